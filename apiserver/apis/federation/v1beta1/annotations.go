@@ -1,0 +1,243 @@
+package v1beta1
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sort"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// FederationNamespace is the namespace in which the federation keeps what is its own, here and in
+// the members. Nothing in it is propagated.
+const FederationNamespace = "federation-system"
+
+// Annotations that users put on objects.
+const (
+	// ReplicaSetPreferencesAnnotation holds ReplicaPreferences as JSON, on ReplicaSets.
+	ReplicaSetPreferencesAnnotation = "federation.kubernetes.io/replica-set-preferences"
+	// DeploymentPreferencesAnnotation holds ReplicaPreferences as JSON, on Deployments.
+	DeploymentPreferencesAnnotation = "federation.kubernetes.io/deployment-preferences"
+	// JobPreferencesAnnotation holds ReplicaPreferences as JSON, on Jobs.
+	JobPreferencesAnnotation = "federation.kubernetes.io/job-preferences"
+	// ClusterSelectorAnnotation holds a JSON list of ClusterSelectorRequirements over the labels of
+	// Clusters. Without it an object goes to all clusters.
+	ClusterSelectorAnnotation = "federation.alpha.kubernetes.io/cluster-selector"
+)
+
+// Annotations and labels that the federation writes.
+const (
+	// ServiceIngressesAnnotation holds ServiceIngresses as JSON, on federated Services.
+	ServiceIngressesAnnotation = "federation.kubernetes.io/service-ingresses"
+	// PlacementAnnotation holds a Placement as JSON, on federated objects whose replicas are divided.
+	PlacementAnnotation = "federation.kubernetes.io/placement"
+	// ManagedByLabel marks an object in a member that the federation made. Its value is the UID of the
+	// federation: the UID of its namespace kube-system.
+	ManagedByLabel = "federation.kubernetes.io/managed-by"
+	// AppliedHashAnnotation is, on an object in a member, the hash of what the federation applied last.
+	AppliedHashAnnotation = "federation.kubernetes.io/applied-hash"
+)
+
+// Finalizers on federated objects.
+const (
+	// DeleteFromClustersFinalizer keeps a federated object until its copies in the members are gone.
+	DeleteFromClustersFinalizer = "federation.kubernetes.io/delete-from-underlying-clusters"
+	// OrphanFinalizer is there from an object's creation; a delete with propagation policy Background
+	// or Foreground takes it off. An object that is deleted with it on leaves its copies in the members.
+	OrphanFinalizer = "orphan"
+	// OrphanMarkFinalizer is put on in the very write that deletes an object whose copies are to stay:
+	// the garbage collector takes OrphanFinalizer off at once, this one stays until we have acted on it.
+	OrphanMarkFinalizer = "federation.kubernetes.io/orphan-in-underlying-clusters"
+)
+
+// ReplicaPreferences say how the replicas of an object divide over clusters.
+type ReplicaPreferences struct {
+	// Rebalance allows to move replicas that run already. Without it what runs stays where it runs as
+	// far as it can.
+	Rebalance bool `json:"rebalance,omitempty"`
+	// Clusters has preferences by the name of the cluster; "*" stands for all that are not named. A
+	// cluster that is neither named nor covered by "*" gets nothing.
+	Clusters map[string]ClusterPreferences `json:"clusters,omitempty"`
+}
+
+// AnyCluster is the name in ReplicaPreferences.Clusters that stands for all that are not named.
+const AnyCluster = "*"
+
+// ClusterPreferences are one cluster's part of ReplicaPreferences.
+type ClusterPreferences struct {
+	// MinReplicas are assigned before anything is divided by weight.
+	MinReplicas int64 `json:"minReplicas,omitempty"`
+	// MaxReplicas is the most the cluster gets. Nil: no limit.
+	MaxReplicas *int64 `json:"maxReplicas,omitempty"`
+	// Weight is the cluster's share of what is left after the minimums.
+	Weight int64 `json:"weight,omitempty"`
+}
+
+// DefaultReplicaPreferences are those of an object without an annotation: all clusters alike.
+func DefaultReplicaPreferences() *ReplicaPreferences {
+	return &ReplicaPreferences{Clusters: map[string]ClusterPreferences{AnyCluster: {Weight: 1}}}
+}
+
+// ForCluster returns the preferences for a cluster, and whether there are any.
+func (p *ReplicaPreferences) ForCluster(name string) (ClusterPreferences, bool) {
+	if c, ok := p.Clusters[name]; ok {
+		return c, true
+	}
+	c, ok := p.Clusters[AnyCluster]
+	return c, ok
+}
+
+// maxReplicas bounds what preferences may ask for; spec.replicas is an int32.
+const maxReplicas = 1<<31 - 1
+
+// ParseReplicaPreferences reads the JSON of a preferences annotation. Errors name the path inside
+// the JSON below path. An empty value is refused: leave the annotation out instead.
+func ParseReplicaPreferences(value string, path *field.Path) (*ReplicaPreferences, field.ErrorList) {
+	p := &ReplicaPreferences{}
+	if err := decodeStrict(value, p, path); err != nil {
+		return nil, field.ErrorList{err}
+	}
+	var errs field.ErrorList
+	names := make([]string, 0, len(p.Clusters))
+	for name := range p.Clusters {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		errs = append(errs, p.Clusters[name].validate(path.Child("clusters").Key(name))...)
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return p, nil
+}
+
+func (c ClusterPreferences) validate(path *field.Path) (errs field.ErrorList) {
+	inRange := func(name string, v int64) {
+		if v < 0 || v > maxReplicas {
+			errs = append(errs, field.Invalid(path.Child(name), v, fmt.Sprintf("must be from 0 to %d", maxReplicas)))
+		}
+	}
+	inRange("minReplicas", c.MinReplicas)
+	inRange("weight", c.Weight)
+	if c.MaxReplicas != nil {
+		inRange("maxReplicas", *c.MaxReplicas)
+		if c.MinReplicas > *c.MaxReplicas {
+			errs = append(errs, field.Invalid(path.Child("minReplicas"), c.MinReplicas,
+				fmt.Sprintf("must be no more than maxReplicas (%d)", *c.MaxReplicas)))
+		}
+	}
+	return errs
+}
+
+// ClusterSelectorRequirement is one term of a cluster selector.
+type ClusterSelectorRequirement struct {
+	Key      string   `json:"key"`
+	Operator string   `json:"operator"`
+	Values   []string `json:"values,omitempty"`
+}
+
+var selectorOperators = map[string]selection.Operator{
+	"in": selection.In, "notin": selection.NotIn, "exists": selection.Exists, "doesnotexist": selection.DoesNotExist,
+	"=": selection.Equals, "==": selection.DoubleEquals, "!=": selection.NotEquals, "!": selection.DoesNotExist,
+	"gt": selection.GreaterThan, ">": selection.GreaterThan, "lt": selection.LessThan, "<": selection.LessThan,
+}
+
+// ParseClusterSelector reads the JSON of a cluster-selector annotation: all requirements must hold
+// for the labels of a Cluster. Errors name the path inside the JSON below path.
+func ParseClusterSelector(value string, path *field.Path) (labels.Selector, field.ErrorList) {
+	var terms []ClusterSelectorRequirement
+	if err := decodeStrict(value, &terms, path); err != nil {
+		return nil, field.ErrorList{err}
+	}
+	selector := labels.NewSelector()
+	var errs field.ErrorList
+	for i, term := range terms {
+		at := path.Index(i)
+		op, ok := selectorOperators[strings.ToLower(term.Operator)]
+		if !ok {
+			errs = append(errs, field.NotSupported(at.Child("operator"), term.Operator,
+				[]string{"In", "NotIn", "Exists", "DoesNotExist", "=", "==", "!=", "Gt", "Lt"}))
+			continue
+		}
+		r, err := labels.NewRequirement(term.Key, op, term.Values, field.WithPath(at))
+		if err != nil {
+			errs = append(errs, field.Invalid(at, term, err.Error()))
+			continue
+		}
+		selector = selector.Add(*r)
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return selector, nil
+}
+
+// decodeStrict decodes one JSON value and refuses unknown fields and anything behind the value.
+func decodeStrict(value string, into any, path *field.Path) *field.Error {
+	d := json.NewDecoder(bytes.NewReader([]byte(value)))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		if _, err = d.Token(); err == io.EOF {
+			return nil
+		}
+		return field.Invalid(path, value, "must be one JSON value, with nothing behind it")
+	}
+	if t, ok := err.(*json.UnmarshalTypeError); ok && t.Field != "" {
+		for _, part := range strings.Split(t.Field, ".") {
+			path = path.Child(part)
+		}
+		return field.Invalid(path, value, fmt.Sprintf("must be %s, not a JSON %s", t.Type, t.Value))
+	}
+	return field.Invalid(path, value, "must be JSON of the documented form: "+strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// ServiceIngresses are, per cluster, the load balancer addresses of a federated Service that serve.
+type ServiceIngresses struct {
+	// Items are sorted by cluster.
+	Items []ClusterServiceIngress `json:"items"`
+}
+
+// ClusterServiceIngress is one cluster's part of ServiceIngresses.
+type ClusterServiceIngress struct {
+	Cluster string `json:"cluster"`
+	// Items are nil for a cluster that has a load balancer and no ready endpoint.
+	Items []corev1.LoadBalancerIngress `json:"items"`
+}
+
+// Placement is the decision which clusters hold how many replicas of an object.
+type Placement struct {
+	// Clusters has the replicas by the name of the cluster. Clusters that are not named hold none.
+	Clusters map[string]int64 `json:"clusters"`
+	// Overflow has, by the name of the cluster, replicas that it would have had if it had had room.
+	Overflow map[string]int64 `json:"overflow,omitempty"`
+	// Unplaced are replicas that fit nowhere.
+	Unplaced int64 `json:"unplaced,omitempty"`
+}
+
+// String returns the placement as it stands in the annotation: JSON, equal for equal placements.
+func (p *Placement) String() string {
+	b, err := json.Marshal(p)
+	if err != nil {
+		return strconv.Quote(err.Error()) // cannot happen: maps of strings to integers
+	}
+	return string(b)
+}
+
+// ParsePlacement reads the placement annotation. It returns nil where there is none or it cannot
+// be read: then the decision has yet to be made.
+func ParsePlacement(value string) *Placement {
+	p := &Placement{}
+	if value == "" || json.Unmarshal([]byte(value), p) != nil {
+		return nil
+	}
+	return p
+}

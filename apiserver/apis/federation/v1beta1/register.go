@@ -1,0 +1,28 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupName is the name of our API group: the bare word.
+const GroupName = "federation"
+
+var (
+	// SchemeGroupVersion is the group and version of the types in this package.
+	SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta1"}
+	// ClustersResource is the resource of Clusters.
+	ClustersResource = SchemeGroupVersion.WithResource("clusters")
+
+	// SchemeBuilder collects what AddToScheme adds.
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+	// AddToScheme adds the types of this package to a scheme.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(SchemeGroupVersion, &Cluster{}, &ClusterList{}, &ClusterProxyOptions{})
+	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
+	return nil
+}
