@@ -1,0 +1,179 @@
+package scheduler
+
+import (
+	"container/heap"
+	"math/bits"
+	"sort"
+)
+
+// apportion sets x of each slot, within lo and hi, so that the sum is total and the parts follow the
+// weights. It returns what the upper bounds leave over. The sum of the lower bounds must not exceed
+// total. Slots without weight get what their bounds force on them, and fill up last.
+func apportion(slots []*slot, total int64) (unplaced int64) {
+	var weighted []*slot
+	left := total
+	for _, s := range slots {
+		s.x = s.lo
+		left -= s.lo
+		if s.pref.Weight > 0 && s.hi > s.lo {
+			weighted = append(weighted, s)
+		}
+	}
+	if room := room(weighted); left >= room {
+		for _, s := range weighted {
+			s.x = s.hi
+		}
+		return fillUnweighted(slots, left-room)
+	}
+	start(weighted, left)
+	settle(weighted, left)
+	return 0
+}
+
+func room(slots []*slot) (sum int64) {
+	for _, s := range slots {
+		sum += s.hi - s.lo
+	}
+	return sum
+}
+
+// fillUnweighted lets slots without weight keep what already runs there (their upper bound when
+// replicas are being taken away), and returns what is left. New replicas never go there.
+func fillUnweighted(slots []*slot, left int64) int64 {
+	for _, s := range slots {
+		if s.pref.Weight == 0 {
+			more := max(0, min(left, s.hi-s.lo, s.Current-s.min-s.x))
+			s.x += more
+			left -= more
+		}
+	}
+	return left
+}
+
+// start sets every x near its final value: it finds the level L at which the sum of
+// clamp(weight·L, lo, hi) is what is to be divided, and rounds. left is what there is on top of lo.
+func start(slots []*slot, left int64) {
+	type bend struct {
+		at    ratio // the level at which the slot leaves a bound
+		s     *slot
+		upper bool
+	}
+	bends := make([]bend, 0, 2*len(slots))
+	for _, s := range slots {
+		bends = append(bends, bend{ratio{s.lo, s.pref.Weight}, s, false}, bend{ratio{s.hi, s.pref.Weight}, s, true})
+	}
+	sort.Slice(bends, func(i, j int) bool { return bends[i].at.less(bends[j].at) })
+
+	// While the level rises, fixed is the sum of the slots at a bound and weights the growth of the rest.
+	fixed, weights := int64(0), int64(0)
+	for _, s := range slots {
+		left += s.lo
+		fixed += s.lo
+	}
+	level := ratio{0, 1}
+	for _, b := range bends {
+		if weights > 0 && (ratio{left - fixed, weights}).less(b.at) {
+			break
+		}
+		if b.upper {
+			fixed, weights = fixed+b.s.hi, weights-b.s.pref.Weight
+		} else {
+			fixed, weights = fixed-b.s.lo, weights+b.s.pref.Weight
+		}
+	}
+	if weights > 0 {
+		level = ratio{max(0, left-fixed), weights}
+	}
+	for _, s := range slots {
+		s.x = max(s.lo, min(s.hi, level.times(s.pref.Weight)))
+	}
+}
+
+// settle adds or takes away single replicas until exactly left of them are on top of lo: to the
+// slot with the greatest claim first, from the one with the least. Rounding in start was off by
+// less than one for each slot, so there are no more steps than slots.
+func settle(slots []*slot, left int64) {
+	for _, s := range slots {
+		left -= s.x - s.lo
+	}
+	q := &queue{slots: append([]*slot(nil), slots...), add: left > 0}
+	heap.Init(q)
+	for left != 0 {
+		s := q.slots[0]
+		if q.add {
+			s.x, left = s.x+1, left-1
+		} else {
+			s.x, left = s.x-1, left+1
+		}
+		heap.Fix(q, 0)
+	}
+}
+
+// queue orders slots by their claim to the next replica (add) or by how little they lose with their
+// last one.
+type queue struct {
+	slots []*slot
+	add   bool
+}
+
+func (q *queue) Len() int      { return len(q.slots) }
+func (q *queue) Swap(i, j int) { q.slots[i], q.slots[j] = q.slots[j], q.slots[i] }
+func (q *queue) Push(any)      {}
+func (q *queue) Pop() any      { return nil }
+
+func (q *queue) Less(i, j int) bool {
+	a, b := q.slots[i], q.slots[j]
+	if q.add {
+		if aFull, bFull := a.x >= a.hi, b.x >= b.hi; aFull || bFull {
+			return !aFull
+		}
+		return claims(a, b, 0)
+	}
+	if aEmpty, bEmpty := a.x <= a.lo, b.x <= b.lo; aEmpty || bEmpty {
+		return !aEmpty
+	}
+	return claims(b, a, 1)
+}
+
+// claims tells whether a has the better claim to its replica number x+1-back than b to its own:
+// weight/(2x+1) for the next, weight/(2x-1) for the last. Among equals it is the one where the
+// replica runs already, then the plan's order.
+func claims(a, b *slot, back int64) bool {
+	ax, bx := a.x-back, b.x-back
+	aHi, aLo := bits.Mul64(uint64(a.pref.Weight), uint64(2*bx+1))
+	bHi, bLo := bits.Mul64(uint64(b.pref.Weight), uint64(2*ax+1))
+	if aHi != bHi || aLo != bLo {
+		return aHi > bHi || aHi == bHi && aLo > bLo
+	}
+	if aRuns, bRuns := a.Current > a.min+ax, b.Current > b.min+bx; aRuns != bRuns {
+		return aRuns
+	}
+	return a.before(b)
+}
+
+// ratio is the fraction num/den, den > 0.
+type ratio struct{ num, den int64 }
+
+func (r ratio) less(o ratio) bool {
+	aHi, aLo := bits.Mul64(uint64(r.num), uint64(o.den))
+	bHi, bLo := bits.Mul64(uint64(o.num), uint64(r.den))
+	return aHi < bHi || aHi == bHi && aLo < bLo
+}
+
+// times returns w·r, rounded to the nearest.
+func (r ratio) times(w int64) int64 {
+	hi, lo := bits.Mul64(uint64(r.num), uint64(w))
+	lo, carry := bits.Add64(lo, uint64(r.den/2), 0)
+	q, _ := bits.Div64(hi+carry, lo, uint64(r.den))
+	return int64(q)
+}
+
+// ceilShare returns total·part/whole, rounded up.
+func ceilShare(total, part, whole int64) int64 {
+	hi, lo := bits.Mul64(uint64(total), uint64(part))
+	q, rem := bits.Div64(hi, lo, uint64(whole))
+	if rem > 0 {
+		q++
+	}
+	return int64(q)
+}
