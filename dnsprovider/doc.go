@@ -1,0 +1,25 @@
+// Package dnsprovider has DNS zones as data, and the interface by which they reach a DNS server.
+//
+// A zone is a list of RRSets in canonical form. Diff compares what is there with what should be and
+// gives a ChangeSet; a Provider carries a ChangeSet out:
+//
+//	have, err := provider.Records(ctx, zone)
+//	changes := dnsprovider.Diff(have, want)
+//	err = provider.Apply(ctx, zone, changes)
+//
+// A ChangeSet has one Step a name. What leaves a name and what comes to it is in the same Step,
+// because a name may not have a CNAME beside anything else: a switch from A to CNAME that is sent as
+// two messages leaves a moment without the name, or with the wrong final state.
+//
+// Every Step says what it expects to find. A provider that finds something else refuses the whole
+// ChangeSet with a ConflictError: look again, and diff again. So two writers cannot undo each other
+// unseen, and nobody deletes what he has not seen.
+//
+// What was traded: record data is presentation text instead of a Go type for each record type. It
+// compares, sorts and prints without any knowledge of the type, and every provider's API takes it;
+// only A, AAAA and CNAME, which the federation writes, are checked here. Names are plain host names:
+// letters, digits, "-" and "_"; no wildcards and no escapes.
+//
+// The folders below are the edges, one for each kind of server, and providertest, the suite that
+// all of them pass.
+package dnsprovider
