@@ -1,0 +1,83 @@
+package health
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// conditions says in the API's words what the evidence means.
+func conditions(e Evidence) []v1beta1.ClusterCondition {
+	reachable := condition(v1beta1.ClusterOffline, corev1.ConditionFalse, v1beta1.ReasonClusterReachable, "cluster is reachable")
+	notReady := func(reason, message string) v1beta1.ClusterCondition {
+		return condition(v1beta1.ClusterReady, corev1.ConditionFalse, reason, message)
+	}
+	switch e.Answer {
+	case Healthy:
+		return []v1beta1.ClusterCondition{condition(v1beta1.ClusterReady, corev1.ConditionTrue, v1beta1.ReasonClusterReady, "/healthz responded with ok"), reachable}
+	case Slow:
+		return []v1beta1.ClusterCondition{notReady(v1beta1.ReasonClusterNotReady, detail("/healthz did not respond in time", e)), reachable}
+	case Unhealthy:
+		return []v1beta1.ClusterCondition{notReady(v1beta1.ReasonClusterNotReady, detail("/healthz responded without ok", e)), reachable}
+	case CredentialRefused:
+		return []v1beta1.ClusterCondition{notReady(ReasonCredentialRefused, detail("the cluster refuses the credential in its Secret", e)), reachable}
+	case Unreachable:
+		return []v1beta1.ClusterCondition{
+			notReady(v1beta1.ReasonClusterNotReachable, detail("cluster is not reachable", e)),
+			condition(v1beta1.ClusterOffline, corev1.ConditionTrue, v1beta1.ReasonClusterNotReachable, "cluster is not reachable"),
+		}
+	default:
+		return []v1beta1.ClusterCondition{
+			notReady(ReasonMisconfigured, e.Detail),
+			condition(v1beta1.ClusterOffline, corev1.ConditionUnknown, ReasonMisconfigured, "the cluster is not looked at until its configuration is right"),
+		}
+	}
+}
+
+func condition(t v1beta1.ClusterConditionType, s corev1.ConditionStatus, reason, message string) v1beta1.ClusterCondition {
+	return v1beta1.ClusterCondition{Type: t, Status: s, Reason: reason, Message: message}
+}
+
+func detail(message string, e Evidence) string {
+	if e.Detail == "" {
+		return message
+	}
+	return message + ": " + e.Detail
+}
+
+// merge dates the new conditions. While a cluster stays unreachable it keeps the message of the
+// first failure: refused and timed out take turns while a cluster restarts, and each would be a write.
+func merge(old, new []v1beta1.ClusterCondition, now time.Time) []v1beta1.ClusterCondition {
+	for i := range new {
+		c := &new[i]
+		c.LastProbeTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
+		was := find(old, c.Type)
+		if was == nil || was.Status != c.Status {
+			continue
+		}
+		c.LastTransitionTime = was.LastTransitionTime
+		if c.Reason == was.Reason && c.Reason == v1beta1.ReasonClusterNotReachable {
+			c.Message = was.Message
+		}
+	}
+	return new
+}
+
+func find(conditions []v1beta1.ClusterCondition, t v1beta1.ClusterConditionType) *v1beta1.ClusterCondition {
+	for i := range conditions {
+		if conditions[i].Type == t {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+func status(conditions []v1beta1.ClusterCondition, t v1beta1.ClusterConditionType) corev1.ConditionStatus {
+	if c := find(conditions, t); c != nil {
+		return c.Status
+	}
+	return corev1.ConditionUnknown
+}

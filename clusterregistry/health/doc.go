@@ -1,0 +1,17 @@
+// Package health decides what is said of a member cluster: from what was known and the evidence of
+// one look at its API it makes the conditions Ready and Offline, and says when to look next.
+//
+// Use: keep a State for each cluster, call Judge after each look, write what Report returns when it
+// says that something changed.
+//
+// What was traded:
+//   - One bad look changes nothing, it only brings the next look forward; Threshold bad looks in a
+//     row do. So a lost packet costs no failover, and a dead cluster is known after two timeouts.
+//   - A look that times out while the cluster sends us anything else is "slow", not "unreachable":
+//     an overloaded cluster is not taken for a dead one. It is given SlowThreshold looks.
+//   - One good look brings a cluster back: what it costs to be wrong is one more change.
+//   - Only Ready=True means that a cluster can be used. A refused credential is not a dead cluster:
+//     Ready is False then and Offline too.
+//
+// The package is pure: values in, values and reasons out.
+package health

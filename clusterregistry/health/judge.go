@@ -1,0 +1,114 @@
+package health
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Answer is what one look at a cluster's API found.
+type Answer int
+
+// The answers, from good to bad.
+const (
+	// Healthy: the API says that it is well.
+	Healthy Answer = iota
+	// Slow: no answer in time, but the cluster sent other bytes meanwhile.
+	Slow
+	// Unhealthy: the API answered that it is not well.
+	Unhealthy
+	// CredentialRefused: the API answered 401 or 403.
+	CredentialRefused
+	// Unreachable: refused, reset, not found, not trusted, or no answer in time.
+	Unreachable
+	// Misconfigured: we did not look, because the Cluster or its Secret lacks what is needed.
+	Misconfigured
+)
+
+// Reasons besides those of the API package.
+const (
+	ReasonCredentialRefused = "ClusterCredentialRefused"
+	ReasonMisconfigured     = "ClusterMisconfigured"
+)
+
+// Evidence is the outcome of one look.
+type Evidence struct {
+	Answer Answer
+	// Detail says why, for people. It should be the same each time that the cause is the same.
+	Detail string
+}
+
+// Policy says how patient we are.
+type Policy struct {
+	// Period is the time from one look to the next while nothing is wrong, and while a cluster stays away.
+	Period time.Duration
+	// Retry is the time to the next look after a bad one that has changed nothing yet.
+	Retry time.Duration
+	// Threshold is the number of bad looks in a row that change the conditions; at least 1.
+	Threshold int
+	// SlowThreshold is the same where all of them were Slow.
+	SlowThreshold int
+}
+
+// DefaultPolicy marks a dead cluster after two bad looks, a slow one after five.
+func DefaultPolicy() Policy {
+	return Policy{Period: time.Second, Retry: 250 * time.Millisecond, Threshold: 2, SlowThreshold: 5}
+}
+
+// State is what is known of a cluster between looks. The zero value is a cluster never looked at.
+type State struct {
+	// Conditions are Ready and Offline, or none before the first verdict.
+	Conditions []v1beta1.ClusterCondition
+	// Failures counts the bad looks in a row.
+	Failures int
+}
+
+// Ready tells whether the cluster can be used.
+func (s State) Ready() bool {
+	return status(s.Conditions, v1beta1.ClusterReady) == corev1.ConditionTrue
+}
+
+// Verdict is what follows from a look.
+type Verdict struct {
+	// State to keep for the next look.
+	State State
+	// Next is the time until the next look.
+	Next time.Duration
+	// Transition is the new Ready condition where its status or reason changed, else nil: an event for people.
+	Transition *v1beta1.ClusterCondition
+}
+
+// Judge weighs the evidence of one look, made at now, against what was known.
+func Judge(prev State, e Evidence, p Policy, now time.Time) Verdict {
+	failures := prev.Failures + 1
+	if e.Answer == Healthy {
+		failures = 0
+	}
+	if !p.convinced(e.Answer, failures) {
+		return Verdict{State: State{Conditions: prev.Conditions, Failures: failures}, Next: p.Retry}
+	}
+	next := State{Conditions: merge(prev.Conditions, conditions(e), now), Failures: failures}
+	return Verdict{State: next, Next: p.Period, Transition: transition(prev.Conditions, next.Conditions)}
+}
+
+// convinced tells whether that many looks in a row, the last of them with the given answer, suffice.
+func (p Policy) convinced(a Answer, failures int) bool {
+	switch a {
+	case Healthy, Misconfigured: // facts that a second look would only repeat
+		return true
+	case Slow:
+		return failures >= p.SlowThreshold
+	default:
+		return failures >= p.Threshold
+	}
+}
+
+func transition(old, new []v1beta1.ClusterCondition) *v1beta1.ClusterCondition {
+	was, is := find(old, v1beta1.ClusterReady), find(new, v1beta1.ClusterReady)
+	if was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	return is
+}

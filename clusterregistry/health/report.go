@@ -1,0 +1,69 @@
+package health
+
+import (
+	"slices"
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Inventory is what a cluster says of itself apart from its health.
+type Inventory struct {
+	// Zones of its nodes, sorted, without duplicates.
+	Zones []string
+	// Region of its nodes, "" where no node is labelled.
+	Region string
+	// Version of its API server, such as "v1.36.3".
+	Version string
+}
+
+// Report returns the status that a Cluster should have, and whether it differs from the one it has
+// in anything but the time of the last look. A nil inventory keeps what is there: zones are not
+// forgotten while a cluster is away.
+func Report(prev v1beta1.ClusterStatus, s State, inv *Inventory) (v1beta1.ClusterStatus, bool) {
+	next := *prev.DeepCopy()
+	next.Conditions = slices.Clone(s.Conditions)
+	if inv != nil {
+		next.Zones, next.Region, next.KubernetesVersion = inv.Zones, inv.Region, inv.Version
+	}
+	same := next.Region == prev.Region && next.KubernetesVersion == prev.KubernetesVersion &&
+		slices.Equal(next.Zones, prev.Zones) && slices.EqualFunc(next.Conditions, prev.Conditions, sameCondition)
+	return next, !same
+}
+
+func sameCondition(a, b v1beta1.ClusterCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// Topology returns the zones of nodes with the given labels, sorted, and the region that most of
+// them name (of equally many the first by name). Labels of old clusters count where the new ones
+// are missing; nodes without either are ignored.
+func Topology(nodes []map[string]string) (zones []string, region string) {
+	byRegion := map[string]int{}
+	for _, labels := range nodes {
+		if zone := first(labels, corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone); zone != "" && !slices.Contains(zones, zone) {
+			zones = append(zones, zone)
+		}
+		if r := first(labels, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion); r != "" {
+			byRegion[r]++
+		}
+	}
+	sort.Strings(zones)
+	for r, n := range byRegion {
+		if best := byRegion[region]; n > best || n == best && r < region {
+			region = r
+		}
+	}
+	return zones, region
+}
+
+func first(labels map[string]string, keys ...string) string {
+	for _, key := range keys {
+		if v := labels[key]; v != "" {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,61 @@
+package health
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+func TestReportAsksForNoWriteWhenOnlyTimePassed(t *testing.T) {
+	inv := &Inventory{Zones: []string{"a"}, Region: "east", Version: "v1.36.3"}
+	s := Judge(State{}, words["ok"], DefaultPolicy(), start).State
+	first, changed := Report(v1beta1.ClusterStatus{}, s, inv)
+	if !changed {
+		t.Error("the first status is no change")
+	}
+	s = Judge(s, words["ok"], DefaultPolicy(), start.Add(time.Hour)).State
+	if _, changed := Report(first, s, inv); changed {
+		t.Error("a second good look is a change")
+	}
+	if _, changed := Report(first, s, &Inventory{Zones: []string{"a", "b"}, Region: "east", Version: "v1.36.3"}); !changed {
+		t.Error("a new zone is no change")
+	}
+}
+
+func TestReportKeepsTheInventoryOfAnUnreachableCluster(t *testing.T) {
+	prev := v1beta1.ClusterStatus{Zones: []string{"a"}, Region: "east", KubernetesVersion: "v1.36.3"}
+	s := State{Failures: 1}
+	s = Judge(s, words["refused"], DefaultPolicy(), start).State
+	got, changed := Report(prev, s, nil)
+	if !changed || !slices.Equal(got.Zones, prev.Zones) || got.Region != "east" || got.KubernetesVersion != "v1.36.3" {
+		t.Errorf("status %+v, changed %v; want zones, region and version of %+v", got, changed, prev)
+	}
+}
+
+func TestTopology(t *testing.T) {
+	const newZone, newRegion = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+	const oldZone, oldRegion = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
+	for name, test := range map[string]struct {
+		nodes  []map[string]string
+		zones  []string
+		region string
+	}{
+		"no nodes":               {},
+		"sorted, once each":      {[]map[string]string{{newZone: "b", newRegion: "east"}, {newZone: "a", newRegion: "east"}, {newZone: "b", newRegion: "east"}}, []string{"a", "b"}, "east"},
+		"an unlabelled node":     {[]map[string]string{{}, nil, {newZone: "a", newRegion: "east"}}, []string{"a"}, "east"},
+		"old labels":             {[]map[string]string{{oldZone: "a", oldRegion: "east"}}, []string{"a"}, "east"},
+		"new labels win":         {[]map[string]string{{oldZone: "x", newZone: "a", oldRegion: "y", newRegion: "east"}}, []string{"a"}, "east"},
+		"region of most nodes":   {[]map[string]string{{newRegion: "east"}, {newRegion: "west"}, {newRegion: "west"}}, nil, "west"},
+		"a tie goes by the name": {[]map[string]string{{newRegion: "west"}, {newRegion: "east"}}, nil, "east"},
+		"zone without a region":  {[]map[string]string{{newZone: "a"}}, []string{"a"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			zones, region := Topology(test.nodes)
+			if !slices.Equal(zones, test.zones) || region != test.region {
+				t.Errorf("got %v %q, want %v %q", zones, region, test.zones, test.region)
+			}
+		})
+	}
+}
