@@ -213,6 +213,24 @@ type ClusterServiceIngress struct {
 	Items []corev1.LoadBalancerIngress `json:"items"`
 }
 
+// String returns the ingresses as they stand in the annotation, sorted by cluster; "" for none.
+func (s ServiceIngresses) String() string {
+	if len(s.Items) == 0 {
+		return ""
+	}
+	sort.Slice(s.Items, func(i, j int) bool { return s.Items[i].Cluster < s.Items[j].Cluster })
+	return asJSON(s)
+}
+
+// ParseServiceIngresses reads the annotation. One that is missing or cannot be read has no items.
+func ParseServiceIngresses(value string) ServiceIngresses {
+	var s ServiceIngresses
+	if json.Unmarshal([]byte(value), &s) != nil {
+		return ServiceIngresses{}
+	}
+	return s
+}
+
 // Placement is the decision which clusters hold how many replicas of an object.
 type Placement struct {
 	// Clusters has the replicas by the name of the cluster. Clusters that are not named hold none.
@@ -224,8 +242,10 @@ type Placement struct {
 }
 
 // String returns the placement as it stands in the annotation: JSON, equal for equal placements.
-func (p *Placement) String() string {
-	b, err := json.Marshal(p)
+func (p *Placement) String() string { return asJSON(p) }
+
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
 	if err != nil {
 		return strconv.Quote(err.Error()) // cannot happen: maps of strings to integers
 	}

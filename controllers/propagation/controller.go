@@ -1,0 +1,252 @@
+package propagation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/propagation/plan"
+)
+
+// Informers hands out informers that are shared with others and started by them.
+type Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
+
+// Options are what a Controller needs. All are required but the last two.
+type Options struct {
+	// Client writes to the federation.
+	Client dynamic.Interface
+	// Informers are the federation's.
+	Informers Informers
+	// Federation is the UID of the federation.
+	Federation string
+	// Recorder takes events about federated objects.
+	Recorder record.EventRecorder
+	// Workers is the number of parallel writes to each member; default 16.
+	Workers int
+	// WriteTimeout bounds one write to a member; default 10 s.
+	WriteTimeout time.Duration
+}
+
+// Member is a live connection to a member cluster.
+type Member struct {
+	Name   string
+	Client dynamic.Interface
+	// Informers are the member's, limited to objects that bear our mark.
+	Informers Informers
+}
+
+// key names a federated object, and its copies.
+type key struct {
+	kind *plan.Kind
+	types.NamespacedName
+}
+
+func (k key) String() string { return k.kind.Kind + " " + k.NamespacedName.String() }
+
+// Controller propagates federated objects to members.
+type Controller struct {
+	Options
+	reports workqueue.TypedRateLimitingInterface[key]
+
+	mu       sync.RWMutex
+	members  map[string]*member
+	patched  sync.Map // key → resource version of our last patch of the federated object
+	reported sync.Map // key+cluster → message of the last event, so that each is sent once
+}
+
+// New makes a controller and subscribes it to the federation's informers.
+func New(o Options) (*Controller, error) {
+	if o.Workers == 0 {
+		o.Workers = 16
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = 10 * time.Second
+	}
+	c := &Controller{Options: o, members: map[string]*member{}}
+	c.reports = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](50*time.Millisecond, 30*time.Second))
+	var errs []error
+	for i := range plan.Kinds {
+		errs = append(errs, c.subscribe(&plan.Kinds[i]))
+	}
+	_, err := o.Informers(v1beta1.ClustersResource).AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { c.reportAll() },
+		UpdateFunc: c.clusterChanged,
+		DeleteFunc: func(any) { c.reportAll() },
+	})
+	return c, errors.Join(append(errs, err)...)
+}
+
+// subscribe wakes all members and the report for each change that asks something of the members,
+// and only the report for the others.
+func (c *Controller) subscribe(k *plan.Kind) error {
+	wake := func(obj any) {
+		if u := object(obj); u != nil {
+			c.changed(keyOf(k, u))
+		}
+	}
+	_, err := c.Informers(k.Resource).AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    wake,
+		DeleteFunc: wake,
+		UpdateFunc: func(was, is any) {
+			if u := object(is); plan.SameSource(object(was), u) {
+				c.report(keyOf(k, u))
+				return
+			}
+			wake(is)
+		},
+	})
+	return err
+}
+
+func (c *Controller) changed(k key) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, m := range c.members {
+		m.queue.Add(k)
+	}
+	c.reports.Add(k)
+}
+
+// clusterChanged looks at everything again that goes to a cluster whose labels changed, and reports
+// everything again when a cluster came or went.
+func (c *Controller) clusterChanged(was, is any) {
+	before, after := object(was), object(is)
+	if !equalMaps(before.GetLabels(), after.GetLabels()) {
+		if m := c.member(after.GetName()); m != nil {
+			for _, k := range c.federated() {
+				m.queue.Add(k)
+			}
+		}
+		c.reportAll()
+	}
+}
+
+func equalMaps(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		if other, ok := b[key]; !ok || other != value {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Controller) member(name string) *member {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.members[name]
+}
+
+// reportDelay lets a few changes of the copies come together in one report.
+const reportDelay = 20 * time.Millisecond
+
+func (c *Controller) report(k key) { c.reports.AddAfter(k, reportDelay) }
+
+func (c *Controller) reportAll() {
+	for _, k := range c.federated() {
+		c.report(k)
+	}
+}
+
+// federated returns the keys of all objects that are propagated.
+func (c *Controller) federated() (keys []key) {
+	for i := range plan.Kinds {
+		k := &plan.Kinds[i]
+		for _, obj := range c.Informers(k.Resource).GetStore().List() {
+			if u := object(obj); isFederated(k, u) {
+				keys = append(keys, keyOf(k, u))
+			}
+		}
+	}
+	return keys
+}
+
+// lookup returns the federated object of a key; nil where there is none, or none that is propagated.
+func (c *Controller) lookup(k key) *unstructured.Unstructured {
+	obj, ok, err := c.Informers(k.kind.Resource).GetStore().GetByKey(storeKey(k.NamespacedName))
+	if err != nil || !ok {
+		return nil
+	}
+	if u := object(obj); isFederated(k.kind, u) {
+		return u
+	}
+	return nil
+}
+
+func isFederated(k *plan.Kind, u *unstructured.Unstructured) bool {
+	secretType, _, _ := unstructured.NestedString(u.Object, "type")
+	return v1beta1.Federated(k.Resource.GroupResource(), u.GetNamespace(), u.GetName(), corev1.SecretType(secretType))
+}
+
+// Run works until ctx is done. The informers must have been started.
+func (c *Controller) Run(ctx context.Context) error {
+	defer c.reports.ShutDown()
+	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
+		return fmt.Errorf("the federation's caches did not fill: %w", ctx.Err())
+	}
+	for range 4 {
+		go work(ctx, c.reports, c.syncReport)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (c *Controller) synced() bool {
+	for i := range plan.Kinds {
+		if !c.Informers(plan.Kinds[i].Resource).HasSynced() {
+			return false
+		}
+	}
+	return c.Informers(v1beta1.ClustersResource).HasSynced()
+}
+
+// work takes items from a queue until it is shut down. An item that fails comes again, later and later.
+func work(ctx context.Context, q workqueue.TypedRateLimitingInterface[key], do func(context.Context, key) error) {
+	for {
+		k, quit := q.Get()
+		if quit {
+			return
+		}
+		if err := do(ctx, k); err != nil {
+			klog.FromContext(ctx).V(2).Info("Will be tried again", "object", k.String(), "error", err)
+			q.AddRateLimited(k)
+		} else {
+			q.Forget(k)
+		}
+		q.Done(k)
+	}
+}
+
+func object(obj any) *unstructured.Unstructured {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	u, _ := obj.(*unstructured.Unstructured)
+	return u
+}
+
+func keyOf(k *plan.Kind, u *unstructured.Unstructured) key {
+	return key{k, types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}}
+}
+
+func storeKey(n types.NamespacedName) string {
+	if n.Namespace == "" {
+		return n.Name
+	}
+	return n.String()
+}

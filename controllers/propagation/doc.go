@@ -1,0 +1,20 @@
+// Package propagation brings every member to what the federation says, and reports back: the one
+// engine for all kinds of plan.Kinds.
+//
+//	c, err := propagation.New(options)   // informers of the federation, UID, recorder
+//	registry.Add(c)                      // c.Engage is called for each member that can be reached
+//	err = c.Run(ctx)
+//
+// Each member has a queue, workers and deadlines of its own, so a slow one holds up nobody. An item
+// is an object's key; a worker compares what the caches say is wanted and is there, and does the one
+// operation that is missing. A second pass over an unchanged world writes nothing and reads nothing.
+//
+// Creates and updates are server-side applies under one field manager. A create carries the
+// resourceVersion "1", which no object ever has: the API server ignores it for an object that is not
+// there and answers 409 for one that is. So one request creates and never overwrites. An update
+// carries the UID of the copy that was observed, so it never revives or hits another one.
+//
+// A member that cannot be reached has no place here: it is engaged anew when it returns, and then
+// stale copies go first. The deletion of a federated object waits for the members that can be
+// reached, not for the others.
+package propagation

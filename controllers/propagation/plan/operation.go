@@ -1,0 +1,207 @@
+package plan
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Verb is what is done to a member's copy.
+type Verb string
+
+const (
+	// Nothing: the copy is as it should be.
+	Nothing Verb = ""
+	// Wait: a copy is on its way out; what comes next depends on it being gone.
+	Wait Verb = "wait"
+	// Create applies the object provided that there is none of that name.
+	Create Verb = "create"
+	// Update applies the object provided that it is still the one observed.
+	Update Verb = "update"
+	// Delete deletes the copy observed.
+	Delete Verb = "delete"
+	// Release takes our marks off the copy and leaves it.
+	Release Verb = "release"
+)
+
+// Operate returns the one operation that brings a member from what is observed to what is desired.
+// observed is our copy there, nil where there is none. settled is what the member made of the last
+// application where it did not take it as it was (Settle), else "".
+func Operate(d Desired, observed *unstructured.Unstructured, settled string) Verb {
+	switch {
+	case d.Presence == Undecided:
+		return Nothing
+	case observed == nil:
+		if d.Presence == Present {
+			return Create
+		}
+		return Nothing
+	case d.Presence == Released:
+		return Release
+	case observed.GetDeletionTimestamp() != nil:
+		return Wait
+	case d.Presence == Absent:
+		return Delete
+	case InSync(d, observed, settled):
+		return Nothing
+	}
+	return Update
+}
+
+// InSync tells whether a copy is as desired: it bears the hash of what we want, and each value that
+// we want stands in it, or differs only as the member itself made it differ when we applied it.
+func InSync(d Desired, observed *unstructured.Unstructured, settled string) bool {
+	if observed.GetAnnotations()[v1beta1.AppliedHashAnnotation] != d.Hash {
+		return false
+	}
+	return contains(d.Object.Object, observed.Object) || settled != "" && settled == Settle(d, observed)
+}
+
+// Settle returns what identifies the difference that a member (its admission, its defaults, its
+// version) makes between what we applied and what it holds; "" where there is none. Without it, we
+// and the member would write for ever.
+func Settle(d Desired, observed *unstructured.Unstructured) string {
+	if contains(d.Object.Object, observed.Object) {
+		return ""
+	}
+	return d.Hash + hashOf(project(d.Object.Object, observed.Object))
+}
+
+// contains tells whether each value of want stands in have. Lists are matched by the items' names
+// where they have one, so that what a member adds to them does no harm; else item by item.
+func contains(want, have any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		for key, item := range w {
+			if !ok || !contains(item, h[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		h, _ := have.([]any)
+		if named(w) {
+			for _, item := range w {
+				if !contains(item, byName(h, item)) {
+					return false
+				}
+			}
+			return true
+		}
+		if len(w) != len(h) {
+			return false
+		}
+		for i := range w {
+			if !contains(w[i], h[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return equal(want, have)
+}
+
+// equal compares scalars. An empty value that is missing is as good as there.
+func equal(want, have any) bool {
+	if have == nil {
+		return reflect.ValueOf(want).IsZero()
+	}
+	return want == have || number(want) != nil && number(have) != nil && *number(want) == *number(have)
+}
+
+func number(v any) *float64 {
+	var f float64
+	switch n := v.(type) {
+	case int64:
+		f = float64(n)
+	case float64:
+		f = n
+	default:
+		return nil
+	}
+	return &f
+}
+
+// project returns the values of have at the places that want has.
+func project(want, have any) any {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return have
+		}
+		out := map[string]any{}
+		for key, item := range w {
+			out[key] = project(item, h[key])
+		}
+		return out
+	case []any:
+		if h, _ := have.([]any); named(w) {
+			out := []any{}
+			for _, item := range w {
+				out = append(out, project(item, byName(h, item)))
+			}
+			return out
+		}
+	}
+	return have
+}
+
+func named(list []any) bool {
+	for _, item := range list {
+		if nameOf(item) == "" {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+func nameOf(item any) string {
+	m, _ := item.(map[string]any)
+	name, _ := m["name"].(string)
+	return name
+}
+
+func byName(list []any, like any) any {
+	for _, item := range list {
+		if nameOf(item) == nameOf(like) {
+			return item
+		}
+	}
+	return nil
+}
+
+// SameSource tells whether two versions of a federated object ask the same of the members: only
+// their status, or what we ourselves noted on them, differs.
+func SameSource(a, b *unstructured.Unstructured) bool {
+	if a.GetUID() != b.GetUID() || (a.GetDeletionTimestamp() == nil) != (b.GetDeletionTimestamp() == nil) ||
+		!reflect.DeepEqual(a.GetLabels(), b.GetLabels()) || !reflect.DeepEqual(a.GetFinalizers(), b.GetFinalizers()) ||
+		!reflect.DeepEqual(asking(a.GetAnnotations()), asking(b.GetAnnotations())) {
+		return false
+	}
+	if a.GetGeneration() > 0 && a.GetGeneration() == b.GetGeneration() {
+		return true
+	}
+	return reflect.DeepEqual(content(a), content(b))
+}
+
+func asking(annotations map[string]string) map[string]string {
+	out := passedOn(annotations)
+	for _, key := range []string{v1beta1.PlacementAnnotation, v1beta1.ClusterSelectorAnnotation} {
+		out[key] = annotations[key]
+	}
+	return out
+}
+
+func content(u *unstructured.Unstructured) map[string]any {
+	out := map[string]any{}
+	for key, value := range u.Object {
+		if key != "metadata" && key != "status" {
+			out[key] = value
+		}
+	}
+	return out
+}

@@ -1,0 +1,347 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// State is how a federated object stands in one cluster.
+type State string
+
+// States of a copy.
+const (
+	// InPlace: the copy is as desired (or is rightly not there).
+	InPlace State = "InPlace"
+	// Pending: an operation is under way or will be tried again.
+	Pending State = "Pending"
+	// Refused: the member refused the operation; Message has its words.
+	Refused State = "Refused"
+	// Foreign: an object of that name is there that is not ours; it is left alone.
+	Foreign State = "Foreign"
+	// Unreachable: the cluster cannot be reached; nothing is known of the copy.
+	Unreachable State = "Unreachable"
+)
+
+// Copy is what is known of a federated object in one cluster.
+type Copy struct {
+	Cluster string
+	State   State
+	// Message says more about a State other than InPlace.
+	Message string
+	// Object is the observed copy, nil where there is none or nothing is known.
+	Object *unstructured.Unstructured
+	// ReadyEndpoints: at least one endpoint of the copy is ready.
+	ReadyEndpoints bool
+}
+
+// ConditionPropagated is the type of the condition that says whether all clusters are as desired.
+const ConditionPropagated = "Propagated"
+
+// Summary is what is to be written to the federated object. It is empty where nothing changes.
+type Summary struct {
+	// Status is merged into the status.
+	Status map[string]any
+	// Annotations are merged into the annotations.
+	Annotations map[string]any
+}
+
+// Empty tells whether there is nothing to write.
+func (s Summary) Empty() bool { return len(s.Status) == 0 && len(s.Annotations) == 0 }
+
+// Patch returns the summary as a JSON merge patch (RFC 7386) of the subresource status.
+func (s Summary) Patch() map[string]any {
+	patch := map[string]any{}
+	if len(s.Status) > 0 {
+		patch["status"] = s.Status
+	}
+	if len(s.Annotations) > 0 {
+		patch["metadata"] = map[string]any{"annotations": s.Annotations}
+	}
+	return patch
+}
+
+// Summarize sums up the copies of an object and returns what differs from what the object says
+// already. now is the time for conditions that change, as RFC 3339.
+func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now string) Summary {
+	if k.Status == nil {
+		return Summary{}
+	}
+	wanted := k.Status(federated, copies)
+	conditions, _ := wanted["conditions"].([]any)
+	wanted["conditions"] = mergeConditions(federated, append(conditions, propagated(federated, copies)), now)
+	if k.Resource.Resource == "ingresses" {
+		delete(wanted, "conditions") // an Ingress has none
+	}
+
+	var s Summary
+	current, _ := federated.Object["status"].(map[string]any)
+	for key, value := range wanted {
+		if !same(value, current[key]) {
+			if s.Status == nil {
+				s.Status = map[string]any{}
+			}
+			s.Status[key] = value
+		}
+	}
+	if k.Endpoints {
+		var value any // null takes the annotation off
+		text := serviceIngresses(federated, copies)
+		if text != "" {
+			value = text
+		}
+		if text != federated.GetAnnotations()[v1beta1.ServiceIngressesAnnotation] {
+			s.Annotations = map[string]any{v1beta1.ServiceIngressesAnnotation: value}
+		}
+	}
+	return s
+}
+
+// same compares a status value with the one there is; nothing, zero and empty are the same.
+func same(want, have any) bool {
+	if isEmpty(want) && isEmpty(have) {
+		return true
+	}
+	return reflect.DeepEqual(want, have)
+}
+
+func isEmpty(v any) bool {
+	switch x := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, item := range x {
+			if !isEmpty(item) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(x) == 0
+	}
+	return reflect.ValueOf(v).IsZero()
+}
+
+func sum(copies []Copy, fields ...string) (total int64) {
+	for _, c := range copies {
+		if c.Object != nil {
+			n, _, _ := unstructured.NestedInt64(c.Object.Object, fields...)
+			total += n
+		}
+	}
+	return total
+}
+
+// observedGeneration is the object's generation once every cluster that can be seen has taken it in.
+func observedGeneration(federated *unstructured.Unstructured, copies []Copy) int64 {
+	for _, c := range copies {
+		seen := int64(0)
+		if c.Object != nil {
+			seen, _, _ = unstructured.NestedInt64(c.Object.Object, "status", "observedGeneration")
+		}
+		if c.State == Pending || c.Object != nil && seen < c.Object.GetGeneration() {
+			before, _, _ := unstructured.NestedInt64(federated.Object, "status", "observedGeneration")
+			return before
+		}
+	}
+	return federated.GetGeneration()
+}
+
+func replicaSetStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
+	status := map[string]any{"observedGeneration": observedGeneration(federated, copies)}
+	for _, f := range []string{"replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"} {
+		status[f] = sum(copies, "status", f)
+	}
+	return status
+}
+
+func deploymentStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
+	status := map[string]any{"observedGeneration": observedGeneration(federated, copies)}
+	for _, f := range []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"} {
+		status[f] = sum(copies, "status", f)
+	}
+	wanted, _, _ := unstructured.NestedInt64(federated.Object, "spec", "replicas")
+	available, progressing := status["availableReplicas"].(int64) >= wanted, true
+	for _, c := range copies {
+		available = available && !hasCondition(c.Object, "Available", "False")
+		progressing = progressing && !hasCondition(c.Object, "Progressing", "False")
+	}
+	status["conditions"] = []any{
+		condition("Available", available, "MinimumReplicasAvailable", "MinimumReplicasUnavailable", ""),
+		condition("Progressing", progressing, "ClustersProgress", "ProgressDeadlineExceeded", ""),
+	}
+	return status
+}
+
+func hasCondition(u *unstructured.Unstructured, kind, status string) bool {
+	if u == nil {
+		return false
+	}
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	return slices.ContainsFunc(list, func(item any) bool {
+		c, _ := item.(map[string]any)
+		return c["type"] == kind && c["status"] == status
+	})
+}
+
+func condition(kind string, ok bool, yes, no, message string) map[string]any {
+	c := map[string]any{"type": kind, "status": "True", "reason": yes, "message": message}
+	if !ok {
+		c["status"], c["reason"] = "False", no
+	}
+	return c
+}
+
+// maxNamed bounds how many clusters a condition names one by one.
+const maxNamed = 10
+
+// propagated is the condition that all clusters are as desired. It names those that are not.
+func propagated(federated *unstructured.Unstructured, copies []Copy) map[string]any {
+	var not []string
+	reason := ""
+	for _, c := range copies {
+		if c.State != InPlace {
+			not = append(not, fmt.Sprintf("%s: %s", c.Cluster, c.Message))
+			reason = worse(reason, string(c.State))
+		}
+	}
+	message := fmt.Sprintf("%d clusters are as desired", len(copies))
+	if placement := v1beta1.ParsePlacement(federated.GetAnnotations()[v1beta1.PlacementAnnotation]); placement != nil && placement.Unplaced > 0 {
+		not = append(not, fmt.Sprintf("%d replicas fit in no cluster", placement.Unplaced))
+		reason = worse(reason, "Unplaced")
+	}
+	if len(not) > maxNamed {
+		not = append(not[:maxNamed], fmt.Sprintf("and %d more", len(not)-maxNamed))
+	}
+	if len(not) > 0 {
+		message = strings.Join(not, "; ")
+	}
+	return condition(ConditionPropagated, len(not) == 0, "AllClusters", reason, message)
+}
+
+// worse returns the reason that people should hear of first.
+func worse(a, b string) string {
+	order := []string{string(Refused), string(Foreign), "Unplaced", string(Unreachable), string(Pending), ""}
+	if slices.Index(order, a) <= slices.Index(order, b) {
+		return a
+	}
+	return b
+}
+
+// mergeConditions puts conditions in the object's list: others stay, times change with the status.
+func mergeConditions(federated *unstructured.Unstructured, wanted []any, now string) []any {
+	list, _, _ := unstructured.NestedSlice(federated.Object, "status", "conditions")
+	for _, item := range wanted {
+		c := item.(map[string]any)
+		i := slices.IndexFunc(list, func(old any) bool { o, _ := old.(map[string]any); return o["type"] == c["type"] })
+		if i < 0 {
+			list, i = append(list, map[string]any{}), len(list)
+		}
+		old := list[i].(map[string]any)
+		c["lastTransitionTime"] = now
+		if at, ok := old["lastTransitionTime"]; ok && old["status"] == c["status"] {
+			c["lastTransitionTime"] = at
+		}
+		if c["message"] == "" {
+			delete(c, "message")
+		}
+		for _, kept := range []string{"lastUpdateTime", "observedGeneration"} {
+			if v, ok := old[kept]; ok {
+				c[kept] = v
+			}
+		}
+		list[i] = c
+	}
+	return list
+}
+
+func ingressesOf(u *unstructured.Unstructured) []any {
+	if u == nil {
+		return nil
+	}
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "loadBalancer", "ingress")
+	return list
+}
+
+// loadBalancer is the union of the copies' load balancer addresses, sorted, without duplicates.
+func loadBalancer(copies []Copy) map[string]any {
+	seen := map[string]any{}
+	for _, c := range copies {
+		for _, item := range ingressesOf(c.Object) {
+			m, _ := item.(map[string]any)
+			ip, _ := m["ip"].(string)
+			host, _ := m["hostname"].(string)
+			address := map[string]any{}
+			for key, value := range map[string]string{"ip": ip, "hostname": host} {
+				if value != "" {
+					address[key] = value
+				}
+			}
+			if mode, ok := m["ipMode"]; ok && ip != "" {
+				address["ipMode"] = mode
+			}
+			seen[ip+" "+host] = address
+		}
+	}
+	keys := make([]string, 0, len(seen))
+	for key := range seen {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	union := make([]any, len(keys))
+	for i, key := range keys {
+		union[i] = seen[key]
+	}
+	if len(union) == 0 {
+		return map[string]any{}
+	}
+	return map[string]any{"ingress": union}
+}
+
+func ingressStatus(_ *unstructured.Unstructured, copies []Copy) map[string]any {
+	return map[string]any{"loadBalancer": loadBalancer(copies)}
+}
+
+func serviceStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
+	if kind, _, _ := unstructured.NestedString(federated.Object, "spec", "type"); kind != string(corev1.ServiceTypeLoadBalancer) {
+		return map[string]any{} // the API takes addresses for this type only
+	}
+	return map[string]any{"loadBalancer": loadBalancer(copies)}
+}
+
+// serviceIngresses is the value of the annotation by which DNS learns what serves where. Of a
+// cluster that cannot be seen it keeps what was last known: who reads it knows whether it is there.
+func serviceIngresses(federated *unstructured.Unstructured, copies []Copy) string {
+	before := v1beta1.ParseServiceIngresses(federated.GetAnnotations()[v1beta1.ServiceIngressesAnnotation])
+	var out v1beta1.ServiceIngresses
+	for _, c := range copies {
+		if c.State == Unreachable {
+			if i := slices.IndexFunc(before.Items, func(b v1beta1.ClusterServiceIngress) bool { return b.Cluster == c.Cluster }); i >= 0 {
+				out.Items = append(out.Items, before.Items[i])
+			}
+			continue
+		}
+		list := ingressesOf(c.Object)
+		if len(list) == 0 {
+			continue
+		}
+		entry := v1beta1.ClusterServiceIngress{Cluster: c.Cluster}
+		for _, item := range list {
+			m, _ := item.(map[string]any)
+			ip, _ := m["ip"].(string)
+			host, _ := m["hostname"].(string)
+			if c.ReadyEndpoints {
+				entry.Items = append(entry.Items, corev1.LoadBalancerIngress{IP: ip, Hostname: host})
+			}
+		}
+		out.Items = append(out.Items, entry)
+	}
+	return out.String()
+}

@@ -1,0 +1,153 @@
+package propagation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/propagation/plan"
+)
+
+// syncReport writes to the federated object what its copies sum up to: one patch, if it changed. An
+// object that is being deleted is let go once its copies are.
+func (c *Controller) syncReport(ctx context.Context, k key) error {
+	federated := c.lookup(k)
+	if federated == nil {
+		c.patched.Delete(k)
+		return nil
+	}
+	if v, ok := c.patched.Load(k); ok && version(federated) < v.(uint64) {
+		return nil // the cache has not seen our own patch yet: its event brings us here again
+	}
+	if federated.GetDeletionTimestamp() != nil {
+		return c.finish(ctx, k, federated)
+	}
+	if !hasFinalizers(federated) {
+		return c.setFinalizers(ctx, k, federated, slices.Compact(slices.Sorted(slices.Values(append(
+			federated.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer)))))
+	}
+	copies := c.copies(k, federated)
+	c.events(federated, k, copies)
+	summary := plan.Summarize(k.kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
+	if summary.Empty() {
+		return nil
+	}
+	body, err := json.Marshal(summary.Patch())
+	if err != nil {
+		return err
+	}
+	return c.patch(ctx, k, types.MergePatchType, body, "status")
+}
+
+// copies returns what is known of an object in each cluster that it goes to, sorted by cluster.
+func (c *Controller) copies(k key, federated *unstructured.Unstructured) (copies []plan.Copy) {
+	clusters := c.Informers(v1beta1.ClustersResource).GetStore().List()
+	slices.SortFunc(clusters, func(a, b any) int {
+		if object(a).GetName() < object(b).GetName() {
+			return -1
+		}
+		return 1
+	})
+	for _, obj := range clusters {
+		cluster := object(obj)
+		if !plan.Selected(federated, cluster.GetLabels()) {
+			continue
+		}
+		if m := c.member(cluster.GetName()); m != nil {
+			one, _ := m.copyOf(k)
+			copies = append(copies, one)
+			continue
+		}
+		copies = append(copies, plan.Copy{Cluster: cluster.GetName(), State: plan.Unreachable, Message: "the cluster is not reachable"})
+	}
+	return copies
+}
+
+// events tells people of refusals and foreign objects, once each.
+func (c *Controller) events(federated *unstructured.Unstructured, k key, copies []plan.Copy) {
+	for _, one := range copies {
+		id := k.String() + "\x00" + one.Cluster
+		if one.State != plan.Refused && one.State != plan.Foreign {
+			c.reported.Delete(id)
+			continue
+		}
+		text := fmt.Sprintf("Cluster %s: %s", one.Cluster, one.Message)
+		if before, ok := c.reported.Swap(id, text); !ok || before != text {
+			c.Recorder.Event(federated, corev1.EventTypeWarning, "Propagation"+string(one.State), text)
+		}
+	}
+}
+
+// finish takes our finalizers off an object that is being deleted when no member that can be reached
+// has a copy of it any more. Members that cannot be reached are cleared when they return.
+func (c *Controller) finish(ctx context.Context, k key, federated *unstructured.Unstructured) error {
+	if !slices.ContainsFunc(federated.GetFinalizers(), ours) {
+		return nil
+	}
+	c.mu.RLock()
+	members := make([]*member, 0, len(c.members))
+	for _, m := range c.members {
+		members = append(members, m)
+	}
+	c.mu.RUnlock()
+	engaged := map[string]bool{}
+	for _, m := range members {
+		engaged[m.Name] = true
+		if _, left := m.copyOf(k); left != federated.GetUID() {
+			return nil // its queue has the key; its outcome brings us here again
+		}
+	}
+	if slices.Contains(federated.GetFinalizers(), v1beta1.OrphanMarkFinalizer) {
+		for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
+			if name := object(obj).GetName(); !engaged[name] {
+				if err := c.noteOrphan(ctx, name, k); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return c.setFinalizers(ctx, k, federated, slices.DeleteFunc(slices.Clone(federated.GetFinalizers()), ours))
+}
+
+func ours(finalizer string) bool {
+	return finalizer == v1beta1.DeleteFromClustersFinalizer || finalizer == v1beta1.OrphanMarkFinalizer
+}
+
+func hasFinalizers(u *unstructured.Unstructured) bool {
+	return slices.Contains(u.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer)
+}
+
+func (c *Controller) setFinalizers(ctx context.Context, k key, federated *unstructured.Unstructured, finalizers []string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"finalizers": finalizers, "resourceVersion": federated.GetResourceVersion(), "uid": federated.GetUID(),
+	}})
+	if err != nil {
+		return err
+	}
+	return c.patch(ctx, k, types.MergePatchType, body)
+}
+
+// patch patches the federated object and notes the version that came of it.
+func (c *Controller) patch(ctx context.Context, k key, kind types.PatchType, body []byte, subresources ...string) error {
+	got, err := resource(c.Client, k).Patch(ctx, k.Name, kind, body, metav1.PatchOptions{FieldManager: FieldManager}, subresources...)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if n, err := strconv.ParseUint(got.GetResourceVersion(), 10, 64); err == nil && got.GetDeletionTimestamp() == nil {
+		c.patched.Store(k, n)
+	}
+	return nil
+}

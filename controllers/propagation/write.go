@@ -1,0 +1,230 @@
+package propagation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/propagation/plan"
+)
+
+// FieldManager is the name under which the federation applies to members.
+const FieldManager = "federation"
+
+// neverVersion is a resourceVersion that no object has: etcd's first write makes revision 2.
+const neverVersion = "1"
+
+// foreignRetry is how often we look whether a foreign object has made room.
+const foreignRetry = 30 * time.Second
+
+// errForeign says that an object of the name is there that is not ours.
+var errForeign = errors.New("an object of this name is there that this federation does not manage; it is left as it is")
+
+// syncMember brings one object to what is wanted in one member.
+func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
+	federated := c.lookup(k)
+	want := plan.Desire(k.kind, federated, plan.Target{Cluster: m.Name, Labels: c.clusterLabels(m.Name), Federation: c.Federation})
+	have, settled := m.observe(k)
+	verb := plan.Operate(want, have, settled)
+	if verb == plan.Create && !hasFinalizers(federated) {
+		verb = plan.Wait // put on by admission, or by the report for objects older than that
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
+	defer cancel()
+	err := c.operate(ctx, m, k, operation{verb, want, have, federated})
+	return c.conclude(m, k, conclusion{verb, federated, have != nil, err})
+}
+
+// operation is what is to be done with one copy.
+type operation struct {
+	verb      plan.Verb
+	want      plan.Desired
+	have      *unstructured.Unstructured
+	federated *unstructured.Unstructured
+}
+
+func (c *Controller) operate(ctx context.Context, m *member, k key, op operation) error {
+	client := resource(m.Client, k)
+	started := time.Now()
+	var err error
+	switch op.verb {
+	case plan.Nothing, plan.Wait:
+		return nil
+	case plan.Create:
+		err = c.create(ctx, m, k, op)
+	case plan.Update:
+		err = c.apply(ctx, m, k, op, func(u *unstructured.Unstructured) { u.SetUID(op.have.GetUID()) })
+	case plan.Delete:
+		err = c.delete(ctx, m, k, op)
+	case plan.Release:
+		_, err = client.Patch(ctx, k.Name, types.MergePatchType, releasePatch(op.have.GetUID()), metav1.PatchOptions{FieldManager: FieldManager})
+	}
+	if apierrors.IsNotFound(err) && op.verb != plan.Create {
+		err = nil // it is gone: the watch will say so
+	}
+	observeWrite(m.Name, op.verb, started, err)
+	return err
+}
+
+// create makes the copy unless an object of that name is there. One that bears our mark was made by
+// us and has not reached the cache: it is brought up to date. One that lost the mark (somebody took
+// the label off) but still has the hash is ours too.
+func (c *Controller) create(ctx context.Context, m *member, k key, op operation) error {
+	err := c.apply(ctx, m, k, op, func(u *unstructured.Unstructured) { u.SetResourceVersion(neverVersion) })
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	there, getErr := resource(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
+	if getErr != nil {
+		return getErr
+	}
+	marked := there.GetLabels()[v1beta1.ManagedByLabel] == c.Federation
+	_, hashed := there.GetAnnotations()[v1beta1.AppliedHashAnnotation]
+	if other := there.GetLabels()[v1beta1.ManagedByLabel]; !marked && (!hashed || other != "") {
+		return errForeign
+	}
+	if there.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("waits for the copy before it to be gone")
+	}
+	return c.apply(ctx, m, k, op, func(u *unstructured.Unstructured) { u.SetUID(there.GetUID()) })
+}
+
+// apply sends the desired object with a precondition, and notes what came of it.
+func (c *Controller) apply(ctx context.Context, m *member, k key, op operation, precondition func(*unstructured.Unstructured)) error {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	for key, value := range op.want.Object.Object {
+		u.Object[key] = value
+	}
+	meta := map[string]any{}
+	for key, value := range op.want.Object.Object["metadata"].(map[string]any) {
+		meta[key] = value
+	}
+	u.Object["metadata"] = meta
+	precondition(u)
+	got, err := resource(m.Client, k).Apply(ctx, k.Name, u, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if err != nil {
+		return err
+	}
+	got.SetManagedFields(nil)
+	m.wrote(k, got, plan.Settle(op.want, got))
+	return nil
+}
+
+// delete deletes the copy that was observed, once. Where the federated object is missing rather than
+// being deleted, the federation itself is asked first: a cache is not enough to delete by.
+func (c *Controller) delete(ctx context.Context, m *member, k key, op operation) error {
+	m.mu.Lock()
+	asked := m.state(k).deleted == op.have.GetUID()
+	m.mu.Unlock()
+	if asked {
+		return nil
+	}
+	if op.federated == nil {
+		_, err := resource(c.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
+		if err == nil {
+			return fmt.Errorf("the cache has not seen %s yet", k)
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		if kept, err := c.wasOrphaned(ctx, m.Name, k); err != nil || kept {
+			if err != nil {
+				return err
+			}
+			_, err := resource(m.Client, k).Patch(ctx, k.Name, types.MergePatchType, releasePatch(op.have.GetUID()), metav1.PatchOptions{FieldManager: FieldManager})
+			return err
+		}
+	}
+	policy := metav1.DeletePropagationBackground
+	if op.want.Foreground {
+		policy = metav1.DeletePropagationForeground
+	}
+	uid := op.have.GetUID()
+	err := resource(m.Client, k).Delete(ctx, k.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &policy})
+	if err == nil {
+		m.mu.Lock()
+		m.state(k).deleted = uid
+		m.mu.Unlock()
+	}
+	return err
+}
+
+// releasePatch takes our marks off a copy.
+func releasePatch(uid types.UID) []byte {
+	b, _ := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         uid,
+		"labels":      map[string]any{v1beta1.ManagedByLabel: nil},
+		"annotations": map[string]any{v1beta1.AppliedHashAnnotation: nil},
+	}})
+	return b
+}
+
+// conclusion is how a look at one object in one member ended.
+type conclusion struct {
+	verb      plan.Verb
+	federated *unstructured.Unstructured
+	there     bool
+	err       error
+}
+
+// conclude notes the outcome, reports it if it is news, and says whether to try again.
+func (c *Controller) conclude(m *member, k key, end conclusion) error {
+	outcome, message := plan.InPlace, ""
+	var left types.UID
+	switch {
+	case errors.Is(end.err, errForeign):
+		outcome, message = plan.Foreign, end.err.Error()
+		m.queue.AddAfter(k, foreignRetry)
+	case end.err != nil && refused(end.err):
+		outcome, message = plan.Refused, end.err.Error()
+	case end.err != nil:
+		outcome, message = plan.Pending, end.err.Error()
+	case end.verb == plan.Wait, end.verb == plan.Delete, end.verb == plan.Release:
+		outcome, message = plan.Pending, fmt.Sprintf("%s: waits for it to be done", end.verb)
+	}
+	if end.federated != nil && end.federated.GetDeletionTimestamp() != nil && !end.there && end.err == nil {
+		left = end.federated.GetUID()
+	}
+	if end.federated == nil && !end.there && end.err == nil {
+		m.forget(k)
+		return nil
+	}
+	if m.note(k, outcome, message, left) {
+		c.report(k)
+	}
+	if outcome == plan.Foreign {
+		return nil
+	}
+	return end.err
+}
+
+// refused tells whether the member understood and said no: it will say so again.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
+}
+
+func resource(client dynamic.Interface, k key) dynamic.ResourceInterface {
+	r := client.Resource(k.kind.Resource)
+	if k.Namespace == "" {
+		return r
+	}
+	return r.Namespace(k.Namespace)
+}
+
+func (c *Controller) clusterLabels(name string) map[string]string {
+	obj, ok, _ := c.Informers(v1beta1.ClustersResource).GetStore().GetByKey(name)
+	if !ok {
+		return nil
+	}
+	return object(obj).GetLabels()
+}
