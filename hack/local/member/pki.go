@@ -1,0 +1,162 @@
+package main
+
+import (
+	"crypto"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"math/big"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// Files of the cluster's certificates, below the data directory. Each NAME.crt has its NAME.key.
+const (
+	caName         = "pki/ca"          // signs all of these, and what the CSR API signs
+	servingName    = "pki/apiserver"   // what the API shows
+	adminName      = "pki/admin"       // a member of system:masters
+	frontProxyName = "pki/front-proxy" // how the aggregator proves itself to extension API servers
+	saKeyFile      = "pki/sa.key"      // signs ServiceAccount tokens
+)
+
+const certLifetime = 10 * 365 * 24 * time.Hour
+
+type keyPair struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+// ensurePKI makes the cluster's certificates and keys if they are not there yet. The file that is
+// written last is the one looked for, so a first start that was killed half-way begins anew.
+func ensurePKI() error {
+	if _, err := os.Stat(adminName + ".crt"); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll("pki", 0o700); err != nil {
+		return err
+	}
+	ca, err := newCA()
+	if err != nil {
+		return err
+	}
+	saKey, err := newKey()
+	if err != nil {
+		return err
+	}
+	if err := writeKey(saKeyFile, saKey); err != nil {
+		return err
+	}
+	server := x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if err := ca.issue(servingName, server); err != nil {
+		return err
+	}
+	if err := ca.issue(frontProxyName, client("front-proxy-client")); err != nil {
+		return err
+	}
+	return ca.issue(adminName, client("admin", "system:masters"))
+}
+
+func client(user string, groups ...string) x509.Certificate {
+	return x509.Certificate{
+		Subject:     pkix.Name{CommonName: user, Organization: groups},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+}
+
+func newKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
+
+func newCA() (*keyPair, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	c, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "member-ca"}, key)
+	if err != nil {
+		return nil, err
+	}
+	ca := &keyPair{cert: c, key: key}
+	return ca, ca.write(caName)
+}
+
+// issue signs a certificate after the template and writes it and its key to name.crt and name.key.
+func (ca *keyPair) issue(name string, template x509.Certificate) error {
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62)); err != nil {
+		return err
+	}
+	template.NotBefore = ca.cert.NotBefore
+	template.NotAfter = time.Now().Add(certLifetime)
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, &template, ca.cert, key.Public(), ca.key)
+	if err != nil {
+		return fmt.Errorf("certificate %s: %w", name, err)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		return fmt.Errorf("certificate %s: %w", name, err)
+	}
+	return (&keyPair{cert: c, key: key}).write(name)
+}
+
+func (p *keyPair) write(name string) error {
+	if err := writeKey(name+".key", p.key); err != nil {
+		return err
+	}
+	pem, err := cert.EncodeCertificates(p.cert)
+	if err != nil {
+		return err
+	}
+	return cert.WriteCert(name+".crt", pem)
+}
+
+func writeKey(file string, key crypto.Signer) error {
+	pem, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return err
+	}
+	return keyutil.WriteKey(file, pem)
+}
+
+// writeKubeconfig writes the admin kubeconfig with all certificates inside it, so that it can be
+// copied anywhere. It appears whole or not at all: others may be waiting for it.
+func (o *Options) writeKubeconfig() error {
+	var data [3][]byte
+	for i, file := range []string{caName + ".crt", adminName + ".crt", adminName + ".key"} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		data[i] = b
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters[o.Name] = &clientcmdapi.Cluster{Server: o.url(), CertificateAuthorityData: data[0]}
+	config.AuthInfos[o.Name] = &clientcmdapi.AuthInfo{ClientCertificateData: data[1], ClientKeyData: data[2]}
+	config.Contexts[o.Name] = &clientcmdapi.Context{Cluster: o.Name, AuthInfo: o.Name}
+	config.CurrentContext = o.Name
+	if err := os.MkdirAll(filepath.Dir(o.Kubeconfig), 0o700); err != nil {
+		return err
+	}
+	if err := clientcmd.WriteToFile(*config, o.Kubeconfig+".new"); err != nil {
+		return err
+	}
+	return os.Rename(o.Kubeconfig+".new", o.Kubeconfig)
+}
