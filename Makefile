@@ -1,0 +1,41 @@
+# The verbs of this repository. `make help` lists them.
+SHELL := /bin/bash
+export CGO_ENABLED := 0
+export PATH := $(CURDIR)/_output/bin:$(PATH)
+
+CLUSTERS ?= 3
+NODES    ?= 3
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up down test build lint generate verify bench
+
+help: ## list the verbs
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
+
+demo: up ## the main job, told as a story: three clusters, one dies, it comes back
+	@hack/demo.sh
+
+up: build ## start member clusters and the federation on this machine [CLUSTERS=3] [NODES=3]
+	@_output/bin/local up --clusters $(CLUSTERS) --nodes $(NODES)
+
+down: ## end exactly what `make up` started, and leave nothing behind
+	@if [ -x _output/bin/local ]; then _output/bin/local down; else echo "nothing was started from here"; fi
+
+test: build ## all tests, the end-to-end ones with real clusters among them
+	@hack/test.sh
+
+build: ## install what is missing and build all programs into _output/bin
+	@hack/install-tools.sh
+	@hack/build.sh
+
+lint: ## golangci-lint, with the walls between the rooms
+	@hack/lint.sh
+
+generate: ## make generated code anew
+	@for f in hack/update-codegen.sh hack/update-docs.sh; do [ ! -x $$f ] || $$f; done
+
+verify: ## prove that generated code is up to date
+	@for f in hack/verify-*.sh; do $$f; done
+
+bench: build ## measure, beside the limit in the same run, into docs/performance.md
+	@hack/bench.sh

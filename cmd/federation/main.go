@@ -1,0 +1,62 @@
+// Command federation is the control plane of a federation of Kubernetes clusters: etcd, apiserver,
+// controllers and DNS in one process, or a part of them alone.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/rest"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/version"
+)
+
+func main() {
+	if err := command().ExecuteContext(signals()); err != nil {
+		fmt.Fprintln(os.Stderr, "federation: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+// signals returns a context that ends with the first SIGTERM or SIGINT; the second one ends us at once.
+func signals() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	got := make(chan os.Signal, 2)
+	signal.Notify(got, syscall.SIGTERM, os.Interrupt)
+	go func() {
+		<-got
+		cancel()
+		<-got
+		os.Exit(1)
+	}()
+	return ctx
+}
+
+func command() *cobra.Command {
+	logs := logsapi.NewLoggingConfiguration()
+	root := &cobra.Command{
+		Use:   "federation",
+		Short: "One API for many Kubernetes clusters",
+		Long: `federation is the control plane of a federation of Kubernetes clusters.
+
+Start it with "federation serve", join clusters with "kubectl federation join", and use plain
+kubectl with the kubeconfig that the first start writes: what you apply is spread over the clusters,
+gets one name in DNS, and moves when a cluster dies.`,
+		Version:       version.Get().GitVersion,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			rest.SetDefaultWarningHandler(rest.NoWarnings{})
+			return logsapi.ValidateAndApply(logs, feature.DefaultFeatureGate)
+		},
+	}
+	logsapi.AddFlags(logs, root.PersistentFlags())
+	hideAll(root.PersistentFlags(), "v")
+	root.AddCommand(serveCommand(), apiserverCommand(), controllersCommand())
+	return root
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"federation/apiserver"
+)
+
+// hideAll hides the flags of a set from the help, but for those named: they work, few need them.
+func hideAll(fs *pflag.FlagSet, but ...string) {
+	shown := map[string]bool{}
+	for _, name := range but {
+		shown[name] = true
+	}
+	fs.VisitAll(func(f *pflag.Flag) { f.Hidden = !shown[f.Name] })
+}
+
+func serveCommand() *cobra.Command {
+	server, controllers := apiserver.NewOptions(), newControllersOptions()
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run everything in one process: etcd, apiserver, controllers and DNS",
+		Long: `Run a whole federation in one process: etcd, apiserver, controllers and the authoritative DNS server.
+
+The first start makes certificates, keys and a kubeconfig in the data directory; later starts use them.
+With --etcd-servers an external etcd is used, and several processes may serve one federation: one of
+them at a time runs the controllers.`,
+		Example: `  federation serve --data-dir /var/lib/federation --name prod --dns-zone example.com --dns-bind-address :53
+  kubectl --kubeconfig /var/lib/federation/admin.kubeconfig get clusters`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), server, controllers) },
+	}
+	server.AddFlags(cmd.Flags())
+	controllers.addFlags(cmd.Flags())
+	return cmd
+}
+
+func serve(ctx context.Context, o *apiserver.Options, controllers *controllersOptions) error {
+	if err := controllers.validate(); err != nil {
+		return err
+	}
+	// The port of DNS is taken before anything is started, so that a clash shows at once.
+	dns, err := controllers.newDNS()
+	if err != nil {
+		return err
+	}
+	return runServer(ctx, o, func(ctx context.Context, config *rest.Config) error {
+		return controllers.run(ctx, config, dns, len(o.EtcdServers) > 0)
+	})
+}
+
+func apiserverCommand() *cobra.Command {
+	server := apiserver.NewOptions()
+	cmd := &cobra.Command{
+		Use:   "apiserver",
+		Short: "Run the apiserver alone, with embedded etcd or in front of an external one",
+		Example: `  federation apiserver --data-dir /var/lib/federation \
+    --etcd-servers https://10.0.0.1:2379,https://10.0.0.2:2379,https://10.0.0.3:2379 \
+    --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServer(cmd.Context(), server, nil) },
+	}
+	server.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// runServer runs the apiserver and, once it is ready, what goes with it. Either one's end ends both.
+func runServer(ctx context.Context, o *apiserver.Options, then func(context.Context, *rest.Config) error) error {
+	config, err := o.Complete()
+	if err != nil {
+		return err
+	}
+	server, err := config.New(ctx)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	ready := make(chan struct{})
+	group.Go(func() error { return server.Run(ctx, func() { close(ready) }) })
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ready:
+		}
+		fmt.Fprintf(os.Stderr, "federation: ready; kubectl --kubeconfig %s get clusters\n", server.KubeconfigPath())
+		if then == nil {
+			return nil
+		}
+		return then(ctx, server.ControllersConfig())
+	})
+	return group.Wait()
+}
+
+func controllersCommand() *cobra.Command {
+	o := newControllersOptions()
+	var kubeconfig string
+	cmd := &cobra.Command{
+		Use:   "controllers",
+		Short: "Run the controllers and DNS alone, against a federation apiserver",
+		Long: `Run the controllers and the DNS server against a federation apiserver that runs elsewhere.
+
+Of several such processes one at a time does the work (a Lease in federation-system says which); all
+of them answer DNS.`,
+		Example: `  federation controllers --kubeconfig /var/lib/federation/controllers.kubeconfig --name prod --dns-zone example.com`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if kubeconfig == "" {
+				return fmt.Errorf("--kubeconfig is required: the controllers.kubeconfig in the apiserver's data directory")
+			}
+			if err := o.validate(); err != nil {
+				return err
+			}
+			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+			if err != nil {
+				return fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)
+			}
+			dns, err := o.newDNS()
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), config, dns, true)
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the federation apiserver, with the controllers' identity (required)")
+	o.addFlags(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Runs all tests. Those under hack/e2e start real member clusters and a real federation, in a place
+# of their own beside what `make up` runs, and end them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export CGO_ENABLED=0
+mapfile -t packages < <(go list ./... | grep -v '/hack/')
+echo "unit and integration tests"
+go test -timeout 15m "${packages[@]}"
+echo "tests with real member clusters"
+go test -timeout 20m -count=1 -p 1 -v ./hack/... | grep -vE '^\s*$|no test files'
