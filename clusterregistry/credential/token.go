@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// TokenLifetime is what is asked for; the cluster may grant less.
+const TokenLifetime = 7 * 24 * time.Hour
+
 // Token is what a service account's token says of itself. It is not verified: the cluster does that.
 type Token struct {
 	Namespace, ServiceAccount string

@@ -1,0 +1,216 @@
+package clusterregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/credential"
+	"federation/clusterregistry/health"
+)
+
+// keeper keeps the connection to one cluster. All fields but wake and inventory belong to its goroutine.
+type keeper struct {
+	registry *Registry
+	name     string
+	stop     context.CancelFunc
+	wake     chan struct{}
+
+	known       *v1beta1.Cluster // the newest that the federation told us
+	state       health.State
+	link        *link
+	fingerprint string
+	secretRead  string // resource versions that the link was made from
+	member      *Member
+	inventory   atomic.Pointer[health.Inventory]
+}
+
+// lookGap is the least time between two looks, however often something wakes us.
+const lookGap = 100 * time.Millisecond
+
+func (r *Registry) startKeeper(ctx context.Context, name string) *keeper {
+	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", name)))
+	k := &keeper{registry: r, name: name, stop: cancel, wake: make(chan struct{}, 1)}
+	r.keepersWG.Go(func() { k.run(ctx) })
+	return k
+}
+
+// lookNow has the keeper look at once. It never waits.
+func (k *keeper) lookNow() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+var errUnjoined = errors.New("the cluster has left the federation")
+
+func (k *keeper) run(ctx context.Context) {
+	defer func() { k.disconnect(errUnjoined) }()
+	for ctx.Err() == nil {
+		begin := time.Now()
+		if !k.learn(ctx) {
+			return
+		}
+		evidence := k.look(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		verdict := health.Judge(k.state, evidence, k.registry.options.Policy, time.Now())
+		k.state = verdict.State
+		k.connect(ctx)
+		k.report(ctx, verdict)
+		k.rest(ctx, begin, verdict.Next)
+	}
+}
+
+// rest waits until it is time to look again: next after now, or when woken, but not within lookGap of begin.
+func (k *keeper) rest(ctx context.Context, begin time.Time, next time.Duration) {
+	timer := time.NewTimer(next)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+	case <-k.wake:
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Until(begin.Add(lookGap))):
+	}
+}
+
+// learn takes the Cluster from the informer, unless our own last write returned a newer one. It
+// returns false when the Cluster is gone.
+func (k *keeper) learn(ctx context.Context) bool {
+	obj, exists, err := k.registry.clusters.GetIndexer().GetByKey(k.name)
+	if err != nil || !exists {
+		return false
+	}
+	u := obj.(*unstructured.Unstructured)
+	if k.known != nil && k.known.UID == u.GetUID() {
+		if order, err := resourceversion.CompareResourceVersion(u.GetResourceVersion(), k.known.ResourceVersion); err == nil && order <= 0 {
+			return true
+		}
+	}
+	c, err := toCluster(u)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot read the Cluster")
+		return k.known != nil
+	}
+	if k.known == nil { // the conditions and their dates outlive a restart of the federation
+		k.state.Conditions = c.Status.Conditions
+	}
+	k.known = c
+	return true
+}
+
+func toCluster(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
+	c := &v1beta1.Cluster{}
+	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c)
+}
+
+// look gathers the evidence of one look. A cluster that cannot be configured is disconnected first.
+func (k *keeper) look(ctx context.Context) health.Evidence {
+	if err := k.configure(); err != nil {
+		k.disconnect(err)
+		k.link, k.fingerprint, k.secretRead = nil, "", ""
+		return health.Evidence{Answer: health.Misconfigured, Detail: err.Error()}
+	}
+	return k.link.look(ctx, k.registry.options.Timeout)
+}
+
+// configure makes the link anew where address or credential changed, and hands it a changed token.
+func (k *keeper) configure() error {
+	secret, err := k.secret()
+	if err != nil {
+		return err
+	}
+	read := fmt.Sprintf("%s %s %s", k.known.UID, k.known.ResourceVersion, secret.ResourceVersion)
+	if k.link != nil && read == k.secretRead {
+		return nil
+	}
+	config, token, err := credential.Config(k.known, secret, k.registry.local)
+	if err != nil {
+		return err
+	}
+	if fingerprint := credential.Fingerprint(config); k.link == nil || fingerprint != k.fingerprint {
+		l, err := newLink(config, token, k.lookNow)
+		if err != nil {
+			return err
+		}
+		k.disconnect(errors.New("address or credential has changed"))
+		k.link, k.fingerprint = l, fingerprint
+	}
+	k.link.token.Store(token)
+	k.secretRead = read
+	return nil
+}
+
+func (k *keeper) secret() (*corev1.Secret, error) {
+	ref := k.known.Spec.SecretRef
+	if ref == nil || ref.Name == "" {
+		return nil, errors.New("spec.secretRef.name must name a Secret in namespace " + v1beta1.FederationNamespace)
+	}
+	obj, exists, err := k.registry.secrets.GetIndexer().GetByKey(v1beta1.FederationNamespace + "/" + ref.Name)
+	if err != nil || !exists {
+		return nil, fmt.Errorf("spec.secretRef.name: there is no Secret %q in namespace %s", ref.Name, v1beta1.FederationNamespace)
+	}
+	return obj.(*corev1.Secret), nil
+}
+
+// connect makes or ends the Member, so that there is one exactly while the cluster is ready.
+func (k *keeper) connect(ctx context.Context) {
+	if !k.state.Ready() {
+		k.disconnect(fmt.Errorf("cluster %q: %w", k.name, ErrNotConnected))
+		return
+	}
+	if k.member != nil || k.state.Failures > 0 {
+		return // the last look must be good: on a restart Ready may be from before
+	}
+	m, err := k.engage(ctx)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot connect")
+		return
+	}
+	k.member = m
+	klog.FromContext(ctx).V(1).Info("Connected")
+	k.keepInventory(m.ctx, k.link)
+	go k.keepToken(m.ctx, k.link)
+}
+
+// engage makes a Member, presents it, and lets its informers run.
+func (k *keeper) engage(ctx context.Context) (*Member, error) {
+	m, err := newMember(ctx, k.name, k.registry.uid, k.link)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range k.registry.engagers {
+		if err := e.Engage(m.ctx, m); err != nil {
+			m.cancel(err)
+			return nil, err
+		}
+	}
+	k.registry.put(m)
+	m.start()
+	return m, nil
+}
+
+// disconnect ends the Member, if there is one, and every connection.
+func (k *keeper) disconnect(cause error) {
+	if k.member != nil {
+		k.registry.drop(k.member)
+		k.member.cancel(cause)
+		k.member = nil
+		k.link.close()
+	}
+}

@@ -1,0 +1,189 @@
+package clusterregistry
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+
+	"federation/clusterregistry/credential"
+	"federation/clusterregistry/health"
+)
+
+// link is the wire to one member. It lasts as long as address and credential stay the same; a new
+// token is no new link.
+type link struct {
+	config *rest.Config
+	client *http.Client // for all but looks: HTTP/2, no timeout, because it watches
+	probe  *http.Client // for looks: HTTP/1.1, so that a look that times out takes its connection along
+	dialer *connrotation.Dialer
+	token  atomic.Value // string
+	heard  atomic.Int64 // when the member last sent a byte, in nanoseconds since the epoch
+	broken func()       // called when a connection or watch ends
+}
+
+func newLink(config *rest.Config, token string, broken func()) (*link, error) {
+	l := &link{config: rest.CopyConfig(config), broken: broken}
+	l.config.QPS, l.config.UserAgent = -1, UserAgent // members protect themselves by priority and fairness
+	l.token.Store(token)
+	dial := (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext
+	l.dialer = connrotation.NewDialer(l.listen(dial, broken))
+	var err error
+	if l.client, err = l.newClient(l.dialer.DialContext, nil); err != nil {
+		return nil, err
+	}
+	l.probe, err = l.newClient(l.listen(dial, nil), []string{"http/1.1"})
+	return l, err
+}
+
+// newClient makes the transport itself: those that client-go makes for a dialer are never freed.
+func (l *link) newClient(dial connrotation.DialFunc, protocols []string) (*http.Client, error) {
+	tlsConfig, err := rest.TLSConfigFor(l.config)
+	if err != nil {
+		return nil, err
+	}
+	if tlsConfig == nil {
+		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	t := &http.Transport{
+		TLSClientConfig: tlsConfig, DialContext: dial, Proxy: l.config.Proxy,
+		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
+	}
+	if protocols != nil {
+		tlsConfig.NextProtos, t.TLSNextProto = protocols, map[string]func(string, *tls.Conn) http.RoundTripper{}
+	} else {
+		t = utilnet.SetTransportDefaults(t)
+	}
+	rt, err := rest.HTTPWrappersForConfig(l.config, t)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: credential.Wrap(rt, func() string { return l.token.Load().(string) })}, nil
+}
+
+// close ends all connections; requests on them fail at once. The link can be used again.
+func (l *link) close() {
+	l.dialer.CloseAll()
+	utilnet.CloseIdleConnectionsFor(l.client.Transport)
+	utilnet.CloseIdleConnectionsFor(l.probe.Transport)
+}
+
+// look asks the member whether it is well. It takes no longer than timeout.
+func (l *link) look(ctx context.Context, timeout time.Duration) health.Evidence {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	begin := time.Now()
+	status, body, err := l.get(ctx, "/healthz")
+	switch {
+	case err != nil && ctx.Err() != nil && l.heard.Load() > begin.UnixNano():
+		return health.Evidence{Answer: health.Slow, Detail: noAnswer(timeout)}
+	case err != nil && ctx.Err() != nil:
+		return health.Evidence{Answer: health.Unreachable, Detail: noAnswer(timeout)}
+	case err != nil:
+		return health.Evidence{Answer: health.Unreachable, Detail: why(err)}
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return health.Evidence{Answer: health.CredentialRefused, Detail: fmt.Sprintf("%d %s", status, http.StatusText(status))}
+	case status == http.StatusOK && body == "ok":
+		return health.Evidence{Answer: health.Healthy}
+	default:
+		return health.Evidence{Answer: health.Unhealthy, Detail: unhealthy(status, body)}
+	}
+}
+
+// get returns the status and the first few kilobytes of the body of a GET by the looking client.
+func (l *link) get(ctx context.Context, path string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.config.Host+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := l.probe.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
+	return resp.StatusCode, string(body), err
+}
+
+func noAnswer(timeout time.Duration) string { return fmt.Sprintf("no answer within %v", timeout) }
+
+// unhealthy names the checks that failed: the lines that begin with "[-]".
+func unhealthy(status int, body string) string {
+	var failed []string
+	for line := range strings.Lines(body) {
+		if name, ok := strings.CutPrefix(line, "[-]"); ok {
+			name, _, _ = strings.Cut(name, " ")
+			failed = append(failed, name)
+		}
+	}
+	if len(failed) == 0 {
+		return fmt.Sprintf("%d %s", status, http.StatusText(status))
+	}
+	return fmt.Sprintf("%d, failed: %s", status, strings.Join(failed, ", "))
+}
+
+// why is the cause of a failed request without what differs each time, such as the port dialled from.
+func why(err error) string {
+	var errno syscall.Errno
+	var dns *net.DNSError
+	var cert *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &errno):
+		return errno.Error()
+	case errors.As(err, &dns):
+		return "lookup of " + dns.Name + ": " + dns.Err
+	case errors.As(err, &cert):
+		return cert.Err.Error()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "connection closed"
+	}
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err.Error()
+}
+
+// listen returns a dialer whose connections note when they are heard of, and tell when they end.
+func (l *link) listen(dial connrotation.DialFunc, ended func()) connrotation.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &listenedConn{Conn: conn, heard: &l.heard, ended: ended}, nil
+	}
+}
+
+type listenedConn struct {
+	net.Conn
+	heard *atomic.Int64
+	ended func()
+}
+
+// Read implements net.Conn.
+func (c *listenedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.heard.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *listenedConn) Close() error {
+	if c.ended != nil {
+		c.ended()
+	}
+	return c.Conn.Close()
+}

@@ -1,0 +1,245 @@
+package clusterregistry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/credential"
+	"federation/clusterregistry/health"
+)
+
+// UserAgent is what members see in their audit logs.
+const UserAgent = "federation"
+
+// ErrNotConnected says that there is no connection to a cluster now. Do not retry: an Engager hears
+// of it when the cluster is back.
+var ErrNotConnected = errors.New("not connected")
+
+// Engager is told of each new connection to a member.
+type Engager interface {
+	// Engage is called before the informers of the member start: ask for informers and add handlers
+	// here. ctx is done when the member is lost. It must not wait for the member. On an error
+	// the member is dropped and connected anew after the next look.
+	Engage(ctx context.Context, m *Member) error
+}
+
+// Options say what a Registry works on.
+type Options struct {
+	// Config reaches the federation's API.
+	Config *rest.Config
+	// FederationUID marks what this federation made in members. "": the UID of the federation's
+	// namespace kube-system, which is waited for at the start.
+	FederationUID string
+	// Policy says how often to look and when to believe it. Fields that are zero take those of health.DefaultPolicy.
+	Policy health.Policy
+	// Timeout of one look. 0: DefaultTimeout.
+	Timeout time.Duration
+}
+
+// DefaultTimeout of one look. With one second between looks and two bad ones to be believed, a
+// cluster that hangs is marked after four seconds at most.
+const DefaultTimeout = 1500 * time.Millisecond
+
+func (o *Options) complete() error {
+	if o.Config == nil {
+		return errors.New("clusterregistry: Options.Config must be set")
+	}
+	d := health.DefaultPolicy()
+	o.Policy.Period = cmp.Or(o.Policy.Period, d.Period)
+	o.Policy.Retry = cmp.Or(o.Policy.Retry, d.Retry)
+	o.Policy.Threshold = cmp.Or(o.Policy.Threshold, d.Threshold)
+	o.Policy.SlowThreshold = cmp.Or(o.Policy.SlowThreshold, d.SlowThreshold)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	if o.Policy.Period < 0 || o.Policy.Retry < 0 || o.Policy.Threshold < 0 || o.Policy.SlowThreshold < 0 || o.Timeout < 0 {
+		return fmt.Errorf("clusterregistry: Options: no duration or threshold may be negative: %+v, timeout %v", o.Policy, o.Timeout)
+	}
+	return nil
+}
+
+// Registry knows the member clusters. Its methods may be called from any goroutine, Add only before Run.
+type Registry struct {
+	options   Options
+	uid       string
+	local     []netip.Addr
+	dynamic   dynamic.Interface
+	core      kubernetes.Interface
+	recorder  record.EventRecorder
+	engagers  []Engager
+	clusters  cache.SharedIndexInformer
+	secrets   cache.SharedIndexInformer
+	mu        sync.RWMutex // guards what follows, never held over I/O
+	members   map[string]*Member
+	keepers   map[string]*keeper
+	keepersWG sync.WaitGroup
+}
+
+// New returns a Registry of the Clusters that the federation's API has. It does no I/O yet.
+func New(o Options) (*Registry, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(o.Config)
+	config.QPS, config.UserAgent = -1, UserAgent // the federation's API orders its clients by priority and fairness
+	dyn, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	local, err := credential.LocalAddresses()
+	if err != nil {
+		return nil, err
+	}
+	return newRegistry(o, dyn, core, local), nil
+}
+
+func newRegistry(o Options, dyn dynamic.Interface, core kubernetes.Interface, local []netip.Addr) *Registry {
+	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	return &Registry{
+		options: o, uid: o.FederationUID, local: local, dynamic: dyn, core: core,
+		clusters: dynamicinformer.NewFilteredDynamicInformer(dyn, v1beta1.ClustersResource, "", 0, byNamespace, nil).Informer(),
+		secrets:  coreinformers.NewSecretInformer(core, v1beta1.FederationNamespace, 0, byNamespace),
+		members:  map[string]*Member{}, keepers: map[string]*keeper{},
+	}
+}
+
+// Add has e told of members. It must be called before Run.
+func (r *Registry) Add(e Engager) { r.engagers = append(r.engagers, e) }
+
+// Member returns the live connection to a cluster, or an error that is ErrNotConnected.
+func (r *Registry) Member(name string) (*Member, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if m := r.members[name]; m != nil {
+		return m, nil
+	}
+	return nil, fmt.Errorf("cluster %q: %w", name, ErrNotConnected)
+}
+
+// Members returns all live connections, sorted by name.
+func (r *Registry) Members() []*Member {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	out := make([]*Member, 0, len(r.members))
+	for _, m := range r.members {
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *Member) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Run keeps the connections until ctx is done. It returns nil then, when all have ended.
+func (r *Registry) Run(ctx context.Context) error {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	defer broadcaster.Shutdown()
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: r.core.CoreV1().Events("")})
+	r.recorder = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "clusterregistry"})
+
+	if err := r.learnUID(ctx); err != nil {
+		return nil // ctx is done
+	}
+	go r.clusters.RunWithContext(ctx)
+	go r.secrets.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), r.clusters.HasSynced, r.secrets.HasSynced) {
+		return nil
+	}
+	defer r.keepersWG.Wait()
+	if _, err := r.secrets.AddEventHandler(onChange(func(string) { r.wakeAll() })); err != nil {
+		return err
+	}
+	if _, err := r.clusters.AddEventHandler(onChange(func(name string) { r.sync(ctx, name) })); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// learnUID waits for the namespace whose UID names this federation.
+func (r *Registry) learnUID(ctx context.Context) error {
+	if r.uid != "" {
+		return nil
+	}
+	return wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		ns, err := r.core.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		if err != nil {
+			klog.FromContext(ctx).V(2).Info("Waiting for the federation's namespace kube-system", "err", err)
+			return false, nil
+		}
+		r.uid = string(ns.UID)
+		return true, nil
+	})
+}
+
+func onChange(do func(key string)) cache.ResourceEventHandler {
+	handle := func(obj any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+			do(key)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }, DeleteFunc: handle}
+}
+
+// sync starts, wakes or stops the keeper of a cluster.
+func (r *Registry) sync(ctx context.Context, name string) {
+	_, exists, _ := r.clusters.GetIndexer().GetByKey(name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.keepers[name]
+	switch {
+	case exists && k == nil && ctx.Err() == nil:
+		r.keepers[name] = r.startKeeper(ctx, name)
+	case exists && k != nil:
+		k.lookNow()
+	case !exists && k != nil:
+		k.stop()
+		delete(r.keepers, name)
+	}
+}
+
+// wakeAll is for changes of Secrets: they are few, and a look is cheap.
+func (r *Registry) wakeAll() {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, k := range r.keepers {
+		k.lookNow()
+	}
+}
+
+func (r *Registry) put(m *Member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.members[m.Name] = m
+}
+
+// drop forgets m, unless another connection to the cluster has taken its place.
+func (r *Registry) drop(m *Member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.members[m.Name] == m {
+		delete(r.members, m.Name)
+	}
+}
