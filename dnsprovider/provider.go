@@ -1,6 +1,6 @@
 package dnsprovider
 
-import "context"
+import "context" //nolint:depguard // only for the interface: who waits for a server must be able to stop waiting
 
 // Provider is a DNS server, or a service that runs some, in which records can be kept. It is safe
 // for use by several goroutines.

@@ -1,0 +1,19 @@
+// Package authoritative is the built-in DNS server: it answers for one zone, over UDP and TCP, and
+// takes its records in process as a dnsprovider.Provider.
+//
+//	server, err := authoritative.New(authoritative.Options{Zone: "example.com", Listen: "192.0.2.53:53"})
+//	go server.Run(ctx)
+//	err = server.Apply(ctx, "example.com.", changes)
+//
+// All answers come from a snapshot that never changes; Apply builds the next one beside it and swaps
+// one pointer. So a reader sees whole steps only, no query waits for a change, and a change costs
+// what it touches and not what the zone holds. The zone is in memory alone: until the first Apply
+// every question in the zone gets SERVFAIL, so that a restart is never taken for "no such name".
+//
+// SOA and NS at the apex, and the addresses of the name server ns.<zone>, are the server's own. There
+// are no wildcards, delegations or DNAMEs: an answer is one lookup for each name of a CNAME chain.
+//
+// What was traded: messages are parsed and packed with github.com/miekg/dns, which is correct and
+// not the fastest. A large answer is truncated whole, without part of its records, as a client that
+// sees TC must ask again over TCP anyhow. Transfers are refused.
+package authoritative

@@ -1,0 +1,150 @@
+package authoritative
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"federation/dnsprovider"
+)
+
+// Options say which zone is served, and where.
+type Options struct {
+	// Zone is the name of the zone.
+	Zone string
+	// Listen is the host:port for UDP and TCP. An empty host is all addresses, port 0 a free one.
+	Listen string
+	// NameServers are the addresses of ns.<zone>, the name server at the apex. Default: the listening
+	// address, unless that is all addresses.
+	NameServers []netip.Addr
+	// NegativeTTL is how many seconds "no such name" may be remembered. Default: 5.
+	NegativeTTL uint32
+	// MaxConns bounds the TCP connections at one time; further ones are closed. Default: 512.
+	MaxConns int
+	// IdleTimeout is how long a TCP connection may take for a whole message. Default: 10 s.
+	IdleTimeout time.Duration
+}
+
+// Server answers for one zone. Make it with New.
+type Server struct {
+	options Options
+	zone    string
+	udp     *net.UDPConn
+	tcp     *net.TCPListener
+	current atomic.Pointer[snapshot]
+	// applying is held by the one who makes the next snapshot.
+	applying sync.Mutex
+}
+
+var _ dnsprovider.Provider = (*Server)(nil)
+
+// New opens the sockets; Run serves them, and closes them at its end. It fails when the zone is no
+// name of a zone, or the address cannot be had.
+func New(options Options) (*Server, error) {
+	zone, err := dnsprovider.CanonicalName(options.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("DNS zone: %w", err)
+	}
+	s := &Server{options: options.withDefaults(), zone: zone}
+	if s.udp, s.tcp, err = listen(options.Listen); err != nil {
+		return nil, err
+	}
+	nameServers := options.NameServers
+	if local := s.Addr().Addr(); len(nameServers) == 0 && !local.IsUnspecified() {
+		nameServers = []netip.Addr{local}
+	}
+	first, err := newSnapshot(zone, nameServers, s.options.NegativeTTL)
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	s.current.Store(first)
+	return s, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.NegativeTTL == 0 {
+		o.NegativeTTL = 5
+	}
+	if o.MaxConns == 0 {
+		o.MaxConns = 512
+	}
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = 10 * time.Second
+	}
+	return o
+}
+
+// Addr is where the server listens, over UDP and TCP.
+func (s *Server) Addr() netip.AddrPort {
+	at := s.udp.LocalAddr().(*net.UDPAddr).AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+}
+
+// Zone is the canonical name of the zone.
+func (s *Server) Zone() string { return s.zone }
+
+// Run answers until the context ends. It returns nil then.
+func (s *Server) Run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, s.close)()
+	defer s.close()
+	var running sync.WaitGroup
+	s.startUDP(ctx, &running)
+	s.serveTCP(ctx, &running)
+	running.Wait()
+	return nil
+}
+
+// close makes everything that reads from the sockets return.
+func (s *Server) close() {
+	s.udp.Close()
+	s.tcp.Close()
+}
+
+// Records returns the zone without the server's own records. See dnsprovider.Provider.
+func (s *Server) Records(_ context.Context, zone string) ([]dnsprovider.RRSet, error) {
+	if err := s.holds(zone); err != nil {
+		return nil, err
+	}
+	return s.current.Load().sets(), nil
+}
+
+// Apply makes the changes; the next question is answered from them. The first call, which may be
+// empty, ends the time in which every question gets SERVFAIL. See dnsprovider.Provider.
+func (s *Server) Apply(_ context.Context, zone string, changes dnsprovider.ChangeSet) error {
+	if err := s.holds(zone); err != nil {
+		return err
+	}
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	old := s.current.Load()
+	next := old.edit()
+	for _, step := range changes {
+		if err := next.change(step); err != nil {
+			return err
+		}
+	}
+	if old.synced && len(changes) == 0 {
+		return nil
+	}
+	next.synced = true
+	s.current.Store(next.finish(nextSerial(old.soa.Serial)))
+	return nil
+}
+
+func (s *Server) holds(zone string) error {
+	if zone != s.zone {
+		return fmt.Errorf("zone %q: this server holds only %q", zone, s.zone)
+	}
+	return nil
+}
+
+// nextSerial is the time in seconds, so that it grows over restarts too, or one more when there were
+// more changes than seconds.
+func nextSerial(serial uint32) uint32 {
+	return max(serial+1, uint32(time.Now().Unix()))
+}
