@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/version"
 	"k8s.io/utils/clock"
 	nodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
 	nodelease "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
@@ -44,17 +45,16 @@ func (c *cluster) node(i int) *corev1.Node {
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			corev1.LabelHostname:           name,
-			corev1.LabelOSStable:           "linux",
-			corev1.LabelArchStable:         "amd64",
-			corev1.LabelTopologyRegion:     c.Region,
-			corev1.LabelTopologyZone:       c.Zone,
-			"type":                         "simulated",
-			"node-role.kubernetes.io/node": "",
+			corev1.LabelHostname:       name,
+			corev1.LabelOSStable:       "linux",
+			corev1.LabelArchStable:     "amd64",
+			corev1.LabelTopologyRegion: c.Region,
+			corev1.LabelTopologyZone:   c.Zone,
 		}},
 		Status: corev1.NodeStatus{
 			Capacity:    room,
 			Allocatable: room,
+			NodeInfo:    corev1.NodeSystemInfo{KubeletVersion: version.Get().GitVersion},
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.64.0.%d", i)},
 				{Type: corev1.NodeHostName, Address: name},

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -91,9 +92,21 @@ func (o *Options) enterDataDir() (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if !lock(f, 5*time.Second) {
 		f.Close()
 		return nil, fmt.Errorf("--data-dir=%s: another member runs on it", o.DataDir)
 	}
 	return func() { f.Close() }, nil
+}
+
+// lock tries for a while: a process that was just killed takes a moment to let go of its files.
+func lock(f *os.File, patience time.Duration) bool {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
 }

@@ -56,7 +56,7 @@ func (p *pool) claim(owner string, a netip.Addr) bool {
 	}
 	for _, prefix := range p.prefixes {
 		if usable(prefix, a) && p.owners[a] == "" {
-			p.owners[a], p.held[owner] = owner, a
+			p.owners[a], p.held[owner], p.next = owner, a, p.after(a)
 			return true
 		}
 	}
@@ -70,10 +70,10 @@ func (p *pool) allocate(owner string) (netip.Addr, error) {
 	}
 	for range p.size() {
 		a := p.next
-		p.next = p.after(a)
 		if p.claim(owner, a) {
 			return a, nil
 		}
+		p.next = p.after(a)
 	}
 	return netip.Addr{}, fmt.Errorf("no load balancer address is free: all %d of %s are in use", p.size(), p)
 }

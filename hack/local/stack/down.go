@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+)
+
+// endPatience is how long a process may take to end by itself. Nothing that it was told is lost
+// when it is killed instead: it is all going to be removed.
+const endPatience = 10 * time.Second
+
+// down ends all processes of this stack and removes its directory.
+func (s *stack) down(context.Context) error {
+	if err := s.lock(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	mine := func(argv []string) bool { return ours(argv, s.root) }
+	pids := findProcesses(mine)
+	var wg sync.WaitGroup
+	errs := make([]error, len(pids))
+	for i, pid := range pids {
+		s.say("ending process %d: %s", pid, label(commandLine(pid)))
+		wg.Go(func() { errs[i] = end(pid, mine, endPatience) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	_, err := os.Stat(s.root)
+	if len(pids) == 0 && err != nil {
+		s.say("nothing is up")
+		return nil
+	}
+	if err := os.RemoveAll(s.root); err != nil {
+		return err
+	}
+	s.say("all ended, %s removed", s.root)
+	return nil
+}
+
+// label is what people call the process with this command line.
+func label(argv []string) string {
+	if name := flagValue(argv, "--name"); len(argv) > 1 && argv[1] != "serve" && name != "" {
+		return "member " + name
+	}
+	if len(argv) > 0 {
+		return "federation"
+	}
+	return "gone already"
+}

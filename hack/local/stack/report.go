@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// writeEnv writes what scripts need to know, as lines that a shell can source.
+func (s *stack) writeEnv(st *state, o upOptions) error {
+	var b strings.Builder
+	if !o.membersOnly {
+		fmt.Fprintf(&b, "FEDERATION_KUBECONFIG=%s\n", quote(s.federationKubeconfig()))
+		fmt.Fprintf(&b, "FEDERATION_NAME=%s\n", quote(st.FederationName))
+		fmt.Fprintf(&b, "DNS_ADDRESS=%s\n", quote(st.dnsAddress()))
+		fmt.Fprintf(&b, "DNS_ZONE=%s\n", quote(st.DNSZone))
+	}
+	fmt.Fprintf(&b, "MEMBERS=%s\n", quote(strings.Join(st.memberNames(), " ")))
+	return writeFile(s.path("env"), b.String())
+}
+
+// quote makes one word of the value for a shell, and leaves alone what is one already.
+func quote(value string) string {
+	if strings.Trim(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:") == "" && value != "" {
+		return value
+	}
+	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+}
+
+// explain says how to use what runs.
+func (s *stack) explain(st *state, o upOptions) {
+	m := memberAt(0).name
+	if !o.membersOnly {
+		fmt.Printf(`
+The federation:    export KUBECONFIG=%s
+                   kubectl get clusters
+Its global names:  dig @127.0.0.1 -p %d %s SOA
+`, s.federationKubeconfig(), st.DNSPort, st.DNSZone)
+	}
+	fmt.Printf(`A member:          kubectl --kubeconfig %s get nodes
+Lose a zone:       kill -STOP $(cat %s)   and back: kill -CONT, or make up
+For scripts:       . %s
+All that runs:     %s/local status        logs in %s
+End it:            make down
+`, s.memberKubeconfig(m), s.path("members", m, "pid"), s.path("env"), s.bin, s.path("logs"))
+}
+
+// status prints what runs. It is an error if something of the stack does not.
+func (s *stack) status() error {
+	if _, err := os.Stat(s.path("state.json")); err != nil {
+		fmt.Println("nothing is up")
+		return nil
+	}
+	st, err := s.loadState()
+	if err != nil {
+		return err
+	}
+	var programs []*program
+	if _, err := os.Stat(s.path("federation.pid")); err == nil {
+		programs = append(programs, s.federationProgram(st))
+	}
+	for i := range st.MemberPorts {
+		programs = append(programs, s.memberProgram(st, i, 1))
+	}
+	var missing []string
+	for _, p := range programs {
+		is := describe(p)
+		fmt.Printf("%-12s https://127.0.0.1:%d  %s\n", p.name, p.ports[0], is)
+		if !strings.HasPrefix(is, "runs") {
+			missing = append(missing, p.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("not running: %s; make up starts them", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+func describe(p *program) string {
+	pids := findProcesses(p.same)
+	switch {
+	case len(pids) == 0:
+		return "does not run"
+	case stopped(pids[0]):
+		return fmt.Sprintf("is stopped by a signal (process %d)", pids[0])
+	default:
+		return fmt.Sprintf("runs (process %d)", pids[0])
+	}
+}

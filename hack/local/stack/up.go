@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+type upOptions struct {
+	clusters, nodes         int
+	membersOnly             bool
+	federationName, dnsZone string
+	timeout                 time.Duration
+}
+
+// up starts what does not run and returns when all is ready.
+func (s *stack) up(ctx context.Context, o upOptions) error {
+	if o.clusters < 1 || o.clusters > maxMembers {
+		return fmt.Errorf("--clusters=%d: must be from 1 to %d", o.clusters, maxMembers)
+	}
+	if o.nodes < 1 || o.nodes > 250 {
+		return fmt.Errorf("--nodes=%d: must be from 1 to 250", o.nodes)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not ready after %s", o.timeout))
+	defer cancel()
+	st, err := s.prepare(o)
+	if err != nil {
+		return err
+	}
+	errs := s.startAll(ctx, st, o)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w\nwhat runs is left running: make up tries again, make down ends it", err)
+	}
+	if err := s.writeEnv(st, o); err != nil {
+		return err
+	}
+	s.say("ready")
+	s.explain(st, o)
+	return nil
+}
+
+// prepare makes the directories and settles names and ports.
+func (s *stack) prepare(o upOptions) (*state, error) {
+	for _, program := range s.programs(o) {
+		if _, err := os.Stat(program); err != nil {
+			return nil, fmt.Errorf("%s is not built: run make build", program)
+		}
+	}
+	if err := os.MkdirAll(s.path("logs"), 0o700); err != nil {
+		return nil, err
+	}
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
+	st, err := s.loadState()
+	if err != nil {
+		return nil, err
+	}
+	if err := st.choose(o); err != nil {
+		return nil, err
+	}
+	if n := len(st.MemberPorts); n > o.clusters {
+		s.say("%d member clusters are there already: they stay", n)
+	}
+	for i := range st.MemberPorts {
+		if err := os.MkdirAll(s.path("members", memberAt(i).name), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return st, s.saveState(st)
+}
+
+func (s *stack) programs(o upOptions) []string {
+	all := []string{filepath.Join(s.bin, "member")}
+	if !o.membersOnly {
+		all = append(all, filepath.Join(s.bin, "federation"), filepath.Join(s.bin, "kubectl-federation"))
+	}
+	return all
+}
+
+// startAll starts the members and the federation at once, and joins each member as soon as both are ready.
+func (s *stack) startAll(ctx context.Context, st *state, o upOptions) []error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(st.MemberPorts)+1)
+	var federation *running
+	federationReady := make(chan struct{}) // closed either way
+	if o.membersOnly {
+		close(federationReady)
+	} else {
+		wg.Go(func() {
+			defer close(federationReady)
+			federation, errs[len(errs)-1] = s.startFederation(ctx, st)
+		})
+	}
+	for i := range st.MemberPorts {
+		wg.Go(func() {
+			errs[i] = s.startMember(ctx, st, i, o.nodes)
+			<-federationReady
+			if errs[i] == nil && federation != nil {
+				errs[i] = s.join(ctx, memberAt(i).name)
+			}
+		})
+	}
+	wg.Wait()
+	if federation == nil || errors.Join(errs...) != nil {
+		return errs
+	}
+	return []error{s.waitFederated(ctx, st, federation)}
+}
+
+func (s *stack) startMember(ctx context.Context, st *state, i, nodes int) error {
+	r, did, err := s.memberProgram(st, i, nodes).ensure()
+	if err != nil {
+		return err
+	}
+	if r.exited == nil {
+		nodes = 1 // it runs with as many as it was started with
+	}
+	m := memberAt(i)
+	s.say("%-10s %s (process %d)", m.name, did, r.pid)
+	if err := r.wait(ctx, memberReady(s.memberKubeconfig(m.name), nodes)); err != nil {
+		return err
+	}
+	s.say("%-10s ready: region %s, zone %s, https://127.0.0.1:%d", m.name, m.region, m.zone, st.MemberPorts[i])
+	return nil
+}
+
+func (s *stack) startFederation(ctx context.Context, st *state) (*running, error) {
+	r, did, err := s.federationProgram(st).ensure()
+	if err != nil {
+		return nil, err
+	}
+	s.say("%-10s %s (process %d)", r.name, did, r.pid)
+	if err := r.wait(ctx, apiReady(s.federationKubeconfig())); err != nil {
+		return nil, err
+	}
+	s.say("%-10s API ready: https://127.0.0.1:%d", r.name, st.FederationPort)
+	return r, nil
+}
+
+// join joins a member; joining one that is joined changes nothing.
+func (s *stack) join(ctx context.Context, name string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl-federation"), "join", name,
+		"--member-kubeconfig", s.memberKubeconfig(name), "--kubeconfig", s.federationKubeconfig())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: join: %w\n  | %s", name, err, strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "\n  | "))
+	}
+	s.say("%-10s joined", name)
+	return nil
+}
+
+func (s *stack) waitFederated(ctx context.Context, st *state, federation *running) error {
+	if err := federation.wait(ctx, clustersReady(s.federationKubeconfig(), st.memberNames())); err != nil {
+		return err
+	}
+	s.say("all %d clusters are ready in the federation", len(st.MemberPorts))
+	if err := federation.wait(ctx, dnsReady(st.dnsAddress(), st.DNSZone)); err != nil {
+		return err
+	}
+	s.say("DNS answers for %s", st.DNSZone)
+	return nil
+}
+
+func (s *stack) memberProgram(st *state, i, nodes int) *program {
+	m, port := memberAt(i), st.MemberPorts[i]
+	dir := s.path("members", m.name)
+	return &program{
+		name: m.name,
+		args: []string{filepath.Join(s.bin, "member"), "--name=" + m.name, "--data-dir=" + dir,
+			"--port=" + strconv.Itoa(port), "--region=" + m.region, "--zone=" + m.zone, "--nodes=" + strconv.Itoa(nodes),
+			"--lb-cidr=" + strings.Join(m.lbCIDRs, ","), "--service-cidr=" + m.serviceCIDR, "--pod-cidr=" + m.podCIDR},
+		pidFile: filepath.Join(dir, "pid"),
+		logFile: s.path("logs", m.name+".log"),
+		ports:   []int{port},
+	}
+}
+
+func (s *stack) federationProgram(st *state) *program {
+	return &program{
+		name: "federation",
+		args: []string{filepath.Join(s.bin, "federation"), "serve", "--data-dir=" + s.path("federation"),
+			"--name=" + st.FederationName, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(st.FederationPort),
+			"--dns-zone=" + st.DNSZone, "--dns-bind-address=" + st.dnsAddress()},
+		pidFile: s.path("federation.pid"),
+		logFile: s.path("logs", "federation.log"),
+		ports:   []int{st.FederationPort, st.DNSPort},
+	}
+}
+
+func (s *stack) memberKubeconfig(name string) string { return s.path("members", name, "kubeconfig") }
+
+func (s *stack) federationKubeconfig() string { return s.path("federation", "admin.kubeconfig") }
+
+func (st *state) dnsAddress() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(st.DNSPort))
+}
+
+func (st *state) memberNames() (names []string) {
+	for i := range st.MemberPorts {
+		names = append(names, memberAt(i).name)
+	}
+	return names
+}
