@@ -1,0 +1,150 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/credential"
+)
+
+// Request says which cluster joins or leaves which federation.
+type Request struct {
+	// Name of the Cluster, a DNS label.
+	Name string
+	// Federation and FederationDynamic reach the federation's API.
+	Federation        kubernetes.Interface
+	FederationDynamic dynamic.Interface
+	// Member reaches the cluster: with an administrator's rights to join it. Unjoin works with the
+	// federation's own rights too, and with nil it leaves the member alone.
+	Member kubernetes.Interface
+	// Server is the URL of the member's API, as the federation reaches it. Only for Join.
+	Server string
+	// CA is the PEM of the member's certificate authority; empty: those that the system trusts. Only for Join.
+	CA []byte
+	// AllowProxy also gives the right to impersonate, which the Cluster's subresource proxy needs.
+	AllowProxy bool
+	// Say, if set, is told of each step, for people.
+	Say func(format string, args ...any)
+}
+
+func (r *Request) say(format string, args ...any) {
+	if r.Say != nil {
+		r.Say(format, args...)
+	}
+}
+
+// Join makes the cluster a member, or refreshes what makes it one.
+func Join(ctx context.Context, r Request) error {
+	if problems := validation.IsDNS1123Label(r.Name); len(problems) > 0 {
+		return fmt.Errorf("cluster name %q: %s", r.Name, strings.Join(problems, "; "))
+	}
+	address, err := serverAddress(r.Server)
+	if err != nil {
+		return err
+	}
+	uid, err := federationUID(ctx, r.Federation)
+	if err != nil {
+		return err
+	}
+	token, err := r.prepareMember(ctx, uid)
+	if err != nil {
+		return fmt.Errorf("in the cluster that joins: %w", err)
+	}
+	if err := r.register(ctx, address, token); err != nil {
+		return fmt.Errorf("at the federation: %w", err)
+	}
+	return nil
+}
+
+// serverAddress is the part of a server's URL that a Cluster has: host and port, https implied.
+func serverAddress(server string) (string, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
+		return "", fmt.Errorf("server %q: must be https://HOST[:PORT] with nothing behind it", server)
+	}
+	return u.Host, nil
+}
+
+func federationUID(ctx context.Context, federation kubernetes.Interface) (string, error) {
+	ns, err := federation.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("at the federation: namespace %s, whose UID names the federation: %w", metav1.NamespaceSystem, err)
+	}
+	return string(ns.UID), nil
+}
+
+// register writes Secret and Cluster. The Secret comes first, so that the Cluster can be connected at once.
+func (r *Request) register(ctx context.Context, address, token string) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if _, err := r.Federation.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName(r.Name), Labels: map[string]string{ClusterLabel: r.Name}},
+		Data:       map[string][]byte{credential.TokenKey: []byte(token), credential.CAKey: r.CA},
+	}
+	if err := ensure(ctx, r.Federation.CoreV1().Secrets(namespace), secret, func(old *corev1.Secret) error {
+		if old.Labels[ClusterLabel] != r.Name {
+			return fmt.Errorf("Secret %s/%s is there and was not made by join (no label %s=%s)", namespace, old.Name, ClusterLabel, r.Name)
+		}
+		old.Data = secret.Data
+		return nil
+	}); err != nil {
+		return err
+	}
+	r.say("Secret %s/%s holds the credential", namespace, secret.Name)
+	return r.putCluster(ctx, address)
+}
+
+func (r *Request) putCluster(ctx context.Context, address string) error {
+	spec := v1beta1.ClusterSpec{
+		ServerAddressByClientCIDRs: []v1beta1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}, {ClientCIDR: "::/0", ServerAddress: address}},
+		SecretRef:                  &corev1.LocalObjectReference{Name: SecretName(r.Name)},
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.Cluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"},
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Spec: spec,
+	})
+	if err != nil {
+		return err
+	}
+	delete(content, "status")
+	clusters := r.FederationDynamic.Resource(v1beta1.ClustersResource)
+	_, err = clusters.Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		err = updateSpec(ctx, clusters, r.Name, content["spec"])
+	}
+	if err == nil {
+		r.say("Cluster %s has the address %s", r.Name, address)
+	}
+	return err
+}
+
+func updateSpec(ctx context.Context, clusters dynamic.ResourceInterface, name string, spec any) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // the registry writes the status meanwhile
+		old, err := clusters.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if old.GetDeletionTimestamp() != nil {
+			return errors.New("the Cluster is being deleted; join again when it is gone")
+		}
+		old.Object["spec"] = spec
+		_, err = clusters.Update(ctx, old, metav1.UpdateOptions{})
+		return err
+	})
+}

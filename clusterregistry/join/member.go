@@ -1,0 +1,152 @@
+package join
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
+
+	"federation/clusterregistry/credential"
+)
+
+// prepareMember makes namespace, role, account and bindings in the member, and returns a token.
+func (r *Request) prepareMember(ctx context.Context, uid string) (string, error) {
+	account := AccountName(uid)
+	if err := r.refuseSecondName(ctx, account); err != nil {
+		return "", err
+	}
+	if err := r.ensureNamespace(ctx, uid); err != nil {
+		return "", err
+	}
+	role, err := r.ensureRole(ctx, uid, account)
+	if err != nil {
+		return "", err
+	}
+	meta := r.meta(uid, account)
+	meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}}
+	if err := r.ensureAccount(ctx, meta); err != nil {
+		return "", err
+	}
+	r.say("account %s/%s may read and write what is propagated%s", namespace, account, map[bool]string{true: ", and impersonate"}[r.AllowProxy])
+	return r.token(ctx, account)
+}
+
+func (r *Request) meta(uid, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{FederationLabel: uid, ClusterLabel: r.Name}}
+}
+
+// refuseSecondName keeps a cluster from joining twice: its workloads would be counted twice.
+func (r *Request) refuseSecondName(ctx context.Context, account string) error {
+	old, err := r.Member.RbacV1().ClusterRoles().Get(ctx, account, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if name := old.Labels[ClusterLabel]; name != r.Name {
+		return fmt.Errorf("it is a member of this federation already, as %q: unjoin that first", name)
+	}
+	return nil
+}
+
+func (r *Request) ensureNamespace(ctx context.Context, uid string) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{FederationLabel: uid}}}
+	_, err := r.Member.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	if err == nil {
+		r.say("namespace %s made", namespace)
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return nil // without our label we leave it when we go
+	}
+	return err
+}
+
+func (r *Request) ensureRole(ctx context.Context, uid, account string) (*rbacv1.ClusterRole, error) {
+	role := &rbacv1.ClusterRole{ObjectMeta: r.meta(uid, account), Rules: clusterRules(account, r.AllowProxy)}
+	client := r.Member.RbacV1().ClusterRoles()
+	if err := ensure(ctx, client, role, func(old *rbacv1.ClusterRole) error {
+		old.Labels, old.Rules = role.Labels, role.Rules
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	return client.Get(ctx, account, metav1.GetOptions{})
+}
+
+func (r *Request) ensureAccount(ctx context.Context, meta metav1.ObjectMeta) error {
+	rbac := r.Member.RbacV1()
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: meta.Name}}
+	ref := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: meta.Name}
+	}
+	if err := ensure(ctx, r.Member.CoreV1().ServiceAccounts(namespace), &corev1.ServiceAccount{ObjectMeta: meta}, func(old *corev1.ServiceAccount) error {
+		old.Labels, old.OwnerReferences = meta.Labels, meta.OwnerReferences
+		return nil
+	}); err != nil {
+		return err
+	}
+	rules := namespaceRules(meta.Name)
+	if err := ensure(ctx, rbac.Roles(namespace), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, func(old *rbacv1.Role) error {
+		old.Labels, old.OwnerReferences, old.Rules = meta.Labels, meta.OwnerReferences, rules
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := ensure(ctx, rbac.RoleBindings(namespace), &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref("Role")}, func(old *rbacv1.RoleBinding) error {
+		old.Labels, old.OwnerReferences, old.Subjects = meta.Labels, meta.OwnerReferences, subjects
+		return nil
+	}); err != nil {
+		return err
+	}
+	return ensure(ctx, rbac.ClusterRoleBindings(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref("ClusterRole")}, func(old *rbacv1.ClusterRoleBinding) error {
+		old.Labels, old.OwnerReferences, old.Subjects = meta.Labels, meta.OwnerReferences, subjects
+		return nil
+	})
+}
+
+func (r *Request) token(ctx context.Context, account string) (string, error) {
+	seconds := int64(credential.TokenLifetime.Seconds())
+	resp, err := r.Member.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("token of account %s/%s: %w", namespace, account, err)
+	}
+	return resp.Status.Token, nil
+}
+
+// store is what ensure needs of a typed client.
+type store[T runtime.Object] interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
+	Create(ctx context.Context, obj T, o metav1.CreateOptions) (T, error)
+	Update(ctx context.Context, obj T, o metav1.UpdateOptions) (T, error)
+}
+
+// ensure creates want, or has change put right what is there.
+func ensure[T interface {
+	runtime.Object
+	metav1.Object
+}](ctx context.Context, client store[T], want T, change func(old T) error) error {
+	_, err := client.Create(ctx, want, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		old, err := client.Get(ctx, want.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if err := change(old); err != nil {
+			return err
+		}
+		_, err = client.Update(ctx, old, metav1.UpdateOptions{})
+		return err
+	})
+}

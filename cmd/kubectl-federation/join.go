@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/join"
+)
+
+type joinCommand struct {
+	sides
+	genericiooptions.IOStreams
+	address    string
+	allowProxy bool
+}
+
+func newJoin(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &joinCommand{IOStreams: streams}
+	c := &cobra.Command{
+		Use:   "join NAME (--context CONTEXT | --member-kubeconfig FILE)",
+		Short: "Make a cluster a member of the federation",
+		Long: `Make a cluster a member of the federation, under NAME.
+
+In the cluster it makes the namespace federation-system with an account that may do what
+propagation needs and no more; at the federation a Cluster and a Secret with the account's
+token, which the federation renews by itself. Joining again refreshes all of this.
+
+You need an administrator's rights in the cluster for this, once.`,
+		Example: `  # The cluster is the context "east" of the kubeconfig whose current context is the federation
+  kubectl federation join east-a --context east
+
+  # The cluster has a kubeconfig of its own
+  kubectl federation join east-a --member-kubeconfig ~/east.kubeconfig
+
+  # The federation reaches the cluster at another address than you do
+  kubectl federation join east-a --context east --address 10.0.0.5:6443
+
+  # What became of it
+  kubectl get clusters`,
+		Args: oneName,
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
+	}
+	o.addFlags(c)
+	c.Flags().StringVar(&o.address, "address", "", "host:port at which the federation reaches the cluster; without it the one in the kubeconfig")
+	c.Flags().BoolVar(&o.allowProxy, "allow-proxy", false, "let the federation act in the cluster as any user, for clusters/NAME/proxy")
+	c.MarkFlagsOneRequired("context", "member-kubeconfig")
+	return c
+}
+
+func oneName(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("give one NAME of a cluster, not %d: %q", len(args), args)
+	}
+	return nil
+}
+
+func (o *joinCommand) run(ctx context.Context, name string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	federation, core, dyn, err := o.federation()
+	if err != nil {
+		return err
+	}
+	member, err := o.member()
+	if err != nil {
+		return err
+	}
+	if err := fit(federation, member); err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(member)
+	if err != nil {
+		return err
+	}
+	server := member.Host
+	if o.address != "" {
+		server = "https://" + o.address
+	}
+	err = join.Join(ctx, join.Request{
+		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy,
+		Say: func(format string, args ...any) { fmt.Fprintf(o.ErrOut, format+"\n", args...) },
+	})
+	if err != nil {
+		return err
+	}
+	return o.waitReady(ctx, dyn, name)
+}
+
+// fit refuses what cannot be told to the federation in an address, a CA and a token.
+func fit(federation, member *rest.Config) error {
+	if err := rest.LoadTLSFiles(member); err != nil {
+		return err
+	}
+	switch {
+	case member.Host == federation.Host:
+		return fmt.Errorf("the cluster is the federation itself (%s): choose another --context, or the federation with --federation-context", member.Host)
+	case member.Insecure:
+		return errors.New("the cluster's kubeconfig has insecure-skip-tls-verify: the federation would hand its token to whoever answers; give it certificate-authority-data")
+	case member.ServerName != "":
+		return fmt.Errorf("the cluster's kubeconfig has tls-server-name %q: the federation needs an --address that the certificate is for", member.ServerName)
+	}
+	return nil
+}
+
+func (o *joinCommand) waitReady(ctx context.Context, dyn dynamic.Interface, name string) error {
+	if o.timeout == 0 {
+		fmt.Fprintf(o.Out, "cluster %s joined\n", name)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	c := &v1beta1.Cluster{}
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		u, err := dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			c, err = toCluster(u)
+		}
+		return c.IsReady(), err
+	})
+	if err != nil {
+		return fmt.Errorf("cluster %s joined, but is not ready after %v: %s", name, o.timeout, whyNotReady(c))
+	}
+	fmt.Fprintf(o.Out, "cluster %s joined and is ready\n", name)
+	return nil
+}
+
+func toCluster(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
+	c := &v1beta1.Cluster{}
+	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c)
+}
+
+func whyNotReady(c *v1beta1.Cluster) string {
+	if ready := c.Condition(v1beta1.ClusterReady); ready != nil {
+		return ready.Reason + ": " + ready.Message
+	}
+	return "the federation's controllers have not looked at it; do they run?"
+}

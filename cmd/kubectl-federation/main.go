@@ -1,0 +1,65 @@
+// Command kubectl-federation is a kubectl plugin, "kubectl federation …": it joins clusters to a
+// federation and takes them out again, and shows how replicas would be divided over clusters.
+//
+// It links neither the apiserver nor the controllers, so it stays small. "plan" works without any
+// server: it calls the same pure planner that the federation runs.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	if err := newCommand(streams).ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-federation",
+		Short: "Join clusters to a federation, and see how it divides replicas",
+		Long: `Join clusters to a federation, take them out again, and see how it divides replicas.
+
+The federation is the API that your kubeconfig's current context points to, as for every kubectl command.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl federation"},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	root.AddCommand(newJoin(streams), newUnjoin(streams), newPlan(streams), newVersion(streams))
+	return root
+}
+
+func newVersion(streams genericiooptions.IOStreams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			goVersion := "unknown"
+			if info, ok := debug.ReadBuildInfo(); ok {
+				goVersion = info.GoVersion
+			}
+			_, err := fmt.Fprintf(streams.Out, "kubectl-federation %s (%s)\n", version, goVersion)
+			return err
+		},
+	}
+}

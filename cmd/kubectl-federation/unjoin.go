@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/credential"
+	"federation/clusterregistry/join"
+)
+
+type unjoinCommand struct {
+	sides
+	genericiooptions.IOStreams
+}
+
+func newUnjoin(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &unjoinCommand{IOStreams: streams}
+	c := &cobra.Command{
+		Use:   "unjoin NAME",
+		Short: "Take a cluster out of the federation",
+		Long: `Take a cluster out of the federation.
+
+Its Cluster and Secret at the federation are deleted, its addresses leave DNS, its replicas are
+placed on the other clusters, and account and rights in the cluster are removed, by the federation's
+own credential unless a flag names another. A cluster that cannot be reached is taken out all
+the same; what had to stay behind is said.
+
+Workloads stay in the cluster and keep running.`,
+		Example: `  kubectl federation unjoin east-a
+
+  # With your own credential for the cluster, when the federation's is lost
+  kubectl federation unjoin east-a --context east`,
+		Args: oneName,
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
+	}
+	o.addFlags(c)
+	return c
+}
+
+func (o *unjoinCommand) run(ctx context.Context, name string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	_, core, dyn, err := o.federation()
+	if err != nil {
+		return err
+	}
+	member, noCredential := o.credential(ctx, name, core, dyn)
+	if noCredential != nil && o.context+o.memberKubeconfig != "" {
+		return noCredential
+	}
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	left, err := join.Unjoin(ctx, join.Request{
+		Name: name, Federation: core, FederationDynamic: dyn, Member: member,
+		Say: func(format string, args ...any) { fmt.Fprintf(o.ErrOut, format+"\n", args...) },
+	})
+	if err != nil {
+		return err
+	}
+	o.tell(name, left, noCredential)
+	return nil
+}
+
+// credential returns a client for the cluster: by the flags, else by what the federation has stored.
+func (o *unjoinCommand) credential(ctx context.Context, name string, core kubernetes.Interface, dyn dynamic.Interface) (kubernetes.Interface, error) {
+	config, err := o.member()
+	if config == nil && err == nil {
+		config, err = stored(ctx, name, core, dyn)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+func stored(ctx context.Context, name string, core kubernetes.Interface, dyn dynamic.Interface) (*rest.Config, error) {
+	u, err := dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	c, err := toCluster(u)
+	if err != nil {
+		return nil, err
+	}
+	if c.Spec.SecretRef == nil {
+		return nil, errors.New("the Cluster names no Secret")
+	}
+	secret, err := core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	local, err := credential.LocalAddresses()
+	if err != nil {
+		return nil, err
+	}
+	config, token, err := credential.Config(c, secret, local)
+	if err != nil {
+		return nil, err
+	}
+	config.BearerToken, config.Timeout = token, callTimeout/3
+	return config, nil
+}
+
+// tell says what became of the cluster and its workloads.
+func (o *unjoinCommand) tell(name string, left join.Left, noCredential error) {
+	fmt.Fprintf(o.Out, "cluster %s has left the federation\n", name)
+	account, kubectl := join.AccountName(left.FederationUID), "kubectl "+o.memberFlags()
+	if left.Behind != nil && !apierrors.IsNotFound(left.Behind) {
+		why := left.Behind
+		if noCredential != nil {
+			why = noCredential
+		}
+		fmt.Fprintf(o.Out, `
+Account and rights in the cluster could not be removed: %v
+To remove them when it can be reached (the rest goes with the role):
+  %s delete clusterrole %s
+`, why, kubectl, account)
+	}
+	selector := v1beta1.ManagedByLabel + "=" + left.FederationUID
+	fmt.Fprintf(o.Out, `
+Workloads that the federation made there keep running, and keep the label
+%s. If the cluster joins again, the federation takes them up again.
+To delete them instead:
+  %s delete ingresses,services,deployments,replicasets,configmaps,secrets --all-namespaces -l %s
+`, selector, kubectl, selector)
+}
