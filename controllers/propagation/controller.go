@@ -77,6 +77,7 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{Options: o, members: map[string]*member{}}
 	c.reports = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](50*time.Millisecond, 30*time.Second))
+	registerMetrics()
 	var errs []error
 	for i := range plan.Kinds {
 		errs = append(errs, c.subscribe(&plan.Kinds[i]))

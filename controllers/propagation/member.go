@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -71,9 +72,13 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 		return
 	}
 	started := time.Now()
-	stale := c.clearStale(ctx, m)
+	stale, all := c.clearStale(ctx, m)
+	if all {
+		c.clearOrphans(ctx, m.Name)
+	}
 	c.mu.Lock()
 	c.members[m.Name] = m
+	engaged.Set(float64(len(c.members)))
 	c.mu.Unlock()
 	for _, k := range c.federated() {
 		m.queue.Add(k)
@@ -87,6 +92,7 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 	c.mu.Lock()
 	if c.members[m.Name] == m {
 		delete(c.members, m.Name)
+		engaged.Set(float64(len(c.members)))
 	}
 	c.mu.Unlock()
 	c.reportAll()
@@ -94,8 +100,9 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 }
 
 // clearStale removes the copies of federated objects that are no more, or are to go, before anything
-// else happens in a member that returns. It returns how many there were.
-func (c *Controller) clearStale(ctx context.Context, m *member) int {
+// else happens in a member that returns. It returns how many there were, and whether all were dealt with;
+those that were not are tried again.
+func (c *Controller) clearStale(ctx context.Context, m *member) (stale int, all bool) {
 	var keys []key
 	for i := range plan.Kinds {
 		k := &plan.Kinds[i]
@@ -112,17 +119,19 @@ func (c *Controller) clearStale(ctx context.Context, m *member) int {
 	}
 	close(todo)
 	var wg sync.WaitGroup
+	var failed atomic.Bool
 	for range min(c.Workers, len(keys)) {
 		wg.Go(func() {
 			for k := range todo {
-				if err := c.syncMember(ctx, m, k); err != nil && ctx.Err() == nil {
+				if err := c.syncMember(ctx, m, k); err != nil {
+					failed.Store(true)
 					m.queue.AddRateLimited(k)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return len(keys)
+	return len(keys), !failed.Load()
 }
 
 func (m *member) synced() bool {

@@ -20,11 +20,18 @@ var (
 		Help:    "Time that a write to a member cluster took.",
 		Buckets: metrics.ExponentialBuckets(0.001, 2, 14),
 	}, []string{"cluster"})
+	engaged = metrics.NewGauge(&metrics.GaugeOpts{
+		Name: "federation_members_engaged",
+		Help: "Member clusters that are reached and worked on.",
+	})
 	register sync.Once
 )
 
+func registerMetrics() {
+	register.Do(func() { legacyregistry.MustRegister(writes, writeSeconds, engaged) })
+}
+
 func observeWrite(cluster string, verb plan.Verb, started time.Time, err error) {
-	register.Do(func() { legacyregistry.MustRegister(writes, writeSeconds) })
 	result := "ok"
 	if err != nil {
 		result = "error"

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -56,4 +57,16 @@ func (c *Controller) wasOrphaned(ctx context.Context, cluster string, k key) (bo
 	}
 	_, found, _ := unstructured.NestedString(u.Object, "data", orphanKey(k))
 	return found, nil
+}
+
+// clearOrphans forgets what was noted of a cluster, once all of its stale copies have been dealt with.
+func (c *Controller) clearOrphans(ctx context.Context, cluster string) {
+	k := types.NamespacedName{Namespace: v1beta1.FederationNamespace, Name: orphansName(cluster)}
+	if _, ok, _ := c.Informers(configMaps).GetStore().GetByKey(k.String()); !ok {
+		return
+	}
+	err := c.Client.Resource(configMaps).Namespace(k.Namespace).Delete(ctx, k.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		klog.FromContext(ctx).Error(err, "The notes of orphans stay until the cluster is engaged again", "cluster", cluster)
+	}
 }

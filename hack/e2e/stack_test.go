@@ -1,0 +1,190 @@
+// Package e2e tests the whole: a real federation over three real member clusters, with real faults.
+// The stack is the one that `make up` starts, in a folder of its own beside it.
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// stack is what the tests run on.
+type stack struct {
+	root, dir string
+	env       map[string]string
+	fed       cluster
+	members   map[string]cluster
+}
+
+// cluster is one API, the federation's or a member's.
+type cluster struct {
+	config *rest.Config
+	client kubernetes.Interface
+	dyn    dynamic.Interface
+}
+
+var s *stack
+
+func TestMain(m *testing.M) {
+	root, err := filepath.Abs("../..")
+	if err == nil {
+		s = &stack{root: root, dir: filepath.Join(root, "_output", "e2e")}
+		if err = s.up(); err == nil {
+			err = s.connect()
+		}
+	}
+	code := 1
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+	} else {
+		code = m.Run()
+	}
+	if s != nil && (code == 0 || os.Getenv("E2E_KEEP") == "") {
+		if err := s.local("down"); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e: down:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func (s *stack) local(args ...string) error {
+	cmd := exec.Command(filepath.Join(s.root, "_output", "bin", "local"), append(args, "--dir", s.dir)...)
+	cmd.Dir = s.root
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return nil
+}
+
+func (s *stack) up() error { return s.local("up", "--clusters", "3", "--nodes", "3") }
+
+func (s *stack) connect() error {
+	f, err := os.Open(filepath.Join(s.dir, "env"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s.env, s.members = map[string]string{}, map[string]cluster{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if key, value, ok := strings.Cut(lines.Text(), "="); ok {
+			s.env[key] = strings.Trim(value, `"'`)
+		}
+	}
+	if s.fed, err = connect(s.env["FEDERATION_KUBECONFIG"]); err != nil {
+		return err
+	}
+	for _, name := range strings.Fields(s.env["MEMBERS"]) {
+		if s.members[name], err = connect(filepath.Join(s.dir, "members", name, "kubeconfig")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func connect(kubeconfig string) (c cluster, err error) {
+	if c.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		return c, err
+	}
+	c.config.QPS = -1
+	if c.client, err = kubernetes.NewForConfig(c.config); err != nil {
+		return c, err
+	}
+	c.dyn, err = dynamic.NewForConfig(c.config)
+	return c, err
+}
+
+// signal sends a signal to the process whose id a file holds.
+func (s *stack) signal(t *testing.T, sig syscall.Signal, pidFile ...string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{s.dir}, pidFile...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid < 2 {
+		t.Fatalf("pid %q", text)
+	}
+	if err := syscall.Kill(pid, sig); err != nil {
+		t.Fatalf("signal %v to %v: %v", sig, pidFile, err)
+	}
+}
+
+// stop freezes a member until the returned function, or the test's end, lets it go on.
+func (s *stack) stop(t *testing.T, member string) (resume func()) {
+	t.Helper()
+	s.signal(t, syscall.SIGSTOP, "members", member, "pid")
+	done := false
+	resume = func() {
+		if !done {
+			done = true
+			s.signal(t, syscall.SIGCONT, "members", member, "pid")
+		}
+	}
+	t.Cleanup(resume)
+	return resume
+}
+
+// eventually waits until check returns "", and returns how long that took. It fails the test with what
+// check said last. The limit is there to end the test, not to judge speed.
+func eventually(t *testing.T, limit time.Duration, check func() string) time.Duration {
+	t.Helper()
+	started := time.Now()
+	for {
+		last := check()
+		if last == "" {
+			return time.Since(started)
+		}
+		if time.Since(started) > limit {
+			t.Fatalf("not within %s: %s", limit, last)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// kubectl runs kubectl against the federation and returns what it printed.
+func (s *stack) kubectl(t *testing.T, stdin string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "kubectl", append([]string{"--kubeconfig", s.env["FEDERATION_KUBECONFIG"]}, args...)...)
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(s.root, "_output", "bin")+":"+os.Getenv("PATH"))
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// lookup asks the federation's DNS server.
+func (s *stack) lookup(t *testing.T, name string, kind uint16) (rcode string, answers []string) {
+	t.Helper()
+	m := new(dns.Msg)
+	m.SetQuestion(dns.Fqdn(name), kind)
+	in, _, err := (&dns.Client{Timeout: time.Second}).Exchange(m, s.env["DNS_ADDRESS"])
+	if err != nil {
+		return err.Error(), nil
+	}
+	for _, rr := range in.Answer {
+		switch r := rr.(type) {
+		case *dns.A:
+			answers = append(answers, r.A.String())
+		case *dns.CNAME:
+			answers = append(answers, r.Target)
+		}
+	}
+	return dns.RcodeToString[in.Rcode], answers
+}
