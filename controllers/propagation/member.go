@@ -101,7 +101,7 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 
 // clearStale removes the copies of federated objects that are no more, or are to go, before anything
 // else happens in a member that returns. It returns how many there were, and whether all were dealt with;
-those that were not are tried again.
+// those that were not are tried again.
 func (c *Controller) clearStale(ctx context.Context, m *member) (stale int, all bool) {
 	var keys []key
 	for i := range plan.Kinds {
