@@ -41,12 +41,18 @@ The federation is the API that your kubeconfig's current context points to, as f
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
+		RunE:          help,
+
+		DisableFlagsInUseLine: true,
 	}
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.AddCommand(newJoin(streams), newUnjoin(streams), newPlan(streams), newVersion(streams))
 	return root
 }
+
+// help runs for a command that only has others below it. That it runs makes unknown ones an error.
+func help(c *cobra.Command, _ []string) error { return c.Help() }
 
 func newVersion(streams genericiooptions.IOStreams) *cobra.Command {
 	return &cobra.Command{

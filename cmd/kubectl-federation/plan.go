@@ -25,7 +25,7 @@ type planCommand struct {
 }
 
 func newPlan(streams genericiooptions.IOStreams) *cobra.Command {
-	plan := &cobra.Command{Use: "plan", Short: "Show what the federation would decide, without a server", Args: cobra.NoArgs}
+	plan := &cobra.Command{Use: "plan", Short: "Show what the federation would decide, without a server", Args: cobra.NoArgs, RunE: help}
 	o := &planCommand{}
 	c := &cobra.Command{
 		Use:   "replicas --replicas N --clusters A,B,…",

@@ -1,0 +1,233 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+const uid = "11111111-2222-3333-4444-555555555555"
+
+// fakes are both sides in memory. They have no garbage collector and give no UIDs: the members of
+// hack/local show that what the ClusterRole owns goes with it.
+type fakes struct {
+	federation, member *fake.Clientset
+	dynamic            *dynamicfake.FakeDynamicClient
+}
+
+func newFakes(inMember ...runtime.Object) fakes {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		panic(err)
+	}
+	f := fakes{
+		federation: fake.NewSimpleClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: uid}}),
+		member:     fake.NewSimpleClientset(inMember...),
+		dynamic:    dynamicfake.NewSimpleDynamicClient(scheme),
+	}
+	f.member.PrependReactor("create", "serviceaccounts", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.GetSubresource() != "token" {
+			return false, nil, nil
+		}
+		return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "secret-token"}}, nil
+	})
+	f.member.PrependReactor("create", "clusterroles", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		a.(clienttesting.CreateAction).GetObject().(*rbacv1.ClusterRole).UID = types.UID("role-uid")
+		return false, nil, nil
+	})
+	return f
+}
+
+func (f fakes) request(name string) Request {
+	return Request{Name: name, Federation: f.federation, FederationDynamic: f.dynamic, Member: f.member, Server: "https://10.0.0.5:6443", CA: []byte("CA")}
+}
+
+func TestJoin(t *testing.T) {
+	f, ctx := newFakes(), context.Background()
+	for range 2 { // the second time refreshes
+		if err := Join(ctx, f.request("east-a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret, err := f.federation.CoreV1().Secrets(namespace).Get(ctx, "cluster-east-a", metav1.GetOptions{})
+	if err != nil || string(secret.Data["token"]) != "secret-token" || string(secret.Data["ca.crt"]) != "CA" {
+		t.Errorf("Secret %v, %v", secret, err)
+	}
+	u, err := f.dynamic.Resource(v1beta1.ClustersResource).Get(ctx, "east-a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &v1beta1.Cluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c); err != nil {
+		t.Fatal(err)
+	}
+	if a := c.Spec.ServerAddressByClientCIDRs; len(a) != 2 || a[0].ServerAddress != "10.0.0.5:6443" || c.Spec.SecretRef.Name != "cluster-east-a" {
+		t.Errorf("Cluster %+v", c.Spec)
+	}
+	account := "federation-" + uid
+	binding, err := f.member.RbacV1().ClusterRoleBindings().Get(ctx, account, metav1.GetOptions{})
+	if err != nil || binding.RoleRef.Name != account || binding.Subjects[0].Name != account || binding.Subjects[0].Namespace != namespace {
+		t.Errorf("binding %v, %v", binding, err)
+	}
+	if len(binding.OwnerReferences) != 1 || binding.OwnerReferences[0].UID != "role-uid" {
+		t.Errorf("the binding would stay when the role is deleted: owners %v", binding.OwnerReferences)
+	}
+}
+
+func TestJoinGivesNoMoreRightsThanNeeded(t *testing.T) {
+	f := newFakes()
+	if err := Join(context.Background(), f.request("east-a")); err != nil {
+		t.Fatal(err)
+	}
+	role, err := f.member.RbacV1().ClusterRoles().Get(context.Background(), "federation-"+uid, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range role.Rules {
+		all := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs)
+		if slices.Contains(all, "*") {
+			t.Errorf("rule %v says *", rule)
+		}
+		if slices.Contains(rule.Verbs, "impersonate") || slices.Contains(rule.Verbs, "escalate") || slices.Contains(rule.Verbs, "bind") {
+			t.Errorf("rule %v gives more than propagation needs", rule)
+		}
+		if slices.Contains(rule.Resources, "clusterroles") && !slices.Equal(rule.ResourceNames, []string{role.Name}) {
+			t.Errorf("rule %v reaches roles that are not ours", rule)
+		}
+	}
+	r := f.request("east-a")
+	r.AllowProxy = true
+	if err := Join(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	role, _ = f.member.RbacV1().ClusterRoles().Get(context.Background(), role.Name, metav1.GetOptions{})
+	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Verbs, "impersonate") }) {
+		t.Error("AllowProxy does not give impersonate")
+	}
+}
+
+func TestJoinRefuses(t *testing.T) {
+	joinedAs := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "federation-" + uid, Labels: map[string]string{ClusterLabel: "other"}}}
+	for name, test := range map[string]struct {
+		cluster, server, want string
+		member                []runtime.Object
+	}{
+		"no DNS label":             {cluster: "East_A", want: `cluster name "East_A"`},
+		"plain http":               {server: "http://10.0.0.5", want: `server "http://10.0.0.5": must be https://`},
+		"a path":                   {server: "https://10.0.0.5/k8s/c1", want: "with nothing behind it"},
+		"a member by another name": {member: []runtime.Object{joinedAs}, want: `already, as "other"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakes(test.member...)
+			r := f.request("east-a")
+			if test.cluster != "" {
+				r.Name = test.cluster
+			}
+			if test.server != "" {
+				r.Server = test.server
+			}
+			if err := Join(context.Background(), r); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestJoinLeavesAForeignSecretAlone(t *testing.T) {
+	f, ctx := newFakes(), context.Background()
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cluster-east-a"}, Data: map[string][]byte{"k": []byte("v")}}
+	if _, err := f.federation.CoreV1().Secrets(namespace).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Join(ctx, f.request("east-a")); err == nil || !strings.Contains(err.Error(), "was not made by join") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestUnjoin(t *testing.T) {
+	ctx := context.Background()
+	for name, test := range map[string]struct {
+		reachable bool
+		namespace string // the label on the member's namespace, where it was there before
+		adopts    bool   // whether the namespace goes with the role
+	}{
+		"all goes":                          {reachable: true, namespace: "", adopts: true},
+		"a namespace that was there before": {reachable: true, namespace: "somebody"},
+		"a member that is not there":        {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before []runtime.Object
+			if test.namespace != "" {
+				before = append(before, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{FederationLabel: test.namespace}}})
+			}
+			f := newFakes(before...)
+			r := f.request("east-a")
+			if err := Join(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+			if !test.reachable {
+				f.member.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, errors.New("connection refused")
+				})
+			}
+			left, err := Unjoin(ctx, r)
+			if err != nil || (left.Behind == nil) != test.reachable || left.FederationUID != uid {
+				t.Fatalf("left %+v, error %v", left, err)
+			}
+			if _, err := f.dynamic.Resource(v1beta1.ClustersResource).Get(ctx, "east-a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the Cluster is still there: %v", err)
+			}
+			if _, err := f.federation.CoreV1().Secrets(namespace).Get(ctx, "cluster-east-a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the Secret is still there: %v", err)
+			}
+			if test.reachable {
+				f.checkMember(t, test.adopts)
+			}
+			if _, err := Unjoin(ctx, r); !errors.Is(err, ErrNotJoined) {
+				t.Errorf("unjoin again: %v, want ErrNotJoined", err)
+			}
+		})
+	}
+}
+
+func (f fakes) checkMember(t *testing.T, adopts bool) {
+	t.Helper()
+	ctx := context.Background()
+	if _, err := f.member.RbacV1().ClusterRoles().Get(ctx, "federation-"+uid, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the role that owns the rest is still there: %v", err)
+	}
+	ns, err := f.member.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if err != nil || (len(ns.OwnerReferences) == 1) != adopts {
+		t.Errorf("namespace owners %v, %v; want it owned: %v", ns.OwnerReferences, err, adopts)
+	}
+}
+
+func TestUnjoinFinishesWhatWasInterrupted(t *testing.T) {
+	f, ctx := newFakes(), context.Background()
+	if err := Join(ctx, f.request("east-a")); err != nil {
+		t.Fatal(err)
+	}
+	// The Cluster is gone already, the rest is not.
+	if err := f.dynamic.Tracker().Delete(v1beta1.ClustersResource, "", "east-a"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := Unjoin(ctx, f.request("east-a")); err != nil || left.Behind != nil {
+		t.Errorf("left %+v, error %v", left, err)
+	}
+	f.checkMember(t, true)
+}
