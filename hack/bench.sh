@@ -5,9 +5,9 @@ cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
 dir=_output/bench-stack
 go build -o _output/bin/bench ./hack/bench
-trap '_output/bin/local down --dir "$dir" >/dev/null' EXIT
-_output/bin/local down --dir "$dir" >/dev/null
-_output/bin/local up --dir "$dir" --clusters 3 --nodes 3
+trap '_output/bin/local down --root "$dir" >/dev/null' EXIT
+_output/bin/local down --root "$dir" >/dev/null
+_output/bin/local up --root "$dir" --clusters 3 --nodes 3
 spread=$(_output/bin/bench --dir "$dir" "$@")
 planner=$(go test ./scheduler -run '^$' -bench Plan | awk '/^Benchmark/ {sub(/BenchmarkPlan\//, "", $1); sub(/-[0-9]+$/, "", $1); printf "| %s | %.3f ms |\n", $1, $3 / 1e6}')
 cat > docs/performance.md <<END

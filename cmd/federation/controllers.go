@@ -47,7 +47,7 @@ type controllersOptions struct {
 func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
 		name: "federation", gracePeriod: placement.DefaultGracePeriod, writes: 16,
-		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: servicedns.DefaultTTL,
+		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
 	}
 }
 
@@ -99,26 +99,37 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	if err != nil {
 		return err
 	}
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	informers := func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
+		informer := factory.ForResource(gvr).Informer()
+		_ = informer.SetTransform(slim) // fails only once the informer runs, and then it is set
+		return informer
+	}
 	names, err := servicedns.New(servicedns.Options{
-		Client: client, Federation: o.name, Zone: o.zone, TTL: o.dnsTTL, Provider: dns,
+		Informers: informers, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second), Provider: dns,
 	})
 	if err != nil {
 		return err
 	}
+	control := func(ctx context.Context) error {
+		return o.control(ctx, config, client, informers, func() { factory.Start(ctx.Done()) })
+	}
 	group, ctx := errgroup.WithContext(ctx)
+	factory.Start(ctx.Done())
 	group.Go(func() error { return dns.Run(ctx) })
 	group.Go(func() error { return names.Run(ctx) })
 	group.Go(func() error {
-		if !elect {
-			return o.control(ctx, config, client)
+		if elect {
+			return lead(ctx, config, control)
 		}
-		return lead(ctx, config, func(ctx context.Context) error { return o.control(ctx, config, client) })
+		return control(ctx)
 	})
 	return group.Wait()
 }
 
-// control runs the controllers that write to members: one process at a time.
-func (o *controllersOptions) control(ctx context.Context, config *rest.Config, client dynamic.Interface) error {
+// control runs the controllers that write to members: one process at a time. start starts informers
+// that do not run yet.
+func (o *controllersOptions) control(ctx context.Context, config *rest.Config, client dynamic.Interface, informers propagation.Informers, start func()) error {
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
@@ -126,12 +137,6 @@ func (o *controllersOptions) control(ctx context.Context, config *rest.Config, c
 	federation, err := clientset.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("the federation's UID is that of its namespace kube-system, which could not be read: %w", err)
-	}
-	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
-	informers := func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
-		informer := factory.ForResource(gvr).Informer()
-		_ = informer.SetTransform(slim) // fails only once the informer runs, and then it is set
-		return informer
 	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
@@ -155,7 +160,7 @@ func (o *controllersOptions) control(ctx context.Context, config *rest.Config, c
 	registry.Add(engager{propagator})
 
 	group, ctx := errgroup.WithContext(ctx)
-	factory.Start(ctx.Done())
+	start()
 	group.Go(func() error { return placer.Run(ctx) })
 	group.Go(func() error { return propagator.Run(ctx) })
 	group.Go(func() error { return registry.Run(ctx) })

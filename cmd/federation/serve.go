@@ -53,7 +53,7 @@ func serve(ctx context.Context, o *apiserver.Options, controllers *controllersOp
 		return err
 	}
 	return runServer(ctx, o, func(ctx context.Context, config *rest.Config) error {
-		return controllers.run(ctx, config, dns, len(o.EtcdServers) > 0)
+		return controllers.run(ctx, config, dns, len(o.Etcd.Servers) > 0)
 	})
 }
 

@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 }
 
 func (s *stack) local(args ...string) error {
-	cmd := exec.Command(filepath.Join(s.root, "_output", "bin", "local"), append(args, "--dir", s.dir)...)
+	cmd := exec.Command(filepath.Join(s.root, "_output", "bin", "local"), append(args, "--root", s.dir)...)
 	cmd.Dir = s.root
 	out, err := cmd.CombinedOutput()
 	if err != nil {
