@@ -8,5 +8,6 @@
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true
+// +k8s:openapi-model-package=federation.v1beta1
 // +groupName=federation
 package v1beta1

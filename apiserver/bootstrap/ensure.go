@@ -1,0 +1,66 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Ensure writes the objects that are missing or differ. It may be called at any time, by several
+// servers at once.
+func Ensure(ctx context.Context, kube kubernetes.Interface) error {
+	if _, err := kube.CoreV1().Namespaces().Create(ctx, namespace(), metav1.CreateOptions{}); err != nil && !errors.IsAlreadyExists(err) {
+		return fmt.Errorf("namespace: %w", err)
+	}
+	rbac := kube.RbacV1()
+	for _, want := range clusterRoles() {
+		same := func(is *rbacv1.ClusterRole) bool {
+			return equality.Semantic.DeepEqual(is.Rules, want.Rules) && equality.Semantic.DeepEqual(is.Labels, want.Labels)
+		}
+		if err := ensure(ctx, rbac.ClusterRoles(), want, same); err != nil {
+			return err
+		}
+	}
+	binding, local, localBinding := clusterRoleBinding(), role(), roleBinding()
+	if err := ensure(ctx, rbac.ClusterRoleBindings(), binding, func(is *rbacv1.ClusterRoleBinding) bool {
+		return equality.Semantic.DeepEqual(is.Subjects, binding.Subjects)
+	}); err != nil {
+		return err
+	}
+	if err := ensure(ctx, rbac.Roles(local.Namespace), local, func(is *rbacv1.Role) bool {
+		return equality.Semantic.DeepEqual(is.Rules, local.Rules)
+	}); err != nil {
+		return err
+	}
+	return ensure(ctx, rbac.RoleBindings(localBinding.Namespace), localBinding, func(is *rbacv1.RoleBinding) bool {
+		return equality.Semantic.DeepEqual(is.Subjects, localBinding.Subjects)
+	})
+}
+
+// client is what ensure needs of a typed client.
+type client[T any] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error)
+	Update(ctx context.Context, object T, options metav1.UpdateOptions) (T, error)
+}
+
+// ensure makes one object what it should be.
+func ensure[T metav1.Object](ctx context.Context, c client[T], want T, same func(T) bool) error {
+	is, err := c.Get(ctx, want.GetName(), metav1.GetOptions{})
+	switch {
+	case errors.IsNotFound(err):
+		_, err = c.Create(ctx, want, metav1.CreateOptions{})
+	case err == nil && !same(is):
+		_, err = c.Update(ctx, want, metav1.UpdateOptions{})
+	}
+	if err == nil || errors.IsAlreadyExists(err) {
+		return nil
+	}
+	return fmt.Errorf("%T %s: %w", want, want.GetName(), err)
+}

@@ -1,0 +1,97 @@
+// Package bootstrap keeps the objects that a federation cannot be without: its own namespace, and who
+// may do what about clusters.
+//
+// The objects are values; Ensure writes those that differ. It runs at each start, so that a new version
+// brings its rights along, and what somebody changed or deleted comes back.
+package bootstrap
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/pki"
+)
+
+var (
+	reading = []string{"get", "list", "watch"}
+	writing = []string{"create", "update", "patch", "delete", "deletecollection"}
+)
+
+func namespace() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.FederationNamespace}}
+}
+
+// controllersName is the name of the roles and bindings of the controllers.
+const controllersName = pki.ControllersUser
+
+// clusterRoles are the controllers' own, and those that aggregate to Kubernetes' view and admin. Who
+// may write Clusters can send the federation's credential for a member to an address of his choice:
+// that is for administrators, not for those who edit workloads.
+func clusterRoles() []*rbacv1.ClusterRole {
+	clusters := func(verbs ...string) rbacv1.PolicyRule { return rule(v1beta1.GroupName, verbs, "clusters") }
+	return []*rbacv1.ClusterRole{
+		clusterRole("federation-view", "view", clusters(reading...)),
+		clusterRole("federation-admin", "admin", clusters(slices.Concat(reading, writing)...), rule(v1beta1.GroupName, []string{"*"}, "clusters/proxy")),
+		clusterRole(controllersName, "", controllersRules()...),
+	}
+}
+
+// controllersRules are what the controllers need and no more: they change federated objects and
+// report on them, and neither create nor delete any.
+func controllersRules() []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{}
+	change := slices.Concat([]string{"update", "patch"}, reading)
+	for _, r := range v1beta1.FederatedResources {
+		rules = append(rules, rule(r.Group, change, r.Resource, r.Resource+"/status", r.Resource+"/finalizers"))
+	}
+	return append(rules,
+		rule(v1beta1.GroupName, change, "clusters", "clusters/status"),
+		rule("", []string{"create", "patch"}, "events"),
+		rule("events.k8s.io", []string{"create", "patch"}, "events"),
+		rule("coordination.k8s.io", []string{"get", "create", "update", "patch"}, "leases"),
+	)
+}
+
+// role lets the controllers keep what is their own in the federation's namespace.
+func role() *rbacv1.Role {
+	return &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: controllersName},
+		Rules:      []rbacv1.PolicyRule{rule("", slices.Concat([]string{"create", "update", "patch"}, reading), "secrets", "configmaps")},
+	}
+}
+
+func clusterRoleBinding() *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: controllersName},
+		Subjects:   controllers(),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: controllersName},
+	}
+}
+
+func roleBinding() *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: controllersName},
+		Subjects:   controllers(),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: controllersName},
+	}
+}
+
+func controllers() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: pki.ControllersUser}}
+}
+
+func clusterRole(name, aggregatesTo string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+	if aggregatesTo != "" {
+		r.Labels = map[string]string{"rbac.authorization.k8s.io/aggregate-to-" + aggregatesTo: "true"}
+	}
+	return r
+}
+
+func rule(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Verbs: verbs, Resources: resources}
+}

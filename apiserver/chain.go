@@ -1,0 +1,90 @@
+package apiserver
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/notfoundhandler"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/kubernetes"
+	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	controlplane "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	"k8s.io/kubernetes/pkg/controlplane/apiserver/options"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/openapi"
+)
+
+// chain are the configurations of the three servers that answer one after the other: the aggregator,
+// the kinds built in, and CRDs.
+type chain struct {
+	aggregator aggregatorapiserver.CompletedConfig
+	builtIn    controlplane.CompletedConfig
+	crds       apiextensionsapiserver.CompletedConfig
+}
+
+// newChain configures the servers.
+func newChain(o options.CompletedOptions) (*chain, error) {
+	generic, informers, storage, err := controlplane.BuildGenericConfig(o,
+		[]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme}, resourceConfig(), openapi.All)
+	if err != nil {
+		return nil, err
+	}
+	generic.OpenAPIConfig.Info.Title = "Federation"
+	generic.OpenAPIV3Config.Info.Title = "Federation"
+	storage.SetSerializer(v1beta1.ClustersResource.GroupResource(), runtime.ContentTypeJSON, nil)
+
+	services := webhook.NewDefaultServiceResolver()
+	builtIn, initializers, err := controlplane.CreateConfig(o, generic, informers, storage, services, nil)
+	if err != nil {
+		return nil, err
+	}
+	auth := webhook.NewDefaultAuthenticationInfoResolverWrapper(builtIn.ProxyTransport, generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider)
+	crds, err := controlplane.CreateAPIExtensionsConfig(*generic, informers, initializers, o, 1, services, auth)
+	if err != nil {
+		return nil, err
+	}
+	aggregator, err := controlplane.CreateAggregatorConfig(*generic, o, informers, services, builtIn.ProxyTransport, nil, initializers)
+	if err != nil {
+		return nil, err
+	}
+	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true // nobody but us serves
+	return &chain{aggregator.Complete(), builtIn.Complete(), crds.Complete()}, nil
+}
+
+// build makes the servers.
+func (c *chain) build() (*aggregatorapiserver.APIAggregator, error) {
+	notFound := notfoundhandler.New(c.builtIn.Generic.Serializer, filters.NoMuxAndDiscoveryIncompleteKey)
+	crds, err := c.crds.New(genericapiserver.NewEmptyDelegateWithCustomHandler(notFound))
+	if err != nil {
+		return nil, fmt.Errorf("server of CRDs: %w", err)
+	}
+	builtIn, err := c.builtIn.New("federation-apiserver", crds.GenericAPIServer)
+	if err != nil {
+		return nil, fmt.Errorf("server of built-in kinds: %w", err)
+	}
+	kube, err := kubernetes.NewForConfig(c.builtIn.Generic.LoopbackClientConfig)
+	if err != nil {
+		return nil, err
+	}
+	generic, err := c.builtIn.GenericStorageProviders(kube.Discovery())
+	if err != nil {
+		return nil, fmt.Errorf("storage: %w", err)
+	}
+	if err := builtIn.InstallAPIs(storageProviders(generic, kube.CoreV1().Secrets(v1beta1.FederationNamespace))...); err != nil {
+		return nil, fmt.Errorf("storage: %w", err)
+	}
+	enabled := c.crds.GenericConfig.MergedResourceConfig.ResourceEnabled(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	aggregator, err := controlplane.CreateAggregatorServer(c.aggregator, builtIn.GenericAPIServer,
+		crds.Informers.Apiextensions().V1().CustomResourceDefinitions(), enabled, apiServicePriorities())
+	if err != nil {
+		return nil, fmt.Errorf("aggregator: %w", err)
+	}
+	return aggregator, nil
+}

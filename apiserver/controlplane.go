@@ -1,0 +1,141 @@
+package apiserver
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	genericfeatures "k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/kubernetes/pkg/controlplane/apiserver/options"
+	kubeoptions "k8s.io/kubernetes/pkg/kubeapiserver/options"
+	"k8s.io/kubernetes/pkg/serviceaccount"
+
+	"federation/apiserver/admission"
+	"federation/apiserver/pki"
+)
+
+// issuer is who the service account tokens say they are from.
+const issuer = "https://federation"
+
+// onAdmission are the admission plugins that run, of all that Kubernetes has; those about Pods and
+// Nodes have nothing to do here.
+var onAdmission = sets.New(lifecycle.PluginName, mutatingwebhook.PluginName, validatingwebhook.PluginName,
+	mutatingpolicy.PluginName, validatingpolicy.PluginName, resourcequota.PluginName, admission.PluginName)
+
+// setFeatures turns off, once in the process, what several Kubernetes apiservers of different versions
+// need to find each other: leases that are written every ten seconds, and a proxy between them.
+var setFeatures = sync.OnceValue(func() error {
+	return utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{
+		string(genericfeatures.APIServerIdentity):                   false,
+		string(genericfeatures.UnknownVersionInteroperabilityProxy): false,
+	})
+})
+
+// controlPlaneOptions are the options of Kubernetes' generic control plane for our server.
+func controlPlaneOptions(ctx context.Context, c *Config, files *pki.Files, listener net.Listener, endpoints []string) (options.CompletedOptions, error) {
+	if err := setFeatures(); err != nil {
+		return options.CompletedOptions{}, err
+	}
+	o := options.NewOptions()
+	o.SecureServing.Listener = listener
+	o.SecureServing.BindAddress = c.bind
+	o.SecureServing.BindPort = listener.Addr().(*net.TCPAddr).Port
+	o.SecureServing.ServerCert.CertKey.CertFile = files.ServingCert
+	o.SecureServing.ServerCert.CertKey.KeyFile = files.ServingKey
+	o.SecureServing.MinTLSVersion = "VersionTLS12"
+	o.Features.EnableProfiling = false
+
+	o.Etcd.StorageConfig.Transport.ServerList = endpoints
+	o.Etcd.EncryptionProviderConfigFilepath = files.Encryption
+	if len(c.Etcd.Servers) > 0 {
+		o.Etcd.StorageConfig.Transport.TrustedCAFile = c.Etcd.CAFile
+		o.Etcd.StorageConfig.Transport.CertFile = c.Etcd.CertFile
+		o.Etcd.StorageConfig.Transport.KeyFile = c.Etcd.KeyFile
+	}
+	authenticate(o, files)
+	authorizeAndAdmit(o)
+
+	completed, err := o.Complete(ctx, nil, nil)
+	if err != nil {
+		return completed, err
+	}
+	return completed, utilerrors.NewAggregate(completed.Validate())
+}
+
+// authenticate sets who is known: client certificates and service account tokens. Nobody is anonymous.
+func authenticate(o *options.Options, files *pki.Files) {
+	a := o.Authentication
+	a.Anonymous.Allow = false
+	a.ClientCert.ClientCA = files.CA
+	a.RequestHeader.ClientCAFile = files.FrontProxyCA
+	a.RequestHeader.AllowedNames = []string{pki.FrontProxyUser}
+	a.RequestHeader.UsernameHeaders = []string{"X-Remote-User"}
+	a.RequestHeader.GroupHeaders = []string{"X-Remote-Group"}
+	a.RequestHeader.ExtraHeaderPrefixes = []string{"X-Remote-Extra-"}
+	a.ServiceAccounts.Issuers = []string{issuer}
+	a.ServiceAccounts.KeyFiles = []string{files.ServiceAccountKey}
+	a.ServiceAccounts.OptionalTokenGetter = tokenGetter
+	a.ServiceAccounts.ExtendExpiration = false
+	o.ServiceAccountSigningKeyFile = files.ServiceAccountKey
+	o.ProxyClientCertFile = files.FrontProxyCert
+	o.ProxyClientKeyFile = files.FrontProxyKey
+}
+
+func authorizeAndAdmit(o *options.Options) {
+	o.Authorization.Modes = []string{"RBAC"}
+	g := o.Admission.GenericAdmission
+	admission.Register(g.Plugins)
+	g.RecommendedPluginOrder = withOurs(kubeoptions.AllOrderedPlugins)
+	g.DefaultOffPlugins = sets.New(g.RecommendedPluginOrder...).Difference(onAdmission)
+}
+
+// withOurs puts our plugin before the webhooks, which then see what it does.
+func withOurs(order []string) []string {
+	all := make([]string, 0, len(order)+1)
+	for _, name := range order {
+		if name == mutatingpolicy.PluginName {
+			all = append(all, admission.PluginName)
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+// accounts looks up what a service account token is bound to; there are no Pods and Nodes.
+type accounts struct {
+	secrets  corelisters.SecretLister
+	accounts corelisters.ServiceAccountLister
+}
+
+func tokenGetter(f informers.SharedInformerFactory) serviceaccount.ServiceAccountTokenGetter {
+	return accounts{f.Core().V1().Secrets().Lister(), f.Core().V1().ServiceAccounts().Lister()}
+}
+
+func (a accounts) GetServiceAccount(_ context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+	return a.accounts.ServiceAccounts(namespace).Get(name)
+}
+
+func (a accounts) GetSecret(_ context.Context, namespace, name string) (*corev1.Secret, error) {
+	return a.secrets.Secrets(namespace).Get(name)
+}
+
+func (accounts) GetPod(_ context.Context, _, name string) (*corev1.Pod, error) {
+	return nil, errors.NewNotFound(corev1.Resource("pods"), name)
+}
+
+func (accounts) GetNode(_ context.Context, name string) (*corev1.Node, error) {
+	return nil, errors.NewNotFound(corev1.Resource("nodes"), name)
+}

@@ -1,0 +1,140 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+const (
+	// maxSocketPath is what the kernel takes for the path of a Unix socket, less etcd's own lock suffix.
+	maxSocketPath = 100
+	startTimeout  = 60 * time.Second
+	maxBytes      = 8 << 30
+)
+
+// Embedded is an etcd inside this process.
+type Embedded struct {
+	// Endpoint is the address for clients, unix:///PATH.
+	Endpoint string
+
+	server    *embed.Etcd
+	socketDir string // to be removed at the end, or empty
+}
+
+// Start runs an etcd over the data directory, which the caller has locked, and waits until it serves.
+func Start(ctx context.Context, dataDir string) (*Embedded, error) {
+	dir, err := filepath.Abs(filepath.Join(dataDir, "etcd"))
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDatabase(dir); err != nil {
+		return nil, err
+	}
+	e := &Embedded{}
+	socket, err := e.socketPath(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	e.Endpoint = "unix://" + socket
+	if e.server, err = launch(config(dir, socket)); err != nil {
+		e.Stop()
+		return nil, fmt.Errorf("etcd in %s does not start: %w", dir, err)
+	}
+	if err := e.waitReady(ctx); err != nil {
+		e.Stop()
+		return nil, fmt.Errorf("etcd in %s: %w", dir, err)
+	}
+	return e, nil
+}
+
+// waitReady waits until etcd answers on its socket, which is a little after it says that it is ready:
+// clients that come in between would wait a second before they try again.
+func (e *Embedded) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	select {
+	case <-e.server.Server.ReadyNotify():
+	case err := <-e.server.Err():
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{e.Endpoint}, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}})}})
+	if err != nil {
+		return err
+	}
+	defer client.Close() //nolint:errcheck // nothing is under way
+	_, err = client.Status(ctx, e.Endpoint)
+	for ctx.Err() == nil && err != nil {
+		time.Sleep(5 * time.Millisecond)
+		_, err = client.Status(ctx, e.Endpoint)
+	}
+	return err
+}
+
+// Err tells when etcd ends by itself.
+func (e *Embedded) Err() <-chan error { return e.server.Err() }
+
+// Stop ends etcd, after all that use it have ended. What was acknowledged is on disk at any time.
+func (e *Embedded) Stop() {
+	if e.server != nil {
+		e.server.Close()
+	}
+	if e.socketDir != "" {
+		os.RemoveAll(e.socketDir) //nolint:errcheck // an empty folder under /tmp
+	}
+}
+
+// socketPath is in the data directory, or where that is too deep for a socket, in a short private one.
+func (e *Embedded) socketPath(dataDir string) (string, error) {
+	path := filepath.Join(dataDir, "etcd.sock")
+	if len(path) <= maxSocketPath && !strings.ContainsAny(path, "%?# ") {
+		return path, nil
+	}
+	dir, err := os.MkdirTemp("/tmp", "federation-")
+	if err != nil {
+		return "", fmt.Errorf("the path %s is too long for a socket, and there is no other place: %w", path, err)
+	}
+	e.socketDir = dir
+	return filepath.Join(dir, "etcd.sock"), nil
+}
+
+func config(dir, socket string) *embed.Config {
+	c := embed.NewConfig()
+	c.Dir = dir
+	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
+	c.ListenPeerUrls = nil // the URLs that etcd advertises stay as they are: names without a listener
+	c.QuotaBackendBytes = maxBytes
+	c.SnapshotCount = 5000
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger())
+	return c
+}
+
+// logger writes errors only, and makes a panic of what would end the process without a word.
+func logger() *zap.Logger {
+	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), zap.ErrorLevel), zap.WithFatalHook(zapcore.WriteThenPanic))
+}
+
+// launch starts etcd, whose panic over damaged files becomes an error.
+func launch(c *embed.Config) (server *embed.Etcd, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			server, err = nil, fmt.Errorf("its files are damaged (%v): put a backup in their place", r)
+		}
+	}()
+	return embed.StartEtcd(c)
+}

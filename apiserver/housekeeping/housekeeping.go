@@ -1,0 +1,162 @@
+// Package housekeeping runs those of Kubernetes' own controllers without which an API server is only
+// half of one: namespaces end when they are deleted, what has lost its owner goes, cluster roles
+// aggregate, each namespace has its default service account and the CA certificate.
+//
+// They run in the apiserver's process, with its own rights, where each apiserver of an external etcd
+// waits for a Lease and one of them works.
+package housekeeping
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/controller-manager/pkg/informerfactory"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/certificates/rootcacertpublisher"
+	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
+	"k8s.io/kubernetes/pkg/controller/garbagecollector"
+	namespacecontroller "k8s.io/kubernetes/pkg/controller/namespace"
+	"k8s.io/kubernetes/pkg/controller/serviceaccount"
+)
+
+const (
+	resync        = 10 * time.Minute
+	discoverEvery = 30 * time.Second
+	leaseName     = "federation-housekeeping"
+)
+
+// set is what the controllers are made from.
+type set struct {
+	kube      kubernetes.Interface
+	metadata  metadata.Interface
+	informers informers.SharedInformerFactory
+	// started is closed when the informers run.
+	started chan struct{}
+}
+
+// Run runs the controllers until ctx ends. config has the rights of the server itself; rootCA is the
+// PEM that is published in each namespace.
+func Run(ctx context.Context, config *restclient.Config, rootCA []byte) error {
+	config = restclient.CopyConfig(config)
+	config.QPS = -1 // the server has priorities of its own
+	config.UserAgent = "federation-housekeeping"
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(kube, resync, informers.WithTransform(withoutManagedFields))
+	s := &set{kube: kube, metadata: meta, informers: factory, started: make(chan struct{})}
+	workers, err := s.controllers(ctx, rootCA)
+	if err != nil {
+		return err
+	}
+	for _, run := range workers {
+		go run(ctx)
+	}
+	factory.Start(ctx.Done())
+	close(s.started)
+	<-ctx.Done()
+	return nil
+}
+
+func withoutManagedFields(object any) (any, error) {
+	if o, ok := object.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// controllers makes all controllers and returns what runs them.
+func (s *set) controllers(ctx context.Context, rootCA []byte) ([]func(context.Context), error) {
+	core := s.informers.Core().V1()
+	namespaces := namespacecontroller.NewNamespaceController(ctx, s.kube, s.metadata,
+		s.kube.Discovery().ServerPreferredNamespacedResources, core.Namespaces(), resync, corev1.FinalizerKubernetes)
+	roles := clusterroleaggregation.NewClusterRoleAggregation(s.informers.Rbac().V1().ClusterRoles(), s.kube.RbacV1())
+	accounts, err := serviceaccount.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(),
+		s.kube, serviceaccount.DefaultServiceAccountsControllerOptions())
+	if err != nil {
+		return nil, fmt.Errorf("service accounts: %w", err)
+	}
+	publisher, err := rootcacertpublisher.NewPublisher(core.ConfigMaps(), core.Namespaces(), s.kube, rootCA)
+	if err != nil {
+		return nil, fmt.Errorf("root CA publisher: %w", err)
+	}
+	collect, err := s.garbageCollector(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("garbage collector: %w", err)
+	}
+	return []func(context.Context){
+		func(ctx context.Context) { namespaces.Run(ctx, 5) },
+		func(ctx context.Context) { roles.Run(ctx, 1) },
+		func(ctx context.Context) { accounts.Run(ctx, 1) },
+		func(ctx context.Context) { publisher.Run(ctx, 1) },
+		collect,
+	}, nil
+}
+
+// garbageCollector watches the metadata of all that can be deleted, CRDs too, as they come and go.
+func (s *set) garbageCollector(ctx context.Context) (func(context.Context), error) {
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.kube.Discovery()))
+	objects := informerfactory.NewInformerFactory(s.informers, metadatainformer.NewSharedInformerFactory(s.metadata, resync))
+	gc, err := garbagecollector.NewGarbageCollector(ctx, s.kube, s.metadata, mapper, garbagecollector.DefaultIgnoredResources(), objects, s.started)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) {
+		go gc.Sync(ctx, s.kube.Discovery(), discoverEvery)
+		gc.Run(ctx, 5, resync)
+	}, nil
+}
+
+// RunElected is Run for one of several apiservers that share an etcd. When the Lease is lost, which
+// happens when this server cannot write any more, it waits for it again.
+func RunElected(ctx context.Context, config *restclient.Config, rootCA []byte) error {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: leaseName},
+		Client:     kube.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+	}
+	for ctx.Err() == nil {
+		leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
+			Lock: lock, ReleaseOnCancel: true, Name: leaseName,
+			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(ctx context.Context) { report(Run(ctx, config, rootCA)) },
+				OnStoppedLeading: func() { klog.InfoS("Housekeeping stops here", "lease", leaseName) },
+			},
+		})
+	}
+	return nil
+}
+
+func report(err error) {
+	if err != nil {
+		klog.ErrorS(err, "Housekeeping does not run")
+	}
+}

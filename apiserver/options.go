@@ -1,0 +1,117 @@
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"federation/apiserver/etcd"
+)
+
+// Options are what a person can choose about the apiserver.
+type Options struct {
+	// DataDir is the folder for the embedded etcd, certificates, keys and kubeconfig files.
+	DataDir string
+	// BindAddress and SecurePort are where the API is served. Port 0 takes a free one.
+	BindAddress string
+	SecurePort  int
+	// TLSNames are names and IP addresses beside localhost and the host name for which the serving
+	// certificate is valid.
+	TLSNames []string
+	// Etcd is an external etcd; without servers an embedded one is used.
+	Etcd etcd.External
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{DataDir: "federation-data", BindAddress: "127.0.0.1", SecurePort: 6443}
+}
+
+// AddFlags adds the flags of these options.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.DataDir, "data-dir", o.DataDir,
+		"Folder for the embedded etcd, certificates, keys and kubeconfig files. Made at the first start. Back it up: the key that encrypts Secrets is in it.")
+	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress,
+		"IP address at which the API is served. 0.0.0.0 or :: is every address of this machine.")
+	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort,
+		"Port at which the API is served, with TLS. 0 takes a free one; the kubeconfig files tell which.")
+	fs.StringSliceVar(&o.TLSNames, "tls-san", o.TLSNames,
+		"Names or IP addresses, beside localhost and this machine's name, by which clients reach the API. The serving certificate is made anew when it lacks one.")
+	fs.StringSliceVar(&o.Etcd.Servers, "etcd-servers", o.Etcd.Servers,
+		"URLs of an external etcd, as https://etcd-1:2379, for more than one apiserver or for your own backups. Without it an etcd runs inside this process.")
+	fs.StringVar(&o.Etcd.CAFile, "etcd-cafile", o.Etcd.CAFile, "With --etcd-servers: PEM file with the authority of etcd's certificates.")
+	fs.StringVar(&o.Etcd.CertFile, "etcd-certfile", o.Etcd.CertFile, "With --etcd-servers: PEM file with our client certificate for etcd.")
+	fs.StringVar(&o.Etcd.KeyFile, "etcd-keyfile", o.Etcd.KeyFile, "With --etcd-servers: PEM file with the key of --etcd-certfile.")
+}
+
+// Config is a set of options that fit together.
+type Config struct {
+	Options
+	bind net.IP
+}
+
+// Complete checks the options and makes paths absolute. The error has one line for each fault, with the
+// flag, its value and what is allowed.
+func (o *Options) Complete() (*Config, error) {
+	c := &Config{Options: *o}
+	errs := []error{c.completeDataDir(), c.completeAddress(), c.checkEtcd()}
+	for _, name := range o.TLSNames {
+		if net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
+			errs = append(errs, fmt.Errorf("--tls-san %q: must be a host name or an IP address", name))
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
+func (c *Config) completeDataDir() (err error) {
+	if c.DataDir == "" {
+		return errors.New(`--data-dir "": must be the path of a folder`)
+	}
+	if info, err := os.Stat(c.DataDir); err == nil && !info.IsDir() {
+		return fmt.Errorf("--data-dir %q: must be a folder, and is a file", c.DataDir)
+	}
+	c.DataDir, err = filepath.Abs(c.DataDir)
+	return err
+}
+
+func (c *Config) completeAddress() error {
+	if c.bind = net.ParseIP(c.BindAddress); c.bind == nil {
+		return fmt.Errorf("--bind-address %q: must be an IP address, as 127.0.0.1 or 0.0.0.0", c.BindAddress)
+	}
+	if c.SecurePort < 0 || c.SecurePort > 65535 {
+		return fmt.Errorf("--secure-port %d: must be from 0 to 65535", c.SecurePort)
+	}
+	return nil
+}
+
+func (c *Config) checkEtcd() error {
+	x := c.Etcd
+	var errs []error
+	for _, server := range x.Servers {
+		if u, err := url.Parse(server); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+			errs = append(errs, fmt.Errorf("--etcd-servers %q: must be a URL, as https://etcd-1:2379", server))
+		} else if u.Scheme == "http" && !net.ParseIP(u.Hostname()).IsLoopback() {
+			errs = append(errs, fmt.Errorf("--etcd-servers %q: must be https, for it leaves this machine", server))
+		}
+	}
+	if (x.CertFile == "") != (x.KeyFile == "") {
+		errs = append(errs, fmt.Errorf("--etcd-certfile %q, --etcd-keyfile %q: must be given together", x.CertFile, x.KeyFile))
+	}
+	for flag, file := range map[string]string{"--etcd-cafile": x.CAFile, "--etcd-certfile": x.CertFile, "--etcd-keyfile": x.KeyFile} {
+		switch _, err := os.Stat(file); {
+		case file == "":
+		case len(x.Servers) == 0:
+			errs = append(errs, fmt.Errorf("%s %q: goes with --etcd-servers only", flag, file))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s %q: must be a file that can be read: %w", flag, file, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,65 @@
+package pki
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Files are the paths of what Ensure made.
+type Files struct {
+	CA, CAKey                       string
+	ServingCert, ServingKey         string
+	AdminCert, AdminKey             string
+	ControllersCert, ControllersKey string
+	ServiceAccountKey               string
+	FrontProxyCA, FrontProxyCAKey   string
+	FrontProxyCert, FrontProxyKey   string
+	Encryption                      string
+	AdminKubeconfig                 string
+	ControllersKubeconfig           string
+}
+
+// FilesIn returns the paths below a data directory, whether there is anything or not.
+func FilesIn(dataDir string) *Files {
+	in := func(name string) string { return filepath.Join(dataDir, "pki", name) }
+	return &Files{
+		CA: in("ca.crt"), CAKey: in("ca.key"),
+		ServingCert: in("apiserver.crt"), ServingKey: in("apiserver.key"),
+		AdminCert: in("admin.crt"), AdminKey: in("admin.key"),
+		ControllersCert: in("controllers.crt"), ControllersKey: in("controllers.key"),
+		ServiceAccountKey: in("service-account.key"),
+		FrontProxyCA:      in("front-proxy-ca.crt"), FrontProxyCAKey: in("front-proxy-ca.key"),
+		FrontProxyCert: in("front-proxy-client.crt"), FrontProxyKey: in("front-proxy-client.key"),
+		Encryption:            in("encryption.yaml"),
+		AdminKubeconfig:       filepath.Join(dataDir, "admin.kubeconfig"),
+		ControllersKubeconfig: filepath.Join(dataDir, "controllers.kubeconfig"),
+	}
+}
+
+// write puts a file in place at once: readers see the old content or the new, never a part.
+func write(path string, content []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name()) //nolint:errcheck // it is gone when all went well
+	if _, err = temp.Write(content); err == nil {
+		err = temp.Sync()
+	}
+	if closed := temp.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

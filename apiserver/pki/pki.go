@@ -1,0 +1,122 @@
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/util/keyutil"
+)
+
+const (
+	// AdminUser is the administrator's name, in the group that may do everything.
+	AdminUser = "federation-admin"
+	// ControllersUser is the name of the federation's controllers. What they may do is in RBAC.
+	ControllersUser = "system:federation-controllers"
+	// FrontProxyUser is the name under which the apiserver calls apiservers behind it.
+	FrontProxyUser = "federation-front-proxy"
+)
+
+// Request says what to make.
+type Request struct {
+	// Server is the URL in the kubeconfig files, as https://127.0.0.1:6443.
+	Server string
+	// Hosts are the names and IP addresses that the serving certificate is for.
+	Hosts []string
+}
+
+// Ensure makes below dataDir what is missing and renews what ends soon. It may be called again at any
+// time: what is good is left alone.
+func Ensure(dataDir string, r Request, now time.Time) (*Files, error) {
+	f := FilesIn(dataDir)
+	if err := os.MkdirAll(filepath.Dir(f.CA), 0o700); err != nil {
+		return nil, err
+	}
+	first := !exists(f.AdminKubeconfig)
+	ca, err := ensureAuthority(f.CA, f.CAKey, "federation-ca", first, now)
+	if err != nil {
+		return nil, err
+	}
+	proxyCA, err := ensureAuthority(f.FrontProxyCA, f.FrontProxyCAKey, "federation-front-proxy-ca", first, now)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range f.leaves(r.Hosts) {
+		signer := ca
+		if l.certPath == f.FrontProxyCert {
+			signer = proxyCA
+		}
+		if err := ensureLeaf(l, signer, now); err != nil {
+			return nil, err
+		}
+	}
+	if err := ensureServiceAccountKey(f.ServiceAccountKey, first); err != nil {
+		return nil, err
+	}
+	if err := ensureEncryption(f.Encryption, first); err != nil {
+		return nil, err
+	}
+	return f, ensureKubeconfigs(f, r.Server)
+}
+
+func (f *Files) leaves(hosts []string) []leaf {
+	client := func(cert, key, name string, groups ...string) leaf {
+		return leaf{certPath: cert, keyPath: key, subject: pkix.Name{CommonName: name, Organization: groups}, usage: x509.ExtKeyUsageClientAuth}
+	}
+	return []leaf{
+		{certPath: f.ServingCert, keyPath: f.ServingKey, subject: pkix.Name{CommonName: "federation-apiserver"}, hosts: hosts, usage: x509.ExtKeyUsageServerAuth},
+		client(f.AdminCert, f.AdminKey, AdminUser, user.SystemPrivilegedGroup),
+		client(f.ControllersCert, f.ControllersKey, ControllersUser),
+		client(f.FrontProxyCert, f.FrontProxyKey, FrontProxyUser),
+	}
+}
+
+func ensureServiceAccountKey(path string, mayMake bool) error {
+	_, err := keyutil.PrivateKeyFromFile(path)
+	if err == nil || !mayMake {
+		return lost(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	content, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return err
+	}
+	return write(path, content)
+}
+
+// encryption encrypts Secrets with the key, and still reads what was stored before there was one.
+const encryption = `# Encrypts Secrets in etcd. Without this key they cannot be read: keep a backup of it.
+apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  providers:
+  - secretbox:
+      keys:
+      - name: first
+        secret: %s
+  - identity: {}
+`
+
+func ensureEncryption(path string, mayMake bool) error {
+	_, err := os.Stat(path)
+	if err == nil || !mayMake {
+		return lost(err)
+	}
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	return write(path, fmt.Appendf(nil, encryption, base64.StdEncoding.EncodeToString(key)))
+}

@@ -1,0 +1,221 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// SecretGetter reads Secrets of the federation's namespace.
+type SecretGetter interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error)
+}
+
+// ProxyREST serves clusters/NAME/proxy: requests go on to the member's API with the federation's
+// credential, impersonating the caller, so that the member decides what the caller may do there.
+type ProxyREST struct {
+	clusters rest.Getter
+	secrets  SecretGetter
+}
+
+var _ rest.Connecter = &ProxyREST{}
+
+// New returns the options, which is what the subresource is made of.
+func (*ProxyREST) New() runtime.Object { return &v1beta1.ClusterProxyOptions{} }
+
+// Destroy does nothing: there is nothing to free.
+func (*ProxyREST) Destroy() {}
+
+// ConnectMethods returns the HTTP methods that are passed on.
+func (*ProxyREST) ConnectMethods() []string {
+	return []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
+}
+
+// NewConnectOptions says that what follows /proxy in the URL is the option "path".
+func (*ProxyREST) NewConnectOptions() (runtime.Object, bool, string) {
+	return &v1beta1.ClusterProxyOptions{}, true, "path"
+}
+
+// Connect returns the handler that passes one request on.
+func (r *ProxyREST) Connect(ctx context.Context, name string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
+	caller, ok := request.UserFrom(ctx)
+	if !ok {
+		return nil, errors.NewInternalError(fmt.Errorf("the request has no user"))
+	}
+	object, err := r.clusters.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	config, err := r.memberConfig(ctx, object.(*v1beta1.Cluster))
+	if err != nil {
+		return nil, errors.NewServiceUnavailable(fmt.Sprintf("cluster %q: %v", name, err))
+	}
+	return newHandler(config, caller, options.(*v1beta1.ClusterProxyOptions).Path, responder)
+}
+
+// newHandler returns a handler for requests to one path at the member of config.
+func newHandler(config *restclient.Config, caller user.Info, subpath string, responder rest.Responder) (http.Handler, error) {
+	location, err := url.Parse(config.Host)
+	if err != nil || location.Scheme != "https" {
+		return nil, errors.NewServiceUnavailable(fmt.Sprintf("the member's address is %q: it must be https", config.Host))
+	}
+	config.Impersonate = restclient.ImpersonationConfig{UserName: caller.GetName(), UID: caller.GetUID(), Groups: caller.GetGroups(), Extra: caller.GetExtra()}
+	config.NextProtos = []string{"http/1.1"} // an upgraded connection cannot be HTTP/2
+	secured, err := restclient.TransportFor(config)
+	if err != nil {
+		return nil, errors.NewServiceUnavailable(err.Error())
+	}
+	upgrades, err := upgradeTransport(config)
+	if err != nil {
+		return nil, errors.NewServiceUnavailable(err.Error())
+	}
+	location.Path = joinPath(location.Path, subpath)
+	handler := proxy.NewUpgradeAwareHandler(location, secured, false, false, proxy.NewErrorResponder(responder))
+	handler.UpgradeTransport = upgrades
+	handler.RejectForwardingRedirects = true
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		handler.ServeHTTP(w, withoutCredentials(req))
+	}), nil
+}
+
+// withoutCredentials returns the request without what authenticates, or claims to be, its sender:
+// the federation's credential and the caller's name are put on instead.
+func withoutCredentials(req *http.Request) *http.Request {
+	req = req.Clone(req.Context())
+	for name := range req.Header {
+		if name == "Authorization" || name == "Cookie" || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
+			req.Header.Del(name)
+		}
+	}
+	return req
+}
+
+// upgradeTransport is for connections that are upgraded (exec, port-forward), which the proxy dials
+// itself: TLS below, the headers above.
+func upgradeTransport(config *restclient.Config) (proxy.UpgradeRequestRoundTripper, error) {
+	tls, err := restclient.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	transportConfig, err := config.TransportConfig()
+	if err != nil {
+		return nil, err
+	}
+	headers, err := transport.HTTPWrappersForConfig(transportConfig, proxy.MirrorRequest)
+	if err != nil {
+		return nil, err
+	}
+	return proxy.NewUpgradeRequestRoundTripper(&http.Transport{TLSClientConfig: tls}, headers), nil
+}
+
+// memberConfig is how the federation reaches a member: the address that fits us best, the credential
+// from the Secret.
+func (r *ProxyREST) memberConfig(ctx context.Context, c *v1beta1.Cluster) (*restclient.Config, error) {
+	if c.Spec.SecretRef == nil {
+		return nil, fmt.Errorf("spec.secretRef is not set: join the cluster again")
+	}
+	secret, err := r.secrets.Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	address, err := serverAddress(c.Spec.ServerAddressByClientCIDRs, localAddresses())
+	if err != nil {
+		return nil, err
+	}
+	return configFrom(secret, "https://"+address)
+}
+
+// configFrom reads a member's credential: the key kubeconfig, or token and ca.crt.
+func configFrom(secret *corev1.Secret, host string) (*restclient.Config, error) {
+	if kubeconfig := secret.Data["kubeconfig"]; len(kubeconfig) > 0 {
+		config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("secret %s, key kubeconfig: %w", secret.Name, err)
+		}
+		return config, checkInline(config, secret.Name)
+	}
+	token := secret.Data["token"]
+	if len(token) == 0 {
+		return nil, fmt.Errorf("secret %s has neither a key kubeconfig nor a key token", secret.Name)
+	}
+	return &restclient.Config{Host: host, BearerToken: string(token), TLSClientConfig: restclient.TLSClientConfig{CAData: secret.Data["ca.crt"]}}, nil
+}
+
+// checkInline refuses what would make the federation run programs or read files of its own machine.
+func checkInline(c *restclient.Config, secret string) error {
+	if c.ExecProvider != nil || c.AuthProvider != nil || c.BearerTokenFile != "" || c.CAFile != "" || c.CertFile != "" || c.KeyFile != "" {
+		return fmt.Errorf("secret %s, key kubeconfig: programs and files are not allowed, put the credential itself in", secret)
+	}
+	return nil
+}
+
+// serverAddress picks the address with the longest client CIDR that holds one of our own addresses.
+func serverAddress(addresses []v1beta1.ServerAddressByClientCIDR, own []net.IP) (string, error) {
+	best, bits := "", -1
+	for _, a := range addresses {
+		_, network, err := net.ParseCIDR(a.ClientCIDR)
+		if err != nil {
+			continue
+		}
+		if ones, _ := network.Mask.Size(); ones > bits && containsAny(network, own) {
+			best, bits = a.ServerAddress, ones
+		}
+	}
+	if bits < 0 {
+		return "", fmt.Errorf("no entry of spec.serverAddressByClientCIDRs has a clientCIDR that holds an address of this machine")
+	}
+	if ip := net.ParseIP(best); ip != nil && ip.To4() == nil {
+		best = "[" + best + "]"
+	}
+	return best, nil
+}
+
+func containsAny(network *net.IPNet, ips []net.IP) bool {
+	for _, ip := range ips {
+		if network.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// localAddresses are the addresses of this machine.
+func localAddresses() (ips []net.IP) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok {
+			ips = append(ips, n.IP)
+		}
+	}
+	return ips
+}
+
+// joinPath keeps a slash at the end, which is part of what the caller asks for.
+func joinPath(base, sub string) string {
+	joined := path.Join("/", base, sub)
+	if strings.HasSuffix(sub, "/") && joined != "/" {
+		joined += "/"
+	}
+	return joined
+}

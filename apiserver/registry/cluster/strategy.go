@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/validation"
+)
+
+// strategy is what is done to a Cluster that is created or changed.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+}
+
+func newStrategy() strategy { return strategy{legacyscheme.Scheme, names.SimpleNameGenerator} }
+
+func (strategy) NamespaceScoped() bool                                     { return false }
+func (strategy) AllowCreateOnUpdate() bool                                 { return false }
+func (strategy) AllowUnconditionalUpdate() bool                            { return true }
+func (strategy) Canonicalize(runtime.Object)                               {}
+func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+// GetResetFields names what users cannot set in the main resource.
+func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("status")
+}
+
+func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	c := obj.(*v1beta1.Cluster)
+	c.Status = v1beta1.ClusterStatus{}
+	c.Generation = 1
+}
+
+func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	c, was := obj.(*v1beta1.Cluster), old.(*v1beta1.Cluster)
+	c.Status = was.Status
+	if !reflect.DeepEqual(c.Spec, was.Spec) {
+		c.Generation = was.Generation + 1
+	}
+}
+
+func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return validation.ValidateCluster(obj.(*v1beta1.Cluster))
+}
+
+func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidateClusterUpdate(obj.(*v1beta1.Cluster), old.(*v1beta1.Cluster))
+}
+
+// statusStrategy is what is done to a Cluster whose status is changed.
+type statusStrategy struct {
+	strategy
+}
+
+func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("spec")
+}
+
+func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	obj.(*v1beta1.Cluster).Spec = old.(*v1beta1.Cluster).Spec
+}
+
+func (statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidateClusterStatusUpdate(obj.(*v1beta1.Cluster), old.(*v1beta1.Cluster))
+}
+
+func resetFields(name string) map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(v1beta1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie(name)),
+	}
+}

@@ -1,0 +1,82 @@
+package apiserver
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	controlplane "k8s.io/kubernetes/pkg/controlplane/apiserver"
+
+	"federation/apiserver/apis/federation/install"
+	"federation/apiserver/apis/federation/v1beta1"
+
+	// What the server's storage converts between has to be in the scheme.
+	_ "k8s.io/kubernetes/pkg/apis/admission/install"
+	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install"
+	_ "k8s.io/kubernetes/pkg/apis/apps/install"
+	_ "k8s.io/kubernetes/pkg/apis/authentication/install"
+	_ "k8s.io/kubernetes/pkg/apis/authorization/install"
+	_ "k8s.io/kubernetes/pkg/apis/autoscaling/install"
+	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	_ "k8s.io/kubernetes/pkg/apis/events/install"
+	_ "k8s.io/kubernetes/pkg/apis/extensions/install"
+	_ "k8s.io/kubernetes/pkg/apis/flowcontrol/install"
+	_ "k8s.io/kubernetes/pkg/apis/networking/install"
+	_ "k8s.io/kubernetes/pkg/apis/policy/install"
+	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
+)
+
+func init() {
+	// The scheme is the process's, as Kubernetes' server is written.
+	if err := install.Install(legacyscheme.Scheme); err != nil {
+		panic(err)
+	}
+}
+
+// servedVersions are served whole.
+var servedVersions = []schema.GroupVersion{
+	corev1.SchemeGroupVersion,
+	eventsv1.SchemeGroupVersion,
+	authenticationv1.SchemeGroupVersion,
+	authorizationv1.SchemeGroupVersion,
+	rbacv1.SchemeGroupVersion,
+	admissionregistrationv1.SchemeGroupVersion,
+	coordinationv1.SchemeGroupVersion,
+	flowcontrolv1.SchemeGroupVersion,
+	v1beta1.SchemeGroupVersion,
+}
+
+// servedResources are served from versions of which we serve no more than that.
+var servedResources = []schema.GroupVersionResource{
+	appsv1.SchemeGroupVersion.WithResource("replicasets"),
+	appsv1.SchemeGroupVersion.WithResource("deployments"),
+	networkingv1.SchemeGroupVersion.WithResource("ingresses"),
+	networkingv1.SchemeGroupVersion.WithResource("ingressclasses"),
+}
+
+// resourceConfig says what is served of all that the server could serve.
+func resourceConfig() *serverstorage.ResourceConfig {
+	config := serverstorage.NewResourceConfig()
+	config.EnableVersions(servedVersions...)
+	config.EnableResources(servedResources...)
+	return config
+}
+
+// apiServicePriorities orders the groups in discovery; a version without an entry is not found there.
+func apiServicePriorities() map[schema.GroupVersion]controlplane.APIServicePriority {
+	p := controlplane.DefaultGenericAPIServicePriorities()
+	p[appsv1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17800, Version: 15}
+	p[networkingv1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17200, Version: 15}
+	p[v1beta1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17900, Version: 15}
+	return p
+}

@@ -1,0 +1,268 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+
+	"federation/apiserver/bootstrap"
+	"federation/apiserver/etcd"
+	"federation/apiserver/housekeeping"
+	"federation/apiserver/pki"
+)
+
+const (
+	readyPoll = 50 * time.Millisecond
+	// renewEvery is how often certificates are looked at while the server runs.
+	renewEvery = 24 * time.Hour
+)
+
+// Server is an apiserver that is ready to run.
+type Server struct {
+	config   *Config
+	files    *pki.Files
+	request  pki.Request
+	api      *aggregatorapiserver.APIAggregator
+	etcd     *etcd.Embedded // nil with an external etcd
+	listener net.Listener
+	unlock   func()
+}
+
+// New takes the data directory and the port, makes certificates at the first start, starts or finds
+// etcd, and builds the server. After an error nothing is left running. A Server must be Run, once.
+func (c *Config) New(ctx context.Context) (_ *Server, err error) {
+	s := &Server{config: c}
+	defer func() {
+		if err != nil {
+			s.release()
+		}
+	}()
+	if s.unlock, err = etcd.Lock(c.DataDir); err != nil {
+		return nil, err
+	}
+	if s.listener, err = c.listen(ctx); err != nil {
+		return nil, err
+	}
+	s.request = pki.Request{Server: "https://" + s.address(), Hosts: c.hosts()}
+	if s.files, err = pki.Ensure(c.DataDir, s.request, time.Now()); err != nil {
+		return nil, err
+	}
+	endpoints, err := s.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.build(ctx, endpoints)
+}
+
+// listen takes the port at once, so that the error is there before anything else happens.
+func (c *Config) listen(ctx context.Context) (net.Listener, error) {
+	address := net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("address %s is in use by another process: choose another with --bind-address and --secure-port", address)
+	case err != nil:
+		return nil, fmt.Errorf("--bind-address %s, --secure-port %d: %w", c.BindAddress, c.SecurePort, err)
+	}
+	return listener, nil
+}
+
+// address is where clients on this machine reach the server.
+func (s *Server) address() string {
+	host := s.config.BindAddress
+	if s.config.bind.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(s.listener.Addr().(*net.TCPAddr).Port))
+}
+
+// hosts are the names for which the serving certificate is valid.
+func (c *Config) hosts() []string {
+	hosts := []string{"localhost", "127.0.0.1", "::1"}
+	if name, err := os.Hostname(); err == nil {
+		hosts = append(hosts, name)
+	}
+	if !c.bind.IsUnspecified() && !c.bind.IsLoopback() {
+		hosts = append(hosts, c.bind.String())
+	}
+	return slices.Compact(append(hosts, c.TLSNames...))
+}
+
+// store starts the embedded etcd or looks for the external one, and returns its addresses.
+func (s *Server) store(ctx context.Context) (endpoints []string, err error) {
+	if external := s.config.Etcd; len(external.Servers) > 0 {
+		return external.Servers, external.Check(ctx)
+	}
+	if s.etcd, err = etcd.Start(ctx, s.config.DataDir); err != nil {
+		return nil, err
+	}
+	return []string{s.etcd.Endpoint}, nil
+}
+
+func (s *Server) build(ctx context.Context, endpoints []string) error {
+	o, err := controlPlaneOptions(ctx, s.config, s.files, s.listener, endpoints)
+	if err != nil {
+		return err
+	}
+	c, err := newChain(o)
+	if err != nil {
+		return err
+	}
+	if s.api, err = c.build(); err != nil {
+		return err
+	}
+	if err := s.api.GenericAPIServer.AddPostStartHook("federation-bootstrap", bootstrapHook); err != nil {
+		return err
+	}
+	return s.api.GenericAPIServer.AddPostStartHook("federation-housekeeping", s.housekeepingHook)
+}
+
+// bootstrapHook holds up readiness until the federation's own objects are there.
+func bootstrapHook(hook genericapiserver.PostStartHookContext) error {
+	kube, err := kubernetes.NewForConfig(hook.LoopbackClientConfig)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(hook, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		last = bootstrap.Ensure(ctx, kube)
+		return last == nil, nil
+	})
+	if err != nil && last != nil {
+		return fmt.Errorf("the federation's own objects: %w", last)
+	}
+	return err
+}
+
+func (s *Server) housekeepingHook(hook genericapiserver.PostStartHookContext) error {
+	ca, err := os.ReadFile(s.files.CA)
+	if err != nil {
+		return err
+	}
+	run := housekeeping.Run
+	if s.etcd == nil {
+		run = housekeeping.RunElected
+	}
+	go func() {
+		if err := run(hook, hook.LoopbackClientConfig, ca); err != nil {
+			klog.ErrorS(err, "Housekeeping does not run")
+		}
+	}()
+	return nil
+}
+
+// Run serves until ctx ends or the server fails, and then stops etcd. It calls ready, which may be nil,
+// once, when the server says that it is ready.
+func (s *Server) Run(ctx context.Context, ready func()) error {
+	defer s.release()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	prepared, err := s.api.PrepareRun()
+	if err != nil {
+		return err
+	}
+	go s.renew(ctx)
+	go s.watchEtcd(ctx, cancel)
+	go func() {
+		if s.waitReady(ctx) && ready != nil {
+			ready()
+		}
+	}()
+	if err := prepared.Run(ctx); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// release gives back what New took, in the order in which nobody loses what he still uses.
+func (s *Server) release() {
+	if s.etcd != nil {
+		s.etcd.Stop()
+	}
+	if s.listener != nil {
+		s.listener.Close() //nolint:errcheck // after a run the server has closed it
+	}
+	if s.unlock != nil {
+		s.unlock()
+	}
+}
+
+// watchEtcd ends the server when its embedded etcd ends by itself.
+func (s *Server) watchEtcd(ctx context.Context, cancel context.CancelCauseFunc) {
+	if s.etcd == nil {
+		return
+	}
+	select {
+	case err := <-s.etcd.Err():
+		cancel(fmt.Errorf("the embedded etcd ended: %w", err))
+	case <-ctx.Done():
+	}
+}
+
+// waitReady asks /readyz until it is ok, and tells whether it became so before ctx ended.
+func (s *Server) waitReady(ctx context.Context) bool {
+	config := s.api.GenericAPIServer.LoopbackClientConfig
+	client, err := restclient.HTTPClientFor(config)
+	if err != nil {
+		klog.ErrorS(err, "Readiness cannot be asked for")
+		return false
+	}
+	err = wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/readyz", nil)
+		if err != nil {
+			return false, err
+		}
+		answer, err := client.Do(req)
+		if err != nil {
+			return false, nil
+		}
+		return answer.StatusCode == http.StatusOK, answer.Body.Close()
+	})
+	return err == nil
+}
+
+// renew makes certificates that end soon anew; the server and clients of files read them again.
+func (s *Server) renew(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(renewEvery):
+			if _, err := pki.Ensure(s.config.DataDir, s.request, time.Now()); err != nil {
+				klog.ErrorS(err, "Certificates are not renewed")
+			}
+		}
+	}
+}
+
+// KubeconfigPath is the administrator's kubeconfig.
+func (s *Server) KubeconfigPath() string { return s.files.AdminKubeconfig }
+
+// ControllersConfig is how the federation's controllers in this process reach the server: as
+// pki.ControllersUser, without throttling, for the server has priorities of its own.
+func (s *Server) ControllersConfig() *restclient.Config {
+	return &restclient.Config{
+		Host: s.request.Server,
+		QPS:  -1,
+		TLSClientConfig: restclient.TLSClientConfig{
+			CAFile: s.files.CA, CertFile: s.files.ControllersCert, KeyFile: s.files.ControllersKey,
+		},
+	}
+}

@@ -1,0 +1,144 @@
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	controlplane "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	deploymentstore "k8s.io/kubernetes/pkg/registry/apps/deployment/storage"
+	replicasetstore "k8s.io/kubernetes/pkg/registry/apps/replicaset/storage"
+	appsrest "k8s.io/kubernetes/pkg/registry/apps/rest"
+	configmapstore "k8s.io/kubernetes/pkg/registry/core/configmap/storage"
+	namespacestore "k8s.io/kubernetes/pkg/registry/core/namespace/storage"
+	secretstore "k8s.io/kubernetes/pkg/registry/core/secret/storage"
+	ingressstore "k8s.io/kubernetes/pkg/registry/networking/ingress/storage"
+	networkingrest "k8s.io/kubernetes/pkg/registry/networking/rest"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/registry/cluster"
+	"federation/apiserver/registry/federated"
+	"federation/apiserver/registry/service"
+)
+
+// provider is Kubernetes' interface for the storage of one group.
+type provider = controlplane.RESTStorageProvider
+
+// storageProviders are those of the generic control plane, changed where federated kinds need it, and
+// those of the groups that it does not have.
+func storageProviders(generic []provider, secrets cluster.SecretGetter) []provider {
+	all := slices.Clone(generic)
+	for i, p := range all {
+		if p.GroupName() == "" {
+			all[i] = federatedProvider{coreProvider{p}}
+		}
+	}
+	return append(all,
+		federatedProvider{appsrest.StorageProvider{}},
+		federatedProvider{networkingrest.RESTStorageProvider{}},
+		clusterProvider{secrets})
+}
+
+// coreProvider adds Services to the core group.
+type coreProvider struct {
+	provider
+}
+
+func (p coreProvider) NewRESTStorage(config serverstorage.APIResourceConfigSource, options generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error) {
+	info, err := p.provider.NewRESTStorage(config, options)
+	if err != nil {
+		return info, err
+	}
+	services, status, err := service.NewREST(options)
+	if err != nil {
+		return info, err
+	}
+	info.VersionedResourcesStorageMap["v1"]["services"] = services
+	info.VersionedResourcesStorageMap["v1"]["services/status"] = status
+	return info, nil
+}
+
+// federatedProvider makes the storage of federated kinds remember how an object was deleted.
+type federatedProvider struct {
+	provider
+}
+
+func (p federatedProvider) NewRESTStorage(config serverstorage.APIResourceConfigSource, options generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error) {
+	info, err := p.provider.NewRESTStorage(config, options)
+	if err != nil {
+		return info, err
+	}
+	for _, r := range v1beta1.FederatedResources {
+		resources := info.VersionedResourcesStorageMap[r.Version]
+		if r.Group != p.GroupName() || resources == nil {
+			continue
+		}
+		if resources[r.Resource], err = rememberingDeletes(resources[r.Resource]); err != nil {
+			return info, fmt.Errorf("%s: %w", r.GroupResource(), err)
+		}
+	}
+	return info, nil
+}
+
+func rememberingDeletes(storage rest.Storage) (rest.Storage, error) {
+	var store *genericregistry.Store
+	switch s := storage.(type) {
+	case *namespacestore.REST:
+		return &federated.Namespaces{REST: s}, nil
+	case *configmapstore.REST:
+		store = s.Store
+	case *secretstore.REST:
+		store = s.Store
+	case *service.REST:
+		store = s.Store
+	case *replicasetstore.REST:
+		store = s.Store
+	case *deploymentstore.REST:
+		store = s.Store
+	case *ingressstore.REST:
+		store = s.Store
+	default:
+		return nil, fmt.Errorf("storage of an unknown type %T", storage)
+	}
+	store.DeleteStrategy = federated.DeleteStrategy(store.DeleteStrategy)
+	return storage, nil
+}
+
+// clusterProvider is the storage of our own group.
+type clusterProvider struct {
+	secrets cluster.SecretGetter
+}
+
+func (clusterProvider) GroupName() string { return v1beta1.GroupName }
+
+func (p clusterProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSource, options generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error) {
+	info := genericapiserver.NewDefaultAPIGroupInfo(v1beta1.GroupName, legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
+	info.NegotiatedSerializer = textOnly{info.NegotiatedSerializer}
+	storage, err := cluster.NewStorage(options, p.secrets)
+	if err != nil {
+		return info, err
+	}
+	info.VersionedResourcesStorageMap[v1beta1.SchemeGroupVersion.Version] = map[string]rest.Storage{
+		"clusters":        storage.Cluster,
+		"clusters/status": storage.Status,
+		"clusters/proxy":  storage.Proxy,
+	}
+	return info, nil
+}
+
+// textOnly leaves JSON and YAML: our types have no protobuf.
+type textOnly struct {
+	runtime.NegotiatedSerializer
+}
+
+func (t textOnly) SupportedMediaTypes() []runtime.SerializerInfo {
+	return slices.DeleteFunc(slices.Clone(t.NegotiatedSerializer.SupportedMediaTypes()), func(i runtime.SerializerInfo) bool {
+		return i.MediaType != runtime.ContentTypeJSON && i.MediaType != runtime.ContentTypeYAML
+	})
+}

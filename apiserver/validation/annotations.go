@@ -1,0 +1,50 @@
+package validation
+
+import (
+	"sort"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// annotationChecks has, by annotation, the check of its value.
+var annotationChecks = map[string]func(value string, path *field.Path) field.ErrorList{
+	v1beta1.ReplicaSetPreferencesAnnotation: checkPreferences,
+	v1beta1.DeploymentPreferencesAnnotation: checkPreferences,
+	v1beta1.JobPreferencesAnnotation:        checkPreferences,
+	v1beta1.ClusterSelectorAnnotation:       checkSelector,
+}
+
+// ValidateAnnotations checks the annotations that users put on federated objects. Errors name the
+// annotation, and the path inside its JSON, as metadata.annotations[KEY].clusters[east].weight.
+func ValidateAnnotations(annotations map[string]string) field.ErrorList {
+	return ValidateChangedAnnotations(annotations, nil)
+}
+
+// ValidateChangedAnnotations is ValidateAnnotations for those that differ from the old ones: what was
+// stored before does not get in the way of other changes.
+func ValidateChangedAnnotations(annotations, old map[string]string) (errs field.ErrorList) {
+	keys := make([]string, 0, len(annotationChecks))
+	for key, value := range annotations {
+		was, had := old[key]
+		if annotationChecks[key] != nil && !(had && was == value) {
+			keys = append(keys, key)
+		}
+	}
+	sort.Strings(keys)
+	for _, key := range keys {
+		errs = append(errs, annotationChecks[key](annotations[key], field.NewPath("metadata", "annotations").Key(key))...)
+	}
+	return errs
+}
+
+func checkPreferences(value string, path *field.Path) field.ErrorList {
+	_, errs := v1beta1.ParseReplicaPreferences(value, path)
+	return errs
+}
+
+func checkSelector(value string, path *field.Path) field.ErrorList {
+	_, errs := v1beta1.ParseClusterSelector(value, path)
+	return errs
+}

@@ -1,0 +1,116 @@
+package validation
+
+import (
+	"net"
+	"net/netip"
+	"reflect"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// ValidateCluster checks a new Cluster.
+func ValidateCluster(c *v1beta1.Cluster) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(&c.ObjectMeta, false, apivalidation.NameIsDNSLabel, field.NewPath("metadata"))
+	return append(errs, validateSpec(&c.Spec, field.NewPath("spec"))...)
+}
+
+// ValidateClusterUpdate checks a change of a Cluster.
+func ValidateClusterUpdate(c, old *v1beta1.Cluster) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(&c.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	return append(errs, validateSpec(&c.Spec, field.NewPath("spec"))...)
+}
+
+// ValidateClusterStatusUpdate checks a change of a Cluster's status.
+func ValidateClusterStatusUpdate(c, old *v1beta1.Cluster) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(&c.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	if reflect.DeepEqual(c.Status, old.Status) {
+		return errs
+	}
+	return append(errs, validateConditions(c.Status.Conditions, field.NewPath("status", "conditions"))...)
+}
+
+func validateSpec(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.ErrorList) {
+	addresses := path.Child("serverAddressByClientCIDRs")
+	if len(spec.ServerAddressByClientCIDRs) == 0 {
+		errs = append(errs, field.Required(addresses, "at least one address of the cluster's API is needed"))
+	}
+	seen := map[string]bool{}
+	for i, a := range spec.ServerAddressByClientCIDRs {
+		at := addresses.Index(i)
+		errs = append(errs, validateClientCIDR(a.ClientCIDR, at.Child("clientCIDR"))...)
+		errs = append(errs, validateServerAddress(a.ServerAddress, at.Child("serverAddress"))...)
+		if seen[a.ClientCIDR] {
+			errs = append(errs, field.Duplicate(at.Child("clientCIDR"), a.ClientCIDR))
+		}
+		seen[a.ClientCIDR] = true
+	}
+	if ref := spec.SecretRef; ref != nil {
+		errs = append(errs, validateSecretName(ref.Name, path.Child("secretRef", "name"))...)
+	}
+	return errs
+}
+
+func validateSecretName(name string, path *field.Path) (errs field.ErrorList) {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "name a Secret in the namespace "+v1beta1.FederationNamespace+", or leave secretRef out")}
+	}
+	for _, msg := range apivalidation.NameIsDNSSubdomain(name, false) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	return errs
+}
+
+func validateClientCIDR(cidr string, path *field.Path) field.ErrorList {
+	if _, err := netip.ParsePrefix(cidr); err != nil {
+		return field.ErrorList{field.Invalid(path, cidr, "must be a network in CIDR notation, such as 0.0.0.0/0 or 2001:db8::/32")}
+	}
+	return nil
+}
+
+// validateServerAddress accepts host, host:port, IP and IP:port; an IPv6 address with a port is in
+// brackets.
+func validateServerAddress(address string, path *field.Path) field.ErrorList {
+	host := address
+	if _, err := netip.ParseAddr(address); err == nil {
+		return nil
+	}
+	if h, port, err := net.SplitHostPort(address); err == nil {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return field.ErrorList{field.Invalid(path, address, "the port must be a number from 1 to 65535")}
+		}
+		host = h
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil
+	}
+	if len(validation.IsDNS1123Subdomain(host)) > 0 {
+		return field.ErrorList{field.Invalid(path, address, "must be host, host:port, IP or IP:port, without a scheme or path")}
+	}
+	return nil
+}
+
+var conditionStatuses = []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}
+
+func validateConditions(conditions []v1beta1.ClusterCondition, path *field.Path) (errs field.ErrorList) {
+	seen := map[v1beta1.ClusterConditionType]bool{}
+	for i, c := range conditions {
+		at := path.Index(i)
+		if c.Type == "" {
+			errs = append(errs, field.Required(at.Child("type"), ""))
+		}
+		if seen[c.Type] {
+			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
+		}
+		seen[c.Type] = true
+		if c.Status != corev1.ConditionTrue && c.Status != corev1.ConditionFalse && c.Status != corev1.ConditionUnknown {
+			errs = append(errs, field.NotSupported(at.Child("status"), c.Status, conditionStatuses))
+		}
+	}
+	return errs
+}
