@@ -10,11 +10,14 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version"
 )
+
+func init() { utilruntime.Must(logsapi.AddFeatureGates(feature.DefaultMutableFeatureGate)) }
 
 func main() {
 	if err := command().ExecuteContext(signals()); err != nil {
