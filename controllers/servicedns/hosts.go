@@ -1,0 +1,142 @@
+package servicedns
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// Resolver looks addresses up; *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+const (
+	// lookupTimeout bounds the lookup of one host name.
+	lookupTimeout = 5 * time.Second
+	// maxLookups bounds those at one time.
+	maxLookups = 16
+)
+
+// hosts knows the addresses of the host names that are wanted, and looks them up again and again.
+type hosts struct {
+	resolver Resolver
+	every    time.Duration
+	// changed is called with a host name that has other addresses than before.
+	changed func(host string)
+	// due has an element when a host name is wanted that has never been looked up.
+	due   chan struct{}
+	slots chan struct{}
+
+	mu sync.Mutex
+	// wanted counts the Services that want a host; addresses is replaced and never changed.
+	wanted    map[string]int
+	addresses map[string][]netip.Addr
+	busy      map[string]bool
+}
+
+func newHosts(resolver Resolver, every time.Duration, changed func(string)) *hosts {
+	return &hosts{
+		resolver: resolver, every: every, changed: changed, due: make(chan struct{}, 1), slots: make(chan struct{}, maxLookups),
+		wanted: map[string]int{}, addresses: map[string][]netip.Addr{}, busy: map[string]bool{},
+	}
+}
+
+// known returns the addresses by host name. The map is not changed later.
+func (h *hosts) known() map[string][]netip.Addr {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.addresses
+}
+
+// count adds n to the number of those that want the hosts. A new host is looked up at once.
+func (h *hosts) count(names []string, n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range names {
+		if h.wanted[name] += n; n > 0 && h.wanted[name] == n {
+			select {
+			case h.due <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// forget drops the hosts that nobody wants.
+func (h *hosts) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.wanted, func(_ string, n int) bool { return n <= 0 })
+	left := maps.Clone(h.addresses)
+	maps.DeleteFunc(left, func(name string, _ []netip.Addr) bool { return h.wanted[name] == 0 })
+	if len(left) < len(h.addresses) {
+		h.addresses = left
+	}
+}
+
+// run looks hosts up until the context ends.
+func (h *hosts) run(ctx context.Context) {
+	tick := time.NewTicker(h.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.due:
+			h.lookup(ctx, false)
+		case <-tick.C:
+			h.lookup(ctx, true)
+		}
+	}
+}
+
+// lookup starts to look up the hosts that are wanted: all, or those of which nothing is known. A slow
+// one holds up no other, and is not asked for a second time meanwhile.
+func (h *hosts) lookup(ctx context.Context, all bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name := range h.wanted {
+		if _, known := h.addresses[name]; h.busy[name] || known && !all {
+			continue
+		}
+		h.busy[name] = true
+		go h.lookupOne(ctx, name)
+	}
+}
+
+func (h *hosts) lookupOne(ctx context.Context, name string) {
+	h.slots <- struct{}{}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	found, err := h.resolver.LookupNetIP(ctx, "ip", name)
+	<-h.slots
+	if h.learn(name, found, err) {
+		h.changed(name)
+	}
+}
+
+// learn takes what a lookup found, and tells whether it is something new. A failed one is not.
+func (h *hosts) learn(name string, found []netip.Addr, err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.busy, name)
+	if err != nil {
+		klog.V(2).InfoS("Host name of a load balancer could not be looked up; its addresses stay", "host", name, "error", err)
+		return false
+	}
+	slices.SortFunc(found, netip.Addr.Compare)
+	before, known := h.addresses[name]
+	if h.wanted[name] == 0 || known && slices.Equal(before, found) {
+		return false
+	}
+	next := maps.Clone(h.addresses)
+	next[name] = found
+	h.addresses = next
+	return true
+}

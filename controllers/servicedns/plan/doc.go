@@ -1,0 +1,23 @@
+// Package plan decides which DNS records the federated Services have. It is pure: Records makes
+// values of values, and the order of what goes in does not matter.
+//
+// With P = <service>.<namespace>.<federation>.svc there are three levels of names:
+//
+//	zone    P.<zone>.<region>.<dns zone>
+//	region  P.<region>.<dns zone>
+//	global  P.<dns zone>
+//
+// A level at which at least one cluster serves the Service has the addresses of all that do. A level
+// at which none does is a CNAME to the next level up, and the global level then has nothing. A
+// cluster serves when it is ready and the Service's annotation lists addresses for it: it has a ready
+// endpoint there. The names of a zone and a region exist for every joined cluster that the annotation
+// names, also while it cannot be reached, so that clients near it are led on and not told "no such name".
+//
+// A load balancer that is known by its host name becomes a CNAME where it is alone at its level:
+// then its own DNS keeps its addresses and their time to live. Beside others a name can have no
+// CNAME, so its addresses are needed: Plan.Resolve says which, and Input.Resolved brings them. Until
+// they are known, and where nothing else serves at the level, the first host name is used alone.
+//
+// What was traded: a zone or region whose label cannot be one label of a DNS name (a dot in it, say)
+// has no names at that level. To put something in its place could make two places share one name.
+package plan

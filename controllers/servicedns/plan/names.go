@@ -1,0 +1,34 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"federation/dnsprovider"
+)
+
+// namer makes the names of one Service.
+type namer struct{ prefix, zone string }
+
+func newNamer(in *Input, s Service) namer {
+	return namer{prefix: fmt.Sprintf("%s.%s.%s.svc", s.Name, s.Namespace, in.Federation), zone: in.Zone}
+}
+
+// name returns the canonical name at the level that the labels give: none for the global one,
+// region, or zone and region. Each must be one label.
+func (n namer) name(labels ...string) (string, error) {
+	for _, label := range labels {
+		if strings.Contains(label, ".") {
+			return "", fmt.Errorf("label %q: must be one label of a DNS name, without a dot", label)
+		}
+	}
+	return dnsprovider.CanonicalName(strings.Join(append(append([]string{n.prefix}, labels...), n.zone), "."))
+}
+
+// Owns tells whether a canonical name in the zone has the form of the names that Records makes for
+// the federation. Other names are somebody else's.
+func Owns(federation, zone, name string) bool {
+	below, ok := strings.CutSuffix(name, "."+zone)
+	labels := strings.Split(below, ".")
+	return ok && len(labels) >= 4 && len(labels) <= 6 && labels[2] == strings.ToLower(federation) && labels[3] == "svc"
+}

@@ -1,0 +1,351 @@
+package plan
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/dnsprovider"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const zone = "example.com."
+
+// service makes "default/web" with what the annotation says of each cluster: "cluster=ip,host,…";
+// "cluster" alone has no ready endpoint.
+func service(items ...string) Service {
+	ingresses := &v1beta1.ServiceIngresses{}
+	for _, item := range items {
+		name, list, ready := strings.Cut(item, "=")
+		c := v1beta1.ClusterServiceIngress{Cluster: name}
+		if ready {
+			c.Items = []corev1.LoadBalancerIngress{}
+		}
+		for at := range strings.SplitSeq(list, ",") {
+			if _, err := netip.ParseAddr(at); err == nil {
+				c.Items = append(c.Items, corev1.LoadBalancerIngress{IP: at})
+			} else if at != "" {
+				c.Items = append(c.Items, corev1.LoadBalancerIngress{Hostname: at})
+			}
+		}
+		ingresses.Items = append(ingresses.Items, c)
+	}
+	return Service{Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer, Ingresses: ingresses}
+}
+
+func threeClusters() []Cluster {
+	return []Cluster{
+		{Name: "east-a", Ready: true, Zones: []string{"a"}, Region: "east"},
+		{Name: "east-b", Ready: true, Zones: []string{"b"}, Region: "east"},
+		{Name: "west-a", Ready: true, Zones: []string{"a"}, Region: "west"},
+	}
+}
+
+func input(clusters []Cluster, services ...Service) Input {
+	return Input{Federation: "fed", Zone: zone, TTL: 15, Services: services, Clusters: clusters}
+}
+
+// lines shows records as "zone.region TYPE data", relative to web.default.fed.svc, "@" being global.
+func lines(p Plan) (out []string) {
+	for _, set := range p.Records {
+		short := func(s string) string {
+			if s == "web.default.fed.svc."+zone {
+				return "@"
+			}
+			return strings.TrimSuffix(strings.TrimPrefix(s, "web.default.fed.svc."), "."+zone)
+		}
+		data := make([]string, len(set.Rdata))
+		for i, d := range set.Rdata {
+			data[i] = short(d)
+		}
+		out = append(out, fmt.Sprintf("%s %s %s", short(set.Name), set.Type, strings.Join(data, " ")))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestRecords(t *testing.T) {
+	with := func(at int, change func(*Cluster)) []Cluster {
+		c := threeClusters()
+		change(&c[at])
+		return c
+	}
+	for name, c := range map[string]struct {
+		in      Input
+		want    []string
+		reasons []string // parts of them, in order
+	}{
+		"all three serve": {
+			in: input(threeClusters(), service("east-a=192.0.2.1", "east-b=192.0.2.2", "west-a=192.0.2.3")),
+			want: []string{"@ A 192.0.2.1 192.0.2.2 192.0.2.3", "a.east A 192.0.2.1", "a.west A 192.0.2.3",
+				"b.east A 192.0.2.2", "east A 192.0.2.1 192.0.2.2", "west A 192.0.2.3"},
+		},
+		"a zone without a ready endpoint leads to its region": {
+			in:      input(threeClusters(), service("east-a", "east-b=192.0.2.2")),
+			want:    []string{"@ A 192.0.2.2", "a.east CNAME east", "b.east A 192.0.2.2", "east A 192.0.2.2"},
+			reasons: []string{"east-a: no endpoint is ready"},
+		},
+		"a region whose cluster cannot be reached leads to the global name": {
+			in:      input(with(2, func(c *Cluster) { c.Ready = false }), service("east-a=192.0.2.1", "west-a=192.0.2.3")),
+			want:    []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "a.west CNAME west", "east A 192.0.2.1", "west CNAME @"},
+			reasons: []string{"west-a: the cluster is not ready"},
+		},
+		"nothing serves: CNAMEs up to a global name that has nothing": {
+			in:      input(threeClusters(), service("east-a")),
+			want:    []string{"a.east CNAME east", "east CNAME @"},
+			reasons: []string{"web.default.fed.svc.example.com.: no cluster serves", "no endpoint is ready"},
+		},
+		"a cluster with several zones is in each": {
+			in:   input(with(0, func(c *Cluster) { c.Zones = []string{"a", "c"} }), service("east-a=192.0.2.1")),
+			want: []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "c.east A 192.0.2.1", "east A 192.0.2.1"},
+		},
+		"clusters in one zone share its name": {
+			in:   input(with(1, func(c *Cluster) { c.Zones = []string{"A"} }), service("east-a=192.0.2.1", "east-b=192.0.2.2")),
+			want: []string{"@ A 192.0.2.1 192.0.2.2", "a.east A 192.0.2.1 192.0.2.2", "east A 192.0.2.1 192.0.2.2"},
+		},
+		"a cluster without labels counts for the global name": {
+			in:      input(with(0, func(c *Cluster) { c.Zones, c.Region = nil, "" }), service("east-a=192.0.2.1")),
+			want:    []string{"@ A 192.0.2.1"},
+			reasons: []string{"no region"},
+		},
+		"a cluster without zones counts for the region": {
+			in:      input(with(0, func(c *Cluster) { c.Zones = nil }), service("east-a=192.0.2.1")),
+			want:    []string{"@ A 192.0.2.1", "east A 192.0.2.1"},
+			reasons: []string{"no zones"},
+		},
+		"both families, each address once, sorted": {
+			in: input(threeClusters(), service("west-a=2001:db8::2,192.0.2.9,2001:DB8:0::1,192.0.2.9,::ffff:192.0.2.8")),
+			want: []string{"@ A 192.0.2.8 192.0.2.9", "@ AAAA 2001:db8::1 2001:db8::2", "a.west A 192.0.2.8 192.0.2.9",
+				"a.west AAAA 2001:db8::1 2001:db8::2", "west A 192.0.2.8 192.0.2.9", "west AAAA 2001:db8::1 2001:db8::2"},
+		},
+		"a cluster that is not joined has no names": {
+			in:      input(threeClusters()[:1], service("east-a=192.0.2.1", "west-a=192.0.2.3")),
+			want:    []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "east A 192.0.2.1"},
+			reasons: []string{"west-a: the cluster is not joined"},
+		},
+		"a ready endpoint and no load balancer address yet": {
+			in:      input(threeClusters(), service("east-a=")),
+			want:    []string{"a.east CNAME east", "east CNAME @"},
+			reasons: []string{"no cluster serves"},
+		},
+		"another type has no records": {
+			in: input(threeClusters(), func() Service {
+				s := service("east-a=192.0.2.1")
+				s.Type = corev1.ServiceTypeClusterIP
+				return s
+			}()),
+			reasons: []string{"must be LoadBalancer"},
+		},
+		"no annotation": {in: input(threeClusters(), Service{Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer})},
+		"a label that is no DNS label": {
+			in:      input(with(0, func(c *Cluster) { c.Region = "eu.east" }), service("east-a=192.0.2.1")),
+			want:    []string{"@ A 192.0.2.1"},
+			reasons: []string{`no names of the region: label "eu.east"`},
+		},
+		"a zone name that is too long": {
+			in:      input(with(0, func(c *Cluster) { c.Zones = []string{"a", strings.Repeat("z", 64)} }), service("east-a=192.0.2.1")),
+			want:    []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "east A 192.0.2.1"},
+			reasons: []string{"1 to 63"},
+		},
+		"names longer than 255 bytes": {
+			in: func() Input {
+				in := input(threeClusters(), service("east-a=192.0.2.1"))
+				in.Zone = strings.Repeat("abcdefg.", 29) + zone
+				return in
+			}(),
+			reasons: []string{"at most 255"},
+		},
+		"an address that is none": {
+			in: input(threeClusters(), Service{Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer,
+				Ingresses: &v1beta1.ServiceIngresses{Items: []v1beta1.ClusterServiceIngress{
+					{Cluster: "east-a", Items: []corev1.LoadBalancerIngress{{IP: "192.0.2"}, {IP: "192.0.2.1"}}}}}}),
+			want:    []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "east A 192.0.2.1"},
+			reasons: []string{`"192.0.2": must be an IP address`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { check(t, Records(c.in), c.want, c.reasons) })
+	}
+}
+
+func check(t *testing.T, got Plan, want, reasons []string) {
+	t.Helper()
+	if !slices.Equal(lines(got), want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines(got), "\n"), strings.Join(want, "\n"))
+	}
+	if len(got.Reasons) != len(reasons) {
+		t.Fatalf("reasons %v, want %q", got.Reasons, reasons)
+	}
+	for i, part := range reasons {
+		if !strings.Contains(got.Reasons[i].String(), part) {
+			t.Errorf("reason %q, want %q in it", got.Reasons[i], part)
+		}
+	}
+}
+
+func TestHostNamesOfLoadBalancers(t *testing.T) {
+	two := service("east-a=one.lb.test", "east-b=two.lb.test")
+	known := map[string][]netip.Addr{"one.lb.test.": {netip.MustParseAddr("192.0.2.1")}, "two.lb.test.": {netip.MustParseAddr("2001:db8::2")}}
+	for name, c := range map[string]struct {
+		service             Service
+		resolved            map[string][]netip.Addr
+		want, reasons, need []string
+	}{
+		"alone at every level: a CNAME": {
+			service: service("east-a=One.lb.test"),
+			want:    []string{"@ CNAME one.lb.test.", "a.east CNAME one.lb.test.", "east CNAME one.lb.test."},
+		},
+		"two at a level: their addresses": {
+			service: two, resolved: known, need: []string{"one.lb.test.", "two.lb.test."},
+			want: []string{"@ A 192.0.2.1", "@ AAAA 2001:db8::2", "a.east CNAME one.lb.test.", "b.east CNAME two.lb.test.",
+				"east A 192.0.2.1", "east AAAA 2001:db8::2"},
+		},
+		"two at a level, not known yet: the first": {
+			service: two, need: []string{"one.lb.test.", "two.lb.test."},
+			want: []string{"@ CNAME one.lb.test.", "a.east CNAME one.lb.test.", "b.east CNAME two.lb.test.", "east CNAME one.lb.test."},
+			reasons: []string{"east.example.com.: no address", "east.example.com.: the addresses of host one", "east.example.com.: the addresses of host two",
+				"svc.example.com.: no address", "svc.example.com.: the addresses of host one", "svc.example.com.: the addresses of host two"},
+		},
+		"beside an address: the address until it is known": {
+			service: service("east-a=one.lb.test,192.0.2.7"), need: []string{"one.lb.test."},
+			want:    []string{"@ A 192.0.2.7", "a.east A 192.0.2.7", "east A 192.0.2.7"},
+			reasons: []string{"a.east.", "svc.east.", "svc.example.com."},
+		},
+		"in our own zone: left out": {
+			service: service("east-a=web.default.fed.svc.example.com,192.0.2.7"),
+			want:    []string{"@ A 192.0.2.7", "a.east A 192.0.2.7", "east A 192.0.2.7"}, reasons: []string{"must be outside the zone"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(threeClusters(), c.service)
+			in.Resolved = c.resolved
+			got := Records(in)
+			check(t, got, c.want, c.reasons)
+			if !slices.Equal(got.Resolve, c.need) {
+				t.Errorf("asks for %q, want %q", got.Resolve, c.need)
+			}
+		})
+	}
+}
+
+// randomInput has up to 4 clusters in up to 2 regions, and up to 3 Services.
+func randomInput(r *rand.Rand) Input {
+	in := input(nil)
+	for i := range r.IntN(5) {
+		c := Cluster{Name: fmt.Sprintf("c%d", i), Ready: r.IntN(3) > 0, Region: []string{"", "east", "west"}[r.IntN(3)]}
+		for range r.IntN(3) {
+			c.Zones = append(c.Zones, []string{"a", "b", "east"}[r.IntN(3)])
+		}
+		in.Clusters = append(in.Clusters, c)
+	}
+	in.Resolved = map[string][]netip.Addr{"h1.test.": {netip.MustParseAddr("192.0.2.101"), netip.MustParseAddr("2001:db8::101")}, "h2.test.": nil}
+	for i := range r.IntN(4) {
+		var items []string
+		for c := range 5 {
+			choice := []string{"", "=", "=192.0.2.1", "=192.0.2.2,2001:db8::1", "=h1.test", "=h2.test", "=h3.test,h1.test"}
+			if r.IntN(2) == 0 {
+				items = append(items, fmt.Sprintf("c%d%s", c, choice[r.IntN(len(choice))]))
+			}
+		}
+		s := service(items...)
+		s.Name = fmt.Sprintf("s%d", i)
+		in.Services = append(in.Services, s)
+	}
+	return in
+}
+
+func TestLaws(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 3000 {
+		in := randomInput(r)
+		got := Records(in)
+		global := map[string]bool{}
+		for _, s := range in.Services {
+			global[s.Name+".default.fed.svc."+zone] = true
+		}
+		names := map[string]bool{}
+		for _, set := range got.Records {
+			names[set.Name] = true
+			if !Owns("fed", zone, set.Name) {
+				t.Fatalf("%s is not counted as ours", set.Name)
+			}
+		}
+		for _, set := range got.Records {
+			if target := set.Rdata[0]; set.Type == dnsprovider.CNAME && dnsprovider.InZone(target, zone) && !names[target] && !global[target] {
+				t.Fatalf("%s leads to %s, which is not there\n%v", set.Name, target, in)
+			}
+		}
+		if _, err := dnsprovider.Diff(nil, got.Records).Apply(nil); err != nil {
+			t.Fatalf("no zone can have these records: %v", err)
+		}
+		if again := Records(shuffled(r, in)); !reflect.DeepEqual(got, again) {
+			t.Fatalf("the order of the input matters:\n%v\n%v", got, again)
+		}
+	}
+}
+
+func shuffled(r *rand.Rand, in Input) Input {
+	in.Clusters, in.Services = slices.Clone(in.Clusters), slices.Clone(in.Services)
+	r.Shuffle(len(in.Clusters), func(i, j int) { in.Clusters[i], in.Clusters[j] = in.Clusters[j], in.Clusters[i] })
+	r.Shuffle(len(in.Services), func(i, j int) { in.Services[i], in.Services[j] = in.Services[j], in.Services[i] })
+	for _, s := range in.Services {
+		items := s.Ingresses.Items
+		r.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+	}
+	return in
+}
+
+func TestOwns(t *testing.T) {
+	for name, want := range map[string]bool{
+		"web.default.fed.svc.example.com.":             true,
+		"web.default.fed.svc.a.east.example.com.":      true,
+		"web.default.other.svc.example.com.":           false,
+		"www.example.com.":                             false,
+		"web.default.fed.svc.a.b.c.example.com.":       false,
+		"web.default.fed.svc.notexample.com.":          false,
+		"example.com.":                                 false,
+		"_heritage.web.default.fed.x.svc.example.com.": false,
+	} {
+		if Owns("Fed", zone, name) != want {
+			t.Errorf("%s: want %t", name, want)
+		}
+	}
+}
+
+func TestGolden(t *testing.T) {
+	clusters := threeClusters()
+	clusters[0].Zones = []string{"a", "c"}
+	clusters[2].Ready = false
+	clusters = append(clusters, Cluster{Name: "lab", Ready: true})
+	api := service("east-a=lb-1.cloud.test", "east-b=lb-2.cloud.test", "west-a=192.0.2.30")
+	api.Name = "api"
+	in := input(clusters, service("east-a=192.0.2.1,2001:db8::1", "east-b", "lab=192.0.2.99", "west-a=192.0.2.3", "gone=192.0.2.66"), api)
+	in.Resolved = map[string][]netip.Addr{"lb-1.cloud.test.": {netip.MustParseAddr("198.51.100.1")}, "lb-2.cloud.test.": {netip.MustParseAddr("198.51.100.2")}}
+	got := Records(in)
+	var b strings.Builder
+	for _, set := range got.Records {
+		fmt.Fprintln(&b, set)
+	}
+	for _, r := range got.Reasons {
+		fmt.Fprintln(&b, ";", r)
+	}
+	const file = "testdata/records.golden"
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || string(want) != b.String() {
+		t.Errorf("%v; got\n%s\nwant\n%s\nif it is right, run the test with -update", err, b.String(), want)
+	}
+}
