@@ -106,13 +106,15 @@ func (p *program) ensure() (*running, string, error) {
 		if err := p.writePid(r.pid); err != nil {
 			return nil, "", err
 		}
+		did := "runs already"
 		if stopped(r.pid) {
-			return r, "was stopped, goes on", syscall.Kill(r.pid, syscall.SIGCONT)
+			did = "was stopped, goes on"
 		}
-		return r, "runs already", nil
+		// In any case: a SIGSTOP of a moment ago may not show yet.
+		return r, did, syscall.Kill(r.pid, syscall.SIGCONT)
 	}
 	for _, port := range p.ports {
-		if !free(port) {
+		if !soonFree(port, 5*time.Second) {
 			return nil, "", fmt.Errorf("%s: port %d, which it had before, is now used by another process: end that, or make down and make up for new ports", p.name, port)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"time"
 )
 
 // state is what is chosen at the first up and kept from then on.
@@ -106,4 +107,16 @@ func free(port int) bool {
 	}
 	p.Close()
 	return true
+}
+
+// soonFree waits for a port: a process that was just killed takes a moment to let go of its own.
+func soonFree(port int, patience time.Duration) bool {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if free(port) {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
 }
