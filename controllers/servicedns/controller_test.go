@@ -1,0 +1,362 @@
+package servicedns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/tools/cache"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/dnsprovider"
+)
+
+const zone = "example.com."
+
+// memory is a provider that keeps a zone in memory, counts calls, and fails when it is told to.
+type memory struct {
+	mu    sync.Mutex
+	sets  []dnsprovider.RRSet
+	calls int
+	fails int
+	// gate, where there is one, must give an element for each call of Apply.
+	gate chan struct{}
+}
+
+func (m *memory) Records(context.Context, string) ([]dnsprovider.RRSet, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.sets), nil
+}
+
+func (m *memory) Apply(_ context.Context, _ string, changes dnsprovider.ChangeSet) error {
+	if m.gate != nil {
+		<-m.gate
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	if m.fails > 0 {
+		m.fails--
+		return errors.New("the provider is away")
+	}
+	sets, err := changes.Apply(m.sets)
+	if err == nil {
+		m.sets = sets
+	}
+	return err
+}
+
+// names shows the zone as "name TYPE data…", names without the zone and the common part.
+func (m *memory) names() []string {
+	sets, _ := m.Records(context.Background(), zone)
+	out := []string{}
+	for _, s := range sets {
+		line := strings.Join(append([]string{s.Name, string(s.Type)}, s.Rdata...), " ")
+		out = append(out, strings.NewReplacer(".default.fed.svc.example.com.", "", ".default.fed.svc.", ".", ".example.com.", "").Replace(line))
+	}
+	return out
+}
+
+func (m *memory) callCount() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls
+}
+
+// world is a federation's API with a controller on it.
+type world struct {
+	*testing.T
+	client   *fake.FakeDynamicClient
+	provider *memory
+}
+
+func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime.Object) *world {
+	t.Helper()
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		servicesResource: "ServiceList", v1beta1.ClustersResource: "ClusterList"}, objects...)
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	c, err := New(Options{
+		Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+			return factory.ForResource(r).Informer()
+		},
+		Federation: "fed", Zone: "Example.com", Provider: provider, Resolver: resolver, TTL: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	factory.Start(ctx.Done())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if provider.gate != nil {
+			close(provider.gate)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		factory.Shutdown()
+	})
+	w := &world{T: t, client: client, provider: provider}
+	// The fake client shows a watch nothing of what came before it began.
+	w.eventually(func() bool { return w.watches() == 2 }, func() any { return w.watches() }, 2)
+	return w
+}
+
+func (w *world) watches() (n int) {
+	for _, action := range w.client.Actions() {
+		if action.GetVerb() == "watch" {
+			n++
+		}
+	}
+	return n
+}
+
+func cluster(name string, ready corev1.ConditionStatus, zone, region string) *unstructured.Unstructured {
+	return toUnstructured("federation/v1beta1", "Cluster", &v1beta1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: v1beta1.ClusterStatus{Zones: []string{zone}, Region: region,
+			Conditions: []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: ready}}},
+	})
+}
+
+// service has an address for each cluster; "" stands for no ready endpoint. An address that is none
+// is a host name.
+func service(name string, addresses map[string]string) *unstructured.Unstructured {
+	in := v1beta1.ServiceIngresses{}
+	for c, address := range addresses {
+		item := v1beta1.ClusterServiceIngress{Cluster: c}
+		if _, err := netip.ParseAddr(address); err == nil {
+			item.Items = []corev1.LoadBalancerIngress{{IP: address}}
+		} else if address != "" {
+			item.Items = []corev1.LoadBalancerIngress{{Hostname: address}}
+		}
+		in.Items = append(in.Items, item)
+	}
+	value, _ := json.Marshal(in)
+	return toUnstructured("v1", "Service", &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{v1beta1.ServiceIngressesAnnotation: string(value)}},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
+	})
+}
+
+func toUnstructured(apiVersion, kind string, obj any) *unstructured.Unstructured {
+	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		panic(err)
+	}
+	u := &unstructured.Unstructured{Object: m}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	return u
+}
+
+func (w *world) put(u *unstructured.Unstructured) {
+	w.Helper()
+	var err error
+	if u.GetKind() == "Cluster" {
+		_, err = w.client.Resource(v1beta1.ClustersResource).Update(context.Background(), u, metav1.UpdateOptions{})
+	} else {
+		_, err = w.client.Resource(servicesResource).Namespace("default").Update(context.Background(), u, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// becomes waits until the zone is as it should be.
+func (w *world) becomes(want ...string) {
+	w.Helper()
+	if want == nil {
+		want = []string{}
+	}
+	w.eventually(func() bool { return slices.Equal(w.provider.names(), want) }, func() any { return w.provider.names() }, want)
+}
+
+func (w *world) eventually(ok func() bool, got func() any, want any) {
+	w.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.Fatalf("got %q, want %q", got(), want)
+		}
+	}
+}
+
+func twoClusters() []runtime.Object {
+	return []runtime.Object{cluster("a", corev1.ConditionTrue, "z1", "east"), cluster("b", corev1.ConditionTrue, "z2", "east"),
+		service("web", map[string]string{"a": "192.0.2.1", "b": "192.0.2.2"})}
+}
+
+var whole = []string{"web.east A 192.0.2.1 192.0.2.2", "web A 192.0.2.1 192.0.2.2", "web.z1.east A 192.0.2.1", "web.z2.east A 192.0.2.2"}
+var withoutA = []string{"web.east A 192.0.2.2", "web A 192.0.2.2", "web.z1.east CNAME web.east", "web.z2.east A 192.0.2.2"}
+
+func TestFollowsTheWorld(t *testing.T) {
+	w := start(t, &memory{}, nil, twoClusters()...)
+	w.becomes(whole...)
+	w.put(cluster("a", corev1.ConditionFalse, "z1", "east"))
+	w.becomes(withoutA...)
+	w.put(cluster("a", corev1.ConditionTrue, "z1", "east"))
+	w.becomes(whole...)
+	w.put(service("web", map[string]string{"a": "", "b": "192.0.2.2"}))
+	w.becomes(withoutA...)
+	if err := w.client.Resource(v1beta1.ClustersResource).Delete(context.Background(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes("web.east A 192.0.2.2", "web A 192.0.2.2", "web.z2.east A 192.0.2.2")
+	if err := w.client.Resource(servicesResource).Namespace("default").Delete(context.Background(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes()
+}
+
+func TestClusterThatJoinsLaterIsSeen(t *testing.T) {
+	w := start(t, &memory{}, nil, service("web", map[string]string{"a": "192.0.2.1"}))
+	w.eventually(func() bool { return w.provider.callCount() == 1 }, func() any { return w.provider.callCount() }, 1)
+	if _, err := w.client.Resource(v1beta1.ClustersResource).Create(context.Background(), cluster("a", corev1.ConditionTrue, "z1", "east"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes("web.east A 192.0.2.1", "web A 192.0.2.1", "web.z1.east A 192.0.2.1")
+}
+
+func TestServiceLeavesWhenItsDeletionBegins(t *testing.T) {
+	w := start(t, &memory{}, nil, twoClusters()...)
+	w.becomes(whole...)
+	going := service("web", map[string]string{"a": "192.0.2.1", "b": "192.0.2.2"})
+	now := metav1.Now()
+	going.SetDeletionTimestamp(&now)
+	going.SetFinalizers([]string{v1beta1.DeleteFromClustersFinalizer})
+	w.put(going)
+	w.becomes()
+}
+
+func TestUnchangedWorldMakesNoCall(t *testing.T) {
+	w := start(t, &memory{}, nil, twoClusters()...)
+	w.becomes(whole...)
+	same := service("web", map[string]string{"a": "192.0.2.1", "b": "192.0.2.2"})
+	same.SetLabels(map[string]string{"touched": "yes"})
+	w.put(same)
+	probed := cluster("a", corev1.ConditionTrue, "z1", "east")
+	probed.SetLabels(map[string]string{"touched": "yes"})
+	w.put(probed)
+	w.put(service("web", map[string]string{"a": "", "b": "192.0.2.2"})) // comes after the two above
+	w.becomes(withoutA...)
+	if n := w.provider.callCount(); n != 2 {
+		t.Errorf("%d calls, want 2: the first, and that of the last change", n)
+	}
+}
+
+func TestFirstPassMakesTheZoneRight(t *testing.T) {
+	left := func(name, data string) dnsprovider.RRSet {
+		set, err := dnsprovider.New(name, dnsprovider.A, 15, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	w := start(t, &memory{sets: []dnsprovider.RRSet{
+		left("gone.default.fed.svc.example.com", "192.0.2.9"), left("web.default.fed.svc.example.com", "192.0.2.9"),
+		left("web.default.other.svc.example.com", "192.0.2.8"), left("www.example.com", "192.0.2.7"),
+	}}, nil, twoClusters()...)
+	w.becomes(append(slices.Clone(whole), "web.default.other.svc A 192.0.2.8", "www A 192.0.2.7")...)
+}
+
+func TestFirstPassCallsTheProviderThoughThereIsNothing(t *testing.T) {
+	w := start(t, &memory{}, nil)
+	w.eventually(func() bool { return w.provider.callCount() == 1 }, func() any { return w.provider.callCount() }, 1)
+}
+
+func TestFailedCallIsRepeatedFromWhatTheZoneHas(t *testing.T) {
+	w := start(t, &memory{}, nil, twoClusters()...)
+	w.becomes(whole...)
+	w.provider.mu.Lock()
+	w.provider.fails = 2
+	w.provider.sets = w.provider.sets[1:] // somebody took one out: found when the zone is read again
+	w.provider.mu.Unlock()
+	w.put(cluster("a", corev1.ConditionFalse, "z1", "east"))
+	w.becomes(withoutA...)
+}
+
+func TestChangesWhileTheProviderIsBusyGoTogether(t *testing.T) {
+	provider := &memory{gate: make(chan struct{})}
+	w := start(t, provider, nil, twoClusters()...)
+	provider.gate <- struct{}{}
+	w.becomes(whole...)
+	w.put(service("web", map[string]string{"a": "192.0.2.11", "b": "192.0.2.2"}))
+	time.Sleep(50 * time.Millisecond) // the provider is busy with it now, most likely
+	for _, address := range []string{"192.0.2.12", "192.0.2.13", "192.0.2.14"} {
+		w.put(service("web", map[string]string{"a": address, "b": "192.0.2.2"}))
+	}
+	time.Sleep(50 * time.Millisecond)
+	provider.gate <- struct{}{}
+	provider.gate <- struct{}{}
+	w.becomes("web.east A 192.0.2.14 192.0.2.2", "web A 192.0.2.14 192.0.2.2", "web.z1.east A 192.0.2.14", "web.z2.east A 192.0.2.2")
+	if n := provider.callCount(); n > 3 {
+		t.Errorf("%d calls, want 3 at most", n)
+	}
+}
+
+func TestUnreadableAnnotationKeepsTheRecords(t *testing.T) {
+	w := start(t, &memory{}, nil, twoClusters()...)
+	w.becomes(whole...)
+	broken := service("web", nil)
+	broken.SetAnnotations(map[string]string{v1beta1.ServiceIngressesAnnotation: "{"})
+	w.put(broken)
+	if _, err := w.client.Resource(servicesResource).Namespace("default").Create(context.Background(), service("api", map[string]string{"a": "192.0.2.5"}), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes(append([]string{"api.east A 192.0.2.5", "api A 192.0.2.5", "api.z1.east A 192.0.2.5"}, whole...)...)
+}
+
+// book resolves from a list that can be changed.
+type book struct {
+	mu    sync.Mutex
+	hosts map[string]string
+}
+
+func (b *book) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.hosts[host] == "" {
+		return nil, errors.New("no such host")
+	}
+	return []netip.Addr{netip.MustParseAddr(b.hosts[host])}, nil
+}
+
+func (b *book) set(hosts map[string]string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hosts = hosts
+}
+
+func TestHostNamesAreLookedUpAgain(t *testing.T) {
+	resolver := &book{hosts: map[string]string{"one.test.": "192.0.2.1", "two.test.": "192.0.2.2"}}
+	w := start(t, &memory{}, resolver, cluster("a", corev1.ConditionTrue, "z1", "east"), cluster("b", corev1.ConditionTrue, "z2", "east"),
+		service("web", map[string]string{"a": "one.test", "b": "two.test"}))
+	zones := []string{"web.z1.east CNAME one.test.", "web.z2.east CNAME two.test."}
+	w.becomes(append([]string{"web.east A 192.0.2.1 192.0.2.2", "web A 192.0.2.1 192.0.2.2"}, zones...)...)
+	resolver.set(map[string]string{"one.test.": "192.0.2.9"}) // two.test. fails now: its address stays
+	w.becomes(append([]string{"web.east A 192.0.2.2 192.0.2.9", "web A 192.0.2.2 192.0.2.9"}, zones...)...)
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, o := range []Options{{Federation: "a.b", Zone: zone}, {Federation: "", Zone: zone}, {Federation: "fed", Zone: "a..b"}} {
+		if _, err := New(o); err == nil {
+			t.Errorf("federation %q, zone %q: no error", o.Federation, o.Zone)
+		}
+	}
+}
