@@ -1,0 +1,101 @@
+package servertest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// federatedObjects has one object of each federated kind.
+var federatedObjects = map[string]string{
+	"namespaces":  `{apiVersion: v1, kind: Namespace}`,
+	"configmaps":  `{apiVersion: v1, kind: ConfigMap}`,
+	"secrets":     `{apiVersion: v1, kind: Secret}`,
+	"services":    `{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`,
+	"replicasets": `{apiVersion: apps/v1, kind: ReplicaSet, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`,
+	"deployments": `{apiVersion: apps/v1, kind: Deployment, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`,
+	"ingresses":   `{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {defaultBackend: {service: {name: s, port: {number: 80}}}}}`,
+}
+
+// What is left on a deleted object when the garbage collector has done its part tells the federation
+// what to do with the members' copies.
+func TestDeleteLeavesTheFinalizersThatSayWhatToDo(t *testing.T) {
+	policies := map[string]struct {
+		policy metav1.DeletionPropagation
+		want   []string
+	}{
+		"background": {metav1.DeletePropagationBackground, []string{v1beta1.DeleteFromClustersFinalizer}},
+		"foreground": {metav1.DeletePropagationForeground, []string{v1beta1.DeleteFromClustersFinalizer}},
+		"orphan":     {metav1.DeletePropagationOrphan, []string{v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanMarkFinalizer}},
+	}
+	for _, resource := range v1beta1.FederatedResources {
+		for name, c := range policies {
+			t.Run(resource.Resource+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				client := dynamic.ResourceInterface(shared.dynamic.Resource(resource).Namespace("default"))
+				if resource.Resource == "namespaces" {
+					client = shared.dynamic.Resource(resource)
+				}
+				object := newObject(t, federatedObjects[resource.Resource], "delete-"+name)
+				if _, err := client.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				if err := client.Delete(t.Context(), object.GetName(), metav1.DeleteOptions{PropagationPolicy: &c.policy}); err != nil {
+					t.Fatal(err)
+				}
+				settle(t, client, object.GetName(), c.want)
+				release(t, client, object.GetName())
+			})
+		}
+	}
+}
+
+func newObject(t *testing.T, content, name string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(content), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	u.SetName(name)
+	return u
+}
+
+// settle waits until the object is marked as deleted and has these finalizers and no other.
+func settle(t *testing.T, client dynamic.ResourceInterface, name string, want []string) {
+	t.Helper()
+	var got *unstructured.Unstructured
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (_ bool, err error) {
+		got, err = client.Get(ctx, name, metav1.GetOptions{})
+		return err == nil && got.GetDeletionTimestamp() != nil && slices.Equal(got.GetFinalizers(), want), err
+	})
+	if err != nil {
+		t.Fatalf("%v; last finalizers %s, want %s", err, strings.Join(got.GetFinalizers(), ", "), strings.Join(want, ", "))
+	}
+}
+
+// release takes the finalizers off, as the federation does, and waits for the end of the object.
+func release(t *testing.T, client dynamic.ResourceInterface, name string) {
+	t.Helper()
+	if _, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := client.Get(ctx, name, metav1.GetOptions{})
+		return errors.IsNotFound(err), nil
+	})
+	if err != nil {
+		t.Errorf("%s is still there without finalizers: %v", name, err)
+	}
+}

@@ -1,0 +1,85 @@
+package servertest
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	preferences = "federation.kubernetes.io/replica-set-preferences"
+	selector    = "federation.alpha.kubernetes.io/cluster-selector"
+)
+
+// replicaSet is a good one, but for what is put in.
+func replicaSet(annotation, value, replicas string) string {
+	return `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: bad, annotations: {` + annotation + `: '` + value + `'}},
+ spec: {replicas: ` + replicas + `, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`
+}
+
+func TestBadObjectsAreRefusedWithEveryFault(t *testing.T) {
+	at := "metadata.annotations[" + preferences + "]"
+	for name, c := range map[string]struct {
+		resource, object string
+		want             []string
+	}{
+		"negative replicas and a wrong name of a container": {"apps/v1/replicasets",
+			strings.Replace(replicaSet("x", "y", "-3"), "name: c", "name: C", 1),
+			[]string{"spec.replicas: Invalid value: -3", "spec.template.spec.containers[0].name"}},
+		"type and port of a Service": {"/v1/services", `{apiVersion: v1, kind: Service, metadata: {name: bad}, spec: {type: Balancer, ports: [{port: 0}]}}`,
+			[]string{`spec.type: Unsupported value: "Balancer"`, "spec.ports[0].port: Invalid value: 0"}},
+		"preferences that are no JSON":        {"apps/v1/replicasets", replicaSet(preferences, `{`, "1"), []string{at, "must be JSON"}},
+		"preferences with an unknown field":   {"apps/v1/replicasets", replicaSet(preferences, `{"rebalanc":true}`, "1"), []string{at, `unknown field "rebalanc"`}},
+		"preferences with a negative weight":  {"apps/v1/replicasets", replicaSet(preferences, `{"clusters":{"east":{"weight":-1}}}`, "1"), []string{at + ".clusters[east].weight: Invalid value: -1"}},
+		"preferences with more than the most": {"apps/v1/replicasets", replicaSet(preferences, `{"clusters":{"*":{"minReplicas":5,"maxReplicas":2}}}`, "1"), []string{at + ".clusters[*].minReplicas: Invalid value: 5", "maxReplicas (2)"}},
+		"a selector with an unknown operator": {"apps/v1/replicasets", replicaSet(selector, `[{"key":"a","operator":"Near"}]`, "1"), []string{"metadata.annotations[" + selector + "][0].operator", `"Near"`}},
+		"a Cluster with all wrong": {"federation/v1beta1/clusters", `{apiVersion: federation/v1beta1, kind: Cluster, metadata: {name: a.b}, spec: {serverAddressByClientCIDRs: [{clientCIDR: all, serverAddress: "https://x"}], secretRef: {name: A_}}}`,
+			[]string{"metadata.name", "serverAddressByClientCIDRs[0].clientCIDR", "serverAddressByClientCIDRs[0].serverAddress", "spec.secretRef.name"}},
+		"a Cluster without an address": {"federation/v1beta1/clusters", `{apiVersion: federation/v1beta1, kind: Cluster, metadata: {name: a}}`, []string{"spec.serverAddressByClientCIDRs: Required value"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := create(t, c.resource, c.object)
+			if err == nil {
+				t.Fatal("it was accepted")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error lacks %q: %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+// create sends an object in YAML. Cluster-scoped resources are those of our own group.
+func create(t *testing.T, resource, object string) error {
+	t.Helper()
+	content := map[string]any{}
+	if err := yaml.Unmarshal([]byte(object), &content); err != nil {
+		t.Fatal(err)
+	}
+	part := strings.Split(resource, "/")
+	client := shared.dynamic.Resource(schema.GroupVersionResource{Group: part[0], Version: part[1], Resource: part[2]})
+	u := &unstructured.Unstructured{Object: content}
+	if part[0] == "federation" {
+		_, err := client.Create(t.Context(), u, metav1.CreateOptions{FieldValidation: "Strict"})
+		return err
+	}
+	_, err := client.Namespace("default").Create(t.Context(), u, metav1.CreateOptions{FieldValidation: "Strict"})
+	return err
+}
+
+func TestBadAnnotationIsRefusedOnUpdate(t *testing.T) {
+	if err := create(t, "/v1/configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: annotated}}`); err != nil {
+		t.Fatal(err)
+	}
+	patch := `{"metadata":{"annotations":{"` + selector + `":"{}"}}}`
+	_, err := shared.kube.CoreV1().ConfigMaps("default").Patch(t.Context(), "annotated", "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
+	if err == nil || !strings.Contains(err.Error(), selector) {
+		t.Errorf("got %v, want a refusal that names the annotation", err)
+	}
+}
