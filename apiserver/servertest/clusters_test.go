@@ -1,0 +1,140 @@
+package servertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+func TestClustersAreShownWithTheirState(t *testing.T) {
+	newCluster(t, "shown", "192.0.2.7:6443")
+	clusters := shared.dynamic.Resource(v1beta1.ClustersResource)
+	patch := `{"spec":{"secretRef":{"name":"ignored"}},"status":{"region":"east","zones":["a","b"],"kubernetesVersion":"v1.36.3","conditions":[{"type":"Ready","status":"True"}]}}`
+	if _, err := clusters.Patch(t.Context(), "shown", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	body, err := shared.kube.CoreV1().RESTClient().Get().AbsPath("/apis/federation/v1beta1/clusters/shown").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := metav1.Table{}
+	if err := json.Unmarshal(body, &table); err != nil {
+		t.Fatal(err)
+	}
+	row := fmt.Sprint(table.Rows[0].Cells...)
+	if want := fmt.Sprint("shown", "True", "east", "a,b", "v1.36.3"); !strings.HasPrefix(row, want) || !strings.HasSuffix(row, "192.0.2.7:6443") {
+		t.Errorf("row %q, want %q, the age, and the address", row, want)
+	}
+	c, err := clusters.Get(t.Context(), "shown", metav1.GetOptions{})
+	if err != nil || strings.Contains(fmt.Sprint(c.Object["spec"]), "ignored") {
+		t.Errorf("a write of the status changed the spec: %v %v", c.Object["spec"], err)
+	}
+}
+
+func newCluster(t *testing.T, name, address string) {
+	t.Helper()
+	object := fmt.Sprintf(`{apiVersion: federation/v1beta1, kind: Cluster, metadata: {name: %s}, spec: {serverAddressByClientCIDRs: [{clientCIDR: 0.0.0.0/0, serverAddress: "%s"}], secretRef: {name: %s}}}`, name, address, name)
+	if err := create(t, "federation/v1beta1/clusters", object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenAPIHasOurTypes(t *testing.T) {
+	for path, want := range map[string]string{"/openapi/v3/apis/federation/v1beta1": `"federation.v1beta1.ClusterSpec"`, "/openapi/v2": `"federation.v1beta1.Cluster"`} {
+		body, err := shared.kube.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(t.Context())
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s lacks %s (%v)", path, want, err)
+		}
+	}
+}
+
+// member answers as a member's API, and writes down what it was asked.
+func member(t *testing.T, asked *http.Request) *httptest.Server {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*asked = *r
+		if r.URL.Path == "/elsewhere" {
+			http.Redirect(w, r, "https://192.0.2.1/", http.StatusFound)
+			return
+		}
+		fmt.Fprintln(w, `{"from":"member"}`) //nolint:errcheck // the client sees it
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestProxySpeaksToTheMemberAsTheCaller(t *testing.T) {
+	var asked http.Request
+	server := member(t, &asked)
+	newCluster(t, "proxied", strings.TrimPrefix(server.URL, "https://"))
+	kubeconfig := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: m, contexts: [{name: m, context: {cluster: m, user: m}}],
+ clusters: [{name: m, cluster: {server: "%s", insecure-skip-tls-verify: true}}], users: [{name: m, user: {token: member-token}}]}`, server.URL)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "proxied"}, StringData: map[string]string{"kubeconfig": kubeconfig}}
+	if _, err := shared.kube.CoreV1().Secrets(v1beta1.FederationNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	get := func(path string) ([]byte, error) {
+		return shared.kube.CoreV1().RESTClient().Get().AbsPath("/apis/federation/v1beta1/clusters/proxied/proxy"+path).
+			Param("limit", "5").DoRaw(t.Context())
+	}
+	body, err := get("/api/v1/pods")
+	if err != nil || !strings.Contains(string(body), "member") {
+		t.Fatalf("%s, %v", body, err)
+	}
+	if asked.URL.Path != "/api/v1/pods" || asked.URL.Query().Get("limit") != "5" {
+		t.Errorf("the member was asked for %s", asked.URL)
+	}
+	if h := asked.Header; h.Get("Authorization") != "Bearer member-token" || h.Get("Impersonate-User") != "federation-admin" || h.Get("Impersonate-Group") == "" {
+		t.Errorf("the member was asked with %v", h)
+	}
+	if body, err := get("/elsewhere"); err == nil {
+		t.Errorf("a redirect was followed or passed on: %s", body)
+	}
+}
+
+func TestControllersMayDoWhatTheyNeedAndNoMore(t *testing.T) {
+	kube, err := kubernetes.NewForConfig(shared.server.ControllersConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for asked, want := range map[string]bool{
+		"patch apps deployments default": true, "update apps replicasets/status default": true, "watch  secrets default": true,
+		"create  secrets federation-system": true, "patch federation clusters/status ": true, "create  events default": true,
+		"delete apps deployments default": false, "create  secrets default": false, "delete federation clusters ": false,
+		"get federation clusters/proxy ": false, "create  serviceaccounts/token kube-system": false, "get rbac.authorization.k8s.io clusterroles ": false,
+	} {
+		p := strings.Split(asked, " ")
+		resource, subresource, _ := strings.Cut(p[2], "/")
+		review, err := kube.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: p[0], Group: p[1], Resource: resource, Subresource: subresource, Namespace: p[3]}},
+		}, metav1.CreateOptions{})
+		if err != nil || review.Status.Allowed != want {
+			t.Errorf("%s: allowed %v, %v; want %v", asked, review.Status.Allowed, err, want)
+		}
+	}
+}
+
+func TestNobodyIsAnonymous(t *testing.T) {
+	config := *shared.admin
+	config.CertData, config.KeyData = nil, nil
+	kube, err := kubernetes.NewForConfig(&config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kube.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+		t.Errorf("without a certificate: %v", err)
+	}
+}
