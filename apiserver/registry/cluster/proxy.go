@@ -213,7 +213,7 @@ func localAddresses() (ips []net.IP) {
 
 // joinPath keeps a slash at the end, which is part of what the caller asks for.
 func joinPath(base, sub string) string {
-	joined := path.Join("/", base, sub)
+	joined := path.Join("/", base, path.Join("/", sub)) // dots in sub do not lead out of base
 	if strings.HasSuffix(sub, "/") && joined != "/" {
 		joined += "/"
 	}

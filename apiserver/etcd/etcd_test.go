@@ -1,0 +1,60 @@
+package etcd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestLockIsHeldOnceAndGivenBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	release, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(dir); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("second lock: %v", err)
+	}
+	release()
+	again, err := Lock(dir)
+	if err != nil {
+		t.Fatalf("after its release: %v", err)
+	}
+	again()
+}
+
+func TestDeepDataDirectoryHasItsSocketElsewhere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("deep/", 30))
+	e, err := Start(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := strings.TrimPrefix(e.Endpoint, "unix://")
+	if len(socket) > maxSocketPath {
+		t.Errorf("socket %s has %d bytes", socket, len(socket))
+	}
+	e.Stop()
+	if _, err := os.Stat(filepath.Dir(socket)); !os.IsNotExist(err) {
+		t.Errorf("%s is left behind: %v", filepath.Dir(socket), err)
+	}
+}
+
+func TestDamagedLogIsAnErrorAndNotThePanicOfEtcd(t *testing.T) {
+	dir := t.TempDir()
+	e, err := Start(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Stop()
+	logs, err := filepath.Glob(filepath.Join(dir, "etcd", "member", "wal", "*.wal"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no logs: %v", err)
+	}
+	if err := os.WriteFile(logs[0], []byte(strings.Repeat("x", 1<<16)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), dir); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v, want an error that names the folder", err)
+	}
+}

@@ -1,0 +1,125 @@
+package pki
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func ensure(t *testing.T, dir string, now time.Time, hosts ...string) *Files {
+	t.Helper()
+	f, err := Ensure(dir, Request{Server: "https://127.0.0.1:6443", Hosts: append(hosts, "localhost")}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// snapshot has the content of all files by path.
+func snapshot(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if info, err := d.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v, want 0600 (%v)", path, info.Mode(), err)
+		}
+		files[path], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// changed has the names of the files that differ.
+func changed(was, is map[string][]byte) map[string]bool {
+	names := map[string]bool{}
+	for path, content := range is {
+		if !bytes.Equal(was[path], content) {
+			names[filepath.Base(path)] = true
+		}
+	}
+	return names
+}
+
+func TestEnsureAgainChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	ensure(t, dir, start)
+	was := snapshot(t, dir)
+	ensure(t, dir, start.Add(300*24*time.Hour))
+	if names := changed(was, snapshot(t, dir)); len(names) > 0 {
+		t.Errorf("made anew: %v", names)
+	}
+}
+
+func TestCertificatesThatEndSoonAreRenewedAndNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	f := ensure(t, dir, start)
+	was := snapshot(t, dir)
+	ensure(t, dir, start.Add(340*24*time.Hour))
+	names := changed(was, snapshot(t, dir))
+	for _, path := range []string{f.ServingCert, f.AdminCert, f.ControllersCert, f.FrontProxyCert, f.AdminKubeconfig, f.ControllersKubeconfig} {
+		if !names[filepath.Base(path)] {
+			t.Errorf("%s is as it was", path)
+		}
+	}
+	for _, path := range []string{f.CA, f.CAKey, f.FrontProxyCA, f.ServiceAccountKey, f.Encryption} {
+		if names[filepath.Base(path)] {
+			t.Errorf("%s was made anew", path)
+		}
+	}
+}
+
+func TestNewHostMakesANewServingCertificateOnly(t *testing.T) {
+	dir := t.TempDir()
+	ensure(t, dir, start)
+	was := snapshot(t, dir)
+	f := ensure(t, dir, start, "fed.example", "192.0.2.1")
+	names := changed(was, snapshot(t, dir))
+	if len(names) != 2 || !names["apiserver.crt"] || !names["apiserver.key"] {
+		t.Errorf("made anew: %v, want the serving certificate and its key", names)
+	}
+	p, err := readPair(f.ServingCert, f.ServingKey)
+	if err != nil || p.cert.VerifyHostname("fed.example") != nil || p.cert.VerifyHostname("192.0.2.1") != nil {
+		t.Errorf("hosts %v %v, %v", p.cert.DNSNames, p.cert.IPAddresses, err)
+	}
+}
+
+func TestWhatCannotBeMadeAgainIsMissed(t *testing.T) {
+	names := []string{"ca.key", "ca.crt", "front-proxy-ca.key", "service-account.key", "encryption.yaml"}
+	for _, name := range names {
+		dir := t.TempDir()
+		ensure(t, dir, start)
+		if err := os.Remove(filepath.Join(dir, "pki", name)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Ensure(dir, Request{Server: "https://127.0.0.1:6443"}, start)
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "backup") {
+			t.Errorf("%s missing: %v", name, err)
+		}
+	}
+}
+
+func TestFirstStartThatWasCutOffGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	f := ensure(t, dir, start)
+	for _, path := range []string{f.AdminKubeconfig, f.Encryption, f.AdminKey, f.FrontProxyCAKey} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ensure(t, dir, start)
+	if len(snapshot(t, dir)) != 16 {
+		t.Errorf("%d files, want 16", len(snapshot(t, dir)))
+	}
+}

@@ -1,0 +1,100 @@
+package validation
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+func cluster(name, cidr, address string) *v1beta1.Cluster {
+	return &v1beta1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"},
+		Spec:       v1beta1.ClusterSpec{ServerAddressByClientCIDRs: []v1beta1.ServerAddressByClientCIDR{{ClientCIDR: cidr, ServerAddress: address}}},
+	}
+}
+
+// fields are the paths of the faults, in order.
+func fields(errs field.ErrorList) string {
+	paths := make([]string, 0, len(errs))
+	for _, e := range errs {
+		paths = append(paths, e.Field)
+	}
+	return strings.Join(paths, " ")
+}
+
+func TestServerAddress(t *testing.T) {
+	for address, good := range map[string]bool{
+		"example.com": true, "example.com:6443": true, "192.0.2.1": true, "192.0.2.1:6443": true, "2001:db8::1": true, "[2001:db8::1]:6443": true,
+		"": false, "https://example.com": false, "example.com/path": false, "example.com:": false, "example.com:0": false, "example.com:65536": false,
+		"example.com:https": false, ":6443": false, "[2001:db8::1]": false, "a b": false,
+	} {
+		if errs := ValidateCluster(cluster("east", "0.0.0.0/0", address)); (len(errs) == 0) != good {
+			t.Errorf("%q: %v", address, errs)
+		}
+	}
+}
+
+func TestValidateCluster(t *testing.T) {
+	twice := cluster("east", "10.0.0.0/8", "a")
+	twice.Spec.ServerAddressByClientCIDRs = append(twice.Spec.ServerAddressByClientCIDRs, twice.Spec.ServerAddressByClientCIDRs...)
+	nameless := cluster("east", "::/0", "a")
+	nameless.Spec.SecretRef = &corev1.LocalObjectReference{}
+	for name, c := range map[string]struct {
+		cluster *v1beta1.Cluster
+		want    string
+	}{
+		"good":                      {cluster("east-1", "::/0", "a"), ""},
+		"name with a dot":           {cluster("east.1", "::/0", "a"), "metadata.name"},
+		"name too long":             {cluster(strings.Repeat("a", 64), "::/0", "a"), "metadata.name"},
+		"network without a mask":    {cluster("east", "10.0.0.0", "a"), "spec.serverAddressByClientCIDRs[0].clientCIDR"},
+		"the same network twice":    {twice, "spec.serverAddressByClientCIDRs[1].clientCIDR"},
+		"no address":                {&v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}}, "spec.serverAddressByClientCIDRs"},
+		"secret without a name":     {nameless, "spec.secretRef.name"},
+		"several faults, all named": {cluster("East", "x", "/"), "metadata.name spec.serverAddressByClientCIDRs[0].clientCIDR spec.serverAddressByClientCIDRs[0].serverAddress"},
+	} {
+		if got := fields(ValidateCluster(c.cluster)); got != c.want {
+			t.Errorf("%s: faults at %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestUpdatesAreChecked(t *testing.T) {
+	old := cluster("east", "::/0", "a")
+	if got := fields(ValidateClusterUpdate(cluster("east", "::/0", ""), old)); got != "spec.serverAddressByClientCIDRs[0].serverAddress" {
+		t.Errorf("update: faults at %q", got)
+	}
+	if got := fields(ValidateClusterUpdate(cluster("west", "::/0", "a"), old)); got != "metadata.name" {
+		t.Errorf("another name: faults at %q", got)
+	}
+	status := cluster("east", "::/0", "a")
+	status.Status.Conditions = []v1beta1.ClusterCondition{{Type: "Ready", Status: "True"}, {Type: "Ready", Status: "Perhaps"}, {Status: "False"}}
+	want := "status.conditions[1].type status.conditions[1].status status.conditions[2].type"
+	if got := fields(ValidateClusterStatusUpdate(status, old)); got != want {
+		t.Errorf("status: faults at %q, want %q", got, want)
+	}
+}
+
+func TestAnnotationsAreCheckedWhenTheyChange(t *testing.T) {
+	bad := map[string]string{
+		v1beta1.DeploymentPreferencesAnnotation: `{"clusters":{"b":{"weight":-1},"a":{"minReplicas":2,"maxReplicas":1}}}`,
+		v1beta1.ClusterSelectorAnnotation:       `[{"key":"zone","operator":"in","values":[]}]`,
+		"of/somebody-else":                      "{",
+	}
+	preferences := "metadata.annotations[" + v1beta1.DeploymentPreferencesAnnotation + "]"
+	selector := "metadata.annotations[" + v1beta1.ClusterSelectorAnnotation + "][0]"
+	want := selector + " " + preferences + ".clusters[a].minReplicas " + preferences + ".clusters[b].weight"
+	if got := fields(ValidateAnnotations(bad)); got != want {
+		t.Errorf("faults at\n%q, want\n%q", got, want)
+	}
+	if errs := ValidateChangedAnnotations(bad, bad); len(errs) > 0 {
+		t.Errorf("what was stored before is in the way: %v", errs)
+	}
+	if errs := ValidateAnnotations(map[string]string{v1beta1.ReplicaSetPreferencesAnnotation: `{"rebalance": true, "clusters": {"k8s-1": {"minReplicas": 10, "maxReplicas": 20, "weight": 2}, "*": {"weight": 1}}}`}); len(errs) > 0 {
+		t.Errorf("a good one: %v", errs)
+	}
+}
