@@ -167,7 +167,8 @@ func (c *Controller) apply(ctx context.Context, changes dnsprovider.ChangeSet, s
 	err := c.Provider.Apply(ctx, c.Zone, changes)
 	observeApply(started, since, err)
 	if err == nil {
-		klog.V(2).InfoS("DNS records applied", "zone", c.Zone, "names", len(changes), "changes", changes.String())
+		klog.V(2).InfoS("DNS records applied", "zone", c.Zone, "names", len(changes))
+		klog.V(4).InfoS("DNS records changed", "zone", c.Zone, "changes", changes)
 	}
 	return err
 }

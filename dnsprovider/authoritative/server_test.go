@@ -216,6 +216,38 @@ func TestServfailUntilFirstApply(t *testing.T) {
 	}
 }
 
+func TestNoQuestionFallsBetweenTwoTypes(t *testing.T) {
+	s := start(t, Options{})
+	address, alias := zoneLines(t, "web A 192.0.2.1\nflip A 192.0.2.1"), zoneLines(t, "web A 192.0.2.1\nflip CNAME web.example.test.")
+	fill(t, s, address)
+	done := make(chan error)
+	go func() {
+		from, to := address, alias
+		for range 500 {
+			if err := s.Apply(context.Background(), testZone, dnsprovider.Diff(from, to)); err != nil {
+				done <- err
+				return
+			}
+			from, to = to, from
+		}
+		done <- nil
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		got := summary(ask(t, s, "udp", "flip."+testZone, dns.TypeA))
+		if got != "NOERROR aa 192.0.2.1" && got != "NOERROR aa web.example.test. 192.0.2.1" {
+			t.Fatalf("during a switch: %s", got)
+		}
+	}
+}
+
 func TestEmptyNonTerminalsComeAndGo(t *testing.T) {
 	s := start(t, Options{})
 	for _, c := range []struct{ zone, want string }{
