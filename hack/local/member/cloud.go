@@ -40,7 +40,10 @@ func (c *cluster) startCloud(ctx context.Context, kube kubernetes.Interface) err
 	if err != nil {
 		return err
 	}
-	ingresses := newIngressController(kube, factory.Networking().V1().Ingresses(), provider)
+	ingresses, err := newIngressController(kube, factory.Networking().V1().Ingresses(), provider)
+	if err != nil {
+		return err
+	}
 	factory.Start(ctx.Done())
 	c.controllers.Go(func() { services.Run(ctx, 5, controllersmetrics.NewControllerManagerMetrics("member")) })
 	c.controllers.Go(func() { ingresses.run(ctx) })
@@ -121,7 +124,7 @@ func (c *cloud) GetLoadBalancer(_ context.Context, _ string, s *corev1.Service) 
 func (c *cloud) EnsureLoadBalancer(_ context.Context, _ string, s *corev1.Service, _ []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
 	a, err := c.allocate(serviceOwner(s))
 	if err != nil {
-		return nil, fmt.Errorf("Service %s/%s: %w", s.Namespace, s.Name, err)
+		return nil, fmt.Errorf("service %s/%s: %w", s.Namespace, s.Name, err)
 	}
 	return status(a), nil
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"os"
 )
 
 // etcdEndpoint is a unix socket in the working directory. Only the owner of the data directory can reach it.

@@ -43,7 +43,7 @@ type ingressController struct {
 	cloud  *cloud
 }
 
-func newIngressController(kube kubernetes.Interface, informer networkinginformers.IngressInformer, cloud *cloud) *ingressController {
+func newIngressController(kube kubernetes.Interface, informer networkinginformers.IngressInformer, cloud *cloud) (*ingressController, error) {
 	c := &ingressController{
 		kube:   kube,
 		lister: informer.Lister(),
@@ -52,7 +52,7 @@ func newIngressController(kube kubernetes.Interface, informer networkinginformer
 		cloud:  cloud,
 	}
 	enqueue := func(obj any) { c.queue.Add(cache.MetaObjectToName(obj.(*networkingv1.Ingress))) }
-	informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    enqueue,
 		UpdateFunc: func(_, obj any) { enqueue(obj) },
 		DeleteFunc: func(obj any) {
@@ -62,7 +62,7 @@ func newIngressController(kube kubernetes.Interface, informer networkinginformer
 			cloud.release(ingressOwner(obj.(*networkingv1.Ingress)))
 		},
 	})
-	return c
+	return c, err
 }
 
 func (c *ingressController) run(ctx context.Context) {
@@ -77,7 +77,7 @@ func (c *ingressController) run(ctx context.Context) {
 			return
 		}
 		if err := c.sync(ctx, key); err != nil {
-			utilruntime.HandleError(fmt.Errorf("Ingress %s: %w", key, err))
+			utilruntime.HandleError(fmt.Errorf("ingress %s: %w", key, err))
 			c.queue.AddRateLimited(key)
 		} else {
 			c.queue.Forget(key)

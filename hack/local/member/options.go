@@ -93,10 +93,10 @@ func (o *Options) enterDataDir() (unlock func(), err error) {
 		return nil, err
 	}
 	if !lock(f, 5*time.Second) {
-		f.Close()
+		_ = f.Close()
 		return nil, fmt.Errorf("--data-dir=%s: another member runs on it", o.DataDir)
 	}
-	return func() { f.Close() }, nil
+	return func() { _ = f.Close() }, nil
 }
 
 // lock tries for a while: a process that was just killed takes a moment to let go of its files.

@@ -61,9 +61,10 @@ func upCommand(s **stack) *cobra.Command {
 
 // stack is all that runs below one root.
 type stack struct {
-	root  string // absolute, without symbolic links: it stands in the command lines of our processes
-	bin   string
-	began time.Time
+	root   string // absolute, without symbolic links: it stands in the command lines of our processes
+	bin    string
+	began  time.Time
+	locked *os.File
 }
 
 func newStack(root, bin string) (*stack, error) {
@@ -95,8 +96,9 @@ func (s *stack) lock() error {
 		return err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
+		_ = f.Close()
 		return fmt.Errorf("another up or down is at work in %s: wait until it is done", s.root)
 	}
-	return nil // f stays open: the lock lives as long as it does
+	s.locked = f // the lock lives as long as the file is open
+	return nil
 }

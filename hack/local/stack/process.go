@@ -127,7 +127,7 @@ func (p *program) start() (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the process has its own handle
 	info, err := log.Stat()
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func end(pid int, still func(argv []string) bool, patience time.Duration) error 
 	if err != nil {
 		return nil // gone
 	}
-	defer p.Release()
+	defer func() { _ = p.Release() }()
 	for _, step := range []struct {
 		signal syscall.Signal
 		wait   time.Duration

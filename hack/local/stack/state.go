@@ -100,13 +100,12 @@ func free(port int) bool {
 	if err != nil {
 		return false
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	p, err := net.ListenPacket("udp", at)
 	if err != nil {
 		return false
 	}
-	p.Close()
-	return true
+	return p.Close() == nil
 }
 
 // soonFree waits for a port: a process that was just killed takes a moment to let go of its own.
