@@ -77,7 +77,7 @@ func (c *chain) build() (*aggregatorapiserver.APIAggregator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}
-	if err := builtIn.InstallAPIs(storageProviders(generic, kube.CoreV1().Secrets(v1beta1.FederationNamespace))...); err != nil {
+	if err := builtIn.InstallAPIs(storageProviders(generic, kube.CoreV1())...); err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}
 	enabled := c.crds.GenericConfig.MergedResourceConfig.ResourceEnabled(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	controlplane "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	deploymentstore "k8s.io/kubernetes/pkg/registry/apps/deployment/storage"
@@ -32,17 +33,18 @@ type provider = controlplane.RESTStorageProvider
 
 // storageProviders are those of the generic control plane, changed where federated kinds need it, and
 // those of the groups that it does not have.
-func storageProviders(generic []provider, secrets cluster.SecretGetter) []provider {
+func storageProviders(generic []provider, core corev1.CoreV1Interface) []provider {
 	all := slices.Clone(generic)
+	namespaces := core.Namespaces()
 	for i, p := range all {
 		if p.GroupName() == "" {
-			all[i] = federatedProvider{coreProvider{p}}
+			all[i] = federatedProvider{coreProvider{p}, namespaces}
 		}
 	}
 	return append(all,
-		federatedProvider{appsrest.StorageProvider{}},
-		federatedProvider{networkingrest.RESTStorageProvider{}},
-		clusterProvider{secrets})
+		federatedProvider{appsrest.StorageProvider{}, namespaces},
+		federatedProvider{networkingrest.RESTStorageProvider{}, namespaces},
+		clusterProvider{core.Secrets(v1beta1.FederationNamespace)})
 }
 
 // coreProvider adds Services to the core group.
@@ -67,6 +69,7 @@ func (p coreProvider) NewRESTStorage(config serverstorage.APIResourceConfigSourc
 // federatedProvider makes the storage of federated kinds remember how an object was deleted.
 type federatedProvider struct {
 	provider
+	namespaces federated.NamespaceGetter
 }
 
 func (p federatedProvider) NewRESTStorage(config serverstorage.APIResourceConfigSource, options generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error) {
@@ -79,14 +82,14 @@ func (p federatedProvider) NewRESTStorage(config serverstorage.APIResourceConfig
 		if r.Group != p.GroupName() || resources == nil {
 			continue
 		}
-		if resources[r.Resource], err = rememberingDeletes(resources[r.Resource]); err != nil {
+		if resources[r.Resource], err = p.rememberingDeletes(resources[r.Resource]); err != nil {
 			return info, fmt.Errorf("%s: %w", r.GroupResource(), err)
 		}
 	}
 	return info, nil
 }
 
-func rememberingDeletes(storage rest.Storage) (rest.Storage, error) {
+func (p federatedProvider) rememberingDeletes(storage rest.Storage) (rest.Storage, error) {
 	var store *genericregistry.Store
 	switch s := storage.(type) {
 	case *namespacestore.REST:
@@ -106,7 +109,7 @@ func rememberingDeletes(storage rest.Storage) (rest.Storage, error) {
 	default:
 		return nil, fmt.Errorf("storage of an unknown type %T", storage)
 	}
-	store.DeleteStrategy = federated.DeleteStrategy(store.DeleteStrategy)
+	store.DeleteStrategy = federated.DeleteStrategy(store.DeleteStrategy, p.namespaces)
 	return storage, nil
 }
 

@@ -3,10 +3,12 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -15,6 +17,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/grpclog"
 )
 
 const (
@@ -30,11 +33,13 @@ type Embedded struct {
 	Endpoint string
 
 	server    *embed.Etcd
+	level     zap.AtomicLevel
 	socketDir string // to be removed at the end, or empty
 }
 
 // Start runs an etcd over the data directory, which the caller has locked, and waits until it serves.
 func Start(ctx context.Context, dataDir string) (*Embedded, error) {
+	quiet()
 	dir, err := filepath.Abs(filepath.Join(dataDir, "etcd"))
 	if err != nil {
 		return nil, err
@@ -42,13 +47,13 @@ func Start(ctx context.Context, dataDir string) (*Embedded, error) {
 	if err := checkDatabase(dir); err != nil {
 		return nil, err
 	}
-	e := &Embedded{}
+	e := &Embedded{level: zap.NewAtomicLevelAt(zap.ErrorLevel)}
 	socket, err := e.socketPath(filepath.Dir(dir))
 	if err != nil {
 		return nil, err
 	}
 	e.Endpoint = "unix://" + socket
-	if e.server, err = launch(config(dir, socket)); err != nil {
+	if e.server, err = launch(e.config(dir, socket)); err != nil {
 		e.Stop()
 		return nil, fmt.Errorf("etcd in %s does not start: %w", dir, err)
 	}
@@ -90,6 +95,7 @@ func (e *Embedded) Err() <-chan error { return e.server.Err() }
 
 // Stop ends etcd, after all that use it have ended. What was acknowledged is on disk at any time.
 func (e *Embedded) Stop() {
+	e.level.SetLevel(zap.FatalLevel) // it calls it an error that its listeners are closed
 	if e.server != nil {
 		e.server.Close()
 	}
@@ -112,21 +118,21 @@ func (e *Embedded) socketPath(dataDir string) (string, error) {
 	return filepath.Join(dir, "etcd.sock"), nil
 }
 
-func config(dir, socket string) *embed.Config {
+func (e *Embedded) config(dir, socket string) *embed.Config {
 	c := embed.NewConfig()
 	c.Dir = dir
 	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
 	c.ListenPeerUrls = nil // the URLs that etcd advertises stay as they are: names without a listener
 	c.QuotaBackendBytes = maxBytes
 	c.SnapshotCount = 5000
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger())
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.logger())
 	return c
 }
 
 // logger writes errors only, and makes a panic of what would end the process without a word.
-func logger() *zap.Logger {
+func (e *Embedded) logger() *zap.Logger {
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), zap.ErrorLevel), zap.WithFatalHook(zapcore.WriteThenPanic))
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), e.level), zap.WithFatalHook(zapcore.WriteThenPanic))
 }
 
 // launch starts etcd, whose panic over damaged files becomes an error.
@@ -138,3 +144,9 @@ func launch(c *embed.Config) (server *embed.Etcd, err error) {
 	}()
 	return embed.StartEtcd(c)
 }
+
+// quiet drops gRPC's warnings: at each start about connections that it opened twice, and while etcd
+// cannot be reached what we say ourselves.
+var quiet = sync.OnceFunc(func() {
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, os.Stderr))
+})

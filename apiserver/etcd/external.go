@@ -25,6 +25,7 @@ type External struct {
 
 // Check asks the servers until one answers. The error names all of them and the reason of the last.
 func (x External) Check(ctx context.Context) error {
+	quiet()
 	tls, err := transport.TLSInfo{TrustedCAFile: x.CAFile, CertFile: x.CertFile, KeyFile: x.KeyFile}.ClientConfig()
 	if err != nil {
 		return fmt.Errorf("--etcd-cafile, --etcd-certfile, --etcd-keyfile: %w", err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,6 +60,51 @@ func TestDeleteLeavesTheFinalizersThatSayWhatToDo(t *testing.T) {
 				release(t, client, object.GetName())
 			})
 		}
+	}
+}
+
+// The garbage collector deletes, as "orphan", what still has that finalizer, which every federated
+// object has: its copies have to go nevertheless.
+func TestWhatTheGarbageCollectorDeletesLeavesNoCopies(t *testing.T) {
+	maps := shared.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("default")
+	owner, err := maps.Create(t.Context(), newObject(t, federatedObjects["configmaps"], "owner"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned := newObject(t, federatedObjects["configmaps"], "owned")
+	owned.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.GetUID()}})
+	if _, err := maps.Create(t.Context(), owned, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	background := metav1.DeletePropagationBackground
+	if err := maps.Delete(t.Context(), "owner", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		t.Fatal(err)
+	}
+	release(t, maps, "owner")
+	settle(t, maps, "owned", []string{v1beta1.DeleteFromClustersFinalizer})
+	release(t, maps, "owned")
+}
+
+func TestWhatIsInANamespaceSharesItsFate(t *testing.T) {
+	namespaces := shared.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
+	for policy, want := range map[metav1.DeletionPropagation][]string{
+		metav1.DeletePropagationBackground: {v1beta1.DeleteFromClustersFinalizer},
+		metav1.DeletePropagationOrphan:     {v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanMarkFinalizer},
+	} {
+		name := "fate-" + strings.ToLower(string(policy))
+		if _, err := namespaces.Create(t.Context(), newObject(t, federatedObjects["namespaces"], name), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		maps := shared.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(name)
+		if _, err := maps.Create(t.Context(), newObject(t, federatedObjects["configmaps"], "inside"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := namespaces.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, maps, "inside", want)
+		release(t, maps, "inside")
+		release(t, namespaces, name)
 	}
 }
 

@@ -10,25 +10,34 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
+// NamespaceGetter reads namespaces.
+type NamespaceGetter interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Namespace, error)
+}
+
 // DeleteStrategy wraps the delete strategy of a federated kind. The result has a default garbage
 // collection policy if, and only if, the wrapped one has.
-func DeleteStrategy(wrapped rest.RESTDeleteStrategy) rest.RESTDeleteStrategy {
+func DeleteStrategy(wrapped rest.RESTDeleteStrategy, namespaces NamespaceGetter) rest.RESTDeleteStrategy {
 	if gc, ok := wrapped.(rest.GarbageCollectionDeleteStrategy); ok {
-		return gcStrategy{strategy{wrapped}, gc}
+		return gcStrategy{strategy{wrapped, namespaces}, gc}
 	}
-	return strategy{wrapped}
+	return strategy{wrapped, namespaces}
 }
 
 type strategy struct {
 	rest.RESTDeleteStrategy
+	namespaces NamespaceGetter
 }
 
 type gcStrategy struct {
@@ -39,24 +48,36 @@ type gcStrategy struct {
 // CheckGracefulDelete marks an object whose copies are to stay. It is called inside the transaction
 // that sets the deletion timestamp, before the storage itself looks at the delete options. None of our
 // kinds has a grace period.
-func (strategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
-	if object, err := meta.Accessor(obj); err == nil {
-		MarkOrphan(object, options)
+func (s strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
+	object, err := meta.Accessor(obj)
+	if err == nil && s.copiesStay(ctx, object, options) {
+		mark(object)
 	}
 	return false
 }
 
-// MarkOrphan puts v1beta1.OrphanMarkFinalizer on an object that is about to be marked as deleted, if
-// its copies in the members are to stay.
-func MarkOrphan(object metav1.Object, options *metav1.DeleteOptions) {
+// copiesStay tells whether the copies in the members are to stay. When a person deletes, the options
+// say so. When the server itself does, they do not: the garbage collector honours the finalizer that
+// every federated object has from its creation, and the namespace controller knows of no orphans. Then
+// the copies stay only if those of the whole namespace do; also if that cannot be found out, for what
+// stays can still be deleted.
+func (s strategy) copiesStay(ctx context.Context, object metav1.Object, options *metav1.DeleteOptions) bool {
+	if who, ok := request.UserFrom(ctx); !ok || who.GetName() != user.APIServerUser {
+		return orphans(object.GetFinalizers(), options)
+	}
+	namespace, err := s.namespaces.Get(ctx, object.GetNamespace(), metav1.GetOptions{})
+	return err != nil || slices.Contains(namespace.Finalizers, v1beta1.OrphanMarkFinalizer)
+}
+
+// mark puts v1beta1.OrphanMarkFinalizer on a federated object that is not yet marked as deleted.
+func mark(object metav1.Object) {
 	finalizers := object.GetFinalizers()
 	if object.GetDeletionTimestamp() != nil || !slices.Contains(finalizers, v1beta1.DeleteFromClustersFinalizer) {
 		return
 	}
-	if !orphans(finalizers, options) || slices.Contains(finalizers, v1beta1.OrphanMarkFinalizer) {
-		return
+	if !slices.Contains(finalizers, v1beta1.OrphanMarkFinalizer) {
+		object.SetFinalizers(append(slices.Clone(finalizers), v1beta1.OrphanMarkFinalizer))
 	}
-	object.SetFinalizers(append(slices.Clone(finalizers), v1beta1.OrphanMarkFinalizer))
 }
 
 // orphans tells, as the storage does, whether a delete leaves dependents alone: what the options say,

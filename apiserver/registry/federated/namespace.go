@@ -22,8 +22,8 @@ func (n *Namespaces) Delete(ctx context.Context, name string, validate rest.Vali
 		if err := validate(ctx, obj); err != nil {
 			return err
 		}
-		if object, err := meta.Accessor(obj); err == nil {
-			MarkOrphan(object, options)
+		if object, err := meta.Accessor(obj); err == nil && orphans(object.GetFinalizers(), options) {
+			mark(object)
 		}
 		return nil
 	}
