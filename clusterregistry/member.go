@@ -83,6 +83,9 @@ func (f *memberInformers) ForResource(gvr schema.GroupVersionResource) informers
 	// These two fail only on a running informer, and this one has yet to run.
 	_ = informer.Informer().SetTransform(withoutManagedFields)
 	_ = informer.Informer().SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		if f.ctx.Err() != nil {
+			return // we ended it ourselves
+		}
 		f.broken()
 		cache.DefaultWatchErrorHandler(ctx, r, err)
 	})

@@ -1,0 +1,165 @@
+package clusterregistry
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fakeMember is a fake of a member's API behind real TLS and real sockets. It knows only the paths
+// that the registry uses. It can be frozen, as SIGSTOP does: it takes connections and says nothing.
+type fakeMember struct {
+	*httptest.Server
+	gate *gate
+
+	mu      sync.Mutex
+	token   string // the one that it accepts
+	sick    bool
+	mints   string   // the token that it gives out
+	queries []string // of lists and watches
+}
+
+func newFakeMember(t *testing.T) *fakeMember {
+	m := &fakeMember{token: "good", gate: &gate{}}
+	m.Server = httptest.NewUnstartedServer(m)
+	m.EnableHTTP2 = true
+	m.Listener = &gatedListener{m.Listener, m.gate}
+	m.StartTLS()
+	t.Cleanup(func() {
+		m.gate.set(false)
+		m.CloseClientConnections()
+		m.Close()
+	})
+	return m
+}
+
+func (m *fakeMember) address() string { return strings.TrimPrefix(m.URL, "https://") }
+
+func (m *fakeMember) ca() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: m.Certificate().Raw})
+}
+
+func (m *fakeMember) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
+
+// seen returns the queries that contain the given text.
+func (m *fakeMember) seen(text string) (out []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, q := range m.queries {
+		if strings.Contains(q, text) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.mu.Lock()
+	authorized, sick, mints := r.Header.Get("Authorization") == "Bearer "+m.token, m.sick, m.mints
+	m.queries = append(m.queries, r.URL.Path+"?"+r.URL.RawQuery)
+	m.mu.Unlock()
+	if !authorized {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	switch {
+	case r.URL.Path == "/healthz" && sick:
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, "[+]ping ok\n[-]etcd failed: reason withheld\nhealthz check failed\n")
+	case r.URL.Path == "/healthz":
+		fmt.Fprint(w, "ok")
+	case r.URL.Path == "/version":
+		fmt.Fprint(w, `{"gitVersion":"v1.36.3"}`)
+	case r.URL.Path == "/api/v1/nodes":
+		answer(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[
+			{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n1","labels":{"topology.kubernetes.io/zone":"a","topology.kubernetes.io/region":"east"}}},
+			{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n2"}}]}`)
+	case r.URL.Path == "/api/v1/configmaps" && r.URL.Query().Get("watch") != "":
+		answer(w, `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"namespace":"default","name":"c","managedFields":[{"manager":"x"}]}}}
+			{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	case strings.HasSuffix(r.URL.Path, "/serviceaccounts/federation/token"):
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"token": mints}})
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+func answer(w http.ResponseWriter, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, body)
+}
+
+// serviceAccountToken is what a member would give out, without a signature.
+func serviceAccountToken(issued, expires time.Time) string {
+	claims := fmt.Sprintf(`{"sub":"system:serviceaccount:federation-system:federation","iat":%d,"exp":%d}`, issued.Unix(), expires.Unix())
+	return "h." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s"
+}
+
+// gate, when shut, holds up all that is read and written.
+type gate struct {
+	mu   sync.Mutex
+	shut chan struct{} // nil when open
+}
+
+func (g *gate) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case shut && g.shut == nil:
+		g.shut = make(chan struct{})
+	case !shut && g.shut != nil:
+		close(g.shut)
+		g.shut = nil
+	}
+}
+
+func (g *gate) pass() {
+	g.mu.Lock()
+	shut := g.shut
+	g.mu.Unlock()
+	if shut != nil {
+		<-shut
+	}
+}
+
+type gatedListener struct {
+	net.Listener
+	gate *gate
+}
+
+func (l *gatedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return &gatedConn{c, l.gate}, err
+}
+
+type gatedConn struct {
+	net.Conn
+	gate *gate
+}
+
+func (c *gatedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.gate.pass()
+	return n, err
+}
+
+func (c *gatedConn) Write(b []byte) (int, error) {
+	c.gate.pass()
+	return c.Conn.Write(b)
+}

@@ -1,0 +1,316 @@
+package clusterregistry
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/health"
+)
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+// fleet is a Registry over a federation in memory and fake members.
+type fleet struct {
+	t *testing.T
+	*Registry
+	clusters *dynamicfake.FakeDynamicClient
+	core     *fake.Clientset
+
+	mu      sync.Mutex
+	engaged []*Member
+}
+
+// Engage remembers the member and asks for one informer.
+func (f *fleet) Engage(_ context.Context, m *Member) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.engaged = append(f.engaged, m)
+	m.Informers.ForResource(configMaps)
+	return nil
+}
+
+func newFleet(t *testing.T) *fleet {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{
+		t: t, clusters: dynamicfake.NewSimpleDynamicClient(scheme),
+		core: fake.NewSimpleClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "the-federation"}}),
+	}
+	o := Options{Policy: health.Policy{Period: 20 * time.Millisecond, Retry: 10 * time.Millisecond, Threshold: 2, SlowThreshold: 100}, Timeout: 300 * time.Millisecond}
+	f.Registry = newRegistry(o, f.clusters, f.core, []netip.Addr{netip.MustParseAddr("127.0.0.1")})
+	f.Add(f)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return f
+}
+
+func (f *fleet) join(name string, m *fakeMember, token string) {
+	f.t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: name, ResourceVersion: "1"},
+		Data:       map[string][]byte{"token": []byte(token), "ca.crt": m.ca()},
+	}
+	if _, err := f.core.CoreV1().Secrets(secret.Namespace).Create(f.t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+	f.create(name, m)
+}
+
+func (f *fleet) create(name string, m *fakeMember) {
+	f.t.Helper()
+	cluster := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"serverAddressByClientCIDRs": []any{map[string]any{"clientCIDR": "0.0.0.0/0", "serverAddress": m.address()}},
+			"secretRef":                  map[string]any{"name": name},
+		},
+	}}
+	if _, err := f.clusters.Resource(v1beta1.ClustersResource).Create(f.t.Context(), cluster, metav1.CreateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) setToken(name, token string) {
+	f.t.Helper()
+	secrets := f.core.CoreV1().Secrets(v1beta1.FederationNamespace)
+	s, err := secrets.Get(f.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	s.Data["token"], s.ResourceVersion = []byte(token), s.ResourceVersion+"1"
+	if _, err := secrets.Update(f.t.Context(), s, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) cluster(name string) *v1beta1.Cluster {
+	f.t.Helper()
+	u, err := f.clusters.Resource(v1beta1.ClustersResource).Get(f.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c, err := toCluster(u)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
+// eventually waits for something to become true. The time is for a machine that is very busy.
+func (f *fleet) eventually(what string, is func() bool) {
+	f.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			f.t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func (f *fleet) eventuallyReady(name, reason string) {
+	f.t.Helper()
+	f.eventually(name+" "+reason, func() bool {
+		c := f.cluster(name).Condition(v1beta1.ClusterReady)
+		return c != nil && c.Reason == reason
+	})
+}
+
+func (f *fleet) member(name string) *Member {
+	f.t.Helper()
+	var m *Member
+	f.eventually("a connection to "+name, func() bool {
+		m, _ = f.Member(name)
+		return m != nil
+	})
+	return m
+}
+
+func TestAReadyClusterIsConnectedAndReported(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.join("east", east, "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	s := f.cluster("east").Status
+	if len(s.Zones) != 1 || s.Zones[0] != "a" || s.Region != "east" || s.KubernetesVersion != "v1.36.3" {
+		t.Errorf("status %+v: a ready cluster has zones, region and version", s)
+	}
+	m := f.member("east")
+	if len(f.engaged) != 1 || f.engaged[0] != m || m.FederationUID != "the-federation" || len(f.Members()) != 1 {
+		t.Errorf("engaged %v, member %+v", f.engaged, m)
+	}
+}
+
+func TestInformersHoldOnlyOursWithoutManagedFields(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.join("east", east, "good")
+	informer := f.member("east").Informers.ForResource(configMaps).Informer()
+	f.eventually("the informer has synced", informer.HasSynced)
+	for _, q := range east.seen("/configmaps?") {
+		if !strings.Contains(q, "labelSelector=federation.kubernetes.io%2Fmanaged-by%3Dthe-federation") {
+			t.Errorf("%s asks for what is not ours", q)
+		}
+	}
+	if n := len(informer.GetStore().List()); n != 1 {
+		t.Errorf("%d objects, want 1", n)
+	}
+	for _, obj := range informer.GetStore().List() {
+		if fields := obj.(*unstructured.Unstructured).GetManagedFields(); len(fields) > 0 {
+			t.Errorf("managedFields %v are kept", fields)
+		}
+	}
+}
+
+func TestALostClusterIsDisconnectedAndComesBackAsANewMember(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.join("east", east, "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	first := f.member("east")
+	east.gate.set(true)
+	f.eventually("the member is lost", func() bool { return first.Context().Err() != nil })
+	if _, err := f.Member("east"); !errors.Is(err, ErrNotConnected) || !errors.Is(context.Cause(first.Context()), ErrNotConnected) {
+		t.Errorf("Member: %v, cause %v; want ErrNotConnected", err, context.Cause(first.Context()))
+	}
+	f.eventuallyReady("east", v1beta1.ReasonClusterNotReachable)
+	c := f.cluster("east")
+	if c.Condition(v1beta1.ClusterOffline).Status != corev1.ConditionTrue || c.Status.Region != "east" || len(c.Status.Zones) != 1 {
+		t.Errorf("status %+v: want Offline, with zones and region kept", c.Status)
+	}
+	east.gate.set(false)
+	if second := f.member("east"); second == first {
+		t.Error("the member that came back is the one that was lost")
+	}
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+}
+
+func TestAHungClusterDelaysNoOther(t *testing.T) {
+	f, hung, well := newFleet(t), newFakeMember(t), newFakeMember(t)
+	hung.gate.set(true)
+	f.join("hung", hung, "good")
+	f.join("well", well, "good")
+	m := f.member("well")
+	f.eventuallyReady("hung", v1beta1.ReasonClusterNotReachable)
+	if m.Context().Err() != nil {
+		t.Error("the well cluster was lost with the hung one")
+	}
+}
+
+func TestALostCredentialIsNotALostCluster(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.join("east", east, "stale")
+	f.eventuallyReady("east", health.ReasonCredentialRefused)
+	if c := f.cluster("east").Condition(v1beta1.ClusterOffline); c.Status != corev1.ConditionFalse {
+		t.Errorf("Offline is %+v", c)
+	}
+	f.setToken("east", "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+}
+
+func TestASickClusterSaysWhatFails(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.join("east", east, "good")
+	m := f.member("east")
+	east.set(func() { east.sick = true })
+	f.eventually("the member is lost", func() bool { return m.Context().Err() != nil })
+	f.eventuallyReady("east", v1beta1.ReasonClusterNotReady)
+	if got, want := f.cluster("east").Condition(v1beta1.ClusterReady).Message, "/healthz responded without ok: 500, failed: etcd"; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+}
+
+func TestAMissingSecretIsSaidAndHealsWhenItComes(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.create("east", east)
+	f.eventuallyReady("east", health.ReasonMisconfigured)
+	if got := f.cluster("east").Condition(v1beta1.ClusterReady).Message; !strings.Contains(got, `no Secret "east" in namespace federation-system`) {
+		t.Errorf("message %q", got)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: "east"}, Data: map[string][]byte{"token": []byte("good"), "ca.crt": east.ca()}}
+	if _, err := f.core.CoreV1().Secrets(secret.Namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+}
+
+func TestATokenIsRenewedWithoutReconnecting(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	now := time.Now()
+	old, renewed := serviceAccountToken(now.Add(-time.Hour), now.Add(time.Minute)), serviceAccountToken(now, now.Add(time.Hour))
+	east.set(func() { east.token, east.mints = old, renewed })
+	f.join("east", east, old)
+	m := f.member("east")
+	f.eventually("the renewed token is stored", func() bool {
+		s, err := f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(t.Context(), "east", metav1.GetOptions{})
+		return err == nil && string(s.Data["token"]) == renewed
+	})
+	east.set(func() { east.token = renewed })
+	looks := len(east.seen("/healthz"))
+	f.eventually("more looks", func() bool { return len(east.seen("/healthz")) > looks+3 })
+	if m.Context().Err() != nil {
+		t.Errorf("the member was lost when its token was renewed: %v", context.Cause(m.Context()))
+	}
+}
+
+func TestACertificateThatIsNotTrustedIsRefused(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: "east"}, Data: map[string][]byte{"token": []byte("good")}}
+	if _, err := f.core.CoreV1().Secrets(secret.Namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.create("east", east)
+	f.eventuallyReady("east", v1beta1.ReasonClusterNotReachable)
+	if got := f.cluster("east").Condition(v1beta1.ClusterReady).Message; !strings.Contains(got, "x509") {
+		t.Errorf("message %q, want the certificate's fault", got)
+	}
+	if len(east.seen("")) > 0 {
+		t.Error("the token was sent to whom we do not trust")
+	}
+}
+
+func TestLooksThatFindNothingNewWriteNothing(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.join("east", east, "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	looks := len(east.seen("/healthz"))
+	f.eventually("twenty more looks", func() bool { return len(east.seen("/healthz")) > looks+20 })
+	writes := 0
+	for _, a := range f.clusters.Actions() {
+		if _, ok := a.(clienttesting.PatchAction); ok {
+			writes++
+		}
+	}
+	if writes != 1 {
+		t.Errorf("%d writes of the status, want 1", writes)
+	}
+}
+
+func TestAClusterThatLeavesIsDisconnected(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.join("east", east, "good")
+	m := f.member("east")
+	if err := f.clusters.Resource(v1beta1.ClustersResource).Delete(t.Context(), "east", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the member is lost", func() bool { return m.Context().Err() != nil })
+	f.eventually("it is forgotten", func() bool { return len(f.Members()) == 0 })
+}
