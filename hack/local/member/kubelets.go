@@ -23,6 +23,13 @@ import (
 	kwokclient "sigs.k8s.io/kwok/pkg/utils/client"
 )
 
+// A node has room for a little fewer pods than its network has addresses: kwok goes on counting beyond
+// the network's end, into the next node's.
+const (
+	nodeCIDRBits = 22
+	podsPerNode  = 1000
+)
+
 // registerNodes makes the nodes that are not there yet. Nodes beyond the wanted number stay.
 func (c *cluster) registerNodes(ctx context.Context, kube kubernetes.Interface) error {
 	for i := 1; i <= c.Nodes; i++ {
@@ -41,7 +48,7 @@ func (c *cluster) node(i int) *corev1.Node {
 		corev1.ResourceCPU:              resource.MustParse("1k"),
 		corev1.ResourceMemory:           resource.MustParse("1Ti"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
-		corev1.ResourcePods:             resource.MustParse("10k"),
+		corev1.ResourcePods:             *resource.NewQuantity(podsPerNode, resource.DecimalSI),
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{

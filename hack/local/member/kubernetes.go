@@ -95,7 +95,7 @@ func (c *cluster) runControllerManager(ctx context.Context) error {
 		"--allocate-node-cidrs=true",
 		"--cluster-cidr="+c.PodCIDR,
 		"--service-cluster-ip-range="+c.ServiceCIDR,
-		"--node-cidr-mask-size=24",
+		fmt.Sprintf("--node-cidr-mask-size=%d", nodeCIDRBits),
 		"--node-monitor-grace-period="+nodeGracePeriod,
 		"--root-ca-file="+caName+".crt",
 		"--cluster-signing-cert-file="+caName+".crt",

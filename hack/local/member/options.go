@@ -39,7 +39,7 @@ func parseOptions(args []string) (*Options, error) {
 	fs.StringSliceVar(&o.LBCIDRs, "lb-cidr", nil, "networks of the load balancer addresses, in the order in which they are used")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write the admin kubeconfig (default DATA-DIR/kubeconfig)")
 	fs.StringVar(&o.ServiceCIDR, "service-cidr", "10.96.0.0/16", "network of the Services' cluster addresses")
-	fs.StringVar(&o.PodCIDR, "pod-cidr", "10.128.0.0/16", "network of the pods; each node gets a /24")
+	fs.StringVar(&o.PodCIDR, "pod-cidr", "10.128.0.0/14", fmt.Sprintf("network of the pods; each node gets a /%d", nodeCIDRBits))
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}

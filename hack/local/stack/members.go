@@ -34,7 +34,7 @@ func memberAt(i int) member {
 	m := member{
 		name: region + "-" + zone, region: region, zone: zone,
 		serviceCIDR: fmt.Sprintf("10.%d.0.0/16", 96+i),
-		podCIDR:     fmt.Sprintf("10.%d.0.0/16", 128+i),
+		podCIDR:     fmt.Sprintf("10.%d.0.0/14", 128+4*i),
 	}
 	if i < len(documentation) {
 		m.lbCIDRs = append(m.lbCIDRs, documentation[i])

@@ -100,6 +100,11 @@ func asMember(t *testing.T, root, script string) *exec.Cmd {
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }() // reap it: a zombie has no command line
 	t.Cleanup(func() { _ = cmd.Process.Kill(); <-done })
+	for end := time.Now().Add(5 * time.Second); commandLine(cmd.Process.Pid) == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) { // the kernel shows it a moment after exec
+			t.Fatal("the process has no command line")
+		}
+	}
 	return cmd
 }
 
