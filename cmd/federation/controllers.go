@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 
@@ -42,6 +43,7 @@ type controllersOptions struct {
 	zone           string
 	dnsBindAddress string
 	dnsTTL         time.Duration
+	nameServers    []net.IP
 }
 
 func newControllersOptions() *controllersOptions {
@@ -57,6 +59,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
 	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
+	fs.IPSliceVar(&o.nameServers, "dns-name-server-ips", nil, "addresses of the zone's name server ns.DNS-ZONE, as the delegation above the zone has them; default: the address in --dns-bind-address, if it is one")
 	fs.DurationVar(&o.dnsTTL, "dns-ttl", o.dnsTTL, "how long resolvers may keep an answer")
 }
 
@@ -83,15 +86,25 @@ func (o *controllersOptions) validate() error {
 	return nil
 }
 
-func (o *controllersOptions) newDNS() (*authoritative.Server, error) {
-	dns, err := authoritative.New(authoritative.Options{Zone: o.zone, Listen: o.dnsBindAddress})
-	if err != nil {
-		return nil, fmt.Errorf("--dns-bind-address %q: %w", o.dnsBindAddress, err)
+// withDNS runs the DNS server and, beside it, do. The server answers SERVFAIL until it has been given
+// the zone; its port is taken before anything else starts, so that a clash shows at once.
+func (o *controllersOptions) withDNS(ctx context.Context, do func(context.Context, *authoritative.Server) error) error {
+	servers := make([]netip.Addr, len(o.nameServers))
+	for i, ip := range o.nameServers {
+		servers[i], _ = netip.AddrFromSlice(ip)
+		servers[i] = servers[i].Unmap()
 	}
-	return dns, nil
+	dns, err := authoritative.New(authoritative.Options{Zone: o.zone, Listen: o.dnsBindAddress, NameServers: servers})
+	if err != nil {
+		return fmt.Errorf("--dns-bind-address %q: %w", o.dnsBindAddress, err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return dns.Run(ctx) })
+	group.Go(func() error { return do(ctx, dns) })
+	return group.Wait()
 }
 
-// run runs DNS, and the controllers: at once, or when the Lease is ours.
+// run keeps the zone, and runs the controllers: at once, or when the Lease is ours.
 func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *authoritative.Server, elect bool) error {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -116,7 +129,6 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	factory.Start(ctx.Done())
-	group.Go(func() error { return dns.Run(ctx) })
 	group.Go(func() error { return names.Run(ctx) })
 	group.Go(func() error {
 		if elect {

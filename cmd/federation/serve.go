@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"federation/apiserver"
+	"federation/dnsprovider/authoritative"
 )
 
 // hideAll hides the flags of a set from the help, but for those named: they work, few need them.
@@ -47,13 +48,10 @@ func serve(ctx context.Context, o *apiserver.Options, controllers *controllersOp
 	if err := controllers.validate(); err != nil {
 		return err
 	}
-	// The port of DNS is taken before anything is started, so that a clash shows at once.
-	dns, err := controllers.newDNS()
-	if err != nil {
-		return err
-	}
-	return runServer(ctx, o, func(ctx context.Context, config *rest.Config) error {
-		return controllers.run(ctx, config, dns, len(o.Etcd.Servers) > 0)
+	return controllers.withDNS(ctx, func(ctx context.Context, dns *authoritative.Server) error {
+		return runServer(ctx, o, func(ctx context.Context, config *rest.Config) error {
+			return controllers.run(ctx, config, dns, len(o.Etcd.Servers) > 0)
+		})
 	})
 }
 
@@ -123,11 +121,9 @@ of them answer DNS.`,
 			if err != nil {
 				return fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)
 			}
-			dns, err := o.newDNS()
-			if err != nil {
-				return err
-			}
-			return o.run(cmd.Context(), config, dns, true)
+			return o.withDNS(cmd.Context(), func(ctx context.Context, dns *authoritative.Server) error {
+				return o.run(ctx, config, dns, true)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the federation apiserver, with the controllers' identity (required)")
