@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"syscall"
@@ -178,8 +179,11 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	go s.renew(ctx)
 	go s.watchEtcd(ctx, cancel)
 	go func() {
-		if s.waitReady(ctx) && ready != nil {
-			ready()
+		if s.waitReady(ctx) {
+			if ready != nil {
+				ready()
+			}
+			debug.FreeOSMemory() // building the API's description leaves much behind
 		}
 	}()
 	if err := prepared.Run(ctx); err != nil {
