@@ -73,9 +73,9 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// rest waits until it is time to look again: next after now, or when woken, but not within lookGap of begin.
+// rest waits until it is time to look again: next after begin, or when woken, but not within lookGap of begin.
 func (k *keeper) rest(ctx context.Context, begin time.Time, next time.Duration) {
-	timer := time.NewTimer(next)
+	timer := time.NewTimer(time.Until(begin.Add(next)))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

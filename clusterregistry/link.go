@@ -130,6 +130,9 @@ func unhealthy(status int, body string) string {
 	if len(failed) == 0 {
 		return fmt.Sprintf("%d %s", status, http.StatusText(status))
 	}
+	if more := len(failed) - 3; more > 0 {
+		failed = append(failed[:3], fmt.Sprintf("and %d more", more))
+	}
 	return fmt.Sprintf("%d, failed: %s", status, strings.Join(failed, ", "))
 }
 

@@ -70,9 +70,10 @@ func (o *Options) complete() error {
 	o.Policy.Period = cmp.Or(o.Policy.Period, d.Period)
 	o.Policy.Retry = cmp.Or(o.Policy.Retry, d.Retry)
 	o.Policy.Threshold = cmp.Or(o.Policy.Threshold, d.Threshold)
+	o.Policy.Settle = cmp.Or(o.Policy.Settle, d.Settle)
 	o.Policy.SlowThreshold = cmp.Or(o.Policy.SlowThreshold, d.SlowThreshold)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
-	if o.Policy.Period < 0 || o.Policy.Retry < 0 || o.Policy.Threshold < 0 || o.Policy.SlowThreshold < 0 || o.Timeout < 0 {
+	if o.Policy.Period < 0 || o.Policy.Retry < 0 || o.Policy.Threshold < 0 || o.Policy.Settle < 0 || o.Policy.SlowThreshold < 0 || o.Timeout < 0 {
 		return fmt.Errorf("clusterregistry: Options: no duration or threshold may be negative: %+v, timeout %v", o.Policy, o.Timeout)
 	}
 	return nil

@@ -52,7 +52,7 @@ func newFleet(t *testing.T) *fleet {
 		t: t, clusters: dynamicfake.NewSimpleDynamicClient(scheme),
 		core: fake.NewSimpleClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "the-federation"}}),
 	}
-	o := Options{Policy: health.Policy{Period: 20 * time.Millisecond, Retry: 10 * time.Millisecond, Threshold: 2, SlowThreshold: 100}, Timeout: 300 * time.Millisecond}
+	o := Options{Policy: health.Policy{Period: 20 * time.Millisecond, Retry: 10 * time.Millisecond, Threshold: 2, Settle: 3, SlowThreshold: 100}, Timeout: 300 * time.Millisecond}
 	f.Registry = newRegistry(o, f.clusters, f.core, []netip.Addr{netip.MustParseAddr("127.0.0.1")})
 	f.Add(f)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,6 +7,8 @@
 // What was traded:
 //   - One bad look changes nothing, it only brings the next look forward; Threshold bad looks in a
 //     row do. So a lost packet costs no failover, and a dead cluster is known after two timeouts.
+//   - Why a cluster is not ready is changed more slowly, after Settle equal looks, so that a cluster
+//     that starts is not said to refuse its credential.
 //   - A look that times out while the cluster sends us anything else is "slow", not "unreachable":
 //     an overloaded cluster is not taken for a dead one. It is given SlowThreshold looks.
 //   - One good look brings a cluster back: what it costs to be wrong is one more change.

@@ -42,19 +42,23 @@ type Evidence struct {
 
 // Policy says how patient we are.
 type Policy struct {
-	// Period is the time from one look to the next while nothing is wrong, and while a cluster stays away.
+	// Period is the time from the begin of one look to that of the next, while all is well and while a
+	// cluster stays away.
 	Period time.Duration
-	// Retry is the time to the next look after a bad one that has changed nothing yet.
+	// Retry is the same after a bad look at a cluster that was well.
 	Retry time.Duration
-	// Threshold is the number of bad looks in a row that change the conditions; at least 1.
+	// Threshold is the number of bad looks in a row that make a cluster not ready; at least 1.
 	Threshold int
-	// SlowThreshold is the same where all of them were Slow.
+	// Settle is the number of equal looks in a row that change the reason why it is not ready: a cluster
+	// that starts refuses connections, then credentials, then is not well, each for a moment.
+	Settle int
+	// SlowThreshold is Threshold where the last look was Slow.
 	SlowThreshold int
 }
 
 // DefaultPolicy marks a dead cluster after two bad looks, a slow one after five.
 func DefaultPolicy() Policy {
-	return Policy{Period: time.Second, Retry: 250 * time.Millisecond, Threshold: 2, SlowThreshold: 5}
+	return Policy{Period: time.Second, Retry: 250 * time.Millisecond, Threshold: 2, Settle: 3, SlowThreshold: 5}
 }
 
 // State is what is known of a cluster between looks. The zero value is a cluster never looked at.
@@ -63,6 +67,9 @@ type State struct {
 	Conditions []v1beta1.ClusterCondition
 	// Failures counts the bad looks in a row.
 	Failures int
+	// Answer is what the last look found, and Streak how many looks in a row found the same.
+	Answer Answer
+	Streak int
 }
 
 // Ready tells whether the cluster can be used.
@@ -74,7 +81,7 @@ func (s State) Ready() bool {
 type Verdict struct {
 	// State to keep for the next look.
 	State State
-	// Next is the time until the next look.
+	// Next is the time from the begin of this look to that of the next.
 	Next time.Duration
 	// Transition is the new Ready condition where its status or reason changed, else nil: an event for people.
 	Transition *v1beta1.ClusterCondition
@@ -82,26 +89,43 @@ type Verdict struct {
 
 // Judge weighs the evidence of one look, made at now, against what was known.
 func Judge(prev State, e Evidence, p Policy, now time.Time) Verdict {
-	failures := prev.Failures + 1
-	if e.Answer == Healthy {
-		failures = 0
+	next := prev.count(e.Answer)
+	notReady := status(prev.Conditions, v1beta1.ClusterReady) == corev1.ConditionFalse
+	switch {
+	case p.convinced(next, notReady):
+		next.Conditions = merge(prev.Conditions, conditions(e), now)
+		return Verdict{State: next, Next: p.Period, Transition: transition(prev.Conditions, next.Conditions)}
+	case notReady:
+		return Verdict{State: next, Next: p.Period}
+	default:
+		return Verdict{State: next, Next: p.Retry}
 	}
-	if !p.convinced(e.Answer, failures) {
-		return Verdict{State: State{Conditions: prev.Conditions, Failures: failures}, Next: p.Retry}
-	}
-	next := State{Conditions: merge(prev.Conditions, conditions(e), now), Failures: failures}
-	return Verdict{State: next, Next: p.Period, Transition: transition(prev.Conditions, next.Conditions)}
 }
 
-// convinced tells whether that many looks in a row, the last of them with the given answer, suffice.
-func (p Policy) convinced(a Answer, failures int) bool {
-	switch a {
-	case Healthy, Misconfigured: // facts that a second look would only repeat
+// count returns the state with one more look counted.
+func (s State) count(a Answer) State {
+	if s.Answer != a {
+		s.Answer, s.Streak = a, 0
+	}
+	s.Streak++
+	s.Failures++
+	if a == Healthy {
+		s.Failures = 0
+	}
+	return s
+}
+
+// convinced tells whether the looks counted in s suffice to believe the last one.
+func (p Policy) convinced(s State, notReady bool) bool {
+	switch {
+	case s.Answer == Healthy || s.Answer == Misconfigured: // facts that a second look would only repeat
 		return true
-	case Slow:
-		return failures >= p.SlowThreshold
+	case notReady:
+		return s.Streak >= p.Settle
+	case s.Answer == Slow:
+		return s.Failures >= p.SlowThreshold
 	default:
-		return failures >= p.Threshold
+		return s.Failures >= p.Threshold
 	}
 }
 

@@ -55,7 +55,8 @@ func TestJudge(t *testing.T) {
 		"one bad answer":                        {"ok sick", ready},
 		"two bad answers":                       {"ok sick sick", sick},
 		"lost credential is not a lost cluster": {"ok 401 401", refused},
-		"lost cluster, then lost credential":    {"ok refused refused 401", refused},
+		"lost cluster, then lost credential":    {"ok refused refused 401 401 401", refused},
+		"a cluster that starts":                 {"ok refused refused 401 sick sick", gone},
 		"slow for a while":                      {"ok slow slow slow slow", ready},
 		"slow for too long":                     {"ok slow slow slow slow slow", sick},
 		"slow, then gone":                       {"ok slow timeout", gone},
@@ -79,11 +80,12 @@ func TestJudgeSaysWhenToLookNext(t *testing.T) {
 	good := Judge(State{}, words["ok"], p, start)
 	doubt := Judge(good.State, words["timeout"], p, start)
 	gone := Judge(doubt.State, words["timeout"], p, start)
+	starts := Judge(gone.State, words["sick"], p, start)
 	for _, test := range []struct {
 		name string
 		v    Verdict
 		want time.Duration
-	}{{"well", good, p.Period}, {"in doubt", doubt, p.Retry}, {"gone", gone, p.Period}} {
+	}{{"well", good, p.Period}, {"in doubt", doubt, p.Retry}, {"gone", gone, p.Period}, {"gone, starts", starts, p.Period}} {
 		if test.v.Next != test.want {
 			t.Errorf("%s: next look in %v, want %v", test.name, test.v.Next, test.want)
 		}
@@ -92,7 +94,7 @@ func TestJudgeSaysWhenToLookNext(t *testing.T) {
 
 func TestJudgeReportsTransitionsOnce(t *testing.T) {
 	s, got := State{}, ""
-	for _, look := range strings.Fields("ok ok timeout refused timeout timeout sick sick ok") {
+	for _, look := range strings.Fields("ok ok timeout refused timeout timeout sick sick sick ok") {
 		v := Judge(s, words[look], DefaultPolicy(), start)
 		if s = v.State; v.Transition != nil {
 			got += " " + v.Transition.Reason
@@ -105,7 +107,7 @@ func TestJudgeReportsTransitionsOnce(t *testing.T) {
 
 func TestConditionsAreWordedAndDated(t *testing.T) {
 	s := State{}
-	for i, look := range []string{"ok", "timeout", "refused", "timeout"} {
+	for i, look := range []string{"ok", "timeout", "refused", "timeout", "timeout", "timeout"} {
 		s = Judge(s, words[look], DefaultPolicy(), start.Add(time.Duration(i)*time.Second)).State
 	}
 	ready, offline := find(s.Conditions, v1beta1.ClusterReady), find(s.Conditions, v1beta1.ClusterOffline)
@@ -118,7 +120,7 @@ func TestConditionsAreWordedAndDated(t *testing.T) {
 	if at := start.Add(2 * time.Second); !ready.LastTransitionTime.Time.Equal(at) {
 		t.Errorf("transition at %v, want %v", ready.LastTransitionTime, at)
 	}
-	if at := start.Add(3 * time.Second); !ready.LastProbeTime.Time.Equal(at) {
+	if at := start.Add(5 * time.Second); !ready.LastProbeTime.Time.Equal(at) {
 		t.Errorf("looked at %v, want %v", ready.LastProbeTime, at)
 	}
 }
