@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"federation/apiserver/etcd"
 	"federation/apiserver/pki"
@@ -128,6 +130,13 @@ func TestExternalEtcd(t *testing.T) {
 	found, err := server.Server.Range(t.Context(), &etcdserverpb.RangeRequest{Key: []byte("/registry/secrets/default/outside")})
 	if err != nil || found.Count != 1 {
 		t.Errorf("%v in the external etcd, %v", found, err)
+	}
+	published := func(ctx context.Context) (bool, error) {
+		_, err := r.kube.CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		return err == nil, nil
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, published); err != nil {
+		t.Errorf("housekeeping does not work under its Lease: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(o.DataDir, "etcd")); !os.IsNotExist(err) {
 		t.Errorf("there is an embedded etcd too: %v", err)

@@ -1,0 +1,112 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/pki"
+)
+
+const (
+	readyPoll = 50 * time.Millisecond
+	// renewEvery is how often certificates are looked at while the server runs.
+	renewEvery = 24 * time.Hour
+)
+
+// Run serves until ctx ends or the server fails, and then stops etcd. It calls ready, which may be nil,
+// once, when the server says that it is ready.
+func (s *Server) Run(ctx context.Context, ready func()) error {
+	defer s.release()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	prepared, err := s.api.PrepareRun()
+	if err != nil {
+		return err
+	}
+	go s.renew(ctx)
+	go s.watchEtcd(ctx, cancel)
+	go func() {
+		if s.waitReady(ctx) {
+			if ready != nil {
+				ready()
+			}
+			debug.FreeOSMemory() // building the API's description leaves much behind
+		}
+	}()
+	if err := prepared.Run(ctx); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// release gives back what New took, in the order in which nobody loses what he still uses.
+func (s *Server) release() {
+	if s.etcd != nil {
+		s.etcd.Stop()
+	}
+	if s.listener != nil {
+		s.listener.Close() //nolint:errcheck // after a run the server has closed it
+	}
+	if s.unlock != nil {
+		s.unlock()
+	}
+}
+
+// watchEtcd ends the server when its embedded etcd ends by itself.
+func (s *Server) watchEtcd(ctx context.Context, cancel context.CancelCauseFunc) {
+	if s.etcd == nil {
+		return
+	}
+	select {
+	case err := <-s.etcd.Err():
+		cancel(fmt.Errorf("the embedded etcd ended: %w", err))
+	case <-ctx.Done():
+	}
+}
+
+// waitReady asks /readyz until it is ok, and tells whether it became so before ctx ended.
+func (s *Server) waitReady(ctx context.Context) bool {
+	config := s.api.GenericAPIServer.LoopbackClientConfig
+	client, err := restclient.HTTPClientFor(config)
+	if err != nil {
+		klog.ErrorS(err, "Readiness cannot be asked for")
+		return false
+	}
+	err = wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/readyz", nil)
+		if err != nil {
+			return false, err
+		}
+		answer, err := client.Do(req)
+		if err != nil {
+			return false, nil
+		}
+		return answer.StatusCode == http.StatusOK, answer.Body.Close()
+	})
+	return err == nil
+}
+
+// renew makes certificates that end soon anew; the server and clients of files read them again.
+func (s *Server) renew(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(renewEvery):
+			if _, err := pki.Ensure(s.config.DataDir, s.request, time.Now()); err != nil {
+				klog.ErrorS(err, "Certificates are not renewed")
+			}
+		}
+	}
+}
