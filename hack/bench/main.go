@@ -290,8 +290,10 @@ func (b *bench) namespace(ctx context.Context, r run, ns string) error {
 
 // clean deletes the namespace and waits for it to be gone everywhere.
 func (b *bench) clean(ctx context.Context, r run, ns string) error {
+	// As kubectl does: without a policy, a federated object leaves its copies in the members.
+	policy := metav1.DeletePropagationBackground
 	for _, api := range b.apis(r) {
-		if err := api.CoreV1().Namespaces().Delete(ctx, ns, metav1.DeleteOptions{}); err != nil {
+		if err := api.CoreV1().Namespaces().Delete(ctx, ns, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 			return err
 		}
 	}
