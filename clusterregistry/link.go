@@ -111,7 +111,7 @@ func (l *link) get(ctx context.Context, path string) (int, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // a body that was read needs no more
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
 	return resp.StatusCode, string(body), err
 }

@@ -38,7 +38,7 @@ func Config(c *v1beta1.Cluster, secret *corev1.Secret, client []netip.Addr) (*re
 	}
 	config, err := fromSecret(secret)
 	if err != nil {
-		return nil, "", fmt.Errorf("Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		return nil, "", fmt.Errorf("secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	token := config.BearerToken
 	config.Host, config.APIPath, config.BearerToken = host, "", ""

@@ -72,7 +72,7 @@ func TestConfig(t *testing.T) {
 		want, err string // the token
 	}{
 		"token and CA":          {data: map[string]string{"token": "abc\n", "ca.crt": "CA"}, want: "abc"},
-		"nothing":               {err: `Secret federation-system/east: must have the key "token"`},
+		"nothing":               {err: `secret federation-system/east: must have the key "token"`},
 		"kubeconfig":            {data: map[string]string{"kubeconfig": withUser(`"token":"k"`)}, want: "k"},
 		"kubeconfig, broken":    {data: map[string]string{"kubeconfig": "}"}, err: "is no kubeconfig"},
 		"kubeconfig with exec":  {data: map[string]string{"kubeconfig": withUser(`"exec":{"command":"/bin/evil","apiVersion":"client.authentication.k8s.io/v1","interactiveMode":"Never"}`)}, err: `would run the command "/bin/evil"`},

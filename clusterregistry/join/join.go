@@ -99,7 +99,7 @@ func (r *Request) register(ctx context.Context, address, token string) error {
 	}
 	if err := ensure(ctx, r.Federation.CoreV1().Secrets(namespace), secret, func(old *corev1.Secret) error {
 		if old.Labels[ClusterLabel] != r.Name {
-			return fmt.Errorf("Secret %s/%s is there and was not made by join (no label %s=%s)", namespace, old.Name, ClusterLabel, r.Name)
+			return fmt.Errorf("secret %s/%s is there and was not made by join (no label %s=%s)", namespace, old.Name, ClusterLabel, r.Name)
 		}
 		old.Data = secret.Data
 		return nil

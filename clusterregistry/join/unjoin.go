@@ -38,7 +38,7 @@ func Unjoin(ctx context.Context, r Request) (Left, error) {
 	left := Left{FederationUID: uid}
 	found, err := r.deleteCluster(ctx)
 	if err != nil {
-		return left, fmt.Errorf("Cluster %q: %w", r.Name, err)
+		return left, fmt.Errorf("cluster %q: %w", r.Name, err)
 	}
 	if left.Behind = r.clearMember(ctx, AccountName(uid)); left.Behind == nil {
 		r.say("account and rights in the cluster removed")

@@ -92,7 +92,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	}
 	err = join.Join(ctx, join.Request{
 		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy,
-		Say: func(format string, args ...any) { fmt.Fprintf(o.ErrOut, format+"\n", args...) },
+		Say: steps(o.IOStreams),
 	})
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func fit(federation, member *rest.Config) error {
 
 func (o *joinCommand) waitReady(ctx context.Context, dyn dynamic.Interface, name string) error {
 	if o.timeout == 0 {
-		fmt.Fprintf(o.Out, "cluster %s joined\n", name)
+		tell(o.Out, "cluster %s joined\n", name)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
@@ -134,7 +134,7 @@ func (o *joinCommand) waitReady(ctx context.Context, dyn dynamic.Interface, name
 	if err != nil {
 		return fmt.Errorf("cluster %s joined, but is not ready after %v: %s", name, o.timeout, whyNotReady(c))
 	}
-	fmt.Fprintf(o.Out, "cluster %s joined and is ready\n", name)
+	tell(o.Out, "cluster %s joined and is ready\n", name)
 	return nil
 }
 

@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -49,6 +50,14 @@ The federation is the API that your kubeconfig's current context points to, as f
 	root.SetErr(streams.ErrOut)
 	root.AddCommand(newJoin(streams), newUnjoin(streams), newPlan(streams), newVersion(streams))
 	return root
+}
+
+// tell writes to the terminal. Where that fails nobody is left to be told.
+func tell(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+
+// steps tells of each step, on standard error.
+func steps(streams genericiooptions.IOStreams) func(string, ...any) {
+	return func(format string, args ...any) { tell(streams.ErrOut, format+"\n", args...) }
 }
 
 // help runs for a command that only has others below it. That it runs makes unknown ones an error.

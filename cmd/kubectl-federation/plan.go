@@ -201,17 +201,17 @@ func printYAML(out io.Writer, r scheduler.Result) error {
 
 func printTable(out io.Writer, r scheduler.Result) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "CLUSTER\tREPLICAS\tOVERFLOW\tWHY")
+	tell(w, "CLUSTER\tREPLICAS\tOVERFLOW\tWHY\n")
 	names := make([]string, 0, len(r.Plan))
 	for name := range r.Plan {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", name, r.Plan[name], r.Overflow[name], strings.Join(r.Reasons[name], "; "))
+		tell(w, "%s\t%d\t%d\t%s\n", name, r.Plan[name], r.Overflow[name], strings.Join(r.Reasons[name], "; "))
 	}
 	if r.Unplaced > 0 {
-		fmt.Fprintf(w, "\n%d replicas fit nowhere.\n", r.Unplaced)
+		tell(w, "\n%d replicas fit nowhere.\n", r.Unplaced)
 	}
 	return w.Flush()
 }

@@ -66,12 +66,12 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 	}
 	left, err := join.Unjoin(ctx, join.Request{
 		Name: name, Federation: core, FederationDynamic: dyn, Member: member,
-		Say: func(format string, args ...any) { fmt.Fprintf(o.ErrOut, format+"\n", args...) },
+		Say: steps(o.IOStreams),
 	})
 	if err != nil {
 		return err
 	}
-	o.tell(name, left, noCredential)
+	o.explain(name, left, noCredential)
 	return nil
 }
 
@@ -115,23 +115,23 @@ func stored(ctx context.Context, name string, core kubernetes.Interface, dyn dyn
 	return config, nil
 }
 
-// tell says what became of the cluster and its workloads.
-func (o *unjoinCommand) tell(name string, left join.Left, noCredential error) {
-	fmt.Fprintf(o.Out, "cluster %s has left the federation\n", name)
+// explain says what became of the cluster and its workloads.
+func (o *unjoinCommand) explain(name string, left join.Left, noCredential error) {
+	tell(o.Out, "cluster %s has left the federation\n", name)
 	account, kubectl := join.AccountName(left.FederationUID), "kubectl "+o.memberFlags()
 	if left.Behind != nil && !apierrors.IsNotFound(left.Behind) {
 		why := left.Behind
 		if noCredential != nil {
 			why = noCredential
 		}
-		fmt.Fprintf(o.Out, `
+		tell(o.Out, `
 Account and rights in the cluster could not be removed: %v
-To remove them when it can be reached (the rest goes with the role):
+To remove them when it can be reached (account and bindings go with the role, the namespace stays):
   %s delete clusterrole %s
 `, why, kubectl, account)
 	}
 	selector := v1beta1.ManagedByLabel + "=" + left.FederationUID
-	fmt.Fprintf(o.Out, `
+	tell(o.Out, `
 Workloads that the federation made there keep running, and keep the label
 %s. If the cluster joins again, the federation takes them up again.
 To delete them instead:
