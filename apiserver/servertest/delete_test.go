@@ -86,26 +86,34 @@ func TestWhatTheGarbageCollectorDeletesLeavesNoCopies(t *testing.T) {
 }
 
 func TestWhatIsInANamespaceSharesItsFate(t *testing.T) {
-	namespaces := shared.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 	for policy, want := range map[metav1.DeletionPropagation][]string{
 		metav1.DeletePropagationBackground: {v1beta1.DeleteFromClustersFinalizer},
 		metav1.DeletePropagationOrphan:     {v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanMarkFinalizer},
 	} {
-		name := "fate-" + strings.ToLower(string(policy))
-		if _, err := namespaces.Create(t.Context(), newObject(t, federatedObjects["namespaces"], name), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		maps := shared.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(name)
-		if _, err := maps.Create(t.Context(), newObject(t, federatedObjects["configmaps"], "inside"), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := namespaces.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
-			t.Fatal(err)
-		}
-		settle(t, maps, "inside", want)
-		release(t, maps, "inside")
-		release(t, namespaces, name)
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel() // the namespace controller waits for seconds
+			namespaceWithContent(t, policy, want)
+		})
 	}
+}
+
+// namespaceWithContent deletes a namespace and looks at what becomes of an object in it.
+func namespaceWithContent(t *testing.T, policy metav1.DeletionPropagation, want []string) {
+	namespaces := shared.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
+	name := "fate-" + strings.ToLower(string(policy))
+	if _, err := namespaces.Create(t.Context(), newObject(t, federatedObjects["namespaces"], name), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	maps := shared.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(name)
+	if _, err := maps.Create(t.Context(), newObject(t, federatedObjects["configmaps"], "inside"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := namespaces.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, maps, "inside", want)
+	release(t, maps, "inside")
+	release(t, namespaces, name)
 }
 
 func newObject(t *testing.T, content, name string) *unstructured.Unstructured {
