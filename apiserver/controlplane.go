@@ -56,7 +56,6 @@ func controlPlaneOptions(ctx context.Context, c *Config, files *pki.Files, liste
 	o.SecureServing.ServerCert.CertKey.CertFile = files.ServingCert
 	o.SecureServing.ServerCert.CertKey.KeyFile = files.ServingKey
 	o.SecureServing.MinTLSVersion = "VersionTLS12"
-	o.Features.EnableProfiling = false
 
 	o.Etcd.StorageConfig.Transport.ServerList = endpoints
 	o.Etcd.EncryptionProviderConfigFilepath = files.Encryption
