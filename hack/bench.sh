@@ -15,7 +15,7 @@ cat > docs/performance.md <<END
 
 Written by \`make bench\` ($(date -u +%F), $(nproc) cores, $(awk '/MemTotal/ {printf "%d GiB", $2 / 1048576 + 0.5}' /proc/meminfo) of memory, Linux $(uname -r | cut -d- -f1)). The members, the
 federation and the measuring program share the cores, so what counts are the ratios to the bare client, a client-go program that
-creates the same objects straight in the same members in the same run.
+sends the same requests (server-side applies) straight to the same members in the same run.
 
 ## From apply to the object in all members
 

@@ -153,10 +153,18 @@ func (c *Controller) member(name string) *member {
 	return c.members[name]
 }
 
-// reportDelay lets a few changes of the copies come together in one report.
-const reportDelay = 20 * time.Millisecond
+// A status is for people and for other controllers: the changes of reportDelay come together in one
+// report, which costs the federation more than anything else does. DNS and deletions do not wait.
+const reportDelay = 250 * time.Millisecond
 
-func (c *Controller) report(k key) { c.reports.AddAfter(k, reportDelay) }
+func (c *Controller) report(k key) {
+	federated := c.lookup(k)
+	if k.kind.Endpoints || federated == nil || federated.GetDeletionTimestamp() != nil {
+		c.reports.Add(k)
+		return
+	}
+	c.reports.AddAfter(k, reportDelay)
+}
 
 func (c *Controller) reportAll() {
 	for _, k := range c.federated() {

@@ -1,5 +1,5 @@
 // Command bench measures how fast objects reach all members of a running stack (`make up`), beside the
-// limit in the same run: a bare client-go program that sends the same objects straight to the same
+// limit in the same run: a bare client-go program that sends the same requests straight to the same
 // members. It prints a Markdown table.
 //
 //	bench --dir _output/bench --objects 1000 --rate 20
@@ -8,6 +8,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -54,7 +56,7 @@ func main() {
 	b := &bench{}
 	flag.StringVar(&b.dir, "dir", "_output/local", "folder of the running stack")
 	flag.IntVar(&b.objects, "objects", 1000, "ReplicaSets to create in each run")
-	flag.IntVar(&b.rate, "rate", 20, "creates a second in the steady runs")
+	flag.IntVar(&b.rate, "rate", 10, "creates a second in the steady runs")
 	flag.Parse()
 	if err := b.main(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -233,8 +235,7 @@ func (b *bench) send(ctx context.Context, r run, ns, name string) error {
 	errs := make(chan error, len(b.members))
 	for _, m := range b.members {
 		go func() {
-			_, err := m.AppsV1().ReplicaSets(ns).Create(ctx, replicaSet(name, 1), metav1.CreateOptions{})
-			errs <- err
+			errs <- apply(ctx, m, ns, name)
 		}()
 	}
 	for range b.members {
@@ -243,6 +244,19 @@ func (b *bench) send(ctx context.Context, r run, ns, name string) error {
 		}
 	}
 	return nil
+}
+
+// apply sends what the federation sends to a member: a server-side apply.
+func apply(ctx context.Context, m kubernetes.Interface, ns, name string) error {
+	rs := replicaSet(name, 1)
+	rs.APIVersion, rs.Kind = "apps/v1", "ReplicaSet"
+	body, err := json.Marshal(rs)
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = m.AppsV1().ReplicaSets(ns).Patch(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "bench", Force: &force})
+	return err
 }
 
 func replicaSet(name string, replicas int32) *appsv1.ReplicaSet {
