@@ -1,6 +1,6 @@
 // Package housekeeping runs those of Kubernetes' own controllers without which an API server is only
-// half of one: namespaces end when they are deleted, what has lost its owner goes, cluster roles
-// aggregate, each namespace has its default service account and the CA certificate.
+// half of one: namespaces end when they are deleted, what has lost its owner goes, quotas are counted,
+// cluster roles aggregate, each namespace has its default service account and the CA certificate.
 //
 // They run in the apiserver's process, with its own rights, where each apiserver of an external etcd
 // waits for a Lease and one of them works.
@@ -44,6 +44,8 @@ type set struct {
 	kube      kubernetes.Interface
 	metadata  metadata.Interface
 	informers informers.SharedInformerFactory
+	// objects are the same informers, and those of the metadata of kinds that have no Go type.
+	objects informerfactory.InformerFactory
 	// started is closed when the informers run.
 	started chan struct{}
 }
@@ -63,7 +65,8 @@ func Run(ctx context.Context, config *restclient.Config, rootCA []byte) error {
 		return err
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, resync, informers.WithTransform(withoutManagedFields))
-	s := &set{kube: kube, metadata: meta, informers: factory, started: make(chan struct{})}
+	objects := informerfactory.NewInformerFactory(factory, metadatainformer.NewSharedInformerFactory(meta, resync))
+	s := &set{kube: kube, metadata: meta, informers: factory, objects: objects, started: make(chan struct{})}
 	workers, err := s.controllers(ctx, rootCA)
 	if err != nil {
 		return err
@@ -103,20 +106,23 @@ func (s *set) controllers(ctx context.Context, rootCA []byte) ([]func(context.Co
 	if err != nil {
 		return nil, fmt.Errorf("garbage collector: %w", err)
 	}
+	count, err := s.quotas(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("quotas: %w", err)
+	}
 	return []func(context.Context){
 		func(ctx context.Context) { namespaces.Run(ctx, 5) },
 		func(ctx context.Context) { roles.Run(ctx, 1) },
 		func(ctx context.Context) { accounts.Run(ctx, 1) },
 		func(ctx context.Context) { publisher.Run(ctx, 1) },
-		collect,
+		collect, count,
 	}, nil
 }
 
 // garbageCollector watches the metadata of all that can be deleted, CRDs too, as they come and go.
 func (s *set) garbageCollector(ctx context.Context) (func(context.Context), error) {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.kube.Discovery()))
-	objects := informerfactory.NewInformerFactory(s.informers, metadatainformer.NewSharedInformerFactory(s.metadata, resync))
-	gc, err := garbagecollector.NewGarbageCollector(ctx, s.kube, s.metadata, mapper, garbagecollector.DefaultIgnoredResources(), objects, s.started)
+	gc, err := garbagecollector.NewGarbageCollector(ctx, s.kube, s.metadata, mapper, garbagecollector.DefaultIgnoredResources(), s.objects, s.started)
 	if err != nil {
 		return nil, err
 	}
