@@ -69,7 +69,7 @@ func member(t *testing.T, asked *http.Request) *httptest.Server {
 			http.Redirect(w, r, "https://192.0.2.1/", http.StatusFound)
 			return
 		}
-		fmt.Fprintln(w, `{"from":"member"}`) //nolint:errcheck // the client sees it
+		fmt.Fprintln(w, `{"from":"member"}`)
 	}))
 	t.Cleanup(server.Close)
 	return server

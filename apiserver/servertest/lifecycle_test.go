@@ -54,7 +54,7 @@ func TestSecretsAreEncryptedInEtcd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close() //nolint:errcheck // nothing is under way
+	defer client.Close()
 	answer, err := client.Get(t.Context(), "/registry/secrets/default/hidden")
 	if err != nil || len(answer.Kvs) != 1 {
 		t.Fatalf("%d secrets, %v", len(answer.Kvs), err)
@@ -125,7 +125,7 @@ func TestExternalEtcd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.stop() //nolint:errcheck // what counts was checked
+	defer r.stop()
 	newSecret(t, r, "outside")
 	found, err := server.Server.Range(t.Context(), &etcdserverpb.RangeRequest{Key: []byte("/registry/secrets/default/outside")})
 	if err != nil || found.Count != 1 {

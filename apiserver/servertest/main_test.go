@@ -36,7 +36,7 @@ var shared *running
 func TestMain(m *testing.M) {
 	flags := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(flags)
-	flags.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"}) //nolint:errcheck // it panics
+	flags.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"})
 	klog.SetOutput(nowhere{})
 	os.Exit(run(m))
 }
@@ -50,7 +50,7 @@ func run(m *testing.M) int {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(dir)
 	if shared, err = start(options(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

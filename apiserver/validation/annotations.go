@@ -28,7 +28,7 @@ func ValidateChangedAnnotations(annotations, old map[string]string) (errs field.
 	keys := make([]string, 0, len(annotationChecks))
 	for key, value := range annotations {
 		was, had := old[key]
-		if annotationChecks[key] != nil && !(had && was == value) {
+		if annotationChecks[key] != nil && (!had || was != value) {
 			keys = append(keys, key)
 		}
 	}
