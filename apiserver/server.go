@@ -58,7 +58,21 @@ func (c *Config) New(ctx context.Context) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.claim(ctx, endpoints); err != nil {
+		return nil, err
+	}
 	return s, s.build(ctx, endpoints)
+}
+
+// claim makes sure that the store and our keys belong together.
+func (s *Server) claim(ctx context.Context, endpoints []string) error {
+	identity, err := s.files.Identity()
+	if err != nil {
+		return err
+	}
+	store := s.config.Etcd
+	store.Servers = endpoints
+	return store.Claim(ctx, identity)
 }
 
 // listen takes the port at once, so that the error is there before anything else happens.

@@ -24,11 +24,36 @@ type External struct {
 }
 
 // Check asks the servers until one answers. The error names all of them and the reason of the last.
-func (x External) Check(ctx context.Context) error {
+func (x External) Check(ctx context.Context) error { return x.with(ctx, x.firstAnswer) }
+
+// identityKey says in etcd whose objects are there.
+const identityKey = "/registry/federation-identity"
+
+// Claim refuses an etcd that holds the objects of a federation with another identity: that one's Secrets
+// are encrypted with a key, and its tokens signed with one, that we have not. An empty one becomes ours.
+func (x External) Claim(ctx context.Context, identity string) error {
+	return x.with(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		answer, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(identityKey), "=", 0)).
+			Then(clientv3.OpPut(identityKey, identity)).Else(clientv3.OpGet(identityKey)).Commit()
+		if err != nil {
+			return x.unreachable(err)
+		}
+		if answer.Succeeded || string(answer.Responses[0].GetResponseRange().Kvs[0].Value) == identity {
+			return nil
+		}
+		return fmt.Errorf("etcd at %s holds a federation with other keys than those in the folder pki of --data-dir: copy that folder from another of its apiservers, or from a backup (if its authority was replaced on purpose, delete %s in etcd)", strings.Join(x.Servers, ", "), identityKey)
+	})
+}
+
+// with calls do with a client, for as long as reachTimeout.
+func (x External) with(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
 	quiet()
 	tls, err := transport.TLSInfo{TrustedCAFile: x.CAFile, CertFile: x.CertFile, KeyFile: x.KeyFile}.ClientConfig()
 	if err != nil {
 		return fmt.Errorf("--etcd-cafile, --etcd-certfile, --etcd-keyfile: %w", err)
+	}
+	if strings.HasPrefix(x.Servers[0], "unix:") { // with a configuration there, however empty, TLS would be spoken
+		tls = nil
 	}
 	client, err := clientv3.New(clientv3.Config{Endpoints: x.Servers, TLS: tls, Logger: zap.NewNop()})
 	if err != nil {
@@ -37,7 +62,7 @@ func (x External) Check(ctx context.Context) error {
 	defer client.Close() //nolint:errcheck // nothing is under way
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	return x.firstAnswer(ctx, client)
+	return do(ctx, client)
 }
 
 // firstAnswer asks all servers at once.

@@ -5,7 +5,8 @@
 //
 //	files, err := pki.Ensure(dataDir, pki.Request{Server: "https://127.0.0.1:6443", Hosts: []string{"fed.example"}}, time.Now())
 //
-// The administrator's kubeconfig is written last: where it is there, everything was made. From then on
+// Of what cannot be made again the authority comes last: where it is, or the administrator's kubeconfig,
+// the rest was made, here or where the folder was copied from. From then on
 // a missing authority or key is an error and not made anew, for what it signed or encrypted would be
 // lost. Certificates that end soon, or that lack a host, are renewed.
 //

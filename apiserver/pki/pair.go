@@ -111,7 +111,7 @@ func lost(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: it was made at the first start and cannot be made again; bring it back from a backup", err)
+	return fmt.Errorf("%w: it was made at the first start and cannot be made again; bring it back from a backup, or from another apiserver of this federation", err)
 }
 
 // ensureLeaf keeps a certificate that is good for a while, or makes a new one.

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
@@ -40,12 +41,18 @@ func Ensure(dataDir string, r Request, now time.Time) (*Files, error) {
 	if err := os.MkdirAll(filepath.Dir(f.CA), 0o700); err != nil {
 		return nil, err
 	}
-	first := !exists(f.AdminKubeconfig)
-	ca, err := ensureAuthority(f.CA, f.CAKey, "federation-ca", first, now)
-	if err != nil {
+	first := !exists(f.AdminKubeconfig) && !exists(f.CA)
+	if err := ensureServiceAccountKey(f.ServiceAccountKey, first); err != nil {
+		return nil, err
+	}
+	if err := ensureEncryption(f.Encryption, first); err != nil {
 		return nil, err
 	}
 	proxyCA, err := ensureAuthority(f.FrontProxyCA, f.FrontProxyCAKey, "federation-front-proxy-ca", first, now)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := ensureAuthority(f.CA, f.CAKey, "federation-ca", first, now)
 	if err != nil {
 		return nil, err
 	}
@@ -58,13 +65,13 @@ func Ensure(dataDir string, r Request, now time.Time) (*Files, error) {
 			return nil, err
 		}
 	}
-	if err := ensureServiceAccountKey(f.ServiceAccountKey, first); err != nil {
-		return nil, err
-	}
-	if err := ensureEncryption(f.Encryption, first); err != nil {
-		return nil, err
-	}
 	return f, ensureKubeconfigs(f, r.Server)
+}
+
+// Identity tells this federation from others: a hash of its authority's certificate.
+func (f *Files) Identity() (string, error) {
+	content, err := os.ReadFile(f.CA)
+	return fmt.Sprintf("%x", sha256.Sum256(content)), err
 }
 
 func (f *Files) leaves(hosts []string) []leaf {

@@ -113,7 +113,7 @@ func TestWhatCannotBeMadeAgainIsMissed(t *testing.T) {
 func TestFirstStartThatWasCutOffGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	f := ensure(t, dir, start)
-	for _, path := range []string{f.AdminKubeconfig, f.Encryption, f.AdminKey, f.FrontProxyCAKey} {
+	for _, path := range []string{f.AdminKubeconfig, f.AdminKey, f.CA, f.FrontProxyCAKey, f.Encryption} {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
@@ -121,5 +121,28 @@ func TestFirstStartThatWasCutOffGoesOn(t *testing.T) {
 	ensure(t, dir, start)
 	if len(snapshot(t, dir)) != 16 {
 		t.Errorf("%d files, want 16", len(snapshot(t, dir)))
+	}
+}
+
+func TestACopiedFolderMustBeWhole(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	a := ensure(t, first, start)
+	if err := os.CopyFS(filepath.Join(second, "pki"), os.DirFS(filepath.Join(first, "pki"))); err != nil {
+		t.Fatal(err)
+	}
+	b := FilesIn(second)
+	if err := os.Remove(b.Encryption); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Ensure(second, Request{Server: "https://127.0.0.1:6443"}, start); err == nil || !strings.Contains(err.Error(), "encryption.yaml") {
+		t.Errorf("error %v, want one about the key that was not copied", err)
+	}
+	if err := os.Link(a.Encryption, b.Encryption); err != nil {
+		t.Fatal(err)
+	}
+	ensure(t, second, start)
+	was, _ := a.Identity()
+	if is, err := b.Identity(); err != nil || is != was {
+		t.Errorf("identity %s, want %s, %v", is, was, err)
 	}
 }

@@ -96,6 +96,13 @@ func TestRestartKeepsDataAndCertificatesAndDamageIsNamed(t *testing.T) {
 	if err := second.stop(); err != nil {
 		t.Fatalf("stop: %v", err)
 	}
+	for _, name := range []string{"pki", "admin.kubeconfig"} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = build(options(dir))
+	wantOneLine(t, err, "other keys")
 	db := filepath.Join(dir, "etcd", "member", "snap", "db")
 	if err := os.Truncate(db, 20<<10); err != nil {
 		t.Fatal(err)
@@ -141,6 +148,10 @@ func TestExternalEtcd(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(o.DataDir, "etcd")); !os.IsNotExist(err) {
 		t.Errorf("there is an embedded etcd too: %v", err)
 	}
+	stranger := options(t.TempDir())
+	stranger.Etcd = x
+	_, err = build(stranger)
+	wantOneLine(t, err, x.Servers[0], "other keys", "copy that folder")
 }
 
 func TestExternalEtcdOutOfReach(t *testing.T) {
