@@ -55,7 +55,10 @@ func (k *keeper) lookNow() {
 var errUnjoined = errors.New("the cluster has left the federation")
 
 func (k *keeper) run(ctx context.Context) {
-	defer func() { k.disconnect(errUnjoined) }()
+	defer func() {
+		k.disconnect(errUnjoined)
+		forgetMetrics(k.name)
+	}()
 	for ctx.Err() == nil {
 		begin := time.Now()
 		if !k.learn(ctx) {
@@ -67,6 +70,7 @@ func (k *keeper) run(ctx context.Context) {
 		}
 		verdict := health.Judge(k.state, evidence, k.registry.options.Policy, time.Now())
 		k.state = verdict.State
+		k.observeState(verdict.Transition)
 		k.connect(ctx)
 		k.report(ctx, verdict)
 		k.rest(ctx, begin, verdict.Next)
@@ -126,6 +130,7 @@ func (k *keeper) look(ctx context.Context) health.Evidence {
 		k.link, k.fingerprint, k.secretRead = nil, "", ""
 		return health.Evidence{Answer: health.Misconfigured, Detail: err.Error()}
 	}
+	defer k.observeLook(time.Now())
 	return k.link.look(ctx, k.registry.options.Timeout)
 }
 

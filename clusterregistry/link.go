@@ -47,6 +47,11 @@ func newLink(config *rest.Config, token string, broken func()) (*link, error) {
 	return l, err
 }
 
+// quiet is how long a connection may be silent before it is asked whether it is still there, and how long it
+// has for the answer. Something on the way may have forgotten it, of which neither side is told: watches
+// on it would be silent until the kernel gives up. Looks don't notice, for their connection is another.
+const quiet = 5 * time.Second
+
 // newClient makes the transport itself: those that client-go makes for a dialer are never freed.
 func (l *link) newClient(dial connrotation.DialFunc, protocols []string) (*http.Client, error) {
 	tlsConfig, err := rest.TLSConfigFor(l.config)
@@ -59,6 +64,7 @@ func (l *link) newClient(dial connrotation.DialFunc, protocols []string) (*http.
 	t := &http.Transport{
 		TLSClientConfig: tlsConfig, DialContext: dial, Proxy: l.config.Proxy,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: quiet, PingTimeout: quiet},
 	}
 	if protocols != nil {
 		tlsConfig.NextProtos, t.TLSNextProto = protocols, map[string]func(string, *tls.Conn) http.RoundTripper{}

@@ -155,6 +155,7 @@ func (r *Registry) Members() []*Member {
 
 // Run keeps the connections until ctx is done. It returns nil then, when all have ended.
 func (r *Registry) Run(ctx context.Context) error {
+	registerMetrics()
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: r.core.CoreV1().Events("")})
