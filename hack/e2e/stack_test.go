@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -42,7 +43,8 @@ var s *stack
 func TestMain(m *testing.M) {
 	root, err := filepath.Abs("../..")
 	if err == nil {
-		s = &stack{root: root, dir: filepath.Join(root, "_output", "e2e")}
+		// E2E_NAME lets two runs go side by side.
+		s = &stack{root: root, dir: filepath.Join(root, "_output", cmp.Or(os.Getenv("E2E_NAME"), "e2e"))}
 		if err = s.up(); err == nil {
 			err = s.connect()
 		}
@@ -172,9 +174,14 @@ func (s *stack) kubectl(t *testing.T, stdin string, args ...string) (string, err
 // lookup asks the federation's DNS server.
 func (s *stack) lookup(t *testing.T, name string, kind uint16) (rcode string, answers []string) {
 	t.Helper()
+	return ask(s.env["DNS_ADDRESS"], name, kind)
+}
+
+// ask asks a DNS server. Without an answer, rcode is the error.
+func ask(server, name string, kind uint16) (rcode string, answers []string) {
 	m := new(dns.Msg)
 	m.SetQuestion(dns.Fqdn(name), kind)
-	in, _, err := (&dns.Client{Timeout: time.Second}).Exchange(m, s.env["DNS_ADDRESS"])
+	in, _, err := (&dns.Client{Timeout: time.Second}).Exchange(m, server)
 	if err != nil {
 		return err.Error(), nil
 	}
