@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -230,4 +231,35 @@ func TestUnjoinFinishesWhatWasInterrupted(t *testing.T) {
 		t.Errorf("left %+v, error %v", left, err)
 	}
 	f.checkMember(t, true)
+}
+
+// TestJoinRightAfterUnjoin: the member's garbage collector has the namespace still before it, or under way.
+func TestJoinRightAfterUnjoin(t *testing.T) {
+	meta := metav1.ObjectMeta{Name: namespace, Labels: map[string]string{FederationLabel: uid},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "ClusterRole", Name: AccountName(uid), UID: "role-of-before"}}}
+	for name, going := range map[string]bool{"before": false, "under way": true} {
+		t.Run(name, func(t *testing.T) {
+			meta := *meta.DeepCopy()
+			if going {
+				meta.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			}
+			f, waited := newFakes(&corev1.Namespace{ObjectMeta: meta}), false
+			r := f.request("east-a")
+			r.Say = func(format string, _ ...any) {
+				if strings.Contains(format, "is being removed") {
+					waited = true
+					if err := f.member.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("namespaces"), "", namespace); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if err := Join(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			ns, err := f.member.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
+			if err != nil || len(ns.OwnerReferences) > 0 || ns.DeletionTimestamp != nil || waited != going {
+				t.Errorf("waited %v, namespace %+v, %v: it would go", waited, ns, err)
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"fmt"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,10 +11,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
 	"federation/clusterregistry/credential"
 )
+
+// namespaceTimeout is how long a namespace may take to go.
+const namespaceTimeout = time.Minute
 
 // prepareMember makes namespace, role, account and bindings in the member, and returns a token.
 func (r *Request) prepareMember(ctx context.Context, uid string) (string, error) {
@@ -56,16 +61,46 @@ func (r *Request) refuseSecondName(ctx context.Context, account string) error {
 	return nil
 }
 
+// ensureNamespace makes the namespace, or keeps the one that is there. After an unjoin the member's
+// garbage collector removes it with the role that owned it: what can still be kept is kept, what goes
+// already is waited for.
 func (r *Request) ensureNamespace(ctx context.Context, uid string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{FederationLabel: uid}}}
-	_, err := r.Member.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
-	if err == nil {
-		r.say("namespace %s made", namespace)
-	}
-	if apierrors.IsAlreadyExists(err) {
-		return nil // without our label we leave it when we go
+	told := false
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, namespaceTimeout, true, func(ctx context.Context) (bool, error) {
+		_, err := r.Member.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+		if err == nil {
+			r.say("namespace %s made", namespace)
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return err == nil, err
+		}
+		stays, err := r.keepNamespace(ctx, uid)
+		if err == nil && !stays && !told {
+			told = true
+			r.say("namespace %s is being removed: waiting until it is gone", namespace)
+		}
+		return stays, err
+	})
+	if wait.Interrupted(err) && told {
+		return fmt.Errorf("namespace %s is still being removed after %s", namespace, namespaceTimeout)
 	}
 	return err
+}
+
+// keepNamespace tells whether the namespace that is there will stay. Without our label it is not ours,
+// and we leave it when we go; with it, we take it from a role that owned it.
+func (r *Request) keepNamespace(ctx context.Context, uid string) (bool, error) {
+	client := r.Member.CoreV1().Namespaces()
+	ns, err := client.Get(ctx, namespace, metav1.GetOptions{})
+	if err == nil && ns.Labels[FederationLabel] == uid && len(ns.OwnerReferences) > 0 {
+		ns.OwnerReferences = nil
+		ns, err = client.Update(ctx, ns, metav1.UpdateOptions{})
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil
+	}
+	return err == nil && ns.DeletionTimestamp == nil, err
 }
 
 func (r *Request) ensureRole(ctx context.Context, uid, account string) (*rbacv1.ClusterRole, error) {
@@ -129,16 +164,16 @@ type store[T runtime.Object] interface {
 	Update(ctx context.Context, obj T, o metav1.UpdateOptions) (T, error)
 }
 
-// ensure creates want, or has change put right what is there.
+// ensure creates want, or has change put right what is there, also while somebody deletes it.
 func ensure[T interface {
 	runtime.Object
 	metav1.Object
 }](ctx context.Context, client store[T], want T, change func(old T) error) error {
-	_, err := client.Create(ctx, want, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	return retry.OnError(retry.DefaultRetry, goesOrChanges, func() error {
+		_, err := client.Create(ctx, want, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
 		old, err := client.Get(ctx, want.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -150,3 +185,5 @@ func ensure[T interface {
 		return err
 	})
 }
+
+func goesOrChanges(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
