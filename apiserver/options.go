@@ -37,18 +37,18 @@ func NewOptions() *Options {
 // AddFlags adds the flags of these options.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir,
-		"Folder for the embedded etcd, certificates, keys and kubeconfig files. Made at the first start. Back it up: the key that encrypts Secrets is in it.")
+		"folder for the embedded etcd, certificates, keys and kubeconfig files. Made at the first start. Back it up: the key that encrypts Secrets is in it")
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress,
-		"IP address at which the API is served. 0.0.0.0 or :: is every address of this machine.")
+		"IP address at which the API is served. 0.0.0.0 or :: is every address of this machine")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort,
-		"Port at which the API is served, with TLS. 0 takes a free one; the kubeconfig files tell which.")
+		"port at which the API is served, with TLS. 0 takes a free one; the kubeconfig files tell which")
 	fs.StringSliceVar(&o.TLSNames, "tls-san", o.TLSNames,
-		"Names or IP addresses, beside localhost and this machine's name, by which clients reach the API. The serving certificate is made anew when it lacks one.")
+		"names or IP addresses, beside localhost and this machine's name, by which clients reach the API. The serving certificate is made anew when it lacks one")
 	fs.StringSliceVar(&o.Etcd.Servers, "etcd-servers", o.Etcd.Servers,
-		"URLs of an external etcd, as https://etcd-1:2379, for more than one apiserver or for your own backups. Without it an etcd runs inside this process.")
-	fs.StringVar(&o.Etcd.CAFile, "etcd-cafile", o.Etcd.CAFile, "With --etcd-servers: PEM file with the authority of etcd's certificates.")
-	fs.StringVar(&o.Etcd.CertFile, "etcd-certfile", o.Etcd.CertFile, "With --etcd-servers: PEM file with our client certificate for etcd.")
-	fs.StringVar(&o.Etcd.KeyFile, "etcd-keyfile", o.Etcd.KeyFile, "With --etcd-servers: PEM file with the key of --etcd-certfile.")
+		"URLs of an external etcd, as https://etcd-1:2379, for more than one apiserver or for your own backups. Without it an etcd runs inside this process")
+	fs.StringVar(&o.Etcd.CAFile, "etcd-cafile", o.Etcd.CAFile, "with --etcd-servers: PEM file with the authority of etcd's certificates")
+	fs.StringVar(&o.Etcd.CertFile, "etcd-certfile", o.Etcd.CertFile, "with --etcd-servers: PEM file with our client certificate for etcd")
+	fs.StringVar(&o.Etcd.KeyFile, "etcd-keyfile", o.Etcd.KeyFile, "with --etcd-servers: PEM file with the key of --etcd-certfile")
 }
 
 // Config is a set of options that fit together.
@@ -97,7 +97,7 @@ func (c *Config) checkEtcd() error {
 	for _, server := range x.Servers {
 		if u, err := url.Parse(server); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
 			errs = append(errs, fmt.Errorf("--etcd-servers %q: must be a URL, as https://etcd-1:2379", server))
-		} else if u.Scheme == "http" && !net.ParseIP(u.Hostname()).IsLoopback() {
+		} else if u.Scheme == "http" && u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
 			errs = append(errs, fmt.Errorf("--etcd-servers %q: must be https, for it leaves this machine", server))
 		}
 	}

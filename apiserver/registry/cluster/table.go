@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,7 +53,9 @@ func (tables) ConvertToTable(_ context.Context, object, options runtime.Object) 
 func row(c *v1beta1.Cluster, name string) []any {
 	addresses := make([]string, 0, len(c.Spec.ServerAddressByClientCIDRs))
 	for _, a := range c.Spec.ServerAddressByClientCIDRs {
-		addresses = append(addresses, a.ServerAddress)
+		if !slices.Contains(addresses, a.ServerAddress) { // one for IPv4 clients, the same for IPv6
+			addresses = append(addresses, a.ServerAddress)
+		}
 	}
 	return []any{name, readiness(c), orNone(c.Status.Region), orNone(strings.Join(c.Status.Zones, ",")),
 		orNone(c.Status.KubernetesVersion), metatable.ConvertToHumanReadableDateType(c.CreationTimestamp),
