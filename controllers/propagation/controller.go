@@ -64,7 +64,7 @@ type Controller struct {
 	mu       sync.RWMutex
 	members  map[string]*member
 	patched  sync.Map // key → resource version of our last patch of the federated object
-	reported sync.Map // key+cluster → message of the last event, so that each is sent once
+	reported sync.Map // key → cluster → message of the last event, so that each is sent once
 }
 
 // New makes a controller and subscribes it to the federation's informers.
@@ -83,7 +83,7 @@ func New(o Options) (*Controller, error) {
 		errs = append(errs, c.subscribe(&plan.Kinds[i]))
 	}
 	_, err := o.Informers(v1beta1.ClustersResource).AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { c.reportAll() },
+		AddFunc:    func(is any) { c.lookAgain(object(is).GetName()); c.reportAll() },
 		UpdateFunc: c.clusterChanged,
 		DeleteFunc: func(any) { c.reportAll() },
 	})
@@ -126,12 +126,17 @@ func (c *Controller) changed(k key) {
 func (c *Controller) clusterChanged(was, is any) {
 	before, after := object(was), object(is)
 	if !equalMaps(before.GetLabels(), after.GetLabels()) {
-		if m := c.member(after.GetName()); m != nil {
-			for _, k := range c.federated() {
-				m.queue.Add(k)
-			}
-		}
+		c.lookAgain(after.GetName())
 		c.reportAll()
+	}
+}
+
+// lookAgain has everything looked at again that goes to a cluster, if it is engaged.
+func (c *Controller) lookAgain(cluster string) {
+	if m := c.member(cluster); m != nil {
+		for _, k := range c.federated() {
+			m.queue.Add(k)
+		}
 	}
 }
 

@@ -35,6 +35,8 @@ type state struct {
 	until   time.Time
 	// deleted is the UID of the copy that we asked to be deleted.
 	deleted types.UID
+	// gone is the UID of the copy that went last.
+	gone types.UID
 	// settled is what the member made of our last application, see plan.Settle.
 	settled string
 	// outcome and message say how the last look ended.
@@ -72,14 +74,14 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 		return
 	}
 	started := time.Now()
+	c.mu.Lock()
+	c.members[m.Name] = m // from now on a delete waits for this member: what goes while it is cleared is not missed
+	engaged.Set(float64(len(c.members)))
+	c.mu.Unlock()
 	stale, all := c.clearStale(ctx, m)
 	if all {
 		c.clearOrphans(ctx, m.Name)
 	}
-	c.mu.Lock()
-	c.members[m.Name] = m
-	engaged.Set(float64(len(c.members)))
-	c.mu.Unlock()
 	for _, k := range c.federated() {
 		m.queue.Add(k)
 	}
@@ -108,7 +110,7 @@ func (c *Controller) clearStale(ctx context.Context, m *member) (stale int, all 
 		k := &plan.Kinds[i]
 		for _, obj := range m.Informers(k.Resource).GetStore().List() {
 			copyKey := keyOf(k, object(obj))
-			if f := c.lookup(copyKey); f == nil || f.GetDeletionTimestamp() != nil {
+			if f := c.lookup(copyKey); f == nil || f.GetDeletionTimestamp() != nil || plan.Outlived(plan.Desired{Source: f.GetUID()}, object(obj)) {
 				keys = append(keys, copyKey)
 			}
 		}
@@ -145,7 +147,18 @@ func (m *member) synced() bool {
 
 // watchCopies wakes the member's queue when a copy changed, and the report always.
 func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
-	_, err := m.Informers(k.Resource).AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := m.Informers(k.Resource).AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if initial {
+				return // serve looks at all of these
+			}
+			u := object(obj)
+			m.queue.Add(keyOf(k, u)) // it may have come late: a request that was under way when the member was lost
+			c.report(keyOf(k, u))
+			if k.Resource == namespaces {
+				c.wakeNamespace(m, u.GetName())
+			}
+		},
 		UpdateFunc: func(was, is any) {
 			u := object(is)
 			if !plan.SameSource(object(was), u) {
@@ -161,6 +174,22 @@ func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 		},
 	})
 	return err
+}
+
+var namespaces = kindOf("namespaces").Resource
+
+// wakeNamespace has all looked at that goes to a namespace which a member has by now: until then it was refused.
+func (c *Controller) wakeNamespace(m *member, name string) {
+	for i := range plan.Kinds {
+		k := &plan.Kinds[i]
+		objects, err := c.Informers(k.Resource).GetIndexer().ByIndex(cache.NamespaceIndex, name)
+		if err != nil {
+			continue // without an index, each comes by itself, later
+		}
+		for _, obj := range objects {
+			m.queue.Add(keyOf(k, object(obj)))
+		}
+	}
 }
 
 const byService = "service"
@@ -253,7 +282,11 @@ func (m *member) wrote(k key, u *unstructured.Unstructured, settled string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.state(k)
-	s.written, s.until, s.settled, s.deleted = u, time.Now().Add(catchUp), settled, ""
+	s.settled, s.deleted = settled, ""
+	if s.gone == u.GetUID() {
+		return // it went while the answer was under way
+	}
+	s.written, s.until = u, time.Now().Add(catchUp)
 	m.queue.AddAfter(k, catchUp+time.Second)
 }
 
@@ -261,8 +294,11 @@ func (m *member) wrote(k key, u *unstructured.Unstructured, settled string) {
 func (m *member) gone(k key, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.states[k]; s != nil && s.written != nil && s.written.GetUID() == uid {
-		s.written = nil
+	if s := m.states[k]; s != nil {
+		s.gone = uid
+		if s.written != nil && s.written.GetUID() == uid {
+			s.written = nil
+		}
 	}
 }
 

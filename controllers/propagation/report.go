@@ -24,6 +24,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	federated := c.lookup(k)
 	if federated == nil {
 		c.patched.Delete(k)
+		c.reported.Delete(k)
 		return nil
 	}
 	if v, ok := c.patched.Load(k); ok && version(federated) < v.(uint64) {
@@ -75,17 +76,23 @@ func (c *Controller) copies(k key, federated *unstructured.Unstructured) (copies
 
 // events tells people of refusals and foreign objects, once each.
 func (c *Controller) events(federated *unstructured.Unstructured, k key, copies []plan.Copy) {
+	value, _ := c.reported.Load(k)
+	before, _ := value.(map[string]string)
+	now := map[string]string{}
 	for _, one := range copies {
-		id := k.String() + "\x00" + one.Cluster
 		if one.State != plan.Refused && one.State != plan.Foreign {
-			c.reported.Delete(id)
 			continue
 		}
 		text := fmt.Sprintf("Cluster %s: %s", one.Cluster, one.Message)
-		if before, ok := c.reported.Swap(id, text); !ok || before != text {
+		if now[one.Cluster] = text; before[one.Cluster] != text {
 			c.Recorder.Event(federated, corev1.EventTypeWarning, "Propagation"+string(one.State), text)
 		}
 	}
+	if len(now) == 0 {
+		c.reported.Delete(k)
+		return
+	}
+	c.reported.Store(k, now)
 }
 
 // finish takes our finalizers off an object that is being deleted when no member that can be reached

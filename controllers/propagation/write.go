@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +33,10 @@ var errForeign = errors.New("an object of this name is there that this federatio
 // syncMember brings one object to what is wanted in one member.
 func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	federated := c.lookup(k)
-	want := plan.Desire(k.kind, federated, plan.Target{Cluster: m.Name, Labels: c.clusterLabels(m.Name), Federation: c.Federation})
+	want := plan.Desired{Reason: "the Cluster has not been seen yet"}
+	if labels, known := c.clusterLabels(m.Name); known || federated == nil {
+		want = plan.Desire(k.kind, federated, plan.Target{Cluster: m.Name, Labels: labels, Federation: c.Federation})
+	}
 	have, settled := m.observe(k)
 	verb := plan.Operate(want, have, settled)
 	if verb == plan.Create && !hasFinalizers(federated) {
@@ -41,7 +45,7 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 	defer cancel()
 	err := c.operate(ctx, m, k, operation{verb, want, have, federated})
-	return c.conclude(m, k, conclusion{verb, federated, have != nil, err})
+	return c.conclude(m, k, conclusion{operation{verb, want, have, federated}, err})
 }
 
 // operation is what is to be done with one copy.
@@ -119,8 +123,8 @@ func (c *Controller) apply(ctx context.Context, m *member, k key, op operation, 
 	return nil
 }
 
-// delete deletes the copy that was observed, once. Where the federated object is missing rather than
-// being deleted, the federation itself is asked first: a cache is not enough to delete by.
+// delete deletes the copy that was observed, once. Where the federated object is missing, or is another
+// one than the copy was made of, the federation itself is asked first: a cache is not enough to delete by.
 func (c *Controller) delete(ctx context.Context, m *member, k key, op operation) error {
 	m.mu.Lock()
 	asked := m.state(k).deleted == op.have.GetUID()
@@ -128,12 +132,8 @@ func (c *Controller) delete(ctx context.Context, m *member, k key, op operation)
 	if asked {
 		return nil
 	}
-	if op.federated == nil {
-		_, err := resource(c.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
-		if err == nil {
-			return fmt.Errorf("the cache has not seen %s yet", k)
-		}
-		if !apierrors.IsNotFound(err) {
+	if op.federated == nil || plan.Outlived(op.want, op.have) {
+		if err := c.confirm(ctx, k, op.federated); err != nil {
 			return err
 		}
 		if kept, err := c.wasOrphaned(ctx, m.Name, k); err != nil || kept {
@@ -158,22 +158,32 @@ func (c *Controller) delete(ctx context.Context, m *member, k key, op operation)
 	return err
 }
 
+// confirm asks the federation whether what the cache has, nil for nothing, is still so.
+func (c *Controller) confirm(ctx context.Context, k key, cached *unstructured.Unstructured) error {
+	there, err := resource(c.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
+	switch {
+	case cached == nil && apierrors.IsNotFound(err), err == nil && cached != nil && there.GetUID() == cached.GetUID():
+		return nil
+	case err == nil || apierrors.IsNotFound(err):
+		return fmt.Errorf("the cache has not seen %s yet", k)
+	}
+	return err
+}
+
 // releasePatch takes our marks off a copy.
 func releasePatch(uid types.UID) []byte {
 	b, _ := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":         uid,
 		"labels":      map[string]any{v1beta1.ManagedByLabel: nil},
-		"annotations": map[string]any{v1beta1.AppliedHashAnnotation: nil},
+		"annotations": map[string]any{v1beta1.AppliedHashAnnotation: nil, v1beta1.SourceAnnotation: nil},
 	}})
 	return b
 }
 
 // conclusion is how a look at one object in one member ended.
 type conclusion struct {
-	verb      plan.Verb
-	federated *unstructured.Unstructured
-	there     bool
-	err       error
+	operation
+	err error
 }
 
 // conclude notes the outcome, reports it if it is news, and says whether to try again.
@@ -188,13 +198,15 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 		outcome, message = plan.Refused, end.err.Error()
 	case end.err != nil:
 		outcome, message = plan.Pending, end.err.Error()
+	case end.want.Presence == plan.Undecided:
+		outcome, message = plan.Pending, end.want.Reason
 	case end.verb == plan.Wait, end.verb == plan.Delete, end.verb == plan.Release:
 		outcome, message = plan.Pending, fmt.Sprintf("%s: waits for it to be done", end.verb)
 	}
-	if end.federated != nil && end.federated.GetDeletionTimestamp() != nil && !end.there && end.err == nil {
+	if end.federated != nil && end.federated.GetDeletionTimestamp() != nil && end.have == nil && end.err == nil {
 		left = end.federated.GetUID()
 	}
-	if end.federated == nil && !end.there && end.err == nil {
+	if end.federated == nil && end.have == nil && end.err == nil {
 		m.forget(k)
 		return nil
 	}
@@ -207,8 +219,13 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 	return end.err
 }
 
-// refused tells whether the member understood and said no: it will say so again.
+// refused tells whether the member understood and said no: it will say so again. An answer 500 without a
+// reason is what an apply gets that cannot be merged, such as one with two environment variables of a name.
 func refused(err error) bool {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && answer.Status().Code == http.StatusInternalServerError && answer.Status().Reason == metav1.StatusReasonUnknown {
+		return true
+	}
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
 }
@@ -221,10 +238,13 @@ func resource(client dynamic.Interface, k key) dynamic.ResourceInterface {
 	return r.Namespace(k.Namespace)
 }
 
-func (c *Controller) clusterLabels(name string) map[string]string {
+// clusterLabels returns the labels of a Cluster, and whether it is known: one that has just joined may
+// be engaged before our cache has it, and one that leaves may be engaged still. Nothing is decided by
+// the labels of such a one.
+func (c *Controller) clusterLabels(name string) (map[string]string, bool) {
 	obj, ok, _ := c.Informers(v1beta1.ClustersResource).GetStore().GetByKey(name)
 	if !ok {
-		return nil
+		return nil, false
 	}
-	return object(obj).GetLabels()
+	return object(obj).GetLabels(), true
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -49,6 +50,8 @@ type Desired struct {
 	Object *unstructured.Unstructured
 	// Hash identifies Object.
 	Hash string
+	// Source is the UID of the federated object that the copy is of.
+	Source types.UID
 	// Foreground: a copy that has to go is deleted after what it owns.
 	Foreground bool
 	// Reason says in a few words why, for people.
@@ -128,9 +131,9 @@ func desired(k *Kind, federated *unstructured.Unstructured, t Target, replicas *
 	annotations := passedOn(federated.GetAnnotations())
 	u.SetAnnotations(annotations)
 	hash := hashOf(u.Object)
-	annotations[v1beta1.AppliedHashAnnotation] = hash
+	annotations[v1beta1.AppliedHashAnnotation], annotations[v1beta1.SourceAnnotation] = hash, string(federated.GetUID())
 	u.SetAnnotations(annotations)
-	return Desired{Presence: Present, Object: u, Hash: hash, Reason: "goes to every selected cluster"}
+	return Desired{Presence: Present, Object: u, Hash: hash, Source: federated.GetUID(), Reason: "goes to every selected cluster"}
 }
 
 // withoutNulls copies a JSON value without the nulls in its maps: they say nothing.

@@ -42,12 +42,19 @@ func Operate(d Desired, observed *unstructured.Unstructured, settled string) Ver
 		return Release
 	case observed.GetDeletionTimestamp() != nil:
 		return Wait
-	case d.Presence == Absent:
+	case d.Presence == Absent, Outlived(d, observed):
 		return Delete
 	case InSync(d, observed, settled):
 		return Nothing
 	}
 	return Update
+}
+
+// Outlived tells whether a copy is of an object that was deleted at the federation and made anew while
+// the member was away. It goes first, as it would have, and what cannot be changed in it with it.
+func Outlived(d Desired, observed *unstructured.Unstructured) bool {
+	source := observed.GetAnnotations()[v1beta1.SourceAnnotation]
+	return d.Source != "" && source != "" && source != string(d.Source)
 }
 
 // InSync tells whether a copy is as desired: it bears the hash of what we want, and each value that
@@ -174,8 +181,8 @@ func byName(list []any, like any) any {
 	return nil
 }
 
-// SameSource tells whether two versions of a federated object ask the same of the members: only
-// their status, or what we ourselves noted on them, differs.
+// SameSource tells whether two versions of a federated object, or of a copy, ask the same of the
+// members: only their status, or what we ourselves noted on them, differs.
 func SameSource(a, b *unstructured.Unstructured) bool {
 	if a.GetUID() != b.GetUID() || (a.GetDeletionTimestamp() == nil) != (b.GetDeletionTimestamp() == nil) ||
 		!reflect.DeepEqual(a.GetLabels(), b.GetLabels()) || !reflect.DeepEqual(a.GetFinalizers(), b.GetFinalizers()) ||
@@ -190,7 +197,7 @@ func SameSource(a, b *unstructured.Unstructured) bool {
 
 func asking(annotations map[string]string) map[string]string {
 	out := passedOn(annotations)
-	for _, key := range []string{v1beta1.PlacementAnnotation, v1beta1.ClusterSelectorAnnotation} {
+	for _, key := range []string{v1beta1.PlacementAnnotation, v1beta1.ClusterSelectorAnnotation, v1beta1.AppliedHashAnnotation, v1beta1.SourceAnnotation} {
 		out[key] = annotations[key]
 	}
 	return out

@@ -81,7 +81,7 @@ metadata:
   name: web
   namespace: default
   labels: {app: web, federation.kubernetes.io/managed-by: uid-1}
-  annotations: {team: shop, federation.kubernetes.io/applied-hash: `+d.Hash+`}
+  annotations: {team: shop, federation.kubernetes.io/applied-hash: `+d.Hash+`, federation.kubernetes.io/source-uid: u1}
 spec:
   replicas: 20
   selector: {matchLabels: {app: web}}
@@ -178,6 +178,12 @@ func TestOperate(t *testing.T) {
 			return u
 		}, Update},
 		{"on its way out", d, func() *unstructured.Unstructured { u := asApplied(d); deleting()(u); return u }, Wait},
+		{"of an object that was deleted and made anew", Desire(k, parse(t, strings.ReplaceAll(service, "uid: u2", "uid: u3")), east), func() *unstructured.Unstructured { return asApplied(d) }, Delete},
+		{"from before copies named their source", d, func() *unstructured.Unstructured {
+			u := asApplied(d)
+			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", v1beta1.SourceAnnotation)
+			return u
+		}, Update},
 		{"to go", gone, func() *unstructured.Unstructured { return asApplied(d) }, Delete},
 		{"gone", gone, nil, Nothing},
 		{"to be released", Desired{Presence: Released}, func() *unstructured.Unstructured { return asApplied(d) }, Release},
@@ -303,7 +309,7 @@ func TestSameSource(t *testing.T) {
 		t.Error("a changed status counts as a change of what is asked")
 	}
 	for name, change := range map[string]func(*unstructured.Unstructured){
-		"placement": annotate(v1beta1.PlacementAnnotation, `{}`), "annotation": annotate("team", "bank"), "deletion": deleting(a.GetFinalizers()...),
+		"hash": annotate(v1beta1.AppliedHashAnnotation, "x"), "source": annotate(v1beta1.SourceAnnotation, "x"), "placement": annotate(v1beta1.PlacementAnnotation, `{}`), "annotation": annotate("team", "bank"), "deletion": deleting(a.GetFinalizers()...),
 		"generation and spec": func(u *unstructured.Unstructured) {
 			u.SetGeneration(4)
 			_ = unstructured.SetNestedField(u.Object, int64(1), "spec", "replicas")

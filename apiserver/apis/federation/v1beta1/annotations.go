@@ -43,6 +43,8 @@ const (
 	ManagedByLabel = "federation.kubernetes.io/managed-by"
 	// AppliedHashAnnotation is, on an object in a member, the hash of what the federation applied last.
 	AppliedHashAnnotation = "federation.kubernetes.io/applied-hash"
+	// SourceAnnotation is, on an object in a member, the UID of the federated object that it is a copy of.
+	SourceAnnotation = "federation.kubernetes.io/source-uid"
 )
 
 // Finalizers on federated objects.
