@@ -86,7 +86,7 @@ func TestAnnotationsAreCheckedWhenTheyChange(t *testing.T) {
 		"of/somebody-else":                      "{",
 	}
 	preferences := "metadata.annotations[" + v1beta1.DeploymentPreferencesAnnotation + "]"
-	selector := "metadata.annotations[" + v1beta1.ClusterSelectorAnnotation + "][0]"
+	selector := "metadata.annotations[" + v1beta1.ClusterSelectorAnnotation + "][0].values"
 	want := selector + " " + preferences + ".clusters[a].minReplicas " + preferences + ".clusters[b].weight"
 	if got := fields(ValidateAnnotations(bad)); got != want {
 		t.Errorf("faults at\n%q, want\n%q", got, want)

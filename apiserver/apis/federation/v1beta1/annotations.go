@@ -1,10 +1,8 @@
 package v1beta1
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"sort"
 	"strconv"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -171,7 +170,7 @@ func ParseClusterSelector(value string, path *field.Path) (labels.Selector, fiel
 		}
 		r, err := labels.NewRequirement(term.Key, op, term.Values, field.WithPath(at))
 		if err != nil {
-			errs = append(errs, field.Invalid(at, term, err.Error()))
+			errs = append(errs, fieldErrors(err, at, term)...)
 			continue
 		}
 		selector = selector.Add(*r)
@@ -182,24 +181,20 @@ func ParseClusterSelector(value string, path *field.Path) (labels.Selector, fiel
 	return selector, nil
 }
 
-// decodeStrict decodes one JSON value and refuses unknown fields and anything behind the value.
-func decodeStrict(value string, into any, path *field.Path) *field.Error {
-	d := json.NewDecoder(bytes.NewReader([]byte(value)))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil {
-		if _, err = d.Token(); err == io.EOF {
-			return nil
-		}
-		return field.Invalid(path, value, "must be one JSON value, with nothing behind it")
+// fieldErrors are those that an error consists of, which have the path that NewRequirement was given.
+func fieldErrors(err error, at *field.Path, term ClusterSelectorRequirement) (errs field.ErrorList) {
+	parts, ok := err.(utilerrors.Aggregate)
+	if !ok {
+		return field.ErrorList{field.Invalid(at, term, err.Error())}
 	}
-	if t, ok := err.(*json.UnmarshalTypeError); ok && t.Field != "" {
-		for _, part := range strings.Split(t.Field, ".") {
-			path = path.Child(part)
+	for _, part := range parts.Errors() {
+		if e, ok := part.(*field.Error); ok {
+			errs = append(errs, e)
+		} else {
+			errs = append(errs, field.Invalid(at, term, part.Error()))
 		}
-		return field.Invalid(path, value, fmt.Sprintf("must be %s, not a JSON %s", t.Type, t.Value))
 	}
-	return field.Invalid(path, value, "must be JSON of the documented form: "+strings.TrimPrefix(err.Error(), "json: "))
+	return errs
 }
 
 // ServiceIngresses are, per cluster, the load balancer addresses of a federated Service that serve.
