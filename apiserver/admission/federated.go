@@ -9,6 +9,7 @@ package admission
 import (
 	"context"
 	"io"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,10 +47,17 @@ func New() *Plugin {
 	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)}
 }
 
-// Admit puts the finalizers on a new federated object.
+// Admit puts the finalizers on a new federated object, and keeps our own annotations on one that is
+// replaced by a version of its user's that does not know of them.
 func (*Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	object := federatedObject(a)
-	if object == nil || a.GetOperation() != admission.Create {
+	if object == nil {
+		return nil
+	}
+	if a.GetOperation() != admission.Create {
+		if a.GetSubresource() == "" {
+			keepAnnotations(object, annotationsOf(a.GetOldObject()))
+		}
 		return nil
 	}
 	finalizers := object.GetFinalizers()
@@ -60,6 +68,23 @@ func (*Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.Obje
 	}
 	object.SetFinalizers(finalizers)
 	return nil
+}
+
+// keepAnnotations puts back what the federation decided and saw. Without its placement an object would be
+// placed anew, and what runs would move. Values can be changed, and are emptied by writing "".
+func keepAnnotations(object metav1.Object, old map[string]string) {
+	for _, key := range []string{v1beta1.PlacementAnnotation, v1beta1.ServiceIngressesAnnotation} {
+		annotations := object.GetAnnotations()
+		if _, there := annotations[key]; there || old[key] == "" {
+			continue
+		}
+		annotations = maps.Clone(annotations)
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = old[key]
+		object.SetAnnotations(annotations)
+	}
 }
 
 // Validate refuses federated objects with annotations that cannot be understood.

@@ -59,13 +59,15 @@ func (c *Controller) wasOrphaned(ctx context.Context, cluster string, k key) (bo
 	return found, nil
 }
 
-// clearOrphans forgets what was noted of a cluster, once all of its stale copies have been dealt with.
+// clearOrphans forgets what was noted of a cluster, once all of its stale copies have been dealt with. The
+// ConfigMap itself stays: we have no right to delete any.
 func (c *Controller) clearOrphans(ctx context.Context, cluster string) {
 	k := types.NamespacedName{Namespace: v1beta1.FederationNamespace, Name: orphansName(cluster)}
-	if _, ok, _ := c.Informers(configMaps).GetStore().GetByKey(k.String()); !ok {
+	obj, ok, _ := c.Informers(configMaps).GetStore().GetByKey(k.String())
+	if !ok || object(obj).Object["data"] == nil {
 		return
 	}
-	err := c.Client.Resource(configMaps).Namespace(k.Namespace).Delete(ctx, k.Name, metav1.DeleteOptions{})
+	_, err := c.Client.Resource(configMaps).Namespace(k.Namespace).Patch(ctx, k.Name, types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil && !apierrors.IsNotFound(err) {
 		klog.FromContext(ctx).Error(err, "The notes of orphans stay until the cluster is engaged again", "cluster", cluster)
 	}
