@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// TestLeaveAndJoinAgain: a cluster with workloads leaves. Its names leave DNS, its replicas are placed on
+// the others, and its copies go on running. It joins again at once: the same copies are taken up.
+func TestLeaveAndJoinAgain(t *testing.T) {
+	sets, services := s.fed.client.AppsV1().ReplicaSets(ns), s.fed.client.CoreV1().Services(ns)
+	even := map[string]string{v1beta1.ReplicaSetPreferencesAnnotation: `{"rebalance":true,"clusters":{"*":{"weight":1}}}`}
+	if _, err := sets.Create(t.Context(), replicaSet("leaves", 6, even), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := services.Create(t.Context(), loadBalancer("leaves"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	applyConfigMap(t, "leaves")
+	remove(t, func(ctx context.Context) error { return sets.Delete(ctx, "leaves", background) })
+	remove(t, func(ctx context.Context) error { return services.Delete(ctx, "leaves", background) })
+	copies(t, "leaves", names...)
+	replicasOf(t, "leaves", 6, "east-a", "east-b", "west-a")
+	addresses(t, 3, "NOERROR")
+	before := uids(t, "east-a")
+
+	t.Cleanup(func() { joinAgain(t, "east-a") }) // also if the test ends early
+	if out, err := s.plugin(t, "unjoin", "east-a"); err != nil || !strings.Contains(out, "cluster east-a has left the federation") ||
+		!strings.Contains(out, "keep running") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, err := s.plugin(t, "unjoin", "east-a"); err == nil || !strings.Contains(out, `cluster "east-a" is no member of the federation`) {
+		t.Errorf("a second time: %v %s", err, out)
+	}
+	joinAgain(t, "east-a") // at once, while the member still clears up
+	replicasOf(t, "leaves", 6, names...)
+	if out, err := s.plugin(t, "unjoin", "east-a"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	addresses(t, 2, "NXDOMAIN")
+	replicasOf(t, "leaves", 6, "east-b", "west-a")
+	if during := uids(t, "east-a"); !maps.Equal(before, during) {
+		t.Errorf("unjoin touched the copies: %v, before %v", during, before)
+	}
+	if own := replicasIn(t, "east-a", "leaves"); own != 2 {
+		t.Errorf("unjoin changed the workload that stays: %d replicas, want 2", own)
+	}
+
+	joinAgain(t, "east-a")
+	addresses(t, 3, "NOERROR")
+	replicasOf(t, "leaves", 6, names...)
+	if after := uids(t, "east-a"); !maps.Equal(before, after) {
+		t.Errorf("copies were made anew: %v, before %v", after, before)
+	}
+}
+
+// plugin runs kubectl-federation against the federation and returns what it printed.
+func (s *stack) plugin(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	args = append(args, "--kubeconfig", s.env["FEDERATION_KUBECONFIG"])
+	out, err := exec.CommandContext(ctx, filepath.Join(s.root, "_output", "bin", "kubectl-federation"), args...).CombinedOutput()
+	return string(out), err
+}
+
+func joinAgain(t *testing.T, name string) {
+	t.Helper()
+	out, err := s.plugin(t, "join", name, "--member-kubeconfig", filepath.Join(s.dir, "members", name, "kubeconfig"))
+	if err != nil || !strings.Contains(out, "joined and is ready") {
+		t.Fatalf("join %s: %v: %s", name, err, out)
+	}
+}
+
+// addresses waits until the global name has so many, and the zone's name of east-a has this code.
+func addresses(t *testing.T, global int, rcodeOfZone string) {
+	t.Helper()
+	at := ".default." + s.env["FEDERATION_NAME"] + ".svc."
+	eventually(t, 30*time.Second, func() string {
+		_, all := s.lookup(t, "leaves"+at+s.env["DNS_ZONE"], dns.TypeA)
+		rcode, own := s.lookup(t, "leaves"+at+"a.east."+s.env["DNS_ZONE"], dns.TypeA)
+		if len(all) != global || rcode != rcodeOfZone {
+			return fmt.Sprintf("global %v, want %d; zone of east-a %s %v, want %s", all, global, rcode, own, rcodeOfZone)
+		}
+		return ""
+	})
+}
+
+// replicasOf waits until members hold so many together, and the federation says that all are ready.
+func replicasOf(t *testing.T, name string, total int32, members ...string) {
+	t.Helper()
+	eventually(t, 60*time.Second, func() string {
+		sum := int32(0)
+		for _, m := range members {
+			sum += replicasIn(t, m, name)
+		}
+		got, err := s.fed.client.AppsV1().ReplicaSets(ns).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || sum != total || got.Status.ReadyReplicas != total {
+			return fmt.Sprintf("%v; %v hold %d, the federation says %d ready; want %d", err, members, sum, got.Status.ReadyReplicas, total)
+		}
+		return ""
+	})
+}
+
+func replicasIn(t *testing.T, member, name string) int32 {
+	t.Helper()
+	got, err := s.members[member].client.AppsV1().ReplicaSets(ns).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *got.Spec.Replicas
+}
+
+// uids are those of the test's copies in a member, by kind.
+func uids(t *testing.T, member string) map[string]types.UID {
+	t.Helper()
+	c := s.members[member].client
+	set, err1 := c.AppsV1().ReplicaSets(ns).Get(t.Context(), "leaves", metav1.GetOptions{})
+	service, err2 := c.CoreV1().Services(ns).Get(t.Context(), "leaves", metav1.GetOptions{})
+	config, err3 := c.CoreV1().ConfigMaps(ns).Get(t.Context(), "leaves", metav1.GetOptions{})
+	if err1 != nil || err2 != nil || err3 != nil {
+		t.Fatal(member, err1, err2, err3)
+	}
+	return map[string]types.UID{"ReplicaSet": set.UID, "Service": service.UID, "ConfigMap": config.UID}
+}
