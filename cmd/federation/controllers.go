@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -44,18 +45,21 @@ type controllersOptions struct {
 	dnsBindAddress string
 	dnsTTL         time.Duration
 	nameServers    []net.IP
+	looks          looks
 }
 
 func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
 		name: "federation", gracePeriod: placement.DefaultGracePeriod, writes: 16,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
+		looks: newLooks(),
 	}
 }
 
 func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.name, "name", o.name, "name of the federation: part of the DNS names of its Services (a DNS label)")
 	fs.DurationVar(&o.gracePeriod, "cluster-grace-period", o.gracePeriod, "how long a cluster may be away before its replicas are placed elsewhere; DNS does not wait for it")
+	o.looks.addFlags(fs)
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
 	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
@@ -73,6 +77,9 @@ func (o *controllersOptions) validate() error {
 	}
 	if o.gracePeriod <= 0 {
 		return fmt.Errorf("--cluster-grace-period %s: must be more than 0", o.gracePeriod)
+	}
+	if err := o.looks.validate(); err != nil {
+		return err
 	}
 	if o.writes < 1 || o.writes > 1000 {
 		return fmt.Errorf("--concurrent-member-writes %d: must be from 1 to 1000", o.writes)
@@ -165,7 +172,9 @@ func (o *controllersOptions) control(ctx context.Context, config *rest.Config, c
 	if err != nil {
 		return err
 	}
-	registry, err := clusterregistry.New(clusterregistry.Options{Config: config, FederationUID: string(federation.UID)})
+	registry, err := clusterregistry.New(clusterregistry.Options{
+		Config: config, FederationUID: string(federation.UID), Policy: o.looks.policy(), Timeout: o.looks.timeout,
+	})
 	if err != nil {
 		return err
 	}
@@ -207,7 +216,7 @@ func lead(ctx context.Context, config *rest.Config, do func(context.Context) err
 		return err
 	}
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, v1beta1.FederationNamespace, "federation-controllers",
-		resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s-%d", host, os.Getpid())}, config, 10*time.Second)
+		resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewUUID())}, config, 10*time.Second)
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func runServer(ctx context.Context, o *apiserver.Options, then func(context.Cont
 
 func controllersCommand() *cobra.Command {
 	o := newControllersOptions()
-	var kubeconfig string
+	var kubeconfig, metrics string
 	cmd := &cobra.Command{
 		Use:   "controllers",
 		Short: "Run the controllers and DNS alone, against a federation apiserver",
@@ -121,12 +121,15 @@ of them answer DNS.`,
 			if err != nil {
 				return fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)
 			}
-			return o.withDNS(cmd.Context(), func(ctx context.Context, dns *authoritative.Server) error {
-				return o.run(ctx, config, dns, true)
+			return withMetrics(cmd.Context(), metrics, func(ctx context.Context) error {
+				return o.withDNS(ctx, func(ctx context.Context, dns *authoritative.Server) error {
+					return o.run(ctx, config, dns, true)
+				})
 			})
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the federation apiserver, with the controllers' identity (required)")
+	cmd.Flags().StringVar(&metrics, "metrics-bind-address", "", "HOST:PORT on which /metrics and /healthz are served, without TLS; without it nowhere")
 	o.addFlags(cmd.Flags())
 	return cmd
 }
