@@ -3,8 +3,10 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -39,6 +41,7 @@ type pair struct {
 // half can do alone what the pair does.
 type half struct {
 	dataDir, dns string
+	metrics      string // of the controllers, where they are a process of their own
 	fed          cluster
 	controllers  *process // in the layout "serve" its apiserver too
 	run          func() *process
@@ -60,6 +63,7 @@ func TestALeaderIsKilled(t *testing.T) {
 			p.join(t)
 			want := p.apply(t)
 			p.killLeader(t, want)
+			p.endLeader(t)
 		})
 	}
 }
@@ -85,7 +89,9 @@ func (p *pair) start(t *testing.T, layout string) {
 		} else {
 			p.process(t, log+"-apiserver", append([]string{"apiserver"}, server...)...)
 			own := "--kubeconfig=" + filepath.Join(h.dataDir, "controllers.kubeconfig")
-			h.run = func() *process { return p.process(t, log, append([]string{"controllers", own}, controllers...)...) }
+			h.metrics = "127.0.0.1:" + freePort(t)
+			controllers = append(controllers, own, "--metrics-bind-address="+h.metrics)
+			h.run = func() *process { return p.process(t, log, append([]string{"controllers"}, controllers...)...) }
 		}
 		p.halves = append(p.halves, h)
 		p.startHalf(t, h, layout)
@@ -262,6 +268,7 @@ func (p *pair) killLeader(t *testing.T, addresses []string) {
 	if now := p.leader(t); now != other {
 		t.Errorf("half %d leads, want %d", now, other)
 	}
+	p.halves[other].measures(t)
 	for _, bad := range stop() {
 		t.Error(bad)
 	}
@@ -276,6 +283,51 @@ func (p *pair) killLeader(t *testing.T, addresses []string) {
 	p.halves[leads].controllers = p.halves[leads].run()
 	took := eventually(t, 60*time.Second, func() string { return p.answer(p.halves[leads], addresses) })
 	t.Logf("%s: the one that was killed answered DNS again %.1f s after its start", p.name, took.Seconds())
+}
+
+// endLeader asks the process that leads to end: it gives its Lease back, and the other takes over at once.
+func (p *pair) endLeader(t *testing.T) {
+	t.Helper()
+	leads := p.leader(t)
+	old := p.halves[leads].controllers
+	if err := old.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	ended := time.Now()
+	p.write(t, 1-leads, "last", 1)
+	p.hold(t, 41)
+	t.Logf("%s: what was written after the leader was asked to end was in all members %.1f s after it", p.name, time.Since(ended).Seconds())
+	<-old.ended
+	t.Logf("%s: it ended %.1f s after it was asked to, at most", p.name, time.Since(ended).Seconds())
+	p.halves[leads].controllers = p.halves[leads].run()
+	eventually(t, 60*time.Second, func() string {
+		_, err := p.halves[0].fed.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(t.Context())
+		return errText(err)
+	})
+}
+
+// measures checks that the half that leads says so in its metrics.
+func (h *half) measures(t *testing.T) {
+	t.Helper()
+	ask := func() ([]byte, error) {
+		return h.fed.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	}
+	if h.metrics != "" {
+		ask = func() ([]byte, error) {
+			answer, err := http.Get("http://" + h.metrics + "/metrics")
+			if err != nil {
+				return nil, err
+			}
+			defer answer.Body.Close() //nolint:errcheck // it was read
+			return io.ReadAll(answer.Body)
+		}
+	}
+	got, err := ask()
+	for _, member := range haMembers {
+		if want := fmt.Sprintf("\nfederation_cluster_ready{cluster=%q} 1\n", member); err != nil || !strings.Contains(string(got), want) {
+			t.Errorf("metrics lack %s (%v)", want, err)
+		}
+	}
 }
 
 // replicas checks that there are neither more nor fewer than were asked for.
@@ -413,6 +465,7 @@ func (one *process) kill(t *testing.T) {
 func (p *pair) end(t *testing.T) {
 	t.Helper()
 	for _, one := range slices.Backward(p.processes) {
+		began := time.Now()
 		_ = one.Process.Signal(syscall.SIGTERM) // fails when it has ended
 		select {
 		case <-one.ended:
@@ -420,6 +473,7 @@ func (p *pair) end(t *testing.T) {
 			t.Errorf("it does not end; see %s", one.log)
 			one.kill(t)
 		}
+		t.Logf("%s ended in %.1f s", filepath.Base(one.log), time.Since(began).Seconds())
 		if !one.killed && !one.ProcessState.Success() {
 			t.Errorf("%v; see %s", one.ProcessState, one.log)
 		}
