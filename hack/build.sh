@@ -13,7 +13,7 @@ stamp=$bin/.built
 version=k8s.io/component-base/version
 numbers="-X $version.gitMajor=1 -X $version.gitMinor=36"
 plain="-s -w -X $version.gitVersion=$kubernetes $numbers"
-ours="-s -w -X $version.gitVersion=$kubernetes+fed.0 $numbers"
+ours="-s -w -X $version.gitVersion=$kubernetes+fed.0 -X main.version=$kubernetes+fed.0 $numbers"
 
 # What is built, as packages; the last part of each is the program's name.
 packages=(./cmd/federation ./cmd/kubectl-federation ./hack/local/member ./hack/local/stack)

@@ -63,7 +63,8 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
 	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
-	fs.IPSliceVar(&o.nameServers, "dns-name-server-ips", nil, "addresses of the zone's name server ns.DNS-ZONE, as the delegation above the zone has them; default: the address in --dns-bind-address, if it is one")
+	fs.IPSliceVar(&o.nameServers, "dns-name-server-ips", nil, "`IP` addresses of the zone's name server ns.DNS-ZONE, as the delegation above the zone has them; without it the address in --dns-bind-address, if it is one")
+	fs.Lookup("dns-name-server-ips").DefValue = ""
 	fs.DurationVar(&o.dnsTTL, "dns-ttl", o.dnsTTL, "how long resolvers may keep an answer")
 }
 
@@ -113,6 +114,7 @@ func (o *controllersOptions) withDNS(ctx context.Context, do func(context.Contex
 
 // run keeps the zone, and runs the controllers: at once, or when the Lease is ours.
 func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *authoritative.Server, elect bool) error {
+	fmt.Fprintf(os.Stderr, "federation: DNS for %s on %s, over UDP and TCP\n", o.zone, dns.Addr())
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	client, err := dynamic.NewForConfig(config)

@@ -55,11 +55,10 @@ gets one name in DNS, and moves when a cluster dies.`,
 		SilenceErrors: true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			rest.SetDefaultWarningHandler(rest.NoWarnings{})
-			return logsapi.ValidateAndApply(logs, feature.DefaultFeatureGate)
+			return startLogs(logs)
 		},
 	}
-	logsapi.AddFlags(logs, root.PersistentFlags())
-	hideAll(root.PersistentFlags(), "v")
+	logFlags(logs, root.PersistentFlags())
 	root.AddCommand(serveCommand(), apiserverCommand(), controllersCommand())
 	return root
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apiserver/pkg/util/feature"
+	logsapi "k8s.io/component-base/logs/api/v1"
+)
+
+// logFlags adds the flags of logging; of them only -v is shown.
+func logFlags(logs *logsapi.LoggingConfiguration, fs *pflag.FlagSet) {
+	logsapi.AddFlags(logs, fs)
+	hideAll(fs, "v")
+	fs.Lookup("v").Usage = "how much is logged: `0` changes, warnings and errors; 2 also what Kubernetes' own parts do; 4 and more to look for faults"
+}
+
+func startLogs(logs *logsapi.LoggingConfiguration) error {
+	if logs.Verbosity > 0 || len(logs.VModule) > 0 {
+		return logsapi.ValidateAndApply(logs, feature.DefaultFeatureGate)
+	}
+	return logsapi.ValidateAndApplyWithOptions(logs, &logsapi.LoggingOptions{ErrorStream: brief{os.Stderr}}, feature.DefaultFeatureGate)
+}
+
+// brief drops what Kubernetes' libraries say in over a hundred lines at each start, and keeps what we
+// say ourselves, and warnings and errors. Log lines come one a Write, in the goroutine that logs.
+type brief struct{ out io.Writer }
+
+func (b brief) Write(line []byte) (int, error) {
+	if !worth(line, caller()) {
+		return len(line), nil
+	}
+	return b.out.Write(line)
+}
+
+// habitual are warnings and errors of each start, and of each watch of a cluster that went away, which
+// our own lines tell about.
+var (
+	habitual      = []string{"The manifest file is empty, ignoring.", "kube-apiserver-legacy-service-account-token-tracking"}
+	habitualFrom  = []string{"k8s.io/apiserver/pkg/server.", "k8s.io/component-base/compatibility.", "k8s.io/client-go/tools/cache."}
+	spokenOf      = []string{"federation/", "main.", "k8s.io/client-go/tools/leaderelection."}
+	loggingItself = []string{"k8s.io/klog/", "github.com/go-logr/", "k8s.io/component-base/logs/"}
+)
+
+// worth tells of a line, logged by a function, whether an operator should see it.
+func worth(line []byte, function string) bool {
+	if hasPrefix(function, spokenOf) || len(line) == 0 {
+		return true
+	}
+	for _, text := range habitual {
+		if bytes.Contains(line, []byte(text)) {
+			return false
+		}
+	}
+	switch line[0] {
+	case 'I':
+		return false
+	case 'W':
+		return !hasPrefix(function, habitualFrom)
+	default:
+		return true
+	}
+}
+
+// caller is the function that logs, with its package.
+func caller() string {
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		frame, more := frames.Next()
+		if !more || !hasPrefix(frame.Function, loggingItself) {
+			return frame.Function
+		}
+	}
+}
+
+func hasPrefix(s string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}

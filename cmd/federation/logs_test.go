@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apiserver/pkg/util/feature"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
+)
+
+func TestWhatIsWorthALine(t *testing.T) {
+	for _, test := range []struct {
+		line, function string
+		want           bool
+	}{
+		{"I1121 report.go:26] changed", "federation/clusterregistry.(*member).report", true},
+		{"I1121 serve.go:1] x", "main.serve", true},
+		{"I1121 leaderelection.go:1] successfully acquired lease", "k8s.io/client-go/tools/leaderelection.(*LeaderElector).acquire.func1", true},
+		{"I1121 handler.go:304] Adding GroupVersion", "k8s.io/apiserver/pkg/server.(*APIServerHandler).x", false},
+		{"W1121 genericapiserver.go:798] Skipping API", "k8s.io/apiserver/pkg/server.(*GenericAPIServer).InstallAPIGroups", false},
+		{"W1121 dispatcher.go:1] Failed calling webhook, failing open", "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating.(*mutatingDispatcher).Dispatch", true},
+		{"E1121 options.go:205] The manifest file is empty, ignoring.", "k8s.io/component-base/metrics.SetLabelAllowListFromManifest", false},
+		{"E1121 status.go:1] apiserver received an error", "k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ErrorToAPIStatus", true},
+		{"", "k8s.io/anything", true},
+	} {
+		if got := worth([]byte(test.line), test.function); got != test.want {
+			t.Errorf("worth(%q, %s) is %v", test.line, test.function, got)
+		}
+	}
+}
+
+// TestBriefKnowsWhoLogs goes through klog as it is set up: the caller is found behind all its frames.
+func TestBriefKnowsWhoLogs(t *testing.T) {
+	var out bytes.Buffer
+	logs := logsapi.NewLoggingConfiguration()
+	logFlags(logs, pflag.NewFlagSet("", pflag.ContinueOnError))
+	if err := logsapi.ValidateAndApplyWithOptions(logs, &logsapi.LoggingOptions{ErrorStream: brief{&out}}, feature.DefaultFeatureGate); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { utilruntime.Must(logsapi.ResetForTest(feature.DefaultFeatureGate)) }()
+	metrics.SetLabelAllowListFromManifest("") // an error of each start
+	utilruntime.HandleError(bytes.ErrTooLarge)
+	klog.Info("ours by klog")
+	klog.InfoS("ours with keys", "a", 1)
+	klog.FromContext(t.Context()).Info("ours by context")
+	klog.V(2).Info("deep")
+	for text, want := range map[string]bool{"manifest": false, bytes.ErrTooLarge.Error(): true, "ours by klog": true, "ours with keys": true, "ours by context": true, "deep": false} {
+		if got := strings.Contains(out.String(), text); got != want {
+			t.Errorf("%q is logged: %v\n%s", text, got, out.String())
+		}
+	}
+}
