@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// federatedKinds has a good object of each federated kind, but for its annotation.
+var federatedKinds = map[string]string{
+	"Namespace":  `{apiVersion: v1, kind: Namespace, metadata: {name: bad-input, %s}}`,
+	"ConfigMap":  `{apiVersion: v1, kind: ConfigMap, metadata: {name: bad-input, %s}}`,
+	"Secret":     `{apiVersion: v1, kind: Secret, metadata: {name: bad-input, %s}}`,
+	"Service":    `{apiVersion: v1, kind: Service, metadata: {name: bad-input, %s}, spec: {ports: [{port: 80}]}}`,
+	"ReplicaSet": `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: bad-input, %s}, ` + badInputPods,
+	"Deployment": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: bad-input, %s}, ` + badInputPods,
+	"Ingress":    `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: bad-input, %s}, spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}}`,
+}
+
+const badInputPods = `spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`
+
+// badPreferences and badSelectors are values of annotations, and what kubectl says of them after
+// metadata.annotations[KEY]: the path inside the JSON, the value, what is allowed.
+var (
+	badPreferences = map[string]string{
+		`{`:                                   `: Invalid value: "{": must be JSON of the documented form: unexpected end of JSON input`,
+		`[]`:                                  `: Invalid value: "[]": must be an object {...}, not a JSON array`,
+		`{"rebalanced": true}`:                `unknown field "rebalanced"`,
+		`{"clusters": {"a": {"wieght": 1}}}`:  `unknown field "clusters.a.wieght"`,
+		`{"clusters": {"a": {"weight": -1}}}`: `.clusters[a].weight: Invalid value: -1: must be from 0 to 2147483647`,
+		`{"clusters": {"*": {"minReplicas": -2}}}`:                  `.clusters[*].minReplicas: Invalid value: -2: must be from 0 to`,
+		`{"clusters": {"a": {"maxReplicas": 3000000000}}}`:          `.clusters[a].maxReplicas: Invalid value: 3000000000: must be from 0 to`,
+		`{"clusters": {"a": {"minReplicas": 5, "maxReplicas": 2}}}`: `.clusters[a].minReplicas: Invalid value: 5: must be no more than maxReplicas (2)`,
+		`{"clusters": {"a": {"weight": 1.5}}}`:                      `must be a whole number, not a JSON number 1.5`,
+		`{"rebalance": "yes"}`:                                      `.rebalance: Invalid value`,
+		`{"clusters": {"a": {}}, "clusters": {}}`:                   `duplicate field "clusters"`,
+		`{} {}`: `must be JSON of the documented form`,
+	}
+	badSelectors = map[string]string{
+		`{}`:                                    `: Invalid value: "{}": must be a list [...], not a JSON object`,
+		`[{"key": "tier", "operator": "Near"}]`: `[0].operator: Unsupported value: "Near": supported values: "In", "NotIn", "Exists"`,
+		`[{"key": "tier", "operator": "Exists"}, {"key": "t", "operator": "Exists", "value": 1}]`: `unknown field "[1].value"`,
+		`[{"key": "tier", "operator": "In"}]`:                                                     `[0].values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty`,
+		`[{"key": "tier", "operator": "Exists", "values": ["a"]}]`:                                `[0].values: Invalid value: ["a"]: values set must be empty`,
+		`[{"key": "tier", "operator": "Gt", "values": ["many"]}]`:                                 `[0].values[0]: Invalid value: "many"`,
+		`[{"key": "not a key", "operator": "Exists"}]`:                                            `[0].key: Invalid value: "not a key"`,
+		`[{"operator": "Exists"}]`:                                                                `[0].key: Invalid value: ""`,
+	}
+)
+
+func TestKubectlSaysWhatIsWrongWithAnAnnotation(t *testing.T) {
+	bad := map[string]map[string]string{
+		v1beta1.ReplicaSetPreferencesAnnotation: badPreferences, v1beta1.DeploymentPreferencesAnnotation: badPreferences,
+		v1beta1.JobPreferencesAnnotation: badPreferences, v1beta1.ClusterSelectorAnnotation: badSelectors,
+	}
+	for key, values := range bad {
+		for value, want := range values {
+			kind := "ReplicaSet"
+			objectSays(t, fmt.Sprintf(federatedKinds[kind], annotation(key, value)), kind, "metadata.annotations["+key+"]", want)
+		}
+	}
+}
+
+func TestEveryFederatedKindIsChecked(t *testing.T) {
+	for kind, object := range federatedKinds {
+		for key, value := range map[string]string{v1beta1.ReplicaSetPreferencesAnnotation: `{`, v1beta1.ClusterSelectorAnnotation: `{}`} {
+			objectSays(t, fmt.Sprintf(object, annotation(key, value)), kind, "metadata.annotations["+key+"]", ": Invalid value")
+		}
+	}
+}
+
+func TestKubectlSaysWhatIsWrongWithACluster(t *testing.T) {
+	const cluster = `{apiVersion: federation/v1beta1, kind: Cluster, metadata: {name: %s}, spec: {serverAddressByClientCIDRs: [%s]%s}}`
+	const good = `{clientCIDR: 0.0.0.0/0, serverAddress: "10.0.0.5:6443"}`
+	at := "spec.serverAddressByClientCIDRs"
+	for _, c := range []struct{ name, addresses, more, want string }{
+		{"East_A", good, "", `metadata.name: Invalid value: "East_A": a lowercase RFC 1123 label`},
+		{"east.a", good, "", `metadata.name: Invalid value: "east.a"`},
+		{"a", "", "", at + ": Required value: at least one address"},
+		{"a", `{clientCIDR: 10.0.0.0, serverAddress: a}`, "", at + `[0].clientCIDR: Invalid value: "10.0.0.0": must be a network in CIDR notation`},
+		{"a", `{clientCIDR: 10.0.0.0/33, serverAddress: a}`, "", at + `[0].clientCIDR: Invalid value: "10.0.0.0/33"`},
+		{"a", `{clientCIDR: 0.0.0.0/0}`, "", at + "[0].serverAddress"},
+		{"a", `{clientCIDR: 0.0.0.0/0, serverAddress: "https://a:6443"}`, "", at + `[0].serverAddress: Invalid value: "https://a:6443": must be host, host:port, IP or IP:port, without a scheme or path`},
+		{"a", `{clientCIDR: 0.0.0.0/0, serverAddress: "a:70000"}`, "", "the port must be a number from 1 to 65535"},
+		{"a", good + "," + good, "", at + `[1].clientCIDR: Duplicate value: "0.0.0.0/0"`},
+		{"a", good, `, secretRef: {}`, "spec.secretRef.name: Required value: name a Secret in the namespace federation-system"},
+		{"a", good, `, secretRef: {name: No_Name}`, `spec.secretRef.name: Invalid value: "No_Name"`},
+		{"a", good, `, secret: a`, "spec.secret"},
+	} {
+		objectSays(t, fmt.Sprintf(cluster, c.name, c.addresses, c.more), "Cluster", c.want)
+	}
+}
+
+func annotation(key, value string) string {
+	return "annotations: {" + key + ": '" + value + "'}"
+}
+
+// objectSays applies an object from the client's and from the server's side, and wants all of the texts
+// in both answers. kubectl takes what begins with a brace for JSON, so a line goes before it.
+func objectSays(t *testing.T, object, kind string, want ...string) {
+	t.Helper()
+	for _, how := range []string{"--server-side=false", "--server-side"} {
+		out, err := s.kubectl(t, "---\n"+object, "apply", how, "-f", "-")
+		if err == nil {
+			t.Errorf("%s: %s was accepted: %s", how, object, out)
+		}
+		for _, text := range append(want, kind) {
+			if !strings.Contains(out, text) && !strings.Contains(out, strings.ReplaceAll(text, `"`, `\"`)) {
+				t.Errorf("%s: %s\nthe answer lacks %q: %s", how, object, text, out)
+			}
+		}
+		if len(strings.Split(strings.TrimSpace(out), "\n")) > 3 {
+			t.Errorf("%s: the answer is long: %s", how, out)
+		}
+	}
+}
