@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -29,20 +30,24 @@ func quote(value string) string {
 
 // explain says how to use what runs.
 func (s *stack) explain(st *state, o upOptions) {
-	m := memberAt(0).name
+	m, in, down := memberAt(0).name, "", "make down"
+	if s.root != filepath.Join(filepath.Dir(s.bin), "local") { // make knows that one only
+		in = " --root " + s.root
+		down = s.bin + "/local down" + in
+	}
 	if !o.membersOnly {
 		fmt.Printf(`
-The federation:    export KUBECONFIG=%s
+The federation:    export KUBECONFIG=%s PATH=%s:$PATH
                    kubectl get clusters
 Its global names:  dig @127.0.0.1 -p %d %s SOA
-`, s.federationKubeconfig(), st.DNSPort, st.DNSZone)
+`, s.federationKubeconfig(), s.bin, st.DNSPort, st.DNSZone)
 	}
 	fmt.Printf(`A member:          kubectl --kubeconfig %s get nodes
-Lose a zone:       kill -STOP $(cat %s)   and back: kill -CONT, or make up
+Lose a zone:       kill -STOP $(cat %s)   and back: kill -CONT
 For scripts:       . %s
-All that runs:     %s/local status        logs in %s
-End it:            make down
-`, s.memberKubeconfig(m), s.path("members", m, "pid"), s.path("env"), s.bin, s.path("logs"))
+All that runs:     %s/local status%s        logs in %s
+End it:            %s
+`, s.memberKubeconfig(m), s.path("members", m, "pid"), s.path("env"), s.bin, in, s.path("logs"), down)
 }
 
 // status prints what runs. It is an error if something of the stack does not.
