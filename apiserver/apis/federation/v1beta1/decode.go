@@ -17,10 +17,11 @@ func decodeStrict(value string, into any, path *field.Path) *field.Error {
 	var mistyped *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &mistyped):
-		if mistyped.Field != "" {
-			path = path.Child(mistyped.Field)
+		at := locate(json.NewDecoder(strings.NewReader(value)), reflect.TypeOf(into), path, mistyped.Offset)
+		if at == nil {
+			at = path
 		}
-		return field.Invalid(path, value, "must be "+inWords(mistyped.Type)+", not a JSON "+mistyped.Value)
+		return field.Invalid(at, value, "must be "+inWords(mistyped.Type)+", not a JSON "+mistyped.Value)
 	case err != nil:
 		return field.Invalid(path, value, "must be JSON of the documented form: "+strings.TrimPrefix(err.Error(), "json: "))
 	case len(faults) > 0:
