@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -222,6 +223,9 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 // refused tells whether the member understood and said no: it will say so again. An answer 500 without a
 // reason is what an apply gets that cannot be merged, such as one with two environment variables of a name.
 func refused(err error) bool {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return false // it will be gone soon
+	}
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) && answer.Status().Code == http.StatusInternalServerError && answer.Status().Reason == metav1.StatusReasonUnknown {
 		return true
