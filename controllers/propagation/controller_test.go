@@ -1,0 +1,139 @@
+package propagation
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/propagation/plan"
+)
+
+// api is an API server in memory, the federation's or a member's, with informers.
+type api struct {
+	client  *fake.FakeDynamicClient
+	factory dynamicinformer.DynamicSharedInformerFactory
+}
+
+func newAPI(objects ...runtime.Object) api {
+	lists := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", plan.EndpointSlices: "EndpointSliceList"}
+	for i := range plan.Kinds {
+		lists[plan.Kinds[i].Resource] = plan.Kinds[i].Kind + "List"
+	}
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objects...)
+	return api{client, dynamicinformer.NewDynamicSharedInformerFactory(client, 0)}
+}
+
+func (a api) informers(r schema.GroupVersionResource) cache.SharedIndexInformer {
+	return a.factory.ForResource(r).Informer()
+}
+
+// writes are the verbs of what was written, with the names.
+func (a api) writes() (out []string) {
+	for _, action := range a.client.Actions() {
+		if named, ok := action.(interface{ GetName() string }); ok && !slices.Contains([]string{"get", "create"}, action.GetVerb()) {
+			out = append(out, action.GetVerb()+" "+named.GetName())
+		}
+	}
+	return out
+}
+
+func configMap(labels, annotations map[string]string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "value"}}}
+	u.SetNamespace("shop")
+	u.SetName("config")
+	u.SetUID("u1")
+	u.SetResourceVersion("5")
+	u.SetLabels(labels)
+	u.SetAnnotations(annotations)
+	u.SetFinalizers([]string{v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer})
+	return u
+}
+
+var mark = map[string]string{v1beta1.ManagedByLabel: "fed"}
+
+// engage runs do with a controller over a federation and one member, east-a.
+func engage(t *testing.T, federation, member api, do func()) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		c, err := New(Options{Client: federation.client, Informers: federation.informers, Federation: "fed", Recorder: record.NewFakeRecorder(100)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Engage(ctx, Member{Name: "east-a", Client: member.client, Informers: member.informers}); err != nil {
+			t.Fatal(err)
+		}
+		federation.factory.Start(ctx.Done())
+		member.factory.Start(ctx.Done())
+		done := make(chan error)
+		go func() { done <- c.Run(ctx) }()
+		settle()
+		do()
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		federation.factory.Shutdown()
+		member.factory.Shutdown()
+		settle()
+	})
+}
+
+func settle() { time.Sleep(time.Second); synctest.Wait() }
+
+// A cluster can be engaged while its Cluster object is not in the cache: it has just joined, or leaves.
+// That its labels are not known must not be taken for labels that do not match.
+func TestNothingIsDeletedByLabelsThatAreNotKnown(t *testing.T) {
+	selector := map[string]string{v1beta1.ClusterSelectorAnnotation: `[{"key":"tier","operator":"In","values":["gold"]}]`}
+	federation, member := newAPI(configMap(nil, selector)), newAPI(configMap(mark, nil))
+	engage(t, federation, member, func() {
+		if got := member.writes(); len(got) > 0 {
+			t.Errorf("without a Cluster: %v", got)
+		}
+		cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+		if _, err := federation.client.Resource(v1beta1.ClustersResource).Create(t.Context(), cluster, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		if got := member.writes(); !slices.Equal(got, []string{"delete config"}) {
+			t.Errorf("with a Cluster that is not selected: %v", got)
+		}
+	})
+}
+
+// A request that was under way when a member was lost may be carried out when it is back, after its
+// stale copies have been cleared.
+func TestACopyThatComesLateGoes(t *testing.T) {
+	federation, member := newAPI(), newAPI()
+	engage(t, federation, member, func() {
+		if _, err := member.client.Resource(configMaps).Namespace("shop").Create(t.Context(), configMap(mark, nil), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		if got := member.writes(); !slices.Equal(got, []string{"delete config"}) {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// A copy of an object that was deleted and made anew while the member was away goes first.
+func TestACopyOfAnEarlierObjectGoes(t *testing.T) {
+	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+	federation, member := newAPI(configMap(nil, nil), cluster), newAPI(configMap(mark, map[string]string{v1beta1.SourceAnnotation: "u0"}))
+	engage(t, federation, member, func() {
+		if got := member.writes(); len(got) == 0 || got[0] != "delete config" {
+			t.Errorf("%v", got)
+		}
+	})
+}
