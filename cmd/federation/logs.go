@@ -16,7 +16,7 @@ import (
 func logFlags(logs *logsapi.LoggingConfiguration, fs *pflag.FlagSet) {
 	logsapi.AddFlags(logs, fs)
 	hideAll(fs, "v")
-	fs.Lookup("v").Usage = "how much is logged: `0` changes, warnings and errors; 2 also what Kubernetes' own parts do; 4 and more to look for faults"
+	fs.Lookup("v").Usage = "`LEVEL` of the log: 0 changes, warnings and errors; 2 also what Kubernetes' own parts do; 4 and more to look for faults"
 }
 
 func startLogs(logs *logsapi.LoggingConfiguration) error {

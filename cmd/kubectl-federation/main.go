@@ -39,6 +39,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 
 The federation is the API that your kubeconfig's current context points to, as for every kubectl command.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl federation"},
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
