@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/kubernetes/pkg/apis/apps"
@@ -42,6 +41,5 @@ func admit(t *testing.T, object, old *apps.ReplicaSet, subresource string) *apps
 	if err := New().Admit(t.Context(), a, nil); err != nil {
 		t.Fatal(err)
 	}
-	var out runtime.Object = a.GetObject()
-	return out.(*apps.ReplicaSet)
+	return a.GetObject().(*apps.ReplicaSet)
 }
