@@ -17,6 +17,8 @@ import (
 
 const (
 	readyPoll = 50 * time.Millisecond
+	// upTimeout bounds how long a server that is asked to end may still take to come up.
+	upTimeout = 10 * time.Second
 	// renewEvery is how often certificates are looked at while the server runs.
 	renewEvery = 24 * time.Hour
 )
@@ -25,20 +27,31 @@ const (
 // once, when the server says that it is ready.
 func (s *Server) Run(ctx context.Context, ready func()) error {
 	defer s.release()
-	ctx, cancel := context.WithCancelCause(ctx)
+	asked := ctx
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(asked))
 	defer cancel(nil)
 	prepared, err := s.api.PrepareRun()
 	if err != nil {
 		return err
 	}
+	up := make(chan struct{})
 	go s.renew(ctx)
 	go s.watchEtcd(ctx, cancel)
 	go func() {
 		if s.waitReady(ctx) {
+			close(up)
 			if ready != nil {
 				ready()
 			}
 			debug.FreeOSMemory() // building the API's description leaves much behind
+		}
+	}()
+	go func() {
+		select {
+		case <-asked.Done():
+			waitUp(up)
+			cancel(context.Cause(asked))
+		case <-ctx.Done():
 		}
 	}()
 	if err := prepared.Run(ctx); err != nil {
@@ -48,6 +61,15 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		return cause
 	}
 	return nil
+}
+
+// waitUp lets a server that is asked to end come up first, if it has not: it would take its end for a
+// failure of what it starts, and end the process at once.
+func waitUp(up <-chan struct{}) {
+	select {
+	case <-up:
+	case <-time.After(upTimeout):
+	}
 }
 
 // release gives back what New took, in the order in which nobody loses what he still uses.

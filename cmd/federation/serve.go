@@ -70,20 +70,26 @@ func apiserverCommand() *cobra.Command {
 	return cmd
 }
 
-// runServer runs the apiserver and, once it is ready, what goes with it. Either one's end ends both.
+// runServer runs the apiserver and, once it is ready, what goes with it. Either one's end ends both; the
+// server is the last, for who ends has things to say to it still: that its Lease is free.
 func runServer(ctx context.Context, o *apiserver.Options, then func(context.Context, *rest.Config) error) error {
 	config, err := o.Complete()
 	if err != nil {
 		return err
 	}
 	server, err := config.New(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil // asked to end before there was anything to end
+	}
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ready := make(chan struct{})
-	group.Go(func() error { return server.Run(ctx, func() { close(ready) }) })
+	group.Go(func() error { return server.Run(serving, func() { close(ready) }) })
 	group.Go(func() error {
+		defer stop()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -91,6 +97,7 @@ func runServer(ctx context.Context, o *apiserver.Options, then func(context.Cont
 		}
 		fmt.Fprintf(os.Stderr, "federation: ready; kubectl --kubeconfig %s get clusters\n", server.KubeconfigPath())
 		if then == nil {
+			<-ctx.Done()
 			return nil
 		}
 		return then(ctx, server.ControllersConfig())

@@ -58,6 +58,10 @@ func TestALeaderIsKilled(t *testing.T) {
 		t.Run(layout, func(t *testing.T) {
 			t.Parallel()
 			p := &pair{name: "ha-" + layout, dir: filepath.Join(s.dir, "ha-"+layout)}
+			if err := os.RemoveAll(p.dir); err != nil {
+				t.Fatal(err)
+			}
+			p.etcd = startEtcd(t, p.dir) // outlives the processes
 			t.Cleanup(func() { p.end(t) })
 			p.start(t, layout)
 			p.join(t)
@@ -70,10 +74,6 @@ func TestALeaderIsKilled(t *testing.T) {
 
 func (p *pair) start(t *testing.T, layout string) {
 	t.Helper()
-	if err := os.RemoveAll(p.dir); err != nil {
-		t.Fatal(err)
-	}
-	p.etcd = startEtcd(t, p.dir)
 	for i := range 2 {
 		h := &half{dataDir: filepath.Join(p.dir, strconv.Itoa(i)), dns: "127.0.0.1:" + freePort(t)}
 		if i > 0 { // what the first one made, the second one must have before it starts
