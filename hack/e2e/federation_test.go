@@ -329,6 +329,44 @@ func TestDeleteEndsThoughAMemberIsDead(t *testing.T) {
 	clusterReady(t, "west-a", corev1.ConditionTrue)
 }
 
+// The type of a Secret cannot change: a member that was away must not keep the old one for ever.
+func TestAnObjectMadeAnewWhileAMemberIsAway(t *testing.T) {
+	secrets := s.fed.client.CoreV1().Secrets(ns)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "anew"}, StringData: map[string]string{"username": "u"}}
+	arrives := func(kind corev1.SecretType, in ...string) {
+		t.Helper()
+		secret.Type = kind
+		if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 20*time.Second, func() string {
+			for _, name := range in {
+				if got, err := s.members[name].client.CoreV1().Secrets(ns).Get(t.Context(), "anew", metav1.GetOptions{}); err != nil || got.Type != kind {
+					return fmt.Sprintf("%s: %v %v, want %s", name, err, got.Type, kind)
+				}
+			}
+			return ""
+		})
+	}
+	remove(t, func(ctx context.Context) error { return secrets.Delete(ctx, "anew", background) })
+	arrives(corev1.SecretTypeOpaque, names...)
+	resume := s.stop(t, "east-b")
+	clusterReady(t, "east-b", corev1.ConditionFalse)
+	if out, err := s.kubectl(t, "", "delete", "secret", "anew", "--timeout=20s"); err != nil {
+		t.Fatal(out)
+	}
+	arrives(corev1.SecretTypeBasicAuth, "east-a", "west-a")
+	resume()
+	eventually(t, 30*time.Second, func() string {
+		got, err := s.members["east-b"].client.CoreV1().Secrets(ns).Get(t.Context(), "anew", metav1.GetOptions{})
+		if err != nil || got.Type != corev1.SecretTypeBasicAuth {
+			return fmt.Sprintf("%v %v", err, got.Type)
+		}
+		return ""
+	})
+	clusterReady(t, "east-b", corev1.ConditionTrue)
+}
+
 func TestForegroundDeleteEnds(t *testing.T) {
 	sets := s.fed.client.AppsV1().ReplicaSets(ns)
 	if _, err := sets.Create(t.Context(), replicaSet("front", 6, nil), metav1.CreateOptions{}); err != nil {
