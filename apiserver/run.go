@@ -78,7 +78,7 @@ func (s *Server) release() {
 		s.etcd.Stop()
 	}
 	if s.listener != nil {
-		s.listener.Close() //nolint:errcheck // after a run the server has closed it
+		s.listener.Close() // after a run the server has closed it
 	}
 	if s.unlock != nil {
 		s.unlock()

@@ -318,7 +318,7 @@ func (h *half) measures(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			defer answer.Body.Close() //nolint:errcheck // it was read
+			defer answer.Body.Close()
 			return io.ReadAll(answer.Body)
 		}
 	}
@@ -419,7 +419,7 @@ func freePort(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it was only asked for its port
+	defer l.Close()
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
@@ -438,7 +438,7 @@ func (p *pair) process(t *testing.T, name string, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close() //nolint:errcheck // the process has its own handle
+	defer out.Close() // the process has its own handle
 	one := &process{Cmd: exec.Command(filepath.Join(s.root, "_output", "bin", "federation"), args...), log: log, ended: make(chan struct{})}
 	one.Stdout, one.Stderr = out, out
 	if err := one.Start(); err != nil {
