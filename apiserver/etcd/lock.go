@@ -23,16 +23,16 @@ func Lock(dataDir string) (release func(), err error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		defer file.Close() nothing was written
+		defer file.Close() // nothing was written
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		return nil, fmt.Errorf("data directory %s is in use: another process (pid %s) holds it", dataDir, holder(file))
 	}
 	if err := file.Truncate(0); err == nil {
-		fmt.Fprintln(file, os.Getpid()) the number only helps people
+		fmt.Fprintln(file, os.Getpid()) //nolint:errcheck // the number only helps people
 	}
-	return func() { file.Close() }, nil closing is releasing
+	return func() { file.Close() }, nil // closing is releasing
 }
 
 func holder(file *os.File) string {
