@@ -3,8 +3,6 @@ package plan
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Kind is one row of the table of propagated kinds.
@@ -16,8 +14,6 @@ type Kind struct {
 	// Divided kinds have spec.replicas, which the placement annotation divides over the clusters. The
 	// others go to each selected cluster as they are.
 	Divided bool
-	// PreferencesAnnotation holds the replica preferences of a divided kind.
-	PreferencesAnnotation string
 	// Drop are fields of the federated object that members own: they are never sent.
 	Drop [][]string
 	// Endpoints: the kind's copies have EndpointSlices, whose readiness counts for the status.
@@ -25,9 +21,6 @@ type Kind struct {
 	// Status sums up the copies in what the federated object's status is to have. Nil: no status.
 	Status func(federated *unstructured.Unstructured, copies []Copy) map[string]any
 }
-
-// GVK returns the kind with its group and version.
-func (k *Kind) GVK() schema.GroupVersionKind { return k.Resource.GroupVersion().WithKind(k.Kind) }
 
 // Kinds are all kinds that are propagated, in the order in which they have to be created.
 var Kinds = []Kind{
@@ -43,11 +36,11 @@ var Kinds = []Kind{
 	},
 	{
 		Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, Kind: "ReplicaSet",
-		Divided: true, PreferencesAnnotation: v1beta1.ReplicaSetPreferencesAnnotation, Status: replicaSetStatus,
+		Divided: true, Status: replicaSetStatus,
 	},
 	{
 		Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Kind: "Deployment",
-		Divided: true, PreferencesAnnotation: v1beta1.DeploymentPreferencesAnnotation, Status: deploymentStatus,
+		Divided: true, Status: deploymentStatus,
 	},
 	{
 		Resource: schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}, Kind: "Ingress",

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -35,6 +37,17 @@ func kind(t *testing.T, name string) *Kind {
 	}
 	t.Fatalf("no row for %s", name)
 	return nil
+}
+
+// Admission puts finalizers on what it calls federated; each of these must have a row, and only these.
+func TestKindsAreTheFederatedResources(t *testing.T) {
+	var rows []schema.GroupVersionResource
+	for _, k := range Kinds {
+		rows = append(rows, k.Resource)
+	}
+	if !slices.Equal(rows, v1beta1.FederatedResources) {
+		t.Errorf("rows       %v\nfederated  %v", rows, v1beta1.FederatedResources)
+	}
 }
 
 var east = Target{Cluster: "east-a", Labels: map[string]string{"tier": "gold"}, Federation: "uid-1"}
