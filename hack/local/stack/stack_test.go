@@ -88,12 +88,18 @@ func TestWhoseProcess(t *testing.T) {
 	}
 }
 
+// waits is a script that forks nothing: between fork and exec a child has its parent's command line.
+const waits = "read forever"
+
 // asMember starts a process whose command line is a member's and which ignores SIGTERM if told to.
 func asMember(t *testing.T, root, script string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script, "x")
 	cmd.Args = []string{"member", "-c", script, "--data-dir=" + root + "/members/east-a"}
 	cmd.Path = "/bin/sh"
+	if _, err := cmd.StdinPipe(); err != nil { // open until the process ends
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +123,9 @@ func TestDownEndsExactlyItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine := func(argv []string) bool { return ours(argv, s.root) }
-	const loop = "while :; do sleep 0.05; done"
-	asMember(t, s.root, loop)
-	frozen := asMember(t, s.root, loop)
-	stranger := asMember(t, s.root+"-other", loop)
+	asMember(t, s.root, waits)
+	frozen := asMember(t, s.root, waits)
+	stranger := asMember(t, s.root+"-other", waits)
 	if err := frozen.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +151,7 @@ func TestDownEndsExactlyItsOwn(t *testing.T) {
 
 func TestEndKillsWhatIgnoresTERM(t *testing.T) {
 	root := t.TempDir()
-	p := asMember(t, root, "trap '' TERM; while :; do sleep 0.05; done")
+	p := asMember(t, root, "trap '' TERM; "+waits)
 	time.Sleep(100 * time.Millisecond) // until the trap is set
 	mine := func(argv []string) bool { return ours(argv, root) }
 	if err := end(p.Process.Pid, mine, 300*time.Millisecond); err != nil {
@@ -158,7 +163,7 @@ func TestEndKillsWhatIgnoresTERM(t *testing.T) {
 }
 
 func TestEndLeavesARecycledPidAlone(t *testing.T) {
-	p := asMember(t, t.TempDir(), "while :; do sleep 0.05; done")
+	p := asMember(t, t.TempDir(), waits)
 	nobody := func([]string) bool { return false }
 	if err := end(p.Process.Pid, nobody, time.Second); err != nil {
 		t.Fatal(err)
