@@ -15,7 +15,10 @@ import (
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
 		v1beta1.Cluster{}.OpenAPIModelName():                    schema_apiserver_apis_federation_v1beta1_Cluster(ref),
+		v1beta1.ClusterAffinity{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterAffinity(ref),
+		v1beta1.ClusterCapacity{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterCapacity(ref),
 		v1beta1.ClusterCondition{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_ClusterCondition(ref),
+		v1beta1.ClusterFailover{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref),
 		v1beta1.ClusterList{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ClusterList(ref),
 		v1beta1.ClusterPreferences{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_ClusterPreferences(ref),
 		v1beta1.ClusterProxyOptions{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_ClusterProxyOptions(ref),
@@ -23,10 +26,29 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ClusterServiceIngress{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref),
 		v1beta1.ClusterSpec{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref),
 		v1beta1.ClusterStatus{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref),
+		v1beta1.FailoverPolicy{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_FailoverPolicy(ref),
+		v1beta1.FailoverReview{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_FailoverReview(ref),
+		v1beta1.FailoverReviewSpec{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_FailoverReviewSpec(ref),
+		v1beta1.FailoverReviewStatus{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref),
+		v1beta1.JSONPatchOperation{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref),
+		v1beta1.NodeClass{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_NodeClass(ref),
+		v1beta1.Override{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_Override(ref),
 		v1beta1.Placement{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_Placement(ref),
+		v1beta1.PlacementDecision{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_PlacementDecision(ref),
+		v1beta1.PlacementPolicy{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_PlacementPolicy(ref),
+		v1beta1.PlacementPolicyList{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_PlacementPolicyList(ref),
+		v1beta1.PlacementPolicySpec{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_PlacementPolicySpec(ref),
+		v1beta1.PlacementPolicyStatus{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_PlacementPolicyStatus(ref),
+		v1beta1.RecordChange{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_RecordChange(ref),
+		v1beta1.ReplicaChange{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ReplicaChange(ref),
+		v1beta1.ReplicaMove{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ReplicaMove(ref),
 		v1beta1.ReplicaPreferences{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_ReplicaPreferences(ref),
+		v1beta1.ResourceSelector{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_ResourceSelector(ref),
+		v1beta1.RolloutPolicy{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_RolloutPolicy(ref),
 		v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName():  schema_apiserver_apis_federation_v1beta1_ServerAddressByClientCIDR(ref),
 		v1beta1.ServiceIngresses{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref),
+		v1beta1.SpreadConstraint{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_SpreadConstraint(ref),
+		v1beta1.UnschedulablePods{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_UnschedulablePods(ref),
 	}
 }
 
@@ -77,6 +99,183 @@ func schema_apiserver_apis_federation_v1beta1_Cluster(ref common.ReferenceCallba
 		},
 		Dependencies: []string{
 			v1beta1.ClusterSpec{}.OpenAPIModelName(), v1beta1.ClusterStatus{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ClusterAffinity(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterAffinity selects clusters. All that is given must hold.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"names": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Names of clusters; all if empty. A name that no cluster has is no error: the cluster may join later.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Labels of Cluster objects.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.LabelSelector"),
+						},
+					},
+					"zones": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Zones, of which the cluster has nodes in at least one; all if empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"regions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Regions, of which the cluster is in one; all if empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.LabelSelector"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ClusterCapacity(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterCapacity is the room in a cluster, as its nodes and pods showed it. Its size is bounded whatever the size of the cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When it was observed.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"nodes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Nodes that are ready and may be scheduled to.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"allocatable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Sum over these nodes: cpu, memory, pods, and extended resources.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("k8s.io/apimachinery/pkg/api/resource.Quantity"),
+									},
+								},
+							},
+						},
+					},
+					"requested": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Sum of the requests of the pods on these nodes, the pods themselves counted under pods.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("k8s.io/apimachinery/pkg/api/resource.Quantity"),
+									},
+								},
+							},
+						},
+					},
+					"free": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What is free, by classes of nodes: each of a class has at least that much. At most 16, largest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.NodeClass{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"unschedulable": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Workloads with pods that have been unschedulable for more than 60 s. At most 256, by kind, namespace and name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.UnschedulablePods{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"observedAt", "nodes"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.NodeClass{}.OpenAPIModelName(), v1beta1.UnschedulablePods{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/api/resource.Quantity", "k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
 	}
 }
 
@@ -131,6 +330,56 @@ func schema_apiserver_apis_federation_v1beta1_ClusterCondition(ref common.Refere
 					},
 				},
 				Required: []string{"type", "status"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterFailover is where a cluster stands between serving and failed over. It outlives restarts.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Serving, Waiting, Held, Out or Returning.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When the phase, or the share, began.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"lostAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For Waiting, Held and Out: when the cluster was lost.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"percent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For Returning: how much of what the cluster would have it gets, in percent, from 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why, for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"phase", "since"},
 			},
 		},
 		Dependencies: []string{
@@ -368,12 +617,38 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 							Ref:         ref("k8s.io/api/core/v1.LocalObjectReference"),
 						},
 					},
+					"taints": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Taints keep objects away that do not tolerate them: NoSchedule, new replicas; NoExecute, those that are there too. PreferNoSchedule is not supported.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref("k8s.io/api/core/v1.Taint"),
+									},
+								},
+							},
+						},
+					},
+					"dnsWeight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The cluster's weight in the answers of DNS, from 0 to 1000; 100 if left out. 0: its addresses are not given out while another cluster of the level serves.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 				},
 				Required: []string{"serverAddressByClientCIDRs"},
 			},
 		},
 		Dependencies: []string{
-			v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName(), "k8s.io/api/core/v1.LocalObjectReference"},
+			v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName(), "k8s.io/api/core/v1.LocalObjectReference", "k8s.io/api/core/v1.Taint"},
 	}
 }
 
@@ -440,11 +715,399 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							Format:      "",
 						},
 					},
+					"capacity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Room in the cluster.",
+							Ref:         ref(v1beta1.ClusterCapacity{}.OpenAPIModelName()),
+						},
+					},
+					"failover": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Where the cluster stands between serving and failed over.",
+							Ref:         ref(v1beta1.ClusterFailover{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1beta1.ClusterCondition{}.OpenAPIModelName()},
+			v1beta1.ClusterCapacity{}.OpenAPIModelName(), v1beta1.ClusterCondition{}.OpenAPIModelName(), v1beta1.ClusterFailover{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverPolicy says what happens when a cluster is lost and when it returns.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"disabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Disabled leaves replicas placed on a cluster that is lost. (DNS leaves it all the same.)",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"gracePeriodSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How long a cluster may be away before replicas are placed elsewhere, in seconds. It counts where it is longer than the federation's own grace period.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"failback": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Staged (default), AtOnce or Never.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverReview asks what would happen if clusters were lost. It is created only, never stored, and changes nothing: the answer to the create has the status filled in.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata; not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Which clusters are taken as lost.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What would happen.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.FailoverReviewSpec{}.OpenAPIModelName(), v1beta1.FailoverReviewStatus{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverReviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverReviewSpec names what is taken as lost: all clusters that any of the fields names. At least one field.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Names of clusters.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"zones": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Zones, as REGION/ZONE or ZONE: clusters that have no nodes elsewhere.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"regions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Regions: all clusters in them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverReviewStatus is what would happen.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The clusters that are taken as lost, sorted.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"held": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why nothing, or not all, would be moved: the failover limits that would hold it. Empty: they allow it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"moves": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The objects whose replicas would move, in the order in which they would be placed.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.ReplicaMove{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"records": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The DNS record sets that would change, sorted by name and type.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.RecordChange{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that would move, in sum.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"unplaced": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that would fit nowhere, in sum.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.RecordChange{}.OpenAPIModelName(), v1beta1.ReplicaMove{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "JSONPatchOperation is one operation of a JSON patch (RFC 6902).",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"op": {
+						SchemaProps: spec.SchemaProps{
+							Description: "add, remove, replace, move, copy or test.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Where, as a JSON pointer (RFC 6901), such as /spec/template/spec/containers/0/image.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Where from, for move and copy.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The value, for add, replace and test.",
+							Ref:         ref("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON"),
+						},
+					},
+				},
+				Required: []string{"op", "path"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_NodeClass(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NodeClass is a number of nodes with at least so much room on each.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"nodes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The number of nodes.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"free": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What is free on each.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("k8s.io/apimachinery/pkg/api/resource.Quantity"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"nodes", "free"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/api/resource.Quantity"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_Override(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Override changes copies in some clusters.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The clusters; all if left out.",
+							Ref:         ref(v1beta1.ClusterAffinity{}.OpenAPIModelName()),
+						},
+					},
+					"jsonPatch": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Operations of a JSON patch (RFC 6902) on the copy. They may not touch apiVersion, kind, status, or the metadata other than labels and annotations. Where one does not apply, the copy in that cluster stays as it is and the object says so.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.JSONPatchOperation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"jsonPatch"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.ClusterAffinity{}.OpenAPIModelName(), v1beta1.JSONPatchOperation{}.OpenAPIModelName()},
 	}
 }
 
@@ -494,10 +1157,574 @@ func schema_apiserver_apis_federation_v1beta1_Placement(ref common.ReferenceCall
 							Format:      "int64",
 						},
 					},
+					"policy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Policy is the name of the PlacementPolicy that governs the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"home": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Home is the placement before clusters were failed over, kept while they are out or returning: what was moved goes back there.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: 0,
+										Type:    []string{"integer"},
+										Format:  "int64",
+									},
+								},
+							},
+						},
+					},
+					"notes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Notes say in a few words what people should know: a spread constraint that cannot be met, say.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"history": {
+						SchemaProps: spec.SchemaProps{
+							Description: "History has the last decisions, newest first, at most MaxDecisions.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.PlacementDecision{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"clusters"},
 			},
 		},
+		Dependencies: []string{
+			v1beta1.PlacementDecision{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_PlacementDecision(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlacementDecision is one change of a placement.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"at": {
+						SchemaProps: spec.SchemaProps{
+							Description: "At is when it was made, in UTC, to the second.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"cause": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Cause says why: \"created\", \"spec.replicas 3→5\", \"cluster east-a lost\" …",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"moved": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Moved says what changed, at most ten clusters by name: \"east-a 20→0, east-b 5→15\".",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"at", "cause"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_PlacementPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlacementPolicy says, for objects of its namespace, to which clusters they go, how their replicas divide, how they fail over, and what differs from cluster to cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What is asked for.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.PlacementPolicySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the federation made of it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.PlacementPolicyStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.PlacementPolicySpec{}.OpenAPIModelName(), v1beta1.PlacementPolicyStatus{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_PlacementPolicyList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlacementPolicyList is a list of PlacementPolicies.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The policies.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.PlacementPolicy{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.PlacementPolicy{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_PlacementPolicySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlacementPolicySpec says which objects a policy governs and what becomes of them. An annotation on an object wins over the same thing in its policy.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resourceSelectors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The objects: those that match any of the selectors, in the policy's namespace. At least one. Naming a custom kind here is what makes the federation spread its objects, and its definition.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.ResourceSelector{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"priority": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Of two policies that select an object, the one with the higher priority governs it, then the one whose name comes first. Where room is short, objects of higher priority are placed first.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The clusters that may be used; all clusters if left out. The annotation cluster-selector on an object replaces it.",
+							Ref:         ref(v1beta1.ClusterAffinity{}.OpenAPIModelName()),
+						},
+					},
+					"spreadConstraints": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"spreadBy",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Over how many zones, regions or clusters an object is spread.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.SpreadConstraint{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"replicaPreferences": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How replicas divide. The annotation of the object's kind (replica-set-preferences and so on) replaces it.",
+							Ref:         ref(v1beta1.ReplicaPreferences{}.OpenAPIModelName()),
+						},
+					},
+					"tolerations": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Taints of clusters that do not keep the objects away.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref("k8s.io/api/core/v1.Toleration"),
+									},
+								},
+							},
+						},
+					},
+					"failover": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What happens when a cluster is lost and when it returns.",
+							Ref:         ref(v1beta1.FailoverPolicy{}.OpenAPIModelName()),
+						},
+					},
+					"rollout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How a change gets to the clusters.",
+							Ref:         ref(v1beta1.RolloutPolicy{}.OpenAPIModelName()),
+						},
+					},
+					"overrides": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What differs from cluster to cluster, in this order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.Override{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"propagateReferences": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Whether ConfigMaps, Secrets and ServiceAccounts that a workload refers to go where the workload goes, unless a policy or annotation says so of them.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"resourceSelectors"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.ClusterAffinity{}.OpenAPIModelName(), v1beta1.FailoverPolicy{}.OpenAPIModelName(), v1beta1.Override{}.OpenAPIModelName(), v1beta1.ReplicaPreferences{}.OpenAPIModelName(), v1beta1.ResourceSelector{}.OpenAPIModelName(), v1beta1.RolloutPolicy{}.OpenAPIModelName(), v1beta1.SpreadConstraint{}.OpenAPIModelName(), "k8s.io/api/core/v1.Toleration"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_PlacementPolicyStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlacementPolicyStatus is what the federation made of a policy.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The generation that this status is of.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"objects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects that the policy governs.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Accepted: False with a reason where a kind that is named cannot be spread.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref("k8s.io/apimachinery/pkg/apis/meta/v1.Condition"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Condition"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_RecordChange(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RecordChange is a DNS record set, now and then.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name, with the trailing dot.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Type: A, AAAA or CNAME.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"before": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Data now; empty where there is no such set.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"after": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Data then; empty where there would be no such set.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name", "type"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ReplicaChange(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReplicaChange is the number of replicas in a cluster, now and then.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the cluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"before": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas placed there now.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"after": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that would be placed there.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why, for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"cluster", "before", "after"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ReplicaMove(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReplicaMove is how the replicas of one object would move.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace of the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The clusters whose number would change, by name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.ReplicaChange{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"unplaced": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that would fit nowhere.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why it would not move, where it has replicas in a lost cluster and would not.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "name", "clusters"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.ReplicaChange{}.OpenAPIModelName()},
 	}
 }
 
@@ -535,6 +1762,111 @@ func schema_apiserver_apis_federation_v1beta1_ReplicaPreferences(ref common.Refe
 		},
 		Dependencies: []string{
 			v1beta1.ClusterPreferences{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ResourceSelector(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceSelector selects objects by kind and, of these, by name and labels. All that is given must hold.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Group and version, such as \"apps/v1\"; of a custom kind that of the version to be spread.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The kind, such as \"Deployment\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"names": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Names of objects; all names if empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Labels of objects; all objects if left out.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.LabelSelector"),
+						},
+					},
+				},
+				Required: []string{"apiVersion", "kind"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.LabelSelector"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_RolloutPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RolloutPolicy says how a change of a workload's pod template gets to the clusters.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"strategy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "AllAtOnce (default) or OneClusterAtATime.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"order": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Order of clusters for OneClusterAtATime; those that are not named come after, by name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"paused": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Paused: no further cluster gets a change of the pod template. Replicas still move.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -595,5 +1927,87 @@ func schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref common.Refere
 		},
 		Dependencies: []string{
 			v1beta1.ClusterServiceIngress{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_SpreadConstraint(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SpreadConstraint bounds over how many groups an object is spread.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"spreadBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Cluster, Zone or Region.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"minGroups": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The least number of groups that must hold replicas, from 0. Where fewer can be used, the object is placed on those and a condition says so. Of an object with fewer replicas, each goes to a group of its own.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxGroups": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The most groups that are used; no limit if left out. At least 1 and at least minGroups.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"spreadBy"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_UnschedulablePods(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UnschedulablePods are the pods of a workload for which the cluster has had no room for a while.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind of the workload: ReplicaSet, Deployment, StatefulSet or Job. The pods of a Deployment are counted for it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace of the workload.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the workload.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pods": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many pods.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"kind", "namespace", "name", "pods"},
+			},
+		},
 	}
 }

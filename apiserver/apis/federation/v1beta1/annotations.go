@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -36,7 +37,13 @@ const (
 	// ServiceIngressesAnnotation holds ServiceIngresses as JSON, on federated Services.
 	ServiceIngressesAnnotation = "federation.kubernetes.io/service-ingresses"
 	// PlacementAnnotation holds a Placement as JSON, on federated objects whose replicas are divided.
+	// On other objects it is there where a PlacementPolicy or a workload that refers to them says where they
+	// go: to the clusters with a number over 0. Its value PlacementPending keeps an object from every cluster.
 	PlacementAnnotation = "federation.kubernetes.io/placement"
+	// PlacementPending is the value of PlacementAnnotation on an object whose placement is yet to be decided.
+	PlacementPending = "pending"
+	// ShardLabel is, on an object in a member, the virtual shard of its federated object: a decimal number.
+	ShardLabel = "federation.kubernetes.io/shard"
 	// ManagedByLabel marks an object in a member that the federation made. Its value is the UID of the
 	// federation: the UID of its namespace kube-system.
 	ManagedByLabel = "federation.kubernetes.io/managed-by"
@@ -62,9 +69,11 @@ const (
 type ReplicaPreferences struct {
 	// Rebalance allows to move replicas that run already. Without it what runs stays where it runs as
 	// far as it can.
+	// +optional
 	Rebalance bool `json:"rebalance,omitempty"`
 	// Clusters has preferences by the name of the cluster; "*" stands for all that are not named. A
 	// cluster that is neither named nor covered by "*" gets nothing.
+	// +optional
 	Clusters map[string]ClusterPreferences `json:"clusters,omitempty"`
 }
 
@@ -74,10 +83,13 @@ const AnyCluster = "*"
 // ClusterPreferences are one cluster's part of ReplicaPreferences.
 type ClusterPreferences struct {
 	// MinReplicas are assigned before anything is divided by weight.
+	// +optional
 	MinReplicas int64 `json:"minReplicas,omitempty"`
 	// MaxReplicas is the most the cluster gets. Nil: no limit.
+	// +optional
 	MaxReplicas *int64 `json:"maxReplicas,omitempty"`
 	// Weight is the cluster's share of what is left after the minimums.
+	// +optional
 	Weight int64 `json:"weight,omitempty"`
 }
 
@@ -236,6 +248,28 @@ type Placement struct {
 	Overflow map[string]int64 `json:"overflow,omitempty"`
 	// Unplaced are replicas that fit nowhere.
 	Unplaced int64 `json:"unplaced,omitempty"`
+	// Policy is the name of the PlacementPolicy that governs the object.
+	Policy string `json:"policy,omitempty"`
+	// Home is the placement before clusters were failed over, kept while they are out or returning: what
+	// was moved goes back there.
+	Home map[string]int64 `json:"home,omitempty"`
+	// Notes say in a few words what people should know: a spread constraint that cannot be met, say.
+	Notes []string `json:"notes,omitempty"`
+	// History has the last decisions, newest first, at most MaxDecisions.
+	History []PlacementDecision `json:"history,omitempty"`
+}
+
+// MaxDecisions is how many decisions a Placement remembers.
+const MaxDecisions = 5
+
+// PlacementDecision is one change of a placement.
+type PlacementDecision struct {
+	// At is when it was made, in UTC, to the second.
+	At metav1.Time `json:"at"`
+	// Cause says why: "created", "spec.replicas 3→5", "cluster east-a lost" …
+	Cause string `json:"cause"`
+	// Moved says what changed, at most ten clusters by name: "east-a 20→0, east-b 5→15".
+	Moved string `json:"moved,omitempty"`
 }
 
 // String returns the placement as it stands in the annotation: JSON, equal for equal placements.

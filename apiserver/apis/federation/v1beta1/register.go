@@ -14,6 +14,10 @@ var (
 	SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta1"}
 	// ClustersResource is the resource of Clusters.
 	ClustersResource = SchemeGroupVersion.WithResource("clusters")
+	// PoliciesResource is the resource of PlacementPolicies.
+	PoliciesResource = SchemeGroupVersion.WithResource("placementpolicies")
+	// FailoverReviewsResource is the resource of FailoverReviews.
+	FailoverReviewsResource = SchemeGroupVersion.WithResource("failoverreviews")
 
 	// SchemeBuilder collects what AddToScheme adds.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
@@ -22,7 +26,8 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &Cluster{}, &ClusterList{}, &ClusterProxyOptions{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &Cluster{}, &ClusterList{}, &ClusterProxyOptions{},
+		&PlacementPolicy{}, &PlacementPolicyList{}, &FailoverReview{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

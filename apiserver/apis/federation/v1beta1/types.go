@@ -35,7 +35,29 @@ type ClusterSpec struct {
 	// and "ca.crt", or key "kubeconfig".
 	// +optional
 	SecretRef *corev1.LocalObjectReference `json:"secretRef,omitempty"`
+
+	// Taints keep objects away that do not tolerate them: NoSchedule, new replicas; NoExecute, those that are
+	// there too. PreferNoSchedule is not supported.
+	// +optional
+	// +listType=atomic
+	Taints []corev1.Taint `json:"taints,omitempty"`
+
+	// The cluster's weight in the answers of DNS, from 0 to 1000; 100 if left out. 0: its addresses are not given
+	// out while another cluster of the level serves.
+	// +optional
+	DNSWeight *int32 `json:"dnsWeight,omitempty"`
 }
+
+// Taints that the federation's own tools put on Clusters.
+const (
+	// TaintUnschedulable is what `kubectl federation cordon` sets, with effect NoSchedule.
+	TaintUnschedulable = "federation.kubernetes.io/unschedulable"
+	// TaintDrain is what `kubectl federation drain` sets, with effect NoExecute.
+	TaintDrain = "federation.kubernetes.io/drain"
+)
+
+// DefaultDNSWeight is the weight of a Cluster without spec.dnsWeight.
+const DefaultDNSWeight = 100
 
 // ServerAddressByClientCIDR is one address of a cluster's API and the clients that are to use it.
 type ServerAddressByClientCIDR struct {
@@ -62,6 +84,89 @@ type ClusterStatus struct {
 	// Version of the cluster's API server, such as "v1.36.3".
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// Room in the cluster.
+	// +optional
+	Capacity *ClusterCapacity `json:"capacity,omitempty"`
+	// Where the cluster stands between serving and failed over.
+	// +optional
+	Failover *ClusterFailover `json:"failover,omitempty"`
+}
+
+// ClusterCapacity is the room in a cluster, as its nodes and pods showed it. Its size is bounded whatever the
+// size of the cluster.
+type ClusterCapacity struct {
+	// When it was observed.
+	ObservedAt metav1.Time `json:"observedAt"`
+	// Nodes that are ready and may be scheduled to.
+	Nodes int32 `json:"nodes"`
+	// Sum over these nodes: cpu, memory, pods, and extended resources.
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	// Sum of the requests of the pods on these nodes, the pods themselves counted under pods.
+	// +optional
+	Requested corev1.ResourceList `json:"requested,omitempty"`
+	// What is free, by classes of nodes: each of a class has at least that much. At most 16, largest first.
+	// +optional
+	// +listType=atomic
+	Free []NodeClass `json:"free,omitempty"`
+	// Workloads with pods that have been unschedulable for more than 60 s. At most 256, by kind, namespace and name.
+	// +optional
+	// +listType=atomic
+	Unschedulable []UnschedulablePods `json:"unschedulable,omitempty"`
+}
+
+// NodeClass is a number of nodes with at least so much room on each.
+type NodeClass struct {
+	// The number of nodes.
+	Nodes int32 `json:"nodes"`
+	// What is free on each.
+	Free corev1.ResourceList `json:"free"`
+}
+
+// UnschedulablePods are the pods of a workload for which the cluster has had no room for a while.
+type UnschedulablePods struct {
+	// Kind of the workload: ReplicaSet, Deployment, StatefulSet or Job. The pods of a Deployment are counted for it.
+	Kind string `json:"kind"`
+	// Namespace of the workload.
+	Namespace string `json:"namespace"`
+	// Name of the workload.
+	Name string `json:"name"`
+	// How many pods.
+	Pods int32 `json:"pods"`
+}
+
+// FailoverPhase is where a cluster stands between serving and failed over.
+type FailoverPhase string
+
+// Phases of a cluster.
+const (
+	// FailoverServing: the cluster is used.
+	FailoverServing FailoverPhase = "Serving"
+	// FailoverWaiting: the cluster is not ready and its grace period runs: it keeps what it has and gets no more.
+	FailoverWaiting FailoverPhase = "Waiting"
+	// FailoverHeld: the grace period is over, but nothing is moved: too many clusters are away at once.
+	FailoverHeld FailoverPhase = "Held"
+	// FailoverOut: what was placed on the cluster is placed elsewhere.
+	FailoverOut FailoverPhase = "Out"
+	// FailoverReturning: the cluster is ready again and gets back a share of what it would have.
+	FailoverReturning FailoverPhase = "Returning"
+)
+
+// ClusterFailover is where a cluster stands between serving and failed over. It outlives restarts.
+type ClusterFailover struct {
+	// Serving, Waiting, Held, Out or Returning.
+	Phase FailoverPhase `json:"phase"`
+	// When the phase, or the share, began.
+	Since metav1.Time `json:"since"`
+	// For Waiting, Held and Out: when the cluster was lost.
+	// +optional
+	LostAt *metav1.Time `json:"lostAt,omitempty"`
+	// For Returning: how much of what the cluster would have it gets, in percent, from 0.
+	// +optional
+	Percent int32 `json:"percent,omitempty"`
+	// Why, for people.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ClusterConditionType is the type of a cluster's condition.
@@ -72,6 +177,10 @@ const (
 	ClusterReady ClusterConditionType = "Ready"
 	// ClusterOffline means that the cluster's API cannot be reached.
 	ClusterOffline ClusterConditionType = "Offline"
+	// ClusterFailedOver means that what was placed on the cluster is placed elsewhere.
+	ClusterFailedOver ClusterConditionType = "FailedOver"
+	// ClusterFailoverHeld means that the cluster would be failed over, but too many are away at once.
+	ClusterFailoverHeld ClusterConditionType = "FailoverHeld"
 )
 
 // Reasons of cluster conditions.
@@ -134,6 +243,22 @@ func (c *Cluster) Condition(t ClusterConditionType) *ClusterCondition {
 		}
 	}
 	return nil
+}
+
+// Phase returns where the cluster stands between serving and failed over; Serving where nothing is written.
+func (c *Cluster) Phase() FailoverPhase {
+	if c.Status.Failover == nil {
+		return FailoverServing
+	}
+	return c.Status.Failover.Phase
+}
+
+// DNSWeight returns the cluster's weight in the answers of DNS.
+func (c *Cluster) DNSWeight() int32 {
+	if c.Spec.DNSWeight == nil {
+		return DefaultDNSWeight
+	}
+	return *c.Spec.DNSWeight
 }
 
 // IsReady tells whether the cluster's API answered, at the last look, that it is ready.

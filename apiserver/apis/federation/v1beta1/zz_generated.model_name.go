@@ -11,8 +11,23 @@ func (in Cluster) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterAffinity) OpenAPIModelName() string {
+	return "federation.v1beta1.ClusterAffinity"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterCapacity) OpenAPIModelName() string {
+	return "federation.v1beta1.ClusterCapacity"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterCondition) OpenAPIModelName() string {
 	return "federation.v1beta1.ClusterCondition"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterFailover) OpenAPIModelName() string {
+	return "federation.v1beta1.ClusterFailover"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -51,13 +66,98 @@ func (in ClusterStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverPolicy) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverReview) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverReview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverReviewSpec) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverReviewSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverReviewStatus) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverReviewStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in JSONPatchOperation) OpenAPIModelName() string {
+	return "federation.v1beta1.JSONPatchOperation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeClass) OpenAPIModelName() string {
+	return "federation.v1beta1.NodeClass"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Override) OpenAPIModelName() string {
+	return "federation.v1beta1.Override"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Placement) OpenAPIModelName() string {
 	return "federation.v1beta1.Placement"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlacementDecision) OpenAPIModelName() string {
+	return "federation.v1beta1.PlacementDecision"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlacementPolicy) OpenAPIModelName() string {
+	return "federation.v1beta1.PlacementPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlacementPolicyList) OpenAPIModelName() string {
+	return "federation.v1beta1.PlacementPolicyList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlacementPolicySpec) OpenAPIModelName() string {
+	return "federation.v1beta1.PlacementPolicySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlacementPolicyStatus) OpenAPIModelName() string {
+	return "federation.v1beta1.PlacementPolicyStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RecordChange) OpenAPIModelName() string {
+	return "federation.v1beta1.RecordChange"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReplicaChange) OpenAPIModelName() string {
+	return "federation.v1beta1.ReplicaChange"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReplicaMove) OpenAPIModelName() string {
+	return "federation.v1beta1.ReplicaMove"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ReplicaPreferences) OpenAPIModelName() string {
 	return "federation.v1beta1.ReplicaPreferences"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceSelector) OpenAPIModelName() string {
+	return "federation.v1beta1.ResourceSelector"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RolloutPolicy) OpenAPIModelName() string {
+	return "federation.v1beta1.RolloutPolicy"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -68,4 +168,14 @@ func (in ServerAddressByClientCIDR) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ServiceIngresses) OpenAPIModelName() string {
 	return "federation.v1beta1.ServiceIngresses"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SpreadConstraint) OpenAPIModelName() string {
+	return "federation.v1beta1.SpreadConstraint"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UnschedulablePods) OpenAPIModelName() string {
+	return "federation.v1beta1.UnschedulablePods"
 }

@@ -1,0 +1,115 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// +genclient
+// +genclient:nonNamespaced
+// +genclient:onlyVerbs=create
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// FailoverReview asks what would happen if clusters were lost. It is created only, never stored, and changes
+// nothing: the answer to the create has the status filled in.
+type FailoverReview struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object's metadata; not used.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Which clusters are taken as lost.
+	Spec FailoverReviewSpec `json:"spec"`
+	// What would happen.
+	// +optional
+	Status FailoverReviewStatus `json:"status,omitempty"`
+}
+
+// FailoverReviewSpec names what is taken as lost: all clusters that any of the fields names. At least one field.
+type FailoverReviewSpec struct {
+	// Names of clusters.
+	// +optional
+	// +listType=set
+	Clusters []string `json:"clusters,omitempty"`
+	// Zones, as REGION/ZONE or ZONE: clusters that have no nodes elsewhere.
+	// +optional
+	// +listType=set
+	Zones []string `json:"zones,omitempty"`
+	// Regions: all clusters in them.
+	// +optional
+	// +listType=set
+	Regions []string `json:"regions,omitempty"`
+}
+
+// FailoverReviewStatus is what would happen.
+type FailoverReviewStatus struct {
+	// The clusters that are taken as lost, sorted.
+	// +optional
+	// +listType=atomic
+	Clusters []string `json:"clusters,omitempty"`
+	// Why nothing, or not all, would be moved: the failover limits that would hold it. Empty: they allow it.
+	// +optional
+	Held string `json:"held,omitempty"`
+	// The objects whose replicas would move, in the order in which they would be placed.
+	// +optional
+	// +listType=atomic
+	Moves []ReplicaMove `json:"moves,omitempty"`
+	// The DNS record sets that would change, sorted by name and type.
+	// +optional
+	// +listType=atomic
+	Records []RecordChange `json:"records,omitempty"`
+	// Replicas that would move, in sum.
+	// +optional
+	Replicas int64 `json:"replicas,omitempty"`
+	// Replicas that would fit nowhere, in sum.
+	// +optional
+	Unplaced int64 `json:"unplaced,omitempty"`
+}
+
+// ReplicaMove is how the replicas of one object would move.
+type ReplicaMove struct {
+	// Kind of the object.
+	Kind string `json:"kind"`
+	// Namespace of the object.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object.
+	Name string `json:"name"`
+	// The clusters whose number would change, by name.
+	// +listType=atomic
+	Clusters []ReplicaChange `json:"clusters"`
+	// Replicas that would fit nowhere.
+	// +optional
+	Unplaced int64 `json:"unplaced,omitempty"`
+	// Why it would not move, where it has replicas in a lost cluster and would not.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+}
+
+// ReplicaChange is the number of replicas in a cluster, now and then.
+type ReplicaChange struct {
+	// Name of the cluster.
+	Cluster string `json:"cluster"`
+	// Replicas placed there now.
+	Before int64 `json:"before"`
+	// Replicas that would be placed there.
+	After int64 `json:"after"`
+	// Why, for people.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+}
+
+// RecordChange is a DNS record set, now and then.
+type RecordChange struct {
+	// Name, with the trailing dot.
+	Name string `json:"name"`
+	// Type: A, AAAA or CNAME.
+	Type string `json:"type"`
+	// Data now; empty where there is no such set.
+	// +optional
+	// +listType=atomic
+	Before []string `json:"before,omitempty"`
+	// Data then; empty where there would be no such set.
+	// +optional
+	// +listType=atomic
+	After []string `json:"after,omitempty"`
+}
