@@ -52,7 +52,7 @@ func controllersRules() []rbacv1.PolicyRule {
 		rule(v1beta1.GroupName, change, "clusters", "clusters/status"),
 		rule("", []string{"create", "patch"}, "events"),
 		rule("events.k8s.io", []string{"create", "patch"}, "events"),
-		rule("coordination.k8s.io", []string{"get", "create", "update", "patch"}, "leases"),
+		rule("coordination.k8s.io", []string{"get", "list", "watch", "create", "update", "patch", "delete"}, "leases"),
 	)
 }
 
