@@ -3,7 +3,7 @@
 // Use:
 //
 //	r, err := clusterregistry.New(clusterregistry.Options{Config: federation})
-//	r.Add(engager)          // each part that wants to hear of members
+//	r.Add(engager)          // each part that wants to hear of members; r.Follow for one that may come late, and go
 //	go r.Run(ctx)           // until ctx is done
 //	m, err := r.Member("east-a") // ErrNotConnected while it cannot be reached
 //

@@ -179,6 +179,9 @@ func (k *keeper) connect(ctx context.Context) {
 		k.disconnect(fmt.Errorf("cluster %q: %w", k.name, ErrNotConnected))
 		return
 	}
+	if k.member != nil && k.member.ctx.Err() != nil { // somebody could not take it up
+		k.disconnect(context.Cause(k.member.ctx))
+	}
 	if k.member != nil || k.state.Failures > 0 {
 		return // the last look must be good: on a restart Ready may be from before
 	}
@@ -199,13 +202,13 @@ func (k *keeper) engage(ctx context.Context) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range k.registry.engagers {
-		if err := e.Engage(m.ctx, m); err != nil {
+	for _, f := range k.registry.present(m) {
+		if err := f.engage(m); err != nil {
+			k.registry.drop(m)
 			m.cancel(err)
 			return nil, err
 		}
 	}
-	k.registry.put(m)
 	m.start()
 	return m, nil
 }

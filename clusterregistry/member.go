@@ -35,6 +35,7 @@ type Member struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	broken func()
 	start  func()
 }
 
@@ -49,15 +50,30 @@ func newMember(ctx context.Context, name, uid string, l *link) (*Member, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn}
+	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, broken: l.broken}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
-	ours := func(o *metav1.ListOptions) { o.LabelSelector = v1beta1.ManagedByLabel + "=" + uid }
-	f := &memberInformers{
-		ctx: m.ctx, broken: l.broken, known: map[schema.GroupVersionResource]bool{},
-		factory: dynamicinformer.NewFilteredDynamicSharedInformerFactory(dyn, 0, metav1.NamespaceAll, ours),
-	}
+	f := m.newInformers(m.ctx, "")
 	m.Informers, m.start = f, f.start
 	return m, nil
+}
+
+// NewInformers returns informers that nobody else has, and a function that starts them. They end with ctx.
+// selector, unless it is "", says which of the objects that this federation made they hold.
+func (m *Member) NewInformers(ctx context.Context, selector string) (i Informers, start func()) {
+	f := m.newInformers(ctx, selector)
+	return f, f.start
+}
+
+func (m *Member) newInformers(ctx context.Context, selector string) *memberInformers {
+	ours := v1beta1.ManagedByLabel + "=" + m.FederationUID
+	if selector != "" {
+		ours += "," + selector
+	}
+	return &memberInformers{
+		ctx: ctx, broken: m.broken, known: map[schema.GroupVersionResource]bool{},
+		factory: dynamicinformer.NewFilteredDynamicSharedInformerFactory(m.Dynamic, 0, metav1.NamespaceAll,
+			func(o *metav1.ListOptions) { o.LabelSelector = ours }),
+	}
 }
 
 // memberInformers prepares each informer when it is first asked for.

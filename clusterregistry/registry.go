@@ -56,6 +56,9 @@ type Options struct {
 	Policy health.Policy
 	// Timeout of one look. 0: DefaultTimeout.
 	Timeout time.Duration
+	// Report tells whether to write what is seen to the Clusters, and to renew their tokens: of several
+	// processes one does. Nil: always.
+	Report func() bool
 }
 
 // DefaultTimeout of one look. With one second between looks and two bad ones to be believed, a
@@ -79,7 +82,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Registry knows the member clusters. Its methods may be called from any goroutine, Add only before Run.
+// Registry knows the member clusters. Its methods may be called from any goroutine.
 type Registry struct {
 	options   Options
 	uid       string
@@ -87,10 +90,10 @@ type Registry struct {
 	dynamic   dynamic.Interface
 	core      kubernetes.Interface
 	recorder  record.EventRecorder
-	engagers  []Engager
 	clusters  cache.SharedIndexInformer
 	secrets   cache.SharedIndexInformer
 	mu        sync.RWMutex // guards what follows, never held over I/O
+	engagers  []*follower
 	members   map[string]*Member
 	keepers   map[string]*keeper
 	keepersWG sync.WaitGroup
@@ -127,9 +130,6 @@ func newRegistry(o Options, dyn dynamic.Interface, core kubernetes.Interface, lo
 		members:  map[string]*Member{}, keepers: map[string]*keeper{},
 	}
 }
-
-// Add has e told of members. It must be called before Run.
-func (r *Registry) Add(e Engager) { r.engagers = append(r.engagers, e) }
 
 // Member returns the live connection to a cluster, or an error that is ErrNotConnected.
 func (r *Registry) Member(name string) (*Member, error) {
@@ -229,12 +229,6 @@ func (r *Registry) wakeAll() {
 	for _, k := range r.keepers {
 		k.lookNow()
 	}
-}
-
-func (r *Registry) put(m *Member) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.members[m.Name] = m
 }
 
 // drop forgets m, unless another connection to the cluster has taken its place.

@@ -21,6 +21,9 @@ const writeTimeout = 3 * time.Second
 // report writes the status when it changed, and an event when the cluster came or went. What
 // fails is tried again after the next look.
 func (k *keeper) report(ctx context.Context, v health.Verdict) {
+	if !k.registry.reports() {
+		return // another process does
+	}
 	if t := v.Transition; t != nil {
 		k.event(t)
 		klog.FromContext(ctx).Info("Cluster changed", "ready", t.Status, "reason", t.Reason, "message", t.Message)
@@ -35,6 +38,8 @@ func (k *keeper) report(ctx context.Context, v health.Verdict) {
 		klog.FromContext(ctx).Error(err, "Cannot write the status of the Cluster")
 	}
 }
+
+func (r *Registry) reports() bool { return r.options.Report == nil || r.options.Report() }
 
 func (k *keeper) write(ctx context.Context, s v1beta1.ClusterStatus) error {
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{

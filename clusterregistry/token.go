@@ -27,9 +27,9 @@ func (k *keeper) keepToken(ctx context.Context, l *link) {
 	for {
 		wait := renewRetry
 		if t, ok := credential.ParseToken(l.token.Load().(string)); ok {
-			if due := time.Until(t.RenewAt()); due <= 0 {
+			if due := time.Until(t.RenewAt()); due <= 0 && k.registry.reports() {
 				k.renew(ctx, l, t)
-			} else {
+			} else if due > 0 {
 				wait = min(wait, due)
 			}
 		}
