@@ -26,10 +26,13 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ClusterServiceIngress{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref),
 		v1beta1.ClusterSpec{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref),
 		v1beta1.ClusterStatus{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref),
+		v1beta1.Drain{}.OpenAPIModelName():                      schema_apiserver_apis_federation_v1beta1_Drain(ref),
 		v1beta1.FailoverPolicy{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_FailoverPolicy(ref),
 		v1beta1.FailoverReview{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_FailoverReview(ref),
 		v1beta1.FailoverReviewSpec{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_FailoverReviewSpec(ref),
 		v1beta1.FailoverReviewStatus{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref),
+		v1beta1.FederatedKind{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_FederatedKind(ref),
+		v1beta1.Info{}.OpenAPIModelName():                       schema_apiserver_apis_federation_v1beta1_Info(ref),
 		v1beta1.JSONPatchOperation{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref),
 		v1beta1.NodeClass{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_NodeClass(ref),
 		v1beta1.Override{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_Override(ref),
@@ -735,6 +738,42 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_Drain(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Drain is what a drain found when it began.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Since is when the cluster's weight in DNS became 0, in UTC, to the second.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"dnsWeight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DNSWeight is spec.dnsWeight before; nil where it was left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"cordoned": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Cordoned tells whether the cluster bore TaintUnschedulable before.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"since"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_FailoverPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -984,6 +1023,91 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref common.Re
 		},
 		Dependencies: []string{
 			v1beta1.RecordChange{}.OpenAPIModelName(), v1beta1.ReplicaMove{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FederatedKind(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FederatedKind is a kind, of those that Kubernetes has built in, whose objects have copies in the members.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"Resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resource is what its objects are served as.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/runtime/schema.GroupVersionResource"),
+						},
+					},
+					"Kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is its name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"Preferences": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Preferences is the annotation with ReplicaPreferences of a divided kind: one whose replicas are divided over the clusters. The objects of other kinds, where it is empty, go to each cluster as they are.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"Resource", "Kind", "Preferences"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/runtime/schema.GroupVersionResource"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_Info(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Info is how a federation is set up.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"Name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the federation: part of its DNS names.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"DNSZone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DNSZone is the zone that the names are in.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"DNSTTL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DNSTTL is how long resolvers may keep an answer.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"FailoverMaxZones": {
+						SchemaProps: spec.SchemaProps{
+							Description: "FailoverMaxZones is how many zones may be failed over at once; negative: no limit.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"Name", "DNSZone", "DNSTTL", "FailoverMaxZones"},
+			},
+		},
 	}
 }
 

@@ -66,6 +66,11 @@ func (in ClusterStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Drain) OpenAPIModelName() string {
+	return "federation.v1beta1.Drain"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in FailoverPolicy) OpenAPIModelName() string {
 	return "federation.v1beta1.FailoverPolicy"
 }
@@ -83,6 +88,16 @@ func (in FailoverReviewSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in FailoverReviewStatus) OpenAPIModelName() string {
 	return "federation.v1beta1.FailoverReviewStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FederatedKind) OpenAPIModelName() string {
+	return "federation.v1beta1.FederatedKind"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Info) OpenAPIModelName() string {
+	return "federation.v1beta1.Info"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

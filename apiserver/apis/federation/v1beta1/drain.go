@@ -1,0 +1,78 @@
+package v1beta1
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DrainAnnotation is, on a Cluster that is drained or being drained, a Drain as JSON: what undrain needs
+// to undo it exactly, and what a drain that was interrupted needs to go on.
+const DrainAnnotation = "federation.kubernetes.io/drain"
+
+// Drain is what a drain found when it began.
+type Drain struct {
+	// Since is when the cluster's weight in DNS became 0, in UTC, to the second.
+	Since metav1.Time `json:"since"`
+	// DNSWeight is spec.dnsWeight before; nil where it was left out.
+	DNSWeight *int32 `json:"dnsWeight,omitempty"`
+	// Cordoned tells whether the cluster bore TaintUnschedulable before.
+	Cordoned bool `json:"cordoned,omitempty"`
+}
+
+// String returns the drain as it stands in the annotation.
+func (d *Drain) String() string { return asJSON(d) }
+
+// ParseDrain reads the annotation; nil, nil where there is none.
+func ParseDrain(value string) (*Drain, error) {
+	if value == "" {
+		return nil, nil
+	}
+	d := &Drain{}
+	if err := json.Unmarshal([]byte(value), d); err != nil {
+		return nil, fmt.Errorf("annotation %s: %q must be JSON as drain writes it: %w", DrainAnnotation, value, err)
+	}
+	return d, nil
+}
+
+// InfoConfigMap is a ConfigMap in FederationNamespace in which the controllers say how the federation is set
+// up, for tools and for reviews, which know nothing but the API.
+const InfoConfigMap = "federation-info"
+
+// Info is how a federation is set up.
+type Info struct {
+	// Name of the federation: part of its DNS names.
+	Name string
+	// DNSZone is the zone that the names are in.
+	DNSZone string
+	// DNSTTL is how long resolvers may keep an answer.
+	DNSTTL time.Duration
+	// FailoverMaxZones is how many zones may be failed over at once; negative: no limit.
+	FailoverMaxZones int
+}
+
+// ConfigMapData returns the info as the data of InfoConfigMap.
+func (i Info) ConfigMapData() map[string]string {
+	return map[string]string{
+		"name": i.Name, "dnsZone": i.DNSZone, "dnsTTL": i.DNSTTL.String(), "failoverMaxZones": fmt.Sprint(i.FailoverMaxZones),
+	}
+}
+
+// ParseInfo reads the data of InfoConfigMap. The error names the key.
+func ParseInfo(data map[string]string) (i Info, err error) {
+	i.Name, i.DNSZone = data["name"], data["dnsZone"]
+	for _, key := range []string{"name", "dnsZone"} {
+		if data[key] == "" {
+			return i, fmt.Errorf("ConfigMap %s/%s: %s is missing", FederationNamespace, InfoConfigMap, key)
+		}
+	}
+	if i.DNSTTL, err = time.ParseDuration(data["dnsTTL"]); err != nil {
+		return i, fmt.Errorf("ConfigMap %s/%s: dnsTTL %q: must be a duration, as 15s", FederationNamespace, InfoConfigMap, data["dnsTTL"])
+	}
+	if _, err = fmt.Sscan(data["failoverMaxZones"], &i.FailoverMaxZones); err != nil {
+		return i, fmt.Errorf("ConfigMap %s/%s: failoverMaxZones %q: must be a whole number", FederationNamespace, InfoConfigMap, data["failoverMaxZones"])
+	}
+	return i, nil
+}
