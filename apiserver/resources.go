@@ -5,11 +5,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
@@ -26,6 +30,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/authentication/install"
 	_ "k8s.io/kubernetes/pkg/apis/authorization/install"
 	_ "k8s.io/kubernetes/pkg/apis/autoscaling/install"
+	_ "k8s.io/kubernetes/pkg/apis/batch/install"
 	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	_ "k8s.io/kubernetes/pkg/apis/events/install"
@@ -56,11 +61,9 @@ var servedVersions = []schema.GroupVersion{
 	v1beta1.SchemeGroupVersion,
 }
 
-// servedResources are served from versions of which we serve no more than that.
+// servedResources are served, with v1beta1.FederatedResources, from versions of which we serve no more than that.
 var servedResources = []schema.GroupVersionResource{
-	appsv1.SchemeGroupVersion.WithResource("replicasets"),
-	appsv1.SchemeGroupVersion.WithResource("deployments"),
-	networkingv1.SchemeGroupVersion.WithResource("ingresses"),
+	autoscalingv1.SchemeGroupVersion.WithResource("horizontalpodautoscalers"),
 	networkingv1.SchemeGroupVersion.WithResource("ingressclasses"),
 }
 
@@ -68,6 +71,7 @@ var servedResources = []schema.GroupVersionResource{
 func resourceConfig() *serverstorage.ResourceConfig {
 	config := serverstorage.NewResourceConfig()
 	config.EnableVersions(servedVersions...)
+	config.EnableResources(v1beta1.FederatedResources...)
 	config.EnableResources(servedResources...)
 	return config
 }
@@ -76,6 +80,10 @@ func resourceConfig() *serverstorage.ResourceConfig {
 func apiServicePriorities() map[schema.GroupVersion]controlplane.APIServicePriority {
 	p := controlplane.DefaultGenericAPIServicePriorities()
 	p[appsv1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17800, Version: 15}
+	p[autoscalingv2.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17500, Version: 30}
+	p[autoscalingv1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17500, Version: 15}
+	p[batchv1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17400, Version: 15}
+	p[policyv1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 16800, Version: 15}
 	p[networkingv1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17200, Version: 15}
 	p[v1beta1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17900, Version: 15}
 	return p

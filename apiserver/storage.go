@@ -13,14 +13,25 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	controlplane "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	daemonsetstore "k8s.io/kubernetes/pkg/registry/apps/daemonset/storage"
 	deploymentstore "k8s.io/kubernetes/pkg/registry/apps/deployment/storage"
 	replicasetstore "k8s.io/kubernetes/pkg/registry/apps/replicaset/storage"
 	appsrest "k8s.io/kubernetes/pkg/registry/apps/rest"
+	statefulsetstore "k8s.io/kubernetes/pkg/registry/apps/statefulset/storage"
+	autoscalerstore "k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler/storage"
+	autoscalingrest "k8s.io/kubernetes/pkg/registry/autoscaling/rest"
+	cronjobstore "k8s.io/kubernetes/pkg/registry/batch/cronjob/storage"
+	jobstore "k8s.io/kubernetes/pkg/registry/batch/job/storage"
+	batchrest "k8s.io/kubernetes/pkg/registry/batch/rest"
 	configmapstore "k8s.io/kubernetes/pkg/registry/core/configmap/storage"
 	namespacestore "k8s.io/kubernetes/pkg/registry/core/namespace/storage"
 	secretstore "k8s.io/kubernetes/pkg/registry/core/secret/storage"
+	accountstore "k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage"
 	ingressstore "k8s.io/kubernetes/pkg/registry/networking/ingress/storage"
+	networkpolicystore "k8s.io/kubernetes/pkg/registry/networking/networkpolicy/storage"
 	networkingrest "k8s.io/kubernetes/pkg/registry/networking/rest"
+	budgetstore "k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget/storage"
+	policyrest "k8s.io/kubernetes/pkg/registry/policy/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/registry/cluster"
@@ -43,6 +54,9 @@ func storageProviders(generic []provider, core corev1.CoreV1Interface) []provide
 	}
 	return append(all,
 		federatedProvider{appsrest.StorageProvider{}, namespaces},
+		federatedProvider{batchrest.RESTStorageProvider{}, namespaces},
+		federatedProvider{autoscalingrest.RESTStorageProvider{}, namespaces},
+		federatedProvider{policyrest.RESTStorageProvider{}, namespaces},
 		federatedProvider{networkingrest.RESTStorageProvider{}, namespaces},
 		clusterProvider{core.Secrets(v1beta1.FederationNamespace)})
 }
@@ -94,6 +108,8 @@ func (p federatedProvider) rememberingDeletes(storage rest.Storage) (rest.Storag
 	switch s := storage.(type) {
 	case *namespacestore.REST:
 		return &federated.Namespaces{REST: s}, nil
+	case *accountstore.REST:
+		store = s.Store
 	case *configmapstore.REST:
 		store = s.Store
 	case *secretstore.REST:
@@ -103,6 +119,20 @@ func (p federatedProvider) rememberingDeletes(storage rest.Storage) (rest.Storag
 	case *replicasetstore.REST:
 		store = s.Store
 	case *deploymentstore.REST:
+		store = s.Store
+	case *statefulsetstore.REST:
+		store = s.Store
+	case *daemonsetstore.REST:
+		store = s.Store
+	case *jobstore.REST:
+		store = s.Store
+	case *cronjobstore.REST:
+		store = s.Store
+	case *autoscalerstore.REST:
+		store = s.Store
+	case *budgetstore.REST:
+		store = s.Store
+	case *networkpolicystore.REST:
 		store = s.Store
 	case *ingressstore.REST:
 		store = s.Store

@@ -21,13 +21,21 @@ import (
 
 // federatedObjects has one object of each federated kind.
 var federatedObjects = map[string]string{
-	"namespaces":  `{apiVersion: v1, kind: Namespace}`,
-	"configmaps":  `{apiVersion: v1, kind: ConfigMap}`,
-	"secrets":     `{apiVersion: v1, kind: Secret}`,
-	"services":    `{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`,
-	"replicasets": `{apiVersion: apps/v1, kind: ReplicaSet, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`,
-	"deployments": `{apiVersion: apps/v1, kind: Deployment, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`,
-	"ingresses":   `{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {defaultBackend: {service: {name: s, port: {number: 80}}}}}`,
+	"namespaces":               `{apiVersion: v1, kind: Namespace}`,
+	"configmaps":               `{apiVersion: v1, kind: ConfigMap}`,
+	"secrets":                  `{apiVersion: v1, kind: Secret}`,
+	"services":                 `{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`,
+	"serviceaccounts":          `{apiVersion: v1, kind: ServiceAccount}`,
+	"networkpolicies":          `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, spec: {podSelector: {}, policyTypes: [Ingress]}}`,
+	"poddisruptionbudgets":     `{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {minAvailable: 1, selector: {matchLabels: {app: a}}}}`,
+	"statefulsets":             `{apiVersion: apps/v1, kind: StatefulSet, spec: {serviceName: s, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`,
+	"daemonsets":               `{apiVersion: apps/v1, kind: DaemonSet, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`,
+	"jobs":                     `{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}`,
+	"cronjobs":                 `{apiVersion: batch/v1, kind: CronJob, spec: {schedule: "@daily", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}`,
+	"horizontalpodautoscalers": `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}`,
+	"replicasets":              `{apiVersion: apps/v1, kind: ReplicaSet, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`,
+	"deployments":              `{apiVersion: apps/v1, kind: Deployment, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`,
+	"ingresses":                `{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {defaultBackend: {service: {name: s, port: {number: 80}}}}}`,
 }
 
 // What is left on a deleted object when the garbage collector has done its part tells the federation

@@ -13,16 +13,17 @@ var (
 
 // clusterRules are the rights of the federation's account over the whole member.
 func clusterRules(account string, allowProxy bool) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"namespaces", "services", "configmaps", "secrets"}, Verbs: writeVerbs},
-		{APIGroups: []string{"apps"}, Resources: []string{"replicasets", "deployments"}, Verbs: writeVerbs},
-		{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses"}, Verbs: writeVerbs},
+	rules := []rbacv1.PolicyRule{}
+	for _, r := range v1beta1.FederatedResources {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: writeVerbs})
+	}
+	rules = append(rules, []rbacv1.PolicyRule{
 		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: readVerbs},
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: readVerbs},
 		{NonResourceURLs: []string{"/healthz", "/readyz", "/version"}, Verbs: []string{"get"}},
 		// To leave without an administrator's credential: the role owns the rest.
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{account}, Verbs: []string{"get", "delete"}},
-	}
+	}...)
 	if allowProxy {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}, Verbs: []string{"impersonate"}})
 	}

@@ -28,12 +28,15 @@ var Kinds = []Kind{
 		Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace",
 		Drop: [][]string{{"spec"}},
 	},
+	{Resource: schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, Kind: "ServiceAccount", Drop: [][]string{{"secrets"}}},
 	{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap"},
 	{Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret"},
 	{
 		Resource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, Kind: "Service",
 		Endpoints: true, Status: serviceStatus,
 	},
+	{Resource: schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}, Kind: "NetworkPolicy"},
+	{Resource: schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, Kind: "PodDisruptionBudget"},
 	{
 		Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, Kind: "ReplicaSet",
 		Divided: true, Status: replicaSetStatus,
@@ -42,6 +45,11 @@ var Kinds = []Kind{
 		Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Kind: "Deployment",
 		Divided: true, Status: deploymentStatus,
 	},
+	{Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, Kind: "StatefulSet", Divided: true},
+	{Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}, Kind: "DaemonSet"},
+	{Resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, Kind: "Job", Divided: true},
+	{Resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}, Kind: "CronJob"},
+	{Resource: schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, Kind: "HorizontalPodAutoscaler"},
 	{
 		Resource: schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}, Kind: "Ingress",
 		Status: ingressStatus,

@@ -25,6 +25,8 @@ const (
 	ReplicaSetPreferencesAnnotation = "federation.kubernetes.io/replica-set-preferences"
 	// DeploymentPreferencesAnnotation holds ReplicaPreferences as JSON, on Deployments.
 	DeploymentPreferencesAnnotation = "federation.kubernetes.io/deployment-preferences"
+	// StatefulSetPreferencesAnnotation holds ReplicaPreferences as JSON, on StatefulSets.
+	StatefulSetPreferencesAnnotation = "federation.kubernetes.io/stateful-set-preferences"
 	// JobPreferencesAnnotation holds ReplicaPreferences as JSON, on Jobs.
 	JobPreferencesAnnotation = "federation.kubernetes.io/job-preferences"
 	// ClusterSelectorAnnotation holds a JSON list of ClusterSelectorRequirements over the labels of

@@ -2,56 +2,99 @@ package v1beta1
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FederatedResources are the resources whose objects have copies in the members. Their order is the
-// order in which copies can be made: namespaces first.
-var FederatedResources = []schema.GroupVersionResource{
-	corev1.SchemeGroupVersion.WithResource("namespaces"),
-	corev1.SchemeGroupVersion.WithResource("configmaps"),
-	corev1.SchemeGroupVersion.WithResource("secrets"),
-	corev1.SchemeGroupVersion.WithResource("services"),
-	appsv1.SchemeGroupVersion.WithResource("replicasets"),
-	appsv1.SchemeGroupVersion.WithResource("deployments"),
-	networkingv1.SchemeGroupVersion.WithResource("ingresses"),
+// FederatedKind is a kind, of those that Kubernetes has built in, whose objects have copies in the members.
+type FederatedKind struct {
+	// Resource is what its objects are served as.
+	Resource schema.GroupVersionResource
+	// Kind is its name.
+	Kind string
+	// Preferences is the annotation with ReplicaPreferences of a divided kind: one whose replicas are divided
+	// over the clusters. The objects of other kinds, where it is empty, go to each cluster as they are.
+	Preferences string
 }
+
+// FederatedKinds are in the order in which copies can be made: what others need comes first.
+var FederatedKinds = []FederatedKind{
+	{corev1.SchemeGroupVersion.WithResource("namespaces"), "Namespace", ""},
+	{corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "ServiceAccount", ""},
+	{corev1.SchemeGroupVersion.WithResource("configmaps"), "ConfigMap", ""},
+	{corev1.SchemeGroupVersion.WithResource("secrets"), "Secret", ""},
+	{corev1.SchemeGroupVersion.WithResource("services"), "Service", ""},
+	{networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), "NetworkPolicy", ""},
+	{policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), "PodDisruptionBudget", ""},
+	{appsv1.SchemeGroupVersion.WithResource("replicasets"), "ReplicaSet", ReplicaSetPreferencesAnnotation},
+	{appsv1.SchemeGroupVersion.WithResource("deployments"), "Deployment", DeploymentPreferencesAnnotation},
+	{appsv1.SchemeGroupVersion.WithResource("statefulsets"), "StatefulSet", StatefulSetPreferencesAnnotation},
+	{appsv1.SchemeGroupVersion.WithResource("daemonsets"), "DaemonSet", ""},
+	{batchv1.SchemeGroupVersion.WithResource("jobs"), "Job", JobPreferencesAnnotation},
+	{batchv1.SchemeGroupVersion.WithResource("cronjobs"), "CronJob", ""},
+	{autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), "HorizontalPodAutoscaler", ""},
+	{networkingv1.SchemeGroupVersion.WithResource("ingresses"), "Ingress", ""},
+}
+
+// FederatedResources are the resources of FederatedKinds, in their order.
+var FederatedResources = resourcesOf(FederatedKinds)
+
+func resourcesOf(kinds []FederatedKind) []schema.GroupVersionResource {
+	all := make([]schema.GroupVersionResource, 0, len(kinds))
+	for _, k := range kinds {
+		all = append(all, k.Resource)
+	}
+	return all
+}
+
+// FederatedKindOf returns the built-in federated kind of a resource in any version, or nil.
+func FederatedKindOf(resource schema.GroupResource) *FederatedKind {
+	for i := range FederatedKinds {
+		if FederatedKinds[i].Resource.GroupResource() == resource {
+			return &FederatedKinds[i]
+		}
+	}
+	return nil
+}
+
+// OwnNamespace tells whether a namespace is one that every cluster keeps for itself: nothing in it is federated.
+func OwnNamespace(name string) bool { return ownNamespaces[name] }
 
 // ownNamespaces are those that every cluster, the federation too, keeps for itself.
 var ownNamespaces = map[string]bool{
 	metav1.NamespaceSystem: true, metav1.NamespacePublic: true, corev1.NamespaceNodeLease: true, FederationNamespace: true,
 }
 
-// rootCAConfigMap is published by every cluster into each of its namespaces.
-const rootCAConfigMap = "kube-root-ca.crt"
+// Made by every cluster in each of its namespaces.
+const (
+	rootCAConfigMap = "kube-root-ca.crt"
+	defaultAccount  = "default"
+)
 
-// Federated tells whether the federation keeps copies of an object in its members. A namespace's own
-// name is passed as name, with an empty namespace; secretType counts for Secrets only.
+// Federated tells whether the federation keeps copies of an object of a built-in kind in its members. A
+// namespace's own name is passed as name, with an empty namespace; secretType counts for Secrets only.
+// Of custom kinds, those are federated that a PlacementPolicy selects.
 //
-// The namespace default is no federated object, for every cluster has its own, but what is in it is.
+// The namespace default is no federated object, for every cluster has its own, but what is in it is;
+// except, in each namespace, for the service account default.
 func Federated(resource schema.GroupResource, namespace, name string, secretType corev1.SecretType) bool {
-	if !federatedResource(resource) || ownNamespaces[namespace] {
+	if FederatedKindOf(resource) == nil || ownNamespaces[namespace] {
 		return false
 	}
 	switch resource.Resource {
 	case "namespaces":
 		return !ownNamespaces[name] && name != metav1.NamespaceDefault
+	case "serviceaccounts":
+		return name != defaultAccount
 	case "configmaps":
 		return name != rootCAConfigMap
 	case "secrets":
 		return secretType != corev1.SecretTypeServiceAccountToken
 	}
 	return true
-}
-
-func federatedResource(resource schema.GroupResource) bool {
-	for _, r := range FederatedResources {
-		if r.GroupResource() == resource {
-			return true
-		}
-	}
-	return false
 }
