@@ -51,6 +51,9 @@ const (
 	ManagedByLabel = "federation.kubernetes.io/managed-by"
 	// AppliedHashAnnotation is, on an object in a member, the hash of what the federation applied last.
 	AppliedHashAnnotation = "federation.kubernetes.io/applied-hash"
+	// ScaledByAnnotation is, in our memory only, on a copy whose number of replicas an autoscaler in the member
+	// owns: the manager of the field.
+	ScaledByAnnotation = "federation.kubernetes.io/scaled-by"
 	// SourceAnnotation is, on an object in a member, the UID of the federated object that it is a copy of.
 	SourceAnnotation = "federation.kubernetes.io/source-uid"
 )
@@ -255,6 +258,9 @@ type Placement struct {
 	// Home is the placement before clusters were failed over, kept while they are out or returning: what
 	// was moved goes back there.
 	Home map[string]int64 `json:"home,omitempty"`
+	// Inputs are hashes of the preferences, the cluster selector and the policy that the decision was made by: they
+	// tell a later one what has changed.
+	Inputs string `json:"inputs,omitempty"`
 	// Notes say in a few words what people should know: a spread constraint that cannot be met, say.
 	Notes []string `json:"notes,omitempty"`
 	// History has the last decisions, newest first, at most MaxDecisions.
