@@ -37,5 +37,5 @@ generate: ## make generated code anew
 verify: ## prove that generated code is up to date
 	@for f in hack/verify-*.sh; do $$f; done
 
-bench: build ## measure, beside the limit in the same run, into docs/performance.md
-	@hack/bench.sh
+bench: build ## measure beside a bare client in the same run, into docs/performance.md [CLUSTERS=3]
+	@hack/bench.sh $(CLUSTERS)

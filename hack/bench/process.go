@@ -1,36 +1,130 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// usage is what the federation process has used.
-type usage struct {
-	cpu time.Duration
-	rss int64
+// process is a program under measurement.
+type process struct {
+	name   string
+	pid    int
+	exited chan struct{}
 }
 
-// process reads the usage of the federation process from /proc; zeros where it cannot be read.
-func (b *bench) process() (u usage) {
-	pid, err := os.ReadFile(filepath.Join(b.dir, "federation.pid"))
+// usage is what a process has used so far.
+type usage struct {
+	cpu       time.Duration
+	rss, peak int64 // bytes
+}
+
+// start starts a program whose output goes to a log file.
+func start(logFile, program string, args ...string) (*process, error) {
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{name: filepath.Base(program) + " " + args[0], pid: cmd.Process.Pid, exited: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // how it ended stands in its log
+		close(p.exited)
+	}()
+	return p, nil
+}
+
+// ready asks the process until it says yes.
+func (p *process) ready(ctx context.Context, ask func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for !ask() {
+		select {
+		case <-p.exited:
+			return fmt.Errorf("%s ended; see the logs", p.name)
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not get ready: %w", p.name, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// stop ends the process as a supervisor would.
+func (p *process) stop() {
+	if p == nil {
+		return
+	}
+	_ = syscall.Kill(p.pid, syscall.SIGTERM) // it may have ended
+	select {
+	case <-p.exited:
+	case <-time.After(20 * time.Second):
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		<-p.exited
+	}
+}
+
+// use reads what the process has used from /proc.
+func (p *process) use() (u usage) {
+	if p == nil {
 		return u
 	}
-	dir := filepath.Join("/proc", strings.TrimSpace(string(pid)))
-	if stat, err := os.ReadFile(filepath.Join(dir, "stat")); err == nil {
-		// The fields behind the command's closing parenthesis begin with the third, see proc(5):
-		// utime and stime are fields 14 and 15, in hundredths of a second; rss is field 24, in pages.
-		fields := strings.Fields(string(stat)[strings.LastIndex(string(stat), ")")+1:])
-		if len(fields) > 21 {
-			user, _ := strconv.ParseInt(fields[11], 10, 64)
-			system, _ := strconv.ParseInt(fields[12], 10, 64)
-			pages, _ := strconv.ParseInt(fields[21], 10, 64)
-			u = usage{cpu: time.Duration(user+system) * 10 * time.Millisecond, rss: pages * int64(os.Getpagesize())}
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	_, rest, _ := strings.Cut(string(stat), ") ") // behind the name, which may hold anything
+	if fields := strings.Fields(rest); len(fields) > 12 {
+		for _, f := range fields[11:13] { // utime and stime, in ticks of 1/100 s
+			n, _ := strconv.ParseInt(f, 10, 64)
+			u.cpu += time.Duration(n) * 10 * time.Millisecond
+		}
+	}
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
+	for line := range strings.Lines(string(status)) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		n, _ := strconv.ParseInt(f[1], 10, 64)
+		switch f[0] {
+		case "VmRSS:":
+			u.rss = n << 10
+		case "VmHWM:":
+			u.peak = n << 10
 		}
 	}
 	return u
+}
+
+// settle waits until the processes use little CPU: what had to be reported has been.
+func settle(ctx context.Context, most time.Duration, processes ...*process) time.Time {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	const step, quiet = 250 * time.Millisecond, 8
+	calm, since, before := 0, time.Now(), totalCPU(processes)
+	for calm < quiet && ctx.Err() == nil {
+		time.Sleep(step)
+		now := totalCPU(processes)
+		if calm++; now-before > step/10 {
+			calm, since = 0, time.Now()
+		}
+		before = now
+	}
+	return since
+}
+
+func totalCPU(processes []*process) (sum time.Duration) {
+	for _, p := range processes {
+		sum += p.use().cpu
+	}
+	return sum
 }

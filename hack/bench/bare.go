@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// job is what objects are sent where: to the bare client as JSON, and to the federation.
+type job struct {
+	Members   map[string]string // name → kubeconfig
+	Namespace string
+	Objects   int
+	Replicas  int32
+	// Rate is objects a second; 0: as fast as it goes.
+	Rate int
+	// Writes under way at once to each member.
+	Writes int
+	// Divided: each object goes to one member in turn instead of to all.
+	Divided bool
+}
+
+// sent is what came of a job: when each object was sent first, and what it cost the process.
+type sent struct {
+	At    []time.Time
+	Began time.Time
+	CPU   time.Duration
+}
+
+// runBare has a process of its own do a job as a bare client, and waits for it.
+func runBare(ctx context.Context, j job) (sent, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return sent{}, err
+	}
+	cmd := exec.CommandContext(ctx, self, "bare")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return sent{}, err
+	}
+	cmd.Stderr = os.Stderr
+	out := sent{Began: time.Now()}
+	go func() {
+		_ = json.NewEncoder(stdin).Encode(j) // a failure shows as the process's own
+		_ = stdin.Close()
+	}()
+	text, err := cmd.Output()
+	if err != nil {
+		return sent{}, fmt.Errorf("the bare client: %w", err)
+	}
+	out.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return out, json.Unmarshal(text, &out.At)
+}
+
+// bareMain is the bare client's process: a job on stdin, times on stdout.
+func bareMain(ctx context.Context, in io.Reader, out io.Writer) error {
+	var j job
+	if err := json.NewDecoder(in).Decode(&j); err != nil {
+		return err
+	}
+	var members []kubernetes.Interface
+	var names []string
+	for name := range j.Members {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		m, err := connect(j.Members[name], false)
+		if err != nil {
+			return err
+		}
+		members = append(members, m)
+	}
+	at, err := j.send(ctx, members)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(at)
+}
+
+// send gives each member its own workers and has them all go through the objects, at the job's rate.
+func (j job) send(ctx context.Context, members []kubernetes.Interface) ([]time.Time, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	at := make([]time.Time, j.Objects)
+	queues := make([]chan int, len(members))
+	var wg sync.WaitGroup
+	for n, m := range members {
+		queues[n] = make(chan int, j.Objects)
+		for range j.Writes {
+			wg.Go(func() {
+				for i := range queues[n] {
+					if err := apply(ctx, m, j.Namespace, objectName(i), j.Replicas); err != nil {
+						cancel(err)
+					}
+				}
+			})
+		}
+	}
+	j.pace(func(i int) {
+		at[i] = time.Now()
+		for n := range queues {
+			if !j.Divided || i%len(queues) == n {
+				queues[n] <- i
+			}
+		}
+	})
+	for _, q := range queues {
+		close(q)
+	}
+	wg.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
+	return at, nil
+}
+
+// pace calls do for each object at the job's rate.
+func (j job) pace(do func(int)) {
+	next := time.Now()
+	for i := range j.Objects {
+		if j.Rate > 0 {
+			time.Sleep(time.Until(next))
+			next = next.Add(time.Second / time.Duration(j.Rate))
+		}
+		do(i)
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// write prints the tables or puts them into the file: each number of clusters has a section of its own,
+// between marks, and the others stay.
+func (b *bench) write(r results) error {
+	text := b.tables(r)
+	fmt.Print(text)
+	if b.into == "" {
+		return nil
+	}
+	file, err := os.ReadFile(b.into)
+	if err != nil {
+		return err
+	}
+	out := replaceSection(string(file), fmt.Sprintf("clusters-%d", len(b.names)), text)
+	if b.planner != "" {
+		table, err := os.ReadFile(b.planner)
+		if err != nil {
+			return err
+		}
+		out = replaceSection(out, "planner", "## The planner\n\n| clusters | one plan |\n|---|---|\n"+string(table))
+	}
+	return os.WriteFile(b.into, []byte(out), 0o644)
+}
+
+// replaceSection replaces what stands between the marks of a name, or adds it at the end.
+func replaceSection(file, name, text string) string {
+	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
+	section := begin + strings.TrimRight(text, "\n") + "\n" + end
+	head, rest, found := strings.Cut(file, begin)
+	if !found {
+		return strings.TrimRight(file, "\n") + "\n\n" + section
+	}
+	_, tail, _ := strings.Cut(rest, end)
+	return head + section + tail
+}
+
+// tables is the section of one run.
+func (b *bench) tables(r results) string {
+	var o bytes.Buffer
+	fmt.Fprintf(&o, "## %d member clusters\n\n%s, %d cores. RSS of the federation's process with %d clusters and no objects: %s.\n",
+		len(b.names), time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), len(b.names), megabytes(r.idle.rss))
+	if r.stored != nil {
+		b.storedTable(&o, r)
+	}
+	if r.steady != nil {
+		b.steadyTable(&o, r)
+	}
+	if r.restart != nil {
+		fmt.Fprintf(&o, "\n### Restart with %d ReplicaSets in place\n\n", b.objects)
+		fmt.Fprintln(&o, "| from start to ready | from ready to a new object in all members | to quiet | changes that members saw | CPU until then | RSS | its peak |")
+		fmt.Fprintln(&o, "|---|---|---|---|---|---|---|")
+		fmt.Fprintf(&o, "| %.1f s | %.1f s | %.1f s | %d | %.1f s | %s | %s |\n", r.restart.ready.Seconds(), r.restart.fresh.Seconds(),
+			r.restart.quiet.Seconds(), r.restart.writes, r.restart.cpuAll.Seconds(), megabytes(r.restart.rss), megabytes(r.restart.peak))
+	}
+	if r.failover != nil {
+		b.failoverTable(&o, r)
+	}
+	return o.String()
+}
+
+func (b *bench) storedTable(o *bytes.Buffer, r results) {
+	fmt.Fprintf(o, "\n### %d ReplicaSets that are stored when the controllers start\n\n", b.objects)
+	fmt.Fprintln(o, "| | objects/s | CPU per member write | CPU of apiserver and controllers per 1000 objects, all reported | RSS of both | peak |")
+	fmt.Fprintln(o, "|---|---|---|---|---|---|")
+	fmt.Fprintf(o, "| bare client | %.1f | %s | | | |\n", r.storedBare.rate(b.objects), perWrite(*r.storedBare))
+	fmt.Fprintf(o, "| federation | %.1f | %s (controllers) | %.1f s | %s | %s |\n", r.stored.rate(b.objects), perWrite(*r.stored),
+		r.stored.cpuAll.Seconds()*1000/float64(b.objects), megabytes(r.stored.rss), megabytes(r.stored.peak))
+	fmt.Fprintf(o, "| ratio | %.2f | %.2f | | | |\n", r.stored.rate(b.objects)/r.storedBare.rate(b.objects), ratio(each(*r.stored), each(*r.storedBare)))
+}
+
+func (b *bench) steadyTable(o *bytes.Buffer, r results) {
+	fmt.Fprintf(o, "\n### %d creates a second\n\n", b.rate)
+	fmt.Fprintln(o, "| | apply → in all members p50 | p90 | p99 | CPU of the federation per 1000 objects, all reported | RSS |")
+	fmt.Fprintln(o, "|---|---|---|---|---|---|")
+	fmt.Fprintf(o, "| bare client | %s | %s | %s | | |\n", ms(r.steadyBare.at(50)), ms(r.steadyBare.at(90)), ms(r.steadyBare.at(99)))
+	fmt.Fprintf(o, "| federation | %s | %s | %s | %.1f s | %s |\n", ms(r.steady.at(50)), ms(r.steady.at(90)), ms(r.steady.at(99)),
+		r.steady.cpuAll.Seconds()*1000/float64(b.steadyObjects), megabytes(r.steady.rss))
+	fmt.Fprintf(o, "| ratio | %.2f | %.2f | %.2f | | |\n", ratio(r.steady.at(50), r.steadyBare.at(50)),
+		ratio(r.steady.at(90), r.steadyBare.at(90)), ratio(r.steady.at(99), r.steadyBare.at(99)))
+}
+
+func (b *bench) failoverTable(o *bytes.Buffer, r results) {
+	fmt.Fprintf(o, "\n### A cluster dies with its part of %d workloads\n\n", b.moves)
+	fmt.Fprintf(o, "| | noticed after | all replicas asked of the others, after the grace period (%s) | CPU per 1000 workloads |\n", grace)
+	fmt.Fprintln(o, "|---|---|---|---|")
+	fmt.Fprintf(o, "| bare client, the same writes | | %.1f s | %.1f s |\n", r.failoverBare.whole.Seconds(), r.failoverBare.cpu.Seconds()*1000/float64(b.moves))
+	fmt.Fprintf(o, "| federation | %.1f s | %.1f s | %.1f s |\n", r.failover.noticed.Seconds(), r.failover.after.Seconds(), r.failover.cpuAll.Seconds()*1000/float64(b.moves))
+}
+
+func each(f figures) time.Duration { return f.cpu / time.Duration(max(1, f.writes)) }
+
+func perWrite(f figures) string { return ms(each(f)) }
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
+
+func megabytes(n int64) string { return fmt.Sprintf("%d MB", n>>20) }

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// figures are what one run took.
+type figures struct {
+	latencies []time.Duration // sorted; from apply to the object in all members
+	whole     time.Duration   // from the start to the last object in all members
+	writes    int             // that members needed at least
+	cpu       time.Duration   // until the last object: of the bare client, or of the controllers if apart
+	cpuAll    time.Duration   // of all processes of the federation, until all is reported
+	rss, peak int64           // of all processes of the federation, bytes
+}
+
+func (f figures) at(percent int) time.Duration { return f.latencies[(len(f.latencies)-1)*percent/100] }
+func (f figures) rate(objects int) float64     { return float64(objects) / f.whole.Seconds() }
+
+// steady has objects created at a steady rate: by the bare client, and at the federation.
+func (b *bench) steady(ctx context.Context) (bare, fed figures, err error) {
+	j := b.job("steady-bare", b.steadyObjects)
+	j.Rate = b.rate
+	if bare, err = b.bare(ctx, j, nil); err != nil {
+		return bare, fed, err
+	}
+	j.Namespace, j.Replicas = "steady", int32(len(b.members))
+	if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
+		return bare, fed, err
+	}
+	if err := waitNamespace(ctx, j.Namespace, b.members); err != nil {
+		return bare, fed, err
+	}
+	fed, err = b.measure(ctx, j.Namespace, j.Objects, func() (sent, error) { return b.create(ctx, j) })
+	if err != nil {
+		return bare, fed, err
+	}
+	return bare, fed, removeNamespace(ctx, j.Namespace, b.members, b.fed.kube)
+}
+
+// stored has the controllers start where all objects are stored already, and members are empty. It leaves
+// the objects in place, for the restart.
+func (b *bench) stored(ctx context.Context) (bare, fed figures, err error) {
+	if bare, err = b.bare(ctx, b.job("stored-bare", b.objects), nil); err != nil {
+		return bare, fed, err
+	}
+	b.fed.stop()
+	if err := b.fed.startAPI(ctx); err != nil {
+		return bare, fed, err
+	}
+	j := b.job("stored", b.objects)
+	j.Replicas = int32(len(b.members))
+	if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
+		return bare, fed, err
+	}
+	began := time.Now()
+	if _, err := b.create(ctx, j); err != nil {
+		return bare, fed, err
+	}
+	b.say("stored %d objects in %s", j.Objects, time.Since(began).Round(time.Second))
+	fed, err = b.measure(ctx, j.Namespace, j.Objects, func() (sent, error) {
+		return sent{Began: time.Now(), At: []time.Time{}}, b.fed.startControllers()
+	})
+	return bare, fed, err
+}
+
+// restarted is what a restart took.
+type restarted struct {
+	ready  time.Duration // from the process's start until its API was ready
+	fresh  time.Duration // from there until an object that was made then was in all members
+	quiet  time.Duration // from there until the process was quiet
+	writes int           // changes that members saw of what was in place
+	figures
+}
+
+// restart starts the federation anew with everything in place.
+func (b *bench) restart(ctx context.Context) (out restarted, err error) {
+	b.fed.stop()
+	const fresh = "fresh"
+	was, err := watchArrivals(ctx, b.members, "stored", b.objects, inAll(len(b.members)))
+	if err != nil {
+		return out, err
+	}
+	defer was.close()
+	now, err := watchArrivals(ctx, b.members, fresh, 10, inAll(len(b.members)))
+	if err != nil {
+		return out, err
+	}
+	defer now.close()
+	if err := b.fed.startAll(ctx); err != nil {
+		return out, err
+	}
+	out.ready = b.fed.lastReady.Sub(b.fed.lastStart)
+	if err := makeNamespace(ctx, fresh, b.fed.kube); err != nil {
+		return out, err
+	}
+	j := b.job(fresh, 10)
+	j.Replicas = int32(len(b.members))
+	if _, err := b.create(ctx, j); err != nil {
+		return out, err
+	}
+	if err := now.wait(ctx); err != nil {
+		return out, err
+	}
+	out.fresh = now.last().Sub(b.fed.lastReady)
+	out.quiet = settle(ctx, time.Minute, b.fed.serve).Sub(b.fed.lastReady)
+	was.mu.Lock()
+	out.writes = was.events
+	was.mu.Unlock()
+	u := b.fed.serve.use()
+	out.rss, out.peak, out.cpuAll = u.rss, u.peak, u.cpu
+	if err := removeNamespace(ctx, fresh, b.members, b.fed.kube); err != nil {
+		return out, err
+	}
+	return out, removeNamespace(ctx, "stored", b.members, b.fed.kube)
+}
+
+// moved is what a failover took.
+type moved struct {
+	noticed time.Duration // from the cluster's death until it counted as not ready
+	after   time.Duration // from the end of the grace period until all replicas were asked of the others
+	figures
+}
+
+// failover kills the first member and waits until the others have been asked for all its replicas.
+func (b *bench) failover(ctx context.Context) (bare figures, out moved, err error) {
+	j := b.job("moves", b.moves)
+	j.Replicas = int32(len(b.members))
+	if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
+		return bare, out, err
+	}
+	placed, err := watchArrivals(ctx, b.members, j.Namespace, j.Objects, inAll(len(b.members)))
+	if err != nil {
+		return bare, out, err
+	}
+	defer placed.close()
+	if _, err := b.create(ctx, j); err != nil {
+		return bare, out, err
+	}
+	if err := placed.wait(ctx); err != nil {
+		return bare, out, err
+	}
+	settle(ctx, time.Minute, b.fed.processes()...)
+	lost, left := b.names[0], map[string]kubernetes.Interface{}
+	for _, name := range b.names[1:] {
+		left[name] = b.members[name]
+	}
+	if bare, err = b.bareMoves(ctx, left); err != nil {
+		return bare, out, err
+	}
+	taken, err := watchArrivals(ctx, left, j.Namespace, j.Objects, summing(j.Replicas))
+	if err != nil {
+		return bare, out, err
+	}
+	defer taken.close()
+	pid, err := memberPid(b.root, lost)
+	if err != nil {
+		return bare, out, err
+	}
+	before, killed := totalCPU(b.fed.processes()), time.Now()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return bare, out, err
+	}
+	if err := until(ctx, func() bool { return b.fed.condition(ctx, lost, v1beta1.ClusterReady)["status"] != "True" }); err != nil {
+		return bare, out, err
+	}
+	noticed := time.Now()
+	if err := taken.wait(ctx); err != nil {
+		return bare, out, err
+	}
+	out.noticed, out.after, out.writes = noticed.Sub(killed), taken.last().Sub(noticed.Add(grace)), j.Objects
+	settle(ctx, time.Minute, b.fed.processes()...)
+	out.cpuAll = totalCPU(b.fed.processes()) - before
+	return bare, out, nil
+}
+
+// bareMoves has the bare client make the writes of a failover: one for each object, in one of the members left.
+func (b *bench) bareMoves(ctx context.Context, left map[string]kubernetes.Interface) (figures, error) {
+	j := b.job("moves-bare", b.moves)
+	return b.bare(ctx, j, func(base figures) (figures, error) {
+		again := j
+		again.Members = map[string]string{}
+		for name := range left {
+			again.Members[name] = b.kubeconfig(name)
+		}
+		again.Divided, again.Replicas = true, 2
+		a, err := watchArrivals(ctx, left, j.Namespace, j.Objects, summing(int32(len(left))+1))
+		if err != nil {
+			return base, err
+		}
+		defer a.close()
+		did, err := runBare(ctx, again)
+		if err != nil {
+			return base, err
+		}
+		return figures{whole: a.last().Sub(did.Began), writes: j.Objects, cpu: did.CPU}, a.wait(ctx)
+	})
+}
+
+func (b *bench) job(ns string, objects int) job {
+	j := job{Members: map[string]string{}, Namespace: ns, Objects: objects, Replicas: 1, Writes: b.writes}
+	for _, name := range b.names {
+		j.Members[name] = b.kubeconfig(name)
+	}
+	return j
+}
+
+// bare has the bare client do a job in a namespace of its own, and then perhaps something more.
+func (b *bench) bare(ctx context.Context, j job, then func(figures) (figures, error)) (out figures, err error) {
+	apis := b.apis()
+	if err := makeNamespace(ctx, j.Namespace, apis...); err != nil {
+		return out, err
+	}
+	if err := waitNamespace(ctx, j.Namespace, b.members); err != nil {
+		return out, err
+	}
+	out, err = b.measure(ctx, j.Namespace, j.Objects, func() (sent, error) { return runBare(ctx, j) })
+	if err == nil && then != nil {
+		out, err = then(out)
+	}
+	if err != nil {
+		return out, err
+	}
+	return out, removeNamespace(ctx, j.Namespace, b.members, apis...)
+}
+
+func (b *bench) apis() (out []kubernetes.Interface) {
+	for _, name := range b.names {
+		out = append(out, b.members[name])
+	}
+	return out
+}
+
+// measure has objects made and waits for them in all members.
+func (b *bench) measure(ctx context.Context, ns string, objects int, do func() (sent, error)) (out figures, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	a, err := watchArrivals(ctx, b.members, ns, objects, inAll(len(b.members)))
+	if err != nil {
+		return out, err
+	}
+	defer a.close()
+	before := totalCPU(b.fed.processes())
+	did, err := do()
+	if err != nil {
+		return out, err
+	}
+	if err := a.wait(ctx); err != nil {
+		return out, err
+	}
+	out.whole, out.writes, out.cpu = a.last().Sub(did.Began), objects*len(b.members), did.CPU
+	if did.CPU == 0 {
+		out.cpu = b.fed.controls.use().cpu
+	}
+	for i, at := range did.At {
+		out.latencies = append(out.latencies, a.at[objectName(i)].Sub(at))
+	}
+	slices.Sort(out.latencies)
+	if did.CPU == 0 {
+		settle(ctx, time.Minute, b.fed.processes()...)
+	}
+	out.cpuAll = totalCPU(b.fed.processes()) - before
+	for _, p := range b.fed.processes() {
+		u := p.use()
+		out.rss, out.peak = out.rss+u.rss, out.peak+u.peak
+	}
+	return out, nil
+}
+
+// create creates a job's objects at the federation.
+func (b *bench) create(ctx context.Context, j job) (sent, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := sent{Began: time.Now(), At: make([]time.Time, j.Objects)}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 3*j.Writes)
+	j.pace(func(i int) {
+		out.At[i] = time.Now()
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if _, err := b.fed.kube.AppsV1().ReplicaSets(j.Namespace).Create(ctx, replicaSet(objectName(i), j.Replicas), metav1.CreateOptions{}); err != nil {
+				cancel(fmt.Errorf("create %s: %w", objectName(i), err))
+			}
+		})
+	})
+	wg.Wait()
+	return out, context.Cause(ctx)
+}
