@@ -1,0 +1,188 @@
+package memapi
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Resource is a resource that an API serves.
+type Resource struct {
+	schema.GroupVersionResource
+	// Kind is the name of its kind.
+	Kind string
+	// Namespaced: its objects are in namespaces.
+	Namespaced bool
+	// Status: it has the subresource status. Without it, status is a field as any other.
+	Status bool
+	// Generation: its objects count the changes of what is asked for.
+	Generation bool
+}
+
+func (r Resource) gvk() schema.GroupVersionKind { return r.GroupVersion().WithKind(r.Kind) }
+
+// Options say what an API serves and what it does to objects that come in.
+type Options struct {
+	Resources []Resource
+	// Admit may change an object before it is stored, or refuse it. before is nil for a new one. It is called with
+	// the API locked: it must not use the API. Nil admits everything.
+	Admit func(r Resource, before, after *unstructured.Unstructured) error
+	// Deleting may change an object whose deletion begins, in the write that says so. Locked as Admit is.
+	Deleting func(r Resource, object *unstructured.Unstructured, options metav1.DeleteOptions)
+}
+
+// API holds objects. It is safe for use by several goroutines.
+type API struct {
+	options Options
+
+	mu        sync.Mutex
+	version   uint64
+	uids      uint64
+	resources map[schema.GroupVersionResource]*store
+	managers  map[string]manager
+}
+
+// store has the objects of one resource and their last changes.
+type store struct {
+	Resource
+	objects map[types.NamespacedName]*unstructured.Unstructured
+	history []change
+	// forgotten is the version up to which history does not reach any more.
+	forgotten uint64
+	watches   map[*watcher]bool
+}
+
+// change is one write of an object: before is nil for a new one, after for one that is gone.
+type change struct {
+	version       uint64
+	before, after *unstructured.Unstructured
+}
+
+// maxHistory is how many changes of a resource a watch can begin before.
+const maxHistory = 1000
+
+// New makes an API without objects, but for the namespace default where it has namespaces.
+func New(o Options) *API {
+	a := &API{options: o, version: 1, resources: map[schema.GroupVersionResource]*store{}, managers: map[string]manager{}}
+	for _, r := range o.Resources {
+		a.Serve(r)
+	}
+	return a
+}
+
+// Serve adds a resource, unless it is served already.
+func (a *API) Serve(r Resource) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.resources[r.GroupVersionResource] == nil {
+		a.resources[r.GroupVersionResource] = &store{
+			Resource: r, objects: map[types.NamespacedName]*unstructured.Unstructured{}, watches: map[*watcher]bool{},
+		}
+	}
+}
+
+// Version is the version of the last write.
+func (a *API) Version() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.version
+}
+
+// Resources returns what is served, sorted by name.
+func (a *API) Resources() (out []Resource) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.resources {
+		out = append(out, s.Resource)
+	}
+	slices.SortFunc(out, func(x, y Resource) int { return strings.Compare(x.Resource, y.Resource) })
+	return out
+}
+
+// List returns copies of the objects of a resource that a selector matches, sorted by key. Nil matches all.
+func (a *API) List(gvr schema.GroupVersionResource, selector labels.Selector) []*unstructured.Unstructured {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.resources[gvr]
+	if s == nil {
+		return nil
+	}
+	return s.list("", selector)
+}
+
+// Get returns a copy of an object, nil where there is none.
+func (a *API) Get(gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.resources[gvr]; s != nil {
+		if u := s.objects[types.NamespacedName{Namespace: namespace, Name: name}]; u != nil {
+			return u.DeepCopy()
+		}
+	}
+	return nil
+}
+
+func (s *store) list(namespace string, selector labels.Selector) (out []*unstructured.Unstructured) {
+	for key, u := range s.objects {
+		if (namespace == "" || key.Namespace == namespace) && (selector == nil || selector.Matches(labels.Set(u.GetLabels()))) {
+			out = append(out, u.DeepCopy())
+		}
+	}
+	slices.SortFunc(out, func(x, y *unstructured.Unstructured) int {
+		return strings.Compare(x.GetNamespace()+"/"+x.GetName(), y.GetNamespace()+"/"+y.GetName())
+	})
+	return out
+}
+
+// find returns the store of a resource, or the error that says it is not served.
+func (a *API) find(gvr schema.GroupVersionResource) (*store, error) {
+	if s := a.resources[gvr]; s != nil {
+		return s, nil
+	}
+	return nil, apierrors.NewGenericServerResponse(404, "", gvr.GroupResource(), "", "404 page not found", 0, true)
+}
+
+// commit stores after in place of before and tells the watches. It returns what is stored.
+func (a *API) commit(s *store, before, after *unstructured.Unstructured) *unstructured.Unstructured {
+	a.version++
+	c := change{version: a.version, before: before, after: after}
+	key := keyOf(before)
+	if after != nil {
+		key = keyOf(after)
+		after.SetResourceVersion(strconv.FormatUint(a.version, 10))
+		s.objects[key] = after
+	} else {
+		delete(s.objects, key)
+	}
+	s.history = append(s.history, c)
+	if len(s.history) > 2*maxHistory {
+		s.forgotten = s.history[len(s.history)-maxHistory-1].version
+		s.history = slices.Clone(s.history[len(s.history)-maxHistory:])
+	}
+	for w := range s.watches {
+		w.tell(c)
+	}
+	return after
+}
+
+// newUID counts: equal runs give equal UIDs.
+func (a *API) newUID() types.UID {
+	a.uids++
+	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", a.uids))
+}
+
+func keyOf(u *unstructured.Unstructured) types.NamespacedName {
+	if u == nil {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+}

@@ -1,0 +1,100 @@
+package memapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// patched returns an object with a patch applied to it.
+func patched(live *unstructured.Unstructured, pt types.PatchType, data []byte) (*unstructured.Unstructured, error) {
+	if live == nil {
+		return nil, nil
+	}
+	before, err := live.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var after []byte
+	switch pt {
+	case types.MergePatchType:
+		after, err = jsonpatch.MergePatch(before, data)
+	case types.JSONPatchType:
+		var p jsonpatch.Patch
+		if p, err = jsonpatch.DecodePatch(data); err == nil {
+			after, err = p.Apply(before)
+		}
+	default:
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+			Message: fmt.Sprintf("patches of type %s are not served, only merge and JSON patches", pt),
+		}}
+	}
+	if err != nil && pt == types.JSONPatchType {
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", live.GroupVersionKind().GroupVersion().WithResource("").GroupResource(), live.GetName(), err.Error(), 0, false)
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	next := &unstructured.Unstructured{}
+	return next, decode(after, next)
+}
+
+func decode(data []byte, into *unstructured.Unstructured) error {
+	if err := into.UnmarshalJSON(data); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+// updated notes the manager for the fields in which next differs from live.
+func (a *API) updated(w write, live, next *unstructured.Unstructured, by string) (*unstructured.Unstructured, error) {
+	m, err := a.manager(w.store.Resource, w.subresource)
+	if err != nil {
+		return nil, err
+	}
+	next = normalize(next)
+	w.keepOthers(live, next)
+	out, err := m.Update(live, next, by)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return out.(*unstructured.Unstructured), nil
+}
+
+// applied merges what is applied into live, nil for none.
+func (a *API) applied(w write, live, config *unstructured.Unstructured, by string, force bool) (*unstructured.Unstructured, error) {
+	m, err := a.manager(w.store.Resource, w.subresource)
+	if err != nil {
+		return nil, err
+	}
+	if live == nil {
+		live = empty(w.store.Resource)
+	}
+	config = normalize(config)
+	w.drop(config)
+	out, err := m.Apply(live, config, by, force)
+	if err != nil {
+		return nil, err
+	}
+	return out.(*unstructured.Unstructured), nil
+}
+
+// normalize gives numbers the types that they have when they come over a wire.
+func normalize(u *unstructured.Unstructured) *unstructured.Unstructured {
+	data, err := json.Marshal(u.Object)
+	if err != nil {
+		return u // what cannot be written cannot have come over a wire
+	}
+	out := &unstructured.Unstructured{}
+	if out.UnmarshalJSON(data) != nil {
+		return u
+	}
+	return out
+}
