@@ -1,0 +1,22 @@
+package shards
+
+import (
+	"sync"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+)
+
+var (
+	heldGauge = metrics.NewGauge(&metrics.GaugeOpts{
+		Name: "federation_shards_held", Help: "Virtual shards, of 64, that this replica works with.",
+	})
+	moved = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "federation_shards_moved_total", Help: "Shards that this replica has taken, from nobody or a dead one, or given to another.",
+	}, []string{"how"})
+	register sync.Once
+)
+
+func registerMetrics() {
+	register.Do(func() { legacyregistry.MustRegister(heldGauge, moved) })
+}

@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"encoding/json"
+	"slices"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Table says which replica holds each shard; "" where none does.
+type Table [v1beta1.Shards]string
+
+// ParseTable reads what String returned; "" is a table without holders.
+func ParseTable(text string) (t Table, err error) {
+	if text == "" {
+		return t, nil
+	}
+	var sets map[string]string
+	if err := json.Unmarshal([]byte(text), &sets); err != nil {
+		return t, err
+	}
+	for holder, text := range sets {
+		set, err := ParseSet(text)
+		if err != nil {
+			return t, err
+		}
+		for _, shard := range set.Shards() {
+			t[shard] = holder
+		}
+	}
+	return t, nil
+}
+
+// String returns JSON: for each holder its shards as ranges.
+func (t Table) String() string {
+	sets := map[string]string{}
+	for _, holder := range t {
+		if holder != "" && sets[holder] == "" {
+			sets[holder] = t.Held(holder).String()
+		}
+	}
+	text, _ := json.Marshal(sets) // never fails for strings
+	return string(text)
+}
+
+// Held returns the shards of a holder.
+func (t Table) Held(holder string) (s Set) {
+	for shard, by := range t {
+		if by == holder {
+			s |= 1 << shard
+		}
+	}
+	return s
+}
+
+// Aim returns the table that replicas come to: all shards held by those that live, none with two more than
+// another, and as few moved as can be.
+func Aim(now Table, live []string) Table {
+	if len(live) == 0 {
+		return now
+	}
+	quota := quotas(now, live)
+	aim, free := Table{}, []int{}
+	for shard, holder := range now {
+		if quota[holder] > 0 {
+			quota[holder]--
+			aim[shard] = holder
+		} else {
+			free = append(free, shard)
+		}
+	}
+	for _, replica := range slices.Sorted(slices.Values(live)) {
+		for ; quota[replica] > 0; quota[replica]-- {
+			aim[free[0]], free = replica, free[1:]
+		}
+	}
+	return aim
+}
+
+// quotas has how many shards each replica is to hold. What does not divide goes to those that hold most.
+func quotas(now Table, live []string) map[string]int {
+	byHeld := slices.Clone(live)
+	slices.SortFunc(byHeld, func(a, b string) int {
+		if more := now.Held(b).Len() - now.Held(a).Len(); more != 0 {
+			return more
+		}
+		if a < b {
+			return -1
+		}
+		return 1
+	})
+	quota := map[string]int{}
+	for i, replica := range byHeld {
+		quota[replica] = v1beta1.Shards / len(live)
+		if i < v1beta1.Shards%len(live) {
+			quota[replica]++
+		}
+	}
+	return quota
+}
+
+// Turn is what one replica is to do now.
+type Turn struct {
+	// Take are shards that nobody holds, or one who is dead.
+	Take Set
+	// From are those dead ones, sorted.
+	From []string
+	// Give are shards that the replica holds and others are to hold.
+	Give Set
+	// Table is what is to be written: all of that done.
+	Table Table
+}
+
+// Next returns what self is to do. live are the replicas that live, self among them. Nothing is given up
+// until the table is settled: that the same replicas have lived for a while.
+func Next(now Table, live []string, self string, settled bool) Turn {
+	aim, turn := Aim(now, live), Turn{Table: now}
+	for shard, holder := range now {
+		switch alive := slices.Contains(live, holder); {
+		case aim[shard] == holder:
+		case !alive && aim[shard] == self:
+			turn.Take |= 1 << shard
+			if holder != "" && !slices.Contains(turn.From, holder) {
+				turn.From = append(turn.From, holder)
+			}
+			turn.Table[shard] = self
+		case holder == self && settled:
+			turn.Give |= 1 << shard
+			turn.Table[shard] = aim[shard]
+		}
+	}
+	slices.Sort(turn.From)
+	return turn
+}
+
+// Leave returns the table when self goes: its shards are with the others that live, or with nobody.
+func Leave(now Table, live []string, self string) Table {
+	others := slices.DeleteFunc(slices.Clone(live), func(r string) bool { return r == self })
+	aim := Aim(now, others)
+	for shard, holder := range now {
+		if holder != self {
+			continue
+		}
+		if now[shard] = ""; len(others) > 0 {
+			now[shard] = aim[shard]
+		}
+	}
+	return now
+}

@@ -1,0 +1,248 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/shards/plan"
+)
+
+// session is the life of one Lease of this replica. Its fields belong to the goroutine that runs it.
+type session struct {
+	Options
+	name      string
+	informer  cache.SharedIndexInformer
+	wake      chan struct{}
+	others    sightings
+	last      *coordinationv1.Lease // the table as we wrote or read it last
+	work      *work
+	complaint string // what is wrong with the table, to be said once
+}
+
+func newSession(o Options, informer cache.SharedIndexInformer, name string) *session {
+	return &session{Options: o, name: name, informer: informer, wake: make(chan struct{}, 1), others: newSightings(o.Timing)}
+}
+
+// run returns when ctx is done, the work has failed, or the Lease is lost: then with errLost. No work of it
+// goes on.
+func (s *session) run(ctx context.Context) error {
+	handler, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { s.look() }, UpdateFunc: func(any, any) { s.look() }, DeleteFunc: func(any) { s.look() },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.informer.RemoveEventHandler(handler) }() // fails only when it is gone
+	renewed, err := s.begin(ctx)
+	if err != nil {
+		return nil // ctx is done
+	}
+	leased, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	go s.keep(leased, renewed, lose)
+	err = s.share(leased)
+	if stopErr := s.stop(leased); stopErr != nil {
+		return stopErr
+	}
+	s.leave(ctx)
+	return err
+}
+
+func (s *session) look() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// begin makes the Lease, however long that takes, and returns when it was asked for.
+func (s *session) begin(ctx context.Context) (time.Time, error) {
+	for {
+		asked := time.Now()
+		timed, cancel := context.WithTimeout(ctx, s.Timing.Deadline)
+		_, err := s.Leases.Create(timed, newReplica(s.name, s.Timing), metav1.CreateOptions{})
+		cancel()
+		if err == nil && time.Since(asked) < s.Timing.Deadline {
+			return asked, nil
+		}
+		klog.FromContext(ctx).V(1).Info("Cannot make the replica's Lease yet", "lease", s.name, "err", err)
+		if apierrors.IsAlreadyExists(err) { // made by a try of ours whose answer was lost
+			_ = s.Leases.Delete(ctx, s.name, metav1.DeleteOptions{}) // or by the next try
+		}
+		select {
+		case <-ctx.Done():
+			return asked, ctx.Err()
+		case <-time.After(s.Timing.Renew / 2):
+		}
+	}
+}
+
+// keep renews the Lease, and calls lose when the deadline has passed without: counted from when the last
+// renewal that succeeded was asked for.
+func (s *session) keep(ctx context.Context, renewed time.Time, lose context.CancelCauseFunc) {
+	for {
+		deadline := renewed.Add(s.Timing.Deadline)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Until(renewed.Add(s.Timing.Renew))):
+		}
+		for {
+			asked := time.Now()
+			timed, cancel := context.WithDeadline(ctx, deadline)
+			_, err := s.Leases.Patch(timed, s.name, types.MergePatchType, renewPatch(), metav1.PatchOptions{})
+			cancel()
+			if err == nil && time.Now().Before(deadline) {
+				renewed = asked
+				break
+			}
+			if apierrors.IsNotFound(err) || !time.Now().Before(deadline) {
+				lose(errLost)
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(min(s.Timing.Renew/4, time.Until(deadline))):
+			}
+		}
+	}
+}
+
+// share takes turns until the session ends, and returns why.
+func (s *session) share(ctx context.Context) error {
+	for {
+		again, err := s.turn(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-s.work.end():
+			s.work = nil
+			if ctx.Err() == nil {
+				return errors.Join(errors.New("the work with the shards has ended by itself"), err)
+			}
+		case <-s.wake:
+		case <-time.After(again):
+		}
+	}
+}
+
+// retry is how soon a turn is taken again after a write that failed, mostly because another was faster.
+const retry = 200 * time.Millisecond
+
+// turn looks who lives, does what plan.Next says, and has the work run with what is held then. It returns
+// when to look again; an error ends the session.
+func (s *session) turn(ctx context.Context) (again time.Duration, err error) {
+	seen := s.others.look(s.informer.GetStore(), s.name, time.Now())
+	lease := s.table()
+	table, err := tableOf(lease)
+	if err != nil {
+		if s.complaint != err.Error() {
+			s.complaint = err.Error()
+			klog.FromContext(ctx).Error(err, "No shards are shared out")
+		}
+		return s.Timing.Duration, s.stop(ctx)
+	}
+	next := plan.Next(table, seen.live, s.name, seen.settled)
+	if next.Take|next.Give != 0 {
+		if next.Give != 0 {
+			if err := s.stop(ctx); err != nil {
+				return 0, err
+			}
+		}
+		if err := s.write(ctx, lease, next); err != nil {
+			klog.FromContext(ctx).V(1).Info("The table of shards is looked at again", "err", err)
+			return retry, nil
+		}
+		klog.FromContext(ctx).Info("Shards change hands", "taken", next.Take.String(), "from", strings.Join(next.From, " "), "given", next.Give.String())
+		table = next.Table
+	}
+	s.bury(ctx, seen, table)
+	return seen.again, s.start(ctx, table.Held(s.name))
+}
+
+// table is the newest that is known.
+func (s *session) table() *coordinationv1.Lease {
+	obj, _, _ := s.informer.GetStore().GetByKey(v1beta1.FederationNamespace + "/" + TableName)
+	cached, _ := obj.(*coordinationv1.Lease)
+	return newer(cached, s.last)
+}
+
+// write makes the table what the turn says. Before anything is taken from a dead replica its Lease is looked
+// at past the cache, which may be late: if it has changed, the replica lives.
+func (s *session) write(ctx context.Context, was *coordinationv1.Lease, turn plan.Turn) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Timing.Deadline)
+	defer cancel()
+	for _, dead := range turn.From {
+		lease, err := s.Leases.Get(ctx, dead, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err == nil && !s.others.known(lease) {
+			return fmt.Errorf("replica %s lives", dead)
+		}
+	}
+	lease, err := writeTable(ctx, s.Leases, was, turn.Table)
+	if err != nil {
+		if read, readErr := readTable(ctx, s.Leases); readErr == nil {
+			s.last = read
+		}
+		return err
+	}
+	s.last = lease
+	moved.WithLabelValues("taken").Add(float64(turn.Take.Len()))
+	moved.WithLabelValues("given").Add(float64(turn.Give.Len()))
+	return nil
+}
+
+// bury deletes the Leases of the dead who hold nothing any more; one of the living does it.
+func (s *session) bury(ctx context.Context, seen sight, table plan.Table) {
+	if len(seen.live) == 0 || seen.live[0] != s.name {
+		return
+	}
+	for _, dead := range seen.dead {
+		if table.Held(dead.Name) != 0 {
+			continue
+		}
+		version := dead.ResourceVersion
+		err := s.Leases.Delete(ctx, dead.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			klog.FromContext(ctx).V(1).Info("The Lease of a dead replica stays for now", "lease", dead.Name, "err", err)
+		}
+	}
+}
+
+// leave hands what is held to the others that live, and deletes the Lease. If it can't, the others find out.
+func (s *session) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	seen := s.others.look(s.informer.GetStore(), s.name, time.Now())
+	for range 5 {
+		lease, err := readTable(ctx, s.Leases)
+		if err != nil {
+			break
+		}
+		table, err := tableOf(lease)
+		if err != nil || table.Held(s.name) == 0 {
+			break
+		}
+		if _, err = writeTable(ctx, s.Leases, lease, plan.Leave(table, seen.live, s.name)); err == nil {
+			break
+		}
+	}
+	_ = s.Leases.Delete(ctx, s.name, metav1.DeleteOptions{}) // or it ends by itself
+}

@@ -1,0 +1,84 @@
+package shards
+
+import (
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// sightings remember when each replica's Lease was last seen to change, by our own clock: clocks of
+// different machines are never compared.
+type sightings struct {
+	timing Timing
+	seen   map[string]sighting
+	live   []string
+	since  time.Time // when live became what it is
+}
+
+type sighting struct {
+	version string
+	at      time.Time
+}
+
+func newSightings(t Timing) sightings { return sightings{timing: t, seen: map[string]sighting{}} }
+
+// sight is what can be seen of the replicas now.
+type sight struct {
+	live    []string // sorted
+	dead    []*coordinationv1.Lease
+	settled bool
+	again   time.Duration // until that changes by itself
+}
+
+// look takes in what the cache has. self lives, whatever the cache says.
+func (s *sightings) look(store cache.Store, self string, now time.Time) sight {
+	out := sight{live: []string{self}, again: s.timing.Duration}
+	there := map[string]bool{}
+	for _, obj := range store.List() {
+		lease := obj.(*coordinationv1.Lease)
+		if lease.Labels[label] != "replica" || lease.Name == self {
+			continue
+		}
+		there[lease.Name] = true
+		before, known := s.seen[lease.Name]
+		if !known || before.version != lease.ResourceVersion {
+			before = sighting{lease.ResourceVersion, now}
+			s.seen[lease.Name] = before
+		}
+		if left := before.at.Add(s.duration(lease)).Sub(now); left > 0 {
+			out.live, out.again = append(out.live, lease.Name), min(out.again, left)
+		} else {
+			out.dead = append(out.dead, lease)
+		}
+	}
+	for name := range s.seen {
+		if !there[name] {
+			delete(s.seen, name)
+		}
+	}
+	slices.Sort(out.live)
+	if !slices.Equal(out.live, s.live) {
+		s.live, s.since = out.live, now
+	}
+	if left := s.since.Add(s.timing.Settle).Sub(now); left > 0 {
+		out.again = min(out.again, left)
+	} else {
+		out.settled = true
+	}
+	return out
+}
+
+// duration is what the Lease's owner says, who may be of another version than we are.
+func (s *sightings) duration(lease *coordinationv1.Lease) time.Duration {
+	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
+		return max(time.Duration(*seconds)*time.Second, s.timing.Duration)
+	}
+	return s.timing.Duration
+}
+
+// known tells whether a Lease is as it was when it was last looked at.
+func (s *sightings) known(lease *coordinationv1.Lease) bool {
+	return s.seen[lease.Name].version == lease.ResourceVersion
+}

@@ -1,0 +1,69 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"federation/controllers/shards/plan"
+)
+
+// work is one run of Options.Work.
+type work struct {
+	held   plan.Set
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// end is ready when the work has ended; never, where there is none.
+func (w *work) end() <-chan error {
+	if w == nil {
+		return nil
+	}
+	return w.ended
+}
+
+// start has the work run with a set: what runs with it goes on, what runs with another is stopped first.
+func (s *session) start(ctx context.Context, held plan.Set) error {
+	if ctx.Err() != nil || (s.work != nil && s.work.held == held) {
+		return nil
+	}
+	if err := s.stop(ctx); err != nil || held == 0 {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &work{held: held, cancel: cancel, ended: make(chan error, 1)}
+	s.work = w
+	heldGauge.Set(float64(held.Len()))
+	klog.FromContext(ctx).Info("Works with shards", "held", held.String(), "number", held.Len())
+	go func() { w.ended <- s.Work(ctx, held) }()
+	return nil
+}
+
+// errStuck ends the process, for nothing else ends the work.
+var errStuck = errors.New("the work with shards that may be another's by now does not end")
+
+// stop returns when the work has ended, if there is any. Once ctx, that of the session, is done, it must
+// not take longer than until others may begin.
+func (s *session) stop(ctx context.Context) error {
+	if s.work == nil {
+		return nil
+	}
+	heldGauge.Set(0)
+	s.work.cancel()
+	select {
+	case <-s.work.ended:
+		s.work = nil
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-s.work.ended:
+		s.work = nil
+		return nil
+	case <-time.After(s.Timing.Duration - s.Timing.Deadline):
+		return errStuck
+	}
+}
