@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Verdict is what becomes of one cluster.
+type Verdict struct {
+	// Cluster is its name.
+	Cluster string
+	// Failover is its next status.failover; nil for one that was never ready: there is nothing to fail over.
+	Failover *v1beta1.ClusterFailover
+	// Conditions are its next FailedOver and FailoverHeld; none where Failover is nil.
+	Conditions []v1beta1.ClusterCondition
+	// Changed tells that the Cluster does not say all that yet.
+	Changed bool
+	// Event is news for people, if there is any.
+	Event *Event
+	// LookAgain is how long the verdict holds if nothing else changes; 0: for ever.
+	LookAgain time.Duration
+}
+
+// Event is news for people about a cluster.
+type Event struct {
+	// Warning is false for good news.
+	Warning bool
+	// Reason is one word, Message a sentence.
+	Reason, Message string
+}
+
+// Decide weighs all clusters together. The verdicts are sorted by cluster; clusters that leave have none.
+func Decide(clusters []*v1beta1.Cluster, s Settings, now time.Time) []Verdict {
+	members := make([]*member, 0, len(clusters))
+	for _, c := range clusters {
+		if c.DeletionTimestamp == nil {
+			m := &member{Cluster: c, settings: s, now: now}
+			m.observe()
+			m.step()
+			members = append(members, m)
+		}
+	}
+	failOver(members, s)
+	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.Name, b.Name) })
+	verdicts := make([]Verdict, len(members))
+	for i, m := range members {
+		verdicts[i] = m.verdict()
+	}
+	return verdicts
+}
+
+// Held says why the clusters that are named would not all be failed over if they were lost now and for
+// long; "" if nothing held them.
+func Held(clusters []*v1beta1.Cluster, lost []string, s Settings, now time.Time) string {
+	s.Seen = now
+	then := make([]*v1beta1.Cluster, len(clusters))
+	for i, c := range clusters {
+		then[i] = c
+		if slices.Contains(lost, c.Name) && c.Phase() != v1beta1.FailoverOut {
+			then[i] = lose(c, now)
+		}
+	}
+	for _, v := range Decide(then, s, now.Add(s.GracePeriod)) {
+		if v.Failover != nil && v.Failover.Phase == v1beta1.FailoverHeld && slices.Contains(lost, v.Cluster) {
+			return v.Failover.Message
+		}
+	}
+	return ""
+}
+
+// lose returns the cluster as one that cannot be reached since now.
+func lose(c *v1beta1.Cluster, now time.Time) *v1beta1.Cluster {
+	c = c.DeepCopy()
+	at := seconds(now)
+	c.Status.Conditions = []v1beta1.ClusterCondition{condition(v1beta1.ClusterReady, false, v1beta1.ReasonClusterNotReachable, "", at)}
+	c.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverWaiting, Since: at, LostAt: &at}
+	return c
+}

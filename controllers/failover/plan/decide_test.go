@@ -1,0 +1,370 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// fleet plays the registry, the API and the controller: it writes conditions, keeps what Decide says, and looks when it
+// was told to.
+type fleet struct {
+	t        testing.TB
+	settings Settings
+	now      time.Time
+	clusters []*v1beta1.Cluster
+	events   []string
+	looks    map[string]time.Time
+}
+
+// newFleet has clusters, each in a zone of its own unless named ZONE/NAME, which are all ready.
+func newFleet(t testing.TB, s Settings, names ...string) *fleet {
+	f := &fleet{t: t, settings: s, now: began, looks: map[string]time.Time{}}
+	for _, name := range names {
+		zone, short, ok := strings.Cut(name, "/")
+		if !ok {
+			short = name
+		}
+		f.clusters = append(f.clusters, &v1beta1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: short},
+			Status:     v1beta1.ClusterStatus{Zones: []string{zone}, Region: "r", KubernetesVersion: "v1"},
+		})
+		f.observe(short, "+")
+	}
+	f.settle()
+	return f
+}
+
+func (f *fleet) get(name string) *v1beta1.Cluster {
+	i := slices.IndexFunc(f.clusters, func(c *v1beta1.Cluster) bool { return c.Name == name })
+	return f.clusters[i]
+}
+
+var words = map[string]string{"-": v1beta1.ReasonClusterNotReachable, "sick": v1beta1.ReasonClusterNotReady, "401": ReasonCredentialRefused, "x509": ReasonNotTrusted}
+
+// observe writes what a look found: "+" ready, "-" unreachable, and so on.
+func (f *fleet) observe(name, what string) {
+	c := f.get(name)
+	is := condition(v1beta1.ClusterReady, what == "+", words[what], "", seconds(f.now))
+	if was := c.Condition(v1beta1.ClusterReady); was != nil && was.Status == is.Status {
+		is.LastTransitionTime = was.LastTransitionTime
+	}
+	f.put(c, is)
+}
+
+func (f *fleet) put(c *v1beta1.Cluster, conditions ...v1beta1.ClusterCondition) {
+	for _, is := range conditions {
+		c.Status.Conditions = slices.DeleteFunc(slices.Clone(c.Status.Conditions), func(was v1beta1.ClusterCondition) bool { return was.Type == is.Type })
+		c.Status.Conditions = append(c.Status.Conditions, is)
+	}
+}
+
+// settle keeps what is decided, until nothing changes: at once, or Decide contradicts itself.
+func (f *fleet) settle() {
+	f.t.Helper()
+	for round := range 3 {
+		changed := false
+		for _, v := range Decide(f.clusters, f.settings, f.now) {
+			delete(f.looks, v.Cluster)
+			if v.LookAgain > 0 {
+				f.looks[v.Cluster] = f.now.Add(v.LookAgain)
+			}
+			if v.Changed {
+				changed = true
+				c := f.get(v.Cluster)
+				c.Status.Failover = v.Failover
+				f.put(c, v.Conditions...)
+				if v.Event != nil {
+					f.events = append(f.events, v.Cluster+" "+v.Event.Reason)
+				}
+			}
+		}
+		if !changed {
+			return
+		}
+		if round > 0 {
+			f.t.Fatalf("at %s the decision on its own result is another one: %s", f.now.Sub(began), f.phases())
+		}
+	}
+}
+
+// wait lets time pass: Decide is asked when it wanted to be.
+func (f *fleet) wait(d time.Duration) {
+	f.t.Helper()
+	for end := f.now.Add(d); ; {
+		next := end
+		for _, at := range f.looks {
+			next = earlier(next, at)
+		}
+		f.now = next
+		f.settle()
+		if !next.Before(end) {
+			return
+		}
+	}
+}
+
+// phases are those of all clusters: "a:Out b:Returning10".
+func (f *fleet) phases() string {
+	var out []string
+	for _, c := range f.clusters {
+		s := c.Name + ":" + string(c.Phase())
+		if c.Phase() == v1beta1.FailoverReturning {
+			s += fmt.Sprint(c.Status.Failover.Percent)
+		}
+		if held := c.Condition(v1beta1.ClusterFailoverHeld); held != nil && held.Status == corev1.ConditionTrue {
+			s += "(" + held.Reason + ")"
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, " ")
+}
+
+// TestPhases tells stories: "12 a-" is a look at second 12 that finds a lost, "=" what is to be so then.
+func TestPhases(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		clusters string
+		settings func(*Settings)
+		script   string
+	}{
+		{"lost and back within the grace period", "a b c", nil, `
+			10 a-   = a:Waiting b:Serving c:Serving
+			39 .    = a:Waiting b:Serving c:Serving
+			39 a+   = a:Serving b:Serving c:Serving`},
+		{"lost for longer: out; back in steps", "a b c", nil, `
+			10 a-   = a:Waiting b:Serving c:Serving
+			40 .    = a:Out b:Serving c:Serving
+			99 .    = a:Out b:Serving c:Serving
+			100 a+  = a:Returning0 b:Serving c:Serving
+			159 .   = a:Returning0 b:Serving c:Serving
+			160 .   = a:Returning10 b:Serving c:Serving
+			220 .   = a:Returning50 b:Serving c:Serving
+			280 .   = a:Serving b:Serving c:Serving`},
+		{"an API that is not well is lost too", "a b c", nil, `
+			10 asick = a:Waiting b:Serving c:Serving
+			40 .     = a:Out b:Serving c:Serving`},
+		{"lost again before it has anything: out at once", "a b c", nil, `
+			10 a-   = a:Waiting b:Serving c:Serving
+			40 .    = a:Out b:Serving c:Serving
+			50 a+   = a:Returning0 b:Serving c:Serving
+			60 a-   = a:Out b:Serving c:Serving
+			70 a+   = a:Returning0 b:Serving c:Serving
+			129 .   = a:Returning0 b:Serving c:Serving
+			130 .   = a:Returning10 b:Serving c:Serving`},
+		{"lost again with a share: keeps that for a grace period, and goes on from there", "a b c", nil, `
+			10 a-   = a:Waiting b:Serving c:Serving
+			40 a+   = a:Returning0 b:Serving c:Serving
+			100 .   = a:Returning10 b:Serving c:Serving
+			110 a-  = a:Waiting b:Serving c:Serving
+			130 a+  = a:Returning10 b:Serving c:Serving
+			189 .   = a:Returning10 b:Serving c:Serving
+			190 .   = a:Returning50 b:Serving c:Serving
+			200 a-  = a:Waiting b:Serving c:Serving
+			230 .   = a:Out b:Serving c:Serving`},
+		{"20 s away, 5 s back, for ever: the time away adds up", "a b c", nil, `
+			10 a-   = a:Waiting b:Serving c:Serving
+			30 a+   = a:Serving b:Serving c:Serving
+			35 a-   = a:Waiting b:Serving c:Serving
+			49 .    = a:Waiting b:Serving c:Serving
+			50 .    = a:Out b:Serving c:Serving
+			55 a+   = a:Returning0 b:Serving c:Serving
+			60 a-   = a:Out b:Serving c:Serving`},
+		{"a loss is forgotten when it was back for as long", "a b c", nil, `
+			10 a-   = a:Waiting b:Serving c:Serving
+			20 a+   = a:Serving b:Serving c:Serving
+			31 a-   = a:Waiting b:Serving c:Serving
+			60 .    = a:Waiting b:Serving c:Serving
+			61 .    = a:Out b:Serving c:Serving`},
+		{"two of three vanish: nothing moves; the last begins anew when the other is back", "a b c", nil, `
+			10 a-   = a:Waiting b:Serving c:Serving
+			25 b-   = a:Waiting b:Waiting c:Serving
+			40 .    = a:Held(FailStatic) b:Waiting c:Serving
+			500 .   = a:Held(FailStatic) b:Held(FailStatic) c:Serving
+			510 b+  = a:Waiting b:Serving c:Serving
+			539 .   = a:Waiting b:Serving c:Serving
+			540 .   = a:Out b:Serving c:Serving`},
+		{"all vanish and are back one by one: nothing moves", "a b c", nil, `
+			10 a-b-c- = a:Waiting b:Waiting c:Waiting
+			99 .      = a:Held(FailStatic) b:Held(FailStatic) c:Held(FailStatic)
+			100 a+    = a:Serving b:Held(FailStatic) c:Held(FailStatic)
+			101 b+    = a:Serving b:Serving c:Waiting
+			102 c+    = a:Serving b:Serving c:Serving`},
+		{"what is out stays out, and counts for the majority", "a b c", nil, `
+			10 a-   = a:Waiting b:Serving c:Serving
+			40 .    = a:Out b:Serving c:Serving
+			50 b-   = a:Out b:Waiting c:Serving
+			80 .    = a:Out b:Held(FailStatic) c:Serving`},
+		{"of two, one is no majority; the last is never out", "a b", nil, `
+			10 a-   = a:Waiting b:Serving
+			40 .    = a:Out b:Serving
+			400 b-  = a:Out b:Waiting
+			999 .   = a:Out b:Held(FailStatic)`},
+		{"one alone is not moved", "a", nil, `
+			10 a-   = a:Waiting
+			99 .    = a:Held(FailStatic)
+			100 a+  = a:Serving`},
+		{"one zone at a time, first lost first; next when that serves again", "a b c d e", nil, `
+			10 b-   = a:Serving b:Waiting c:Serving d:Serving e:Serving
+			12 a-   = a:Waiting b:Waiting c:Serving d:Serving e:Serving
+			42 .    = a:Held(CapReached) b:Out c:Serving d:Serving e:Serving
+			50 b+   = a:Waiting b:Returning0 c:Serving d:Serving e:Serving
+			79 .    = a:Waiting b:Returning0 c:Serving d:Serving e:Serving
+			80 .    = a:Out b:Returning0 c:Serving d:Serving e:Serving`},
+		{"clusters of one zone are out together", "z/a z/b y/c x/d w/e", nil, `
+			10 a-b- = a:Waiting b:Waiting c:Serving d:Serving e:Serving
+			40 .    = a:Out b:Out c:Serving d:Serving e:Serving`},
+		{"without a cap", "a b c d e", func(s *Settings) { s.MaxZones = -1 }, `
+			10 a-b- = a:Waiting b:Waiting c:Serving d:Serving e:Serving
+			40 .    = a:Out b:Out c:Serving d:Serving e:Serving`},
+		{"turned off", "a b c", func(s *Settings) { s.MaxZones = 0 }, `
+			10 a-   = a:Waiting b:Serving c:Serving
+			99 .    = a:Held(FailoverDisabled) b:Serving c:Serving`},
+		{"a refused credential is no sign of death, and its time does not count", "a b c", nil, `
+			10 a401 = a:Held(ClusterCredentialRefused) b:Serving c:Serving
+			900 .   = a:Held(ClusterCredentialRefused) b:Serving c:Serving
+			910 a-  = a:Waiting b:Serving c:Serving
+			939 .   = a:Waiting b:Serving c:Serving
+			940 .   = a:Out b:Serving c:Serving`},
+		{"one that starts refuses credentials for a while", "a b c", nil, `
+			10 a-   = a:Waiting b:Serving c:Serving
+			30 ax509= a:Held(ClusterNotTrusted) b:Serving c:Serving
+			31 a401 = a:Held(ClusterCredentialRefused) b:Serving c:Serving
+			33 a+   = a:Serving b:Serving c:Serving`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := DefaultSettings()
+			if test.settings != nil {
+				test.settings(&s)
+			}
+			f := newFleet(t, s, strings.Fields(test.clusters)...)
+			for line := range strings.Lines(strings.TrimSpace(test.script)) {
+				do, want, _ := strings.Cut(strings.TrimSpace(line), "=")
+				f.play(do)
+				if got := f.phases(); got != strings.TrimSpace(want) {
+					t.Fatalf("%s\ngot  %s\nwant %s", line, got, want)
+				}
+			}
+		})
+	}
+}
+
+// play does one line of a script: the second, and looks such as a-b+c401.
+func (f *fleet) play(do string) {
+	f.t.Helper()
+	var second int
+	var looks string
+	if _, err := fmt.Sscan(do, &second, &looks); err != nil {
+		f.t.Fatal(err)
+	}
+	f.wait(began.Add(time.Duration(second) * time.Second).Sub(f.now))
+	for looks != "." && looks != "" {
+		name, rest := looks[:1], looks[1:]
+		end := strings.IndexAny(rest, "+-")
+		if end < 0 {
+			end = len(rest) - 1
+		}
+		f.observe(name, rest[:end+1])
+		looks = rest[end+1:]
+	}
+	f.settle()
+}
+
+func TestNothingIsOverOnTimeThatNobodySaw(t *testing.T) {
+	f := newFleet(t, DefaultSettings(), "a", "b", "c")
+	f.play("10 a-")
+	f.now = began.Add(time.Hour) // the federation was away
+	f.settings.Seen = f.now
+	f.settle()
+	if f.phases() != "a:Waiting b:Serving c:Serving" {
+		t.Errorf("moved by a loss that nobody watched: %s", f.phases())
+	}
+	f.wait(30 * time.Second)
+	if f.phases() != "a:Out b:Serving c:Serving" {
+		t.Errorf("not moved: %s", f.phases())
+	}
+	f.observe("a", "+")
+	f.now = f.now.Add(time.Hour)
+	f.settings.Seen = f.now
+	f.settle()
+	if f.phases() != "a:Returning0 b:Serving c:Serving" {
+		t.Errorf("taken for stable though nobody looked: %s", f.phases())
+	}
+}
+
+func TestAClusterThatWasNeverReadyIsNothing(t *testing.T) {
+	f := newFleet(t, DefaultSettings(), "a", "b")
+	f.clusters = append(f.clusters, &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "new"}})
+	f.observe("new", "-")
+	f.settle()
+	if c := f.get("new"); c.Status.Failover != nil {
+		t.Errorf("failover of a cluster that never served: %+v", c.Status.Failover)
+	}
+	f.play("10 a-")
+	f.play("40 .")
+	if got := f.phases(); got != "a:Out b:Serving new:Serving" {
+		t.Errorf("%s: one that never served held up another", got)
+	}
+}
+
+func TestHeldSaysWhatWouldHoldIt(t *testing.T) {
+	f := newFleet(t, DefaultSettings(), "z/a", "z/b", "y/c", "x/d", "w/e")
+	for _, test := range []struct {
+		lost []string
+		want string
+	}{
+		{[]string{"a"}, ""},
+		{[]string{"a", "b"}, ""},
+		{[]string{"a", "c"}, "as many zones"},
+		{[]string{"a", "b", "c"}, "most clusters vanished"},
+		{nil, ""},
+	} {
+		got := Held(f.clusters, test.lost, f.settings, f.now)
+		if got == "" != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%v: %q, want %q", test.lost, got, test.want)
+		}
+	}
+	if f.phases() != "a:Serving b:Serving c:Serving d:Serving e:Serving" {
+		t.Error("asking changed something")
+	}
+}
+
+func TestEventsTellWhatMoves(t *testing.T) {
+	f := newFleet(t, DefaultSettings(), "a", "b", "c")
+	for _, do := range []string{"10 a-", "40 a+", "300 .", "310 b-c-", "400 b+c+"} {
+		f.play(do)
+	}
+	want := "a ClusterFailedOver, a ClusterReturned, a ClusterFailback, a ClusterFailback, a ClusterFailback, b FailoverHeld, c FailoverHeld"
+	if got := strings.Join(f.events, ", "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	for want, change := range map[string]func(*Settings){
+		"grace period 0s: must be more than 0":                                func(s *Settings) { s.GracePeriod = 0 },
+		"window -1s: must be more than 0":                                     func(s *Settings) { s.Window = -time.Second },
+		"stable period -1s: must not be negative":                             func(s *Settings) { s.Stable = -time.Second },
+		"failback steps []: must be percentages from 1 that rise to 100":      func(s *Settings) { s.Steps = nil },
+		"failback steps [10 50]: must be percentages from 1 that rise to 100": func(s *Settings) { s.Steps = []int32{10, 50} },
+		"failback steps [50 50 100]: each must be more than the one before":   func(s *Settings) { s.Steps = []int32{50, 50, 100} },
+	} {
+		s := DefaultSettings()
+		change(&s)
+		if err := s.Validate(); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if err := DefaultSettings().Validate(); err != nil {
+		t.Error(err)
+	}
+}

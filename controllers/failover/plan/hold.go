@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// failOver decides for the clusters whose grace period is over, those that were lost first first: out, or held.
+func failOver(members []*member, s Settings) {
+	static := cutOff(members, s)
+	zones := map[string]bool{}
+	for _, m := range members {
+		if m.isOut() {
+			zones[m.zone()] = true
+		}
+	}
+	for _, m := range byLoss(members) {
+		switch zone := m.zone(); {
+		case !m.due:
+		case static[m]:
+			m.holdFor(ReasonFailStatic)
+		case s.MaxZones == 0:
+			m.holdFor(ReasonDisabled)
+		case s.MaxZones > 0 && !zones[zone] && len(zones) >= s.MaxZones:
+			m.holdFor(ReasonCapReached)
+		case m.next.Phase == v1beta1.FailoverHeld:
+			m.graceAnew()
+		default:
+			zones[zone] = true
+			m.next.Percent = 0
+			m.enter(v1beta1.FailoverOut)
+		}
+	}
+}
+
+func (m *member) isOut() bool { return m.next != nil && m.next.Phase == v1beta1.FailoverOut }
+
+func (m *member) holdFor(reason string) {
+	if m.next.Phase != v1beta1.FailoverHeld {
+		m.enter(v1beta1.FailoverHeld)
+	}
+	m.hold = reason
+}
+
+// graceAnew is for a cluster that was held and is still away when those that held it are back: what brought them back
+// may bring it back too in a moment.
+func (m *member) graceAnew() {
+	m.enter(v1beta1.FailoverWaiting)
+	m.hold = reasonReleased
+	m.lookAt(m.next.Since.Add(m.settings.GracePeriod))
+}
+
+// byLoss returns the clusters that are lost, those that were lost first first.
+func byLoss(members []*member) (gone []*member) {
+	for _, m := range members {
+		if m.next != nil && m.next.LostAt != nil && m.evidence == lost {
+			gone = append(gone, m)
+		}
+	}
+	slices.SortFunc(gone, func(a, b *member) int {
+		return cmp.Or(a.next.LostAt.Compare(b.next.LostAt.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return gone
+}
+
+// cutOff returns the clusters that were lost together with more than half of those that served when the first of
+// them was lost; or all, when none is left.
+func cutOff(members []*member, s Settings) map[*member]bool {
+	static := map[*member]bool{}
+	gone := byLoss(members)
+	there, usable := 0, 0
+	for _, m := range members {
+		if m.next != nil && m.evidence != lost {
+			there++
+		}
+		if m.evidence == well {
+			usable++
+		}
+	}
+	end := 0
+	for i, first := range gone {
+		for end < len(gone) && gone[end].next.LostAt.Sub(first.next.LostAt.Time) <= s.Window {
+			end++
+		}
+		together, before := gone[i:end], there+len(gone)-i
+		if usable == 0 || 2*len(together) > before {
+			for _, m := range together {
+				static[m] = true
+			}
+		}
+	}
+	return static
+}

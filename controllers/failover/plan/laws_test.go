@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// world drives a fleet at random and remembers what really happened, to judge the decisions by.
+type world struct {
+	*fleet
+	random *rand.Rand
+	down   map[string]int // seconds in a row that a cluster has been down; 0: it is up
+	up     map[string]int
+	away   map[string]int // seconds down since the cluster last served without a debt
+	total  map[string]int
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{random: rand.New(rand.NewPCG(seed, 1)), down: map[string]int{}, up: map[string]int{}, away: map[string]int{}, total: map[string]int{}}
+	s := DefaultSettings()
+	s.MaxZones = w.random.IntN(4) - 1
+	s.Stable = time.Duration(w.random.IntN(3)) * 30 * time.Second
+	var names []string
+	for i := range 1 + w.random.IntN(7) {
+		names = append(names, fmt.Sprintf("%c/%c", 'p'+w.random.IntN(4), 'a'+i))
+	}
+	w.fleet = newFleet(t, s, names...)
+	return w
+}
+
+// second lets one second pass, in which clusters may go and come, singly or all together, or the federation restarts.
+func (w *world) second() {
+	w.now = w.now.Add(time.Second)
+	flip := func(c *v1beta1.Cluster, down bool) {
+		if (w.down[c.Name] > 0) != down {
+			w.down[c.Name], w.up[c.Name] = 0, 0
+			w.observe(c.Name, map[bool]string{true: "-", false: "+"}[down])
+		}
+		if down {
+			w.down[c.Name]++
+			w.away[c.Name]++
+			w.total[c.Name]++
+		} else {
+			w.up[c.Name]++
+		}
+	}
+	all := w.random.IntN(1000)
+	for _, c := range w.clusters {
+		down := w.down[c.Name] > 0
+		switch {
+		case all < 2:
+			down = w.random.IntN(5) > 0
+		case all < 8:
+			down = false
+		case w.random.IntN(60) == 0:
+			down = !down
+		}
+		flip(c, down)
+	}
+	if w.random.IntN(500) == 0 {
+		w.settings.Seen = w.now
+	}
+}
+
+// judge checks the laws over one round of decisions.
+func (w *world) judge(before map[string]v1beta1.FailoverPhase) {
+	w.t.Helper()
+	zones, were, more := map[string]bool{}, map[string]bool{}, false
+	for _, c := range w.clusters {
+		zone := (&member{Cluster: c}).zone()
+		if c.Phase() == v1beta1.FailoverOut {
+			zones[zone] = true
+		}
+		if before[c.Name] == v1beta1.FailoverOut {
+			were[zone] = true
+		}
+	}
+	grace := int(w.settings.GracePeriod / time.Second)
+	for _, c := range w.clusters {
+		was, is := before[c.Name], c.Phase()
+		down, up := w.down[c.Name], w.up[c.Name]
+		if f := c.Status.Failover; is == v1beta1.FailoverServing && f.LostAt == nil {
+			w.away[c.Name] = 0
+		}
+		switch {
+		case is == v1beta1.FailoverOut && (was == v1beta1.FailoverWaiting || was == v1beta1.FailoverHeld):
+			more = more || !were[(&member{Cluster: c}).zone()]
+			if down == 0 || w.away[c.Name] < grace || w.now.Sub(w.settings.Seen) < w.settings.GracePeriod {
+				w.t.Fatalf("%s is out, down for %d s, in all %d s, looked at for %s", c.Name, down, w.away[c.Name], w.now.Sub(w.settings.Seen))
+			}
+			if w.vanished(c.Name, before) {
+				w.t.Fatalf("%s is out, and vanished with most others: %v", c.Name, w.down)
+			}
+		case was == v1beta1.FailoverOut && is != was && down > 0:
+			w.t.Fatalf("%s is %s, and down", c.Name, is)
+		case down > grace+1 && is != v1beta1.FailoverOut && is != v1beta1.FailoverHeld && w.now.Sub(w.settings.Seen) > 2*w.settings.GracePeriod &&
+			w.now.Sub(c.Status.Failover.Since.Time) > w.settings.GracePeriod+time.Second:
+			w.t.Fatalf("%s is %s, down for %d s", c.Name, is, down)
+		case up > 3*int(w.settings.Stable/time.Second)+1 && is != v1beta1.FailoverServing && w.now.Sub(w.settings.Seen) > 4*w.settings.Stable:
+			w.t.Fatalf("%s is %s, up for %d s", c.Name, is, up)
+		}
+	}
+	if limit := w.settings.MaxZones; more && limit >= 0 && len(zones) > limit && !w.anyBack(before) {
+		w.t.Fatalf("%d zones are out: %s", len(zones), w.phases())
+	}
+}
+
+// anyBack tells whether a cluster that had nothing yet was lost again: that moves nothing, so the cap does not count.
+func (w *world) anyBack(before map[string]v1beta1.FailoverPhase) bool {
+	return slices.ContainsFunc(w.clusters, func(c *v1beta1.Cluster) bool {
+		return before[c.Name] == v1beta1.FailoverReturning && c.Phase() == v1beta1.FailoverOut
+	})
+}
+
+// vanished tells whether more than half of the clusters went down within a window that has this one's loss in it, and
+// have been down since. Those that had nothing to lose do not count.
+func (w *world) vanished(name string, before map[string]v1beta1.FailoverPhase) bool {
+	window, together, serving := int((w.settings.Window-w.settings.GracePeriod)/time.Second), 0, 0 // a loss may be put back by a grace period
+	for _, c := range w.clusters {
+		down := w.down[c.Name]
+		if down > 0 && (before[c.Name] == v1beta1.FailoverOut || before[c.Name] == v1beta1.FailoverReturning) {
+			continue
+		}
+		serving++
+		if down > 0 && down <= w.down[name] && w.down[name]-down < window {
+			together++
+		}
+	}
+	return 2*together > serving
+}
+
+func TestLaws(t *testing.T) {
+	for seed := range uint64(150) {
+		w := newWorld(t, seed)
+		for range 900 {
+			before := map[string]v1beta1.FailoverPhase{}
+			for _, c := range w.clusters {
+				before[c.Name] = c.Phase()
+			}
+			w.second()
+			w.random.Shuffle(len(w.clusters), func(i, j int) { w.clusters[i], w.clusters[j] = w.clusters[j], w.clusters[i] })
+			w.settle() // which fails when Decide does not agree with its own result
+			w.judge(before)
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+func TestOrderDoesNotMatter(t *testing.T) {
+	for seed := range uint64(50) {
+		w := newWorld(t, seed)
+		for range 200 {
+			w.second()
+			want := fmt.Sprint(summary(Decide(w.clusters, w.settings, w.now)))
+			other := slices.Clone(w.clusters)
+			slices.Reverse(other)
+			if got := fmt.Sprint(summary(Decide(other, w.settings, w.now))); got != want {
+				t.Fatalf("seed %d: in reverse order\n%s\nwant\n%s", seed, got, want)
+			}
+			w.settle()
+		}
+	}
+}
+
+func summary(verdicts []Verdict) (out []string) {
+	for _, v := range verdicts {
+		out = append(out, fmt.Sprintf("%s %+v %v %v", v.Cluster, *v.Failover, v.Conditions, v.LookAgain))
+	}
+	return out
+}
+
+// TestNoThrash: whatever the rhythm, ten failures in ten minutes move the replicas out once, and back once.
+func TestNoThrash(t *testing.T) {
+	for down := 1; down < 60; down++ {
+		f := newFleet(t, DefaultSettings(), "a", "b", "c")
+		moves := map[string]int{}
+		last := f.get("a").Phase()
+		note := func() {
+			is := f.get("a").Phase()
+			if is != last && is == v1beta1.FailoverOut && last != v1beta1.FailoverReturning {
+				moves["out"]++
+			}
+			if is == v1beta1.FailoverServing && last == v1beta1.FailoverReturning {
+				moves["back"]++
+			}
+			last = is
+		}
+		for minute := range 10 {
+			f.wait(began.Add(time.Duration(minute) * time.Minute).Sub(f.now))
+			f.observe("a", "-")
+			f.settle()
+			note()
+			f.tick(time.Duration(down)*time.Second, note)
+			f.observe("a", "+")
+			f.settle()
+			f.tick(time.Duration(60-down)*time.Second, note)
+		}
+		f.tick(10*time.Minute, note)
+		if moves["out"] > 1 || moves["back"] > 1 || down > 30 && moves["out"] != 1 || last != v1beta1.FailoverServing {
+			t.Errorf("down %d s of each minute: %v, at last %s", down, moves, last)
+		}
+	}
+}
+
+// tick waits second by second.
+func (f *fleet) tick(d time.Duration, each func()) {
+	for range d / time.Second {
+		f.wait(time.Second)
+		each()
+	}
+}
+
+func BenchmarkDecide1000Clusters(b *testing.B) {
+	names := make([]string, 1000)
+	f := newFleet(b, DefaultSettings())
+	for i := range names {
+		f.clusters = append(f.clusters, &v1beta1.Cluster{})
+		f.clusters[i].Name = fmt.Sprintf("c%04d", i)
+		f.observe(f.clusters[i].Name, "+")
+	}
+	f.settle()
+	for i := range 100 {
+		f.observe(f.clusters[i].Name, "-")
+	}
+	for b.Loop() {
+		Decide(f.clusters, f.settings, f.now)
+	}
+}

@@ -1,0 +1,143 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Reasons of the condition FailoverHeld.
+const (
+	// ReasonFailStatic: so many clusters vanished together that we are more likely to be cut off.
+	ReasonFailStatic = "FailStatic"
+	// ReasonCapReached: as many zones are out as may be.
+	ReasonCapReached = "CapReached"
+	// ReasonDisabled: the cap is 0.
+	ReasonDisabled = "FailoverDisabled"
+	// reasonReleased: it was held, and has its grace period anew.
+	reasonReleased = "Released"
+	// These are the registry's words for a cluster that is there but does not let us in.
+	ReasonCredentialRefused = "ClusterCredentialRefused"
+	ReasonMisconfigured     = "ClusterMisconfigured"
+	ReasonNotTrusted        = "ClusterNotTrusted"
+)
+
+// Unclear tells of a reason of Ready=False whether it says nothing about what runs in the cluster.
+func Unclear(reason string) bool {
+	return reason == ReasonCredentialRefused || reason == ReasonMisconfigured || reason == ReasonNotTrusted
+}
+
+const override = "; to move it all the same: kubectl federation drain, or unjoin"
+
+// message says in a sentence why the cluster is where it is. It is the same as long as the cause is.
+func (m *member) message() string {
+	switch s := m.settings; m.next.Phase {
+	case v1beta1.FailoverWaiting:
+		return fmt.Sprintf("not ready: it keeps what it has, and gets no more, for a grace period of %s", s.GracePeriod)
+	case v1beta1.FailoverOut:
+		return fmt.Sprintf("not ready for longer than the grace period of %s: what was placed here is placed elsewhere", s.GracePeriod)
+	case v1beta1.FailoverReturning:
+		return fmt.Sprintf("ready again: gets %d %% of what it would have, and %d %% when it has been ready for %s", m.next.Percent, s.step(m.next.Percent), s.Stable)
+	case v1beta1.FailoverHeld:
+		return m.whyHeld()
+	}
+	if m.next.LostAt != nil {
+		return "ready again: if it is lost again soon, the time that it was away counts"
+	}
+	return ""
+}
+
+func (m *member) whyHeld() string {
+	switch s := m.settings; m.hold {
+	case ReasonFailStatic:
+		return fmt.Sprintf("most clusters vanished within %s, or none is left: the federation itself may be cut off, so nothing is moved%s", s.Window, override)
+	case ReasonCapReached:
+		return fmt.Sprintf("as many zones are failed over as may be at once (%d): what it has stays%s", s.MaxZones, override)
+	case ReasonDisabled:
+		return "failover is turned off (at most 0 zones may be failed over): what it has stays" + override
+	case ReasonNotTrusted:
+		return "its certificate is not trusted, which does not mean that its workloads are dead: what it has stays"
+	case ReasonCredentialRefused:
+		return "it answers, but refuses the federation's credential: what it has stays"
+	default:
+		return "it is not looked at until its configuration is right: what it has stays"
+	}
+}
+
+func (m *member) verdict() Verdict {
+	v := Verdict{Cluster: m.Name, Failover: m.next}
+	if m.next == nil {
+		return v
+	}
+	m.next.Message = m.message()
+	v.Conditions = m.conditions()
+	v.Changed = !same(m.Status.Failover, m.next) || !m.says(v.Conditions)
+	v.Event = m.event()
+	if !m.until.IsZero() {
+		v.LookAgain = max(m.until.Sub(m.now), time.Millisecond)
+	}
+	return v
+}
+
+// conditions are FailedOver and FailoverHeld, with the dates of those that are there where the status is the same.
+func (m *member) conditions() []v1beta1.ClusterCondition {
+	phase, at := string(m.next.Phase), seconds(m.now)
+	out := m.isOut() || m.next.Phase == v1beta1.FailoverReturning || m.next.Percent > 0
+	held := m.next.Phase == v1beta1.FailoverHeld
+	conditions := []v1beta1.ClusterCondition{
+		condition(v1beta1.ClusterFailedOver, out, phase, m.next.Message, at),
+		condition(v1beta1.ClusterFailoverHeld, held, cmp.Or(m.hold, phase), m.next.Message, at),
+	}
+	for i := range conditions {
+		if was := m.Condition(conditions[i].Type); was != nil && was.Status == conditions[i].Status {
+			conditions[i].LastTransitionTime = was.LastTransitionTime
+		}
+	}
+	return conditions
+}
+
+func condition(t v1beta1.ClusterConditionType, is bool, reason, message string, at metav1.Time) v1beta1.ClusterCondition {
+	status := corev1.ConditionFalse
+	if is {
+		status = corev1.ConditionTrue
+	}
+	return v1beta1.ClusterCondition{Type: t, Status: status, Reason: reason, Message: message, LastProbeTime: at, LastTransitionTime: at}
+}
+
+// says tells whether the Cluster has these conditions, whatever their dates.
+func (m *member) says(conditions []v1beta1.ClusterCondition) bool {
+	for _, c := range conditions {
+		was := m.Condition(c.Type)
+		if was == nil || was.Status != c.Status || was.Reason != c.Reason || was.Message != c.Message {
+			return false
+		}
+	}
+	return true
+}
+
+func same(a, b *v1beta1.ClusterFailover) bool {
+	return a != nil && a.Phase == b.Phase && a.Percent == b.Percent && a.Message == b.Message && a.Since.Equal(&b.Since) && a.LostAt.Equal(b.LostAt)
+}
+
+// event is what to tell people: what moves and what does not; that a cluster is lost the registry has told.
+func (m *member) event() *Event {
+	was, is := m.Phase(), m.next.Phase
+	switch held := m.Condition(v1beta1.ClusterFailoverHeld); {
+	case is == v1beta1.FailoverHeld && (was != is || held == nil || held.Reason != m.hold):
+		return &Event{Warning: true, Reason: "FailoverHeld", Message: m.next.Message}
+	case is == v1beta1.FailoverOut && (was == v1beta1.FailoverWaiting || was == v1beta1.FailoverHeld):
+		return &Event{Warning: true, Reason: "ClusterFailedOver", Message: m.next.Message}
+	case is == v1beta1.FailoverReturning && was == v1beta1.FailoverOut:
+		return &Event{Reason: "ClusterReturned", Message: m.next.Message}
+	case is == v1beta1.FailoverReturning && m.next.Percent > m.Status.Failover.Percent:
+		return &Event{Reason: "ClusterFailback", Message: m.next.Message}
+	case is == v1beta1.FailoverServing && was == v1beta1.FailoverReturning:
+		return &Event{Reason: "ClusterFailback", Message: "has been ready for long enough: gets all of what it would have"}
+	}
+	return nil
+}
