@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 // Informers hands out informers that are shared with others and started by them.
 type Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 
-// Options are what a Controller needs. All are required but the last two.
+// Options are what a Controller needs. All are required but the last four.
 type Options struct {
 	// Client writes to the federation.
 	Client dynamic.Interface
@@ -38,6 +39,11 @@ type Options struct {
 	Workers int
 	// WriteTimeout bounds one write to a member; default 10 s.
 	WriteTimeout time.Duration
+	// Kinds are those that are propagated; default plan.Federated().
+	Kinds []plan.Kind
+	// Owns tells which objects are this controller's. The others are as if they were not there: their copies
+	// are not touched either. Its answer for an object must not change while the controller runs. Default: all.
+	Owns func(kind *plan.Kind, namespace, name string) bool
 }
 
 // Member is a live connection to a member cluster.
@@ -60,6 +66,10 @@ func (k key) String() string { return k.kind.Kind + " " + k.NamespacedName.Strin
 type Controller struct {
 	Options
 	reports workqueue.TypedRateLimitingInterface[key]
+	handlers
+	policies
+	placements
+	waits
 
 	mu       sync.RWMutex
 	members  map[string]*member
@@ -75,42 +85,49 @@ func New(o Options) (*Controller, error) {
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = 10 * time.Second
 	}
+	if o.Kinds == nil {
+		o.Kinds = plan.Federated()
+	}
+	if o.Owns == nil {
+		o.Owns = func(*plan.Kind, string, string) bool { return true }
+	}
 	c := &Controller{Options: o, members: map[string]*member{}}
 	c.reports = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](50*time.Millisecond, 30*time.Second))
 	registerMetrics()
 	var errs []error
-	for i := range plan.Kinds {
-		errs = append(errs, c.subscribe(&plan.Kinds[i]))
+	for i := range c.Kinds {
+		errs = append(errs, c.subscribe(&c.Kinds[i]))
 	}
-	_, err := o.Informers(v1beta1.ClustersResource).AddEventHandler(cache.ResourceEventHandlerFuncs{
+	errs = append(errs, c.watchPolicies(), c.watchAutoscalers(), c.listen(o.Informers(v1beta1.ClustersResource), cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(is any) { c.lookAgain(object(is).GetName()); c.reportAll() },
 		UpdateFunc: c.clusterChanged,
 		DeleteFunc: func(any) { c.reportAll() },
-	})
-	return c, errors.Join(append(errs, err)...)
+	}))
+	return c, errors.Join(errs...)
 }
 
 // subscribe wakes all members and the report for each change that asks something of the members,
 // and only the report for the others.
 func (c *Controller) subscribe(k *plan.Kind) error {
 	wake := func(obj any) {
-		if u := object(obj); u != nil {
+		if u := object(obj); u != nil && c.owns(keyOf(k, u)) {
 			c.changed(keyOf(k, u))
 		}
 	}
-	_, err := c.Informers(k.Resource).AddEventHandler(cache.ResourceEventHandlerFuncs{
+	return c.listen(c.Informers(k.Resource), cache.ResourceEventHandlerFuncs{
 		AddFunc:    wake,
 		DeleteFunc: wake,
 		UpdateFunc: func(was, is any) {
-			if u := object(is); plan.SameSource(object(was), u) {
+			if u := object(is); !plan.SameSource(object(was), u) {
+				wake(is)
+			} else if c.owns(keyOf(k, u)) {
 				c.report(keyOf(k, u))
-				return
 			}
-			wake(is)
 		},
 	})
-	return err
 }
+
+func (c *Controller) owns(k key) bool { return c.Owns(k.kind, k.Namespace, k.Name) }
 
 func (c *Controller) changed(k key) {
 	c.mu.RLock()
@@ -121,11 +138,10 @@ func (c *Controller) changed(k key) {
 	c.reports.Add(k)
 }
 
-// clusterChanged looks at everything again that goes to a cluster whose labels changed, and reports
-// everything again when a cluster came or went.
+// clusterChanged looks at everything again that goes to a cluster whose labels, zones or region changed.
 func (c *Controller) clusterChanged(was, is any) {
 	before, after := object(was), object(is)
-	if !equalMaps(before.GetLabels(), after.GetLabels()) {
+	if !reflect.DeepEqual(asTarget(before), asTarget(after)) {
 		c.lookAgain(after.GetName())
 		c.reportAll()
 	}
@@ -138,18 +154,6 @@ func (c *Controller) lookAgain(cluster string) {
 			m.queue.Add(k)
 		}
 	}
-}
-
-func equalMaps(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		if other, ok := b[key]; !ok || other != value {
-			return false
-		}
-	}
-	return true
 }
 
 func (c *Controller) member(name string) *member {
@@ -179,12 +183,16 @@ func (c *Controller) reportAll() {
 
 // federated returns the keys of all objects that are propagated.
 func (c *Controller) federated() (keys []key) {
-	for i := range plan.Kinds {
-		k := &plan.Kinds[i]
-		for _, obj := range c.Informers(k.Resource).GetStore().List() {
-			if u := object(obj); isFederated(k, u) {
-				keys = append(keys, keyOf(k, u))
-			}
+	for i := range c.Kinds {
+		keys = append(keys, c.federatedOf(&c.Kinds[i])...)
+	}
+	return keys
+}
+
+func (c *Controller) federatedOf(k *plan.Kind) (keys []key) {
+	for _, obj := range c.Informers(k.Resource).GetStore().List() {
+		if u := object(obj); isFederated(k, u) && c.owns(keyOf(k, u)) {
+			keys = append(keys, keyOf(k, u))
 		}
 	}
 	return keys
@@ -203,26 +211,33 @@ func (c *Controller) lookup(k key) *unstructured.Unstructured {
 }
 
 func isFederated(k *plan.Kind, u *unstructured.Unstructured) bool {
+	if k.Custom {
+		return !v1beta1.OwnNamespace(u.GetNamespace())
+	}
 	secretType, _, _ := unstructured.NestedString(u.Object, "type")
 	return v1beta1.Federated(k.Resource.GroupResource(), u.GetNamespace(), u.GetName(), corev1.SecretType(secretType))
 }
 
 // Run works until ctx is done. The informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
+	defer c.unlisten()
 	defer c.reports.ShutDown()
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
 		return fmt.Errorf("the federation's caches did not fill: %w", ctx.Err())
 	}
+	var reporters sync.WaitGroup
 	for range 4 {
-		go work(ctx, c.reports, c.syncReport)
+		reporters.Go(func() { work(ctx, c.reports, c.syncReport) })
 	}
 	<-ctx.Done()
+	c.reports.ShutDown()
+	reporters.Wait()
 	return nil
 }
 
 func (c *Controller) synced() bool {
-	for i := range plan.Kinds {
-		if !c.Informers(plan.Kinds[i].Resource).HasSynced() {
+	for i := range c.Kinds {
+		if !c.Informers(c.Kinds[i].Resource).HasSynced() {
 			return false
 		}
 	}

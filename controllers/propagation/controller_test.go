@@ -27,7 +27,7 @@ type api struct {
 }
 
 func newAPI(objects ...runtime.Object) api {
-	lists := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", plan.EndpointSlices: "EndpointSliceList"}
+	lists := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", v1beta1.PoliciesResource: "PlacementPolicyList", plan.EndpointSlices: "EndpointSliceList"}
 	for i := range plan.Kinds {
 		lists[plan.Kinds[i].Resource] = plan.Kinds[i].Kind + "List"
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +22,14 @@ import (
 // syncReport writes to the federated object what its copies sum up to: one patch, if it changed. An
 // object that is being deleted is let go once its copies are.
 func (c *Controller) syncReport(ctx context.Context, k key) error {
+	if !c.owns(k) {
+		return nil
+	}
 	federated := c.lookup(k)
 	if federated == nil {
 		c.patched.Delete(k)
 		c.reported.Delete(k)
+		c.read.Delete(k)
 		return nil
 	}
 	if v, ok := c.patched.Load(k); ok && version(federated) < v.(uint64) {
@@ -50,26 +55,22 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	return c.patch(ctx, k, types.MergePatchType, body, "status")
 }
 
-// copies returns what is known of an object in each cluster that it goes to, sorted by cluster.
+// copies returns what is known of an object in each cluster that it goes to, sorted by cluster; and of one that
+// it no longer goes to, while something of it is there.
 func (c *Controller) copies(k key, federated *unstructured.Unstructured) (copies []plan.Copy) {
 	clusters := c.Informers(v1beta1.ClustersResource).GetStore().List()
-	slices.SortFunc(clusters, func(a, b any) int {
-		if object(a).GetName() < object(b).GetName() {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(clusters, func(a, b any) int { return strings.Compare(object(a).GetName(), object(b).GetName()) })
+	source := c.source(k, federated)
 	for _, obj := range clusters {
-		cluster := object(obj)
-		if !plan.Selected(federated, cluster.GetLabels()) {
-			continue
+		target := plan.Target{Cluster: asTarget(object(obj))}
+		goes, name := source.Goes(target), target.Cluster.Name
+		if m := c.member(name); m != nil {
+			if one, _ := m.copyOf(k); goes || one.Object != nil || one.State != plan.InPlace {
+				copies = append(copies, one)
+			}
+		} else if goes {
+			copies = append(copies, plan.Copy{Cluster: name, State: plan.Unreachable, Message: "the cluster is not reachable"})
 		}
-		if m := c.member(cluster.GetName()); m != nil {
-			one, _ := m.copyOf(k)
-			copies = append(copies, one)
-			continue
-		}
-		copies = append(copies, plan.Copy{Cluster: cluster.GetName(), State: plan.Unreachable, Message: "the cluster is not reachable"})
 	}
 	return copies
 }
@@ -109,6 +110,9 @@ func (c *Controller) finish(ctx context.Context, k key, federated *unstructured.
 	c.mu.RUnlock()
 	engaged := map[string]bool{}
 	for _, m := range members {
+		if !m.ready(k.kind) {
+			continue // as good as not reachable: no copy can have been made
+		}
 		engaged[m.Name] = true
 		if _, left := m.copyOf(k); left != federated.GetUID() {
 			return nil // its queue has the key; its outcome brings us here again

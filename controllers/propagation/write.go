@@ -33,20 +33,45 @@ var errForeign = errors.New("an object of this name is there that this federatio
 
 // syncMember brings one object to what is wanted in one member.
 func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
-	federated := c.lookup(k)
-	want := plan.Desired{Reason: "the Cluster has not been seen yet"}
-	if labels, known := c.clusterLabels(m.Name); known || federated == nil {
-		want = plan.Desire(k.kind, federated, plan.Target{Cluster: m.Name, Labels: labels, Federation: c.Federation})
+	if !c.owns(k) {
+		return nil
 	}
+	if !m.ready(k.kind) { // once it is, all of the kind is looked at
+		if m.note(k, look{outcome: plan.Unreachable, message: fmt.Sprintf("its objects of kind %s cannot be listed", k.kind.Kind)}) {
+			c.report(k)
+		}
+		return nil
+	}
+	op := operation{federated: c.lookup(k), want: plan.Desired{Reason: "the Cluster has not been seen yet"}}
 	have, settled := m.observe(k)
-	verb := plan.Operate(want, have, settled)
-	if verb == plan.Create && !hasFinalizers(federated) {
-		verb = plan.Wait // put on by admission, or by the report for objects older than that
+	op.have = have
+	if target, known := c.target(m.Name); known || op.federated == nil {
+		target.Have = have
+		if k.kind.Siblings && have == nil {
+			target.Siblings = c.siblings(m, k)
+		}
+		op.want, op.held = c.allowed(m, c.source(k, op.federated), target, k)
+	}
+	op.verb = plan.Operate(op.want, have, settled)
+	if op.verb == plan.Create && !hasFinalizers(op.federated) {
+		op.verb = plan.Wait // put on by admission, or by the report for objects older than that
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 	defer cancel()
-	err := c.operate(ctx, m, k, operation{verb, want, have, federated})
-	return c.conclude(m, k, conclusion{operation{verb, want, have, federated}, err})
+	return c.conclude(m, k, conclusion{op, c.operate(ctx, m, k, op)})
+}
+
+// siblings returns the copies that other members hold of an object.
+func (c *Controller) siblings(m *member, k key) map[string]*unstructured.Unstructured {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	out := map[string]*unstructured.Unstructured{}
+	for name, other := range c.members {
+		if u, _ := other.observe(k); u != nil && other != m {
+			out[name] = u
+		}
+	}
+	return out
 }
 
 // operation is what is to be done with one copy.
@@ -55,6 +80,7 @@ type operation struct {
 	want      plan.Desired
 	have      *unstructured.Unstructured
 	federated *unstructured.Unstructured
+	held      string // what it waits for where want is not yet what is wanted in the end
 }
 
 func (c *Controller) operate(ctx context.Context, m *member, k key, op operation) error {
@@ -189,35 +215,57 @@ type conclusion struct {
 
 // conclude notes the outcome, reports it if it is news, and says whether to try again.
 func (c *Controller) conclude(m *member, k key, end conclusion) error {
-	outcome, message := plan.InPlace, ""
-	var left types.UID
-	switch {
-	case errors.Is(end.err, errForeign):
-		outcome, message = plan.Foreign, end.err.Error()
-		m.queue.AddAfter(k, foreignRetry)
-	case end.err != nil && refused(end.err):
-		outcome, message = plan.Refused, end.err.Error()
-	case end.err != nil:
-		outcome, message = plan.Pending, end.err.Error()
-	case end.want.Presence == plan.Undecided:
-		outcome, message = plan.Pending, end.want.Reason
-	case end.verb == plan.Wait, end.verb == plan.Delete, end.verb == plan.Release:
-		outcome, message = plan.Pending, fmt.Sprintf("%s: waits for it to be done", end.verb)
-	}
-	if end.federated != nil && end.federated.GetDeletionTimestamp() != nil && end.have == nil && end.err == nil {
-		left = end.federated.GetUID()
-	}
 	if end.federated == nil && end.have == nil && end.err == nil {
 		m.forget(k)
 		return nil
 	}
-	if m.note(k, outcome, message, left) {
+	now := end.look()
+	if now.outcome == plan.Foreign {
+		m.queue.AddAfter(k, foreignRetry)
+	}
+	if m.note(k, now) {
 		c.report(k)
 	}
-	if outcome == plan.Foreign {
+	if now.outcome == plan.Foreign {
 		return nil
 	}
 	return end.err
+}
+
+// look is what is remembered of a conclusion.
+func (end conclusion) look() look {
+	now := look{outcome: plan.InPlace, outdated: end.outdated()}
+	switch {
+	case errors.Is(end.err, errForeign):
+		now.outcome, now.message = plan.Foreign, end.err.Error()
+	case end.err != nil && refused(end.err):
+		now.outcome, now.message = plan.Refused, end.err.Error()
+	case end.err != nil:
+		now.outcome, now.message = plan.Pending, end.err.Error()
+	case end.want.Refusal != "":
+		now.outcome, now.message = plan.Refused, end.want.Refusal
+	case end.want.Presence == plan.Undecided:
+		now.outcome, now.message = plan.Pending, end.want.Reason
+	case end.verb == plan.Wait, end.verb == plan.Delete, end.verb == plan.Release:
+		now.outcome, now.message = plan.Pending, fmt.Sprintf("%s: waits for it to be done", end.verb)
+	case end.held != "":
+		now.outcome, now.message = plan.Moving, end.held
+	}
+	if end.federated != nil {
+		now.generation = end.federated.GetGeneration()
+		if end.federated.GetDeletionTimestamp() != nil && end.have == nil && end.err == nil {
+			now.left = end.federated.GetUID()
+		}
+	}
+	return now
+}
+
+// outdated tells whether the copy is left with another pod template than the federated object has.
+func (end conclusion) outdated() bool {
+	if end.have == nil {
+		return false
+	}
+	return end.want.Kept || end.want.Refusal != "" || end.err != nil && end.want.Object != nil && !plan.SameTemplate(end.want, end.have)
 }
 
 // refused tells whether the member understood and said no: it will say so again. An answer 500 without a
@@ -240,15 +288,4 @@ func resource(client dynamic.Interface, k key) dynamic.ResourceInterface {
 		return r
 	}
 	return r.Namespace(k.Namespace)
-}
-
-// clusterLabels returns the labels of a Cluster, and whether it is known: one that has just joined may
-// be engaged before our cache has it, and one that leaves may be engaged still. Nothing is decided by
-// the labels of such a one.
-func (c *Controller) clusterLabels(name string) (map[string]string, bool) {
-	obj, ok, _ := c.Informers(v1beta1.ClustersResource).GetStore().GetByKey(name)
-	if !ok {
-		return nil, false
-	}
-	return object(obj).GetLabels(), true
 }

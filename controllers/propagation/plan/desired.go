@@ -4,43 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"federation/apiserver/apis/federation/v1beta1"
-)
-
-// Target is the member for which something is decided.
-type Target struct {
-	// Cluster is the name of the member.
-	Cluster string
-	// Labels of its Cluster object, for selectors.
-	Labels map[string]string
-	// Federation is the UID of the federation, by which copies are marked as ours.
-	Federation string
-}
-
-// Presence says whether a copy is to be in a member.
-type Presence int
-
-const (
-	// Undecided: there is no placement yet; the member stays as it is.
-	Undecided Presence = iota
-	// Absent: no copy of ours is to be there.
-	Absent
-	// Released: the copy stays, but is no longer ours.
-	Released
-	// IfThere: a copy that is there is to look as desired, a new one is not made (no replicas fall to it).
-	IfThere
-	// Present: the copy is to be there as desired.
-	Present
 )
 
 // Desired is what is wanted in one member, and why.
@@ -56,84 +28,102 @@ type Desired struct {
 	Foreground bool
 	// Reason says in a few words why, for people.
 	Reason string
+	// Refusal says why the federation itself cannot say what is wanted: an override does not apply. The copy
+	// stays as it is.
+	Refusal string
+	// Kept: the copy keeps its pod template for now, so its hash says nothing.
+	Kept bool
 }
 
-// Desire decides what a member is to hold of a federated object. A nil object is one that is no more.
-func Desire(k *Kind, federated *unstructured.Unstructured, t Target) Desired {
-	if federated == nil {
-		return Desired{Presence: Absent, Reason: "deleted at the federation"}
+// Desire decides what a member is to hold of a federated object.
+func Desire(s Source, t Target) Desired {
+	presence, number, reason := s.Wanted(t)
+	d := Desired{Presence: presence, Reason: reason}
+	if s.Object != nil && !s.leaving() {
+		d.Source = s.Object.GetUID()
 	}
-	if federated.GetDeletionTimestamp() != nil {
-		return leaving(federated)
+	if t.Number != nil && presence == Absent {
+		d.Presence = IfThere // it goes, but only as far as the law allows
 	}
-	if !Selected(federated, t.Labels) {
-		return Desired{Presence: Absent, Reason: "the cluster selector does not match"}
+	if t.Number != nil {
+		number = t.Number
 	}
-	if !k.Divided {
-		return desired(k, federated, t, nil)
-	}
-	placement := v1beta1.ParsePlacement(federated.GetAnnotations()[v1beta1.PlacementAnnotation])
-	if placement == nil {
-		return Desired{Presence: Undecided, Reason: "waits for a placement"}
-	}
-	replicas := placement.Clusters[t.Cluster] + placement.Overflow[t.Cluster]
-	d := desired(k, federated, t, &replicas)
-	d.Reason = fmt.Sprintf("%d replicas by placement", replicas)
-	if replicas == 0 {
-		d.Presence = IfThere
+	switch d.Presence {
+	case Present, IfThere:
+		return d.configure(s, t, number)
+	case Absent:
+		d.Foreground = s.leaving() && s.hasFinalizer("foregroundDeletion")
 	}
 	return d
 }
 
-func leaving(federated *unstructured.Unstructured) Desired {
-	d := Desired{Presence: Absent, Reason: "being deleted at the federation"}
-	for _, f := range federated.GetFinalizers() {
-		switch f {
-		case v1beta1.OrphanMarkFinalizer:
-			return Desired{Presence: Released, Reason: "orphaned at the federation"}
-		case "foregroundDeletion":
-			d.Foreground = true
+// configure fills in the configuration to apply.
+func (d Desired) configure(s Source, t Target, number *int64) Desired {
+	u, err := s.content(t)
+	if err != nil {
+		return Desired{Presence: Undecided, Source: d.Source, Refusal: err.Error(), Reason: d.Reason}
+	}
+	spec, _ := u.Object["spec"].(map[string]any)
+	if field := s.divided(); field != "" && spec != nil {
+		delete(spec, field) // where there is no number, it is a member's autoscaler that owns it
+		if number != nil {
+			spec[field] = *number
 		}
 	}
+	if t.Template != nil {
+		spec["template"] = runtime.DeepCopyJSON(t.Template)
+	}
+	return d.seal(u, s, t)
+}
+
+// seal marks the configuration as ours, and takes its hash.
+func (d Desired) seal(u *unstructured.Unstructured, s Source, t Target) Desired {
+	u.SetLabels(withMarks(u.GetLabels(), s.Object, t.Federation))
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if s.paces() {
+		template, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
+		annotations[TemplateAnnotation] = hashOf(template)
+		u.SetAnnotations(annotations)
+	}
+	d.Object, d.Hash = u, hashOf(u.Object)
+	if t.Template != nil {
+		d.Kept, d.Hash = true, t.Have.GetAnnotations()[v1beta1.AppliedHashAnnotation]
+		if before, ok := t.Have.GetAnnotations()[TemplateAnnotation]; ok {
+			annotations[TemplateAnnotation] = before
+		} else {
+			delete(annotations, TemplateAnnotation)
+		}
+	}
+	annotations[v1beta1.AppliedHashAnnotation], annotations[v1beta1.SourceAnnotation] = d.Hash, string(s.Object.GetUID())
+	u.SetAnnotations(annotations)
 	return d
 }
 
-// Selected tells whether the object's cluster-selector annotation, if there is one, matches the
-// labels of a cluster. A selector that cannot be read selects nothing (admission refuses it).
-func Selected(federated *unstructured.Unstructured, clusterLabels map[string]string) bool {
-	value, ok := federated.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
-	if !ok {
-		return true
-	}
-	selector, errs := v1beta1.ParseClusterSelector(value, field.NewPath(v1beta1.ClusterSelectorAnnotation))
-	return len(errs) == 0 && selector.Matches(labels.Set(clusterLabels))
-}
-
-func desired(k *Kind, federated *unstructured.Unstructured, t Target, replicas *int64) Desired {
-	content := make(map[string]any, len(federated.Object))
-	for key, value := range federated.Object {
+// content is the federated object as a cluster gets it, without numbers and marks: without what speaks of the
+// federated object only, adapted and overridden for the cluster.
+func (s Source) content(t Target) (*unstructured.Unstructured, error) {
+	content := make(map[string]any, len(s.Object.Object))
+	for key, value := range s.Object.Object {
 		if key != "metadata" && key != "status" {
 			content[key] = withoutNulls(value)
 		}
 	}
-	content["apiVersion"], content["kind"] = k.Resource.GroupVersion().String(), k.Kind
-	for _, path := range k.Drop {
+	content["apiVersion"], content["kind"] = s.Kind.Resource.GroupVersion().String(), s.Kind.Kind
+	for _, path := range s.Kind.Drop {
 		unstructured.RemoveNestedField(content, path...)
 	}
-	if replicas != nil {
-		spec, _ := content["spec"].(map[string]any)
-		spec["replicas"] = *replicas
+	if s.Kind.Adapt != nil {
+		s.Kind.Adapt(content, s, t)
 	}
 	u := &unstructured.Unstructured{Object: content}
-	u.SetName(federated.GetName())
-	u.SetNamespace(federated.GetNamespace())
-	u.SetLabels(withMark(federated.GetLabels(), t.Federation))
-	annotations := passedOn(federated.GetAnnotations())
-	u.SetAnnotations(annotations)
-	hash := hashOf(u.Object)
-	annotations[v1beta1.AppliedHashAnnotation], annotations[v1beta1.SourceAnnotation] = hash, string(federated.GetUID())
-	u.SetAnnotations(annotations)
-	return Desired{Presence: Present, Object: u, Hash: hash, Source: federated.GetUID(), Reason: "goes to every selected cluster"}
+	u.SetName(s.Object.GetName())
+	u.SetNamespace(s.Object.GetNamespace())
+	u.SetLabels(s.Object.GetLabels())
+	u.SetAnnotations(passedOn(s.Object.GetAnnotations()))
+	return s.override(u, t)
 }
 
 // withoutNulls copies a JSON value without the nulls in its maps: they say nothing.
@@ -157,12 +147,14 @@ func withoutNulls(value any) any {
 	return runtime.DeepCopyJSONValue(value)
 }
 
-func withMark(from map[string]string, federation string) map[string]string {
+// withMarks adds the labels by which we find our copies: whose they are, and of which shard.
+func withMarks(from map[string]string, federated *unstructured.Unstructured, federation string) map[string]string {
 	out := maps.Clone(from)
 	if out == nil {
 		out = map[string]string{}
 	}
 	out[v1beta1.ManagedByLabel] = federation
+	out[v1beta1.ShardLabel] = strconv.Itoa(v1beta1.Shard(federated.GetNamespace(), federated.GetName()))
 	return out
 }
 

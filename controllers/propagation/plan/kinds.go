@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Kind is one row of the table of propagated kinds.
@@ -11,50 +15,95 @@ type Kind struct {
 	Resource schema.GroupVersionResource
 	// Kind is the name of the kind.
 	Kind string
-	// Divided kinds have spec.replicas, which the placement annotation divides over the clusters. The
-	// others go to each selected cluster as they are.
-	Divided bool
+	// Custom: not built into Kubernetes. Which of its objects are federated is not for v1beta1.Federated to say.
+	Custom bool
+	// Divided is the field below spec whose number the placement divides over the clusters, such as
+	// "replicas"; "" for a kind whose objects go to each selected cluster as they are.
+	Divided string
+	// Paced: the number shrinks only as far as the law allows, see Pace. The kind has status.readyReplicas.
+	Paced bool
+	// Spare tells how many of a copy's replicas can go without any that is ready going with them. Nil: those
+	// that are not ready, for members take these first.
+	Spare func(copy *unstructured.Unstructured) int64
 	// Drop are fields of the federated object that members own: they are never sent.
 	Drop [][]string
+	// Adapt changes what is sent to a cluster where leaving out fields is not enough.
+	Adapt func(content map[string]any, s Source, t Target)
+	// Siblings: Adapt wants to know the copies in other clusters before it makes a new one.
+	Siblings bool
+	// Healthy tells whether all of a copy runs as its spec says. Nil: rollouts do not wait for the kind.
+	Healthy func(copy *unstructured.Unstructured) bool
 	// Endpoints: the kind's copies have EndpointSlices, whose readiness counts for the status.
 	Endpoints bool
 	// Status sums up the copies in what the federated object's status is to have. Nil: no status.
 	Status func(federated *unstructured.Unstructured, copies []Copy) map[string]any
-}
-
-// Kinds are all kinds that are propagated, in the order in which they have to be created.
-var Kinds = []Kind{
-	{
-		Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace",
-		Drop: [][]string{{"spec"}},
-	},
-	{Resource: schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, Kind: "ServiceAccount", Drop: [][]string{{"secrets"}}},
-	{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap"},
-	{Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret"},
-	{
-		Resource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, Kind: "Service",
-		Endpoints: true, Status: serviceStatus,
-	},
-	{Resource: schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}, Kind: "NetworkPolicy"},
-	{Resource: schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, Kind: "PodDisruptionBudget"},
-	{
-		Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, Kind: "ReplicaSet",
-		Divided: true, Status: replicaSetStatus,
-	},
-	{
-		Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Kind: "Deployment",
-		Divided: true, Status: deploymentStatus,
-	},
-	{Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, Kind: "StatefulSet", Divided: true},
-	{Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}, Kind: "DaemonSet"},
-	{Resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, Kind: "Job", Divided: true},
-	{Resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}, Kind: "CronJob"},
-	{Resource: schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, Kind: "HorizontalPodAutoscaler"},
-	{
-		Resource: schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}, Kind: "Ingress",
-		Status: ingressStatus,
-	},
+	// NoConditions: the status has no place for conditions.
+	NoConditions bool
 }
 
 // EndpointSlices are watched in members beside the kinds that have Endpoints.
 var EndpointSlices = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+
+// CustomResourceDefinitions is the row of what defines custom kinds. It is in no table: only those
+// definitions are propagated whose kind a policy names.
+var CustomResourceDefinitions = CustomKind(
+	schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "CustomResourceDefinition")
+
+// CustomKind is the row of a kind of which nothing is known but its name. Its objects go to clusters as they are,
+// without their status, and their status at the federation is left to whoever writes it.
+func CustomKind(resource schema.GroupVersionResource, kind string) Kind {
+	return Kind{Resource: resource, Kind: kind, Custom: true}
+}
+
+// Federated are the rows of v1beta1.FederatedResources, in their order.
+func Federated() []Kind {
+	kinds := make([]Kind, 0, len(v1beta1.FederatedResources))
+	for _, r := range v1beta1.FederatedResources {
+		if i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Resource == r }); i >= 0 {
+			kinds = append(kinds, Kinds[i])
+		}
+	}
+	return kinds
+}
+
+func builtin(group, version, resource, kind string) Kind {
+	return Kind{Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, Kind: kind}
+}
+
+// with returns the row with more columns filled in.
+func (k Kind) with(fill func(*Kind)) Kind { fill(&k); return k }
+
+// Kinds are all built-in kinds that can be propagated, in the order in which they have to be created.
+var Kinds = []Kind{
+	builtin("", "v1", "namespaces", "Namespace").with(func(k *Kind) { k.Drop = [][]string{{"spec"}} }),
+	builtin("", "v1", "serviceaccounts", "ServiceAccount").with(func(k *Kind) { k.Drop = [][]string{{"secrets"}} }),
+	builtin("", "v1", "configmaps", "ConfigMap"),
+	builtin("", "v1", "secrets", "Secret"),
+	builtin("", "v1", "services", "Service").with(func(k *Kind) { k.Endpoints, k.Status = true, serviceStatus }),
+	builtin("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
+	builtin("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget").with(func(k *Kind) {
+		k.Status = sums("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
+	}),
+	builtin("apps", "v1", "replicasets", "ReplicaSet").with(func(k *Kind) {
+		k.Divided, k.Paced = "replicas", true
+		k.Status, k.Healthy = sums("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"), healthy("replicas", "availableReplicas")
+	}),
+	builtin("apps", "v1", "deployments", "Deployment").with(func(k *Kind) {
+		k.Divided, k.Paced, k.Spare = "replicas", true, deploymentSpare
+		k.Status, k.Healthy = deploymentStatus, healthy("replicas", "updatedReplicas", "availableReplicas")
+	}),
+	builtin("apps", "v1", "statefulsets", "StatefulSet").with(func(k *Kind) {
+		k.Divided, k.Paced, k.Spare = "replicas", true, statefulSetSpare
+		k.Status, k.Healthy = statefulSetStatus, healthy("replicas", "updatedReplicas", "availableReplicas")
+	}),
+	builtin("apps", "v1", "daemonsets", "DaemonSet").with(func(k *Kind) {
+		k.Status, k.Healthy = daemonSetStatus, daemonSetHealthy
+	}),
+	builtin("batch", "v1", "jobs", "Job").with(func(k *Kind) {
+		k.Divided, k.Siblings, k.Adapt, k.Status = "parallelism", true, adaptJob, jobStatus
+		k.Drop = [][]string{{"spec", "ttlSecondsAfterFinished"}} // a copy that went by itself would be made, and run, again
+	}),
+	builtin("batch", "v1", "cronjobs", "CronJob").with(func(k *Kind) { k.Status, k.NoConditions = cronJobStatus, true }),
+	builtin("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler").with(func(k *Kind) { k.Status = autoscalerStatus }),
+	builtin("networking.k8s.io", "v1", "ingresses", "Ingress").with(func(k *Kind) { k.Status, k.NoConditions = ingressStatus, true }),
+}

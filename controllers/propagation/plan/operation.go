@@ -60,7 +60,7 @@ func Outlived(d Desired, observed *unstructured.Unstructured) bool {
 // InSync tells whether a copy is as desired: it bears the hash of what we want, and each value that
 // we want stands in it, or differs only as the member itself made it differ when we applied it.
 func InSync(d Desired, observed *unstructured.Unstructured, settled string) bool {
-	if observed.GetAnnotations()[v1beta1.AppliedHashAnnotation] != d.Hash {
+	if !d.Kept && observed.GetAnnotations()[v1beta1.AppliedHashAnnotation] != d.Hash {
 		return false
 	}
 	return contains(d.Object.Object, observed.Object) || settled != "" && settled == Settle(d, observed)
@@ -195,9 +195,15 @@ func SameSource(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(content(a), content(b))
 }
 
+// asked are those of the federation's annotations, on an object or on a copy, that members' copies depend on.
+var asked = []string{
+	v1beta1.PlacementAnnotation, v1beta1.ClusterSelectorAnnotation,
+	v1beta1.AppliedHashAnnotation, v1beta1.SourceAnnotation, v1beta1.ScaledByAnnotation, TemplateAnnotation,
+}
+
 func asking(annotations map[string]string) map[string]string {
 	out := passedOn(annotations)
-	for _, key := range []string{v1beta1.PlacementAnnotation, v1beta1.ClusterSelectorAnnotation, v1beta1.AppliedHashAnnotation, v1beta1.SourceAnnotation} {
+	for _, key := range asked {
 		out[key] = annotations[key]
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,10 +40,10 @@ func kind(t *testing.T, name string) *Kind {
 	return nil
 }
 
-// Admission puts finalizers on what it calls federated; each of these must have a row, and only these.
+// Admission puts finalizers on what it calls federated; each of these must have a row.
 func TestKindsAreTheFederatedResources(t *testing.T) {
 	var rows []schema.GroupVersionResource
-	for _, k := range Kinds {
+	for _, k := range Federated() {
 		rows = append(rows, k.Resource)
 	}
 	if !slices.Equal(rows, v1beta1.FederatedResources) {
@@ -50,7 +51,22 @@ func TestKindsAreTheFederatedResources(t *testing.T) {
 	}
 }
 
-var east = Target{Cluster: "east-a", Labels: map[string]string{"tier": "gold"}, Federation: "uid-1"}
+var east = Target{Cluster: cluster("east-a", map[string]string{"tier": "gold"}), Federation: "uid-1"}
+
+func cluster(name string, labels map[string]string) *v1beta1.Cluster {
+	c := &v1beta1.Cluster{}
+	c.Name, c.Labels = name, labels
+	return c
+}
+
+// source is an object with the placement that it bears, and no policy.
+func source(k *Kind, federated *unstructured.Unstructured) Source {
+	s := Source{Kind: k, Object: federated}
+	if federated != nil {
+		s.Placement = Read(federated)
+	}
+	return s
+}
 
 const web = `
 apiVersion: apps/v1
@@ -86,14 +102,14 @@ spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, protocol: TC
 `
 
 func TestDesireSendsWhatSpeaksOfTheCopy(t *testing.T) {
-	d := Desire(kind(t, "ReplicaSet"), parse(t, web), east)
+	d := Desire(source(kind(t, "ReplicaSet"), parse(t, web)), east)
 	want := parse(t, `
 apiVersion: apps/v1
 kind: ReplicaSet
 metadata:
   name: web
   namespace: default
-  labels: {app: web, federation.kubernetes.io/managed-by: uid-1}
+  labels: {app: web, federation.kubernetes.io/managed-by: uid-1, federation.kubernetes.io/shard: "`+strconv.Itoa(v1beta1.Shard("default", "web"))+`"}
   annotations: {team: shop, federation.kubernetes.io/applied-hash: `+d.Hash+`, federation.kubernetes.io/source-uid: u1}
 spec:
   replicas: 20
@@ -129,7 +145,7 @@ func TestPresence(t *testing.T) {
 			if c.change != nil {
 				c.change(u)
 			}
-			if got := Desire(kind(t, c.kind), u, east); got.Presence != c.want || got.Reason == "" {
+			if got := Desire(source(kind(t, c.kind), u), east); got.Presence != c.want || got.Reason == "" {
 				t.Errorf("presence %d (%s), want %d", got.Presence, got.Reason, c.want)
 			}
 		})
@@ -165,8 +181,8 @@ func asApplied(d Desired) *unstructured.Unstructured {
 
 func TestOperate(t *testing.T) {
 	k := kind(t, "Service")
-	d := Desire(k, parse(t, service), east)
-	gone := Desire(k, nil, east)
+	d := Desire(source(k, parse(t, service)), east)
+	gone := Desire(source(k, nil), east)
 	for _, c := range []struct {
 		name     string
 		want     Desired
@@ -191,7 +207,7 @@ func TestOperate(t *testing.T) {
 			return u
 		}, Update},
 		{"on its way out", d, func() *unstructured.Unstructured { u := asApplied(d); deleting()(u); return u }, Wait},
-		{"of an object that was deleted and made anew", Desire(k, parse(t, strings.ReplaceAll(service, "uid: u2", "uid: u3")), east), func() *unstructured.Unstructured { return asApplied(d) }, Delete},
+		{"of an object that was deleted and made anew", Desire(source(k, parse(t, strings.ReplaceAll(service, "uid: u2", "uid: u3"))), east), func() *unstructured.Unstructured { return asApplied(d) }, Delete},
 		{"from before copies named their source", d, func() *unstructured.Unstructured {
 			u := asApplied(d)
 			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", v1beta1.SourceAnnotation)
@@ -217,7 +233,7 @@ func TestOperate(t *testing.T) {
 
 // A member whose admission changes what we send must not be written to for ever.
 func TestOperateSettlesWithAMemberThatChangesThings(t *testing.T) {
-	d := Desire(kind(t, "ReplicaSet"), parse(t, web), east)
+	d := Desire(source(kind(t, "ReplicaSet"), parse(t, web)), east)
 	have := d.Object.DeepCopy()
 	containers, _, _ := unstructured.NestedSlice(have.Object, "spec", "template", "spec", "containers")
 	containers[0].(map[string]any)["image"] = "mirror/web:1"
@@ -239,9 +255,9 @@ func TestOperateSettlesWithAMemberThatChangesThings(t *testing.T) {
 
 func TestReplicaSetStatusSums(t *testing.T) {
 	copies := []Copy{
-		{Cluster: "east-a", State: InPlace, Object: parse(t, copyWith(20, 18))},
+		{Cluster: "east-a", State: InPlace, Looked: 3, Object: parse(t, copyWith(20, 18))},
 		{Cluster: "east-b", State: Unreachable, Message: "the cluster is not reachable"},
-		{Cluster: "west-a", State: InPlace, Object: parse(t, copyWith(5, 5))},
+		{Cluster: "west-a", State: InPlace, Looked: 3, Object: parse(t, copyWith(5, 5))},
 	}
 	s := Summarize(kind(t, "ReplicaSet"), parse(t, web), copies, "2026-01-02T00:00:00Z")
 	for field, want := range map[string]int64{"replicas": 25, "readyReplicas": 23, "observedGeneration": 3} {

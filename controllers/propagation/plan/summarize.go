@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -18,6 +17,8 @@ type State string
 const (
 	// InPlace: the copy is as desired (or is rightly not there).
 	InPlace State = "InPlace"
+	// Moving: the copy is as the law and the rollout allow for now; Message says what it waits for.
+	Moving State = "Moving"
 	// Pending: an operation is under way or will be tried again.
 	Pending State = "Pending"
 	// Refused: the member refused the operation; Message has its words.
@@ -36,6 +37,10 @@ type Copy struct {
 	Message string
 	// Object is the observed copy, nil where there is none or nothing is known.
 	Object *unstructured.Unstructured
+	// Looked is the generation of the federated object at which the copy was last looked at.
+	Looked int64
+	// Outdated: the copy has another pod template than the federated object.
+	Outdated bool
 	// ReadyEndpoints: at least one endpoint of the copy is ready.
 	ReadyEndpoints bool
 }
@@ -75,8 +80,8 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 	wanted := k.Status(federated, copies)
 	conditions, _ := wanted["conditions"].([]any)
 	wanted["conditions"] = mergeConditions(federated, append(conditions, propagated(federated, copies)), now)
-	if k.Resource.Resource == "ingresses" {
-		delete(wanted, "conditions") // an Ingress has none
+	if k.NoConditions {
+		delete(wanted, "conditions")
 	}
 
 	var s Summary
@@ -128,14 +133,27 @@ func isEmpty(v any) bool {
 }
 
 func hasCondition(u *unstructured.Unstructured, kind, status string) bool {
+	return conditionOf(u, kind)["status"] == status
+}
+
+func conditionMessage(u *unstructured.Unstructured, kind string) string {
+	message, _ := conditionOf(u, kind)["message"].(string)
+	return message
+}
+
+// conditionOf is the condition of a copy of the given type; nil where there is none.
+func conditionOf(u *unstructured.Unstructured, kind string) map[string]any {
 	if u == nil {
-		return false
+		return nil
 	}
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	return slices.ContainsFunc(list, func(item any) bool {
-		c, _ := item.(map[string]any)
-		return c["type"] == kind && c["status"] == status
-	})
+	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
+	items, _ := list.([]any)
+	for _, item := range items {
+		if c, _ := item.(map[string]any); c["type"] == kind {
+			return c
+		}
+	}
+	return nil
 }
 
 func condition(kind string, ok bool, yes, no, message string) map[string]any {
@@ -148,6 +166,8 @@ func condition(kind string, ok bool, yes, no, message string) map[string]any {
 
 // maxNamed bounds how many clusters a condition names one by one.
 const maxNamed = 10
+
+func andMore(n int) string { return fmt.Sprintf("and %d more", n) }
 
 // propagated is the condition that all clusters are as desired. It names those that are not.
 func propagated(federated *unstructured.Unstructured, copies []Copy) map[string]any {
@@ -164,18 +184,15 @@ func propagated(federated *unstructured.Unstructured, copies []Copy) map[string]
 		not = append(not, fmt.Sprintf("%d replicas fit in no cluster", placement.Unplaced))
 		reason = worse(reason, "Unplaced")
 	}
-	if len(not) > maxNamed {
-		not = append(not[:maxNamed], fmt.Sprintf("and %d more", len(not)-maxNamed))
-	}
 	if len(not) > 0 {
-		message = strings.Join(not, "; ")
+		message = bounded(not)
 	}
 	return condition(ConditionPropagated, len(not) == 0, "AllClusters", reason, message)
 }
 
 // worse returns the reason that people should hear of first.
 func worse(a, b string) string {
-	order := []string{string(Refused), string(Foreign), "Unplaced", string(Unreachable), string(Pending), ""}
+	order := []string{string(Refused), string(Foreign), "Unplaced", string(Unreachable), string(Moving), string(Pending), ""}
 	if slices.Index(order, a) <= slices.Index(order, b) {
 		return a
 	}

@@ -3,6 +3,8 @@ package v1beta1
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -122,19 +124,18 @@ func ParseReplicaPreferences(value string, path *field.Path) (*ReplicaPreference
 	if err := decodeStrict(value, p, path); err != nil {
 		return nil, field.ErrorList{err}
 	}
-	var errs field.ErrorList
-	names := make([]string, 0, len(p.Clusters))
-	for name := range p.Clusters {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		errs = append(errs, p.Clusters[name].validate(path.Child("clusters").Key(name))...)
-	}
-	if len(errs) > 0 {
+	if errs := p.Validate(path); len(errs) > 0 {
 		return nil, errs
 	}
 	return p, nil
+}
+
+// Validate tells what is wrong with preferences, by the path of each field below path.
+func (p *ReplicaPreferences) Validate(path *field.Path) (errs field.ErrorList) {
+	for _, name := range slices.Sorted(maps.Keys(p.Clusters)) {
+		errs = append(errs, p.Clusters[name].validate(path.Child("clusters").Key(name))...)
+	}
+	return errs
 }
 
 func (c ClusterPreferences) validate(path *field.Path) (errs field.ErrorList) {

@@ -1,0 +1,46 @@
+package propagation
+
+import (
+	"errors"
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// handlers are the registrations of a controller, or of one member, at informers that live longer than it.
+type handlers struct {
+	mu   sync.Mutex
+	undo []func() error
+}
+
+// listen adds a handler to an informer.
+func (h *handlers) listen(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) error {
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.undo = append(h.undo, func() error { return informer.RemoveEventHandler(registration) })
+	return nil
+}
+
+// unlisten takes all handlers off again.
+func (h *handlers) unlisten() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var errs []error
+	for _, undo := range h.undo {
+		errs = append(errs, undo())
+	}
+	h.undo = nil
+	_ = errors.Join(errs...) // an informer that has ended has no handlers to take off
+}
+
+// index adds an index to an informer, unless another controller has added it before.
+func index(informer cache.SharedIndexInformer, name string, of cache.IndexFunc) error {
+	if _, there := informer.GetIndexer().GetIndexers()[name]; there {
+		return nil
+	}
+	return informer.AddIndexers(cache.Indexers{name: of})
+}

@@ -1,0 +1,166 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Source is a federated object with all that decides, besides the cluster, what its copies look like.
+type Source struct {
+	Kind *Kind
+	// Object is the federated object; nil where it is no more.
+	Object *unstructured.Unstructured
+	// Placement is what its annotation says, see Read.
+	Placement *v1beta1.Placement
+	// Policy is the one that the placement names; nil where it names none, or one that is not known yet.
+	Policy *v1beta1.PlacementPolicy
+	// Scaled: an autoscaler at the federation has the object as its target.
+	Scaled bool
+}
+
+// Target is the member for which something is decided.
+type Target struct {
+	// Cluster is the member: its name, labels, zones and region.
+	Cluster *v1beta1.Cluster
+	// Federation is the UID of the federation, by which copies are marked as ours.
+	Federation string
+	// Have is our copy in the member; nil where there is none.
+	Have *unstructured.Unstructured
+	// Number is what the law still leaves to the copy, where that is more than its share; else nil.
+	Number *int64
+	// Template is what the copy keeps as its pod template until its turn in a rollout; else nil.
+	Template map[string]any
+	// Siblings are the copies in other clusters, by their names, for kinds that ask for them.
+	Siblings map[string]*unstructured.Unstructured
+}
+
+// Presence says whether a copy is to be in a member.
+type Presence int
+
+const (
+	// Undecided: there is no placement yet; the member stays as it is.
+	Undecided Presence = iota
+	// Absent: no copy of ours is to be there.
+	Absent
+	// Released: the copy stays, but is no longer ours.
+	Released
+	// IfThere: a copy that is there is to look as desired, a new one is not made (no replicas fall to it).
+	IfThere
+	// Present: the copy is to be there as desired.
+	Present
+)
+
+// Wanted decides whether a member is to hold a copy and, of divided kinds, with which number: nil where there
+// is none, or where an autoscaler in the member owns it. The reason is for people.
+func (s Source) Wanted(t Target) (presence Presence, number *int64, reason string) {
+	switch {
+	case s.Object == nil:
+		return Absent, nil, "deleted at the federation"
+	case s.leaving() && s.hasFinalizer(v1beta1.OrphanMarkFinalizer):
+		return Released, nil, "orphaned at the federation"
+	case s.leaving():
+		return Absent, nil, "being deleted at the federation"
+	case !Selected(s.Object, t.Cluster.Labels):
+		return Absent, nil, "the cluster selector does not match"
+	case s.Placement == nil && (s.divided() != "" || s.annotated()):
+		return Undecided, nil, "waits for a placement"
+	case s.Placement == nil:
+		return Present, nil, "goes to every selected cluster"
+	case s.Placement.Policy != "" && s.Policy == nil:
+		return Undecided, nil, fmt.Sprintf("waits for policy %s", s.Placement.Policy)
+	}
+	share := s.Share(t.Cluster.Name)
+	switch {
+	case s.divided() == "" && share > 0:
+		return Present, nil, "goes there by placement"
+	case s.divided() == "":
+		return Absent, nil, "not there by placement"
+	case share == 0:
+		return IfThere, &share, "0 replicas by placement"
+	}
+	number, reason = s.autoscaled(t, share)
+	return Present, number, reason
+}
+
+// Share is what the placement gives to a cluster.
+func (s Source) Share(cluster string) int64 {
+	if s.Placement == nil {
+		return 0
+	}
+	return s.Placement.Clusters[cluster] + s.Placement.Overflow[cluster]
+}
+
+// Goes tells whether something of the object is to be in a cluster, as far as it is decided.
+func (s Source) Goes(t Target) bool {
+	presence, _, _ := s.Wanted(t)
+	return presence == Present || presence == Undecided
+}
+
+// autoscaled leaves the number to an autoscaler, where there is one and it has taken it up: then the placement
+// says only that the copy is there.
+func (s Source) autoscaled(t Target, share int64) (*int64, string) {
+	has := Applied(s, t.Have)
+	switch {
+	case has == 0:
+	case ScaledByMember(t.Have):
+		return nil, fmt.Sprintf("%d replicas by the cluster's autoscaler", has)
+	case s.Scaled:
+		return &has, fmt.Sprintf("%d replicas, which are its autoscaler's to change", has)
+	}
+	return &share, fmt.Sprintf("%d replicas by placement", share)
+}
+
+// ScaledByMember tells whether an autoscaler in a member owns the number of replicas of a copy.
+func ScaledByMember(copy *unstructured.Unstructured) bool {
+	return copy != nil && copy.GetAnnotations()[v1beta1.ScaledByAnnotation] != ""
+}
+
+// Read reads the placement annotation of an object. Nil: there is none, or it is yet to be decided.
+func Read(federated *unstructured.Unstructured) *v1beta1.Placement {
+	return v1beta1.ParsePlacement(federated.GetAnnotations()[v1beta1.PlacementAnnotation])
+}
+
+// divided is the field below spec that is divided, or "". A custom kind is divided where its policy says how.
+func (s Source) divided() string {
+	if s.Kind.Divided != "" || !s.Kind.Custom || s.Object == nil || s.Policy == nil || s.Policy.Spec.ReplicaPreferences == nil {
+		return s.Kind.Divided
+	}
+	if _, ok, _ := unstructured.NestedInt64(s.Object.Object, "spec", "replicas"); ok {
+		return "replicas"
+	}
+	return ""
+}
+
+// Asked is the number that the user asks for in all: 1 where the object does not say.
+func (s Source) Asked() int64 {
+	n, ok, _ := unstructured.NestedInt64(s.Object.Object, "spec", s.divided())
+	if !ok {
+		return 1
+	}
+	return n
+}
+
+func (s Source) annotated() bool {
+	return s.Object.GetAnnotations()[v1beta1.PlacementAnnotation] != ""
+}
+
+func (s Source) leaving() bool { return s.Object != nil && s.Object.GetDeletionTimestamp() != nil }
+
+func (s Source) hasFinalizer(name string) bool { return slices.Contains(s.Object.GetFinalizers(), name) }
+
+// Selected tells whether the object's cluster-selector annotation, if there is one, matches the
+// labels of a cluster. A selector that cannot be read selects nothing (admission refuses it).
+func Selected(federated *unstructured.Unstructured, clusterLabels map[string]string) bool {
+	value, ok := federated.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
+	if !ok {
+		return true
+	}
+	selector, errs := v1beta1.ParseClusterSelector(value, field.NewPath(v1beta1.ClusterSelectorAnnotation))
+	return len(errs) == 0 && selector.Matches(labels.Set(clusterLabels))
+}

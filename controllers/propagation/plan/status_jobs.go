@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// jobStatus sums up the copies. The API lets what is counted only grow, and a Job that has finished stay as it is.
+func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
+	if finished(federated) != "" {
+		return map[string]any{}
+	}
+	status := map[string]any{
+		"active": sum(copies, "status", "active"), "ready": sum(copies, "status", "ready"),
+		"terminating": sum(copies, "status", "terminating"),
+		"succeeded":   max(sum(copies, "status", "succeeded"), statusOf(federated, "succeeded")),
+		"failed":      max(sum(copies, "status", "failed"), statusOf(federated, "failed")),
+	}
+	if started := startOf(federated, copies); started != "" {
+		status["startTime"] = started
+	}
+	end := ended(federated, copies)
+	if end == "" || status["active"].(int64)+status["terminating"].(int64) > 0 || status["startTime"] == nil {
+		return status
+	}
+	if end == "Complete" {
+		status["completionTime"] = max(latest(copies, "completionTime"), status["startTime"].(string))
+		status["conditions"] = []any{condition("SuccessCriteriaMet", true, "ClustersComplete", "", ""), condition("Complete", true, "ClustersComplete", "", "")}
+		return status
+	}
+	var failed []string
+	for _, c := range copies {
+		if finished(c.Object) == "Failed" {
+			failed = append(failed, "cluster "+c.Cluster+": "+conditionMessage(c.Object, "Failed"))
+		}
+	}
+	status["conditions"] = []any{condition("FailureTarget", true, "ClusterFailed", "", bounded(failed)), condition("Failed", true, "ClusterFailed", "", bounded(failed))}
+	return status
+}
+
+// startOf is when the first copy started, as first reported: it cannot be changed.
+func startOf(federated *unstructured.Unstructured, copies []Copy) string {
+	if at, _, _ := unstructured.NestedString(federated.Object, "status", "startTime"); at != "" {
+		return at
+	}
+	first := ""
+	for _, c := range copies {
+		if c.Object == nil {
+			continue
+		}
+		if at, _, _ := unstructured.NestedString(c.Object.Object, "status", "startTime"); at != "" && (first == "" || at < first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// ended tells how a Job ended: Complete, Failed, or "" while it goes on. It has ended when it has in each cluster
+// that has a share of it.
+func ended(federated *unstructured.Unstructured, copies []Copy) string {
+	placement := Read(federated)
+	if placement == nil {
+		return ""
+	}
+	ends := map[string]string{}
+	for _, c := range copies {
+		ends[c.Cluster] = finished(c.Object)
+	}
+	return allEnded(placement, ends)
+}
+
+func allEnded(placement *v1beta1.Placement, ends map[string]string) (end string) {
+	for cluster, n := range placement.Clusters {
+		switch {
+		case n > 0 && ends[cluster] == "":
+			return ""
+		case n > 0 && end != "Failed":
+			end = ends[cluster]
+		}
+	}
+	return end
+}
+
+func finished(job *unstructured.Unstructured) string {
+	for _, end := range []string{"Complete", "Failed"} {
+		if hasCondition(job, end, "True") {
+			return end
+		}
+	}
+	return ""
+}
+
+func cronJobStatus(_ *unstructured.Unstructured, copies []Copy) map[string]any {
+	status := map[string]any{}
+	for _, field := range []string{"lastScheduleTime", "lastSuccessfulTime"} {
+		if at := latest(copies, field); at != "" {
+			status[field] = at
+		}
+	}
+	return status
+}

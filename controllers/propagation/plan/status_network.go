@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"slices"
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+func ingressesOf(u *unstructured.Unstructured) []any {
+	if u == nil {
+		return nil
+	}
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "loadBalancer", "ingress")
+	return list
+}
+
+// loadBalancer is the union of the copies' load balancer addresses, sorted, without duplicates.
+func loadBalancer(copies []Copy) map[string]any {
+	seen := map[string]any{}
+	for _, c := range copies {
+		for _, item := range ingressesOf(c.Object) {
+			m, _ := item.(map[string]any)
+			ip, _ := m["ip"].(string)
+			host, _ := m["hostname"].(string)
+			address := map[string]any{}
+			for key, value := range map[string]string{"ip": ip, "hostname": host} {
+				if value != "" {
+					address[key] = value
+				}
+			}
+			if mode, ok := m["ipMode"]; ok && ip != "" {
+				address["ipMode"] = mode
+			}
+			seen[ip+" "+host] = address
+		}
+	}
+	keys := make([]string, 0, len(seen))
+	for key := range seen {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	union := make([]any, len(keys))
+	for i, key := range keys {
+		union[i] = seen[key]
+	}
+	if len(union) == 0 {
+		return map[string]any{}
+	}
+	return map[string]any{"ingress": union}
+}
+
+func ingressStatus(_ *unstructured.Unstructured, copies []Copy) map[string]any {
+	return map[string]any{"loadBalancer": loadBalancer(copies)}
+}
+
+func serviceStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
+	if kind, _, _ := unstructured.NestedString(federated.Object, "spec", "type"); kind != string(corev1.ServiceTypeLoadBalancer) {
+		return map[string]any{} // the API takes addresses for this type only
+	}
+	return map[string]any{"loadBalancer": loadBalancer(copies)}
+}
+
+// serviceIngresses is the value of the annotation by which DNS learns what serves where. Of a
+// cluster that cannot be seen it keeps what was last known: who reads it knows whether it is there.
+func serviceIngresses(federated *unstructured.Unstructured, copies []Copy) string {
+	before := v1beta1.ParseServiceIngresses(federated.GetAnnotations()[v1beta1.ServiceIngressesAnnotation])
+	var out v1beta1.ServiceIngresses
+	for _, c := range copies {
+		if c.State == Unreachable {
+			if i := slices.IndexFunc(before.Items, func(b v1beta1.ClusterServiceIngress) bool { return b.Cluster == c.Cluster }); i >= 0 {
+				out.Items = append(out.Items, before.Items[i])
+			}
+			continue
+		}
+		list := ingressesOf(c.Object)
+		if len(list) == 0 {
+			continue
+		}
+		entry := v1beta1.ClusterServiceIngress{Cluster: c.Cluster}
+		for _, item := range list {
+			m, _ := item.(map[string]any)
+			ip, _ := m["ip"].(string)
+			host, _ := m["hostname"].(string)
+			if c.ReadyEndpoints {
+				entry.Items = append(entry.Items, corev1.LoadBalancerIngress{IP: ip, Hostname: host})
+			}
+		}
+		out.Items = append(out.Items, entry)
+	}
+	return out.String()
+}

@@ -1,0 +1,185 @@
+package propagation
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/propagation/plan"
+)
+
+// source gathers what decides, besides the cluster, what the copies of an object look like.
+func (c *Controller) source(k key, federated *unstructured.Unstructured) plan.Source {
+	s := plan.Source{Kind: k.kind, Object: federated}
+	if federated == nil {
+		return s
+	}
+	s.Placement = c.placement(k, federated)
+	if s.Placement != nil && s.Placement.Policy != "" {
+		s.Policy = c.policy(types.NamespacedName{Namespace: k.Namespace, Name: s.Placement.Policy})
+	}
+	s.Scaled = k.kind.Paced && c.autoscaled(k)
+	return s
+}
+
+// placements has the placements of objects as they were read last: each is read once for all clusters.
+type placements struct{ read sync.Map } // key → readPlacement
+
+type readPlacement struct {
+	text      string
+	placement *v1beta1.Placement
+}
+
+func (p *placements) placement(k key, federated *unstructured.Unstructured) *v1beta1.Placement {
+	text := federated.GetAnnotations()[v1beta1.PlacementAnnotation]
+	if text == "" || text == v1beta1.PlacementPending {
+		return nil
+	}
+	if known, ok := p.read.Load(k); ok && known.(readPlacement).text == text {
+		return known.(readPlacement).placement
+	}
+	placement := plan.Read(federated)
+	p.read.Store(k, readPlacement{text, placement})
+	return placement
+}
+
+// policies has the PlacementPolicies as they were read last.
+type policies struct{ typed sync.Map } // types.NamespacedName → *v1beta1.PlacementPolicy
+
+// policy returns a policy; nil where it is not known.
+func (c *Controller) policy(name types.NamespacedName) *v1beta1.PlacementPolicy {
+	if p, ok := c.typed.Load(name); ok {
+		return p.(*v1beta1.PlacementPolicy)
+	}
+	return nil
+}
+
+// watchPolicies keeps the policies, and wakes the objects that one governs when it changes.
+func (c *Controller) watchPolicies() error {
+	keep := func(obj any) {
+		u := object(obj)
+		name, p := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, &v1beta1.PlacementPolicy{}
+		if before := c.policy(name); before != nil && before.UID == u.GetUID() && before.Generation == u.GetGeneration() && u.GetGeneration() > 0 {
+			return // only its status changed
+		}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p) != nil {
+			return // the API stores none that cannot be read
+		}
+		c.typed.Store(name, p)
+		c.wakeGoverned(name)
+	}
+	return c.listen(c.Informers(v1beta1.PoliciesResource), cache.ResourceEventHandlerFuncs{
+		AddFunc:    keep,
+		UpdateFunc: func(_, is any) { keep(is) },
+		DeleteFunc: func(obj any) {
+			u := object(obj)
+			c.typed.Delete(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()})
+		},
+	})
+}
+
+// wakeGoverned has the objects looked at again whose placement names a policy.
+func (c *Controller) wakeGoverned(policy types.NamespacedName) {
+	for i := range c.Kinds {
+		k := &c.Kinds[i]
+		for _, u := range c.inNamespace(k, policy.Namespace) {
+			if p := c.placement(keyOf(k, u), u); p != nil && p.Policy == policy.Name && c.owns(keyOf(k, u)) {
+				c.changed(keyOf(k, u))
+			}
+		}
+	}
+}
+
+// inNamespace returns the objects of a kind in a namespace of the federation.
+func (c *Controller) inNamespace(k *plan.Kind, namespace string) (out []*unstructured.Unstructured) {
+	objects, err := c.Informers(k.Resource).GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil // without an index, each comes by itself, later
+	}
+	for _, obj := range objects {
+		out = append(out, object(obj))
+	}
+	return out
+}
+
+var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+
+const byTarget = "scale target"
+
+// scaleTarget is the index value of what an autoscaler scales.
+func scaleTarget(u *unstructured.Unstructured) string {
+	kind, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind")
+	name, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
+	return kind + "/" + u.GetNamespace() + "/" + name
+}
+
+// watchAutoscalers wakes the target of an autoscaler at the federation when it comes, goes or changes.
+func (c *Controller) watchAutoscalers() error {
+	if c.kindOf(autoscalers) == nil {
+		return nil
+	}
+	informer := c.Informers(autoscalers)
+	if err := index(informer, byTarget, func(obj any) ([]string, error) { return []string{scaleTarget(object(obj))}, nil }); err != nil {
+		return err
+	}
+	wake := func(obj any) {
+		u := object(obj)
+		name, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
+		kind, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind")
+		for i := range c.Kinds {
+			k := key{&c.Kinds[i], types.NamespacedName{Namespace: u.GetNamespace(), Name: name}}
+			if k.kind.Paced && k.kind.Kind == kind && c.owns(k) {
+				c.changed(k)
+			}
+		}
+	}
+	return c.listen(informer, cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(was, is any) {
+		if scaleTarget(object(was)) != scaleTarget(object(is)) {
+			wake(was)
+			wake(is)
+		}
+	}})
+}
+
+// autoscaled tells whether an autoscaler at the federation has the object as its target.
+func (c *Controller) autoscaled(k key) bool {
+	if c.kindOf(autoscalers) == nil {
+		return false
+	}
+	objects, err := c.Informers(autoscalers).GetIndexer().ByIndex(byTarget, k.kind.Kind+"/"+k.Namespace+"/"+k.Name)
+	return err == nil && len(objects) > 0
+}
+
+// kindOf returns the row of a resource; nil where it is not propagated here.
+func (c *Controller) kindOf(resource schema.GroupVersionResource) *plan.Kind {
+	for i := range c.Kinds {
+		if c.Kinds[i].Resource == resource {
+			return &c.Kinds[i]
+		}
+	}
+	return nil
+}
+
+// target returns a Cluster as plan knows it, and whether it is known: one that has just joined may be engaged
+// before our cache has it, and one that leaves may be engaged still. Nothing is decided about such a one.
+func (c *Controller) target(name string) (plan.Target, bool) {
+	obj, ok, _ := c.Informers(v1beta1.ClustersResource).GetStore().GetByKey(name)
+	if !ok {
+		return plan.Target{Cluster: &v1beta1.Cluster{}, Federation: c.Federation}, false
+	}
+	return plan.Target{Cluster: asTarget(object(obj)), Federation: c.Federation}, true
+}
+
+// asTarget keeps of a Cluster what selects it.
+func asTarget(u *unstructured.Unstructured) *v1beta1.Cluster {
+	cluster := &v1beta1.Cluster{}
+	cluster.Name, cluster.Labels = u.GetName(), u.GetLabels()
+	cluster.Status.Zones, _, _ = unstructured.NestedStringSlice(u.Object, "status", "zones")
+	cluster.Status.Region, _, _ = unstructured.NestedString(u.Object, "status", "region")
+	return cluster
+}
