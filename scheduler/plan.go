@@ -19,6 +19,8 @@ type Request struct {
 	Preferences *v1beta1.ReplicaPreferences
 	// Clusters that may be used.
 	Clusters []Cluster
+	// Terse leaves the reasons out.
+	Terse bool
 }
 
 // Cluster is what the plan needs to know of one cluster.
@@ -29,6 +31,10 @@ type Cluster struct {
 	// Capacity is the most replicas of the object that the cluster can hold: those that run there and
 	// those that there is known to be room for. Nil: not known to be limited.
 	Capacity *int64
+	// Because says what limits it where that is not its room, for the reasons: "not ready", say.
+	Because string
+	// Least replicas that it is to have, as by minReplicas, for a spread constraint.
+	Least int64
 }
 
 // Result is a plan and why it is so.
@@ -55,6 +61,7 @@ type slot struct {
 	min     int64
 	lo, hi  int64 // bounds of x
 	x       int64 // replicas on top of min
+	terse   bool
 	because []string
 }
 
@@ -78,8 +85,10 @@ func Plan(r Request) Result {
 		result.Plan[s.Name] = s.min + s.x
 	}
 	result.overflow(slots, overflowBase, prefs.Rebalance)
-	for _, s := range slots {
-		result.Reasons[s.Name] = s.because
+	if !r.Terse {
+		for _, s := range slots {
+			result.Reasons[s.Name] = s.because
+		}
 	}
 	return result
 }
@@ -103,14 +112,22 @@ func candidates(r Request, prefs *v1beta1.ReplicaPreferences) ([]*slot, Result) 
 }
 
 func newSlot(c Cluster, pref v1beta1.ClusterPreferences, r Request) *slot {
-	s := &slot{Cluster: c, pref: pref, hash: spread(c.Name, r.Key), limit: r.Replicas}
+	s := &slot{Cluster: c, pref: pref, hash: spread(c.Name, r.Key), limit: r.Replicas, terse: r.Terse}
 	if pref.MaxReplicas != nil && *pref.MaxReplicas < s.limit {
 		s.limit = *pref.MaxReplicas
 		s.reason("at most %d by maxReplicas", s.limit)
 	}
 	if c.Capacity != nil && *c.Capacity < s.limit {
 		s.limit = max(0, *c.Capacity)
-		s.reason("at most %d by capacity", s.limit)
+		if c.Because != "" {
+			s.reason("at most %d: %s", s.limit, c.Because)
+		} else {
+			s.reason("at most %d by capacity", s.limit)
+		}
+	}
+	if c.Least > s.pref.MinReplicas {
+		s.pref.MinReplicas = c.Least
+		s.reason("at least %d by the spread constraint", c.Least)
 	}
 	return s
 }
@@ -129,6 +146,9 @@ func spread(cluster, key string) uint64 {
 }
 
 func (s *slot) reason(format string, args ...any) {
+	if s.terse {
+		return
+	}
 	s.because = append(s.because, fmt.Sprintf(format, args...))
 }
 

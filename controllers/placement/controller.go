@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -168,24 +167,26 @@ func (c *Controller) sync(ctx context.Context, k key) error {
 	if u.GetDeletionTimestamp() != nil || !v1beta1.Federated(k.resource.GroupResource(), k.Namespace, k.Name, "") {
 		return nil
 	}
-	object, err := read(u, divided[k.resource])
+	object, err := plan.Read(u)
 	if err != nil {
 		c.Recorder.Event(u, corev1.EventTypeWarning, "PlacementRefused", err.Error())
 		return nil // its next change brings it here again
 	}
-	d := plan.Decide(object, c.clusters(), c.GracePeriod, time.Now())
+	w := plan.NewWorld(c.clusters(), nil)
+	w.Grace = c.GracePeriod
+	d := plan.Decide(object, w, time.Now())
 	if d.LookAgain > 0 {
 		c.queue.AddAfter(k, d.LookAgain)
 	}
-	value := d.Placement.String()
-	if value == u.GetAnnotations()[v1beta1.PlacementAnnotation] {
+	if !d.Changed {
 		return nil
 	}
+	value := d.Value()
 	if err := c.write(ctx, k, u, value); err != nil {
 		return err
 	}
-	if object.Last != nil && d.Moved != "" {
-		c.Recorder.Event(u, corev1.EventTypeNormal, "ReplicasMoved", d.Moved)
+	if object.Current != nil && d.Moved != "" {
+		c.Recorder.Event(u, corev1.EventTypeNormal, "ReplicasMoved", d.Moved+" ("+d.Cause+")")
 	}
 	return nil
 }
@@ -203,22 +204,6 @@ func (c *Controller) write(ctx context.Context, k key, u *unstructured.Unstructu
 		return nil // gone, or another one by now: its event brings us here again
 	}
 	return err
-}
-
-func read(u *unstructured.Unstructured, preferences string) (plan.Object, error) {
-	annotations := u.GetAnnotations()
-	o := plan.Object{Key: u.GetNamespace() + "/" + u.GetName(), Last: v1beta1.ParsePlacement(annotations[v1beta1.PlacementAnnotation])}
-	o.Replicas, _, _ = unstructured.NestedInt64(u.Object, "spec", "replicas")
-	var errs field.ErrorList
-	path := field.NewPath("metadata", "annotations")
-	if value, ok := annotations[preferences]; ok {
-		o.Preferences, errs = v1beta1.ParseReplicaPreferences(value, path.Key(preferences))
-	}
-	if value, ok := annotations[v1beta1.ClusterSelectorAnnotation]; ok {
-		selector, more := v1beta1.ParseClusterSelector(value, path.Key(v1beta1.ClusterSelectorAnnotation))
-		o.Selector, errs = selector, append(errs, more...)
-	}
-	return o, errs.ToAggregate()
 }
 
 func (c *Controller) clusters() (out []*v1beta1.Cluster) {

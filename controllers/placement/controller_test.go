@@ -117,7 +117,11 @@ func (f *fleet) patches() (n int) {
 
 func (f *fleet) expect(placement string, patches int) {
 	f.t.Helper()
-	if got, n := f.placement(), f.patches(); got != placement || n != patches {
+	got := ""
+	if p := v1beta1.ParsePlacement(f.placement()); p != nil {
+		got = (&v1beta1.Placement{Clusters: p.Clusters, Home: p.Home}).String()
+	}
+	if n := f.patches(); got != placement || n != patches {
 		f.t.Errorf("placement %s after %d patches, want %s after %d", got, n, placement, patches)
 	}
 }
@@ -159,13 +163,13 @@ func TestReplicasMoveWhenTheGracePeriodIsOver(t *testing.T) {
 		f.expect(`{"clusters":{"east-a":2,"west-a":2}}`, 1)
 		time.Sleep(grace)
 		f.settle()
-		f.expect(`{"clusters":{"east-a":4}}`, 2)
-		if got, want := <-f.events.Events, "Normal ReplicasMoved east-a 2→4, west-a 2→0 (not ready for more than 30s)"; got != want {
+		f.expect(`{"clusters":{"east-a":4},"home":{"east-a":2,"west-a":2}}`, 2)
+		if got, want := <-f.events.Events, "Normal ReplicasMoved east-a 2→4, west-a 2→0 (cluster west-a: failed over)"; got != want {
 			t.Errorf("event %q, want %q", got, want)
 		}
 		f.cluster("east-a", "False")
 		time.Sleep(2 * grace)
-		f.expect(`{"clusters":{"east-a":4}}`, 2) // nowhere to move to
+		f.expect(`{"clusters":{"east-a":4},"home":{"east-a":2,"west-a":2}}`, 2) // nowhere to move to
 	})
 }
 

@@ -28,12 +28,23 @@ func cluster(name string, awayFor time.Duration) *v1beta1.Cluster {
 	}
 }
 
-func TestDecide(t *testing.T) {
+// replicaSet is an object whose replicas are divided.
+func replicaSet(replicas int64, last map[string]int64) Object {
+	o := Object{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "default", Name: "web", Divided: true, Replicas: replicas, replicasField: "replicas"}
+	if last != nil {
+		o.Current = &v1beta1.Placement{Clusters: last}
+	}
+	return o
+}
+
+func TestDecideWithoutFailoverState(t *testing.T) {
 	const grace = 30 * time.Second
 	three := func(away time.Duration) []*v1beta1.Cluster {
 		return []*v1beta1.Cluster{cluster("a", away), cluster("b", 0), cluster("c", 0)}
 	}
-	even := &v1beta1.Placement{Clusters: map[string]int64{"a": 10, "b": 10, "c": 10}}
+	even := map[string]int64{"a": 10, "b": 10, "c": 10}
+	selected := replicaSet(4, nil)
+	selected.Selector = labels.SelectorFromSet(labels.Set{"name": "c"})
 	for _, c := range []struct {
 		name      string
 		object    Object
@@ -41,36 +52,27 @@ func TestDecide(t *testing.T) {
 		want      map[string]int64
 		lookAgain time.Duration
 	}{
-		{"all are ready", Object{Replicas: 30}, three(0), map[string]int64{"a": 10, "b": 10, "c": 10}, 0},
-		{"away within grace: it keeps what it has", Object{Replicas: 30, Last: even}, three(10 * time.Second), even.Clusters, 20 * time.Second},
-		{"away within grace: it gets no more", Object{Replicas: 36, Last: even}, three(10 * time.Second), map[string]int64{"a": 10, "b": 13, "c": 13}, 20 * time.Second},
-		{"away within grace: a new object does without", Object{Replicas: 30}, three(10 * time.Second), map[string]int64{"b": 15, "c": 15}, 20 * time.Second},
-		{"away for longer: its replicas move", Object{Replicas: 30, Last: even}, three(31 * time.Second), map[string]int64{"b": 15, "c": 15}, 0},
-		{"back, rebalance off: what moved stays", Object{Replicas: 30, Last: &v1beta1.Placement{Clusters: map[string]int64{"b": 15, "c": 15}}}, three(0), map[string]int64{"b": 15, "c": 15}, 0},
-		{"all are away for longer: nowhere to move to", Object{Replicas: 30, Last: even},
-			[]*v1beta1.Cluster{cluster("a", time.Hour), cluster("b", time.Hour), cluster("c", time.Hour)}, even.Clusters, 0},
-		{"never seen", Object{Replicas: 4}, []*v1beta1.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, cluster("b", 0)}, map[string]int64{"b": 4}, 0},
-		{"selected", Object{Replicas: 4, Selector: labels.SelectorFromSet(labels.Set{"name": "c"})}, three(0), map[string]int64{"c": 4}, 0},
+		{"all are ready", replicaSet(30, nil), three(0), even, 0},
+		{"away within grace: it keeps what it has", replicaSet(30, even), three(10 * time.Second), even, 20 * time.Second},
+		{"away within grace: it gets no more", replicaSet(36, even), three(10 * time.Second), map[string]int64{"a": 10, "b": 13, "c": 13}, 20 * time.Second},
+		{"away within grace: a new object does without", replicaSet(30, nil), three(10 * time.Second), map[string]int64{"b": 15, "c": 15}, 20 * time.Second},
+		{"away for longer: its replicas move", replicaSet(30, even), three(31 * time.Second), map[string]int64{"b": 15, "c": 15}, 0},
+		{"back, rebalance off: what moved stays", replicaSet(30, map[string]int64{"b": 15, "c": 15}), three(0), map[string]int64{"b": 15, "c": 15}, 0},
+		{"all are away for longer: nowhere to move to", replicaSet(30, even),
+			[]*v1beta1.Cluster{cluster("a", time.Hour), cluster("b", time.Hour), cluster("c", time.Hour)}, even, 0},
+		{"never seen", replicaSet(4, nil), []*v1beta1.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, cluster("b", 0)}, map[string]int64{"b": 4}, 0},
+		{"selected", selected, three(0), map[string]int64{"c": 4}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.object.Key = "default/web"
-			d := Decide(c.object, c.clusters, grace, now)
-			if total(d.Placement.Clusters) != total(c.want) || len(d.Placement.Clusters) != len(c.want) || d.LookAgain != c.lookAgain {
-				t.Fatalf("got %v, look again in %s; want %v, %s", d.Placement.Clusters, d.LookAgain, c.want, c.lookAgain)
+			w := NewWorld(c.clusters, nil)
+			w.Grace = grace
+			d := Decide(c.object, w, now)
+			if !maps.Equal(d.Placement.Clusters, c.want) || d.LookAgain != c.lookAgain {
+				t.Errorf("got %v, look again in %s; want %v, %s", d.Placement.Clusters, d.LookAgain, c.want, c.lookAgain)
 			}
-			if !maps.Equal(d.Placement.Clusters, c.want) {
-				t.Errorf("got %v, want %v", d.Placement.Clusters, c.want)
-			}
-			if c.object.Last != nil && !maps.Equal(c.object.Last.Clusters, c.want) && d.Moved == "" {
+			if c.object.Current != nil && !maps.Equal(c.object.Current.Clusters, c.want) && d.Moved == "" {
 				t.Error("it moved, and does not say so")
 			}
 		})
 	}
-}
-
-func total(m map[string]int64) (sum int64) {
-	for _, n := range m {
-		sum += n
-	}
-	return sum
 }

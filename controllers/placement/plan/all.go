@@ -1,0 +1,58 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// DecideAll places many objects out of one ledger of room, those of higher priority first, so that they do not all
+// count on the same room. The decisions are in the order of the objects; the world's ledger is left as it was.
+func DecideAll(objects []Object, w *World, now time.Time) []Decision {
+	with := *w
+	with.Ledger = w.Ledger.Clone()
+	out := make([]Decision, len(objects))
+	for _, i := range Order(objects, w) {
+		out[i] = Decide(objects[i], &with, now)
+		with.Take(&objects[i], &out[i])
+	}
+	return out
+}
+
+// Order says in what order objects are placed: by the priority of their policies, then those that have replicas in
+// clusters that are lost, then by namespace, name and kind.
+func Order(objects []Object, w *World) []int {
+	type rank struct {
+		priority int32
+		safe     int
+	}
+	ranks, out := make([]rank, len(objects)), make([]int, len(objects))
+	for i := range objects {
+		out[i] = i
+		if p := w.policy(&objects[i]); p != nil {
+			ranks[i].priority = p.Spec.Priority
+		}
+		if !w.loses(&objects[i]) {
+			ranks[i].safe = 1
+		}
+	}
+	slices.SortStableFunc(out, func(i, j int) int {
+		a, b := &objects[i], &objects[j]
+		return cmp.Or(cmp.Compare(ranks[j].priority, ranks[i].priority), cmp.Compare(ranks[i].safe, ranks[j].safe),
+			compareStrings(a.Namespace, b.Namespace, a.Name, b.Name, a.Kind, b.Kind, a.APIVersion, b.APIVersion))
+	})
+	return out
+}
+
+// loses tells whether an object has replicas in a cluster that is lost.
+func (w *World) loses(o *Object) bool {
+	if o.Current == nil {
+		return false
+	}
+	for name, n := range o.Current.Clusters {
+		if n > 0 && w.lost[name] {
+			return true
+		}
+	}
+	return false
+}

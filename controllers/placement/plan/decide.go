@@ -1,0 +1,284 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/scheduler"
+)
+
+// Decision is a placement and what led to it.
+type Decision struct {
+	// Placement is what the object's annotation is to say, unless None or Wait.
+	Placement v1beta1.Placement
+	// None: no annotation is to be there. The object goes to all clusters that its selector selects.
+	None bool
+	// Wait: it is not decided yet. The annotation stays as it is.
+	Wait bool
+	// Changed: the annotation is to be written.
+	Changed bool
+	// Moved says in words what changed against the last placement; "" where no number did.
+	Moved string
+	// Cause says in a few words why; "" where nothing changed.
+	Cause string
+	// LookAgain is how long the decision holds if nothing else changes; 0: for ever.
+	LookAgain time.Duration
+	// Policy is the name of the policy that governs the object; "" where there is none.
+	Policy string
+	// Notes are what people should know of the decision.
+	Notes []string
+	// Reasons has, per cluster, what made its number, in the order it was applied.
+	Reasons map[string][]string
+}
+
+// Value is what the placement annotation is to be; "" stands for none.
+func (d *Decision) Value() string {
+	if d.None {
+		return ""
+	}
+	return d.Placement.String()
+}
+
+// deciding is one decision while it is made.
+type deciding struct {
+	o        *Object
+	w        *World
+	now      time.Time
+	wants    wants
+	demand   scheduler.Demand
+	seats    []seat // the clusters that are selected, by name
+	unmet    []string
+	stranded bool // no cluster can be used
+	reasons  map[string][]string
+
+	result Decision
+}
+
+// Decide places an object. It takes nothing from the world's ledger: see Take. With no cluster that can be used at
+// all, what is placed stays where it is: there is nowhere to move to.
+func Decide(o Object, w *World, now time.Time) Decision {
+	d := &deciding{o: &o, w: w, now: now, wants: wanted(&o, w), reasons: map[string][]string{}}
+	d.o.Divided = o.Divided || d.wants.policy != nil && o.hasSpecReplicas && !builtIn(&o) && d.wants.preferences != nil && d.wants.policy.Spec.ReplicaPreferences != nil
+	d.result = Decision{Policy: d.wants.policyName(), Reasons: d.reasons}
+	if !d.o.Divided && d.wants.policy == nil {
+		d.ungoverned()
+	} else {
+		d.seat()
+		if d.o.Divided {
+			d.divide()
+		} else {
+			d.take(scheduler.Result{Plan: d.everywhere(d.last())}, nil)
+		}
+	}
+	d.conclude()
+	return d.result
+}
+
+// Unreferred is how long a new ConfigMap, Secret or ServiceAccount waits for a workload that refers to it, where a
+// policy of its namespace takes references along, before it goes everywhere.
+const Unreferred = 3 * time.Second
+
+// ungoverned decides for an object whose replicas are not divided and that no policy governs: it goes where the
+// workloads go that refer to it, or else everywhere, without any annotation.
+func (d *deciding) ungoverned() {
+	left := d.o.Created.Add(Unreferred).Sub(d.now)
+	switch {
+	case d.o.Selector != nil:
+		d.result.None = true
+	case d.o.Follow != nil:
+		plan := map[string]int64{}
+		for _, name := range d.o.Follow {
+			plan[name] = 1
+			d.explain(name, "goes where goes what refers to it: "+strings.Join(d.o.Followed, ", "))
+		}
+		d.take(scheduler.Result{Plan: plan}, nil)
+	case d.o.Pending && left > 0 && referable[d.o.Kind] && d.w.TakesReferences(d.o.Namespace):
+		d.result.Wait, d.result.LookAgain = true, left
+	default:
+		d.result.None = true
+	}
+}
+
+// referable are the kinds that workloads refer to.
+var referable = map[string]bool{"ConfigMap": true, "Secret": true, "ServiceAccount": true}
+
+// runs are the built-in kinds that are not divided and run something by themselves. What is of another built-in kind
+// may be of use to what still runs in a cluster, and does no harm: neither taints nor failover remove it.
+var runs = map[string]bool{"DaemonSet": true, "CronJob": true}
+
+func builtIn(o *Object) bool {
+	return slices.ContainsFunc(v1beta1.FederatedKinds, func(k v1beta1.FederatedKind) bool {
+		return k.Kind == o.Kind && k.Resource.GroupVersion().String() == o.APIVersion
+	})
+}
+
+// seat finds the clusters that are selected, and what each may have.
+func (d *deciding) seat() {
+	d.demand = scheduler.Demand{}
+	if d.o.Divided && d.w.Ledger.Limits() {
+		d.demand = d.w.Ledger.Demand(d.o.Requests())
+	}
+	d.seats = make([]seat, 0, len(d.w.Clusters))
+	for i, c := range d.w.Clusters {
+		if why := d.wants.refuses(c, d.w); why != "" {
+			d.explain(c.Name, why)
+			continue
+		}
+		d.seats = append(d.seats, seat{cluster: c, group: d.w.groups[i], last: d.o.at(c.Name)})
+		s := &d.seats[len(d.seats)-1]
+		d.standing(s)
+		if d.o.Divided {
+			d.capacity(s)
+		} else {
+			d.settle(s)
+		}
+		if s.until > 0 && (d.result.LookAgain == 0 || s.until < d.result.LookAgain) {
+			d.result.LookAgain = s.until
+		}
+		d.introduce(s)
+	}
+	d.strand()
+}
+
+// settle lets an object that is not divided stay, and come, where nothing would be gained by its absence.
+func (d *deciding) settle(s *seat) {
+	moves := slices.ContainsFunc(d.wants.spread, func(c v1beta1.SpreadConstraint) bool { return c.MaxGroups != nil })
+	s.percent = 100
+	lost := s.cluster.Phase() != v1beta1.FailoverServing || !s.cluster.IsReady()
+	switch {
+	case !lost && s.use == out && builtIn(d.o) && !runs[d.o.Kind]:
+		s.use = keeps
+	case lost && !moves && len(s.cluster.Spec.Taints) == 0:
+		s.use, s.because = usable, ""
+	}
+}
+
+// strand lets all clusters keep what they have where none can be used.
+func (d *deciding) strand() {
+	if slices.ContainsFunc(d.seats, func(s seat) bool { return s.use == usable }) {
+		return
+	}
+	d.stranded = true
+	for i := range d.seats {
+		d.seats[i].use = min(d.seats[i].use, keeps)
+	}
+}
+
+func (d *deciding) introduce(s *seat) {
+	if d.w.Terse {
+		return
+	}
+	for _, why := range d.wants.selected(s.cluster) {
+		d.explain(s.cluster.Name, why)
+	}
+	if s.because != "" {
+		d.explain(s.cluster.Name, s.because)
+	}
+	if s.stuck > 0 {
+		d.explain(s.cluster.Name, fmt.Sprintf("%d pods there have been unschedulable", s.stuck))
+	}
+}
+
+func (d *deciding) explain(cluster, why string) {
+	if !d.w.Terse {
+		d.reasons[cluster] = append(d.reasons[cluster], why)
+	}
+}
+
+// take makes a plan the decision.
+func (d *deciding) take(r scheduler.Result, home map[string]int64) {
+	p := &d.result.Placement
+	p.Clusters, p.Overflow, p.Unplaced = withoutZeros(r.Plan), withoutZeros(r.Overflow), r.Unplaced
+	if d.o.Divided {
+		p.Inputs = d.wants.inputs
+	}
+	p.Policy = d.wants.policyName()
+	if len(home) > 0 {
+		p.Home = home
+	}
+	for i := range d.seats { // of a cluster that is short of something else than room, nothing is asked in addition
+		if s := &d.seats[i]; !s.usable(100) {
+			delete(p.Overflow, s.cluster.Name)
+		}
+	}
+	if len(p.Overflow) == 0 {
+		p.Overflow = nil
+	}
+	if !d.w.Terse {
+		for name, why := range r.Reasons {
+			d.reasons[name] = append(d.reasons[name], why...)
+		}
+	}
+}
+
+// conclude compares the decision with the last one, and says what changed and why.
+func (d *deciding) conclude() {
+	r := &d.result
+	if r.Wait {
+		return
+	}
+	if r.None {
+		r.Changed = d.o.Current != nil || d.o.Pending
+		return
+	}
+	p := &r.Placement
+	p.Notes = d.notes()
+	r.Notes = slices.Concat(d.wants.notes, p.Notes)
+	if d.stranded && len(d.seats) > 0 { // not written down: it would be a write for each object, when all is lost
+		r.Notes = append(r.Notes, "no cluster can be used: all stays where it is")
+	}
+	last := d.o.Current
+	if last != nil && same(last, p) {
+		*p = *last
+		return
+	}
+	r.Changed = true
+	r.Moved = moved(last, p)
+	r.Cause = d.cause()
+	if last != nil {
+		p.History = last.History
+	}
+	if r.Moved != "" {
+		p.History = remembered(p.History, v1beta1.PlacementDecision{At: seconds(d.now), Cause: r.Cause, Moved: r.Moved})
+	}
+}
+
+// notes are what the placement says beside its numbers.
+func (d *deciding) notes() []string {
+	if len(d.seats) == 0 && d.o.Follow == nil {
+		return append([]string{"no cluster is selected"}, d.unmet...)
+	}
+	return d.unmet
+}
+
+// same tells whether two placements say the same, but for what they remember.
+func same(a, b *v1beta1.Placement) bool {
+	return maps.Equal(a.Clusters, b.Clusters) && maps.Equal(a.Overflow, b.Overflow) && a.Unplaced == b.Unplaced &&
+		a.Policy == b.Policy && maps.Equal(a.Home, b.Home) && slices.Equal(a.Notes, b.Notes)
+}
+
+func withoutZeros(from map[string]int64) map[string]int64 {
+	out := make(map[string]int64, len(from))
+	for name, n := range from {
+		if n != 0 {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+func sortedNames(of map[string]int64) []string { return slices.Sorted(maps.Keys(of)) }
+
+func compareStrings(pairs ...string) int {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if c := cmp.Compare(pairs[i], pairs[i+1]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}

@@ -1,0 +1,133 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/scheduler"
+)
+
+// draft divides the replicas over the seats, where from says what is taken to run already. held limits clusters
+// that are returning to what they have.
+func (d *deciding) draft(from map[string]int64, held bool) scheduler.Result {
+	r := scheduler.Request{Key: d.o.Key(), Replicas: d.o.Replicas, Preferences: d.wants.preferences, Terse: d.w.Terse}
+	var seats []*seat
+	for i := range d.seats {
+		s := &d.seats[i]
+		if s.use == out || held && s.percent == 0 && s.last == 0 {
+			continue
+		}
+		seats = append(seats, s)
+		capacity, because := s.limit(held)
+		r.Clusters = append(r.Clusters, scheduler.Cluster{Name: s.cluster.Name, Current: from[s.cluster.Name], Capacity: capacity, Because: because})
+	}
+	if len(d.wants.spread) == 0 {
+		return scheduler.Plan(r)
+	}
+	return d.spread(r, seats)
+}
+
+// limit is the most that a cluster may have, and why where it is not for its room.
+func (s *seat) limit(held bool) (*int64, string) {
+	switch {
+	case s.use == keeps, held && s.percent < 100:
+		most := s.last
+		if s.room != nil {
+			most = min(most, *s.room)
+		}
+		return &most, s.because
+	}
+	return s.room, ""
+}
+
+// spread plans over the clusters that spread constraints leave, so that it meets them.
+func (d *deciding) spread(r scheduler.Request, seats []*seat) scheduler.Result {
+	candidates := d.candidates(r, seats)
+	chosen, why := scheduler.Select(r.Key, candidates, d.wants.spread)
+	r.Clusters = slices.DeleteFunc(r.Clusters, func(c scheduler.Cluster) bool { return !chosen[c.Name] })
+	candidates = slices.DeleteFunc(candidates, func(c scheduler.Candidate) bool { return !chosen[c.Name] })
+	result := scheduler.Plan(r)
+	need, notes := scheduler.Spread(r.Key, candidates, d.wants.spread, result.Plan, r.Replicas)
+	if len(need) > 0 {
+		for i := range r.Clusters {
+			if need[r.Clusters[i].Name] {
+				r.Clusters[i].Least = 1
+			}
+		}
+		result = scheduler.Plan(r)
+	}
+	d.unmet = notes
+	for name, because := range why {
+		result.Reasons[name] = []string{because}
+	}
+	return result
+}
+
+func (d *deciding) candidates(r scheduler.Request, seats []*seat) []scheduler.Candidate {
+	out := make([]scheduler.Candidate, 0, len(seats))
+	for i, s := range seats {
+		c := r.Clusters[i]
+		pref, ok := d.wants.preferences.ForCluster(c.Name)
+		one := scheduler.Candidate{
+			Name: c.Name, Zone: s.group.zone, Region: s.group.region, Current: c.Current, Weight: pref.Weight + pref.MinReplicas, Fits: r.Replicas,
+		}
+		if c.Capacity != nil {
+			one.Fits = min(one.Fits, *c.Capacity)
+		}
+		if pref.MaxReplicas != nil {
+			one.Fits = min(one.Fits, *pref.MaxReplicas)
+		}
+		if !ok {
+			one.Fits, one.Weight = 0, 0
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// everywhere is the plan of an object whose replicas are not divided: 1 for each cluster that may have it.
+func (d *deciding) everywhere(from map[string]int64) map[string]int64 {
+	r := scheduler.Request{Key: d.o.Key(), Replicas: math.MaxInt32}
+	var seats []*seat
+	for i := range d.seats {
+		s := &d.seats[i]
+		if s.use == out || s.use == keeps && s.last == 0 {
+			continue
+		}
+		seats = append(seats, s)
+		r.Clusters = append(r.Clusters, scheduler.Cluster{Name: s.cluster.Name, Current: from[s.cluster.Name]})
+	}
+	candidates := d.candidates(r, seats)
+	for i := range candidates {
+		candidates[i].Weight = cmp.Or(candidates[i].Weight, 1)
+	}
+	chosen, why := scheduler.Select(r.Key, candidates, d.wants.spread)
+	plan := map[string]int64{}
+	for name := range chosen {
+		plan[name] = 1
+	}
+	_, d.unmet = scheduler.Spread(r.Key, candidates, d.wants.spread, plan, r.Replicas)
+	for name, because := range why {
+		d.explain(name, because)
+	}
+	return plan
+}
+
+// sum of the numbers of clusters.
+func sum(of map[string]int64) (n int64) {
+	for _, v := range of {
+		n += v
+	}
+	return n
+}
+
+// bounded returns the preferences that force each cluster between two numbers; between them the shares count.
+func bounded(low, high, share map[string]int64) *v1beta1.ReplicaPreferences {
+	out := &v1beta1.ReplicaPreferences{Rebalance: true, Clusters: map[string]v1beta1.ClusterPreferences{}}
+	for name, most := range high {
+		out.Clusters[name] = v1beta1.ClusterPreferences{MinReplicas: low[name], MaxReplicas: &most, Weight: share[name]}
+	}
+	return out
+}

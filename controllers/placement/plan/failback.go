@@ -1,0 +1,217 @@
+package plan
+
+import (
+	"slices"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/scheduler"
+)
+
+// divide decides the numbers of a divided object.
+//
+// While clusters are out or returning, the placement of before is kept as home. Then the decision is a step from
+// base, what is there now, towards full, what there would be if all that is not out served: a returning cluster gets
+// its share of what it has in full; the others give up only as much as that takes, and nothing else moves.
+func (d *deciding) divide() {
+	last := d.last()
+	home := d.remember(last)
+	away, returning := d.away(home)
+	if d.never() && len(home) > 0 && !d.stays(home) && !away {
+		home = nil
+	}
+	switch {
+	case d.stranded && len(d.seats) > 0:
+		d.take(d.draft(last, true), home)
+	case len(home) == 0 && !returning:
+		d.take(d.draft(last, false), nil)
+	case d.never() && len(home) > 0:
+		d.take(d.draft(last, true), home)
+	case !away && !returning:
+		d.take(d.draft(home, false), nil)
+	default:
+		d.step(last, home)
+	}
+}
+
+// last is the last placement.
+func (d *deciding) last() map[string]int64 {
+	if d.o.Current == nil {
+		return nil
+	}
+	return d.o.Current.Clusters
+}
+
+// never tells whether what was moved stays where it is.
+func (d *deciding) never() bool { return d.wants.failover.Failback == v1beta1.FailbackNever }
+
+// stays lets what was moved stay, if neither the object nor its policy has changed since. It tells whether that is so.
+func (d *deciding) stays(home map[string]int64) bool {
+	p := d.o.Current
+	if p.Inputs != d.wants.inputs || sum(p.Clusters)+p.Unplaced != d.o.Replicas {
+		return false
+	}
+	for i := range d.seats {
+		if s := &d.seats[i]; s.use == usable && home[s.cluster.Name] > s.last {
+			s.worsen(keeps, "the policy has failback off")
+		}
+	}
+	return true
+}
+
+// remember returns the placement before clusters went out: the one of now, if one has just gone. Clusters that are
+// no more, or are not to have the object any more, are left out of it.
+func (d *deciding) remember(last map[string]int64) map[string]int64 {
+	var home map[string]int64
+	if d.o.Current != nil {
+		home = d.o.Current.Home
+	}
+	for i := range d.seats {
+		if s := &d.seats[i]; len(home) == 0 && s.use == out && s.last > 0 {
+			home = last
+		}
+	}
+	kept := map[string]int64{}
+	for i := range d.seats {
+		s := &d.seats[i]
+		n := home[s.cluster.Name]
+		if d.never() && s.use == out {
+			n = max(n, s.last)
+		}
+		if n > 0 {
+			kept[s.cluster.Name] = n
+		}
+	}
+	return kept
+}
+
+// away tells whether a cluster that home names is out, and whether one is returning.
+func (d *deciding) away(home map[string]int64) (away, returning bool) {
+	for i := range d.seats {
+		s := &d.seats[i]
+		away = away || s.use == out && home[s.cluster.Name] > 0
+		returning = returning || s.use == usable && s.percent < 100
+	}
+	return away, returning
+}
+
+// step goes from what is there towards what is to be, as far as clusters that return may.
+func (d *deciding) step(last, home map[string]int64) {
+	base := d.base(last)
+	from := home
+	if len(home) == 0 {
+		from = last
+	}
+	full := d.draft(from, false)
+	goal := map[string]int64{}
+	for name, n := range base.Plan {
+		goal[name] = n
+	}
+	for i := range d.seats {
+		s := &d.seats[i]
+		name := s.cluster.Name
+		share := share(full.Plan[name], s.percent)
+		if s.use == usable && share > base.Plan[name] && (s.percent < 100 || home[name] > base.Plan[name]) {
+			goal[name] = share
+		}
+	}
+	result := d.give(base, full, goal)
+	if len(home) == 0 && !d.never() && d.short(result.Plan, full.Plan) {
+		home = withoutZeros(full.Plan)
+	}
+	d.take(result, home)
+}
+
+// short tells whether a returning cluster has less than it is to have.
+func (d *deciding) short(plan, full map[string]int64) bool {
+	return slices.ContainsFunc(d.seats, func(s seat) bool {
+		return s.use == usable && s.percent < 100 && plan[s.cluster.Name] < full[s.cluster.Name]
+	})
+}
+
+// share is a part of n, rounded up.
+func share(n, percent int64) int64 { return (n*percent + 99) / 100 }
+
+// base is what there is without any return: the last placement, if nothing but clusters has changed since, else a plan
+// in which what is returning gets no more than it has, unless there is no other place.
+func (d *deciding) base(last map[string]int64) scheduler.Result {
+	if d.settled() {
+		return scheduler.Result{Plan: last, Overflow: map[string]int64{}, Reasons: map[string][]string{}}
+	}
+	result := d.draft(last, true)
+	if result.Unplaced == 0 {
+		return result
+	}
+	prefs := *d.wants.preferences
+	prefs.Rebalance = false
+	with := *d
+	with.wants.preferences = &prefs
+	more := with.draft(result.Plan, false)
+	d.unmet = with.unmet
+	if more.Unplaced < result.Unplaced {
+		return more
+	}
+	return result
+}
+
+// settled tells whether the last placement is still one: all replicas are placed, by the same inputs, where they may be.
+func (d *deciding) settled() bool {
+	p := d.o.Current
+	if p == nil || p.Unplaced > 0 || len(p.Overflow) > 0 || p.Inputs != d.wants.inputs || sum(p.Clusters) != d.o.Replicas {
+		return false
+	}
+	var seated int64
+	for i := range d.seats {
+		s := &d.seats[i]
+		if s.use == out || s.room != nil && *s.room < s.last {
+			continue
+		}
+		seated += s.last
+	}
+	return seated == d.o.Replicas
+}
+
+// give lets clusters that have more than in full give up what others rise by, each in proportion to what it has to
+// give. What they cannot give, the others do not get.
+func (d *deciding) give(base, full scheduler.Result, goal map[string]int64) scheduler.Result {
+	low, high, part := map[string]int64{}, map[string]int64{}, map[string]int64{}
+	var rises int64
+	for name, n := range base.Plan {
+		if goal[name] > n {
+			rises += goal[name] - n
+		} else if spare := n - full.Plan[name]; spare > 0 {
+			low[name], high[name], part[name] = full.Plan[name], n, spare
+		}
+	}
+	for name, n := range goal {
+		if _, ok := base.Plan[name]; !ok {
+			rises += n
+		}
+	}
+	give := min(max(0, rises-base.Unplaced), sum(part))
+	cut(goal, base.Plan, max(0, rises-base.Unplaced)-give)
+	r := scheduler.Request{Key: d.o.Key(), Replicas: sum(high) - give, Preferences: bounded(low, high, part), Terse: true}
+	for name := range high {
+		r.Clusters = append(r.Clusters, scheduler.Cluster{Name: name, Current: high[name]})
+	}
+	for name, n := range scheduler.Plan(r).Plan {
+		goal[name] = n
+	}
+	result := scheduler.Result{Plan: goal, Overflow: base.Overflow, Reasons: full.Reasons, Unplaced: max(0, d.o.Replicas-sum(goal))}
+	for name, n := range goal {
+		if was := base.Plan[name]; n < was {
+			d.explain(name, "gives replicas back to clusters that return")
+		} else if n > full.Plan[name] {
+			d.explain(name, "keeps more than its share until clusters are back")
+		}
+	}
+	return result
+}
+
+// cut takes n from the rises of goal over base, the last by name first.
+func cut(goal, base map[string]int64, n int64) {
+	for _, name := range slices.Backward(sortedNames(goal)) {
+		less := min(n, max(0, goal[name]-base[name]))
+		goal[name] -= less
+		n -= less
+	}
+}

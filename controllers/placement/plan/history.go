@@ -1,0 +1,136 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// maxNamed bounds how many clusters a message names.
+const maxNamed = 10
+
+// maxCauses bounds how many clusters a cause names.
+const maxCauses = 3
+
+// moved says what changed from one placement to the next: clusters by name, at most maxNamed.
+func moved(last, next *v1beta1.Placement) string {
+	if last == nil {
+		last = &v1beta1.Placement{}
+	}
+	both := map[string]int64{}
+	for name := range last.Clusters {
+		both[name] = 0
+	}
+	for name := range next.Clusters {
+		both[name] = 0
+	}
+	var parts []string
+	more := 0
+	for _, name := range sortedNames(both) {
+		was, is := last.Clusters[name], next.Clusters[name]
+		switch {
+		case was == is:
+		case len(parts) == maxNamed:
+			more++
+		default:
+			parts = append(parts, fmt.Sprintf("%s %d→%d", name, was, is))
+		}
+	}
+	if more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	if next.Unplaced != last.Unplaced {
+		parts = append(parts, fmt.Sprintf("%d fit nowhere", next.Unplaced))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// remembered puts a decision in front of a history.
+func remembered(history []v1beta1.PlacementDecision, d v1beta1.PlacementDecision) []v1beta1.PlacementDecision {
+	out := append([]v1beta1.PlacementDecision{d}, history...)
+	return out[:min(len(out), v1beta1.MaxDecisions)]
+}
+
+func seconds(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
+
+// cause says why the decision differs from the last one: what changed of the object and its policy and, if nothing
+// did, what of the clusters.
+func (d *deciding) cause() string {
+	last := d.o.Current
+	if last == nil {
+		return "created"
+	}
+	var parts []string
+	if was := sum(last.Clusters) + last.Unplaced; d.o.Divided && was != d.o.Replicas {
+		parts = append(parts, fmt.Sprintf("spec.%s %d→%d", d.o.replicasField, was, d.o.Replicas))
+	}
+	parts = append(parts, d.changedInputs(last)...)
+	if len(parts) == 0 {
+		parts = d.changedClusters(last)
+	}
+	if len(parts) == 0 {
+		return "room in the clusters changed"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// changedInputs names what differs of what the object and its policy ask for.
+func (d *deciding) changedInputs(last *v1beta1.Placement) (parts []string) {
+	was, is := inputs(last.Inputs), inputs(d.wants.inputs)
+	if d.o.Divided && was[0] != is[0] {
+		parts = append(parts, "preferences changed")
+	}
+	if d.o.Divided && was[1] != is[1] {
+		parts = append(parts, "cluster selector changed")
+	}
+	switch name := d.wants.policyName(); {
+	case name != last.Policy && name == "":
+		parts = append(parts, fmt.Sprintf("policy %s no longer governs it", last.Policy))
+	case name != last.Policy:
+		parts = append(parts, fmt.Sprintf("policy %s governs it", name))
+	case d.o.Divided && was[2] != is[2]:
+		parts = append(parts, fmt.Sprintf("policy %s changed", name))
+	}
+	return parts
+}
+
+// inputs takes Placement.Inputs apart: preferences, selector, policy.
+func inputs(text string) (out [3]string) {
+	copy(out[:], strings.SplitN(text, "/", 3))
+	return out
+}
+
+// changedClusters names the clusters whose state made the decision.
+func (d *deciding) changedClusters(last *v1beta1.Placement) (parts []string) {
+	next := &d.result.Placement
+	seen := map[string]bool{}
+	for i := range d.seats {
+		s := &d.seats[i]
+		name := s.cluster.Name
+		seen[name] = true
+		was, is := last.Clusters[name], next.Clusters[name]
+		switch {
+		case s.use == out && was > is:
+			parts = append(parts, fmt.Sprintf("cluster %s: %s", name, s.because))
+		case s.percent < 100 && is > was:
+			parts = append(parts, fmt.Sprintf("cluster %s %s", name, s.because))
+		case is > was && last.Home[name] > was:
+			parts = append(parts, fmt.Sprintf("cluster %s is back", name))
+		case s.stuck > 0 && is < was:
+			parts = append(parts, fmt.Sprintf("cluster %s has no room", name))
+		}
+	}
+	for _, name := range sortedNames(last.Clusters) {
+		if !seen[name] {
+			parts = append(parts, fmt.Sprintf("cluster %s is not selected, or gone", name))
+		}
+	}
+	if len(parts) > maxCauses {
+		parts = append(parts[:maxCauses], fmt.Sprintf("and %d more", len(parts)-maxCauses))
+	}
+	return parts
+}

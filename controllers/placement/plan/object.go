@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Object is what matters of a federated object.
+type Object struct {
+	APIVersion, Kind, Namespace, Name string
+	Labels                            map[string]string
+	// Divided: its replicas are divided over the clusters. The others go to each of their clusters as they are.
+	Divided bool
+	// Replicas to divide; for a Job its parallelism.
+	Replicas int64
+	// Preferences by its annotation; nil where it has none.
+	Preferences *v1beta1.ReplicaPreferences
+	// Selector of clusters by its annotation; nil where it has none.
+	Selector labels.Selector
+	// Current is the last placement, nil where there is none.
+	Current *v1beta1.Placement
+	// Pending: it waits for its first placement and goes nowhere before.
+	Pending bool
+	// Created is when it was created.
+	Created time.Time
+	// Follow are the clusters of the workloads that refer to it and whose policies take it along; nil where
+	// there are no such workloads. Followed names these, for the reasons.
+	Follow   []string
+	Followed []string
+
+	replicasField                 string
+	preferencesText, selectorText string
+	template                      map[string]any // of its pods
+	requests                      corev1.ResourceList
+	hasSpecReplicas               bool
+}
+
+// Key is NAMESPACE/NAME.
+func (o *Object) Key() string { return o.Namespace + "/" + o.Name }
+
+// at is how many replicas the last placement has in a cluster.
+func (o *Object) at(cluster string) int64 {
+	if o.Current == nil {
+		return 0
+	}
+	return o.Current.Clusters[cluster]
+}
+
+// dividedKinds have replicas that are divided.
+var dividedKinds = divisions(v1beta1.FederatedKinds)
+
+// division is how the objects of a kind are divided: the field of their spec with the number, and the annotation
+// with their preferences.
+type division struct{ field, annotation string }
+
+func divisions(kinds []v1beta1.FederatedKind) map[schema.GroupKind]division {
+	out := map[schema.GroupKind]division{}
+	for _, k := range kinds {
+		if k.Preferences == "" {
+			continue
+		}
+		d := division{"replicas", k.Preferences}
+		if k.Kind == "Job" {
+			d.field = "parallelism"
+		}
+		out[schema.GroupKind{Group: k.Resource.Group, Kind: k.Kind}] = d
+	}
+	return out
+}
+
+// Divided tells whether the replicas of a built-in kind are divided.
+func Divided(kind schema.GroupKind) bool { _, ok := dividedKinds[kind]; return ok }
+
+// Read reads a federated object. The error names the annotation that cannot be read.
+func Read(u *unstructured.Unstructured) (Object, error) {
+	annotations := u.GetAnnotations()
+	o := Object{
+		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Labels: u.GetLabels(),
+		Created: u.GetCreationTimestamp().Time, Pending: annotations[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending,
+		Current: v1beta1.ParsePlacement(annotations[v1beta1.PlacementAnnotation]), replicasField: "replicas",
+	}
+	spec, _ := u.Object["spec"].(map[string]any)
+	o.template, _ = spec["template"].(map[string]any)
+	kind, divided := dividedKinds[u.GroupVersionKind().GroupKind()]
+	if divided {
+		o.Divided, o.replicasField = true, kind.field
+	}
+	o.Replicas, o.hasSpecReplicas = number(spec[o.replicasField])
+	if divided && !o.hasSpecReplicas {
+		o.Replicas = 1 // as Kubernetes has it
+	}
+	return o, o.readAnnotations(annotations, kind.annotation)
+}
+
+func (o *Object) readAnnotations(annotations map[string]string, preferences string) error {
+	var errs field.ErrorList
+	path := field.NewPath("metadata", "annotations")
+	if value, ok := annotations[preferences]; ok && preferences != "" {
+		o.preferencesText = value
+		o.Preferences, errs = v1beta1.ParseReplicaPreferences(value, path.Key(preferences))
+	}
+	if value, ok := annotations[v1beta1.ClusterSelectorAnnotation]; ok {
+		selector, more := v1beta1.ParseClusterSelector(value, path.Key(v1beta1.ClusterSelectorAnnotation))
+		o.selectorText, o.Selector, errs = value, selector, append(errs, more...)
+	}
+	return errs.ToAggregate()
+}
+
+func number(value any) (int64, bool) {
+	switch n := value.(type) {
+	case int64:
+		return n, true
+	case int32:
+		return int64(n), true
+	case float64:
+		return int64(n), true
+	}
+	return 0, false
+}

@@ -1,0 +1,203 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// use is what a cluster may have of an object.
+type use int
+
+const (
+	// usable: as much as it has room for.
+	usable use = iota
+	// keeps: no more than it has.
+	keeps
+	// out: nothing. What it had is remembered, and goes back.
+	out
+)
+
+// seat is one cluster for one object.
+type seat struct {
+	cluster *v1beta1.Cluster
+	group   group
+	last    int64 // replicas by the last placement
+	use     use
+	percent int64  // of what it would have: less than 100 while it returns
+	because string // why it is not simply usable
+	until   time.Duration
+	room    *int64 // the most it can hold; nil where nothing is known to limit it
+	stuck   int64  // pods of the object that have been unschedulable there
+}
+
+func (s *seat) usable(percent int64) bool { return s.use == usable && s.percent >= percent }
+
+// standing sets what a cluster may have, by its taints and its failover state.
+func (d *deciding) standing(s *seat) {
+	s.percent = 100
+	d.phase(s)
+	for i := range s.cluster.Spec.Taints {
+		d.taint(s, &s.cluster.Spec.Taints[i])
+	}
+}
+
+func (s *seat) worsen(to use, because string) {
+	if to > s.use {
+		s.use, s.because = to, because
+	}
+}
+
+func (s *seat) lookAgain(in time.Duration) {
+	if in > 0 && (s.until == 0 || in < s.until) {
+		s.until = in
+	}
+}
+
+func (d *deciding) phase(s *seat) {
+	c := s.cluster
+	switch phase := c.Phase(); {
+	case phase == v1beta1.FailoverOut:
+		d.lost(s, c.Status.Failover.LostAt)
+	case phase == v1beta1.FailoverWaiting:
+		s.worsen(keeps, "not ready, its grace period runs")
+	case phase == v1beta1.FailoverHeld:
+		s.worsen(keeps, "not ready, failover is held")
+	case phase == v1beta1.FailoverReturning:
+		d.returning(s)
+	case c.IsReady():
+	case c.Condition(v1beta1.ClusterReady) == nil:
+		s.worsen(keeps, "never seen ready")
+	case c.Status.Failover == nil && d.w.Grace > 0:
+		left := c.Condition(v1beta1.ClusterReady).LastTransitionTime.Add(d.w.Grace).Sub(d.now)
+		if left <= 0 {
+			d.lost(s, &c.Condition(v1beta1.ClusterReady).LastTransitionTime)
+			return
+		}
+		s.worsen(keeps, "not ready, its grace period runs")
+		s.lookAgain(left)
+	default:
+		s.worsen(keeps, "not ready")
+	}
+}
+
+// lost: what is there goes elsewhere, unless the policy says otherwise.
+func (d *deciding) lost(s *seat, at *metav1.Time) {
+	f := d.wants.failover
+	if f.Disabled {
+		s.worsen(keeps, "failed over, but the policy has failover off")
+		return
+	}
+	if f.GracePeriodSeconds != nil && at != nil {
+		if left := at.Add(time.Duration(*f.GracePeriodSeconds) * time.Second).Sub(d.now); left > 0 {
+			s.worsen(keeps, "failed over, but the grace period of the policy runs")
+			s.lookAgain(left)
+			return
+		}
+	}
+	s.worsen(out, "failed over")
+}
+
+func (d *deciding) returning(s *seat) {
+	percent := int64(s.cluster.Status.Failover.Percent)
+	switch {
+	case d.wants.failover.Disabled:
+		return
+	case percent > 0 && (d.never() || d.wants.failover.Failback == v1beta1.FailbackAtOnce):
+		return
+	case percent < 100:
+		s.percent, s.because = percent, fmt.Sprintf("returning, %d %%", percent)
+	}
+}
+
+func (d *deciding) taint(s *seat, t *corev1.Taint) {
+	left, tolerated := tolerates(d.wants.tolerations, t, d.now)
+	s.lookAgain(left)
+	if tolerated {
+		return
+	}
+	because := "taint " + t.ToString()
+	switch t.Effect {
+	case corev1.TaintEffectNoSchedule:
+		s.worsen(keeps, because)
+	case corev1.TaintEffectNoExecute:
+		s.worsen(out, because)
+	}
+}
+
+// tolerates tells whether any of the tolerations tolerates a taint, and for how long if not for ever.
+func tolerates(all []corev1.Toleration, t *corev1.Taint, now time.Time) (left time.Duration, ok bool) {
+	for i := range all {
+		if !matches(&all[i], t) {
+			continue
+		}
+		seconds := all[i].TolerationSeconds
+		if seconds == nil || t.Effect != corev1.TaintEffectNoExecute {
+			return 0, true
+		}
+		if t.TimeAdded == nil {
+			continue // no time from which it could count
+		}
+		if more := t.TimeAdded.Add(time.Duration(*seconds) * time.Second).Sub(now); more > left {
+			left, ok = more, true
+		}
+	}
+	return left, ok
+}
+
+// matches is the rule of Kubernetes by which a toleration is for a taint.
+func matches(tol *corev1.Toleration, t *corev1.Taint) bool {
+	if tol.Effect != "" && tol.Effect != t.Effect || tol.Key != "" && tol.Key != t.Key {
+		return false
+	}
+	return tol.Operator == corev1.TolerationOpExists || tol.Key != "" && tol.Value == t.Value
+}
+
+// evicts tells whether a cluster has a taint that removes what does not tolerate it.
+func evicts(c *v1beta1.Cluster) bool {
+	for _, t := range c.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoExecute {
+			return true
+		}
+	}
+	return false
+}
+
+// overflowSettles is how old a decision must be, when a cluster's capacity is observed, for its pods that have
+// not been reported as unschedulable to be running: a pod is reported after 60 s.
+const overflowSettles = 75 * time.Second
+
+// capacity sets the most that a cluster can hold of the object: what is there and can run, and room for more. Where
+// pods of the object are unschedulable there is no room, whatever the sums say.
+func (d *deciding) capacity(s *seat) {
+	s.stuck = d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}]
+	room, known := d.w.Ledger.Room(s.cluster.Name, d.demand)
+	if !known {
+		return
+	}
+	asked := s.last + d.overflowed(s.cluster.Name)
+	most := s.last + room
+	switch {
+	case s.stuck > 0:
+		most = max(0, asked-s.stuck)
+	case asked > s.last && d.overflowRuns(s.cluster.Status.Capacity):
+		most = asked + room
+	}
+	s.room = &most
+}
+
+func (d *deciding) overflowed(cluster string) int64 {
+	if d.o.Current == nil {
+		return 0
+	}
+	return d.o.Current.Overflow[cluster]
+}
+
+func (d *deciding) overflowRuns(c *v1beta1.ClusterCapacity) bool {
+	history := d.o.Current.History
+	return c != nil && len(history) > 0 && c.ObservedAt.Sub(history[0].At.Time) > overflowSettles
+}

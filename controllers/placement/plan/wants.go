@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// wants is what is asked for an object: by its annotations and, where these say nothing, by its policy.
+type wants struct {
+	policy      *policy // nil where none governs it
+	preferences *v1beta1.ReplicaPreferences
+	preferredBy string // where the preferences are from, for the reasons
+	selector    labels.Selector
+	spread      []v1beta1.SpreadConstraint
+	tolerations []corev1.Toleration
+	failover    v1beta1.FailoverPolicy
+	inputs      string
+	notes       []string
+}
+
+func wanted(o *Object, w *World) wants {
+	out := wants{policy: w.policy(o), preferences: o.Preferences, selector: o.Selector, preferredBy: "the annotation"}
+	var spec v1beta1.PlacementPolicySpec
+	hash := ""
+	if out.policy != nil {
+		spec, hash = out.policy.Spec, out.policy.hash
+	}
+	out.spread, out.tolerations = spec.SpreadConstraints, spec.Tolerations
+	if spec.Failover != nil {
+		out.failover = *spec.Failover
+	}
+	switch {
+	case out.preferences == nil:
+		out.preferences, out.preferredBy = spec.ReplicaPreferences, "the policy"
+	case spec.ReplicaPreferences != nil:
+		out.notes = append(out.notes, "the preferences annotation counts, not those of policy "+out.policy.Name)
+	}
+	if out.preferences == nil {
+		out.preferences = v1beta1.DefaultReplicaPreferences()
+	}
+	if out.selector != nil && spec.Clusters != nil {
+		out.notes = append(out.notes, "the cluster selector annotation counts, not the clusters of policy "+out.policy.Name)
+	}
+	out.inputs = strings.TrimRight(textHash(o.preferencesText)+"/"+textHash(o.selectorText)+"/"+hash, "/")
+	return out
+}
+
+func textHash(text string) string {
+	if text == "" {
+		return ""
+	}
+	return hashOf(text)
+}
+
+// refuses says why a cluster is not selected for the object; "" where it is.
+func (a *wants) refuses(c *v1beta1.Cluster, w *World) string {
+	if a.selector != nil {
+		if a.selector.Matches(labels.Set(c.Labels)) {
+			return ""
+		}
+		return "not selected by the cluster selector annotation"
+	}
+	if a.policy == nil {
+		return ""
+	}
+	return a.policy.refuses(c.Name, w.Clusters)
+}
+
+// selected says by what a cluster is selected, for the reasons.
+func (a *wants) selected(c *v1beta1.Cluster) (why []string) {
+	switch {
+	case a.selector != nil:
+		why = append(why, "selected by the cluster selector annotation")
+	case a.policy != nil && a.policy.Spec.Clusters != nil && len(a.policy.Spec.Clusters.Names) > 0:
+		why = append(why, "named by the policy "+a.policy.Name)
+	case a.policy != nil && a.policy.Spec.Clusters != nil:
+		why = append(why, "selected by the policy "+a.policy.Name)
+	}
+	if _, named := a.preferences.Clusters[c.Name]; named {
+		why = append(why, fmt.Sprintf("named in the preferences of %s", a.preferredBy))
+	}
+	return why
+}
+
+func (a *wants) policyName() string {
+	if a.policy == nil {
+		return ""
+	}
+	return a.policy.Name
+}

@@ -1,0 +1,163 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/scheduler"
+)
+
+// World is all that decisions depend on besides the object and the time. Make it with NewWorld. Many decisions may
+// be made at once with one World, as long as nobody takes from its Ledger.
+type World struct {
+	// Clusters by name.
+	Clusters []*v1beta1.Cluster
+	// Policies of all namespaces.
+	Policies []*v1beta1.PlacementPolicy
+	// Ledger has the room in the clusters: at first as they report it. Whoever decides one object after the
+	// other takes from it what was decided: see Take.
+	Ledger *scheduler.Ledger
+	// Grace counts for a cluster that is not ready and of which nobody keeps a failover state: how long its
+	// replicas stay placed there. 0: for ever.
+	Grace time.Duration
+	// Terse leaves the reasons out of decisions.
+	Terse bool
+
+	byNamespace map[string][]*policy // the one that wins first
+	lost        map[string]bool      // clusters that lose what they have, unless it is tolerated
+	stuck       map[stuckKey]int64   // pods that have been unschedulable
+	groups      []group              // of Clusters, by index
+}
+
+type stuckKey struct{ cluster, kind, namespace, name string }
+
+type group struct{ zone, region string }
+
+// policy is a PlacementPolicy, read.
+type policy struct {
+	*v1beta1.PlacementPolicy
+	selectors []labels.Selector // of spec.resourceSelectors; nil where there is none
+	hash      string            // of what decisions depend on
+	once      sync.Once
+	refusals  map[string]string // by cluster: why spec.clusters does not select it
+}
+
+// NewWorld reads clusters and policies, neither of which it changes.
+func NewWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) *World {
+	w := &World{
+		Clusters: slices.Clone(clusters), Policies: policies, Ledger: scheduler.NewLedger(clusters),
+		byNamespace: map[string][]*policy{}, lost: map[string]bool{}, stuck: map[stuckKey]int64{},
+	}
+	slices.SortFunc(w.Clusters, func(a, b *v1beta1.Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	for _, c := range w.Clusters {
+		w.groups = append(w.groups, group{scheduler.ZoneOf(c), c.Status.Region})
+		w.lost[c.Name] = c.Phase() == v1beta1.FailoverOut || evicts(c)
+		if c.Status.Capacity == nil {
+			continue
+		}
+		for _, u := range c.Status.Capacity.Unschedulable {
+			w.stuck[stuckKey{c.Name, u.Kind, u.Namespace, u.Name}] = int64(u.Pods)
+		}
+	}
+	for _, p := range policies {
+		w.byNamespace[p.Namespace] = append(w.byNamespace[p.Namespace], readPolicy(p))
+	}
+	for _, list := range w.byNamespace {
+		slices.SortFunc(list, func(a, b *policy) int {
+			return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	return w
+}
+
+func readPolicy(p *v1beta1.PlacementPolicy) *policy {
+	out := &policy{PlacementPolicy: p, selectors: make([]labels.Selector, len(p.Spec.ResourceSelectors))}
+	for i, r := range p.Spec.ResourceSelectors {
+		if r.LabelSelector == nil {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(r.LabelSelector)
+		if err != nil {
+			selector = labels.Nothing() // admission refuses it
+		}
+		out.selectors[i] = selector
+	}
+	s := p.Spec
+	out.hash = hashOf(s.Clusters, s.SpreadConstraints, s.ReplicaPreferences, s.Tolerations, s.Failover)
+	return out
+}
+
+// hashOf is a short hash of values, which must be such that JSON can say all of them.
+func hashOf(values ...any) string {
+	h := fnv.New32a()
+	if err := json.NewEncoder(h).Encode(values); err != nil {
+		return err.Error() // cannot happen: these values came from JSON
+	}
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
+// refuses says why the policy does not select a cluster; "" where it does.
+func (p *policy) refuses(cluster string, all []*v1beta1.Cluster) string {
+	p.once.Do(func() {
+		p.refusals = map[string]string{}
+		for _, c := range all {
+			if why := p.Spec.Clusters.Refuses(c); why != "" {
+				p.refusals[c.Name] = fmt.Sprintf("not selected by the policy %s: %s", p.Name, why)
+			}
+		}
+	})
+	return p.refusals[cluster]
+}
+
+// Policy returns the policy that governs an object: of those of its namespace that select it the one with the
+// highest priority, then the first by name. Nil if there is none.
+func (w *World) Policy(o *Object) *v1beta1.PlacementPolicy {
+	if p := w.policy(o); p != nil {
+		return p.PlacementPolicy
+	}
+	return nil
+}
+
+func (w *World) policy(o *Object) *policy {
+	for _, p := range w.byNamespace[o.Namespace] {
+		for i := range p.Spec.ResourceSelectors {
+			if p.selects(i, o) {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+func (p *policy) selects(i int, o *Object) bool {
+	r := &p.Spec.ResourceSelectors[i]
+	return r.Kind == o.Kind && r.APIVersion == o.APIVersion && (len(r.Names) == 0 || slices.Contains(r.Names, o.Name)) &&
+		(p.selectors[i] == nil || p.selectors[i].Matches(labels.Set(o.Labels)))
+}
+
+// TakesReferences tells whether any policy of a namespace takes along what workloads refer to.
+func (w *World) TakesReferences(namespace string) bool {
+	return slices.ContainsFunc(w.byNamespace[namespace], func(p *policy) bool { return p.Spec.PropagateReferences })
+}
+
+// Take takes from the ledger what a decision adds to clusters.
+func (w *World) Take(o *Object, d *Decision) {
+	if !w.Ledger.Limits() || !o.Divided {
+		return
+	}
+	demand := w.Ledger.Demand(o.Requests())
+	for cluster, n := range d.Placement.Clusters {
+		if before := o.at(cluster); n > before {
+			w.Ledger.Take(cluster, demand, n-before)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package scheduler
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// maxClasses bounds how finely a Ledger knows a cluster. What is beyond is counted as the smallest of it.
+const maxClasses = 48
+
+// Ledger keeps the room that clusters have left, while one object after the other is placed. A cluster
+// without a capacity report has room without limit.
+type Ledger struct {
+	index map[corev1.ResourceName]int // place of a resource in class.free
+	rooms map[string][]class          // never changed in place: clones share them
+}
+
+// class is a number of nodes with so much room on each: thousandths of a cpu, whole units of all else.
+type class struct {
+	nodes int64
+	free  []int64
+}
+
+// Demand is what one pod asks for, as its Ledger counts it.
+type Demand struct {
+	amounts  []amount
+	nowhere  bool // of a resource that no cluster has
+	nonempty bool
+}
+
+type amount struct {
+	at int
+	n  int64
+}
+
+// NewLedger opens a ledger with the room that clusters report.
+func NewLedger(clusters []*v1beta1.Cluster) *Ledger {
+	l := &Ledger{index: map[corev1.ResourceName]int{corev1.ResourcePods: 0}, rooms: map[string][]class{}}
+	for _, c := range clusters {
+		if c.Status.Capacity == nil {
+			continue
+		}
+		for _, n := range c.Status.Capacity.Free {
+			for name := range n.Free {
+				if _, ok := l.index[name]; !ok {
+					l.index[name] = len(l.index)
+				}
+			}
+		}
+	}
+	for _, c := range clusters {
+		if c.Status.Capacity != nil {
+			l.rooms[c.Name] = l.classes(c.Status.Capacity.Free)
+		}
+	}
+	return l
+}
+
+func (l *Ledger) classes(nodes []v1beta1.NodeClass) []class {
+	out := make([]class, 0, len(nodes))
+	for _, n := range nodes {
+		free := make([]int64, len(l.index))
+		free[0] = math.MaxInt32 // a report without pods does not limit them
+		for name, q := range n.Free {
+			free[l.index[name]] = max(0, units(name, q))
+		}
+		out = append(out, class{nodes: int64(n.Nodes), free: free})
+	}
+	return out
+}
+
+func units(name corev1.ResourceName, q resource.Quantity) int64 {
+	if name == corev1.ResourceCPU {
+		return q.MilliValue()
+	}
+	return q.Value()
+}
+
+// Limits tells whether the ledger limits anything at all.
+func (l *Ledger) Limits() bool { return len(l.rooms) > 0 }
+
+// Demand translates the requests of a pod. A pod without requests still takes one of a node's pods.
+func (l *Ledger) Demand(requests corev1.ResourceList) Demand {
+	d := Demand{amounts: []amount{{at: 0, n: 1}}, nonempty: true}
+	for name, q := range requests {
+		n := units(name, q)
+		at, ok := l.index[name]
+		if n <= 0 || name == corev1.ResourcePods {
+			continue
+		}
+		if !ok {
+			d.nowhere = true
+			continue
+		}
+		d.amounts = append(d.amounts, amount{at, n})
+	}
+	return d
+}
+
+// Room is how many such pods still fit into a cluster. ok is false where nothing is known to limit it.
+func (l *Ledger) Room(cluster string, d Demand) (pods int64, ok bool) {
+	classes, ok := l.rooms[cluster]
+	if !ok || !d.nonempty {
+		return 0, false
+	}
+	for _, c := range classes {
+		pods += c.nodes * c.fits(d)
+	}
+	return min(pods, math.MaxInt32), true
+}
+
+// fits is how many such pods fit on one node of the class.
+func (c class) fits(d Demand) int64 {
+	if d.nowhere {
+		return 0
+	}
+	least := int64(math.MaxInt32)
+	for _, a := range d.amounts {
+		least = min(least, c.free[a.at]/a.n)
+	}
+	return least
+}
+
+// Take notes that a cluster is to hold so many more of such pods. They are spread over its emptiest nodes, as
+// its own scheduler would; of those that do not fit nothing is noted.
+func (l *Ledger) Take(cluster string, d Demand, pods int64) {
+	classes, ok := l.rooms[cluster]
+	if !ok || pods <= 0 || d.nowhere || !d.nonempty {
+		return
+	}
+	byRoom := slices.Clone(classes)
+	slices.SortStableFunc(byRoom, func(a, b class) int { return cmp.Compare(b.fits(d), a.fits(d)) })
+	var out []class
+	for _, c := range byRoom {
+		n := min(pods, c.nodes*c.fits(d))
+		pods -= n
+		out = append(out, c.after(d, n)...)
+	}
+	l.rooms[cluster] = bounded(out, d)
+}
+
+// after is what becomes of a class whose nodes take n pods together: some take one more than the others.
+func (c class) after(d Demand, n int64) []class {
+	if n == 0 {
+		return []class{c}
+	}
+	each, more := n/c.nodes, n%c.nodes
+	out := []class{{c.nodes - more, c.less(d, each)}}
+	if more > 0 {
+		out = append(out, class{more, c.less(d, each+1)})
+	}
+	return out
+}
+
+func (c class) less(d Demand, pods int64) []int64 {
+	free := slices.Clone(c.free)
+	for _, a := range d.amounts {
+		free[a.at] -= pods * a.n
+	}
+	return free
+}
+
+// bounded joins the fullest classes until there are few enough: each has what the poorer of them has.
+func bounded(classes []class, d Demand) []class {
+	if len(classes) <= maxClasses {
+		return classes
+	}
+	slices.SortStableFunc(classes, func(a, b class) int { return cmp.Compare(b.fits(d), a.fits(d)) })
+	last := classes[maxClasses-1]
+	last.free = slices.Clone(last.free)
+	for _, c := range classes[maxClasses:] {
+		last.nodes += c.nodes
+		for i := range last.free {
+			last.free[i] = min(last.free[i], c.free[i])
+		}
+	}
+	return append(classes[:maxClasses-1], last)
+}
+
+// Clone returns a ledger of its own with the same room.
+func (l *Ledger) Clone() *Ledger { return &Ledger{index: l.index, rooms: maps.Clone(l.rooms)} }
