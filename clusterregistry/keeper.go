@@ -112,7 +112,7 @@ func (k *keeper) learn(ctx context.Context) bool {
 		return k.known != nil
 	}
 	if k.known == nil { // the conditions and their dates outlive a restart of the federation
-		k.state.Conditions = c.Status.Conditions
+		k.state.Conditions = health.Own(c.Status.Conditions)
 	}
 	k.known = c
 	return true

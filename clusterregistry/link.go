@@ -96,6 +96,8 @@ func (l *link) look(ctx context.Context, timeout time.Duration) health.Evidence 
 		return health.Evidence{Answer: health.Slow, Detail: noAnswer(timeout)}
 	case err != nil && ctx.Err() != nil:
 		return health.Evidence{Answer: health.Unreachable, Detail: noAnswer(timeout)}
+	case isNotTrusted(err):
+		return health.Evidence{Answer: health.NotTrusted, Detail: why(err)}
 	case err != nil:
 		return health.Evidence{Answer: health.Unreachable, Detail: why(err)}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
@@ -105,6 +107,11 @@ func (l *link) look(ctx context.Context, timeout time.Duration) health.Evidence 
 	default:
 		return health.Evidence{Answer: health.Unhealthy, Detail: unhealthy(status, body)}
 	}
+}
+
+func isNotTrusted(err error) bool {
+	var cert *tls.CertificateVerificationError
+	return errors.As(err, &cert)
 }
 
 // get returns the status and the first few kilobytes of the body of a GET by the looking client.

@@ -2,6 +2,7 @@ package clusterregistry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"strings"
@@ -52,6 +53,7 @@ func newFleet(t *testing.T) *fleet {
 		t: t, clusters: dynamicfake.NewSimpleDynamicClient(scheme),
 		core: fake.NewSimpleClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "the-federation"}}),
 	}
+	f.clusters.PrependReactor("patch", "clusters", f.apply)
 	o := Options{Policy: health.Policy{Period: 20 * time.Millisecond, Retry: 10 * time.Millisecond, Threshold: 2, Settle: 3, SlowThreshold: 100}, Timeout: 300 * time.Millisecond}
 	f.Registry = newRegistry(o, f.clusters, f.core, []netip.Addr{netip.MustParseAddr("127.0.0.1")})
 	f.Add(f)
@@ -65,6 +67,40 @@ func newFleet(t *testing.T) *fleet {
 		}
 	})
 	return f
+}
+
+// apply does what a server-side apply of the status does, as far as it is used here: it leaves alone what is not
+// mentioned, of conditions those of other types.
+func (f *fleet) apply(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch := action.(clienttesting.PatchAction)
+	applied := &unstructured.Unstructured{}
+	if err := json.Unmarshal(patch.GetPatch(), &applied.Object); err != nil {
+		return true, nil, err
+	}
+	tracked, err := f.clusters.Tracker().Get(v1beta1.ClustersResource, "", patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	u := tracked.(*unstructured.Unstructured).DeepCopy()
+	status, _, _ := unstructured.NestedMap(u.Object, "status")
+	if status == nil {
+		status = map[string]any{}
+	}
+	kept, _, _ := unstructured.NestedSlice(status, "conditions")
+	for field, value := range applied.Object["status"].(map[string]any) {
+		status[field] = value
+	}
+	for _, was := range kept {
+		own := false
+		for _, is := range status["conditions"].([]any) {
+			own = own || is.(map[string]any)["type"] == was.(map[string]any)["type"]
+		}
+		if !own {
+			status["conditions"] = append(status["conditions"].([]any), was)
+		}
+	}
+	u.Object["status"] = status
+	return true, u, f.clusters.Tracker().Update(v1beta1.ClustersResource, u, "")
 }
 
 func (f *fleet) join(name string, m *fakeMember, token string) {
@@ -278,7 +314,7 @@ func TestACertificateThatIsNotTrustedIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.create("east", east)
-	f.eventuallyReady("east", v1beta1.ReasonClusterNotReachable)
+	f.eventuallyReady("east", health.ReasonNotTrusted)
 	if got := f.cluster("east").Condition(v1beta1.ClusterReady).Message; !strings.Contains(got, "x509") {
 		t.Errorf("message %q, want the certificate's fault", got)
 	}
@@ -301,6 +337,37 @@ func TestLooksThatFindNothingNewWriteNothing(t *testing.T) {
 	}
 	if writes != 1 {
 		t.Errorf("%d writes of the status, want 1", writes)
+	}
+}
+
+func TestConditionsOfOthersAreLeftAlone(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.join("east", east, "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	u, err := f.clusters.Resource(v1beta1.ClustersResource).Get(t.Context(), "east", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	conditions = append(conditions, map[string]any{"type": "FailedOver", "status": "False"})
+	if err := unstructured.SetNestedSlice(u.Object, conditions, "status", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.clusters.Resource(v1beta1.ClustersResource).Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.clusters.ClearActions()
+	looks := len(east.seen("/healthz"))
+	f.eventually("more looks", func() bool { return len(east.seen("/healthz")) > looks+5 })
+	for _, a := range f.clusters.Actions() {
+		if a.GetVerb() == "patch" {
+			t.Errorf("a condition of somebody else made it write: %v", a)
+		}
+	}
+	east.set(func() { east.sick = true })
+	f.eventuallyReady("east", v1beta1.ReasonClusterNotReady)
+	if f.cluster("east").Condition(v1beta1.ClusterFailedOver) == nil {
+		t.Error("the condition of somebody else is gone")
 	}
 }
 

@@ -2,13 +2,13 @@ package clusterregistry
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -41,14 +41,19 @@ func (k *keeper) report(ctx context.Context, v health.Verdict) {
 
 func (r *Registry) reports() bool { return r.options.Report == nil || r.options.Report() }
 
+// fieldManager owns what the registry knows of a Cluster. Capacity and failover have others: by server-side apply each
+// leaves the others' conditions and fields alone.
+const fieldManager = "federation-registry"
+
 func (k *keeper) write(ctx context.Context, s v1beta1.ClusterStatus) error {
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"conditions": s.Conditions, "zones": s.Zones, "region": orNull(s.Region), "kubernetesVersion": orNull(s.KubernetesVersion),
-	}})
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
 	if err != nil {
 		return err
 	}
-	u, err := k.registry.dynamic.Resource(v1beta1.ClustersResource).Patch(ctx, k.name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	u, err := k.registry.dynamic.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, k.name, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster",
+		"metadata": map[string]any{"name": k.name, "uid": string(k.known.UID)}, "status": status,
+	}}, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	if err != nil {
 		return err
 	}
@@ -57,14 +62,6 @@ func (k *keeper) write(ctx context.Context, s v1beta1.ClusterStatus) error {
 		k.known = c
 	}
 	return err
-}
-
-// orNull is what takes a field away in a merge patch.
-func orNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }
 
 func (k *keeper) event(ready *v1beta1.ClusterCondition) {

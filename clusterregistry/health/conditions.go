@@ -24,6 +24,11 @@ func conditions(e Evidence) []v1beta1.ClusterCondition {
 		return []v1beta1.ClusterCondition{notReady(v1beta1.ReasonClusterNotReady, detail("/healthz responded without ok", e)), reachable}
 	case CredentialRefused:
 		return []v1beta1.ClusterCondition{notReady(ReasonCredentialRefused, detail("the cluster refuses the credential in its Secret", e)), reachable}
+	case NotTrusted:
+		return []v1beta1.ClusterCondition{
+			notReady(ReasonNotTrusted, detail("the certificate of the cluster's API is not trusted", e)),
+			condition(v1beta1.ClusterOffline, corev1.ConditionUnknown, ReasonNotTrusted, "it is not known whether it is the cluster that answers"),
+		}
 	case Unreachable:
 		return []v1beta1.ClusterCondition{
 			notReady(v1beta1.ReasonClusterNotReachable, detail("cluster is not reachable", e)),

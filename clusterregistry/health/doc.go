@@ -12,8 +12,8 @@
 //   - A look that times out while the cluster sends us anything else is "slow", not "unreachable":
 //     an overloaded cluster is not taken for a dead one. It is given SlowThreshold looks.
 //   - One good look brings a cluster back: what it costs to be wrong is one more change.
-//   - Only Ready=True means that a cluster can be used. A refused credential is not a dead cluster:
-//     Ready is False then and Offline too.
+//   - Only Ready=True means that a cluster can be used. A refused credential and a certificate that is not trusted are
+//     no dead cluster: the reason says so, and failover goes by it.
 //
 // The package is pure: values in, values and reasons out.
 package health

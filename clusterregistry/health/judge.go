@@ -21,7 +21,9 @@ const (
 	Unhealthy
 	// CredentialRefused: the API answered 401 or 403.
 	CredentialRefused
-	// Unreachable: refused, reset, not found, not trusted, or no answer in time.
+	// NotTrusted: something answered whose certificate we do not trust.
+	NotTrusted
+	// Unreachable: refused, reset, not found, or no answer in time.
 	Unreachable
 	// Misconfigured: we did not look, because the Cluster or its Secret lacks what is needed.
 	Misconfigured
@@ -30,6 +32,7 @@ const (
 // Reasons besides those of the API package.
 const (
 	ReasonCredentialRefused = "ClusterCredentialRefused"
+	ReasonNotTrusted        = "ClusterNotTrusted"
 	ReasonMisconfigured     = "ClusterMisconfigured"
 )
 

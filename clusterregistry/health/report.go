@@ -19,17 +19,27 @@ type Inventory struct {
 	Version string
 }
 
-// Report returns the status that a Cluster should have, and whether it differs from the one it has
+// Own returns the conditions that are ours to write: Ready and Offline.
+func Own(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition) {
+	for _, c := range conditions {
+		if c.Type == v1beta1.ClusterReady || c.Type == v1beta1.ClusterOffline {
+			own = append(own, c)
+		}
+	}
+	return own
+}
+
+// Report returns what the status of a Cluster should have of us, and whether that differs from what it has
 // in anything but the time of the last look. A nil inventory keeps what is there: zones are not
 // forgotten while a cluster is away.
 func Report(prev v1beta1.ClusterStatus, s State, inv *Inventory) (v1beta1.ClusterStatus, bool) {
-	next := *prev.DeepCopy()
+	next := v1beta1.ClusterStatus{Zones: slices.Clone(prev.Zones), Region: prev.Region, KubernetesVersion: prev.KubernetesVersion}
 	next.Conditions = slices.Clone(s.Conditions)
 	if inv != nil {
 		next.Zones, next.Region, next.KubernetesVersion = inv.Zones, inv.Region, inv.Version
 	}
 	same := next.Region == prev.Region && next.KubernetesVersion == prev.KubernetesVersion &&
-		slices.Equal(next.Zones, prev.Zones) && slices.EqualFunc(next.Conditions, prev.Conditions, sameCondition)
+		slices.Equal(next.Zones, prev.Zones) && slices.EqualFunc(next.Conditions, Own(prev.Conditions), sameCondition)
 	return next, !same
 }
 

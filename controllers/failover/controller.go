@@ -1,0 +1,217 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/failover/plan"
+)
+
+// FieldManager owns status.failover and the conditions FailedOver and FailoverHeld of Clusters.
+const FieldManager = "federation-failover"
+
+const (
+	// writeTimeout bounds one write.
+	writeTimeout = 5 * time.Second
+	// retryAfter is the pause after a write that failed.
+	retryAfter = time.Second
+)
+
+// Options are what a Controller needs; all are required.
+type Options struct {
+	// Client writes to the federation.
+	Client dynamic.Interface
+	// Informers hands out the federation's informers, which others start.
+	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
+	// Recorder takes events about Clusters.
+	Recorder record.EventRecorder
+	// Settings, but for Seen: that is when Run began.
+	Settings plan.Settings
+}
+
+// Controller keeps the phases of all clusters. Make it with New.
+type Controller struct {
+	Options
+	clusters cache.SharedIndexInformer
+	wake     chan struct{}
+	unlisten func()
+
+	// written are the Clusters as our last writes left them, until the cache has caught up; Run's own.
+	written map[string]*unstructured.Unstructured
+}
+
+// New makes a controller and subscribes it to the Clusters.
+func New(o Options) (*Controller, error) {
+	if err := o.Settings.Validate(); err != nil {
+		return nil, fmt.Errorf("failover: %w", err)
+	}
+	c := &Controller{
+		Options: o, clusters: o.Informers(v1beta1.ClustersResource), wake: make(chan struct{}, 1), written: map[string]*unstructured.Unstructured{},
+	}
+	handler, err := c.clusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: c.look, UpdateFunc: func(_, is any) { c.look(is) }, DeleteFunc: c.look,
+	})
+	c.unlisten = sync.OnceFunc(func() { _ = c.clusters.RemoveEventHandler(handler) }) // fails only for one that is not there
+	return c, err
+}
+
+func (c *Controller) look(any) {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run works until ctx is done, and returns nil then. The informers must have been started.
+func (c *Controller) Run(ctx context.Context) error {
+	registerMetrics()
+	defer c.unlisten()
+	defer forgetMetrics()
+	c.Settings.Seen = time.Now()
+	if !cache.WaitForCacheSync(ctx.Done(), c.clusters.HasSynced) {
+		return nil
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if next := c.pass(ctx); next > 0 {
+			timer.Reset(next)
+		}
+	}
+}
+
+// pass decides about all clusters and writes what changed. It returns when to look again; 0: when something changes.
+func (c *Controller) pass(ctx context.Context) (next time.Duration) {
+	clusters := c.observe()
+	verdicts := plan.Decide(clusters, c.Settings, time.Now())
+	observeVerdicts(verdicts)
+	for i := range verdicts {
+		v := &verdicts[i]
+		again := v.LookAgain
+		if v.Changed {
+			if err := c.write(ctx, clusters, v); err != nil {
+				if ctx.Err() != nil {
+					return 0
+				}
+				klog.FromContext(ctx).Error(err, "Cannot write the failover state of the Cluster", "cluster", v.Cluster)
+				again = retryAfter
+			}
+		}
+		if again > 0 && (next == 0 || again < next) {
+			next = again
+		}
+	}
+	return next
+}
+
+// observe returns the Clusters as the cache has them or, where it lags behind, as our last write left them.
+func (c *Controller) observe() (out []*v1beta1.Cluster) {
+	seen := map[string]bool{}
+	for _, obj := range c.clusters.GetStore().List() {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		seen[u.GetName()] = true
+		if w := c.written[u.GetName()]; w != nil {
+			if w.GetUID() == u.GetUID() && older(u, w) {
+				u = w
+			} else {
+				delete(c.written, u.GetName())
+			}
+		}
+		cluster := &v1beta1.Cluster{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cluster); err != nil {
+			klog.Background().Error(err, "Cannot read the Cluster: it stays where it is", "cluster", u.GetName())
+			continue
+		}
+		out = append(out, cluster)
+	}
+	for name := range c.written {
+		if !seen[name] {
+			delete(c.written, name)
+		}
+	}
+	return out
+}
+
+func older(a, b *unstructured.Unstructured) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order < 0
+}
+
+// write applies a verdict to the Cluster that it was made for, and then tells of it.
+func (c *Controller) write(ctx context.Context, clusters []*v1beta1.Cluster, v *plan.Verdict) error {
+	cluster := find(clusters, v.Cluster)
+	body, err := applied(cluster, v)
+	if err != nil {
+		return err
+	}
+	timed, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	u, err := c.Client.Resource(v1beta1.ClustersResource).ApplyStatus(timed, v.Cluster, body, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // gone, or another one by now: its event brings us here again
+	}
+	if err != nil {
+		return err
+	}
+	c.written[v.Cluster] = u
+	klog.FromContext(ctx).Info("Cluster changed its phase", "cluster", v.Cluster, "phase", v.Failover.Phase, "percent", v.Failover.Percent, "message", v.Failover.Message)
+	if e := v.Event; e != nil {
+		kind := corev1.EventTypeNormal
+		if e.Warning {
+			kind = corev1.EventTypeWarning
+		}
+		countEvent(e)
+		c.Recorder.Event(reference(cluster), kind, e.Reason, e.Message)
+	}
+	return nil
+}
+
+// applied is what we say of the Cluster: all that we own of it.
+func applied(cluster *v1beta1.Cluster, v *plan.Verdict) (*unstructured.Unstructured, error) {
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.ClusterStatus{Failover: v.Failover, Conditions: v.Conditions})
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster",
+		"metadata": map[string]any{"name": cluster.Name, "uid": string(cluster.UID)}, "status": status,
+	}}, nil
+}
+
+func reference(c *v1beta1.Cluster) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster", Name: c.Name, UID: c.UID}
+}
+
+func find(clusters []*v1beta1.Cluster, name string) *v1beta1.Cluster {
+	for _, c := range clusters {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil // cannot be: verdicts are about these
+}

@@ -1,0 +1,234 @@
+package failover
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/failover/plan"
+	"federation/controllers/fleettest/memapi"
+)
+
+// world is a federation's API, with a controller that can be stopped and started anew.
+type world struct {
+	*testing.T
+	api  *memapi.API
+	stop context.CancelFunc
+
+	mu     sync.Mutex
+	writes int
+	fails  int
+}
+
+// newWorld has clusters that are ready. It must be called in a bubble.
+func newWorld(t *testing.T, names ...string) *world {
+	w := &world{T: t, api: memapi.New(memapi.Options{Resources: []memapi.Resource{
+		{GroupVersionResource: v1beta1.ClustersResource, Kind: "Cluster", Status: true, Generation: true},
+	}})}
+	for _, name := range names {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": name}}}
+		if _, err := w.clusters("user").Create(context.Background(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.observe(name, true)
+	}
+	w.start()
+	return w
+}
+
+type clusters interface {
+	Create(ctx context.Context, obj *unstructured.Unstructured, o metav1.CreateOptions, sub ...string) (*unstructured.Unstructured, error)
+	ApplyStatus(ctx context.Context, name string, obj *unstructured.Unstructured, o metav1.ApplyOptions) (*unstructured.Unstructured, error)
+	Delete(ctx context.Context, name string, o metav1.DeleteOptions, sub ...string) error
+}
+
+func (w *world) clusters(user string) clusters {
+	return w.api.Client(user, nil).Resource(v1beta1.ClustersResource)
+}
+
+// observe writes Ready as the registry does.
+func (w *world) observe(name string, ready bool) {
+	w.Helper()
+	status, reason := "True", v1beta1.ReasonClusterReady
+	if !ready {
+		status, reason = "False", v1beta1.ReasonClusterNotReachable
+	}
+	u := &unstructured.Unstructured{}
+	body := fmt.Sprintf(`{"apiVersion":"federation/v1beta1","kind":"Cluster","metadata":{"name":%q},"status":{"kubernetesVersion":"v1","zones":[%q],
+		"conditions":[{"type":"Ready","status":%q,"reason":%q,"lastTransitionTime":%q}]}}`, name, name, status, reason, time.Now().UTC().Format(time.RFC3339))
+	if err := json.Unmarshal([]byte(body), &u.Object); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := w.clusters("registry").ApplyStatus(context.Background(), name, u, metav1.ApplyOptions{FieldManager: "registry"}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// start runs a controller, as a process that begins would.
+func (w *world) start() {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	client := w.api.Client("failover", func(ctx context.Context, q memapi.Request, do func() error) error {
+		w.mu.Lock()
+		fails := q.Writes() && w.fails > 0
+		if q.Writes() {
+			w.writes++
+		}
+		if fails {
+			w.fails--
+		}
+		w.mu.Unlock()
+		if fails {
+			return errors.New("the API is away")
+		}
+		return do()
+	})
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	recorder := record.NewFakeRecorder(1000)
+	c, err := New(Options{Client: client, Recorder: recorder, Settings: plan.DefaultSettings(),
+		Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer { return factory.ForResource(gvr).Informer() }})
+	if err != nil {
+		w.Fatal(err)
+	}
+	factory.Start(ctx.Done())
+	ended := make(chan error)
+	go func() { ended <- c.Run(ctx) }()
+	w.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.Error(err)
+		}
+		factory.Shutdown()
+	}
+	w.wait(time.Second) // for the caches
+}
+
+func (w *world) wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// are checks the phases of all clusters, and returns how many writes that took since it was asked last.
+func (w *world) are(want string) (writes int) {
+	w.Helper()
+	synctest.Wait()
+	var got []string
+	for _, u := range w.api.List(v1beta1.ClustersResource, nil) {
+		c := &v1beta1.Cluster{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c); err != nil {
+			w.Fatal(err)
+		}
+		if c.Status.Failover == nil || c.Condition(v1beta1.ClusterFailedOver) == nil || c.Condition(v1beta1.ClusterReady) == nil {
+			w.Fatalf("status of %s: %+v", c.Name, c.Status)
+		}
+		got = append(got, fmt.Sprintf("%s:%s", c.Name, c.Phase()))
+	}
+	if strings.Join(got, " ") != want {
+		w.Fatalf("%v, want %s", got, want)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	writes, w.writes = w.writes, 0
+	return writes
+}
+
+func TestOneWriteForEachChangedCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		defer func() { w.stop() }()
+		expect := func(want string, writes int) {
+			t.Helper()
+			if n := w.are(want); n != writes {
+				t.Errorf("%s: %d writes, want %d", want, n, writes)
+			}
+		}
+		expect("a:Serving b:Serving c:Serving", 3)
+		w.wait(time.Hour)
+		expect("a:Serving b:Serving c:Serving", 0)
+		w.observe("a", false)
+		expect("a:Waiting b:Serving c:Serving", 1)
+		w.wait(29 * time.Second)
+		expect("a:Waiting b:Serving c:Serving", 0)
+		w.wait(2 * time.Second)
+		expect("a:Out b:Serving c:Serving", 1)
+		w.observe("a", true)
+		expect("a:Returning b:Serving c:Serving", 1)
+		w.wait(4 * time.Minute)
+		expect("a:Serving b:Serving c:Serving", 3)
+		w.wait(time.Hour)
+		expect("a:Serving b:Serving c:Serving", 0)
+	})
+}
+
+func TestARestartGoesOnWhereItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		defer func() { w.stop() }()
+		restart := func() {
+			w.stop()
+			time.Sleep(time.Hour)
+			w.start()
+		}
+		w.observe("a", false)
+		w.are("a:Waiting b:Serving c:Serving")
+		restart()
+		w.are("a:Waiting b:Serving c:Serving")
+		w.wait(31 * time.Second)
+		w.are("a:Out b:Serving c:Serving")
+		restart()
+		if n := w.are("a:Out b:Serving c:Serving"); n != 0 {
+			t.Errorf("%d writes after a restart with nothing new", n)
+		}
+		w.observe("a", true)
+		w.wait(61 * time.Second)
+		w.are("a:Returning b:Serving c:Serving")
+	})
+}
+
+func TestAFailedWriteIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		defer func() { w.stop() }()
+		w.mu.Lock()
+		w.fails = 3
+		w.mu.Unlock()
+		w.observe("a", false)
+		w.wait(10 * time.Second)
+		w.are("a:Waiting b:Serving c:Serving")
+	})
+}
+
+func TestAClusterThatIsMadeAnewBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		defer func() { w.stop() }()
+		w.observe("a", false)
+		w.wait(31 * time.Second)
+		w.are("a:Out b:Serving c:Serving")
+		if err := w.clusters("user").Delete(context.Background(), "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.are("b:Serving c:Serving")
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "a"}}}
+		if _, err := w.clusters("user").Create(context.Background(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.observe("a", true)
+		w.are("a:Serving b:Serving c:Serving")
+	})
+}
