@@ -70,6 +70,7 @@ type Controller struct {
 	policies
 	placements
 	waits
+	dues dues
 
 	mu       sync.RWMutex
 	members  map[string]*member
@@ -135,7 +136,7 @@ func (c *Controller) changed(k key) {
 	for _, m := range c.members {
 		m.queue.Add(k)
 	}
-	c.reports.Add(k)
+	c.report(k)
 }
 
 // clusterChanged looks at everything again that goes to a cluster whose labels, zones or region changed.
@@ -160,25 +161,6 @@ func (c *Controller) member(name string) *member {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.members[name]
-}
-
-// A status is for people and for other controllers: the changes of reportDelay come together in one
-// report, which costs the federation more than anything else does. DNS and deletions do not wait.
-const reportDelay = 250 * time.Millisecond
-
-func (c *Controller) report(k key) {
-	federated := c.lookup(k)
-	if k.kind.Endpoints || federated == nil || federated.GetDeletionTimestamp() != nil {
-		c.reports.Add(k)
-		return
-	}
-	c.reports.AddAfter(k, reportDelay)
-}
-
-func (c *Controller) reportAll() {
-	for _, k := range c.federated() {
-		c.report(k)
-	}
 }
 
 // federated returns the keys of all objects that are propagated.

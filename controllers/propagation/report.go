@@ -30,6 +30,11 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		c.patched.Delete(k)
 		c.reported.Delete(k)
 		c.read.Delete(k)
+		c.dues.drop(k)
+		return nil
+	}
+	if wait := c.dues.wait(k, time.Now(), c.waiting()); wait > 0 {
+		c.reports.AddAfter(k, wait)
 		return nil
 	}
 	if v, ok := c.patched.Load(k); ok && version(federated) < v.(uint64) {
