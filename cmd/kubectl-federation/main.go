@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,7 +26,13 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	if err := newCommand(streams).ExecuteContext(ctx); err != nil {
+	root := newCommand(streams)
+	root.SetArgs(arguments(os.Args))
+	err := root.ExecuteContext(ctx)
+	if code := exitCode(0); errors.As(err, &code) {
+		os.Exit(int(code))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
@@ -49,7 +56,17 @@ The federation is the API that your kubeconfig's current context points to, as f
 	}
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newJoin(streams), newUnjoin(streams), newPlan(streams), newVersion(streams))
+	root.AddGroup(&cobra.Group{ID: "look", Title: "See what there is, and why:"}, &cobra.Group{ID: "clusters", Title: "Clusters:"})
+	for group, commands := range map[string][]*cobra.Command{
+		"look":     {newStatus(streams), newExplain(streams), newPlan(streams)},
+		"clusters": {newJoin(streams), newUnjoin(streams), newCordon(streams), newUncordon(streams), newDrain(streams), newUndrain(streams)},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(newVersion(streams))
 	return root
 }
 

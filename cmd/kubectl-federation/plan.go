@@ -25,7 +25,7 @@ type planCommand struct {
 }
 
 func newPlan(streams genericiooptions.IOStreams) *cobra.Command {
-	plan := &cobra.Command{Use: "plan", Short: "Show what the federation would decide, without a server", Args: cobra.NoArgs, RunE: help}
+	plan := &cobra.Command{Use: "plan", Short: "Show what the federation would decide, without changing anything", Args: cobra.NoArgs, RunE: help}
 	o := &planCommand{}
 	c := &cobra.Command{
 		Use:   "replicas --replicas N --clusters A,B,…",
@@ -59,7 +59,8 @@ goes to the others, and is its overflow: it may be asked of it in addition.`,
 	for _, name := range []string{"replicas", "clusters"} {
 		_ = c.MarkFlagRequired(name) // fails only for a flag that is not there
 	}
-	plan.AddCommand(c)
+	_ = c.RegisterFlagCompletionFunc("output", fixed("table", "json", "yaml")) // fails only for a flag that is not there
+	plan.AddCommand(c, newPlanFailover(streams))
 	return plan
 }
 

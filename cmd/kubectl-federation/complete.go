@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// completeName is the name under which kubectl asks a plugin for completions: as a program of its own.
+const completeName = "kubectl_complete-federation"
+
+// arguments returns the command line: what kubectl asks to be completed goes to cobra's own command.
+func arguments(argv []string) []string {
+	if filepath.Base(argv[0]) == completeName {
+		return append([]string{cobra.ShellCompRequestCmd}, argv[1:]...)
+	}
+	return argv[1:]
+}
+
+// completeTimeout is how long a person waits for a Tab.
+const completeTimeout = 2 * time.Second
+
+type completion = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective)
+
+// offer makes a completion of a function that asks the federation. What fails offers nothing.
+func (t *target) offer(names func(ctx context.Context, f *federation, args []string) []string) completion {
+	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		f, err := t.connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
+		defer cancel()
+		return starting(prefix, names(ctx, f, args)), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func starting(prefix string, words []string) []string {
+	words = slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, prefix) })
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// clusterNames offers the clusters that are not named yet.
+func clusterNames(ctx context.Context, f *federation, args []string) (names []string) {
+	all, _ := f.clusters(ctx) // nothing is offered then
+	for _, c := range all {
+		if !slices.Contains(args, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// oneCluster offers clusters for a command that takes one.
+func oneCluster(ctx context.Context, f *federation, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	return clusterNames(ctx, f, args)
+}
+
+// places offers what clusters say of where they are.
+func places(of func(*v1beta1.Cluster) []string) func(context.Context, *federation, []string) []string {
+	return func(ctx context.Context, f *federation, _ []string) (names []string) {
+		all, _ := f.clusters(ctx) // nothing is offered then
+		for _, c := range all {
+			names = append(names, of(c)...)
+		}
+		return names
+	}
+}
+
+// objects offers KIND/ for a first word, and the objects of a kind behind its slash.
+func objects(ctx context.Context, f *federation, args []string, prefix string) (words []string) {
+	if len(args) > 0 {
+		return nil
+	}
+	kind, _, named := strings.Cut(prefix, "/")
+	if !named {
+		for _, r := range v1beta1.FederatedResources {
+			words = append(words, strings.TrimSuffix(r.Resource, "s")+"/")
+		}
+		return words
+	}
+	resource, namespaced, err := f.resource(kind)
+	if err != nil {
+		return nil
+	}
+	namespace := ""
+	if namespaced {
+		namespace = f.namespace
+	}
+	page, err := f.meta.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize})
+	if err != nil {
+		return nil
+	}
+	for _, o := range page.Items {
+		words = append(words, kind+"/"+o.Name)
+	}
+	return words
+}
+
+// fixed offers words.
+func fixed(words ...string) completion {
+	return func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return starting(prefix, slices.Clone(words)), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// contexts offers those of the kubeconfig.
+func contexts(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath, _ = c.Flags().GetString("kubeconfig")
+	config, err := rules.Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for name := range config.Contexts {
+		names = append(names, name)
+	}
+	return starting(prefix, names), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// condition is one condition of a federated object.
+type condition struct {
+	Status, Reason, Message string
+	Since                   time.Time
+}
+
+// propagatedType is the condition that says whether all clusters are as desired.
+const propagatedType = "Propagated"
+
+// conditionOf returns the condition of a type, nil where there is none.
+func conditionOf(u *unstructured.Unstructured, kind string) *condition {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, item := range list {
+		c, _ := item.(map[string]any)
+		if c["type"] != kind {
+			continue
+		}
+		text := func(key string) string { s, _ := c[key].(string); return s }
+		at, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // a zero time says that it is not known
+		return &condition{Status: text("status"), Reason: text("reason"), Message: text("message"), Since: at}
+	}
+	return nil
+}
+
+// notPropagated is why not all clusters are as desired; "" where they are.
+func notPropagated(u *unstructured.Unstructured) string {
+	if c := conditionOf(u, propagatedType); c != nil && c.Status == "False" {
+		return c.Message
+	}
+	return ""
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/util/retry"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// dryRun is the flag --dry-run, as kubectl has it.
+type dryRun string
+
+func (d *dryRun) addFlag(c *cobra.Command) {
+	*d = "none"
+	c.Flags().StringVar((*string)(d), "dry-run", "none", `none, client (only say what would be done) or server (have the federation check it too, and change nothing)`)
+	c.Flags().Lookup("dry-run").NoOptDefVal = "client"
+	_ = c.RegisterFlagCompletionFunc("dry-run", fixed("none", "client", "server")) // fails only for a flag that is not there
+}
+
+func (d *dryRun) check() error {
+	if !slices.Contains([]dryRun{"none", "client", "server"}, *d) {
+		return fmt.Errorf("--dry-run %q: must be none, client or server", *d)
+	}
+	return nil
+}
+
+// suffix is what kubectl puts behind what it says.
+func (d *dryRun) suffix() string {
+	return map[dryRun]string{"client": " (dry run)", "server": " (server dry run)"}[*d]
+}
+
+var (
+	cordonTaint = corev1.Taint{Key: v1beta1.TaintUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	drainTaint  = corev1.Taint{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute}
+)
+
+func hasTaint(c *v1beta1.Cluster, taint corev1.Taint) bool {
+	return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+}
+
+func addTaint(c *v1beta1.Cluster, taint corev1.Taint) {
+	if !hasTaint(c, taint) {
+		c.Spec.Taints = append(c.Spec.Taints, taint)
+	}
+}
+
+func dropTaint(c *v1beta1.Cluster, taint corev1.Taint) {
+	c.Spec.Taints = slices.DeleteFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+}
+
+// change has a Cluster changed and written, if that changes anything: its taints, its weight in DNS, and
+// the annotation of drain. What somebody else wrote meanwhile stays.
+func (f *federation) change(ctx context.Context, name string, dry dryRun, how func(*v1beta1.Cluster)) (after *v1beta1.Cluster, changed bool, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		before, err := f.cluster(ctx, name)
+		if err != nil {
+			return err
+		}
+		after = before.DeepCopy()
+		how(after)
+		patch := clusterPatch(before, after)
+		if changed = patch != nil; !changed || dry == "client" {
+			return nil
+		}
+		o := metav1.PatchOptions{FieldManager: "kubectl-federation"}
+		if dry == "server" {
+			o.DryRun = []string{metav1.DryRunAll}
+		}
+		_, err = f.dyn.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, patch, o)
+		return err
+	})
+	return after, changed, err
+}
+
+// clusterPatch is a merge patch that only fits the version it was made for; nil where nothing changes.
+func clusterPatch(before, after *v1beta1.Cluster) []byte {
+	spec, annotations := map[string]any{}, map[string]any{}
+	if !slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) }) {
+		spec["taints"] = after.Spec.Taints
+	}
+	if a, b := before.Spec.DNSWeight, after.Spec.DNSWeight; (a == nil) != (b == nil) || a != nil && *a != *b {
+		spec["dnsWeight"] = b
+	}
+	if value := after.Annotations[v1beta1.DrainAnnotation]; value != before.Annotations[v1beta1.DrainAnnotation] {
+		annotations[v1beta1.DrainAnnotation] = &value
+		if value == "" {
+			annotations[v1beta1.DrainAnnotation] = nil
+		}
+	}
+	if len(spec)+len(annotations) == 0 {
+		return nil
+	}
+	patch, _ := json.Marshal(map[string]any{ // values of our own types
+		"metadata": map[string]any{"resourceVersion": before.ResourceVersion, "annotations": annotations},
+		"spec":     spec,
+	})
+	return patch
+}
+
+type cordonCommand struct {
+	target
+	dry dryRun
+	out io.Writer
+}
+
+func newCordon(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &cordonCommand{out: streams.Out}
+	return o.command(&cobra.Command{
+		Use:   "cordon CLUSTER...",
+		Short: "Give clusters no more replicas",
+		Long: `Give clusters no more replicas. What they have they keep.
+
+It puts the taint ` + v1beta1.TaintUnschedulable + `:NoSchedule on the Cluster. Objects whose
+policy tolerates it are placed there all the same. To move away what is there, drain it.`,
+		Example: `  kubectl federation cordon east-a
+  kubectl federation cordon east-a east-b --dry-run=server`,
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, "cordoned", addTaint) },
+	})
+}
+
+func newUncordon(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &cordonCommand{out: streams.Out}
+	return o.command(&cobra.Command{
+		Use:     "uncordon CLUSTER...",
+		Short:   "Let clusters have replicas again",
+		Long:    `Let clusters that are cordoned have replicas again. One that is drained is brought back by undrain.`,
+		Example: `  kubectl federation uncordon east-a`,
+		RunE:    func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, "uncordoned", dropTaint) },
+	})
+}
+
+func (o *cordonCommand) command(c *cobra.Command) *cobra.Command {
+	c.Args = someClusters
+	c.ValidArgsFunction = o.offer(clusterNames)
+	o.dry.addFlag(c)
+	o.addFlags(c)
+	return c
+}
+
+func someClusters(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("give the NAME of at least one cluster")
+	}
+	return nil
+}
+
+// run goes on to the other clusters where one fails.
+func (o *cordonCommand) run(ctx context.Context, names []string, word string, how func(*v1beta1.Cluster, corev1.Taint)) error {
+	if err := o.dry.check(); err != nil {
+		return err
+	}
+	f, err := o.connect()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		after, changed, err := f.change(ctx, name, o.dry, func(c *v1beta1.Cluster) { how(c, cordonTaint) })
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+			continue
+		case changed:
+			tell(o.out, "cluster/%s %s%s\n", name, word, o.dry.suffix())
+		default:
+			tell(o.out, "cluster/%s already %s%s\n", name, word, o.dry.suffix())
+		}
+		if word == "uncordoned" && hasTaint(after, drainTaint) {
+			tell(o.out, "cluster/%s is drained, and stays so: kubectl federation undrain %s\n", name, name)
+		}
+	}
+	return errors.Join(errs...)
+}

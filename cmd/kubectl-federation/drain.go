@@ -1,0 +1,338 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+type drainCommand struct {
+	target
+	genericiooptions.IOStreams
+	dry     dryRun
+	timeout time.Duration
+	ttl     time.Duration
+	force   bool
+
+	*federation
+	members  *members
+	progress progress
+	// blind: it was said that the cluster cannot be read.
+	blind bool
+}
+
+func newDrain(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &drainCommand{IOStreams: streams}
+	c := &cobra.Command{
+		Use:   "drain CLUSTER",
+		Short: "Move everything off a cluster, in order, and keep it empty",
+		Long: `Move everything off a cluster, in order:
+
+ 1. its weight in DNS becomes 0: its addresses are given out only where nothing else serves
+ 2. wait until no resolver has its addresses any more (--ttl)
+ 3. the taint ` + v1beta1.TaintDrain + `:NoExecute: its replicas are placed on other clusters, and
+    shrink there only as fast as the new ones get ready
+ 4. wait until no replica is placed or ready there
+ 5. cordon it
+
+First it shows what would move. It refuses to begin where replicas would fit nowhere (--force begins
+all the same: those stay where they are). Ctrl-C leaves it where it is: run it again to go on, or undo
+it with undrain. All it needs to know is kept in the Cluster.
+
+DaemonSets, and objects that have no replicas, stay; so do objects whose policy tolerates the taint.`,
+		Example: `  # What would happen
+  kubectl federation drain east-a --dry-run
+
+  kubectl federation drain east-a
+  kubectl federation undrain east-a`,
+		Args: oneName,
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0], o.drain) },
+	}
+	o.addDrainFlags(c, "empty")
+	c.Flags().DurationVar(&o.ttl, "ttl", -1, "how long to wait after DNS has changed; without it as long as resolvers may keep an answer")
+	c.Flags().Lookup("ttl").DefValue = ""
+	c.Flags().BoolVar(&o.force, "force", false, "begin though replicas would fit nowhere, or though that is not known")
+	return c
+}
+
+func newUndrain(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &drainCommand{IOStreams: streams}
+	c := &cobra.Command{
+		Use:   "undrain CLUSTER",
+		Short: "Undo drain, in order",
+		Long: `Undo drain, in order:
+
+ 1. the taints that drain put on the cluster go: replicas may be placed there again
+ 2. wait until all that is placed there is ready
+ 3. its weight in DNS becomes what it was
+
+Whether replicas come back at once is for their placement to say: those of an object without
+rebalance stay where they are until it is scaled or changed.`,
+		Example: `  kubectl federation undrain east-a`,
+		Args:    oneName,
+		RunE:    func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0], o.undrain) },
+	}
+	o.addDrainFlags(c, "ready")
+	return c
+}
+
+func (o *drainCommand) addDrainFlags(c *cobra.Command, until string) {
+	c.ValidArgsFunction = o.offer(oneCluster)
+	o.dry.addFlag(c)
+	o.addFlags(c)
+	c.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to go on until the cluster is "+until+"; 0 is for ever")
+}
+
+// memberTimeout bounds what is asked of one member.
+const memberTimeout = 5 * time.Second
+
+func (o *drainCommand) run(ctx context.Context, name string, do func(context.Context, string) error) (err error) {
+	if err := o.dry.check(); err != nil {
+		return err
+	}
+	if o.timeout < 0 {
+		return fmt.Errorf("--timeout %v: must not be negative", o.timeout)
+	}
+	if o.federation, err = o.connect(); err != nil {
+		return err
+	}
+	o.members, o.progress = newMembers(o.federation, memberTimeout), progress{out: o.Out, every: 10 * time.Second}
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not done after %s", o.timeout))
+		defer cancel()
+	}
+	err = do(ctx, name)
+	if ctx.Err() != nil {
+		return o.interrupted(ctx, name)
+	}
+	return err
+}
+
+// interrupted says how a drain stands that did not come to its end, and how to go on.
+func (o *drainCommand) interrupted(ctx context.Context, name string) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.Canceled) {
+		cause = errors.New("interrupted")
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), memberTimeout)
+	defer cancel()
+	c, err := o.cluster(late, name)
+	if err != nil {
+		return cause
+	}
+	return fmt.Errorf("%w; cluster %s is left with %s\n"+
+		"  kubectl federation drain %s     goes on with draining\n"+
+		"  kubectl federation undrain %s   undoes it", cause, name, standing(c), name, name)
+}
+
+func (o *drainCommand) drain(ctx context.Context, name string) error {
+	c, err := o.cluster(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := o.setTTL(ctx); err != nil {
+		return err
+	}
+	if !hasTaint(c, drainTaint) {
+		if err := o.preview(ctx, name); err != nil {
+			return err
+		}
+	}
+	if o.dry != "none" {
+		_, _, err := o.change(ctx, name, o.dry, func(c *v1beta1.Cluster) { beginDrain(c, time.Now()); addTaint(c, drainTaint); addTaint(c, cordonTaint) })
+		tell(o.Out, "cluster/%s would be drained%s: DNS weight %d to 0, wait %s, move, cordon\n", name, o.dry.suffix(), c.DNSWeight(), o.ttl)
+		return err
+	}
+	return o.steps(ctx, name, func(c *v1beta1.Cluster) (bool, error) { return o.drainStep(ctx, c) })
+}
+
+// setTTL takes what the federation says where the flag does not.
+func (o *drainCommand) setTTL(ctx context.Context) error {
+	if o.ttl >= 0 {
+		return nil
+	}
+	info, err := o.info(ctx)
+	if err != nil {
+		return err
+	}
+	if info == nil {
+		return fmt.Errorf("the federation does not say how long its DNS answers may be kept (ConfigMap %s/%s): say it with --ttl",
+			v1beta1.FederationNamespace, v1beta1.InfoConfigMap)
+	}
+	o.ttl = info.DNSTTL
+	return nil
+}
+
+// preview shows what would move, and refuses where not all would fit.
+func (o *drainCommand) preview(ctx context.Context, name string) error {
+	r, err := o.review(ctx, v1beta1.FailoverReviewSpec{Clusters: []string{name}})
+	switch {
+	case err != nil && !o.force:
+		return fmt.Errorf("what would move is not known (--force begins all the same): %w", err)
+	case err != nil:
+		tell(o.ErrOut, "what would move is not known: %v\n", err)
+		return nil
+	}
+	printMoves(o.Out, &r.Status, maxRows)
+	if r.Status.Unplaced > 0 && !o.force {
+		return fmt.Errorf("%s would fit in no other cluster, and would stay in %s (--force begins all the same)", count(r.Status.Unplaced, "replica"), name)
+	}
+	return nil
+}
+
+// steps looks at the Cluster and takes its next step, again and again, until there is none.
+func (o *drainCommand) steps(ctx context.Context, name string, step func(*v1beta1.Cluster) (done bool, err error)) error {
+	for {
+		c, err := o.cluster(ctx, name)
+		if err != nil {
+			return err
+		}
+		if done, err := step(c); done || err != nil {
+			return err
+		}
+	}
+}
+
+func (o *drainCommand) drainStep(ctx context.Context, c *v1beta1.Cluster) (bool, error) {
+	next, wait, err := nextDrainStep(c, time.Now(), o.ttl)
+	if err != nil {
+		return false, err
+	}
+	switch next {
+	case stepWeight:
+		return false, o.set(ctx, c.Name, "weight in DNS is 0", func(c *v1beta1.Cluster) { beginDrain(c, time.Now()) })
+	case stepTTL:
+		o.progress.say("%s: waiting %s until no resolver has its addresses", c.Name, wait.Round(time.Second))
+		return false, sleep(ctx, wait)
+	case stepTaint:
+		return false, o.set(ctx, c.Name, "tainted "+drainTaint.ToString()+": its replicas move", func(c *v1beta1.Cluster) { addTaint(c, drainTaint) })
+	}
+	if err := o.waitEmpty(ctx, c); err != nil {
+		return false, err
+	}
+	tell(o.Out, "cluster/%s drained\n", c.Name)
+	return true, nil
+}
+
+// set changes the Cluster and says so.
+func (o *drainCommand) set(ctx context.Context, name, what string, how func(*v1beta1.Cluster)) error {
+	_, changed, err := o.change(ctx, name, "none", how)
+	if err == nil && changed {
+		o.progress.say("%s: %s", name, what)
+	}
+	return err
+}
+
+// waitEmpty returns when nothing is left, having cordoned the cluster.
+func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error {
+	for {
+		began := time.Now()
+		left, err := o.left(ctx, c)
+		if err != nil {
+			return err
+		}
+		if len(left) == 0 {
+			return o.set(ctx, c.Name, "no replica is left there; cordoned", func(c *v1beta1.Cluster) { addTaint(c, cordonTaint) })
+		}
+		o.progress.left(c.Name, left, o.whyLeft(ctx, left))
+		if err := sleep(ctx, pause(time.Since(began))); err != nil {
+			return err
+		}
+		if c, err = o.cluster(ctx, c.Name); err != nil {
+			return err
+		}
+		if !hasTaint(c, drainTaint) {
+			return fmt.Errorf("somebody took the taint %s off cluster %s meanwhile: not drained", drainTaint.ToString(), c.Name)
+		}
+	}
+}
+
+// pause is how long to wait before looking again, so that looking is a fifth of the work at most.
+func pause(took time.Duration) time.Duration { return max(time.Second, 4*took) }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func (o *drainCommand) undrain(ctx context.Context, name string) error {
+	c, err := o.cluster(ctx, name)
+	if err != nil {
+		return err
+	}
+	if c.Annotations[v1beta1.DrainAnnotation] == "" && !hasTaint(c, drainTaint) {
+		tell(o.Out, "cluster/%s is not drained%s\n", name, o.dry.suffix())
+		return nil
+	}
+	if o.dry != "none" {
+		after, _, err := o.change(ctx, name, o.dry, func(c *v1beta1.Cluster) { untaint(c); endDrain(c) })
+		if err == nil {
+			tell(o.Out, "cluster/%s would be undrained%s: taints off, wait, DNS weight %d to %d\n", name, o.dry.suffix(), c.DNSWeight(), after.DNSWeight())
+		}
+		return err
+	}
+	return o.steps(ctx, name, func(c *v1beta1.Cluster) (bool, error) { return o.undrainStep(ctx, c) })
+}
+
+func (o *drainCommand) undrainStep(ctx context.Context, c *v1beta1.Cluster) (bool, error) {
+	switch nextUndrainStep(c) {
+	case stepUntaint:
+		return false, o.set(ctx, c.Name, "taints are off: replicas may be placed there", untaint)
+	case stepReturn:
+		return false, o.waitBack(ctx, c)
+	}
+	tell(o.Out, "cluster/%s undrained\n", c.Name)
+	return true, nil
+}
+
+// settled is how long all that is placed must have been ready, unchanged, before DNS leads there again: a
+// placement that is on its way is there by then.
+const settled = 5 * time.Second
+
+// waitBack returns when all that is placed is ready, having put the weight back.
+func (o *drainCommand) waitBack(ctx context.Context, c *v1beta1.Cluster) error {
+	var since time.Time
+	for last := ""; ; {
+		began := time.Now()
+		there, err := o.there(ctx, c)
+		if err != nil {
+			return err
+		}
+		missing, now := notReady(there), digest(there)
+		if len(missing) > 0 || now != last {
+			since, last = began, now
+		}
+		if len(missing) == 0 && time.Since(since) >= settled {
+			return o.set(ctx, c.Name, fmt.Sprintf("%s ready there; weight in DNS is back", count(readySum(there), "replica")), endDrain)
+		}
+		o.progress.missing(c.Name, missing, o.whyLeft(ctx, missing))
+		if err := sleep(ctx, pause(time.Since(began))); err != nil {
+			return err
+		}
+	}
+}
+
+// beginDrain notes what the weight was, and makes it 0. A drain that goes on keeps what it noted.
+func beginDrain(c *v1beta1.Cluster, now time.Time) {
+	d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
+	if d == nil || err != nil {
+		d = &v1beta1.Drain{DNSWeight: c.Spec.DNSWeight, Cordoned: hasTaint(c, cordonTaint)}
+	}
+	d.Since = metav1.NewTime(now.UTC().Truncate(time.Second))
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations[v1beta1.DrainAnnotation], c.Spec.DNSWeight = d.String(), new(int32)
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// drainStep is what is to be done next.
+type drainStep string
+
+const (
+	stepWeight  drainStep = "weight"
+	stepTTL     drainStep = "ttl"
+	stepTaint   drainStep = "taint"
+	stepMove    drainStep = "move"
+	stepUntaint drainStep = "untaint"
+	stepReturn  drainStep = "return"
+	stepDone    drainStep = "done"
+)
+
+// propagationOfDNS is how long DNS servers may take to learn of the weight, beside the TTL.
+const propagationOfDNS = 2 * time.Second
+
+// nextDrainStep is the first step of a drain that the Cluster does not show to be done, and for stepTTL how
+// long is left to wait. The last one, to see the cluster empty and cordon it, is always taken.
+func nextDrainStep(c *v1beta1.Cluster, now time.Time, ttl time.Duration) (drainStep, time.Duration, error) {
+	d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
+	switch {
+	case err != nil:
+		return "", 0, fmt.Errorf("cluster %s: %w", c.Name, err)
+	case d == nil, c.DNSWeight() != 0:
+		return stepWeight, 0, nil
+	case !hasTaint(c, drainTaint):
+		if left := d.Since.Add(ttl + propagationOfDNS).Sub(now); ttl > 0 && left > 0 {
+			return stepTTL, left, nil
+		}
+		return stepTaint, 0, nil
+	}
+	return stepMove, 0, nil
+}
+
+// nextUndrainStep is the first step of an undrain that the Cluster does not show to be done.
+func nextUndrainStep(c *v1beta1.Cluster) drainStep {
+	after := c.DeepCopy()
+	untaint(after)
+	switch {
+	case len(after.Spec.Taints) != len(c.Spec.Taints):
+		return stepUntaint
+	case c.Annotations[v1beta1.DrainAnnotation] != "":
+		return stepReturn
+	}
+	return stepDone
+}
+
+// untaint takes off the taints that drain put on.
+func untaint(c *v1beta1.Cluster) {
+	dropTaint(c, drainTaint)
+	if d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation]); err == nil && d != nil && !d.Cordoned {
+		dropTaint(c, cordonTaint)
+	}
+}
+
+// endDrain puts the weight in DNS back, unless somebody gave it another one meanwhile.
+func endDrain(c *v1beta1.Cluster) {
+	d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
+	if err == nil && d != nil && c.DNSWeight() == 0 {
+		c.Spec.DNSWeight = d.DNSWeight
+	}
+	delete(c.Annotations, v1beta1.DrainAnnotation)
+}
+
+// standing says how a cluster stands between serving and drained.
+func standing(c *v1beta1.Cluster) string {
+	words := []string{fmt.Sprintf("DNS weight %d", c.DNSWeight())}
+	for _, t := range c.Spec.Taints {
+		words = append(words, "taint "+t.ToString())
+	}
+	return strings.Join(words, ", ")
+}
+
+// progress tells of a wait: what changed at once, what did not from time to time.
+type progress struct {
+	out   io.Writer
+	every time.Duration
+	last  string
+	at    time.Time
+}
+
+func (p *progress) say(format string, args ...any) {
+	tell(p.out, format+"\n", args...)
+	p.last = ""
+}
+
+// due tells whether a text is to be shown: another one after a second, the same one again after a while.
+func (p *progress) due(text string) bool {
+	quiet := time.Since(p.at)
+	if text == p.last && quiet < p.every || quiet < time.Second {
+		return false
+	}
+	p.last, p.at = text, time.Now()
+	return true
+}
+
+func (p *progress) left(cluster string, left []remainder, why map[string]string) {
+	var placed, ready int64
+	for _, r := range left {
+		placed += r.Placed
+		ready += r.Ready
+	}
+	head := fmt.Sprintf("%s: %s of %s still there: %d placed, %d ready\n", cluster, count(thereSum(left), "replica"), count(int64(len(left)), "object"), placed, ready)
+	p.show(head, left, why)
+}
+
+func (p *progress) missing(cluster string, missing []remainder, why map[string]string) {
+	if len(missing) == 0 {
+		return
+	}
+	var placed int64
+	for _, r := range missing {
+		placed += r.Placed
+	}
+	head := fmt.Sprintf("%s: %d of %s ready, of %s that are not\n", cluster, readySum(missing), count(placed, "replica"), count(int64(len(missing)), "object"))
+	p.show(head, missing, why)
+}
+
+// maxWaits bounds how many objects are shown one by one while something is waited for.
+const maxWaits = 5
+
+func (p *progress) show(head string, objects []remainder, why map[string]string) {
+	var b strings.Builder
+	b.WriteString(head)
+	for _, r := range objects[:min(len(objects), maxWaits)] {
+		fmt.Fprintf(&b, "  %s: %d placed, %d there, %d ready%s\n", r.name(), r.Placed, r.There, r.Ready, prefixed("; ", why[r.name()]))
+	}
+	if len(objects) > maxWaits {
+		fmt.Fprintf(&b, "  and %d more\n", len(objects)-maxWaits)
+	}
+	if p.due(b.String()) {
+		tell(p.out, "%s", b.String())
+	}
+}
+
+func prefixed(with, s string) string {
+	if s == "" {
+		return ""
+	}
+	return with + s
+}
+
+// count is "1 replica", "2 replicas".
+func count(n int64, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// remainder is how one object stands in one cluster.
+type remainder struct {
+	Kind, Namespace, Name string
+	// Placed are replicas that the placement has there, There those that the copy asks for, Ready those of them
+	// that are ready.
+	Placed, There, Ready int64
+	// Stays: its policy tolerates the taint of drain.
+	Stays bool
+}
+
+func (r remainder) name() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
+
+func thereSum(all []remainder) (n int64) {
+	for _, r := range all {
+		n += max(r.There, r.Ready)
+	}
+	return n
+}
+
+func readySum(all []remainder) (n int64) {
+	for _, r := range all {
+		n += r.Ready
+	}
+	return n
+}
+
+// leftover are those that a drain waits for, the largest first.
+func leftover(all []remainder) []remainder {
+	all = slices.DeleteFunc(slices.Clone(all), func(r remainder) bool { return r.Stays || r.Placed == 0 && r.There == 0 && r.Ready == 0 })
+	largestFirst(all)
+	return all
+}
+
+// notReady are those that an undrain waits for, the largest first.
+func notReady(all []remainder) []remainder {
+	all = slices.DeleteFunc(slices.Clone(all), func(r remainder) bool { return r.Ready >= r.Placed })
+	largestFirst(all)
+	return all
+}
+
+func largestFirst(all []remainder) {
+	slices.SortFunc(all, func(a, b remainder) int {
+		if n := max(b.Placed, b.There) - max(a.Placed, a.There); n != 0 {
+			return int(n)
+		}
+		return strings.Compare(a.name(), b.name())
+	})
+}
+
+// digest tells two placements apart.
+func digest(all []remainder) string {
+	var words []string
+	for _, r := range all {
+		words = append(words, fmt.Sprint(r.name(), r.Placed))
+	}
+	slices.Sort(words)
+	return strings.Join(words, ",")
+}

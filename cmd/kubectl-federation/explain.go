@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+type explainCommand struct {
+	target
+	genericiooptions.IOStreams
+	output  output
+	all     bool
+	timeout time.Duration
+}
+
+func newExplain(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &explainCommand{IOStreams: streams}
+	c := &cobra.Command{
+		Use:   "explain KIND/NAME",
+		Short: "Say where an object is, why, and what it waits for",
+		Long: `Say of an object, for each cluster: what is wanted there, what is there, whether the copy is in sync,
+since when, and what it waits for; then why, by the rules and numbers that placed it; and the last
+decisions with their cause.
+
+WANTED   replicas that the placement has in the cluster (+ those that it would have if it had room),
+         or yes and no for objects without replicas
+THERE    replicas that the copy in the cluster asks for, and READY those that are ready
+COPY     in sync; behind (something is yet to be written); moving (its number changes as others get
+         ready); missing; leaving; foreign (not the federation's, left alone); unreachable
+
+What is in a cluster is read there, by your own rights if it joined with --allow-proxy, else by the
+federation's, if you may read its credential. One that does not answer holds up nobody.`,
+		Example: `  kubectl federation explain replicaset/web
+  kubectl federation explain deploy web -n shop
+  kubectl federation explain configmap/settings -o yaml
+
+  # Where something is missing
+  kubectl federation explain rs/web -o json | jq '.clusters[] | select(.copy == "missing") | .name'`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
+	}
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		words, directive := o.offer(func(ctx context.Context, f *federation, args []string) []string {
+			return objects(ctx, f, args, prefix)
+		})(c, args, prefix)
+		return words, directive | cobra.ShellCompDirectiveNoSpace
+	}
+	o.addFlags(c)
+	o.output.addFlag(c)
+	c.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of the object; without it that of the context")
+	c.Flags().BoolVar(&o.all, "all", false, fmt.Sprintf("show all clusters, not only %d", maxRows))
+	c.Flags().DurationVar(&o.timeout, "member-timeout", 3*time.Second, "how long to wait for one cluster's answer")
+	_ = c.RegisterFlagCompletionFunc("namespace", o.offer(namespaces)) // fails only for a flag that is not there
+	return c
+}
+
+func namespaces(ctx context.Context, f *federation, _ []string) (names []string) {
+	page, err := f.meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(ctx, metav1.ListOptions{Limit: pageSize})
+	if err != nil {
+		return nil
+	}
+	for _, ns := range page.Items {
+		names = append(names, ns.Name)
+	}
+	return names
+}
+
+func (o *explainCommand) run(ctx context.Context, args []string) error {
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	if o.timeout <= 0 {
+		return fmt.Errorf("--member-timeout %v: must be more than 0", o.timeout)
+	}
+	word, name, err := objectArgs(args)
+	if err != nil {
+		return err
+	}
+	f, err := o.connect()
+	if err != nil {
+		return err
+	}
+	e, err := f.gather(ctx, word, name, o.timeout)
+	if err != nil {
+		return err
+	}
+	x := explain(e)
+	if o.output != "table" {
+		return o.output.print(o.Out, x)
+	}
+	rows := maxRows
+	if o.all {
+		rows = len(x.Clusters)
+	}
+	printExplanation(o.Out, x, rows, e.now)
+	return nil
+}
+
+// evidence is what explain has read.
+type evidence struct {
+	object   *unstructured.Unstructured
+	resource schema.GroupVersionResource
+	clusters []*v1beta1.Cluster
+	// policies are those of the object's namespace.
+	policies []*v1beta1.PlacementPolicy
+	// uid is the federation's.
+	uid string
+	// copies are what clusters answered, by their name.
+	copies map[string]answer
+	now    time.Time
+}
+
+// answer is what one cluster says of the object.
+type answer struct {
+	copy *unstructured.Unstructured // nil where there is none
+	err  error
+}
+
+// gather reads what explain needs: the object, the Clusters, the policies, and each cluster's copy.
+func (f *federation) gather(ctx context.Context, word, name string, timeout time.Duration) (e evidence, err error) {
+	resource, namespaced, err := f.resource(word)
+	if err != nil {
+		return e, err
+	}
+	e.resource = resource
+	namespace := ""
+	if namespaced {
+		namespace = f.namespace
+	}
+	if e.object, err = f.dyn.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
+		return e, f.noSuchObject(ctx, resource, namespace, name, err)
+	}
+	if e.clusters, err = f.clusters(ctx); err != nil {
+		return e, err
+	}
+	if e.policies, err = f.policies(ctx, namespace); err != nil {
+		return e, err
+	}
+	if e.uid, err = f.uid(ctx); err != nil {
+		return e, err
+	}
+	m := newMembers(f, timeout)
+	e.copies = eachMember(e.clusters, func(c *v1beta1.Cluster) answer {
+		u, err := m.get(ctx, c.Name, resource, namespace, name)
+		return answer{u, err}
+	})
+	e.now = time.Now()
+	return e, ctx.Err()
+}
+
+// noSuchObject says which objects there are, where one is not.
+func (f *federation) noSuchObject(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, err error) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	page, listErr := f.meta.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize})
+	if listErr != nil {
+		return err
+	}
+	var names []string
+	for _, o := range page.Items {
+		names = append(names, o.Name)
+	}
+	where := ""
+	if namespace != "" {
+		where = " in namespace " + namespace
+	}
+	return fmt.Errorf("%s %q not found%s; there are: %s", resource.Resource, name, where, some(names))
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// ago is how long something has been so, in kubectl's words.
+func ago(since, now time.Time) string { return duration.HumanDuration(now.Sub(since)) }
+
+func agoOrDash(since *metav1.Time, now time.Time) string {
+	if since == nil || since.IsZero() {
+		return "-"
+	}
+	return ago(since.Time, now)
+}
+
+// printExplanation writes the explanation for people: a table that is at most rows long, then the reasons.
+func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
+	tell(out, "%s\n", x.headline())
+	if x.Propagated != nil {
+		tell(out, "Not as desired for %s (%s): %s\n", ago(x.Propagated.Since, now), x.Propagated.Reason, x.Propagated.Message)
+	}
+	for _, n := range x.Notes {
+		tell(out, "Note: %s\n", n)
+	}
+	shown, rest := x.split(rows)
+	if len(shown) > 0 {
+		tell(out, "\n")
+		x.printTable(out, shown, now)
+	}
+	printReasons(out, shown, rest)
+	if len(x.Decisions) > 0 {
+		tell(out, "\nLast decisions:\n")
+	}
+	for _, d := range x.Decisions {
+		tell(out, "  %s ago   %s%s\n", ago(d.At.Time, now), d.Cause, prefixed(": ", d.Moved))
+	}
+}
+
+func (x *explanation) headline() string {
+	words := []string{objectName(x.Kind, x.Namespace, x.Name)}
+	if x.Replicas != nil {
+		words = append(words, fmt.Sprintf("%s asked for, %d placed, %d ready", count(*x.Replicas, "replica"), x.Placed, x.Ready))
+	}
+	if x.Unplaced > 0 {
+		words = append(words, fmt.Sprintf("%d fit nowhere", x.Unplaced))
+	}
+	if x.Policy != "" {
+		words = append(words, "policy "+x.Policy)
+	} else {
+		words = append(words, "no policy")
+	}
+	if x.Pending {
+		words = append(words, "waits for its first placement")
+	}
+	if x.Deleting {
+		words = append(words, "being deleted")
+	}
+	return strings.Join(words, " · ")
+}
+
+// split takes out the clusters that are shown one by one: those that the object has to do with, by name. What
+// is amiss comes first where not all can be shown.
+func (x *explanation) split(rows int) (shown, rest []clusterExplanation) {
+	for _, c := range x.Clusters {
+		if c.Copy == copyNone && c.Home == 0 && rows < len(x.Clusters) {
+			rest = append(rest, c)
+		} else {
+			shown = append(shown, c)
+		}
+	}
+	if len(shown) <= rows {
+		return shown, rest
+	}
+	slices.SortStableFunc(shown, func(a, b clusterExplanation) int { return a.rank() - b.rank() })
+	rest = append(rest, shown[rows:]...)
+	shown = shown[:rows]
+	slices.SortFunc(shown, func(a, b clusterExplanation) int { return strings.Compare(a.Name, b.Name) })
+	return shown, rest
+}
+
+func (c *clusterExplanation) rank() int {
+	switch {
+	case c.Copy != copyInSync && c.Copy != copyNone:
+		return 0
+	case c.WaitsFor != "":
+		return 1
+	}
+	return 2
+}
+
+func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now time.Time) {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	tell(w, "CLUSTER\tWANTED\tTHERE\tREADY\tCOPY\tGEN\tSINCE\tWAITS FOR\n")
+	for i := range shown {
+		c := &shown[i]
+		wanted, there, ready := c.numbers(x.Replicas != nil)
+		gen := "-"
+		if c.Generation > 0 {
+			gen = fmt.Sprint(c.Generation)
+			if c.ObservedGeneration > 0 && c.ObservedGeneration != c.Generation {
+				gen = fmt.Sprintf("%d (%d seen)", c.Generation, c.ObservedGeneration)
+			}
+		}
+		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, wanted, there, ready, c.Copy, gen, agoOrDash(c.Since, now), short(c.WaitsFor))
+	}
+	_ = w.Flush() // nobody is left to be told
+}
+
+// numbers are what the table has of a cluster.
+func (c *clusterExplanation) numbers(divided bool) (wanted, there, ready string) {
+	if !divided {
+		yes := map[bool]string{true: "yes", false: "no"}
+		wanted, there, ready = yes[c.Wanted > 0], "-", "-"
+		if c.There != nil || c.Copy == copyNone || c.Copy == copyMissing {
+			there = yes[c.There != nil]
+		}
+		return wanted, there, ready
+	}
+	wanted, there, ready = fmt.Sprint(c.Wanted), "-", "-"
+	if c.Overflow > 0 {
+		wanted = fmt.Sprintf("%d+%d", c.Wanted, c.Overflow)
+	}
+	if c.There != nil {
+		there, ready = fmt.Sprint(*c.There), fmt.Sprint(c.Ready)
+	}
+	return wanted, there, ready
+}
+
+// maxWords bounds a cell: the whole of it is in -o json.
+const maxWords = 60
+
+func short(s string) string {
+	s = strings.ReplaceAll(s, "\n", " ")
+	if r := []rune(s); len(r) > maxWords {
+		return string(r[:maxWords-1]) + "…"
+	}
+	return s
+}
+
+// printReasons says why, once for all clusters of which it is the same.
+func printReasons(out io.Writer, shown, rest []clusterExplanation) {
+	groups := grouped(shown)
+	if len(groups) > 0 {
+		tell(out, "\nWhy:\n")
+	}
+	for _, g := range groups {
+		tell(out, "  %s: %s\n", some(g.names), g.why)
+	}
+	if len(rest) == 0 {
+		return
+	}
+	tell(out, "\nAnd %s more (--all shows them):\n", count(int64(len(rest)), "cluster"))
+	for _, g := range grouped(rest)[:min(maxNamed, len(grouped(rest)))] {
+		tell(out, "  %d: %s\n", len(g.names), g.why)
+	}
+}
+
+type group struct {
+	names []string
+	why   string
+}
+
+func grouped(clusters []clusterExplanation) (groups []group) {
+	for _, c := range clusters {
+		why := strings.Join(c.Reasons, "; ")
+		if why == "" {
+			continue
+		}
+		i := slices.IndexFunc(groups, func(g group) bool { return g.why == why })
+		if i < 0 {
+			i, groups = len(groups), append(groups, group{why: why})
+		}
+		groups[i].names = append(groups[i].names, c.Name)
+	}
+	return groups
+}

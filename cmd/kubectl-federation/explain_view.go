@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// explanation is what explain says, as -o json and yaml have it.
+type explanation struct {
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Generation int64  `json:"generation,omitempty"`
+	// Replicas that are asked for; nil where the kind has none to divide.
+	Replicas *int64 `json:"replicas,omitempty"`
+	Placed   int64  `json:"placed,omitempty"`
+	Unplaced int64  `json:"unplaced,omitempty"`
+	Ready    int64  `json:"ready,omitempty"`
+	// Policy that governs the object.
+	Policy string `json:"policy,omitempty"`
+	// Pending: where it goes is yet to be decided; Deleting: it is being deleted.
+	Pending  bool `json:"pending,omitempty"`
+	Deleting bool `json:"deleting,omitempty"`
+	// Propagated is why not all clusters are as desired; nil where they are, or where nothing is said of it.
+	Propagated *condition                  `json:"notPropagated,omitempty"`
+	Notes      []string                    `json:"notes,omitempty"`
+	Clusters   []clusterExplanation        `json:"clusters"`
+	Decisions  []v1beta1.PlacementDecision `json:"decisions,omitempty"`
+}
+
+// clusterExplanation is one cluster's part.
+type clusterExplanation struct {
+	Name string `json:"name"`
+	// Wanted are replicas by placement; of an object without replicas 1 where it is to be.
+	Wanted   int64 `json:"wanted"`
+	Overflow int64 `json:"overflow,omitempty"`
+	// Home is what was placed there before the cluster was lost, and comes back.
+	Home int64 `json:"home,omitempty"`
+	// There is what the copy asks for; nil where there is none, or it could not be read.
+	There *int64    `json:"there,omitempty"`
+	Ready int64     `json:"ready,omitempty"`
+	Copy  copyState `json:"copy"`
+	// Generation of the copy, and the one that its status is of.
+	Generation         int64    `json:"generation,omitempty"`
+	ObservedGeneration int64    `json:"observedGeneration,omitempty"`
+	Hash               string   `json:"hash,omitempty"`
+	Phase              string   `json:"phase"`
+	Reasons            []string `json:"reasons,omitempty"`
+	// Since is when the number became what it is, as far as the last decisions tell.
+	Since    *metav1.Time `json:"since,omitempty"`
+	WaitsFor string       `json:"waitsFor,omitempty"`
+}
+
+// copyState is how the copy in a cluster stands.
+type copyState string
+
+// States of a copy, in the words that people read.
+const (
+	copyInSync      copyState = "in sync"
+	copyBehind      copyState = "behind"
+	copyMoving      copyState = "moving"
+	copyMissing     copyState = "missing"
+	copyLeaving     copyState = "leaving"
+	copyForeign     copyState = "foreign"
+	copyUnreachable copyState = "unreachable"
+	copyUnreadable  copyState = "unreadable"
+	copyNone        copyState = "none"
+)
+
+// explain makes the explanation of what was read. It is pure.
+func explain(e evidence) *explanation {
+	o := e.object
+	d := decide(e)
+	x := &explanation{
+		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Generation: o.GetGeneration(),
+		Deleting: o.GetDeletionTimestamp() != nil, Notes: d.notes,
+		Pending: o.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending,
+	}
+	if c := conditionOf(o, propagatedType); c != nil && c.Status != "True" {
+		x.Propagated = c
+	}
+	placement := v1beta1.ParsePlacement(o.GetAnnotations()[v1beta1.PlacementAnnotation])
+	if placement != nil {
+		x.Policy, x.Unplaced, x.Decisions = placement.Policy, placement.Unplaced, placement.History
+		x.Notes = append(slices.Clone(placement.Notes), x.Notes...)
+		slices.Sort(x.Notes)
+		x.Notes = slices.Compact(x.Notes)
+	}
+	if w := workloadOf(e.resource); w != nil {
+		n, found, _ := unstructured.NestedInt64(o.Object, "spec", w.specField)
+		if !found {
+			n = 1 // as Kubernetes has it
+		}
+		x.Replicas = &n
+	}
+	says := byCluster(x.Propagated)
+	for _, c := range e.clusters {
+		one := explainCluster(e, d, placement, c)
+		one.waits(c, says[c.Name], e.now)
+		x.Placed += one.Wanted
+		x.Ready += one.Ready
+		x.Clusters = append(x.Clusters, one)
+	}
+	return x
+}
+
+func explainCluster(e evidence, d decision, placement *v1beta1.Placement, c *v1beta1.Cluster) clusterExplanation {
+	one := clusterExplanation{Name: c.Name, Phase: string(c.Phase()), Reasons: d.reasons[c.Name], Copy: copyNone}
+	if placement != nil {
+		one.Wanted, one.Overflow, one.Home = placement.Clusters[c.Name], placement.Overflow[c.Name], placement.Home[c.Name]
+		one.Since = sinceWhen(placement.History, c.Name)
+	} else if d.everywhere && selected(e.object, c) {
+		one.Wanted = 1
+	}
+	if e.object.GetDeletionTimestamp() != nil {
+		one.Wanted, one.Overflow = 0, 0
+	}
+	one.observe(e, c)
+	return one
+}
+
+// observe says how the copy stands.
+func (one *clusterExplanation) observe(e evidence, c *v1beta1.Cluster) {
+	answer, wanted := e.copies[c.Name], one.Wanted+one.Overflow
+	if answer.err != nil {
+		one.Copy, one.WaitsFor = copyUnreadable, answer.err.Error()
+		if !c.IsReady() {
+			one.Copy, one.WaitsFor = copyUnreachable, ""
+		}
+		return
+	}
+	if answer.copy == nil {
+		if wanted > 0 {
+			one.Copy = copyMissing
+		}
+		return
+	}
+	one.measure(e, answer.copy)
+	switch {
+	case !ours(answer.copy, e.uid):
+		one.Copy = copyForeign
+	case answer.copy.GetDeletionTimestamp() != nil:
+		one.Copy = copyLeaving
+	case wanted == 0 && *one.There > 0:
+		one.Copy = copyLeaving
+	case workloadOf(e.resource) != nil && *one.There != wanted:
+		one.Copy = copyMoving
+	case wanted > 0 && !inSync(e, c, answer.copy):
+		one.Copy = copyBehind
+	default:
+		one.Copy = copyInSync
+	}
+}
+
+// measure takes the numbers of a copy.
+func (one *clusterExplanation) measure(e evidence, u *unstructured.Unstructured) {
+	there := int64(1)
+	if w := workloadOf(e.resource); w != nil {
+		there, _, _ = unstructured.NestedInt64(u.Object, "spec", w.specField)
+		one.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", w.readyField)
+	}
+	one.There, one.Generation, one.Hash = &there, u.GetGeneration(), u.GetAnnotations()[v1beta1.AppliedHashAnnotation]
+	one.ObservedGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+}
+
+// waits says what the cluster waits for. says is what the federation says of it.
+func (one *clusterExplanation) waits(c *v1beta1.Cluster, says string, now time.Time) {
+	switch {
+	case one.Copy == copyUnreachable:
+		one.WaitsFor = "cluster is not ready" + prefixed(": ", whyNotReady(c))
+		if ready := c.Condition(v1beta1.ClusterReady); ready != nil {
+			one.WaitsFor += ", for " + ago(ready.LastTransitionTime.Time, now)
+		}
+	case one.WaitsFor != "":
+	case says != "":
+		one.WaitsFor = says
+	case one.Copy == copyForeign:
+		one.WaitsFor = "an object of that name that is not the federation's; delete or rename one of them"
+	case one.Copy == copyMissing:
+		one.WaitsFor = "to be written"
+	case one.There != nil && one.ObservedGeneration > 0 && one.ObservedGeneration < one.Generation:
+		one.WaitsFor = "the cluster's controllers to take it up"
+	case one.There != nil && one.Ready < min(*one.There, one.Wanted) && one.Copy != copyLeaving:
+		one.WaitsFor = fmt.Sprintf("%s to get ready", count(min(*one.There, one.Wanted)-one.Ready, "replica"))
+	}
+}
+
+// byCluster takes apart the message of the condition: "east-a: why; west-a: why".
+func byCluster(c *condition) map[string]string {
+	says := map[string]string{}
+	if c == nil {
+		return says
+	}
+	last := ""
+	for _, part := range strings.Split(c.Message, "; ") {
+		name, why, ok := strings.Cut(part, ": ")
+		switch {
+		case ok && clusterName.MatchString(name):
+			says[name], last = why, name
+		case last != "" && !strings.HasPrefix(part, "and "):
+			says[last] += "; " + part // a "; " of the message itself
+		}
+	}
+	return says
+}
+
+var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// sinceWhen is when the last decisions changed the number of a cluster; nil where they do not tell.
+func sinceWhen(history []v1beta1.PlacementDecision, cluster string) *metav1.Time {
+	for i := range history {
+		for _, part := range strings.Split(history[i].Moved, ", ") {
+			if name, _, ok := strings.Cut(part, " "); ok && name == cluster {
+				return &history[i].At
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// target are the flags by which a command finds the federation and nothing else.
+type target struct {
+	kubeconfig, context, namespace string
+}
+
+func (t *target) addFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&t.kubeconfig, "kubeconfig", "", "kubeconfig file; without it $KUBECONFIG, else ~/.kube/config")
+	f.StringVar(&t.context, "context", "", "context of the federation in the kubeconfig; without it the current context")
+	f.StringVar(&t.context, "federation-context", "", "the same as --context, as join has it")
+	f.Lookup("federation-context").Hidden = true
+	_ = c.RegisterFlagCompletionFunc("context", contexts) // fails only for a flag that is not there
+}
+
+// federation is the API of the federation, seen by a command.
+type federation struct {
+	core      kubernetes.Interface
+	dyn       dynamic.Interface
+	meta      metadata.Interface
+	namespace string
+	// rest asks for paths as they are: reviews, and members behind clusters/NAME/proxy.
+	rest rest.Interface
+}
+
+// connect makes the clients. No request is sent.
+func (t *target) connect() (*federation, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = t.kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: t.context})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("the federation (--kubeconfig, --context): %w", err)
+	}
+	f := &federation{namespace: t.namespace}
+	if f.namespace == "" {
+		if f.namespace, _, err = loader.Namespace(); err != nil {
+			return nil, err
+		}
+	}
+	config.Timeout, config.QPS = reviewTimeout, -1
+	errs := make([]error, 3)
+	f.core, errs[0] = kubernetes.NewForConfig(config)
+	f.dyn, errs[1] = dynamic.NewForConfig(config)
+	f.meta, errs[2] = metadata.NewForConfig(config)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	f.rest = f.core.Discovery().RESTClient()
+	return f, nil
+}
+
+// reviewTimeout bounds one request: a review decides anew about every object.
+const reviewTimeout = time.Minute
+
+// pageSize is how many objects are asked for at once.
+const pageSize = 500
+
+// list calls each with every object of a resource, page by page.
+func list(ctx context.Context, r dynamic.ResourceInterface, o metav1.ListOptions, each func(*unstructured.Unstructured) error) error {
+	o.Limit = pageSize
+	for {
+		page, err := r.List(ctx, o)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if err := each(&page.Items[i]); err != nil {
+				return err
+			}
+		}
+		if o.Continue = page.GetContinue(); o.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// clusters returns all Clusters, by name.
+func (f *federation) clusters(ctx context.Context) ([]*v1beta1.Cluster, error) {
+	var all []*v1beta1.Cluster
+	err := list(ctx, f.dyn.Resource(v1beta1.ClustersResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		c, err := toCluster(u)
+		all = append(all, c)
+		return err
+	})
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil, errors.New("the server has no Clusters: is it a federation? (--context names another one)")
+	}
+	slices.SortFunc(all, func(a, b *v1beta1.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+var policiesResource = v1beta1.SchemeGroupVersion.WithResource("placementpolicies")
+
+// policies returns the policies of a namespace, of all where it is empty. A federation that serves none has none.
+func (f *federation) policies(ctx context.Context, namespace string) ([]*v1beta1.PlacementPolicy, error) {
+	var all []*v1beta1.PlacementPolicy
+	err := list(ctx, f.dyn.Resource(policiesResource).Namespace(namespace), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		p := &v1beta1.PlacementPolicy{}
+		all = append(all, p)
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p)
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return all, err
+}
+
+// cluster returns one Cluster. The error for one that is not there says which are.
+func (f *federation) cluster(ctx context.Context, name string) (*v1beta1.Cluster, error) {
+	u, err := f.dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, f.noSuchCluster(ctx, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return toCluster(u)
+}
+
+func (f *federation) noSuchCluster(ctx context.Context, name string) error {
+	all, err := f.clusters(ctx)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(all))
+	for i, c := range all {
+		names[i] = c.Name
+	}
+	return fmt.Errorf("cluster %q not found; there are: %s", name, some(names))
+}
+
+// uid is the federation's: its copies in members bear it.
+func (f *federation) uid(ctx context.Context) (string, error) {
+	ns, err := f.core.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("the federation's UID, that of its namespace kube-system: %w", err)
+	}
+	return string(ns.UID), nil
+}
+
+// info reads how the federation is set up; nil where it does not say.
+func (f *federation) info(ctx context.Context) (*v1beta1.Info, error) {
+	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	i, err := v1beta1.ParseInfo(m.Data)
+	return &i, err
+}
+
+// maxNamed bounds how many names a sentence has.
+const maxNamed = 10
+
+// some joins names, and says how many there are beyond ten.
+func some(names []string) string {
+	switch {
+	case len(names) == 0:
+		return "none"
+	case len(names) > maxNamed:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+	}
+	return strings.Join(names, ", ")
+}
+
+// divided are the resources whose replicas are divided, with the paths of what they ask for in a member and
+// of what is ready there.
+var divided = []workload{
+	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", "replicas", "readyReplicas"},
+	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "ReplicaSet", "replicas", "readyReplicas"},
+	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, "StatefulSet", "replicas", "readyReplicas"},
+	{schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, "Job", "parallelism", "ready"},
+}
+
+type workload struct {
+	resource              schema.GroupVersionResource
+	kind                  string
+	specField, readyField string
+}
+
+// workloadOf returns the row of a resource, nil where its replicas are not divided.
+func workloadOf(r schema.GroupVersionResource) *workload {
+	for i := range divided {
+		if divided[i].resource.GroupResource() == r.GroupResource() {
+			return &divided[i]
+		}
+	}
+	return nil
+}

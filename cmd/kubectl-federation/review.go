@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// review asks the federation what would happen if clusters were lost.
+func (f *federation) review(ctx context.Context, spec v1beta1.FailoverReviewSpec) (*v1beta1.FailoverReview, error) {
+	r := &v1beta1.FailoverReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverReview"}, Spec: spec,
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := f.rest.Post().AbsPath("/apis", r.APIVersion, "failoverreviews").
+		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("the federation serves no failover reviews: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, json.Unmarshal(answer, r)
+}
+
+type failoverCommand struct {
+	target
+	spec   v1beta1.FailoverReviewSpec
+	output output
+	all    bool
+}
+
+func newPlanFailover(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &failoverCommand{}
+	c := &cobra.Command{
+		Use:   "failover (--cluster CLUSTER | --zone [REGION/]ZONE | --region REGION)...",
+		Short: "Show what would happen if clusters were lost",
+		Long: `Show what would happen if clusters were lost: which replicas would move where, what would fit nowhere,
+which DNS answers would change, and whether the limits of failover would hold it. Nothing is changed.
+
+The federation answers, by the very functions that would do it, from what it knows at this moment.
+A zone stands for the clusters that have no nodes outside of it.`,
+		Example: `  kubectl federation plan failover --cluster east-a
+
+  # All of a region's zones a, and one more cluster
+  kubectl federation plan failover --zone east/a --cluster west-a
+
+  # How many replicas would fit nowhere
+  kubectl federation plan failover --region east -o json | jq .status.unplaced`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context(), streams.Out) },
+	}
+	f := c.Flags()
+	f.StringSliceVar(&o.spec.Clusters, "cluster", nil, "clusters by `name`")
+	f.StringSliceVar(&o.spec.Zones, "zone", nil, "zones, as `REGION/ZONE` or ZONE")
+	f.StringSliceVar(&o.spec.Regions, "region", nil, "`regions`")
+	f.BoolVar(&o.all, "all", false, fmt.Sprintf("show all objects and names, not only %d of each", maxRows))
+	c.MarkFlagsOneRequired("cluster", "zone", "region")
+	o.output.addFlag(c)
+	o.addFlags(c)
+	o.complete(c)
+	return c
+}
+
+func (o *failoverCommand) complete(c *cobra.Command) {
+	zones := func(c *v1beta1.Cluster) (names []string) {
+		for _, z := range c.Status.Zones {
+			names = append(names, strings.TrimPrefix(c.Status.Region+"/"+z, "/"))
+		}
+		return names
+	}
+	regions := func(c *v1beta1.Cluster) []string {
+		return slices.DeleteFunc([]string{c.Status.Region}, func(r string) bool { return r == "" })
+	}
+	for flag, offered := range map[string]func(context.Context, *federation, []string) []string{
+		"cluster": clusterNames, "zone": places(zones), "region": places(regions),
+	} {
+		_ = c.RegisterFlagCompletionFunc(flag, o.offer(offered)) // fails only for a flag that is not there
+	}
+}
+
+func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	f, err := o.connect()
+	if err != nil {
+		return err
+	}
+	r, err := f.review(ctx, o.spec)
+	if err != nil {
+		return f.known(ctx, o.spec, err)
+	}
+	if o.output != "table" {
+		return o.output.print(out, r)
+	}
+	rows := maxRows
+	if o.all {
+		rows = len(r.Status.Moves) + len(r.Status.Records)
+	}
+	printReview(out, &r.Status, rows)
+	return nil
+}
+
+// known says which clusters there are, where a review was refused because of one that is not.
+func (f *federation) known(ctx context.Context, spec v1beta1.FailoverReviewSpec, refused error) error {
+	if !apierrors.IsInvalid(refused) && !apierrors.IsBadRequest(refused) {
+		return refused
+	}
+	all, err := f.clusters(ctx)
+	if err != nil {
+		return refused
+	}
+	var names []string
+	for _, c := range all {
+		names = append(names, fmt.Sprintf("%s (%s)", c.Name, place(c)))
+	}
+	return errors.Join(refused, fmt.Errorf("there are: %s", some(names)))
+}
+
+// place is where a cluster is, as REGION/ZONES.
+func place(c *v1beta1.Cluster) string {
+	if c.Status.Region == "" && len(c.Status.Zones) == 0 {
+		return "no region"
+	}
+	return c.Status.Region + "/" + strings.Join(c.Status.Zones, ",")
+}
+
+// maxRows bounds the rows of a table for people.
+const maxRows = 20
+
+func printReview(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
+	tell(out, "If %s were lost:\n\n", some(s.Clusters))
+	if s.Held != "" {
+		tell(out, "NOTHING WOULD MOVE BY ITSELF: %s\n\n", s.Held)
+	}
+	printMoves(out, s, rows)
+	printRecords(out, s, rows)
+}
+
+func printMoves(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
+	if len(s.Moves) == 0 {
+		tell(out, "No replica would move.\n")
+		return
+	}
+	tell(out, "%s would move, of %s", count(s.Replicas, "replica"), count(int64(len(s.Moves)), "object"))
+	if s.Unplaced > 0 {
+		tell(out, "; %s would fit nowhere", count(s.Unplaced, "replica"))
+	}
+	tell(out, ":\n")
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	tell(w, "  OBJECT\tFROM\tTO\tNOTE\n")
+	for _, m := range s.Moves[:min(rows, len(s.Moves))] {
+		from, to := fromTo(m)
+		tell(w, "  %s\t%s\t%s\t%s\n", objectName(m.Kind, m.Namespace, m.Name), from, to, note(m))
+	}
+	_ = w.Flush() // nobody is left to be told
+	if more := len(s.Moves) - rows; more > 0 {
+		tell(out, "  and %s more (--all shows them)\n", count(int64(more), "object"))
+	}
+}
+
+func objectName(kind, namespace, name string) string {
+	return strings.ToLower(kind) + "/" + name + prefixed(" -n ", namespace)
+}
+
+// fromTo says which clusters lose and which get replicas.
+func fromTo(m v1beta1.ReplicaMove) (from, to string) {
+	var losing, getting []string
+	for _, c := range m.Clusters {
+		word := fmt.Sprintf("%s %d→%d", c.Cluster, c.Before, c.After)
+		if c.After < c.Before {
+			losing = append(losing, word)
+		} else {
+			getting = append(getting, word)
+		}
+	}
+	return some(losing), some(getting)
+}
+
+func note(m v1beta1.ReplicaMove) string {
+	var words []string
+	if m.Unplaced > 0 {
+		words = append(words, fmt.Sprintf("%d fit nowhere", m.Unplaced))
+	}
+	if m.Reason != "" {
+		words = append(words, m.Reason)
+	}
+	return strings.Join(words, "; ")
+}
+
+func printRecords(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
+	if len(s.Records) == 0 {
+		tell(out, "\nNo DNS answer would change.\n")
+		return
+	}
+	tell(out, "\n%s of DNS would change:\n", count(int64(len(s.Records)), "answer"))
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	tell(w, "  NAME\tTYPE\tNOW\tTHEN\n")
+	for _, r := range s.Records[:min(rows, len(s.Records))] {
+		tell(w, "  %s\t%s\t%s\t%s\n", r.Name, r.Type, some(r.Before), some(r.After))
+	}
+	_ = w.Flush() // nobody is left to be told
+	if more := len(s.Records) - rows; more > 0 {
+		tell(out, "  and %d more (--all shows them)\n", more)
+	}
+}

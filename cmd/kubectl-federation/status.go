@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+type statusCommand struct {
+	target
+	output   output
+	all      bool
+	exitCode bool
+}
+
+func newStatus(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &statusCommand{}
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Say how the whole federation stands",
+		Long: `Say how the whole federation stands: its clusters, with what is free in them; how many objects of each
+kind it spreads; and which of them are not as desired in all clusters, longest first.
+
+Of ConfigMaps, Secrets and other kinds without a status only the number is known: explain looks at one.`,
+		Example: `  kubectl federation status
+
+  # In a script: exit code 1 while a cluster does not serve or an object is out of sync
+  kubectl federation status --exit-code >/dev/null && echo all is well`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context(), streams.Out) },
+	}
+	o.output.addFlag(c)
+	o.addFlags(c)
+	c.Flags().BoolVar(&o.all, "all", false, fmt.Sprintf("show all clusters and objects, not only %d", maxRows))
+	c.Flags().BoolVar(&o.exitCode, "exit-code", false, "end with 1 unless all clusters serve and all objects are in sync")
+	return c
+}
+
+// exitCode ends the program without a word more.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+func (o *statusCommand) run(ctx context.Context, out io.Writer) error {
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	f, err := o.connect()
+	if err != nil {
+		return err
+	}
+	s, err := f.status(ctx)
+	if err != nil {
+		return err
+	}
+	rows := maxRows
+	if o.all {
+		rows = len(s.Clusters) + len(s.OutOfSync)
+	}
+	if o.output == "table" {
+		printStatus(out, s, rows, time.Now())
+	} else if err := o.output.print(out, s); err != nil {
+		return err
+	}
+	if o.exitCode && !s.Well {
+		return exitCode(1)
+	}
+	return nil
+}
+
+// status reads all of it: the Clusters, and page by page the objects of every kind.
+func (f *federation) status(ctx context.Context) (*status, error) {
+	s := &status{}
+	info, err := f.info(ctx)
+	if err == nil && info != nil {
+		s.Name, s.DNSZone = info.Name, info.DNSZone
+	}
+	clusters, err := f.clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range clusters {
+		s.Clusters = append(s.Clusters, clusterStatusOf(c))
+	}
+	for i := range v1beta1.FederatedKinds {
+		k := &v1beta1.FederatedKinds[i]
+		if err := f.count(ctx, s, k.Resource, k.Kind); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.countCustom(ctx, s); err != nil {
+		return nil, err
+	}
+	s.conclude()
+	return s, nil
+}
+
+// statusless are kinds that say nothing of themselves. Their content, which may be large or secret, is not read.
+var statusless = map[string]bool{"configmaps": true, "secrets": true, "serviceaccounts": true, "networkpolicies": true, "namespaces": true}
+
+// count takes in the objects of a kind. One that the federation does not serve has none.
+func (f *federation) count(ctx context.Context, s *status, r schema.GroupVersionResource, kind string) (err error) {
+	k := kindStatus{Kind: kind}
+	if statusless[r.Resource] {
+		err = f.countMetadata(ctx, r, &k)
+	} else {
+		err = list(ctx, f.dyn.Resource(r), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+			if federated(r, u.GetNamespace(), u.GetName()) {
+				s.take(&k, u)
+			}
+			return nil
+		})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil && k.Objects > 0 {
+		s.Kinds = append(s.Kinds, k)
+	}
+	return err
+}
+
+// federated tells of built-in kinds which are; of custom ones all are.
+func federated(r schema.GroupVersionResource, namespace, name string) bool {
+	return v1beta1.FederatedKindOf(r.GroupResource()) == nil || v1beta1.Federated(r.GroupResource(), namespace, name, "")
+}
+
+// countMetadata counts by the finalizers that admission puts on what is federated.
+func (f *federation) countMetadata(ctx context.Context, r schema.GroupVersionResource, k *kindStatus) error {
+	o := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := f.meta.Resource(r).List(ctx, o)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			item := &page.Items[i]
+			if federated(r, item.Namespace, item.Name) && hasOurFinalizer(item) {
+				k.note(item)
+			}
+		}
+		if o.Continue = page.Continue; o.Continue == "" {
+			return nil
+		}
+	}
+}
+
+func hasOurFinalizer(o metav1.Object) bool {
+	return strings.Contains(strings.Join(o.GetFinalizers(), " "), v1beta1.DeleteFromClustersFinalizer)
+}
+
+// countCustom counts the custom kinds that policies name.
+func (f *federation) countCustom(ctx context.Context, s *status) error {
+	policies, err := f.policies(ctx, "")
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, p := range policies {
+		for _, sel := range p.Spec.ResourceSelectors {
+			gv, err := schema.ParseGroupVersion(sel.APIVersion)
+			if err != nil || seen[gv.Group+"/"+sel.Kind] {
+				continue
+			}
+			seen[gv.Group+"/"+sel.Kind] = true
+			r, _, err := f.resource(strings.TrimSuffix(sel.Kind+"."+gv.Group, "."))
+			if err != nil || v1beta1.FederatedKindOf(r.GroupResource()) != nil {
+				continue // a kind that is not served says so in its policy
+			}
+			if err := f.count(ctx, s, r, sel.Kind); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// clusterStatusOf says how a cluster stands.
+func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
+	s := clusterStatus{
+		Name: c.Name, Region: c.Status.Region, Zones: c.Status.Zones, Version: c.Status.KubernetesVersion,
+		Ready: c.IsReady(), Phase: string(c.Phase()), DNSWeight: c.DNSWeight(),
+	}
+	for _, t := range c.Spec.Taints {
+		s.Taints = append(s.Taints, t.ToString())
+	}
+	if !s.Ready {
+		s.Message = whyNotReady(c)
+	}
+	if f := c.Status.Failover; f != nil {
+		s.Since, s.Percent = &f.Since, f.Percent
+		if f.Phase != v1beta1.FailoverServing {
+			s.Message = strings.Join(without([]string{s.Message, f.Message}, ""), "; ")
+		}
+	}
+	if room := c.Status.Capacity; room != nil {
+		s.Free = map[corev1.ResourceName]string{}
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+			free := room.Allocatable[name].DeepCopy()
+			free.Sub(room.Requested[name])
+			s.Free[name] = free.String()
+		}
+		s.Unschedulable = unschedulable(room)
+	}
+	return s
+}
+
+func unschedulable(room *v1beta1.ClusterCapacity) (pods int64) {
+	for _, u := range room.Unschedulable {
+		pods += int64(u.Pods)
+	}
+	return pods
+}

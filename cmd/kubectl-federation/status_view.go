@@ -1,0 +1,261 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// status is how the whole federation stands, as -o json and yaml have it.
+type status struct {
+	Name    string `json:"name,omitempty"`
+	DNSZone string `json:"dnsZone,omitempty"`
+	// Well: all clusters serve, and all objects are in sync.
+	Well     bool            `json:"well"`
+	Clusters []clusterStatus `json:"clusters"`
+	Kinds    []kindStatus    `json:"kinds"`
+	// Reasons counts the objects that are out of sync by their reason.
+	Reasons map[string]int `json:"reasons,omitempty"`
+	// OutOfSync are the objects that are not as desired in all clusters, longest first.
+	OutOfSync []objectStatus `json:"outOfSync,omitempty"`
+}
+
+type clusterStatus struct {
+	Name    string   `json:"name"`
+	Region  string   `json:"region,omitempty"`
+	Zones   []string `json:"zones,omitempty"`
+	Version string   `json:"version,omitempty"`
+	Ready   bool     `json:"ready"`
+	Phase   string   `json:"phase"`
+	// Since is when the phase began; Percent is the share that a returning cluster gets.
+	Since     *metav1.Time `json:"since,omitempty"`
+	Percent   int32        `json:"percent,omitempty"`
+	DNSWeight int32        `json:"dnsWeight"`
+	Taints    []string     `json:"taints,omitempty"`
+	// Free is what is allocatable and not requested.
+	Free          map[corev1.ResourceName]string `json:"free,omitempty"`
+	Unschedulable int64                          `json:"unschedulablePods,omitempty"`
+	Message       string                         `json:"message,omitempty"`
+}
+
+type kindStatus struct {
+	Kind      string `json:"kind"`
+	Objects   int    `json:"objects"`
+	OutOfSync int    `json:"outOfSync,omitempty"`
+	// Pending wait for their first placement.
+	Pending  int `json:"pending,omitempty"`
+	Deleting int `json:"deleting,omitempty"`
+	// Unplaced are replicas that fit nowhere.
+	Unplaced int64 `json:"unplaced,omitempty"`
+}
+
+type objectStatus struct {
+	Kind      string    `json:"kind"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name"`
+	Reason    string    `json:"reason"`
+	Message   string    `json:"message,omitempty"`
+	Since     time.Time `json:"since"`
+}
+
+// note counts an object by its metadata.
+func (k *kindStatus) note(o metav1.Object) {
+	k.Objects++
+	if o.GetDeletionTimestamp() != nil {
+		k.Deleting++
+	}
+	value := o.GetAnnotations()[v1beta1.PlacementAnnotation]
+	if value == v1beta1.PlacementPending {
+		k.Pending++
+	}
+	if p := v1beta1.ParsePlacement(value); p != nil {
+		k.Unplaced += p.Unplaced
+	}
+}
+
+// take counts an object, and lists it where it is not as desired.
+func (s *status) take(k *kindStatus, u *unstructured.Unstructured) {
+	k.note(u)
+	one := objectStatus{Kind: k.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
+	c := conditionOf(u, propagatedType)
+	switch {
+	case u.GetDeletionTimestamp() != nil:
+		one.Reason, one.Message, one.Since = "Deleting", "its copies are being deleted", u.GetDeletionTimestamp().Time
+	case c != nil && c.Status != "True":
+		one.Reason, one.Message, one.Since = c.Reason, c.Message, c.Since
+	case u.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending:
+		one.Reason, one.Message, one.Since = "PlacementPending", "where it goes is yet to be decided", u.GetCreationTimestamp().Time
+	default:
+		return
+	}
+	k.OutOfSync++
+	s.OutOfSync = append(s.OutOfSync, one)
+}
+
+// conclude sorts, sums up, and judges.
+func (s *status) conclude() {
+	slices.SortFunc(s.OutOfSync, func(a, b objectStatus) int {
+		if n := a.Since.Compare(b.Since); n != 0 {
+			return n
+		}
+		return strings.Compare(a.Kind+a.Namespace+"/"+a.Name, b.Kind+b.Namespace+"/"+b.Name)
+	})
+	s.Reasons = map[string]int{}
+	for _, o := range s.OutOfSync {
+		s.Reasons[o.Reason]++
+	}
+	s.Well = len(s.OutOfSync) == 0
+	for _, c := range s.Clusters {
+		s.Well = s.Well && c.well()
+	}
+	for _, k := range s.Kinds {
+		s.Well = s.Well && k.Pending == 0
+	}
+}
+
+func (c *clusterStatus) well() bool { return c.Ready && c.Phase == string(v1beta1.FailoverServing) }
+
+// words are the cluster's state as kubectl shows a node's.
+func (c *clusterStatus) words() string {
+	words := []string{"Ready"}
+	if !c.Ready {
+		words[0] = "NotReady"
+	}
+	switch {
+	case c.Phase == string(v1beta1.FailoverReturning):
+		words = append(words, fmt.Sprintf("Returning %d%%", c.Percent))
+	case c.Phase != string(v1beta1.FailoverServing):
+		words = append(words, c.Phase)
+	}
+	taints := strings.Join(c.Taints, " ")
+	if strings.Contains(taints, v1beta1.TaintDrain+":") {
+		words = append(words, "Draining")
+		if strings.Contains(taints, v1beta1.TaintUnschedulable+":") {
+			words[len(words)-1] = "Drained"
+		}
+	} else if strings.Contains(taints, v1beta1.TaintUnschedulable+":") {
+		words = append(words, "SchedulingDisabled")
+	}
+	return strings.Join(words, ",")
+}
+
+func printStatus(out io.Writer, s *status, rows int, now time.Time) {
+	ready, objects := 0, 0
+	for i := range s.Clusters {
+		if s.Clusters[i].well() {
+			ready++
+		}
+	}
+	for _, k := range s.Kinds {
+		objects += k.Objects
+	}
+	tell(out, "Federation%s%s: %d of %s serve, %s, %d out of sync\n\n", prefixed(" ", s.Name), prefixed(", DNS zone ", s.DNSZone),
+		ready, count(int64(len(s.Clusters)), "cluster"), count(int64(objects), "object"), len(s.OutOfSync))
+	printClusters(out, s.Clusters, rows, now)
+	printKinds(out, s.Kinds)
+	printOutOfSync(out, s, rows, now)
+}
+
+func printClusters(out io.Writer, all []clusterStatus, rows int, now time.Time) {
+	shown := slices.Clone(all)
+	slices.SortStableFunc(shown, func(a, b clusterStatus) int { return plain(a) - plain(b) })
+	shown = shown[:min(rows, len(shown))]
+	slices.SortFunc(shown, func(a, b clusterStatus) int { return strings.Compare(a.Name, b.Name) })
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	tell(w, "CLUSTER\tPLACE\tSTATUS\tSINCE\tDNS\tCPU FREE\tMEMORY FREE\tPODS FREE\tMESSAGE\n")
+	for i := range shown {
+		c := &shown[i]
+		tell(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", c.Name, prefixed(c.Region+"/", strings.Join(c.Zones, ",")), c.words(), agoOrDash(c.Since, now), c.DNSWeight,
+			c.free(corev1.ResourceCPU), c.free(corev1.ResourceMemory), c.free(corev1.ResourcePods), short(c.notice()))
+	}
+	_ = w.Flush() // nobody is left to be told
+	if more := len(all) - len(shown); more > 0 {
+		tell(out, "and %s more (--all shows them)\n", count(int64(more), "cluster"))
+	}
+}
+
+// plain orders what is amiss before what is not.
+func plain(c clusterStatus) int {
+	switch {
+	case !c.well():
+		return 0
+	case len(c.Taints) > 0 || c.DNSWeight == 0:
+		return 1
+	}
+	return 2
+}
+
+func (c *clusterStatus) notice() string {
+	if c.Message == "" && c.Unschedulable > 0 {
+		return fmt.Sprintf("%s cannot be scheduled there", count(c.Unschedulable, "pod"))
+	}
+	return c.Message
+}
+
+// free is an amount in a unit that is easy to read; "-" where it is not known.
+func (c *clusterStatus) free(name corev1.ResourceName) string {
+	text, ok := c.Free[name]
+	if !ok {
+		return "-"
+	}
+	q, err := resource.ParseQuantity(text)
+	switch {
+	case err != nil:
+		return text
+	case name == corev1.ResourceMemory:
+		return fmt.Sprintf("%.1fGi", float64(q.Value())/(1<<30))
+	case name == corev1.ResourceCPU:
+		return fmt.Sprintf("%.1f", float64(q.MilliValue())/1000)
+	}
+	return fmt.Sprint(q.Value())
+}
+
+func printKinds(out io.Writer, kinds []kindStatus) {
+	if len(kinds) == 0 {
+		tell(out, "\nNo objects are spread.\n")
+		return
+	}
+	tell(out, "\n")
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	tell(w, "KIND\tOBJECTS\tOUT OF SYNC\tPENDING\tDELETING\tREPLICAS UNPLACED\n")
+	for _, k := range kinds {
+		sync := fmt.Sprint(k.OutOfSync)
+		tell(w, "%s\t%d\t%s\t%d\t%d\t%d\n", k.Kind, k.Objects, sync, k.Pending, k.Deleting, k.Unplaced)
+	}
+	_ = w.Flush() // nobody is left to be told
+}
+
+func printOutOfSync(out io.Writer, s *status, rows int, now time.Time) {
+	if len(s.OutOfSync) == 0 {
+		return
+	}
+	var counts []string
+	for _, reason := range slices.Sorted(maps.Keys(s.Reasons)) {
+		counts = append(counts, fmt.Sprintf("%d %s", s.Reasons[reason], reason))
+	}
+	tell(out, "\nOut of sync, longest first (%s):\n", strings.Join(counts, ", "))
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	tell(w, "OBJECT\tFOR\tREASON\tMESSAGE\n")
+	for _, o := range s.OutOfSync[:min(rows, len(s.OutOfSync))] {
+		tell(w, "%s\t%s\t%s\t%s\n", objectName(o.Kind, o.Namespace, o.Name), ago(o.Since, now), o.Reason, short(o.Message))
+	}
+	_ = w.Flush() // nobody is left to be told
+	if more := len(s.OutOfSync) - rows; more > 0 {
+		tell(out, "and %s more (--all shows them)\n", count(int64(more), "object"))
+	}
+}
+
+func without(words []string, word string) []string {
+	return slices.DeleteFunc(words, func(w string) bool { return w == word })
+}
