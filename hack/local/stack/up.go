@@ -188,7 +188,8 @@ func (s *stack) federationProgram(st *state) *program {
 		name: "federation",
 		args: []string{filepath.Join(s.bin, "federation"), "serve", "--data-dir=" + s.path("federation"),
 			"--name=" + st.FederationName, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(st.FederationPort),
-			"--dns-zone=" + st.DNSZone, "--dns-bind-address=" + st.dnsAddress()},
+			"--dns-zone=" + st.DNSZone, "--dns-bind-address=" + st.dnsAddress(),
+			"--failback-stable-period=3s"}, // a minute, the default, would be long to look at
 		pidFile: s.path("federation.pid"),
 		logFile: s.path("logs", "federation.log"),
 		ports:   []int{st.FederationPort, st.DNSPort},

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"federation/controllers/failover/plan"
+)
+
+// failoverFlags say when what clusters hold is placed elsewhere, and how it comes back.
+type failoverFlags struct{ settings plan.Settings }
+
+func newFailoverFlags() failoverFlags { return failoverFlags{plan.DefaultSettings()} }
+
+func (f *failoverFlags) addFlags(fs *pflag.FlagSet) {
+	s := &f.settings
+	fs.DurationVar(&s.GracePeriod, "cluster-grace-period", s.GracePeriod, "how long a cluster may be away before its replicas are placed elsewhere; DNS does not wait for it")
+	fs.IntVar(&s.MaxZones, "failover-max-zones", s.MaxZones, "how many zones' worth of clusters may be failed over at once: more are held as they are. 0 fails nothing over; -1 is no limit")
+	fs.DurationVar(&s.Window, "failover-window", s.Window, "if a majority of the clusters is lost within this time, it is taken for our own network: nothing is moved until enough are back")
+	fs.DurationVar(&s.Stable, "failback-stable-period", s.Stable, "how long a cluster that returned must be ready before it gets back a first share, and between two shares; 0 gives it all at once")
+	fs.Int32SliceVar(&s.Steps, "failback-steps", s.Steps, "the shares that a cluster that returned gets back, in `PERCENT`, rising to 100")
+}
+
+// validate names the flag, its value and what is allowed.
+func (f *failoverFlags) validate() error {
+	s := f.settings
+	for flag, value := range map[string]time.Duration{"--cluster-grace-period": s.GracePeriod, "--failover-window": s.Window} {
+		if value <= 0 || value > 24*time.Hour {
+			return fmt.Errorf("%s %s: must be more than 0 and at most 24h", flag, value)
+		}
+	}
+	if s.MaxZones < -1 {
+		return fmt.Errorf("--failover-max-zones %d: must be a number of zones, 0 for no failover, or -1 for no limit", s.MaxZones)
+	}
+	if s.Stable < 0 || s.Stable > 24*time.Hour {
+		return fmt.Errorf("--failback-stable-period %s: must be from 0 to 24h", s.Stable)
+	}
+	rising := slices.IsSorted(s.Steps) && len(slices.Compact(slices.Clone(s.Steps))) == len(s.Steps)
+	if len(s.Steps) == 0 || s.Steps[0] < 1 || s.Steps[len(s.Steps)-1] != 100 || !rising {
+		return fmt.Errorf("--failback-steps %v: must be percentages from 1 that rise to 100, such as 10,50,100", s.Steps)
+	}
+	return nil
+}

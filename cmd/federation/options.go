@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// controllersOptions are the settings of the controllers and of DNS.
+type controllersOptions struct {
+	name           string
+	writes         int
+	zone           string
+	dnsBindAddress string
+	dnsTTL         time.Duration
+	nameServers    []net.IP
+	looks          looks
+	failover       failoverFlags
+}
+
+func newControllersOptions() *controllersOptions {
+	return &controllersOptions{
+		name: "federation", writes: 16,
+		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
+		looks: newLooks(), failover: newFailoverFlags(),
+	}
+}
+
+func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.name, "name", o.name, "name of the federation: part of the DNS names of its Services (a DNS label)")
+	o.looks.addFlags(fs)
+	o.failover.addFlags(fs)
+	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
+	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")
+	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
+	fs.IPSliceVar(&o.nameServers, "dns-name-server-ips", nil, "`IP` addresses of the zone's name server ns.DNS-ZONE, as the delegation above the zone has them; without it the address in --dns-bind-address, if it is one")
+	fs.Lookup("dns-name-server-ips").DefValue = ""
+	fs.DurationVar(&o.dnsTTL, "dns-ttl", o.dnsTTL, "how long resolvers may keep an answer")
+}
+
+// validate names the flag, its value and what is allowed.
+func (o *controllersOptions) validate() error {
+	if errs := validation.IsDNS1123Label(o.name); len(errs) > 0 {
+		return fmt.Errorf("--name %q: %s", o.name, errs[0])
+	}
+	if errs := validation.IsDNS1123Subdomain(o.zone); len(errs) > 0 {
+		return fmt.Errorf("--dns-zone %q: %s", o.zone, errs[0])
+	}
+	if err := errors.Join(o.looks.validate(), o.failover.validate()); err != nil {
+		return err
+	}
+	if o.writes < 1 || o.writes > 1000 {
+		return fmt.Errorf("--concurrent-member-writes %d: must be from 1 to 1000", o.writes)
+	}
+	if o.dnsTTL < time.Second || o.dnsTTL > 24*time.Hour {
+		return fmt.Errorf("--dns-ttl %s: must be from 1s to 24h", o.dnsTTL)
+	}
+	if _, _, err := net.SplitHostPort(o.dnsBindAddress); err != nil {
+		return fmt.Errorf("--dns-bind-address %q: must be HOST:PORT (%v)", o.dnsBindAddress, err)
+	}
+	return nil
+}
