@@ -1,0 +1,20 @@
+// Package fleettest runs the federation's controllers over a fleet of clusters in memory, with faults, in a time
+// of its own. Its scenarios are text files that can be read without knowing Go: testdata/*.txt.
+//
+//	go test ./controllers/fleettest                          # all scenarios, and some hundred random steps
+//	go test ./controllers/fleettest -run Scenarios/drain     # one scenario
+//	go test ./controllers/fleettest -run Scenarios -update   # write what they show into the files: read the diff
+//	go test ./controllers/fleettest -run Random -seed 7 -steps 5000
+//
+// The controllers are the real ones. Around them are: APIs (package memapi), members that turn replicas into pods
+// after a while (Member), a wire to each member that can be cut, hung, slowed and made to refuse (Wire), and
+// a registry that looks at the members once a second and judges them by clusterregistry/health (registry).
+//
+// After each step the laws are checked (laws.go): ready replicas never fall below what was asked for or was there
+// through anything the federation does; and once the fleet has settled, nothing is lost, left behind or out
+// of place, the numbers are right, and nobody writes anything for five minutes.
+//
+// What was traded: time is that of testing/synctest, so an hour takes moments, but within one instant the order
+// of goroutines is that of the Go scheduler. A scenario therefore shows what has settled, not each step on the
+// way there; the laws watch the way. Pods are counted, not objects.
+package fleettest

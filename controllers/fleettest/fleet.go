@@ -1,0 +1,274 @@
+package fleettest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	failoverplan "federation/controllers/failover/plan"
+	"federation/controllers/fleettest/memapi"
+)
+
+// Settings are those of the federation, and of those who wait for it.
+type Settings struct {
+	// Grace is how long a cluster may be away before its replicas are placed elsewhere.
+	Grace time.Duration
+	// Stable is how long a cluster that has returned waits for each further share.
+	Stable time.Duration
+	// Quiet is for how long nothing may change before the fleet counts as settled: longer than any pause of the
+	// controllers after which something may.
+	Quiet time.Duration
+}
+
+// DefaultSettings are quick for people and tell the same story.
+func DefaultSettings() Settings {
+	return Settings{Grace: 30 * time.Second, Stable: 20 * time.Second, Quiet: 65 * time.Second}
+}
+
+// failover are the settings of that controller.
+func (s Settings) failover() failoverplan.Settings {
+	out := failoverplan.DefaultSettings()
+	out.GracePeriod, out.Stable = s.Grace, s.Stable
+	return out
+}
+
+// Fleet is a federation with its members. It lives in a bubble of testing/synctest: wait is synctest.Wait.
+type Fleet struct {
+	Settings   Settings
+	Federation *memapi.API
+	DNS        *DNS
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	wait    func()
+	uid     string
+	user    *memapi.Client
+	events  *events
+	control *control
+	world   sync.WaitGroup
+
+	mu         sync.Mutex // guards what follows and all of the members; never held while waiting
+	members    map[string]*Member
+	laws       laws
+	writes     []string
+	moves      map[types.UID]int    // how often the numbers of a placement changed, by the UID of the object
+	placed     map[types.UID]string // the numbers
+	crashAfter int
+	crashed    bool
+	failures   []error
+}
+
+// New makes a fleet without members and starts its federation.
+func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, events: &events{}, members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]string{}}
+	gate := front{governed: f.governed}
+	f.Federation = memapi.New(memapi.Options{Resources: federationResources, Admit: gate.admit, Deleting: gate.deleting})
+	f.user = f.Federation.Client("kubectl", nil)
+	bootstrap(f.Federation)
+	f.uid = string(f.Federation.Get(namespaces, "", metav1.NamespaceSystem).GetUID())
+	f.world.Go(f.turn)
+	return f, f.start()
+}
+
+// Close ends everything.
+func (f *Fleet) Close() {
+	for _, m := range f.Members() {
+		m.Wire.Set(Well)
+	}
+	f.control.end()
+	f.cancel()
+	f.world.Wait()
+	for _, m := range f.Members() {
+		m.Wire.client.Break()
+	}
+	f.wait()
+}
+
+// turn lets the world go on: the members, the garbage collectors, and those who watch over the laws.
+func (f *Fleet) turn() {
+	seen := uint64(0)
+	for sleep(f.ctx, tick) == nil {
+		f.mu.Lock()
+		now := time.Now()
+		for _, name := range slices.Sorted(maps.Keys(f.members)) {
+			f.members[name].step(now)
+		}
+		if v := f.Federation.Version(); v != seen {
+			f.Federation.Collect()
+			seen = v
+		}
+		f.failures = append(f.failures, f.instant(now)...)
+		crashed := f.crashed
+		f.crashed = false
+		f.mu.Unlock()
+		if crashed {
+			f.Restart()
+		}
+	}
+}
+
+// Members returns all members, sorted by name.
+func (f *Fleet) Members() (out []*Member) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(f.members)) {
+		out = append(out, f.members[name])
+	}
+	return out
+}
+
+// Member returns a member by name, nil where there is none.
+func (f *Fleet) Member(name string) *Member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.members[name]
+}
+
+func (f *Fleet) joined() map[string]*Member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.members)
+}
+
+// Join makes a cluster and lets it join. One that is there already joins again, with what it holds.
+func (f *Fleet) Join(p Place) error {
+	f.mu.Lock()
+	if f.members[p.Name] == nil {
+		f.members[p.Name] = newMember(p, len(f.members)+1, f.wrote)
+	}
+	f.mu.Unlock()
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster",
+		"spec": map[string]any{"serverAddressByClientCIDRs": []any{map[string]any{"clientCIDR": "0.0.0.0/0", "serverAddress": p.Name + ":6443"}}},
+	}}
+	u.SetName(p.Name)
+	u.SetLabels(p.Labels)
+	_, err := f.user.Resource(v1beta1.ClustersResource).Create(f.ctx, u, metav1.CreateOptions{})
+	return err
+}
+
+// Unjoin takes a cluster's Cluster away. The cluster lives on.
+func (f *Fleet) Unjoin(name string) error {
+	return f.user.Resource(v1beta1.ClustersResource).Delete(f.ctx, name, metav1.DeleteOptions{})
+}
+
+// Restart ends the federation's process and starts a new one.
+func (f *Fleet) Restart() {
+	f.control.end()
+	if err := f.start(); err != nil {
+		f.fail(err)
+	}
+}
+
+// CrashAfter has the process die right after its n-th write from now, before it hears the answer.
+func (f *Fleet) CrashAfter(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.crashAfter = n
+}
+
+// carry is the wire between the controllers and the federation's own API. Nothing is ever wrong with it.
+func (f *Fleet) carry(ctx context.Context, r memapi.Request, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := do()
+	if r.Writes() {
+		f.wrote("federation", r, err)
+	}
+	return err
+}
+
+// wrote notes a write of the federation that was carried out.
+func (f *Fleet) wrote(where string, r memapi.Request, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	line := fmt.Sprintf("%s: %s %s", where, r.Verb, r.Resource.Resource)
+	if r.Subresource != "" {
+		line += "/" + r.Subresource
+	}
+	line += " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
+	if err != nil {
+		line += " (refused)"
+	}
+	f.writes = append(f.writes, line)
+	if f.crashAfter > 0 {
+		if f.crashAfter--; f.crashAfter == 0 {
+			f.crashed = true
+			f.control.stop()
+		}
+	}
+}
+
+// Writes returns what the federation wrote since the last call, here and in members, in order.
+func (f *Fleet) Writes() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := f.writes
+	f.writes = nil
+	return out
+}
+
+func (f *Fleet) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failures = append(f.failures, err)
+}
+
+// Failures returns what went against the laws since the last call.
+func (f *Fleet) Failures() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := errors.Join(f.failures...)
+	f.failures = nil
+	return err
+}
+
+// Pass lets time go by.
+func (f *Fleet) Pass(d time.Duration) {
+	time.Sleep(d)
+	f.wait()
+}
+
+// settleLimit is when we no longer believe that a fleet settles.
+const settleLimit = time.Hour
+
+// Settle waits until nothing has changed for Settings.Quiet, and fails when that does not come.
+func (f *Fleet) Settle() error {
+	quiet := time.Duration(0)
+	for waited := time.Duration(0); waited < settleLimit; waited += time.Second {
+		before := f.versions()
+		f.Pass(time.Second)
+		if f.versions() != before {
+			quiet = 0
+		} else if quiet += time.Second; quiet >= f.Settings.Quiet {
+			return nil
+		}
+	}
+	last := f.Writes()
+	return fmt.Errorf("the fleet does not settle within %s; the last writes are\n%s", settleLimit, strings.Join(last[max(0, len(last)-20):], "\n"))
+}
+
+// versions sums up the versions of all APIs: it grows with each change.
+func (f *Fleet) versions() uint64 {
+	sum := f.Federation.Version() + uint64(f.DNS.Applied())
+	for _, m := range f.Members() {
+		sum += m.API.Version()
+	}
+	return sum
+}
+
+// governed tells whether a policy, or a workload by its policy, may decide where a new object goes. It is called
+// with the API locked, and so goes by what the fleet has been told of policies.
+func (f *Fleet) governed(memapi.Resource, *unstructured.Unstructured) bool { return false }

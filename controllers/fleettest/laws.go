@@ -1,0 +1,296 @@
+package fleettest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/fleettest/memapi"
+)
+
+// laws remembers what it takes to see that ready replicas fall.
+type laws struct {
+	ready map[workloadKey]int
+	// taken is when something other than the federation took ready replicas away.
+	taken map[workloadKey]time.Time
+	asked map[workloadKey]asked
+}
+
+// asked is how many replicas a workload is to have: the least of the last while, for members take time to hear.
+type asked struct {
+	now, least int
+	until      time.Time // least counts until then
+}
+
+func newLaws() laws {
+	return laws{ready: map[workloadKey]int{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}}
+}
+
+// hearing is how long it takes at most until all that the federation does is based on what has happened: the time
+// until a loss is believed, and that of a write under way.
+const hearing = 15 * time.Second
+
+// instant checks the law of each moment: the sum of ready replicas in clusters that can be reached does not fall below
+// what it was or what is asked for, whichever is less, through fewer being asked of a member.
+func (f *Fleet) instant(now time.Time) (broken []error) {
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Preferences == "" {
+			continue
+		}
+		for _, u := range f.Federation.List(k.Resource, nil) {
+			key := workloadKey{k.Resource.Resource, u.GetNamespace(), u.GetName()}
+			want := f.laws.want(key, replicasOf(u), now)
+			ready, dropped, detail := f.readyOf(key, now)
+			f.countMove(u)
+			before := f.laws.ready[key]
+			f.laws.ready[key] = ready
+			if before-ready > dropped {
+				f.laws.taken[key] = now
+			}
+			if u.GetDeletionTimestamp() != nil || dropped == 0 || ready >= min(before, want) || now.Sub(f.laws.taken[key]) < hearing {
+				continue
+			}
+			broken = append(broken, fmt.Errorf("law of ready replicas: %s %s: %d were ready, %d are asked for, and now %d are ready:%s",
+				key.resource, key.name, before, want, ready, detail))
+		}
+	}
+	return broken
+}
+
+// countMove notes that a placement has other numbers than before.
+func (f *Fleet) countMove(u *unstructured.Unstructured) {
+	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
+	if p == nil {
+		return
+	}
+	before, known := f.placed[u.GetUID()]
+	if now := numbers(p.Clusters); !known || now != before {
+		f.placed[u.GetUID()] = now
+		if known {
+			f.moves[u.GetUID()]++
+		}
+	}
+}
+
+func (l *laws) want(k workloadKey, n int, now time.Time) int {
+	a := l.asked[k]
+	switch {
+	case n > a.now && !now.After(a.until):
+		a.least = min(a.least, a.now)
+	case n > a.now:
+		a.least = a.now
+	}
+	if n > a.now {
+		a.until = now.Add(hearing)
+	}
+	a.now = n
+	l.asked[k] = a
+	if now.After(a.until) {
+		return n
+	}
+	return min(n, a.least)
+}
+
+// readyOf sums up ready and dropped replicas over the clusters that can be reached.
+func (f *Fleet) readyOf(k workloadKey, now time.Time) (ready, dropped int, detail string) {
+	for name, m := range f.members {
+		if fault := m.Wire.Fault(); fault != Well && fault != Unhealthy {
+			continue
+		}
+		n := m.Ready(k, now)
+		ready += n
+		dropped += m.dropped[k]
+		detail += fmt.Sprintf(" %s %d", name, n)
+		if d := m.dropped[k]; d > 0 {
+			detail += fmt.Sprintf(" (%d fewer)", d)
+		}
+	}
+	return ready, dropped, detail
+}
+
+func replicasOf(u *unstructured.Unstructured) int {
+	if u.GetKind() == "Job" {
+		return number("parallelism")(u, nil)
+	}
+	return number("replicas")(u, nil)
+}
+
+// Check checks the laws of a fleet that has settled: nothing is lost, left behind or out of place, and the numbers
+// are right.
+func (f *Fleet) Check() (broken []error) {
+	law := func(format string, args ...any) { broken = append(broken, fmt.Errorf(format, args...)) }
+	if err := f.Failures(); err != nil {
+		law("%w", err)
+	}
+	for _, r := range f.Federation.Resources() {
+		for _, u := range f.Federation.List(r.GroupVersionResource, nil) {
+			if federated(r, u) && u.GetDeletionTimestamp() == nil {
+				f.checkObject(r, u, law)
+			}
+		}
+	}
+	for _, m := range f.settled() {
+		f.checkCopies(m, law)
+	}
+	return broken
+}
+
+// CheckIdle lets five minutes pass, in which nobody may write anything.
+func (f *Fleet) CheckIdle() error {
+	f.Writes()
+	before := f.versions()
+	f.Pass(5 * time.Minute)
+	if writes := f.Writes(); f.versions() != before || len(writes) > 0 {
+		return fmt.Errorf("law of rest: nothing changes, and yet in five minutes there were %d writes\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n"))
+	}
+	return nil
+}
+
+// settled are the members that the federation can work in and has nothing against.
+func (f *Fleet) settled() (out []*Member) {
+	for _, m := range f.Members() {
+		u := f.Federation.Get(v1beta1.ClustersResource, "", m.Name)
+		if u == nil || m.Wire.Fault() != Well {
+			continue
+		}
+		if c, err := clusterOf(u); err == nil && c.IsReady() {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+type lawFunc func(format string, args ...any)
+
+func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law lawFunc) {
+	name := r.Resource + " " + u.GetName()
+	wanted, ok := f.wanted(r, u)
+	if !ok {
+		law("law of decisions: %s has no placement", name)
+		return
+	}
+	for _, m := range f.settled() {
+		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
+		n, selected := wanted[m.Name]
+		switch ours := there != nil && there.GetLabels()[v1beta1.ManagedByLabel] == f.uid; {
+		case f.excused(m, r, u):
+		case selected && n != 0 && there == nil:
+			law("nothing is lost: %s is missing in %s", name, m.Name)
+		case selected && n != 0 && !ours:
+			law("nothing is lost: what %s holds is not the copy of %s", m.Name, name)
+		case ours && divided(r) && replicasOf(there) != max(n, 0):
+			law("the numbers are right: %s is to have %d in %s, and %d are asked for there", name, n, m.Name, replicasOf(there))
+		case ours && !selected:
+			law("nothing is out of place: %s is in %s", name, m.Name)
+		}
+	}
+	if divided(r) {
+		f.checkSum(name, u, law)
+	}
+}
+
+func divided(r memapi.Resource) bool {
+	k := v1beta1.FederatedKindOf(r.GroupResource())
+	return k != nil && k.Preferences != ""
+}
+
+// checkSum checks that all replicas are accounted for, once, by the placement and by the status.
+func (f *Fleet) checkSum(name string, u *unstructured.Unstructured, law lawFunc) {
+	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
+	sum := p.Unplaced
+	for _, n := range p.Clusters {
+		sum += n
+	}
+	if asked := int64(replicasOf(u)); sum != asked && len(f.settled()) > 0 {
+		law("the sum is right: %s asks for %d, and its placement has %d", name, asked, sum)
+	}
+	ready := 0
+	key := workloadKey{pluralOf(u.GetKind()), u.GetNamespace(), u.GetName()}
+	for _, m := range f.settled() {
+		ready += m.Ready(key, time.Now())
+	}
+	field := map[string]string{"Job": "ready"}[u.GetKind()]
+	if field == "" {
+		field = "readyReplicas"
+	}
+	if told, _, _ := unstructured.NestedInt64(u.Object, "status", field); int(told) != ready {
+		law("the sum is right: %s has %d ready replicas, and its status says %d", name, ready, told)
+	}
+}
+
+func pluralOf(kind string) string {
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Kind == kind {
+			return k.Resource.Resource
+		}
+	}
+	return ""
+}
+
+// wanted returns the clusters that an object goes to, with its number there: -1 where there are no numbers. It is
+// false where nothing has been decided.
+func (f *Fleet) wanted(r memapi.Resource, u *unstructured.Unstructured) (map[string]int, bool) {
+	out := map[string]int{}
+	text, annotated := u.GetAnnotations()[v1beta1.PlacementAnnotation]
+	p := v1beta1.ParsePlacement(text)
+	if p == nil && (annotated || divided(r)) {
+		return nil, false
+	}
+	for _, m := range f.Members() {
+		c := f.Federation.Get(v1beta1.ClustersResource, "", m.Name)
+		switch {
+		case c == nil || !selected(u, c.GetLabels()):
+		case p == nil:
+			out[m.Name] = -1
+		case divided(r):
+			out[m.Name] = int(p.Clusters[m.Name] + p.Overflow[m.Name])
+		case p.Clusters[m.Name] > 0:
+			out[m.Name] = -1
+		}
+	}
+	return out, true
+}
+
+func selected(u *unstructured.Unstructured, clusterLabels map[string]string) bool {
+	value, ok := u.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
+	if !ok {
+		return true
+	}
+	selector, errs := v1beta1.ParseClusterSelector(value, field.NewPath("annotation"))
+	return len(errs) == 0 && selector.Matches(labels.Set(clusterLabels))
+}
+
+// excused: the member refuses the object, or has one of its own, and people have been told.
+func (f *Fleet) excused(m *Member, r memapi.Resource, u *unstructured.Unstructured) bool {
+	object := strings.ToLower(r.Kind) + "/" + u.GetName()
+	for _, e := range f.events.since(0) {
+		if e.object == object && e.kind == "Warning" && strings.HasPrefix(e.message, "Cluster "+m.Name+":") {
+			return true
+		}
+	}
+	return false
+}
+
+// checkCopies checks that each copy in a member is of a federated object that is to be there.
+func (f *Fleet) checkCopies(m *Member, law lawFunc) {
+	mark := labels.SelectorFromSet(labels.Set{v1beta1.ManagedByLabel: f.uid})
+	for _, r := range m.API.Resources() {
+		for _, copied := range m.API.List(r.GroupVersionResource, mark) {
+			if r.Resource == endpointSlices.Resource {
+				continue // the member's own, with the label of its Service
+			}
+			u := f.Federation.Get(r.GroupVersionResource, copied.GetNamespace(), copied.GetName())
+			switch {
+			case u == nil:
+				law("nothing is left behind: %s %s in %s is a copy of nothing", r.Resource, copied.GetName(), m.Name)
+			case copied.GetAnnotations()[v1beta1.SourceAnnotation] != string(u.GetUID()):
+				law("nothing is left behind: %s %s in %s is a copy of an earlier object", r.Resource, copied.GetName(), m.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,310 @@
+package fleettest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"federation/controllers/fleettest/memapi"
+)
+
+// Place is where a member is, and how large.
+type Place struct {
+	Name, Region, Zone string
+	// Nodes that it has, with room for Pods pods on each. 0 pods: nobody counts the room.
+	Nodes, Pods int
+	// Labels of its Cluster.
+	Labels map[string]string
+}
+
+// Never, as the delay of pods, is for pods that do not get ready.
+const Never = time.Duration(-1)
+
+// workloadKey names a workload in whichever cluster.
+type workloadKey struct{ resource, namespace, name string }
+
+// Member is a cluster: an API and what goes on behind it. Everything but its Wire belongs to the goroutine of the world.
+type Member struct {
+	Place
+	API  *memapi.API
+	Wire *Wire
+
+	index   int
+	delay   time.Duration // from a pod's being asked for to its being ready
+	kubelet *memapi.Client
+	pods    map[workloadKey]*pods
+	// dropped counts the ready pods that the last step took away because fewer were asked for.
+	dropped map[workloadKey]int
+	seen    uint64 // version of the API after the last step
+	due     time.Time
+	wasDead bool
+	lbs     int
+}
+
+// pods are those of one workload.
+type pods struct {
+	list []*pod
+	// uid is that of the workload: pods do not outlive it.
+	uid string
+}
+
+type pod struct {
+	template  string
+	since     time.Time
+	scheduled bool
+	ready     time.Time // when it is, or will be, ready; zero: never
+}
+
+func (p *pod) isReady(now time.Time) bool {
+	return p.scheduled && !p.ready.IsZero() && !now.Before(p.ready)
+}
+
+func newMember(p Place, index int, onWrite func(string, memapi.Request, error)) *Member {
+	api := memapi.New(memapi.Options{Resources: memberResources, Admit: admitInMember})
+	m := &Member{
+		Place: p, API: api, Wire: newWire(p.Name, api, onWrite), index: index, delay: 2 * time.Second,
+		kubelet: api.Client("kubelet", nil), pods: map[workloadKey]*pods{}, dropped: map[workloadKey]int{},
+	}
+	bootstrap(api)
+	return m
+}
+
+// step lets the cluster do what is due. Nothing happens in one that is dead; when it comes back, its pods start anew.
+func (m *Member) step(now time.Time) {
+	clear(m.dropped)
+	if m.Wire.Fault() == Dead {
+		m.wasDead = true
+		return
+	}
+	if m.wasDead {
+		m.wasDead = false
+		m.restartPods(now)
+	}
+	if m.API.Version() == m.seen && (m.due.IsZero() || now.Before(m.due)) {
+		return
+	}
+	m.API.Collect()
+	m.due = time.Time{}
+	m.workloads(now)
+	m.services(now)
+	m.seen = m.API.Version()
+}
+
+func (m *Member) restartPods(now time.Time) {
+	for _, set := range m.pods {
+		for _, p := range set.list {
+			p.since, p.ready = now, time.Time{}
+			if p.scheduled {
+				m.start(p, now)
+			}
+		}
+	}
+	m.seen = 0
+}
+
+// FailPods makes n ready pods of a workload start anew, as crashed ones do.
+func (m *Member) FailPods(k workloadKey, n int, now time.Time) {
+	if set := m.pods[k]; set != nil {
+		for _, p := range set.list {
+			if n > 0 && p.isReady(now) {
+				n--
+				m.start(p, now)
+			}
+		}
+	}
+	m.seen = 0
+}
+
+// SetDelay changes how long pods take to get ready: those to come, and those that are not ready yet.
+func (m *Member) SetDelay(d time.Duration, now time.Time) {
+	m.delay = d
+	for _, set := range m.pods {
+		for _, p := range set.list {
+			if p.scheduled && !p.isReady(now) {
+				m.start(p, now)
+			}
+		}
+	}
+	m.seen = 0
+}
+
+func (m *Member) start(p *pod, now time.Time) {
+	p.ready = time.Time{}
+	if m.delay != Never {
+		p.ready = now.Add(m.delay)
+		m.wakeAt(p.ready)
+	}
+}
+
+func (m *Member) wakeAt(t time.Time) {
+	if m.due.IsZero() || t.Before(m.due) {
+		m.due = t
+	}
+}
+
+// Ready counts the ready pods of a workload; none in a cluster that is dead.
+func (m *Member) Ready(k workloadKey, now time.Time) (n int) {
+	if set := m.pods[k]; set != nil && m.Wire.Fault() != Dead {
+		for _, p := range set.list {
+			if p.isReady(now) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// workloads makes the pods of each workload what it asks for, and writes its status.
+func (m *Member) workloads(now time.Time) {
+	there := map[workloadKey]bool{}
+	type found struct {
+		workload
+		object *unstructured.Unstructured
+	}
+	var all []found
+	for _, w := range workloads {
+		for _, u := range m.API.List(w.resource, nil) {
+			k := workloadKey{w.resource.Resource, u.GetNamespace(), u.GetName()}
+			there[k] = true
+			m.resize(k, u, w.wanted(u, m), now)
+			all = append(all, found{w, u})
+		}
+	}
+	for k, set := range m.pods {
+		if !there[k] {
+			m.dropped[k] += readyIn(set.list, now)
+			delete(m.pods, k)
+		}
+	}
+	m.schedule(now)
+	for _, f := range all {
+		set := m.pods[workloadKey{f.resource.Resource, f.object.GetNamespace(), f.object.GetName()}]
+		m.writeStatus(f.resource, f.object, f.status(f.object, m.count(set, templateOf(f.object), now)))
+		for _, p := range set.list {
+			if p.scheduled && !p.ready.IsZero() && now.Before(p.ready) {
+				m.wakeAt(p.ready)
+			}
+		}
+	}
+}
+
+// resize brings a workload to its number of pods. Those of an older template are replaced one by one.
+func (m *Member) resize(k workloadKey, u *unstructured.Unstructured, wanted int, now time.Time) {
+	set := m.pods[k]
+	if set == nil || set.uid != string(u.GetUID()) {
+		if set != nil {
+			m.dropped[k] += readyIn(set.list, now)
+		}
+		set = &pods{uid: string(u.GetUID())}
+		m.pods[k] = set
+	}
+	template := templateOf(u)
+	if k.resource == "replicasets" {
+		for _, p := range set.list {
+			p.template = template // a ReplicaSet leaves the pods that it has as they are
+		}
+	}
+	updated, updatedReady := 0, 0
+	for _, p := range set.list {
+		if p.template == template {
+			updated++
+			if p.isReady(now) {
+				updatedReady++
+			}
+		}
+	}
+	extra := 0
+	if updated < wanted && len(set.list) >= wanted || updated > updatedReady && len(set.list) > wanted {
+		extra = 1 // surge: a new one first
+	}
+	for updated < wanted && len(set.list) < wanted+extra {
+		set.list = append(set.list, &pod{template: template, since: now})
+		updated++
+	}
+	before := readyIn(set.list, now)
+	if len(set.list) > wanted+extra {
+		slices.SortStableFunc(set.list, func(a, b *pod) int { return cmp.Compare(worth(b, template, now), worth(a, template, now)) })
+		set.list = set.list[:wanted+extra]
+	}
+	m.dropped[k] += before - readyIn(set.list, now)
+	if extra > 0 {
+		m.wakeAt(now.Add(tick))
+	}
+}
+
+// worth orders pods by what is lost with them: those of little worth go first.
+func worth(p *pod, template string, now time.Time) (n int) {
+	if p.isReady(now) {
+		n += 4
+	}
+	if p.template == template {
+		n += 2
+	}
+	if p.scheduled {
+		n++
+	}
+	return n
+}
+
+func readyIn(list []*pod, now time.Time) (n int) {
+	for _, p := range list {
+		if p.isReady(now) {
+			n++
+		}
+	}
+	return n
+}
+
+// schedule finds room for pods, those that have waited longest first.
+func (m *Member) schedule(now time.Time) {
+	var waiting []*pod
+	used := 0
+	for _, k := range slices.SortedFunc(maps.Keys(m.pods), func(a, b workloadKey) int {
+		return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	}) {
+		for _, p := range m.pods[k].list {
+			if p.scheduled {
+				used++
+			} else {
+				waiting = append(waiting, p)
+			}
+		}
+	}
+	slices.SortStableFunc(waiting, func(a, b *pod) int { return a.since.Compare(b.since) })
+	for _, p := range waiting {
+		if m.Pods > 0 && used >= m.Nodes*m.Pods {
+			return
+		}
+		used++
+		p.scheduled = true
+		m.start(p, now)
+	}
+}
+
+// counts sums up the pods of a workload.
+type counts struct{ all, ready, updated, updatedReady int }
+
+func (m *Member) count(set *pods, template string, now time.Time) (c counts) {
+	for _, p := range set.list {
+		c.all++
+		if p.isReady(now) {
+			c.ready++
+		}
+		if p.template == template {
+			c.updated++
+			if p.isReady(now) {
+				c.updatedReady++
+			}
+		}
+	}
+	return c
+}
+
+// writeStatus writes a status that changed. Nobody else in the member writes there.
+func (m *Member) writeStatus(gvr schema.GroupVersionResource, u *unstructured.Unstructured, status map[string]any) {
+	patchStatus(m.kubelet, gvr, u, status)
+}

@@ -1,0 +1,115 @@
+package fleettest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/fleettest/memapi"
+)
+
+var (
+	policies    = v1beta1.SchemeGroupVersion.WithResource("placementpolicies")
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+// memberResources are what a member serves; federationResources what the federation does.
+var (
+	memberResources     = append(builtinResources(), memapi.Resource{GroupVersionResource: endpointSlices, Kind: "EndpointSlice", Namespaced: true})
+	federationResources = append(builtinResources(),
+		memapi.Resource{GroupVersionResource: v1beta1.ClustersResource, Kind: "Cluster", Status: true, Generation: true},
+		memapi.Resource{GroupVersionResource: policies, Kind: "PlacementPolicy", Namespaced: true, Status: true, Generation: true},
+	)
+)
+
+func builtinResources() []memapi.Resource {
+	plain := []string{"configmaps", "secrets", "serviceaccounts"}
+	out := []memapi.Resource{{GroupVersionResource: definitions, Kind: "CustomResourceDefinition", Status: true, Generation: true}}
+	for _, k := range v1beta1.FederatedKinds {
+		out = append(out, memapi.Resource{
+			GroupVersionResource: k.Resource, Kind: k.Kind, Namespaced: k.Kind != "Namespace",
+			Status: !slices.Contains(plain, k.Resource.Resource), Generation: k.Resource.Group != "",
+		})
+	}
+	return out
+}
+
+// bootstrap makes the namespaces that every API has.
+func bootstrap(api *memapi.API) {
+	client := api.Client("bootstrap", nil)
+	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault, v1beta1.FederationNamespace} {
+		ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
+		if _, err := client.Resource(namespaces).Create(context.Background(), ns, metav1.CreateOptions{}); err != nil {
+			panic(err) // the API is empty
+		}
+	}
+}
+
+// admitInMember refuses, as every cluster does, that a workload selects other pods than before.
+func admitInMember(r memapi.Resource, before, after *unstructured.Unstructured) error {
+	if before == nil || r.Group != "apps" {
+		return nil
+	}
+	was, _, _ := unstructured.NestedMap(before.Object, "spec", "selector")
+	is, _, _ := unstructured.NestedMap(after.Object, "spec", "selector")
+	if reflect.DeepEqual(was, is) {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: r.Group, Kind: r.Kind}, after.GetName(), field.ErrorList{
+		field.Invalid(field.NewPath("spec", "selector"), fmt.Sprint(is), "field is immutable")})
+}
+
+// front is what the federation's API server does to federated objects that come in: apiserver/admission, in short.
+type front struct {
+	// governed tells whether a policy may decide where an object goes.
+	governed func(r memapi.Resource, u *unstructured.Unstructured) bool
+}
+
+func federated(r memapi.Resource, u *unstructured.Unstructured) bool {
+	kind, _, _ := unstructured.NestedString(u.Object, "type")
+	return v1beta1.Federated(r.GroupResource(), u.GetNamespace(), u.GetName(), corev1.SecretType(kind))
+}
+
+func (f front) admit(r memapi.Resource, before, after *unstructured.Unstructured) error {
+	switch {
+	case !federated(r, after):
+		return nil
+	case before == nil:
+		finalizers := append(after.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer)
+		slices.Sort(finalizers)
+		after.SetFinalizers(slices.Compact(finalizers))
+		if v1beta1.FederatedKindOf(r.GroupResource()).Preferences == "" && f.governed(r, after) {
+			annotate(after, v1beta1.PlacementAnnotation, v1beta1.PlacementPending)
+		}
+	}
+	return nil
+}
+
+func annotate(u *unstructured.Unstructured, key, value string) {
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	u.SetAnnotations(annotations)
+}
+
+// deleting marks an object whose copies are to stay, in the very write that deletes it.
+func (front) deleting(r memapi.Resource, u *unstructured.Unstructured, o metav1.DeleteOptions) {
+	orphans := slices.Contains(u.GetFinalizers(), v1beta1.OrphanFinalizer)
+	if o.PropagationPolicy != nil {
+		orphans = *o.PropagationPolicy == metav1.DeletePropagationOrphan
+	}
+	if orphans && federated(r, u) {
+		u.SetFinalizers(append(u.GetFinalizers(), v1beta1.OrphanMarkFinalizer))
+	}
+}

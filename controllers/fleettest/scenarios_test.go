@@ -1,0 +1,118 @@
+package fleettest
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+)
+
+var update = flag.Bool("update", false, "write what the scenarios show into their files")
+
+func TestMain(m *testing.M) {
+	// The default handlers wait by a clock that goes back with each new bubble.
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:0]
+	flags := flag.NewFlagSet("klog", flag.PanicOnError)
+	klog.InitFlags(flags)
+	if err := flags.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"}); err != nil {
+		panic(err)
+	}
+	klog.SetOutput(nowhere{})
+	os.Exit(m.Run())
+}
+
+type nowhere struct{}
+
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+
+// play runs a scenario in a bubble of its own.
+func play(t *testing.T, data []byte, after func(*Fleet, string) error) (out []byte) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := New(t.Context(), DefaultSettings(), synctest.Wait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		out, err = ParseScript(data).Run(f, func(command string) error {
+			if after != nil {
+				return after(f, command)
+			}
+			return nil
+		})
+		if err == nil {
+			err = errors.Join(f.Settle(), errors.Join(f.Check()...), f.CheckIdle())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return out
+}
+
+func scenarios(t *testing.T, run func(t *testing.T, path string, data []byte)) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, path, data)
+		})
+	}
+}
+
+// TestScenarios plays each scenario: the laws must hold, and it must show what its file says.
+func TestScenarios(t *testing.T) {
+	scenarios(t, func(t *testing.T, path string, data []byte) {
+		got := play(t, data, nil)
+		switch {
+		case got == nil || bytes.Equal(got, data):
+		case *update:
+			if err := os.WriteFile(path, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			t.Errorf("it shows something else (run with -update and read the diff):\n%s", difference(data, got))
+		}
+	})
+}
+
+// difference is the lines of b from the first on in which it differs from a.
+func difference(a, b []byte) string {
+	before, after := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	for i := range after {
+		if i >= len(before) || before[i] != after[i] {
+			return "wanted\n" + strings.Join(before[min(i, len(before)):min(i+8, len(before))], "\n") + "\ngot\n" + strings.Join(after[i:min(i+8, len(after))], "\n")
+		}
+	}
+	return "it ends early"
+}
+
+// TestRestartAtEachStep plays each scenario with a restart of the federation after each command: it must come to
+// the same end.
+func TestRestartAtEachStep(t *testing.T) {
+	scenarios(t, func(t *testing.T, _ string, data []byte) {
+		got := play(t, data, func(f *Fleet, command string) error {
+			if !strings.HasPrefix(command, "show") && !strings.HasPrefix(command, "expect") {
+				f.Restart()
+			}
+			return nil
+		})
+		passing := []string{"writes", "events", "history"} // what a restart may change
+		if got != nil && !slices.Equal(Shown(got, passing...), Shown(data, passing...)) {
+			t.Errorf("it ends in another way:\n%s", difference([]byte(strings.Join(Shown(data, passing...), "\n")), []byte(strings.Join(Shown(got, passing...), "\n"))))
+		}
+	})
+}

@@ -1,0 +1,244 @@
+package fleettest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"federation/clusterregistry/health"
+	"federation/controllers/fleettest/memapi"
+)
+
+// Fault is what is wrong with a member as a whole.
+type Fault string
+
+// The faults of a member.
+const (
+	// Well: nothing is wrong.
+	Well Fault = "well"
+	// Partitioned: what is sent is lost until the network heals; then what still waits gets through. Pods run on.
+	Partitioned Fault = "partitioned"
+	// Hung: the API server is stopped; once it goes on, it carries out what was sent meanwhile, though nobody waits.
+	Hung Fault = "hung"
+	// Dead: the cluster does not run. Connections are refused, and its pods are gone.
+	Dead Fault = "dead"
+	// Unhealthy: the API answers that it is not well.
+	Unhealthy Fault = "unhealthy"
+	// Expired: the credential is no longer accepted.
+	Expired Fault = "expired"
+)
+
+// Refusal is a rule by which a member answers some writes with an error.
+type Refusal struct {
+	Resource  string
+	Name      string
+	Code      int
+	Message   string
+	Remaining int // how many more times; negative: for ever
+}
+
+// Wire is what lies between the federation and one member.
+type Wire struct {
+	name string
+
+	mu       sync.Mutex
+	fault    Fault
+	changed  chan struct{} // closed when fault changes
+	latency  time.Duration
+	refusals []*Refusal
+	lose     int // answers of writes to lose
+	// onWrite is told of each write that was carried out.
+	onWrite func(cluster string, r memapi.Request, err error)
+	client  *memapi.Client
+}
+
+func newWire(name string, api *memapi.API, onWrite func(string, memapi.Request, error)) *Wire {
+	w := &Wire{name: name, fault: Well, changed: make(chan struct{}), onWrite: onWrite}
+	w.client = api.Client("federation", w.carry)
+	return w
+}
+
+// Fault is what is wrong now.
+func (w *Wire) Fault() Fault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fault
+}
+
+// Set makes something wrong, or well again.
+func (w *Wire) Set(f Fault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault = f
+	close(w.changed)
+	w.changed = make(chan struct{})
+	w.client.Silence(f == Partitioned || f == Hung)
+	if f == Dead || f == Expired {
+		w.client.Break()
+	}
+}
+
+// SetLatency makes each request take at least d.
+func (w *Wire) SetLatency(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.latency = d
+}
+
+// Refuse adds a rule.
+func (w *Wire) Refuse(r Refusal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refusals = append(w.refusals, &r)
+}
+
+// Accept takes all rules away.
+func (w *Wire) Accept() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refusals = nil
+}
+
+// LoseAnswers has the next n writes carried out without anyone hearing of it.
+func (w *Wire) LoseAnswers(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lose = n
+}
+
+var errLost = errors.New("unexpected EOF")
+
+// carry implements memapi.Wire.
+func (w *Wire) carry(ctx context.Context, r memapi.Request, do func() error) error {
+	w.mu.Lock()
+	latency := w.latency
+	w.mu.Unlock()
+	if err := sleep(ctx, latency); err != nil {
+		return err
+	}
+	if err := w.passes(ctx, r, do); err != nil {
+		return err
+	}
+	if err := w.refusal(r); err != nil {
+		return err
+	}
+	return w.answer(r, do())
+}
+
+// answer counts a write that was carried out, and may lose its answer.
+func (w *Wire) answer(r memapi.Request, err error) error {
+	if !r.Writes() {
+		return err
+	}
+	w.onWrite(w.name, r, err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lose > 0 {
+		w.lose--
+		return errLost
+	}
+	return err
+}
+
+// passes returns when the member can take a request, or why it does not.
+func (w *Wire) passes(ctx context.Context, r memapi.Request, do func() error) error {
+	for {
+		w.mu.Lock()
+		fault, changed := w.fault, w.changed
+		w.mu.Unlock()
+		switch fault {
+		case Dead:
+			return fmt.Errorf("dial tcp %s:6443: connect: connection refused", w.name)
+		case Expired:
+			return apierrors.NewUnauthorized("the credential has expired")
+		case Partitioned, Hung:
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+				if fault == Hung && r.Writes() {
+					go w.late(changed, r, do)
+				}
+				return ctx.Err()
+			}
+		}
+		return ctx.Err()
+	}
+}
+
+// late carries a request out when the member goes on, though nobody waits for the answer.
+func (w *Wire) late(changed chan struct{}, r memapi.Request, do func() error) {
+	<-changed
+	if w.Fault() == Well && w.refusal(r) == nil {
+		w.onWrite(w.name, r, do())
+	}
+}
+
+// refusal returns the error by which a write is refused.
+func (w *Wire) refusal(r memapi.Request) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, rule := range w.refusals {
+		if r.Writes() && rule.Remaining != 0 && rule.Resource == r.Resource.Resource && (rule.Name == "*" || rule.Name == r.Name) {
+			rule.Remaining--
+			return refused(r, *rule)
+		}
+	}
+	return nil
+}
+
+func refused(r memapi.Request, rule Refusal) error {
+	switch rule.Code {
+	case http.StatusUnprocessableEntity:
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid, Message: rule.Message}}
+	case http.StatusForbidden:
+		return apierrors.NewForbidden(r.Resource.GroupResource(), r.Name, errors.New(rule.Message))
+	case http.StatusTooManyRequests:
+		return apierrors.NewTooManyRequests(rule.Message, 1)
+	}
+	return apierrors.NewGenericServerResponse(rule.Code, r.Verb, schema.GroupResource{}, r.Name, rule.Message, 0, true)
+}
+
+// sleep waits for d, or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// look is what a look at the member finds, after as long as it takes.
+func (w *Wire) look(ctx context.Context, timeout time.Duration) health.Evidence {
+	w.mu.Lock()
+	latency := w.latency
+	w.mu.Unlock()
+	if latency >= timeout {
+		_ = sleep(ctx, timeout) // how it ends is for the caller to see
+		return health.Evidence{Answer: health.Slow, Detail: "no answer within " + timeout.String()}
+	}
+	_ = sleep(ctx, latency)
+	switch w.Fault() {
+	case Partitioned, Hung:
+		_ = sleep(ctx, timeout)
+		return health.Evidence{Answer: health.Unreachable, Detail: "no answer within " + timeout.String()}
+	case Dead:
+		return health.Evidence{Answer: health.Unreachable, Detail: "connection refused"}
+	case Unhealthy:
+		return health.Evidence{Answer: health.Unhealthy, Detail: "500, failed: etcd"}
+	case Expired:
+		return health.Evidence{Answer: health.CredentialRefused, Detail: "401 Unauthorized"}
+	}
+	return health.Evidence{Answer: health.Healthy}
+}
