@@ -224,6 +224,19 @@ func TestFollowsTheWorld(t *testing.T) {
 	w.becomes()
 }
 
+func TestADrainedClusterLeavesAndComesBack(t *testing.T) {
+	w := start(t, &memory{}, nil, twoClusters()...)
+	w.becomes(whole...)
+	drained := cluster("a", corev1.ConditionTrue, "z1", "east")
+	if err := unstructured.SetNestedField(drained.Object, int64(0), "spec", "dnsWeight"); err != nil {
+		t.Fatal(err)
+	}
+	w.put(drained)
+	w.becomes(withoutA...)
+	w.put(cluster("a", corev1.ConditionTrue, "z1", "east"))
+	w.becomes(whole...)
+}
+
 func TestClusterThatJoinsLaterIsSeen(t *testing.T) {
 	w := start(t, &memory{}, nil, service("web", map[string]string{"a": "192.0.2.1"}))
 	w.eventually(func() bool { return w.provider.callCount() == 1 }, func() any { return w.provider.callCount() }, 1)

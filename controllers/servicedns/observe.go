@@ -57,7 +57,7 @@ func sameService(a, b *unstructured.Unstructured) bool {
 
 func sameCluster(a, b *unstructured.Unstructured) bool {
 	x, y := clusterOf(a), clusterOf(b)
-	return x.Ready == y.Ready && x.Region == y.Region && slices.Equal(x.Zones, y.Zones)
+	return x.Ready == y.Ready && x.Drained == y.Drained && x.Region == y.Region && slices.Equal(x.Zones, y.Zones)
 }
 
 func typeOf(s *unstructured.Unstructured) corev1.ServiceType {
@@ -99,5 +99,8 @@ func clusterOf(u *unstructured.Unstructured) plan.Cluster {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &cluster); err != nil {
 		return plan.Cluster{Name: u.GetName()}
 	}
-	return plan.Cluster{Name: u.GetName(), Ready: cluster.IsReady(), Zones: cluster.Status.Zones, Region: cluster.Status.Region}
+	return plan.Cluster{
+		Name: u.GetName(), Ready: cluster.IsReady(), Drained: cluster.DNSWeight() == 0,
+		Zones: cluster.Status.Zones, Region: cluster.Status.Region,
+	}
 }

@@ -13,6 +13,9 @@
 // endpoint there. The names of a zone and a region exist for every joined cluster that the annotation
 // names, also while it cannot be reached, so that clients near it are led on and not told "no such name".
 //
+// A cluster whose DNS weight is 0 is drained: it serves at no level. Only where no other cluster serves at all does
+// the global name have its addresses, for they are better than none.
+//
 // A load balancer that is known by its host name becomes a CNAME where it is alone at its level:
 // then its own DNS keeps its addresses and their time to live. Beside others a name can have no
 // CNAME, so its addresses are needed: Plan.Resolve says which, and Input.Resolved brings them. Until

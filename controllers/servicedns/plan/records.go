@@ -42,10 +42,24 @@ func Records(in Input) Plan {
 // level is one name and what serves there.
 type level struct {
 	// up is the name of the next level, empty for the global one.
-	up        string
+	up string
+	served
+	// spare is what drained clusters would serve; only the global level has it.
+	spare served
+}
+
+// served is what load balancers have: addresses, and names of hosts.
+type served struct {
 	addresses []netip.Addr
 	hosts     []string
 }
+
+func (s *served) add(more served) {
+	s.addresses = append(s.addresses, more.addresses...)
+	s.hosts = append(s.hosts, more.hosts...)
+}
+
+func (s *served) nothing() bool { return len(s.addresses) == 0 && len(s.hosts) == 0 }
 
 // planner plans one Service.
 type planner struct {
@@ -79,14 +93,18 @@ func (p *planner) observe(clusters map[string]Cluster) {
 		}
 		serving := p.serving(cluster, item)
 		for _, name := range p.place(cluster) {
-			p.levels[name].addresses = append(p.levels[name].addresses, serving.addresses...)
-			p.levels[name].hosts = append(p.levels[name].hosts, serving.hosts...)
+			switch l := p.levels[name]; {
+			case !cluster.Drained:
+				l.add(serving)
+			case l.up == "":
+				l.spare.add(serving)
+			}
 		}
 	}
 }
 
 // serving returns what of a cluster's load balancers counts.
-func (p *planner) serving(cluster Cluster, item v1beta1.ClusterServiceIngress) (l level) {
+func (p *planner) serving(cluster Cluster, item v1beta1.ClusterServiceIngress) (l served) {
 	switch {
 	case !cluster.Ready:
 		p.because(cluster.Name, "the cluster is not ready: its addresses are out")
@@ -94,6 +112,8 @@ func (p *planner) serving(cluster Cluster, item v1beta1.ClusterServiceIngress) (
 	case item.Items == nil:
 		p.because(cluster.Name, "no endpoint is ready: its addresses are out")
 		return l
+	case cluster.Drained:
+		p.because(cluster.Name, "the cluster's DNS weight is 0: its addresses count only for the global name, and only while no other cluster serves")
 	}
 	for _, ingress := range item.Items {
 		if ingress.IP == "" {
@@ -107,7 +127,7 @@ func (p *planner) serving(cluster Cluster, item v1beta1.ClusterServiceIngress) (
 	return l
 }
 
-func (p *planner) addHost(l *level, cluster, hostname string) {
+func (p *planner) addHost(l *served, cluster, hostname string) {
 	host, err := dnsprovider.CanonicalName(hostname)
 	switch {
 	case err != nil:
@@ -161,6 +181,9 @@ func (p *planner) ensure(name, up string) string {
 func (p *planner) decide() {
 	for _, name := range slices.Sorted(maps.Keys(p.levels)) {
 		l := p.levels[name]
+		if l.nothing() {
+			l.served = l.spare
+		}
 		slices.Sort(l.hosts)
 		l.hosts = slices.Compact(l.hosts)
 		if alone := len(l.hosts) == 1 && len(l.addresses) == 0; alone {

@@ -105,6 +105,26 @@ func TestRecords(t *testing.T) {
 			want:    []string{"a.east CNAME east", "east CNAME @"},
 			reasons: []string{"web.default.fed.svc.example.com.: no cluster serves", "no endpoint is ready"},
 		},
+		"a drained cluster leads its zone up, and is left out where others serve": {
+			in:      input(with(0, func(c *Cluster) { c.Drained = true }), service("east-a=192.0.2.1", "east-b=192.0.2.2")),
+			want:    []string{"@ A 192.0.2.2", "a.east CNAME east", "b.east A 192.0.2.2", "east A 192.0.2.2"},
+			reasons: []string{"east-a: the cluster's DNS weight is 0"},
+		},
+		"a region with only a drained cluster leads up": {
+			in:      input(with(2, func(c *Cluster) { c.Drained = true }), service("east-a=192.0.2.1", "west-a=192.0.2.3")),
+			want:    []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "a.west CNAME west", "east A 192.0.2.1", "west CNAME @"},
+			reasons: []string{"west-a: the cluster's DNS weight is 0"},
+		},
+		"where only a drained cluster serves, the global name keeps its addresses": {
+			in:      input(with(0, func(c *Cluster) { c.Drained = true }), service("east-a=192.0.2.1", "east-b")),
+			want:    []string{"@ A 192.0.2.1", "a.east CNAME east", "b.east CNAME east", "east CNAME @"},
+			reasons: []string{"east-a: the cluster's DNS weight is 0", "east-b: no endpoint"},
+		},
+		"a drained cluster that is not ready serves nothing": {
+			in:      input(with(0, func(c *Cluster) { c.Drained, c.Ready = true, false }), service("east-a=192.0.2.1")),
+			want:    []string{"a.east CNAME east", "east CNAME @"},
+			reasons: []string{"no cluster serves", "east-a: the cluster is not ready"},
+		},
 		"a cluster with several zones is in each": {
 			in:   input(with(0, func(c *Cluster) { c.Zones = []string{"a", "c"} }), service("east-a=192.0.2.1")),
 			want: []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "c.east A 192.0.2.1", "east A 192.0.2.1"},

@@ -38,9 +38,12 @@ type Service struct {
 type Cluster struct {
 	Name string
 	// Ready is false for a cluster that cannot be reached: its addresses do not count.
-	Ready  bool
-	Zones  []string
-	Region string
+	Ready bool
+	// Drained is true for a cluster with DNS weight 0: its addresses count only at the global level, and
+	// only where no other cluster serves.
+	Drained bool
+	Zones   []string
+	Region  string
 }
 
 // Plan is what Records decided.
