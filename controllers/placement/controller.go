@@ -1,45 +1,24 @@
-// Package placement decides how the replicas of federated objects divide over the clusters, and
-// writes the decision to the object's placement annotation, where propagation reads it.
-//
-//	c, err := placement.New(options)
-//	err = c.Run(ctx)
-//
-// Writing the decision down costs one write when it changes. It buys a decision that is the same
-// after a restart, that anyone can read, and that does not hang on members that cannot be asked.
 package placement
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/placement/plan"
 )
 
 // DefaultGracePeriod is how long a cluster may be away before its replicas are placed elsewhere.
 const DefaultGracePeriod = 30 * time.Second
-
-// divided are the kinds whose replicas are divided, with the annotation of their preferences.
-var divided = map[schema.GroupVersionResource]string{
-	{Group: "apps", Version: "v1", Resource: "replicasets"}: v1beta1.ReplicaSetPreferencesAnnotation,
-	{Group: "apps", Version: "v1", Resource: "deployments"}: v1beta1.DeploymentPreferencesAnnotation,
-}
 
 // Options are what a Controller needs.
 type Options struct {
@@ -49,177 +28,116 @@ type Options struct {
 	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 	// Recorder takes events about what moved.
 	Recorder record.EventRecorder
-	// GracePeriod is DefaultGracePeriod if zero.
+	// GracePeriod counts for clusters that are not ready and have no failover state in their status: how long their
+	// replicas stay placed there. 0: for ever, for it is the failover controller that decides.
 	GracePeriod time.Duration
+	// Resolve finds the resource of a custom kind, and whether its objects have a namespace. Nil: policies can name
+	// built-in kinds only.
+	Resolve func(apiVersion, kind string) (resource schema.GroupVersionResource, namespaced bool, err error)
+	// Start starts informers that were first asked for after the others had been started. Nil: not needed.
+	Start func()
+	// Writers is how many placements are written at once; 16 if zero.
+	Writers int
 }
 
+// key names an object, or one of the passes below.
 type key struct {
 	resource schema.GroupVersionResource
 	types.NamespacedName
 }
 
+// Passes over many objects, in place of a resource.
+var (
+	// everything is all objects, or those of a namespace.
+	everything = schema.GroupVersionResource{Resource: "everything"}
+	// short are the objects that changed room can help.
+	short = schema.GroupVersionResource{Resource: "short"}
+)
+
+// Times of the controller.
+const (
+	gather     = 20 * time.Millisecond // how long changes of clusters and policies are gathered into one pass
+	roomPause  = 5 * time.Second       // at least between two passes because of room
+	reportLag  = 15 * time.Second      // after a decision, the time until a capacity report has seen its pods
+	maxBatch   = 1000                  // objects that are decided in one go
+	quietAbove = 100                   // changed objects in one go, above which each is not announced by an event
+)
+
 // Controller places federated objects.
 type Controller struct {
 	Options
-	queue workqueue.TypedRateLimitingInterface[key]
+	decide   workqueue.TypedRateLimitingInterface[key]
+	write    workqueue.TypedRateLimitingInterface[key]
+	policies workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	resolve  workqueue.TypedRateLimitingInterface[schema.GroupVersionKind]
+
+	kinds   kinds
+	intents intents
+	tally   tally
+	state   state // of the one goroutine that decides
+	events  events
 }
 
 // New makes a controller and subscribes it to the informers.
 func New(o Options) (*Controller, error) {
-	if o.GracePeriod == 0 {
-		o.GracePeriod = DefaultGracePeriod
+	registerMetrics()
+	if o.Writers == 0 {
+		o.Writers = 16
 	}
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[key](10*time.Millisecond, 30*time.Second)
-	c := &Controller{Options: o, queue: workqueue.NewTypedRateLimitingQueue(limiter)}
+	c := &Controller{Options: o, decide: queue[key](), write: queue[key](), policies: queue[types.NamespacedName](), resolve: queue[schema.GroupVersionKind]()}
+	c.intents.of, c.tally.governs, c.state = map[key]*intent{}, map[key]types.NamespacedName{}, newState()
+	c.kinds.known, c.kinds.failed = map[schema.GroupVersionResource]schema.GroupVersionKind{}, map[schema.GroupVersionKind]error{}
 	var errs []error
-	for resource := range divided {
-		errs = append(errs, c.subscribe(resource))
-	}
-	_, err := o.Informers(v1beta1.ClustersResource).AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { c.all() },
-		UpdateFunc: func(was, is any) {
-			if before, after := cluster(was), cluster(is); usability(before) != usability(after) {
-				c.all()
-			}
-		},
-		DeleteFunc: func(any) { c.all() },
-	})
-	return c, errors.Join(append(errs, err)...)
-}
-
-// usability is what placement looks at in a Cluster.
-func usability(c *v1beta1.Cluster) string { return fmt.Sprint(c.IsReady(), c.Labels) }
-
-func (c *Controller) subscribe(resource schema.GroupVersionResource) error {
-	wake := func(obj any) {
-		if u, ok := obj.(*unstructured.Unstructured); ok {
-			c.queue.Add(key{resource, types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}})
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Kind != "Namespace" { // policies govern what is in namespaces
+			errs = append(errs, c.add(k.Resource, k.Resource.GroupVersion().WithKind(k.Kind)))
 		}
 	}
-	_, err := c.Informers(resource).AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: wake,
-		UpdateFunc: func(was, is any) {
-			if asks(was, resource) != asks(is, resource) {
-				wake(is)
-			}
-		},
-	})
-	return err
+	errs = append(errs, c.watchClusters(), c.watchPolicies())
+	return c, errors.Join(errs...)
 }
 
-// asks is what placement looks at in a federated object.
-func asks(obj any, resource schema.GroupVersionResource) string {
-	u := obj.(*unstructured.Unstructured)
-	a := u.GetAnnotations()
-	replicas, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
-	return fmt.Sprint(replicas, a[divided[resource]], "\x00", a[v1beta1.ClusterSelectorAnnotation], "\x00", a[v1beta1.PlacementAnnotation])
-}
-
-func (c *Controller) all() {
-	for resource := range divided {
-		for _, k := range c.Informers(resource).GetStore().ListKeys() {
-			namespace, name, _ := cache.SplitMetaNamespaceKey(k)
-			c.queue.Add(key{resource, types.NamespacedName{Namespace: namespace, Name: name}})
-		}
-	}
+func queue[K comparable]() workqueue.TypedRateLimitingInterface[K] {
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[K](10*time.Millisecond, 30*time.Second))
 }
 
 // Run works until ctx is done. The informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
-	defer c.queue.ShutDown()
-	synced := []cache.InformerSynced{c.Informers(v1beta1.ClustersResource).HasSynced}
-	for resource := range divided {
+	synced := []cache.InformerSynced{c.Informers(v1beta1.ClustersResource).HasSynced, c.Informers(v1beta1.PoliciesResource).HasSynced}
+	for resource := range c.kinds.all() {
 		synced = append(synced, c.Informers(resource).HasSynced)
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return fmt.Errorf("the federation's caches did not fill: %w", ctx.Err())
 	}
-	for range 8 {
-		go c.work(ctx)
+	var work sync.WaitGroup
+	work.Go(func() { c.decideWhatComes(ctx) })
+	work.Go(func() { drain(ctx, c.policies, c.reportPolicy) })
+	work.Go(func() { drain(ctx, c.resolve, c.resolveKind) })
+	for range c.Writers {
+		work.Go(func() { drain(ctx, c.write, c.writeIntent) })
 	}
 	<-ctx.Done()
+	c.decide.ShutDown()
+	c.write.ShutDown()
+	c.policies.ShutDown()
+	c.resolve.ShutDown()
+	work.Wait()
 	return nil
 }
 
-func (c *Controller) work(ctx context.Context) {
+// drain handles what is in a queue, again after a pause where it fails.
+func drain[K comparable](ctx context.Context, q workqueue.TypedRateLimitingInterface[K], handle func(context.Context, K) error) {
 	for {
-		k, quit := c.queue.Get()
+		k, quit := q.Get()
 		if quit {
 			return
 		}
-		if err := c.sync(ctx, k); err != nil {
-			klog.FromContext(ctx).Error(err, "Placement will be tried again", "resource", k.resource.Resource, "object", k.NamespacedName)
-			c.queue.AddRateLimited(k)
+		if err := handle(ctx, k); err != nil {
+			q.AddRateLimited(k)
 		} else {
-			c.queue.Forget(k)
+			q.Forget(k)
 		}
-		c.queue.Done(k)
+		q.Done(k)
 	}
-}
-
-// sync places one object: one patch, if the placement changed.
-func (c *Controller) sync(ctx context.Context, k key) error {
-	obj, ok, err := c.Informers(k.resource).GetStore().GetByKey(k.String())
-	if err != nil || !ok {
-		return err
-	}
-	u := obj.(*unstructured.Unstructured)
-	if u.GetDeletionTimestamp() != nil || !v1beta1.Federated(k.resource.GroupResource(), k.Namespace, k.Name, "") {
-		return nil
-	}
-	object, err := plan.Read(u)
-	if err != nil {
-		c.Recorder.Event(u, corev1.EventTypeWarning, "PlacementRefused", err.Error())
-		return nil // its next change brings it here again
-	}
-	w := plan.NewWorld(c.clusters(), nil)
-	w.Grace = c.GracePeriod
-	d := plan.Decide(object, w, time.Now())
-	if d.LookAgain > 0 {
-		c.queue.AddAfter(k, d.LookAgain)
-	}
-	if !d.Changed {
-		return nil
-	}
-	value := d.Value()
-	if err := c.write(ctx, k, u, value); err != nil {
-		return err
-	}
-	if object.Current != nil && d.Moved != "" {
-		c.Recorder.Event(u, corev1.EventTypeNormal, "ReplicasMoved", d.Moved+" ("+d.Cause+")")
-	}
-	return nil
-}
-
-// write puts the placement on the version of the object that it was decided for.
-func (c *Controller) write(ctx context.Context, k key, u *unstructured.Unstructured, value string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": u.GetUID(), "annotations": map[string]string{v1beta1.PlacementAnnotation: value},
-	}})
-	if err != nil {
-		return err
-	}
-	_, err = c.Client.Resource(k.resource).Namespace(k.Namespace).Patch(ctx, k.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "federation-placement"})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone, or another one by now: its event brings us here again
-	}
-	return err
-}
-
-func (c *Controller) clusters() (out []*v1beta1.Cluster) {
-	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
-		out = append(out, cluster(obj))
-	}
-	return out
-}
-
-// cluster reads a Cluster. What cannot be read counts as not ready.
-func cluster(obj any) *v1beta1.Cluster {
-	out := &v1beta1.Cluster{}
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
-			out.Status = v1beta1.ClusterStatus{}
-		}
-	}
-	return out
 }

@@ -34,10 +34,11 @@ func inFleet(t *testing.T, do func(*fleet)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		f := &fleet{t: t, events: record.NewFakeRecorder(100)}
-		f.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-			v1beta1.ClustersResource: "ClusterList", replicaSets: "ReplicaSetList",
-			{Group: "apps", Version: "v1", Resource: "deployments"}: "DeploymentList",
-		})
+		lists := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", v1beta1.PoliciesResource: "PlacementPolicyList"}
+		for _, k := range v1beta1.FederatedKinds {
+			lists[k.Resource] = k.Kind + "List"
+		}
+		f.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
 		factory := dynamicinformer.NewDynamicSharedInformerFactory(f.client, 0)
 		c, err := New(Options{
 			Client: f.client, Recorder: f.events, GracePeriod: grace,

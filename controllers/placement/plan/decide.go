@@ -129,7 +129,7 @@ func (d *deciding) seat() {
 			d.explain(c.Name, why)
 			continue
 		}
-		d.seats = append(d.seats, seat{cluster: c, group: d.w.groups[i], last: d.o.at(c.Name)})
+		d.seats = append(d.seats, seat{cluster: c, group: d.w.groups[i], last: d.o.At(c.Name)})
 		s := &d.seats[len(d.seats)-1]
 		d.standing(s)
 		if d.o.Divided {

@@ -45,8 +45,8 @@ type Object struct {
 // Key is NAMESPACE/NAME.
 func (o *Object) Key() string { return o.Namespace + "/" + o.Name }
 
-// at is how many replicas the last placement has in a cluster.
-func (o *Object) at(cluster string) int64 {
+// At is how many replicas the last placement has in a cluster.
+func (o *Object) At(cluster string) int64 {
 	if o.Current == nil {
 		return 0
 	}
@@ -75,8 +75,8 @@ func divisions(kinds []v1beta1.FederatedKind) map[schema.GroupKind]division {
 	return out
 }
 
-// Divided tells whether the replicas of a built-in kind are divided.
-func Divided(kind schema.GroupKind) bool { _, ok := dividedKinds[kind]; return ok }
+// Preferences names the annotation with the preferences of a divided kind; "" for any other kind.
+func Preferences(kind schema.GroupKind) string { return dividedKinds[kind].annotation }
 
 // Read reads a federated object. The error names the annotation that cannot be read.
 func Read(u *unstructured.Unstructured) (Object, error) {

@@ -167,8 +167,8 @@ func evicts(c *v1beta1.Cluster) bool {
 	return false
 }
 
-// overflowSettles is how old a decision must be, when a cluster's capacity is observed, for its pods that have
-// not been reported as unschedulable to be running: a pod is reported after 60 s.
+// overflowSettles is how old a decision must be for its pods to be running that have not been reported as
+// unschedulable: a pod is after 60 s.
 const overflowSettles = 75 * time.Second
 
 // capacity sets the most that a cluster can hold of the object: what is there and can run, and room for more. Where
@@ -179,25 +179,28 @@ func (d *deciding) capacity(s *seat) {
 	if !known {
 		return
 	}
-	asked := s.last + d.overflowed(s.cluster.Name)
-	most := s.last + room
+	asked, most := s.last, s.last+room
+	if d.o.Current != nil {
+		asked += d.o.Current.Overflow[s.cluster.Name]
+	}
 	switch {
 	case s.stuck > 0:
 		most = max(0, asked-s.stuck)
-	case asked > s.last && d.overflowRuns(s.cluster.Status.Capacity):
-		most = asked + room
+	case asked > s.last && s.use == usable:
+		if left := d.overflowWaits(); left > 0 {
+			s.lookAgain(left)
+		} else {
+			most = asked + room
+		}
 	}
 	s.room = &most
 }
 
-func (d *deciding) overflowed(cluster string) int64 {
-	if d.o.Current == nil {
-		return 0
-	}
-	return d.o.Current.Overflow[cluster]
-}
-
-func (d *deciding) overflowRuns(c *v1beta1.ClusterCapacity) bool {
+// overflowWaits is how long it is until overflow that is not reported as unschedulable is running.
+func (d *deciding) overflowWaits() time.Duration {
 	history := d.o.Current.History
-	return c != nil && len(history) > 0 && c.ObservedAt.Sub(history[0].At.Time) > overflowSettles
+	if len(history) == 0 {
+		return overflowSettles // nobody knows since when
+	}
+	return history[0].At.Add(overflowSettles).Sub(d.now)
 }

@@ -156,8 +156,17 @@ func (w *World) Take(o *Object, d *Decision) {
 	}
 	demand := w.Ledger.Demand(o.Requests())
 	for cluster, n := range d.Placement.Clusters {
-		if before := o.at(cluster); n > before {
+		if before := o.At(cluster); n > before {
 			w.Ledger.Take(cluster, demand, n-before)
 		}
 	}
+}
+
+// Usability is what decisions depend on of a cluster, but for its room: equal where nothing of that has changed.
+func Usability(c *v1beta1.Cluster) string {
+	f := v1beta1.ClusterFailover{}
+	if c.Status.Failover != nil {
+		f = *c.Status.Failover
+	}
+	return fmt.Sprint(c.IsReady(), c.Condition(v1beta1.ClusterReady) == nil, c.Labels, c.Spec.Taints, f.Phase, f.Percent, f.LostAt, c.Status.Zones, c.Status.Region)
 }

@@ -1,0 +1,217 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/placement/plan"
+)
+
+// kinds are those whose objects are placed: the built-in ones, and custom ones that policies name.
+type kinds struct {
+	sync.Mutex
+	known  map[schema.GroupVersionResource]schema.GroupVersionKind
+	failed map[schema.GroupVersionKind]error // why a custom kind cannot be served; nil while that is not known
+}
+
+func (k *kinds) all() map[schema.GroupVersionResource]schema.GroupVersionKind {
+	k.Lock()
+	defer k.Unlock()
+	return maps.Clone(k.known)
+}
+
+// failure says why a kind is not placed: nil where it is; asked tells whether anybody has asked for it yet.
+func (k *kinds) failure(kind schema.GroupVersionKind) (err error, asked bool) {
+	k.Lock()
+	defer k.Unlock()
+	for _, known := range k.known {
+		if known == kind {
+			return nil, true
+		}
+	}
+	err, asked = k.failed[kind]
+	return err, asked
+}
+
+// add subscribes to the objects of a kind.
+func (c *Controller) add(resource schema.GroupVersionResource, kind schema.GroupVersionKind) error {
+	c.kinds.Lock()
+	c.kinds.known[resource] = kind
+	delete(c.kinds.failed, kind)
+	c.kinds.Unlock()
+	named := func(obj any) (key, *unstructured.Unstructured, bool) {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return key{}, nil, false
+		}
+		return key{resource, types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}}, u, true
+	}
+	wake := func(obj any) {
+		if k, _, ok := named(obj); ok {
+			c.decide.Add(k)
+		}
+	}
+	_, err := c.Informers(resource).AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: wake,
+		UpdateFunc: func(was, is any) {
+			k, u, ok := named(is)
+			before, _ := was.(*unstructured.Unstructured)
+			if ok && before != nil && (asks(before) != asks(u) || placed(before) != placed(u) && !c.intents.arrived(k, u)) {
+				c.decide.Add(k)
+			}
+		},
+		DeleteFunc: wake,
+	})
+	return err
+}
+
+// asks is what placement looks at in a federated object, but for its placement.
+func asks(u *unstructured.Unstructured) string {
+	spec, _ := u.Object["spec"].(map[string]any)
+	a := u.GetAnnotations()
+	return fmt.Sprint(u.GetUID(), u.GetGeneration(), u.GetDeletionTimestamp() != nil, spec["replicas"], spec["parallelism"], u.GetLabels(),
+		a[plan.Preferences(u.GroupVersionKind().GroupKind())], "\x00", a[v1beta1.ClusterSelectorAnnotation])
+}
+
+func placed(u *unstructured.Unstructured) string {
+	return u.GetAnnotations()[v1beta1.PlacementAnnotation]
+}
+
+// watchClusters decides all anew when what may be used changes, and what is short of room when room does.
+func (c *Controller) watchClusters() error {
+	changed := func(obj any) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return
+		}
+		if c.events.usability(u.GetName(), plan.Usability(readCluster(u))) {
+			c.decide.AddAfter(key{resource: everything}, gather)
+		} else {
+			c.decide.AddAfter(key{resource: short}, roomPause)
+		}
+	}
+	_, err := c.Informers(v1beta1.ClustersResource).AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    changed,
+		UpdateFunc: func(_, is any) { changed(is) },
+		DeleteFunc: func(obj any) {
+			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+				c.events.usability(name, "")
+			}
+			c.decide.AddAfter(key{resource: everything}, gather)
+		},
+	})
+	return err
+}
+
+// events remembers what clusters looked like.
+type events struct {
+	sync.Mutex
+	seen map[string]string
+}
+
+// usability notes what a cluster can be used for, and tells whether that is new.
+func (e *events) usability(cluster, is string) bool {
+	e.Lock()
+	defer e.Unlock()
+	if e.seen == nil {
+		e.seen = map[string]string{}
+	}
+	was := e.seen[cluster]
+	e.seen[cluster] = is
+	return was != is
+}
+
+// watchPolicies decides the objects of a namespace anew when its policies change.
+func (c *Controller) watchPolicies() error {
+	changed := func(obj any) {
+		name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+		if err != nil {
+			return
+		}
+		namespace, policy, _ := cache.SplitMetaNamespaceKey(name)
+		c.decide.AddAfter(key{everything, types.NamespacedName{Namespace: namespace}}, gather)
+		c.policies.AddAfter(types.NamespacedName{Namespace: namespace, Name: policy}, gather)
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			c.wantKinds(readPolicy(u))
+		}
+	}
+	_, err := c.Informers(v1beta1.PoliciesResource).AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed,
+		UpdateFunc: func(was, is any) {
+			before, after := was.(*unstructured.Unstructured), is.(*unstructured.Unstructured)
+			if before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() || after.GetGeneration() == 0 {
+				changed(is)
+			}
+		},
+		DeleteFunc: changed,
+	})
+	return err
+}
+
+// wantKinds has the custom kinds resolved that a policy names.
+func (c *Controller) wantKinds(p *v1beta1.PlacementPolicy) {
+	for _, r := range p.Spec.ResourceSelectors {
+		kind := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+		if _, asked := c.kinds.failure(kind); asked {
+			continue
+		}
+		c.kinds.Lock()
+		c.kinds.failed[kind] = nil
+		c.kinds.Unlock()
+		c.resolve.Add(kind)
+	}
+}
+
+var errNotSpread = errors.New("it is not a kind that is spread over clusters")
+
+// resolveKind finds out what a custom kind is served as, and watches its objects.
+func (c *Controller) resolveKind(ctx context.Context, kind schema.GroupVersionKind) error {
+	err := errNotSpread
+	if c.Resolve != nil {
+		var resource schema.GroupVersionResource
+		var namespaced bool
+		resource, namespaced, err = c.Resolve(kind.GroupVersion().String(), kind.Kind)
+		if err == nil && !namespaced {
+			err = errors.New("its objects have no namespace")
+		}
+		if err == nil {
+			return c.serve(ctx, resource, kind)
+		}
+	}
+	c.kinds.Lock()
+	c.kinds.failed[kind] = err
+	c.kinds.Unlock()
+	c.reportPoliciesOf(kind)
+	if c.Resolve == nil {
+		return nil
+	}
+	return err
+}
+
+func (c *Controller) serve(ctx context.Context, resource schema.GroupVersionResource, kind schema.GroupVersionKind) error {
+	if err := c.add(resource, kind); err != nil {
+		return err
+	}
+	if c.Start != nil {
+		c.Start()
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), c.Informers(resource).HasSynced) {
+		return ctx.Err()
+	}
+	klog.FromContext(ctx).Info("Placing a custom kind", "kind", kind, "resource", resource)
+	c.reportPoliciesOf(kind)
+	return nil
+}

@@ -1,0 +1,253 @@
+package placement
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/placement/plan"
+)
+
+// item is an object of a pass.
+type item struct {
+	key
+	u *unstructured.Unstructured
+	plan.Object
+}
+
+// decideWhatComes decides, until the queue is shut down, what is in it, as much at once as there is.
+func (c *Controller) decideWhatComes(ctx context.Context) {
+	for {
+		k, quit := c.decide.Get()
+		if quit {
+			return
+		}
+		batch := []key{k}
+		for c.decide.Len() > 0 && len(batch) < maxBatch {
+			if k, quit = c.decide.Get(); quit {
+				return
+			}
+			batch = append(batch, k)
+		}
+		c.pass(ctx, batch, time.Now())
+		for _, k := range batch {
+			c.decide.Done(k)
+		}
+	}
+}
+
+// pass decides objects in the order of their priority. What is not divided comes after the workloads, which it may
+// have to follow.
+func (c *Controller) pass(ctx context.Context, batch []key, now time.Time) {
+	defer observePass(now)
+	w := c.look(now)
+	var divided, others []item
+	for k := range c.expand(batch) {
+		i, ok := c.read(k)
+		switch {
+		case !ok:
+		case i.Divided:
+			divided = append(divided, i)
+		default:
+			others = append(others, i)
+		}
+	}
+	var changed []change
+	for _, items := range [][]item{divided, others} {
+		for _, at := range order(items, w) {
+			if ch, ok := c.place(&items[at], w, now); ok {
+				changed = append(changed, ch)
+			}
+		}
+	}
+	for _, ch := range changed {
+		ch.intent.quiet = len(changed) > quietAbove
+		c.intents.put(ch.key, ch.intent)
+		c.write.Add(ch.key)
+	}
+}
+
+func order(items []item, w *plan.World) []int {
+	objects := make([]plan.Object, len(items))
+	for i := range items {
+		objects[i] = items[i].Object
+	}
+	return plan.Order(objects, w)
+}
+
+// expand replaces passes by the objects they are over.
+func (c *Controller) expand(batch []key) map[key]bool {
+	all := map[key]bool{}
+	for _, k := range batch {
+		switch k.resource {
+		case everything:
+			for resource := range c.kinds.all() {
+				for _, name := range c.names(resource, k.Namespace) {
+					all[key{resource, name}] = true
+				}
+			}
+		case short:
+			for _, k := range c.lacking() {
+				all[k] = true
+			}
+		default:
+			all[k] = true
+		}
+	}
+	return all
+}
+
+// names are the objects of a kind, in one namespace or in all.
+func (c *Controller) names(resource schema.GroupVersionResource, namespace string) (out []types.NamespacedName) {
+	indexer := c.Informers(resource).GetIndexer()
+	var keys []string
+	if _, indexed := indexer.GetIndexers()[cache.NamespaceIndex]; namespace != "" && indexed {
+		keys, _ = indexer.IndexKeys(cache.NamespaceIndex, namespace)
+	} else {
+		keys = indexer.ListKeys()
+	}
+	for _, k := range keys {
+		ns, name, err := cache.SplitMetaNamespaceKey(k)
+		if err == nil && (namespace == "" || ns == namespace) {
+			out = append(out, types.NamespacedName{Namespace: ns, Name: name})
+		}
+	}
+	return out
+}
+
+// lacking are the objects that changed room can help: those with replicas that fit nowhere or overflow, and those
+// with pods that a cluster reports as unschedulable.
+func (c *Controller) lacking() (out []key) {
+	for k := range c.state.short {
+		out = append(out, k)
+	}
+	for _, cluster := range c.state.world.Clusters {
+		if cluster.Status.Capacity == nil {
+			continue
+		}
+		for _, u := range cluster.Status.Capacity.Unschedulable {
+			for _, k := range v1beta1.FederatedKinds {
+				if k.Kind == u.Kind {
+					out = append(out, key{k.Resource, types.NamespacedName{Namespace: u.Namespace, Name: u.Name}})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// read reads an object as the caches have it, with what was decided for it and is not in them yet.
+func (c *Controller) read(k key) (item, bool) {
+	obj, ok, err := c.Informers(k.resource).GetStore().GetByKey(k.String())
+	u, _ := obj.(*unstructured.Unstructured)
+	if err != nil || !ok || u == nil || u.GetDeletionTimestamp() != nil {
+		c.forget(k)
+		return item{}, false
+	}
+	if !federated(k, u) {
+		return item{}, false
+	}
+	o, err := plan.Read(u)
+	if err != nil {
+		c.Recorder.Event(u, corev1.EventTypeWarning, "PlacementRefused", err.Error())
+		return item{}, false // its next change brings it here again
+	}
+	if decided, ok := c.intents.ahead(k, u); ok {
+		o.Current, o.Pending = v1beta1.ParsePlacement(decided), decided == v1beta1.PlacementPending
+	}
+	return item{k, u, o}, true
+}
+
+func federated(k key, u *unstructured.Unstructured) bool {
+	if v1beta1.FederatedKindOf(k.resource.GroupResource()) == nil {
+		return !v1beta1.OwnNamespace(k.Namespace)
+	}
+	kind, _, _ := unstructured.NestedString(u.Object, "type")
+	return v1beta1.Federated(k.resource.GroupResource(), k.Namespace, k.Name, corev1.SecretType(kind))
+}
+
+// forget drops what is remembered of an object that is no more.
+func (c *Controller) forget(k key) {
+	delete(c.state.short, k)
+	c.intents.drop(k)
+	c.governs(k, "")
+	c.wake(k.Namespace, c.state.refersTo(k, referrer{}))
+}
+
+// change is a decision that is to be written.
+type change struct {
+	key
+	intent *intent
+}
+
+// place decides one object, and notes what follows for others.
+func (c *Controller) place(i *item, w *plan.World, now time.Time) (change, bool) {
+	again := c.follow(i, now)
+	d := plan.Decide(i.Object, w, now)
+	if d.LookAgain > 0 && (again == 0 || d.LookAgain < again) {
+		again = d.LookAgain
+	}
+	if again > 0 {
+		c.decide.AddAfter(i.key, again)
+	}
+	c.governs(i.key, d.Policy)
+	c.state.give(&i.Object, &d, now)
+	if len(d.Placement.Overflow) > 0 || d.Placement.Unplaced > 0 {
+		c.state.short[i.key] = true
+	} else {
+		delete(c.state.short, i.key)
+	}
+	c.takeAlong(i, &d, w)
+	if !d.Changed {
+		return change{}, false
+	}
+	return change{i.key, &intent{u: i.u, value: d.Value(), first: i.Current == nil, decision: d}}, true
+}
+
+// follow tells an object where the workloads go that refer to it.
+func (c *Controller) follow(i *item, now time.Time) time.Duration {
+	var of []*v1beta1.Placement
+	for k := range c.state.referred[reference{i.Namespace, plan.Reference{Kind: i.Kind, Name: i.Name}}] {
+		from := c.state.refers[k]
+		of = append(of, from.placement)
+		i.Followed = append(i.Followed, from.kind+" "+k.Name)
+	}
+	if of == nil {
+		return 0
+	}
+	slices.Sort(i.Followed)
+	var again time.Duration
+	i.Follow, again = plan.Follow(i.Current, of, now)
+	return again
+}
+
+// takeAlong wakes what a workload refers to, if its policy takes that along.
+func (c *Controller) takeAlong(i *item, d *plan.Decision, w *plan.World) {
+	next := referrer{kind: i.Kind, placement: &d.Placement}
+	if p := w.Policy(&i.Object); p != nil && p.Spec.PropagateReferences && !d.None && !d.Wait {
+		next.to = i.References()
+	}
+	if was, known := c.state.refers[i.key]; known && !d.Changed && slices.Equal(was.to, next.to) {
+		return
+	}
+	c.wake(i.key.Namespace, c.state.refersTo(i.key, next))
+}
+
+// referable are the resources of what workloads refer to.
+var referable = map[string]schema.GroupVersionResource{
+	"ConfigMap": corev1.SchemeGroupVersion.WithResource("configmaps"), "Secret": corev1.SchemeGroupVersion.WithResource("secrets"),
+	"ServiceAccount": corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
+}
+
+func (c *Controller) wake(namespace string, references []plan.Reference) {
+	for _, r := range references {
+		c.decide.Add(key{referable[r.Kind], types.NamespacedName{Namespace: namespace, Name: r.Name}})
+	}
+}

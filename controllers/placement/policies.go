@@ -1,0 +1,126 @@
+package placement
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// statusPause is how long changes are gathered into one write of a policy's status.
+const statusPause = time.Second
+
+// tally counts the objects that policies govern.
+type tally struct {
+	sync.Mutex
+	governs map[key]types.NamespacedName
+	objects map[types.NamespacedName]int32
+}
+
+// governs notes which policy governs an object; "" for none.
+func (c *Controller) governs(k key, policy string) {
+	c.tally.Lock()
+	defer c.tally.Unlock()
+	was, is := c.tally.governs[k], types.NamespacedName{}
+	if policy != "" {
+		is = types.NamespacedName{Namespace: k.Namespace, Name: policy}
+	}
+	if was == is {
+		return
+	}
+	if c.tally.objects == nil {
+		c.tally.objects = map[types.NamespacedName]int32{}
+	}
+	delete(c.tally.governs, k)
+	if was.Name != "" {
+		if c.tally.objects[was]--; c.tally.objects[was] == 0 {
+			delete(c.tally.objects, was)
+		}
+		c.policies.AddAfter(was, statusPause)
+	}
+	if is.Name != "" {
+		c.tally.governs[k] = is
+		c.tally.objects[is]++
+		c.policies.AddAfter(is, statusPause)
+	}
+}
+
+func (t *tally) count(policy types.NamespacedName) int32 {
+	t.Lock()
+	defer t.Unlock()
+	return t.objects[policy]
+}
+
+// reportPoliciesOf reports the policies that name a kind, about which something became known.
+func (c *Controller) reportPoliciesOf(kind schema.GroupVersionKind) {
+	for _, obj := range c.Informers(v1beta1.PoliciesResource).GetStore().List() {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		for _, r := range readPolicy(u).Spec.ResourceSelectors {
+			if schema.FromAPIVersionAndKind(r.APIVersion, r.Kind) == kind {
+				c.policies.AddAfter(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, statusPause)
+			}
+		}
+	}
+}
+
+// reportPolicy writes the status of a policy, if it changed: how many objects it governs, and whether all kinds that
+// it names can be spread.
+func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName) error {
+	obj, ok, err := c.Informers(v1beta1.PoliciesResource).GetStore().GetByKey(name.String())
+	u, _ := obj.(*unstructured.Unstructured)
+	if err != nil || !ok || u == nil {
+		return err
+	}
+	p := readPolicy(u)
+	status := p.Status.DeepCopy()
+	status.ObservedGeneration, status.Objects = p.Generation, c.tally.count(name)
+	changed := meta.SetStatusCondition(&status.Conditions, c.accepted(p))
+	if !changed && status.ObservedGeneration == p.Status.ObservedGeneration && status.Objects == p.Status.Objects {
+		return nil
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.UID}, "status": status})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	_, err = c.Client.Resource(v1beta1.PoliciesResource).Namespace(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, body,
+		metav1.PatchOptions{FieldManager: "federation-placement"}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "The status of a policy will be written again", "policy", name)
+	}
+	return err
+}
+
+// accepted is the condition that all kinds of a policy can be spread.
+func (c *Controller) accepted(p *v1beta1.PlacementPolicy) metav1.Condition {
+	var not []string
+	for i, r := range p.Spec.ResourceSelectors {
+		if err, _ := c.kinds.failure(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)); err != nil {
+			not = append(not, fmt.Sprintf("spec.resourceSelectors[%d]: %s %s: %v", i, r.APIVersion, r.Kind, err))
+		}
+	}
+	out := metav1.Condition{Type: v1beta1.PolicyAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", Message: "all kinds can be spread", ObservedGeneration: p.Generation}
+	if len(not) > 0 {
+		out.Status, out.Reason, out.Message = metav1.ConditionFalse, "KindNotServed", strings.Join(not, "; ")
+	}
+	return out
+}

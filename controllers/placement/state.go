@@ -1,0 +1,162 @@
+package placement
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/placement/plan"
+)
+
+// state is what the one goroutine that decides remembers from object to object.
+type state struct {
+	clusters map[string]read[v1beta1.Cluster]
+	policies map[string]read[v1beta1.PlacementPolicy]
+	world    *plan.World
+	reserved map[string][]reservation // by cluster
+	short    map[key]bool             // objects that lack room, or whose pods do
+	refers   map[key]referrer         // workloads that take along what they refer to
+	referred map[reference]map[key]bool
+}
+
+// read is an object and the version that it was read from.
+type read[T any] struct {
+	version string
+	object  *T
+}
+
+// reservation is room that was given away and that a capacity report may not have seen yet.
+type reservation struct {
+	at       time.Time
+	requests corev1.ResourceList
+	pods     int64
+}
+
+// referrer is a workload that takes along what it refers to.
+type referrer struct {
+	kind      string
+	placement *v1beta1.Placement
+	to        []plan.Reference
+}
+
+// reference is what workloads of its namespace refer to.
+type reference struct {
+	namespace string
+	plan.Reference
+}
+
+func newState() state {
+	return state{
+		clusters: map[string]read[v1beta1.Cluster]{}, policies: map[string]read[v1beta1.PlacementPolicy]{},
+		reserved: map[string][]reservation{}, short: map[key]bool{}, refers: map[key]referrer{}, referred: map[reference]map[key]bool{},
+	}
+}
+
+// look returns the world as it is now. It is made anew only if a cluster or a policy is another one than before.
+func (c *Controller) look(now time.Time) *plan.World {
+	s := &c.state
+	clusters, newClusters := refresh(s.clusters, c.Informers(v1beta1.ClustersResource).GetStore().List(), readCluster)
+	policies, newPolicies := refresh(s.policies, c.Informers(v1beta1.PoliciesResource).GetStore().List(), readPolicy)
+	if s.world == nil || newClusters || newPolicies {
+		s.world = plan.NewWorld(clusters, policies)
+		s.world.Terse, s.world.Grace = true, c.GracePeriod
+		s.reserve(now)
+	}
+	return s.world
+}
+
+// refresh reads those objects that are of another version than before, and forgets those that are no more.
+func refresh[T any](known map[string]read[T], list []any, parse func(*unstructured.Unstructured) *T) (all []*T, changed bool) {
+	seen := make(map[string]bool, len(list))
+	for _, obj := range list {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		name, version := u.GetNamespace()+"/"+u.GetName(), string(u.GetUID())+u.GetResourceVersion()
+		seen[name] = true
+		if was, ok := known[name]; !ok || was.version != version || version == "" {
+			known[name], changed = read[T]{version, parse(u)}, true
+		}
+		all = append(all, known[name].object)
+	}
+	for name := range known {
+		if !seen[name] {
+			delete(known, name)
+			changed = true
+		}
+	}
+	return all, changed
+}
+
+// reserve takes from the world's new ledger what was given away and that the capacity reports cannot have seen.
+func (s *state) reserve(now time.Time) {
+	for _, cluster := range s.world.Clusters {
+		var kept []reservation
+		for _, r := range s.reserved[cluster.Name] {
+			if capacity := cluster.Status.Capacity; capacity == nil || capacity.ObservedAt.Sub(r.at) > reportLag || now.Sub(r.at) > 10*reportLag {
+				continue
+			}
+			kept = append(kept, r)
+			s.world.Ledger.Take(cluster.Name, s.world.Ledger.Demand(r.requests), r.pods)
+		}
+		if s.reserved[cluster.Name] = kept; kept == nil {
+			delete(s.reserved, cluster.Name)
+		}
+	}
+}
+
+// give takes from the ledger what a decision adds to clusters, and keeps it reserved.
+func (s *state) give(o *plan.Object, d *plan.Decision, now time.Time) {
+	if !s.world.Ledger.Limits() || !o.Divided || !d.Changed {
+		return
+	}
+	s.world.Take(o, d)
+	for cluster, n := range d.Placement.Clusters {
+		if more := n - o.At(cluster); more > 0 {
+			s.reserved[cluster] = append(s.reserved[cluster], reservation{now, o.Requests(), more})
+		}
+	}
+}
+
+// refersTo notes what a workload refers to and takes along, and where it goes. It returns what has to be decided anew.
+func (s *state) refersTo(k key, next referrer) (wake []plan.Reference) {
+	was, known := s.refers[k]
+	if !known && len(next.to) == 0 {
+		return nil
+	}
+	for _, to := range was.to {
+		at := reference{k.Namespace, to}
+		if delete(s.referred[at], k); len(s.referred[at]) == 0 {
+			delete(s.referred, at)
+		}
+	}
+	delete(s.refers, k)
+	for _, to := range next.to {
+		at := reference{k.Namespace, to}
+		if s.referred[at] == nil {
+			s.referred[at] = map[key]bool{}
+		}
+		s.referred[at][k], s.refers[k] = true, next
+	}
+	return append(was.to, next.to...)
+}
+
+func readCluster(u *unstructured.Unstructured) *v1beta1.Cluster {
+	out := &v1beta1.Cluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
+		out.Status = v1beta1.ClusterStatus{} // what cannot be read counts as not ready
+	}
+	return out
+}
+
+func readPolicy(u *unstructured.Unstructured) *v1beta1.PlacementPolicy {
+	out := &v1beta1.PlacementPolicy{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
+		out.Spec = v1beta1.PlacementPolicySpec{} // selects nothing
+	}
+	return out
+}

@@ -1,0 +1,163 @@
+package placement
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/placement/plan"
+)
+
+// writeTimeout bounds one write to the federation.
+const writeTimeout = 30 * time.Second
+
+// intent is a decision on its way into the object, until the caches have it.
+type intent struct {
+	u        *unstructured.Unstructured // the version that it was decided for
+	value    string                     // of the annotation; "" for none
+	first    bool                       // there was no placement before
+	quiet    bool                       // do not announce it
+	decision plan.Decision
+	done     bool   // it is written,
+	version  string // and got this resource version
+}
+
+// intents are those of all objects.
+type intents struct {
+	sync.Mutex
+	of map[key]*intent
+}
+
+func (i *intents) put(k key, in *intent) {
+	i.Lock()
+	defer i.Unlock()
+	i.of[k] = in
+}
+
+func (i *intents) get(k key) *intent {
+	i.Lock()
+	defer i.Unlock()
+	return i.of[k]
+}
+
+func (i *intents) drop(k key) {
+	i.Lock()
+	defer i.Unlock()
+	delete(i.of, k)
+}
+
+// dropThis forgets an intent, unless another one has taken its place.
+func (i *intents) dropThis(k key, in *intent) {
+	i.Lock()
+	defer i.Unlock()
+	if i.of[k] == in {
+		delete(i.of, k)
+	}
+}
+
+func (i *intents) wrote(in *intent, version string) {
+	i.Lock()
+	defer i.Unlock()
+	in.done, in.version = true, version
+}
+
+// ahead returns the placement that was decided for an object, if the caches do not have it yet.
+func (i *intents) ahead(k key, u *unstructured.Unstructured) (value string, ok bool) {
+	i.Lock()
+	defer i.Unlock()
+	in := i.of[k]
+	if in == nil {
+		return "", false
+	}
+	if in.u.GetUID() != u.GetUID() || placed(u) == in.value || in.done && !older(u.GetResourceVersion(), in.version) {
+		delete(i.of, k)
+		return "", false
+	}
+	return in.value, true
+}
+
+// arrived tells whether the placement that is in an object now is the one that was decided for it.
+func (i *intents) arrived(k key, u *unstructured.Unstructured) bool {
+	i.Lock()
+	defer i.Unlock()
+	in := i.of[k]
+	if in == nil || in.u.GetUID() != u.GetUID() || placed(u) != in.value {
+		return false
+	}
+	delete(i.of, k)
+	return true
+}
+
+// older tells whether resource version a was before b.
+func older(a, b string) bool {
+	x, err := strconv.ParseUint(a, 10, 64)
+	y, also := strconv.ParseUint(b, 10, 64)
+	return err == nil && also == nil && x < y
+}
+
+// writeIntent writes what was decided last for an object: one patch.
+func (c *Controller) writeIntent(ctx context.Context, k key) error {
+	in := c.intents.get(k)
+	if in == nil || in.done {
+		return nil
+	}
+	version, err := c.patch(ctx, k, in)
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		c.intents.dropThis(k, in) // gone, or another one by now: its event brings it here again
+		return nil
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "The placement will be written again", "resource", k.resource.Resource, "object", k.NamespacedName)
+		return err
+	}
+	c.intents.wrote(in, version)
+	observeWritten(in)
+	c.announce(in)
+	return nil
+}
+
+// patch puts the placement on the object that it was decided for, and on no other one of its name.
+func (c *Controller) patch(ctx context.Context, k key, in *intent) (version string, err error) {
+	var value any
+	if in.value != "" {
+		value = in.value
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": in.u.GetUID(), "annotations": map[string]any{v1beta1.PlacementAnnotation: value},
+	}})
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	u, err := c.Client.Resource(k.resource).Namespace(k.Namespace).Patch(ctx, k.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "federation-placement"})
+	if err != nil {
+		return "", err
+	}
+	return u.GetResourceVersion(), nil
+}
+
+// announce tells of a decision by events. Where very many objects moved at once, only of what has no place.
+func (c *Controller) announce(in *intent) {
+	d := &in.decision
+	if !in.first && d.Moved != "" && !in.quiet {
+		c.Recorder.Event(in.u, corev1.EventTypeNormal, "ReplicasMoved", d.Moved+" ("+d.Cause+")")
+	}
+	if d.Placement.Unplaced > 0 {
+		c.Recorder.Eventf(in.u, corev1.EventTypeWarning, "Unplaced", "%d replicas fit in no cluster", d.Placement.Unplaced)
+	}
+	if len(d.Placement.Notes) > 0 {
+		c.Recorder.Event(in.u, corev1.EventTypeWarning, "PlacementNotAsAsked", strings.Join(d.Placement.Notes, "; "))
+	}
+}
