@@ -6,6 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/notfoundhandler"
@@ -38,7 +39,9 @@ func newChain(o options.CompletedOptions) (*chain, error) {
 	}
 	generic.OpenAPIConfig.Info.Title = "Federation"
 	generic.OpenAPIV3Config.Info.Title = "Federation"
-	storage.SetSerializer(v1beta1.ClustersResource.GroupResource(), runtime.ContentTypeJSON, nil)
+	for _, r := range []schema.GroupVersionResource{v1beta1.ClustersResource, v1beta1.PoliciesResource} {
+		storage.SetSerializer(r.GroupResource(), runtime.ContentTypeJSON, nil)
+	}
 
 	services := webhook.NewDefaultServiceResolver()
 	builtIn, initializers, err := controlplane.CreateConfig(o, generic, informers, storage, services, nil)
@@ -58,8 +61,8 @@ func newChain(o options.CompletedOptions) (*chain, error) {
 	return &chain{aggregator.Complete(), builtIn.Complete(), crds.Complete()}, nil
 }
 
-// build makes the servers.
-func (c *chain) build() (*aggregatorapiserver.APIAggregator, error) {
+// build makes the servers. own is the storage of our group, less the Secrets.
+func (c *chain) build(own federationProvider) (*aggregatorapiserver.APIAggregator, error) {
 	notFound := notfoundhandler.New(c.builtIn.Generic.Serializer, filters.NoMuxAndDiscoveryIncompleteKey)
 	crds, err := c.crds.New(genericapiserver.NewEmptyDelegateWithCustomHandler(notFound))
 	if err != nil {
@@ -77,7 +80,8 @@ func (c *chain) build() (*aggregatorapiserver.APIAggregator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}
-	if err := builtIn.InstallAPIs(storageProviders(generic, kube.CoreV1())...); err != nil {
+	own.secrets = kube.CoreV1().Secrets(v1beta1.FederationNamespace)
+	if err := builtIn.InstallAPIs(storageProviders(generic, kube.CoreV1(), own)...); err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}
 	enabled := c.crds.GenericConfig.MergedResourceConfig.ResourceEnabled(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))

@@ -45,14 +45,15 @@ var setFeatures = sync.OnceValue(func() error {
 })
 
 // controlPlaneOptions are the options of Kubernetes' generic control plane for our server.
-func controlPlaneOptions(ctx context.Context, c *Config, files *pki.Files, listener net.Listener, endpoints []string) (options.CompletedOptions, error) {
+func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (options.CompletedOptions, error) {
+	c, files := s.config, s.files
 	if err := setFeatures(); err != nil {
 		return options.CompletedOptions{}, err
 	}
 	o := options.NewOptions()
-	o.SecureServing.Listener = listener
+	o.SecureServing.Listener = s.listener
 	o.SecureServing.BindAddress = c.bind
-	o.SecureServing.BindPort = listener.Addr().(*net.TCPAddr).Port
+	o.SecureServing.BindPort = s.listener.Addr().(*net.TCPAddr).Port
 	o.SecureServing.ServerCert.CertKey.CertFile = files.ServingCert
 	o.SecureServing.ServerCert.CertKey.KeyFile = files.ServingKey
 	o.SecureServing.MinTLSVersion = "VersionTLS12"
@@ -65,7 +66,7 @@ func controlPlaneOptions(ctx context.Context, c *Config, files *pki.Files, liste
 		o.Etcd.StorageConfig.Transport.KeyFile = c.Etcd.KeyFile
 	}
 	authenticate(o, files)
-	authorizeAndAdmit(o)
+	authorizeAndAdmit(o, admission.New(s.policies, c.Place))
 
 	completed, err := o.Complete(ctx, nil, nil)
 	if err != nil {
@@ -93,10 +94,10 @@ func authenticate(o *options.Options, files *pki.Files) {
 	o.ProxyClientKeyFile = files.FrontProxyKey
 }
 
-func authorizeAndAdmit(o *options.Options) {
+func authorizeAndAdmit(o *options.Options, ours *admission.Plugin) {
 	o.Authorization.Modes = []string{"RBAC"}
 	g := o.Admission.GenericAdmission
-	admission.Register(g.Plugins)
+	ours.Register(g.Plugins)
 	g.RecommendedPluginOrder = withOurs(kubeoptions.AllOrderedPlugins)
 	g.DefaultOffPlugins = sets.New(g.RecommendedPluginOrder...).Difference(onAdmission)
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -10,8 +11,10 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/etcd"
 )
 
@@ -27,6 +30,17 @@ type Options struct {
 	TLSNames []string
 	// Etcd is an external etcd; without servers an embedded one is used.
 	Etcd etcd.External
+
+	// What the controllers, of which the apiserver knows nothing, do inside of it. Both may be nil.
+
+	// ReviewFailover answers FailoverReviews: it fills in the status of one whose spec is valid. An error with a
+	// status of the API goes to the client as it is. Nil: reviews are refused with code 501.
+	ReviewFailover func(ctx context.Context, review *v1beta1.FailoverReview) error
+	// Place decides where the replicas of a new object go, in the very write that creates it: it returns the value
+	// of v1beta1.PlacementAnnotation, or "" to leave that to the placement controller. The object is of a divided
+	// kind, has a name and no placement, and its version is that of v1beta1.FederatedKinds. Place may be called
+	// at any time, by many at once, for objects that are refused afterwards too, and it delays the create.
+	Place func(object *unstructured.Unstructured) string
 }
 
 // NewOptions returns the defaults.

@@ -22,6 +22,7 @@ import (
 	"federation/apiserver/etcd"
 	"federation/apiserver/housekeeping"
 	"federation/apiserver/pki"
+	"federation/apiserver/registry/policy"
 )
 
 // Server is an apiserver that is ready to run.
@@ -32,13 +33,14 @@ type Server struct {
 	api      *aggregatorapiserver.APIAggregator
 	etcd     *etcd.Embedded // nil with an external etcd
 	listener net.Listener
+	policies *policy.Index
 	unlock   func()
 }
 
 // New takes the data directory and the port, makes certificates at the first start, starts or finds
 // etcd, and builds the server. After an error nothing is left running. A Server must be Run, once.
 func (c *Config) New(ctx context.Context) (_ *Server, err error) {
-	s := &Server{config: c}
+	s := &Server{config: c, policies: policy.NewIndex()}
 	defer func() {
 		if err != nil {
 			s.release()
@@ -121,7 +123,7 @@ func (s *Server) store(ctx context.Context) (endpoints []string, err error) {
 }
 
 func (s *Server) build(ctx context.Context, endpoints []string) error {
-	o, err := controlPlaneOptions(ctx, s.config, s.files, s.listener, endpoints)
+	o, err := s.controlPlaneOptions(ctx, endpoints)
 	if err != nil {
 		return err
 	}
@@ -129,13 +131,23 @@ func (s *Server) build(ctx context.Context, endpoints []string) error {
 	if err != nil {
 		return err
 	}
-	if s.api, err = c.build(); err != nil {
+	if s.api, err = c.build(federationProvider{policies: s.policies, review: s.config.ReviewFailover}); err != nil {
 		return err
 	}
-	if err := s.api.GenericAPIServer.AddPostStartHook("federation-bootstrap", bootstrapHook); err != nil {
-		return err
+	for name, hook := range map[string]genericapiserver.PostStartHookFunc{
+		"federation-bootstrap": bootstrapHook, "federation-housekeeping": s.housekeepingHook, "federation-policies": s.policiesHook,
+	} {
+		if err := s.api.GenericAPIServer.AddPostStartHook(name, hook); err != nil {
+			return err
+		}
 	}
-	return s.api.GenericAPIServer.AddPostStartHook("federation-housekeeping", s.housekeepingHook)
+	return nil
+}
+
+// policiesHook holds up readiness until admission knows the policies.
+func (s *Server) policiesHook(hook genericapiserver.PostStartHookContext) error {
+	go s.policies.Follow(hook)
+	return wait.PollUntilContextCancel(hook, 20*time.Millisecond, true, func(context.Context) (bool, error) { return s.policies.Synced(), nil })
 }
 
 // bootstrapHook holds up readiness until the federation's own objects are there.

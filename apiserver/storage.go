@@ -35,7 +35,9 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/registry/cluster"
+	"federation/apiserver/registry/failoverreview"
 	"federation/apiserver/registry/federated"
+	"federation/apiserver/registry/policy"
 	"federation/apiserver/registry/service"
 )
 
@@ -44,7 +46,7 @@ type provider = controlplane.RESTStorageProvider
 
 // storageProviders are those of the generic control plane, changed where federated kinds need it, and
 // those of the groups that it does not have.
-func storageProviders(generic []provider, core corev1.CoreV1Interface) []provider {
+func storageProviders(generic []provider, core corev1.CoreV1Interface, own federationProvider) []provider {
 	all := slices.Clone(generic)
 	namespaces := core.Namespaces()
 	for i, p := range all {
@@ -58,7 +60,7 @@ func storageProviders(generic []provider, core corev1.CoreV1Interface) []provide
 		federatedProvider{autoscalingrest.RESTStorageProvider{}, namespaces},
 		federatedProvider{policyrest.RESTStorageProvider{}, namespaces},
 		federatedProvider{networkingrest.RESTStorageProvider{}, namespaces},
-		clusterProvider{core.Secrets(v1beta1.FederationNamespace)})
+		own)
 }
 
 // coreProvider adds Services to the core group.
@@ -96,71 +98,92 @@ func (p federatedProvider) NewRESTStorage(config serverstorage.APIResourceConfig
 		if r.Group != p.GroupName() || resources == nil {
 			continue
 		}
-		if resources[r.Resource], err = p.rememberingDeletes(resources[r.Resource]); err != nil {
+		if resources[r.Resource], err = p.federate(resources[r.Resource], v1beta1.FederatedKindOf(r.GroupResource())); err != nil {
 			return info, fmt.Errorf("%s: %w", r.GroupResource(), err)
 		}
 	}
 	return info, nil
 }
 
-func (p federatedProvider) rememberingDeletes(storage rest.Storage) (rest.Storage, error) {
-	var store *genericregistry.Store
-	switch s := storage.(type) {
-	case *namespacestore.REST:
-		return &federated.Namespaces{REST: s}, nil
-	case *accountstore.REST:
-		store = s.Store
-	case *configmapstore.REST:
-		store = s.Store
-	case *secretstore.REST:
-		store = s.Store
-	case *service.REST:
-		store = s.Store
-	case *replicasetstore.REST:
-		store = s.Store
-	case *deploymentstore.REST:
-		store = s.Store
-	case *statefulsetstore.REST:
-		store = s.Store
-	case *daemonsetstore.REST:
-		store = s.Store
-	case *jobstore.REST:
-		store = s.Store
-	case *cronjobstore.REST:
-		store = s.Store
-	case *autoscalerstore.REST:
-		store = s.Store
-	case *budgetstore.REST:
-		store = s.Store
-	case *networkpolicystore.REST:
-		store = s.Store
-	case *ingressstore.REST:
-		store = s.Store
-	default:
+// federate changes the store of a kind: it remembers how an object was deleted, and its tables show where
+// the replicas of a divided kind go.
+func (p federatedProvider) federate(storage rest.Storage, kind *v1beta1.FederatedKind) (rest.Storage, error) {
+	if namespaces, ok := storage.(*namespacestore.REST); ok {
+		return &federated.Namespaces{REST: namespaces}, nil
+	}
+	store := storeOf(storage)
+	if store == nil {
 		return nil, fmt.Errorf("storage of an unknown type %T", storage)
 	}
 	store.DeleteStrategy = federated.DeleteStrategy(store.DeleteStrategy, p.namespaces)
+	if kind.Preferences != "" {
+		store.TableConvertor = federated.WithClusters(store.TableConvertor)
+	}
 	return storage, nil
 }
 
-// clusterProvider is the storage of our own group.
-type clusterProvider struct {
-	secrets cluster.SecretGetter
+// storeOf returns the store inside a kind's storage, or nil for a storage that is not known here.
+func storeOf(storage rest.Storage) *genericregistry.Store {
+	switch s := storage.(type) {
+	case *accountstore.REST:
+		return s.Store
+	case *configmapstore.REST:
+		return s.Store
+	case *secretstore.REST:
+		return s.Store
+	case *service.REST:
+		return s.Store
+	case *replicasetstore.REST:
+		return s.Store
+	case *deploymentstore.REST:
+		return s.Store
+	case *statefulsetstore.REST:
+		return s.Store
+	case *daemonsetstore.REST:
+		return s.Store
+	case *jobstore.REST:
+		return s.Store
+	case *cronjobstore.REST:
+		return s.Store
+	case *autoscalerstore.REST:
+		return s.Store
+	case *budgetstore.REST:
+		return s.Store
+	case *networkpolicystore.REST:
+		return s.Store
+	case *ingressstore.REST:
+		return s.Store
+	}
+	return nil
 }
 
-func (clusterProvider) GroupName() string { return v1beta1.GroupName }
+// federationProvider is the storage of our own group.
+type federationProvider struct {
+	secrets  cluster.SecretGetter
+	policies *policy.Index
+	review   failoverreview.Reviewer
+}
 
-func (p clusterProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSource, options generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error) {
+func (federationProvider) GroupName() string { return v1beta1.GroupName }
+
+func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSource, options generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error) {
 	info := genericapiserver.NewDefaultAPIGroupInfo(v1beta1.GroupName, legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
 	info.NegotiatedSerializer = textOnly{info.NegotiatedSerializer}
-	storage, err := cluster.NewStorage(options, p.secrets)
+	clusters, err := cluster.NewStorage(options, p.secrets)
+	if err != nil {
+		return info, err
+	}
+	policies, status, err := policy.NewREST(options, p.policies)
 	if err != nil {
 		return info, err
 	}
 	info.VersionedResourcesStorageMap[v1beta1.SchemeGroupVersion.Version] = map[string]rest.Storage{
-		"clusters":        storage.Cluster,
-		"clusters/status": storage.Status,
-		"clusters/proxy":  storage.Proxy,
+		"clusters":                 clusters.Cluster,
+		"clusters/status":          clusters.Status,
+		"clusters/proxy":           clusters.Proxy,
+		"placementpolicies":        policies,
+		"placementpolicies/status": status,
+		"failoverreviews":          failoverreview.NewREST(p.review),
 	}
 	return info, nil
 }

@@ -3,7 +3,9 @@
 //
 // It puts the federation's finalizers on a new object, so that they are there before anything exists
 // in a member, and it refuses annotations that cannot be understood, so that a typing error is seen by
-// the person who makes it instead of silently becoming a default.
+// the person who makes it instead of silently becoming a default. What a PlacementPolicy is going to govern
+// it keeps from every cluster until that is decided. Objects of custom kinds are federated if a policy of
+// their namespace selects them.
 package admission
 
 import (
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -27,14 +30,19 @@ import (
 // PluginName is the name of the plugin.
 const PluginName = "FederatedObject"
 
-// Register makes the plugin known under its name.
-func Register(plugins *admission.Plugins) {
-	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return New(), nil })
+// Policies are the PlacementPolicies by namespace.
+type Policies interface {
+	// In returns the policies of a namespace, in no order. They may not be changed.
+	In(namespace string) []*v1beta1.PlacementPolicy
+	// Synced tells whether what is stored has been read.
+	Synced() bool
 }
 
 // Plugin admits objects of federated kinds.
 type Plugin struct {
 	*admission.Handler
+	policies Policies
+	place    Placer
 }
 
 var (
@@ -42,17 +50,24 @@ var (
 	_ admission.ValidationInterface = &Plugin{}
 )
 
-// New returns the plugin.
-func New() *Plugin {
-	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)}
+// New returns the plugin. place may be nil.
+func New(policies Policies, place Placer) *Plugin {
+	p := &Plugin{admission.NewHandler(admission.Create, admission.Update), policies, place}
+	p.SetReadyFunc(policies.Synced)
+	return p
 }
 
-// Admit puts the finalizers on a new federated object, and keeps our own annotations on one that is
-// replaced by a version of its user's that does not know of them.
-func (*Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	object := federatedObject(a)
-	if object == nil {
-		return nil
+// Register makes the plugin known under its name.
+func (p *Plugin) Register(plugins *admission.Plugins) {
+	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return p, nil })
+}
+
+// Admit puts finalizers and, where it is known, the placement on a new federated object, and keeps our own
+// annotations on one that is replaced by a version of its user's that does not know of them.
+func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	object, err := p.federatedObject(a)
+	if err != nil || object == nil {
+		return err
 	}
 	if a.GetOperation() != admission.Create {
 		if a.GetSubresource() == "" {
@@ -67,7 +82,7 @@ func (*Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.Obje
 		}
 	}
 	object.SetFinalizers(finalizers)
-	return nil
+	return p.placeNew(a, object)
 }
 
 // keepAnnotations puts back what the federation decided and saw. Without its placement an object would be
@@ -78,20 +93,24 @@ func keepAnnotations(object metav1.Object, old map[string]string) {
 		if _, there := annotations[key]; there || old[key] == "" {
 			continue
 		}
-		annotations = maps.Clone(annotations)
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[key] = old[key]
-		object.SetAnnotations(annotations)
+		annotate(object, key, old[key])
 	}
 }
 
+func annotate(object metav1.Object, key, value string) {
+	annotations := maps.Clone(object.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	object.SetAnnotations(annotations)
+}
+
 // Validate refuses federated objects with annotations that cannot be understood.
-func (*Plugin) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	object := federatedObject(a)
-	if object == nil {
-		return nil
+func (p *Plugin) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	object, err := p.federatedObject(a)
+	if err != nil || object == nil {
+		return err
 	}
 	errs := validation.ValidateChangedAnnotations(object.GetAnnotations(), annotationsOf(a.GetOldObject()))
 	if len(errs) == 0 {
@@ -102,22 +121,43 @@ func (*Plugin) Validate(_ context.Context, a admission.Attributes, _ admission.O
 
 // federatedObject returns the object of a request, or nil where it is not one of which the members
 // have copies.
-func federatedObject(a admission.Attributes) metav1.Object {
+func (p *Plugin) federatedObject(a admission.Attributes) (metav1.Object, error) {
 	if sub := a.GetSubresource(); sub != "" && sub != "status" {
-		return nil // scale and the like carry other objects
+		return nil, nil // scale and the like carry other objects
+	}
+	if custom, ok := a.GetObject().(*unstructured.Unstructured); ok {
+		return p.customObject(a, custom)
 	}
 	object, err := meta.Accessor(a.GetObject())
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	namespace := a.GetNamespace()
 	if a.GetResource().Resource == "namespaces" {
 		namespace = "" // requests for a namespace carry its own name there
 	}
 	if !v1beta1.Federated(a.GetResource().GroupResource(), namespace, object.GetName(), secretType(a.GetObject())) {
-		return nil
+		return nil, nil
 	}
-	return object
+	return object, nil
+}
+
+// customObject returns an object of a custom kind if a policy selects it, or did when it was made.
+func (p *Plugin) customObject(a admission.Attributes, object *unstructured.Unstructured) (metav1.Object, error) {
+	if a.GetNamespace() == "" || v1beta1.OwnNamespace(a.GetNamespace()) {
+		return nil, nil
+	}
+	if a.GetOperation() != admission.Create {
+		if old, ok := a.GetOldObject().(*unstructured.Unstructured); ok && slices.Contains(old.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer) {
+			return object, nil
+		}
+		return nil, nil // selected afterwards: the report of propagation puts the finalizer on
+	}
+	policies, err := p.policiesOf(a)
+	if err != nil || !selected(policies, a, object) {
+		return nil, err
+	}
+	return object, nil
 }
 
 func secretType(object runtime.Object) corev1.SecretType {

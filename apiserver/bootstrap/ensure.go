@@ -20,19 +20,19 @@ func Ensure(ctx context.Context, kube kubernetes.Interface) error {
 	}
 	rbac := kube.RbacV1()
 	for _, want := range clusterRoles() {
-		same := func(is *rbacv1.ClusterRole) bool {
-			return equality.Semantic.DeepEqual(is.Rules, want.Rules) && equality.Semantic.DeepEqual(is.Labels, want.Labels)
-		}
-		if err := ensure(ctx, rbac.ClusterRoles(), want, same); err != nil {
+		if err := ensureRole(ctx, kube, want); err != nil {
 			return err
 		}
 	}
-	binding, local, localBinding := clusterRoleBinding(), role(), roleBinding()
-	if err := ensure(ctx, rbac.ClusterRoleBindings(), binding, func(is *rbacv1.ClusterRoleBinding) bool {
-		return equality.Semantic.DeepEqual(is.Subjects, binding.Subjects)
-	}); err != nil {
-		return err
+	for _, name := range []string{controllersName, customKindsName} {
+		binding := clusterRoleBinding(name)
+		if err := ensure(ctx, rbac.ClusterRoleBindings(), binding, func(is *rbacv1.ClusterRoleBinding) bool {
+			return equality.Semantic.DeepEqual(is.Subjects, binding.Subjects)
+		}); err != nil {
+			return err
+		}
 	}
+	local, localBinding := role(), roleBinding()
 	if err := ensure(ctx, rbac.Roles(local.Namespace), local, func(is *rbacv1.Role) bool {
 		return equality.Semantic.DeepEqual(is.Rules, local.Rules)
 	}); err != nil {
@@ -40,6 +40,12 @@ func Ensure(ctx context.Context, kube kubernetes.Interface) error {
 	}
 	return ensure(ctx, rbac.RoleBindings(localBinding.Namespace), localBinding, func(is *rbacv1.RoleBinding) bool {
 		return equality.Semantic.DeepEqual(is.Subjects, localBinding.Subjects)
+	})
+}
+
+func ensureRole(ctx context.Context, kube kubernetes.Interface, want *rbacv1.ClusterRole) error {
+	return ensure(ctx, kube.RbacV1().ClusterRoles(), want, func(is *rbacv1.ClusterRole) bool {
+		return equality.Semantic.DeepEqual(is.Rules, want.Rules) && equality.Semantic.DeepEqual(is.Labels, want.Labels)
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 var (
 	reading = []string{"get", "list", "watch"}
 	writing = []string{"create", "update", "patch", "delete", "deletecollection"}
+	change  = []string{"update", "patch", "get", "list", "watch"}
 )
 
 func namespace() *corev1.Namespace {
@@ -28,14 +29,20 @@ func namespace() *corev1.Namespace {
 // controllersName is the name of the roles and bindings of the controllers.
 const controllersName = pki.ControllersUser
 
-// clusterRoles are the controllers' own, and those that aggregate to Kubernetes' view and admin. Who
-// may write Clusters can send the federation's credential for a member to an address of his choice:
-// that is for administrators, not for those who edit workloads.
+// clusterRoles are the controllers' own, those that aggregate to Kubernetes' view, edit and admin, and one for
+// those who watch over the federation. Who may write Clusters can send the federation's credential for a member
+// to an address of his choice: that is for administrators, not for those who edit workloads or operate.
 func clusterRoles() []*rbacv1.ClusterRole {
-	clusters := func(verbs ...string) rbacv1.PolicyRule { return rule(v1beta1.GroupName, verbs, "clusters") }
+	ours := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		return rule(v1beta1.GroupName, verbs, resource)
+	}
+	see := []rbacv1.PolicyRule{ours("clusters", reading...), ours("placementpolicies", reading...)}
+	review := ours("failoverreviews", "create")
 	return []*rbacv1.ClusterRole{
-		clusterRole("federation-view", "view", clusters(reading...)),
-		clusterRole("federation-admin", "admin", clusters(slices.Concat(reading, writing)...), rule(v1beta1.GroupName, []string{"*"}, "clusters/proxy")),
+		clusterRole("federation-view", "view", see...),
+		clusterRole("federation-edit", "edit", ours("placementpolicies", writing...)),
+		clusterRole("federation-admin", "admin", ours("clusters", slices.Concat(reading, writing)...), ours("clusters/proxy", "*"), review),
+		clusterRole("federation-operator", "", append(see, review)...),
 		clusterRole(controllersName, "", controllersRules()...),
 	}
 }
@@ -44,12 +51,14 @@ func clusterRoles() []*rbacv1.ClusterRole {
 // report on them, and neither create nor delete any.
 func controllersRules() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{}
-	change := slices.Concat([]string{"update", "patch"}, reading)
 	for _, r := range v1beta1.FederatedResources {
 		rules = append(rules, rule(r.Group, change, r.Resource, r.Resource+"/status", r.Resource+"/finalizers"))
 	}
 	return append(rules,
 		rule(v1beta1.GroupName, change, "clusters", "clusters/status"),
+		rule(v1beta1.GroupName, change, "placementpolicies/status"),
+		rule(v1beta1.GroupName, reading, "placementpolicies"),
+		rule("apiextensions.k8s.io", change, "customresourcedefinitions"),
 		rule("", []string{"create", "patch"}, "events"),
 		rule("events.k8s.io", []string{"create", "patch"}, "events"),
 		rule("coordination.k8s.io", []string{"get", "list", "watch", "create", "update", "patch", "delete"}, "leases"),
@@ -64,11 +73,12 @@ func role() *rbacv1.Role {
 	}
 }
 
-func clusterRoleBinding() *rbacv1.ClusterRoleBinding {
+// clusterRoleBinding gives the controllers a cluster role of that name.
+func clusterRoleBinding(name string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: controllersName},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Subjects:   controllers(),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: controllersName},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 	}
 }
 

@@ -1,6 +1,7 @@
 // Package housekeeping runs those of Kubernetes' own controllers without which an API server is only
 // half of one: namespaces end when they are deleted, what has lost its owner goes, quotas are counted,
-// cluster roles aggregate, each namespace has its default service account and the CA certificate.
+// cluster roles aggregate, each namespace has its default service account and the CA certificate. One is our
+// own: the federation's controllers may do with custom kinds, as they come and go, what they may with others.
 //
 // They run in the apiserver's process, with its own rights, where each apiserver of an external etcd
 // waits for a Lease and one of them works.
@@ -110,12 +111,16 @@ func (s *set) controllers(ctx context.Context, rootCA []byte) ([]func(context.Co
 	if err != nil {
 		return nil, fmt.Errorf("quotas: %w", err)
 	}
+	allow, err := s.customKinds()
+	if err != nil {
+		return nil, fmt.Errorf("custom kinds: %w", err)
+	}
 	return []func(context.Context){
 		func(ctx context.Context) { namespaces.Run(ctx, 5) },
 		func(ctx context.Context) { roles.Run(ctx, 1) },
 		func(ctx context.Context) { accounts.Run(ctx, 1) },
 		func(ctx context.Context) { publisher.Run(ctx, 1) },
-		collect, count,
+		collect, count, allow,
 	}, nil
 }
 

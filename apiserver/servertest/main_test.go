@@ -51,7 +51,9 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	if shared, err = start(options(dir)); err != nil {
+	o := options(dir)
+	o.ReviewFailover, o.Place = review, place
+	if shared, err = start(o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

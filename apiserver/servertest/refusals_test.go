@@ -39,7 +39,13 @@ func TestBadObjectsAreRefusedWithEveryFault(t *testing.T) {
 		"a selector with an unknown operator": {"apps/v1/replicasets", replicaSet(selector, `[{"key":"a","operator":"Near"}]`, "1"), []string{"metadata.annotations[" + selector + "][0].operator", `"Near"`}},
 		"a Cluster with all wrong": {"federation/v1beta1/clusters", `{apiVersion: federation/v1beta1, kind: Cluster, metadata: {name: a.b}, spec: {serverAddressByClientCIDRs: [{clientCIDR: all, serverAddress: "https://x"}], secretRef: {name: A_}}}`,
 			[]string{"metadata.name", "serverAddressByClientCIDRs[0].clientCIDR", "serverAddressByClientCIDRs[0].serverAddress", "spec.secretRef.name"}},
-		"a Cluster without an address": {"federation/v1beta1/clusters", `{apiVersion: federation/v1beta1, kind: Cluster, metadata: {name: a}}`, []string{"spec.serverAddressByClientCIDRs: Required value"}},
+		"a Cluster with a bad taint and weight": {"federation/v1beta1/clusters", `{apiVersion: federation/v1beta1, kind: Cluster, metadata: {name: a}, spec: {dnsWeight: 2000, taints: [{key: a, effect: Sometimes}], serverAddressByClientCIDRs: [{clientCIDR: 0.0.0.0/0, serverAddress: a}]}}`,
+			[]string{`spec.taints[0].effect: Unsupported value: "Sometimes": supported values: "NoExecute", "NoSchedule"`, "spec.dnsWeight: Invalid value: 2000: must be from 0 to 1000"}},
+		"a policy with all wrong": {"federation/v1beta1/placementpolicies", `{apiVersion: federation/v1beta1, kind: PlacementPolicy, metadata: {name: bad}, spec: {resourceSelectors: [{apiVersion: v1, kind: Pod}], failover: {failback: Later}, overrides: [{jsonPatch: [{op: add, path: /kind, value: 1}]}]}}`,
+			[]string{`spec.resourceSelectors[0].kind: Invalid value: "Pod"`, "spec.failover.failback", "spec.overrides[0].jsonPatch[0].path"}},
+		"a policy with an unknown field": {"federation/v1beta1/placementpolicies", `{apiVersion: federation/v1beta1, kind: PlacementPolicy, metadata: {name: bad}, spec: {resourceSelector: []}}`, []string{`unknown field "spec.resourceSelector"`}},
+		"a review of nothing":            {"federation/v1beta1/failoverreviews", `{apiVersion: federation/v1beta1, kind: FailoverReview, spec: {}}`, []string{"spec: Required value: name at least one of clusters, zones or regions"}},
+		"a Cluster without an address":   {"federation/v1beta1/clusters", `{apiVersion: federation/v1beta1, kind: Cluster, metadata: {name: a}}`, []string{"spec.serverAddressByClientCIDRs: Required value"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := create(t, c.resource, c.object)
@@ -55,7 +61,7 @@ func TestBadObjectsAreRefusedWithEveryFault(t *testing.T) {
 	}
 }
 
-// create sends an object in YAML. Cluster-scoped resources are those of our own group.
+// create sends an object in YAML, to the namespace default where its kind has one.
 func create(t *testing.T, resource, object string) error {
 	t.Helper()
 	content := map[string]any{}
@@ -65,7 +71,7 @@ func create(t *testing.T, resource, object string) error {
 	part := strings.Split(resource, "/")
 	client := shared.dynamic.Resource(schema.GroupVersionResource{Group: part[0], Version: part[1], Resource: part[2]})
 	u := &unstructured.Unstructured{Object: content}
-	if part[0] == "federation" {
+	if part[0] == "federation" && part[2] != "placementpolicies" {
 		_, err := client.Create(t.Context(), u, metav1.CreateOptions{FieldValidation: "Strict"})
 		return err
 	}

@@ -10,10 +10,11 @@ import (
 
 // annotationChecks has, by annotation, the check of its value.
 var annotationChecks = map[string]func(value string, path *field.Path) field.ErrorList{
-	v1beta1.ReplicaSetPreferencesAnnotation: checkPreferences,
-	v1beta1.DeploymentPreferencesAnnotation: checkPreferences,
-	v1beta1.JobPreferencesAnnotation:        checkPreferences,
-	v1beta1.ClusterSelectorAnnotation:       checkSelector,
+	v1beta1.ReplicaSetPreferencesAnnotation:  checkPreferences,
+	v1beta1.DeploymentPreferencesAnnotation:  checkPreferences,
+	v1beta1.StatefulSetPreferencesAnnotation: checkPreferences,
+	v1beta1.JobPreferencesAnnotation:         checkPreferences,
+	v1beta1.ClusterSelectorAnnotation:        checkSelector,
 }
 
 // ValidateAnnotations checks the annotations that users put on federated objects. Errors name the

@@ -32,7 +32,10 @@ func ValidateClusterStatusUpdate(c, old *v1beta1.Cluster) field.ErrorList {
 	if reflect.DeepEqual(c.Status, old.Status) {
 		return errs
 	}
-	return append(errs, validateConditions(c.Status.Conditions, field.NewPath("status", "conditions"))...)
+	path := field.NewPath("status")
+	errs = append(errs, validateConditions(c.Status.Conditions, path.Child("conditions"))...)
+	errs = append(errs, validateCapacity(c.Status.Capacity, path.Child("capacity"))...)
+	return append(errs, validateFailoverState(c.Status.Failover, path.Child("failover"))...)
 }
 
 func validateSpec(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.ErrorList) {
@@ -52,6 +55,10 @@ func validateSpec(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.Error
 	}
 	if ref := spec.SecretRef; ref != nil {
 		errs = append(errs, validateSecretName(ref.Name, path.Child("secretRef", "name"))...)
+	}
+	errs = append(errs, validateTaints(spec.Taints, path.Child("taints"))...)
+	if w := spec.DNSWeight; w != nil {
+		errs = append(errs, inRange(int64(*w), 0, maxDNSWeight, path.Child("dnsWeight"))...)
 	}
 	return errs
 }

@@ -3,7 +3,10 @@ package cluster
 import (
 	"context"
 	"reflect"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/storage/names"
@@ -40,13 +43,30 @@ func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	c := obj.(*v1beta1.Cluster)
 	c.Status = v1beta1.ClusterStatus{}
 	c.Generation = 1
+	dateTaints(c.Spec.Taints, nil)
 }
 
 func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	c, was := obj.(*v1beta1.Cluster), old.(*v1beta1.Cluster)
 	c.Status = was.Status
+	dateTaints(c.Spec.Taints, was.Spec.Taints)
 	if !reflect.DeepEqual(c.Spec, was.Spec) {
 		c.Generation = was.Generation + 1
+	}
+}
+
+// dateTaints says since when objects have had to leave: a taint that was there keeps its date.
+func dateTaints(taints, old []corev1.Taint) {
+	for i := range taints {
+		t := &taints[i]
+		if t.Effect != corev1.TaintEffectNoExecute || t.TimeAdded != nil {
+			continue
+		}
+		if j := slices.IndexFunc(old, func(was corev1.Taint) bool { return was.MatchTaint(t) }); j >= 0 && old[j].TimeAdded != nil {
+			t.TimeAdded = old[j].TimeAdded
+		} else {
+			t.TimeAdded = new(metav1.Now().Rfc3339Copy())
+		}
 	}
 }
 

@@ -1,70 +1,59 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/api/core/v1"
+
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/registry/table"
 )
 
-// columns are those of `kubectl get clusters`; the ones with a priority are shown with -o wide.
-var columns = []metav1.TableColumnDefinition{
+// tables are what `kubectl get clusters` shows.
+var tables = table.Convertor[*v1beta1.Cluster]{Row: row, Columns: []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name of the cluster."},
 	{Name: "Ready", Type: "string", Description: "Whether the cluster's API is ready: True, False, or Unknown before the first look. Offline: it cannot be reached."},
 	{Name: "Region", Type: "string", Description: "Region of the cluster's nodes."},
 	{Name: "Zones", Type: "string", Description: "Zones of the cluster's nodes."},
 	{Name: "Version", Type: "string", Description: "Kubernetes version of the cluster's API server."},
+	{Name: "Status", Type: "string", Description: "How the cluster is used: Serving, Waiting for its grace period to end, Held, FailedOver, or Returning with its share; SchedulingDisabled and Draining where its taints say so."},
 	{Name: "Age", Type: "string", Description: "Time since the cluster joined."},
+	{Name: "CPU", Type: "string", Priority: 1, Description: "Free CPU of all that is allocatable."},
+	{Name: "Memory", Type: "string", Priority: 1, Description: "Free memory of all that is allocatable."},
+	{Name: "Pods", Type: "string", Priority: 1, Description: "Pods that still fit, of all."},
+	{Name: "Taints", Type: "string", Priority: 1, Description: "Taints that keep objects away."},
 	{Name: "Address", Type: "string", Priority: 1, Description: "Addresses of the cluster's API."},
-}
+}}
 
-// tables makes tables of Clusters.
-type tables struct{}
+// maxTaints is how many taints a row shows.
+const maxTaints = 3
 
-// ConvertToTable makes a table of a Cluster or a list of them.
-func (tables) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
-	table := &metav1.Table{}
-	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {
-		table.ColumnDefinitions = columns
-	}
-	if list, err := meta.ListAccessor(object); err == nil {
-		table.ResourceVersion = list.GetResourceVersion()
-		table.Continue = list.GetContinue()
-		table.RemainingItemCount = list.GetRemainingItemCount()
-	}
-	rows, err := metatable.MetaToTableRow(object, func(obj runtime.Object, _ metav1.Object, name, _ string) ([]any, error) {
-		c, ok := obj.(*v1beta1.Cluster)
-		if !ok {
-			return nil, fmt.Errorf("table of clusters: %T is not a Cluster", obj)
-		}
-		return row(c, name), nil
-	})
-	table.Rows = rows
-	return table, err
-}
-
-func row(c *v1beta1.Cluster, name string) []any {
+func row(c *v1beta1.Cluster) []any {
 	addresses := make([]string, 0, len(c.Spec.ServerAddressByClientCIDRs))
 	for _, a := range c.Spec.ServerAddressByClientCIDRs {
 		if !slices.Contains(addresses, a.ServerAddress) { // one for IPv4 clients, the same for IPv6
 			addresses = append(addresses, a.ServerAddress)
 		}
 	}
-	return []any{name, readiness(c), orNone(c.Status.Region), orNone(strings.Join(c.Status.Zones, ",")),
-		orNone(c.Status.KubernetesVersion), metatable.ConvertToHumanReadableDateType(c.CreationTimestamp),
-		strings.Join(addresses, ",")}
+	taints := make([]string, 0, len(c.Spec.Taints))
+	for i := range c.Spec.Taints {
+		taints = append(taints, c.Spec.Taints[i].ToString())
+	}
+	return []any{c.Name, readiness(c), table.OrNone(c.Status.Region), table.OrNone(strings.Join(c.Status.Zones, ",")),
+		table.OrNone(c.Status.KubernetesVersion), use(c), metatable.ConvertToHumanReadableDateType(c.CreationTimestamp),
+		room(c, corev1.ResourceCPU, cores), room(c, corev1.ResourceMemory, gibibytes), room(c, corev1.ResourcePods, count),
+		table.OrNone(table.FirstOf(maxTaints, taints, ",")), strings.Join(addresses, ",")}
 }
 
 // readiness is the word in the column Ready.
 func readiness(c *v1beta1.Cluster) string {
-	if offline := c.Condition(v1beta1.ClusterOffline); offline != nil && offline.Status == "True" {
+	if offline := c.Condition(v1beta1.ClusterOffline); offline != nil && offline.Status == corev1.ConditionTrue {
 		return "Offline"
 	}
 	if ready := c.Condition(v1beta1.ClusterReady); ready != nil {
@@ -73,9 +62,35 @@ func readiness(c *v1beta1.Cluster) string {
 	return "Unknown"
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "<none>"
+// use is the column Status: where failover stands, and what the federation's own taints say.
+func use(c *v1beta1.Cluster) string {
+	words := []string{string(c.Phase())}
+	switch c.Phase() {
+	case v1beta1.FailoverOut:
+		words[0] = "FailedOver"
+	case v1beta1.FailoverReturning:
+		words[0] = fmt.Sprintf("Returning %d%%", c.Status.Failover.Percent)
 	}
-	return s
+	for _, w := range []struct{ taint, word string }{{v1beta1.TaintUnschedulable, "SchedulingDisabled"}, {v1beta1.TaintDrain, "Draining"}} {
+		if slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Key == w.taint }) {
+			words = append(words, w.word)
+		}
+	}
+	return strings.Join(words, ",")
 }
+
+// room is what is free of a resource, and of how much: "12.5/32".
+func room(c *v1beta1.Cluster, name corev1.ResourceName, inWords func(resource.Quantity) string) string {
+	if c.Status.Capacity == nil {
+		return "<unknown>"
+	}
+	all, free := c.Status.Capacity.Allocatable[name], c.Status.Capacity.Allocatable[name].DeepCopy()
+	free.Sub(c.Status.Capacity.Requested[name])
+	return inWords(free) + "/" + inWords(all)
+}
+
+func cores(q resource.Quantity) string { return fmt.Sprintf("%.3g", q.AsApproximateFloat64()) }
+func gibibytes(q resource.Quantity) string {
+	return fmt.Sprintf("%.3gGi", q.AsApproximateFloat64()/(1<<30))
+}
+func count(q resource.Quantity) string { return fmt.Sprint(q.Value()) }

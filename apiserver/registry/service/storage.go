@@ -6,9 +6,6 @@
 package service
 
 import (
-	"context"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -18,7 +15,8 @@ import (
 	printersinternal "k8s.io/kubernetes/pkg/printers/internalversion"
 	printerstorage "k8s.io/kubernetes/pkg/printers/storage"
 	upstreamservice "k8s.io/kubernetes/pkg/registry/core/service"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"federation/apiserver/registry/status"
 )
 
 // REST serves services.
@@ -29,7 +27,6 @@ type REST struct {
 var (
 	_ rest.ShortNamesProvider = &REST{}
 	_ rest.CategoriesProvider = &REST{}
-	_ rest.Patcher            = &StatusREST{}
 )
 
 // ShortNames returns the short name that kubectl knows.
@@ -39,7 +36,7 @@ func (*REST) ShortNames() []string { return []string{"svc"} }
 func (*REST) Categories() []string { return []string{"all"} }
 
 // NewREST returns the storage of services and of services/status.
-func NewREST(options generic.RESTOptionsGetter) (*REST, *StatusREST, error) {
+func NewREST(options generic.RESTOptionsGetter) (*REST, *status.REST, error) {
 	s := newStrategy()
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &core.Service{} },
@@ -57,40 +54,5 @@ func NewREST(options generic.RESTOptionsGetter) (*REST, *StatusREST, error) {
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: upstreamservice.GetAttrs}); err != nil {
 		return nil, nil, err
 	}
-	status := *store
-	status.UpdateStrategy = upstreamservice.StatusStrategy
-	status.ResetFieldsStrategy = upstreamservice.StatusStrategy
-	return &REST{store}, &StatusREST{&status}, nil
-}
-
-// StatusREST serves services/NAME/status.
-type StatusREST struct {
-	store *genericregistry.Store
-}
-
-// New returns an empty Service.
-func (*StatusREST) New() runtime.Object { return &core.Service{} }
-
-// Destroy does nothing: the store belongs to the main resource.
-func (*StatusREST) Destroy() {}
-
-// Get returns a Service.
-func (r *StatusREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	return r.store.Get(ctx, name, options)
-}
-
-// Update changes the status of a Service that exists.
-func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, onCreate rest.ValidateObjectFunc,
-	onUpdate rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.store.Update(ctx, name, info, onCreate, onUpdate, false, options)
-}
-
-// GetResetFields names what users cannot set here.
-func (r *StatusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return r.store.GetResetFields()
-}
-
-// ConvertToTable makes a table.
-func (r *StatusREST) ConvertToTable(ctx context.Context, object, options runtime.Object) (*metav1.Table, error) {
-	return r.store.ConvertToTable(ctx, object, options)
+	return &REST{store}, status.New(store, upstreamservice.StatusStrategy), nil
 }

@@ -1,0 +1,91 @@
+package admission
+
+import (
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Placer returns the placement of a new object of a divided kind, as it stands in the annotation, or "".
+type Placer func(object *unstructured.Unstructured) string
+
+// placeNew writes on a new object what is known of its placement. A user who restores objects brings theirs
+// along: what is there stays.
+func (p *Plugin) placeNew(a admission.Attributes, object metav1.Object) error {
+	if object.GetAnnotations()[v1beta1.PlacementAnnotation] != "" {
+		return nil
+	}
+	if kind := v1beta1.FederatedKindOf(a.GetResource().GroupResource()); kind != nil && kind.Preferences != "" {
+		return p.placeDivided(a.GetObject(), object, kind)
+	}
+	policies, err := p.policiesOf(a)
+	if err != nil {
+		return err
+	}
+	if selected(policies, a, object) || mayFollow(policies, a.GetResource().GroupResource()) {
+		annotate(object, v1beta1.PlacementAnnotation, v1beta1.PlacementPending)
+	}
+	return nil
+}
+
+// placeDivided places an object whose replicas are divided, which goes nowhere before it is placed. The name
+// counts for where single replicas go: one that has yet to be generated is left to the controller.
+func (p *Plugin) placeDivided(obj runtime.Object, object metav1.Object, kind *v1beta1.FederatedKind) error {
+	if p.place == nil || object.GetName() == "" {
+		return nil
+	}
+	versioned, err := legacyscheme.Scheme.ConvertToVersion(obj, kind.Resource.GroupVersion())
+	if err != nil {
+		return err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(versioned)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kind.Resource.GroupVersion().WithKind(kind.Kind))
+	if placement := p.place(u); placement != "" {
+		annotate(object, v1beta1.PlacementAnnotation, placement)
+	}
+	return nil
+}
+
+// policiesOf returns the policies of the namespace of a request. It waits for them after a start.
+func (p *Plugin) policiesOf(a admission.Attributes) ([]*v1beta1.PlacementPolicy, error) {
+	if a.GetResource().Resource == "namespaces" {
+		return nil, nil // no policy governs a namespace
+	}
+	if !p.policies.Synced() && !p.WaitForReady() {
+		return nil, admission.NewForbidden(a, errors.New("the placement policies are not read yet: try again"))
+	}
+	return p.policies.In(a.GetNamespace()), nil
+}
+
+func selected(policies []*v1beta1.PlacementPolicy, a admission.Attributes, object metav1.Object) bool {
+	for _, policy := range policies {
+		if policy.Selects(a.GetKind().GroupKind(), object.GetName(), object.GetLabels()) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayFollow tells whether an object may be one that a workload refers to and takes along.
+func mayFollow(policies []*v1beta1.PlacementPolicy, resource schema.GroupResource) bool {
+	if resource.Group != "" || resource.Resource != "configmaps" && resource.Resource != "secrets" && resource.Resource != "serviceaccounts" {
+		return false
+	}
+	for _, policy := range policies {
+		if policy.Spec.PropagateReferences {
+			return true
+		}
+	}
+	return false
+}

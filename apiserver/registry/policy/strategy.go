@@ -1,0 +1,90 @@
+package policy
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/validation"
+)
+
+// strategy is what is done to a policy that is created or changed.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+}
+
+func newStrategy() strategy { return strategy{legacyscheme.Scheme, names.SimpleNameGenerator} }
+
+func (strategy) NamespaceScoped() bool          { return true }
+func (strategy) AllowCreateOnUpdate() bool      { return false }
+func (strategy) AllowUnconditionalUpdate() bool { return true }
+func (strategy) Canonicalize(runtime.Object)    {}
+
+// GetResetFields names what users cannot set in the main resource.
+func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("status")
+}
+
+func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	p := obj.(*v1beta1.PlacementPolicy)
+	p.Status = v1beta1.PlacementPolicyStatus{}
+	p.Generation = 1
+}
+
+func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	p, was := obj.(*v1beta1.PlacementPolicy), old.(*v1beta1.PlacementPolicy)
+	p.Status = was.Status
+	if !reflect.DeepEqual(p.Spec, was.Spec) {
+		p.Generation = was.Generation + 1
+	}
+}
+
+func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return validation.ValidatePlacementPolicy(obj.(*v1beta1.PlacementPolicy))
+}
+
+func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidatePlacementPolicyUpdate(obj.(*v1beta1.PlacementPolicy), old.(*v1beta1.PlacementPolicy))
+}
+
+func (strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+	return validation.WarnOfPlacementPolicy(obj.(*v1beta1.PlacementPolicy))
+}
+
+func (strategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []string {
+	return validation.WarnOfPlacementPolicy(obj.(*v1beta1.PlacementPolicy))
+}
+
+// statusStrategy is what is done to a policy whose status is changed.
+type statusStrategy struct {
+	strategy
+}
+
+func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("spec")
+}
+
+func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	obj.(*v1beta1.PlacementPolicy).Spec = old.(*v1beta1.PlacementPolicy).Spec
+}
+
+func (statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidatePlacementPolicyStatusUpdate(obj.(*v1beta1.PlacementPolicy), old.(*v1beta1.PlacementPolicy))
+}
+
+func (statusStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+func resetFields(name string) map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(v1beta1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie(name)),
+	}
+}

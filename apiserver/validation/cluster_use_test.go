@@ -1,0 +1,58 @@
+package validation
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+func TestTaintsAndWeight(t *testing.T) {
+	for name, c := range map[string]struct {
+		taints []corev1.Taint
+		weight int32
+		want   string
+	}{
+		"good": {[]corev1.Taint{{Key: v1beta1.TaintDrain, Effect: "NoExecute"}, {Key: v1beta1.TaintDrain, Effect: "NoSchedule", Value: "a"}}, 1000, ""},
+		"all wrong": {[]corev1.Taint{{Effect: "NoSchedule"}, {Key: "a b", Effect: "NoSchedule", Value: "a b"}, {Key: "a"}, {Key: "a", Effect: "PreferNoSchedule"}}, 1001,
+			"spec.taints[0].key spec.taints[1].key spec.taints[1].value spec.taints[2].effect spec.taints[3].effect spec.dnsWeight"},
+		"twice": {[]corev1.Taint{{Key: "a", Effect: "NoSchedule", Value: "b"}, {Key: "a", Effect: "NoSchedule"}}, -1, "spec.taints[1] spec.dnsWeight"},
+	} {
+		object := cluster("east", "::/0", "a")
+		object.Spec.Taints, object.Spec.DNSWeight = c.taints, &c.weight
+		if got := fields(ValidateCluster(object)); got != c.want {
+			t.Errorf("%s: faults at %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestTheStatusOfAClusterIsBounded(t *testing.T) {
+	old := cluster("east", "::/0", "a")
+	object := cluster("east", "::/0", "a")
+	object.Status.Capacity = &v1beta1.ClusterCapacity{Nodes: -1, Free: make([]v1beta1.NodeClass, 17), Unschedulable: make([]v1beta1.UnschedulablePods, 257)}
+	object.Status.Failover = &v1beta1.ClusterFailover{Phase: "Gone", Percent: 101}
+	want := "status.capacity.nodes status.capacity.free status.capacity.unschedulable status.failover.phase status.failover.percent"
+	if got := fields(ValidateClusterStatusUpdate(object, old)); got != want {
+		t.Errorf("faults at %q, want %q", got, want)
+	}
+	object.Status.Capacity = &v1beta1.ClusterCapacity{Free: make([]v1beta1.NodeClass, 16), Unschedulable: make([]v1beta1.UnschedulablePods, 256)}
+	object.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverReturning, Percent: 10}
+	if got := fields(ValidateClusterStatusUpdate(object, old)); got != "" {
+		t.Errorf("faults of a good one at %q", got)
+	}
+}
+
+func TestReviews(t *testing.T) {
+	for want, spec := range map[string]v1beta1.FailoverReviewSpec{
+		"":                 {Clusters: []string{"east-a"}, Zones: []string{"a", "east/a"}, Regions: []string{"east"}},
+		"spec":             {},
+		"spec.clusters[0]": {Clusters: []string{"East"}},
+		"spec.clusters[1]": {Clusters: []string{"a", "a"}},
+		"spec.zones[0] spec.zones[1] spec.regions[0]": {Zones: []string{"a/b/c", ""}, Regions: []string{"east/a"}},
+	} {
+		if got := fields(ValidateFailoverReview(&v1beta1.FailoverReview{Spec: spec})); got != want {
+			t.Errorf("%+v: faults at %q, want %q", spec, got, want)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// What bounds the size of a Cluster's status.
+const (
+	maxNodeClasses   = 16
+	maxUnschedulable = 256
+)
+
+func validateCapacity(c *v1beta1.ClusterCapacity, path *field.Path) (errs field.ErrorList) {
+	if c == nil {
+		return nil
+	}
+	if c.Nodes < 0 {
+		errs = append(errs, field.Invalid(path.Child("nodes"), c.Nodes, "must be 0 or more"))
+	}
+	if n := len(c.Free); n > maxNodeClasses {
+		errs = append(errs, field.TooMany(path.Child("free"), n, maxNodeClasses))
+	}
+	if n := len(c.Unschedulable); n > maxUnschedulable {
+		errs = append(errs, field.TooMany(path.Child("unschedulable"), n, maxUnschedulable))
+	}
+	return errs
+}
+
+var failoverPhases = []v1beta1.FailoverPhase{
+	v1beta1.FailoverServing, v1beta1.FailoverWaiting, v1beta1.FailoverHeld, v1beta1.FailoverOut, v1beta1.FailoverReturning,
+}
+
+func validateFailoverState(f *v1beta1.ClusterFailover, path *field.Path) field.ErrorList {
+	if f == nil {
+		return nil
+	}
+	errs := oneOf(f.Phase, failoverPhases, path.Child("phase"))
+	return append(errs, inRange(int64(f.Percent), 0, 100, path.Child("percent"))...)
+}
