@@ -14,9 +14,11 @@ import (
 type Share struct {
 	// Applied is the number in the copy's spec; 0 where there is no copy.
 	Applied int64
-	// Ready is how many of these are ready, at most Applied.
+	// Ready is how many of these can be counted on to be ready, and to stay.
 	Ready int64
-	// Spare is how many can go without any that is ready going with them, at most Applied − Ready.
+	// Unready is how many are not ready. Some may be neither: they are about to go.
+	Unready int64
+	// Spare is how many of the unready can go without any that is ready going with them.
 	Spare int64
 	// Target is the number by placement.
 	Target int64
@@ -26,7 +28,7 @@ type Share struct {
 // back. asked is the number asked for in all. Clusters that cannot be reached are not among the shares.
 //
 // Two that shrink at once must not both count on the same ready replicas: a caller that acts on the answer puts
-// it into the share (Applied, and Ready at most that) before it asks for the next one.
+// it into the share (Ready is at most that) before it asks for the next one.
 func Pace(shares []Share, own int, asked int64) int64 {
 	me := shares[own]
 	if me.Target >= me.Applied {
@@ -40,10 +42,10 @@ func Pace(shares []Share, own int, asked int64) int64 {
 		}
 	}
 	if coming == 0 { // nothing to wait for: which of its own pods a member takes first is no move between clusters
-		me.Spare = me.Applied - me.Ready
+		me.Spare = me.Unready
 	}
 	allowance := max(0, ready-asked)
-	if allowance >= me.Ready {
+	if allowance >= me.Applied-me.Unready {
 		return me.Target
 	}
 	return max(me.Target, me.Applied-me.Spare-allowance)
@@ -98,7 +100,8 @@ func ShareOf(s Source, cluster string, copy *unstructured.Unstructured) Share {
 	}
 	share.Applied = Applied(s, copy)
 	share.Ready = min(share.Applied, statusOf(copy, "readyReplicas"))
-	share.Spare = share.Applied - share.Ready
+	share.Unready = share.Applied - share.Ready
+	share.Spare = share.Unready
 	if s.Kind.Spare != nil {
 		share.Spare = min(share.Spare, max(0, s.Kind.Spare(copy)))
 	}

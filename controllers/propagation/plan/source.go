@@ -152,7 +152,9 @@ func (s Source) annotated() bool {
 
 func (s Source) leaving() bool { return s.Object != nil && s.Object.GetDeletionTimestamp() != nil }
 
-func (s Source) hasFinalizer(name string) bool { return slices.Contains(s.Object.GetFinalizers(), name) }
+func (s Source) hasFinalizer(name string) bool {
+	return slices.Contains(s.Object.GetFinalizers(), name)
+}
 
 // Selected tells whether the object's cluster-selector annotation, if there is one, matches the
 // labels of a cluster. A selector that cannot be read selects nothing (admission refuses it).

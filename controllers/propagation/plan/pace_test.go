@@ -1,0 +1,226 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPace(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		shares []Share // the first one is asked for
+		asked  int64
+		want   int64
+	}{
+		{"grows at once", []Share{{Applied: 5, Ready: 5, Target: 20}, {Applied: 25, Ready: 25, Target: 10}}, 30, 20},
+		{"nothing is ready elsewhere yet", []Share{{Applied: 20, Ready: 20, Target: 5}, {Applied: 25, Ready: 10, Target: 25}}, 30, 20},
+		{"what is ready elsewhere makes up for it", []Share{{Applied: 20, Ready: 20, Target: 5}, {Applied: 25, Ready: 17, Target: 25}}, 30, 13},
+		{"all of it", []Share{{Applied: 20, Ready: 20, Target: 5}, {Applied: 25, Ready: 25, Target: 25}}, 30, 5},
+		{"what is not ready goes at once", []Share{{Applied: 20, Ready: 12, Unready: 8, Spare: 8, Target: 5}, {Applied: 25, Ready: 3, Target: 25}}, 30, 12},
+		{"the user asks for less", []Share{{Applied: 20, Ready: 20, Target: 7}, {Applied: 10, Ready: 10, Target: 3}}, 10, 7},
+		{"nothing fits elsewhere: nothing is removed", []Share{{Applied: 30, Ready: 30, Target: 0}}, 30, 30},
+		{"leaves when it may", []Share{{Applied: 20, Ready: 20, Target: 0}, {Applied: 30, Ready: 30, Target: 30}}, 30, 0},
+		{"which pods go first is not known", []Share{{Applied: 20, Ready: 12, Unready: 8, Target: 5}, {Applied: 25, Ready: 20, Target: 25}}, 30, 18},
+		{"and does not matter where all may go", []Share{{Applied: 20, Ready: 12, Unready: 8, Target: 5}, {Applied: 31, Ready: 30, Target: 31}}, 30, 5},
+		{"nor where there is nothing to wait for", []Share{{Applied: 20, Ready: 10, Unready: 10, Target: 10}}, 10, 10},
+	} {
+		if got := Pace(c.shares, 0, c.asked); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// simulated is a cluster as it is, and as it is seen.
+type simulated struct {
+	applied, target int64
+	ready, total    int64 // pods as they are
+	seen, seenTotal int64 // pods as the status said last
+	carried         bool  // the status is of the number applied last
+	ceiling         int64 // no more ready ones count, after a shrink of ours; -1: no limit
+	asked           int64 // the least that was asked for when it was told a number that it has yet to carry out
+	away, never     bool  // cannot be reached; pods never get ready
+}
+
+type simulation struct {
+	t        *testing.T
+	r        *rand.Rand
+	clusters []*simulated
+	asked    int64
+	log      []string
+}
+
+func (s *simulation) note(format string, args ...any) {
+	s.log = append(s.log, fmt.Sprintf(format, args...))
+}
+
+// shares are what the engine knows.
+func (s *simulation) shares(own int) (shares []Share, at int) {
+	for i, c := range s.clusters {
+		if i == own {
+			at = len(shares)
+		}
+		if c.away {
+			continue
+		}
+		if c.carried && c.seenTotal <= c.applied {
+			c.ceiling = -1
+		}
+		ready := min(c.seen, c.applied)
+		unready := c.applied - ready
+		if c.ceiling >= 0 {
+			ready = min(ready, c.ceiling)
+		}
+		shares = append(shares, Share{Applied: c.applied, Ready: ready, Unready: unready, Spare: unready, Target: c.target})
+	}
+	return shares, at
+}
+
+// act is a look of the engine at one cluster.
+func (s *simulation) act(i int) {
+	c := s.clusters[i]
+	if c.away {
+		return
+	}
+	s.status(i) // that one of its own pods has got ready this very moment is not to be known, and not tested
+	shares, own := s.shares(i)
+	next := Pace(shares, own, s.asked)
+	if next == c.applied {
+		return
+	}
+	s.note("cluster %d: %d -> %d, to be %d, by %+v", i, c.applied, next, c.target, shares)
+	if next < c.applied && (c.ceiling < 0 || next < c.ceiling) {
+		c.ceiling = next
+	}
+	c.applied, c.carried, c.asked = next, false, min(c.asked, s.asked)
+}
+
+// readyInAll counts what is ready and known to be: of a pod that got ready a moment ago nobody can know.
+func (s *simulation) readyInAll() (n int64) {
+	for _, c := range s.clusters {
+		if !c.away {
+			n += min(c.ready, c.seen)
+		}
+	}
+	return n
+}
+
+// carry is what a member's controllers do: make pods, and delete them, those that are not ready first. Here the
+// law is checked.
+func (s *simulation) carry(i int) {
+	c, before := s.clusters[i], s.readyInAll()
+	c.total = c.applied
+	c.ready = min(c.ready, c.total)
+	if after := s.readyInAll(); after < min(before, c.asked, s.asked) {
+		s.t.Fatalf("cluster %d: %d of %d are ready, there were %d\n%s", i, after, s.asked, before, strings.Join(s.log, "\n"))
+	}
+	c.asked = math.MaxInt64
+	s.note("cluster %d carries out %d: %d ready", i, c.applied, c.ready)
+}
+
+// status is a member's word on what is there.
+func (s *simulation) status(i int) {
+	c := s.clusters[i]
+	c.seen, c.seenTotal, c.carried = c.ready, c.total, c.total == c.applied
+}
+
+func (s *simulation) retarget() {
+	if s.r.IntN(3) == 0 {
+		s.asked = s.r.Int64N(40)
+	}
+	left := s.asked
+	for i, c := range s.clusters {
+		c.target = s.r.Int64N(left + 1)
+		if i == len(s.clusters)-1 {
+			c.target = left
+		}
+		left -= c.target
+	}
+	s.note("asked for %d", s.asked)
+}
+
+// fault tells whether this is a moment for faults: what they take while a member is about to shrink is on them.
+func (s *simulation) fault() bool {
+	return !slices.ContainsFunc(s.clusters, func(c *simulated) bool { return c.total > c.applied })
+}
+
+func (s *simulation) step() {
+	i := s.r.IntN(len(s.clusters))
+	c := s.clusters[i]
+	what := s.r.IntN(20)
+	if (what == 1 || what == 3) && !s.fault() {
+		return
+	}
+	switch what {
+	default:
+		s.act(i)
+	case 0:
+		s.retarget()
+	case 1:
+		c.away = !c.away
+		s.status(i)
+		s.note("cluster %d away: %v", i, c.away)
+	case 2:
+		c.never = !c.never
+	case 3: // a pod fails; that is known at once
+		c.ready = max(0, c.ready-1)
+		s.status(i)
+	case 4, 5, 6, 7:
+		s.carry(i)
+	case 8, 9, 10, 11:
+		if !c.never { // of pods that are about to be deleted, none gets ready: that would be a race of milliseconds
+			c.ready = max(c.ready, min(c.total, c.applied, c.ready+s.r.Int64N(5)))
+		}
+	case 12, 13, 14:
+		s.status(i)
+		s.note("cluster %d: status %d of %d ready", i, c.seen, c.seenTotal)
+	}
+}
+
+// settle lets everything get ready, and checks that the move ends.
+func (s *simulation) settle() {
+	for range 100 {
+		for i, c := range s.clusters {
+			c.away, c.never = false, false
+			s.act(i)
+			s.carry(i)
+			c.ready = c.total
+			s.status(i)
+		}
+	}
+	for i, c := range s.clusters {
+		if c.applied != c.target {
+			s.t.Fatalf("cluster %d has %d for ever, it is to have %d\n%s", i, c.applied, c.target, strings.Join(s.log, "\n"))
+		}
+	}
+}
+
+// The law holds at every step of a move, whatever becomes of pods and clusters, and the move ends.
+func TestTheLawInRandomMoves(t *testing.T) {
+	for seed := range uint64(2000) {
+		s := &simulation{t: t, r: rand.New(rand.NewPCG(seed, 1)), asked: 20, log: []string{fmt.Sprintf("seed %d", seed)}}
+		for range 2 + s.r.IntN(5) {
+			s.clusters = append(s.clusters, &simulated{ceiling: -1, asked: math.MaxInt64})
+		}
+		s.retarget()
+		for range 300 {
+			s.step()
+		}
+		s.settle()
+	}
+}
+
+// The checker can see a fault: pacing that counts what is not ready yet breaks the law.
+func TestTheCheckerSeesHaste(t *testing.T) {
+	hasty := []Share{{Applied: 20, Ready: 20, Target: 0}, {Applied: 20, Ready: 0, Target: 20}}
+	if got := Pace(hasty, 0, 20); got != 20 {
+		t.Fatalf("%d", got)
+	}
+	hasty[1].Ready = hasty[1].Applied
+	if got := Pace(hasty, 0, 20); got != 0 {
+		t.Fatalf("%d", got)
+	}
+}
