@@ -182,5 +182,6 @@ func (c *controllers) decide(ctx context.Context, from *caches) error {
 	from.start(ctx)
 	group.Go(func() error { return placer.Run(ctx) })
 	group.Go(func() error { return over.Run(ctx) })
+	group.Go(func() error { publishInfo(ctx, c.kube, c.info()); return nil })
 	return group.Wait()
 }

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	placement "federation/controllers/placement/plan"
+	names "federation/controllers/servicedns/plan"
+)
+
+// reviewer answers FailoverReviews in the apiserver's process. It reads all that it needs from the API, so that it
+// answers the same wherever the controllers run. An answer costs a list of every object that can move.
+type reviewer struct {
+	config atomic.Pointer[rest.Config]
+}
+
+// use gives the reviewer the way to the API, once there is one.
+func (r *reviewer) use(config *rest.Config) { r.config.Store(config) }
+
+// ReviewFailover fills in the status of a review.
+func (r *reviewer) ReviewFailover(ctx context.Context, review *v1beta1.FailoverReview) error {
+	config := r.config.Load()
+	if config == nil {
+		return apierrors.NewServiceUnavailable("the federation is starting: ask again in a moment")
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	in, err := readReviewInput(ctx, config)
+	if err != nil {
+		return err
+	}
+	status, errs := reviewed(in, review.Spec)
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(v1beta1.SchemeGroupVersion.WithKind("FailoverReview").GroupKind(), review.Name, errs)
+	}
+	review.Status = status
+	return nil
+}
+
+// servicesResource are what has names in DNS.
+var servicesResource = corev1.SchemeGroupVersion.WithResource("services")
+
+func readReviewInput(ctx context.Context, config *rest.Config) (in reviewInput, err error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return in, err
+	}
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return in, err
+	}
+	in.now = time.Now()
+	if in.info, err = readInfo(ctx, core); err != nil {
+		return in, err
+	}
+	if in.clusters, err = readAll[v1beta1.Cluster](ctx, client, v1beta1.ClustersResource); err != nil {
+		return in, err
+	}
+	if in.policies, err = readAll[v1beta1.PlacementPolicy](ctx, client, v1beta1.SchemeGroupVersion.WithResource("placementpolicies")); err != nil {
+		return in, err
+	}
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Preferences == "" {
+			continue
+		}
+		if err := eachObject(ctx, client, k.Resource, in.addObject); err != nil {
+			return in, err
+		}
+	}
+	return in, eachObject(ctx, client, servicesResource, in.addService)
+}
+
+// addObject takes in an object whose replicas are divided. One that is leaving, or whose annotations cannot be
+// read, is not moved.
+func (in *reviewInput) addObject(u *unstructured.Unstructured) error {
+	if o, err := placement.Read(u); err == nil && u.GetDeletionTimestamp() == nil {
+		in.objects = append(in.objects, o)
+	}
+	return nil
+}
+
+func (in *reviewInput) addService(u *unstructured.Unstructured) error {
+	value := u.GetAnnotations()[v1beta1.ServiceIngressesAnnotation]
+	if value == "" || u.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	kind, _, _ := unstructured.NestedString(u.Object, "spec", "type")
+	s := names.Service{Namespace: u.GetNamespace(), Name: u.GetName(), Type: corev1.ServiceType(kind)}
+	if json.Unmarshal([]byte(value), &s.Ingresses) == nil { // else its records stay as they are
+		in.services = append(in.services, s)
+	}
+	return nil
+}
+
+func readInfo(ctx context.Context, core kubernetes.Interface) (*v1beta1.Info, error) {
+	m, err := core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := v1beta1.ParseInfo(m.Data)
+	if err != nil {
+		return nil, err
+	}
+	return &info, nil
+}
+
+// readAll reads all objects of one of our own kinds.
+func readAll[T any](ctx context.Context, client dynamic.Interface, r schema.GroupVersionResource) (all []*T, err error) {
+	err = eachObject(ctx, client, r, func(u *unstructured.Unstructured) error {
+		one := new(T)
+		all = append(all, one)
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, one)
+	})
+	return all, err
+}
+
+// eachObject calls do with every object of a resource, page by page.
+func eachObject(ctx context.Context, client dynamic.Interface, r schema.GroupVersionResource, do func(*unstructured.Unstructured) error) error {
+	o := metav1.ListOptions{Limit: 500}
+	for {
+		page, err := client.Resource(r).List(ctx, o)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", r.Resource, err)
+		}
+		for i := range page.Items {
+			if err := do(&page.Items[i]); err != nil {
+				return fmt.Errorf("reading %s %s/%s: %w", r.Resource, page.Items[i].GetNamespace(), page.Items[i].GetName(), err)
+			}
+		}
+		if o.Continue = page.GetContinue(); o.Continue == "" {
+			return nil
+		}
+	}
+}
