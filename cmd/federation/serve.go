@@ -73,6 +73,8 @@ func apiserverCommand() *cobra.Command {
 // runServer runs the apiserver and, once it is ready, what goes with it. Either one's end ends both; the
 // server is the last, for who ends has things to say to it still: that its Lease is free.
 func runServer(ctx context.Context, o *apiserver.Options, then func(context.Context, *rest.Config) error) error {
+	reviews := &reviewer{}
+	o.ReviewFailover = reviews.ReviewFailover
 	config, err := o.Complete()
 	if err != nil {
 		return err
@@ -84,6 +86,7 @@ func runServer(ctx context.Context, o *apiserver.Options, then func(context.Cont
 	if err != nil {
 		return err
 	}
+	reviews.use(server.ControllersConfig())
 	group, ctx := errgroup.WithContext(ctx)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ready := make(chan struct{})
