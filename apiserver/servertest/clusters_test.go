@@ -11,6 +11,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -136,5 +138,72 @@ func TestNobodyIsAnonymous(t *testing.T) {
 	}
 	if _, err := kube.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
 		t.Errorf("without a certificate: %v", err)
+	}
+}
+
+// The registry and failover each write their part of a Cluster's status by server-side apply, and a drain takes the
+// spec: none of them takes away what another wrote.
+func TestWritersOfAClusterLeaveEachOtherAlone(t *testing.T) {
+	newCluster(t, "shared", "192.0.2.8:6443")
+	clusters := shared.dynamic.Resource(v1beta1.ClustersResource)
+	apply := func(manager, status string) {
+		t.Helper()
+		u := newObject(t, `{apiVersion: federation/v1beta1, kind: Cluster, status: `+status+`}`, "shared")
+		if _, err := clusters.ApplyStatus(t.Context(), "shared", u, metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	registry := `{region: east, conditions: [{type: Ready, status: "%s"}, {type: Offline, status: "False"}]}`
+	apply("registry", fmt.Sprintf(registry, "True"))
+	apply("failover", `{failover: {phase: Returning, percent: 50, since: "2026-01-01T00:00:00Z"}, conditions: [{type: FailedOver, status: "True"}]}`)
+	apply("capacity", `{capacity: {observedAt: "2026-01-01T00:00:00Z", nodes: 2, allocatable: {cpu: "8", memory: 16Gi, pods: "220"}, requested: {cpu: 1500m, memory: 4Gi, pods: "20"}}}`)
+	apply("registry", fmt.Sprintf(registry, "False"))
+	taints := `{"spec":{"taints":[{"key":"` + v1beta1.TaintUnschedulable + `","effect":"NoSchedule"},{"key":"` + v1beta1.TaintDrain + `","effect":"NoExecute"}]}}`
+	if _, err := clusters.Patch(t.Context(), "shared", types.MergePatchType, []byte(taints), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	u, err := clusters.Get(t.Context(), "shared", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := v1beta1.Cluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Status.Conditions) != 3 || c.IsReady() || c.Condition(v1beta1.ClusterFailedOver) == nil || c.Status.Region != "east" {
+		t.Errorf("the status is %+v", c.Status)
+	}
+	if c.Spec.Taints[0].TimeAdded != nil || c.Spec.Taints[1].TimeAdded == nil {
+		t.Errorf("taints %v: the one with NoExecute must have a date, and only it", c.Spec.Taints)
+	}
+	want := "shared False east <none> <none> Returning 50%,SchedulingDisabled,Draining "
+	room := " 6.5/8 12Gi/16Gi 200/220 federation.kubernetes.io/unschedulable:NoSchedule,federation.kubernetes.io/drain:NoExecute 192.0.2.8:6443"
+	if row := firstRow(t, "/apis/federation/v1beta1/clusters/shared"); !strings.HasPrefix(row, want) || !strings.HasSuffix(row, room) {
+		t.Errorf("the table shows %q, want %q, the age, and %q", row, want, room)
+	}
+}
+
+// A taint that is applied again without its date keeps the one that it has.
+func TestATaintKeepsItsDate(t *testing.T) {
+	newCluster(t, "dated", "192.0.2.9:6443")
+	clusters := shared.dynamic.Resource(v1beta1.ClustersResource)
+	since := func(taints string) any {
+		t.Helper()
+		u, err := clusters.Patch(t.Context(), "dated", types.MergePatchType, []byte(`{"spec":{"taints":[`+taints+`]}}`), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, _, _ := unstructured.NestedSlice(u.Object, "spec", "taints")
+		return all[len(all)-1].(map[string]any)["timeAdded"]
+	}
+	const old = "2026-01-01T00:00:00Z"
+	if got := since(`{"key":"a","effect":"NoExecute","timeAdded":"` + old + `"}`); got != old {
+		t.Errorf("a date that is given becomes %v", got)
+	}
+	if got := since(`{"key":"b","effect":"NoSchedule"},{"key":"a","value":"x","effect":"NoExecute"}`); got != old {
+		t.Errorf("a taint that is applied again has the date %v", got)
+	}
+	if got := since(`{"key":"c","effect":"NoExecute"}`); got == old || got == nil {
+		t.Errorf("a new taint has the date %v", got)
 	}
 }

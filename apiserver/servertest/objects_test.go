@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -109,5 +110,66 @@ func TestScale(t *testing.T) {
 	}
 	if *r.Spec.Replicas != 30 || r.Status.Replicas != 12 {
 		t.Errorf("replicas %d, in status %d; want 30, 12", *r.Spec.Replicas, r.Status.Replicas)
+	}
+}
+
+// Every federated kind can be changed as kubectl does it, and has a status of its own where Kubernetes has one.
+func TestEveryFederatedKindIsServed(t *testing.T) {
+	newNamespace(t, "served")
+	withoutStatus := []string{"serviceaccounts", "configmaps", "secrets", "networkpolicies"}
+	for _, kind := range v1beta1.FederatedKinds {
+		resource := kind.Resource.Resource
+		t.Run(resource, func(t *testing.T) {
+			client := in("served", kind.Resource)
+			if resource == "namespaces" {
+				client = shared.dynamic.Resource(kind.Resource)
+			}
+			made, err := client.Create(t.Context(), newObject(t, federatedObjects[resource], "served-"+resource), metav1.CreateOptions{FieldValidation: "Strict"})
+			if err != nil || made.GetKind() != kind.Kind || len(made.GetFinalizers()) < 2 {
+				t.Fatalf("made %v, %v", made, err)
+			}
+			change := []byte(`{"metadata":{"labels":{"a":"b"}}}`)
+			if made, err = client.Patch(t.Context(), made.GetName(), types.MergePatchType, change, metav1.PatchOptions{}); err != nil || made.GetLabels()["a"] != "b" {
+				t.Errorf("changed to %v, %v", made, err)
+			}
+			if _, err = client.Update(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+				t.Errorf("replaced: %v", err)
+			}
+			_, err = client.Patch(t.Context(), made.GetName(), types.MergePatchType, []byte(`{"status":{}}`), metav1.PatchOptions{}, "status")
+			if slices.Contains(withoutStatus, resource) != errors.IsNotFound(err) || err != nil && !errors.IsNotFound(err) {
+				t.Errorf("its status: %v", err)
+			}
+		})
+	}
+}
+
+// An HPA of an old client is the same object.
+func TestAutoscalersHaveTwoVersions(t *testing.T) {
+	old := `{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: old}, spec: {maxReplicas: 3, targetCPUUtilizationPercentage: 50, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}`
+	if err := create(t, "autoscaling/v1/horizontalpodautoscalers", old); err != nil {
+		t.Fatal(err)
+	}
+	a, err := shared.kube.AutoscalingV2().HorizontalPodAutoscalers("default").Get(t.Context(), "old", metav1.GetOptions{})
+	if err != nil || len(a.Finalizers) != 2 || len(a.Spec.Metrics) != 1 || *a.Spec.Metrics[0].Resource.Target.AverageUtilization != 50 {
+		t.Errorf("as autoscaling/v2 it is %+v, %v", a, err)
+	}
+}
+
+// The API fills in the selector of a Job, with a label that is the UID of the federated object: copies need one of their own.
+func TestWhatIsGeneratedForAJob(t *testing.T) {
+	if err := create(t, "batch/v1/jobs", strings.Replace(federatedObjects["jobs"], "kind: Job", "kind: Job, metadata: {name: generated}", 1)); err != nil {
+		t.Fatal(err)
+	}
+	j, err := shared.kube.BatchV1().Jobs("default").Get(t.Context(), "generated", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := j.Spec.Selector.MatchLabels; len(got) != 1 || got["batch.kubernetes.io/controller-uid"] != string(j.UID) {
+		t.Errorf("selector %v", got)
+	}
+	got := slices.Sorted(maps.Keys(j.Spec.Template.Labels))
+	want := []string{"batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"}
+	if !slices.Equal(got, want) {
+		t.Errorf("labels of pods %v, want %v", got, want)
 	}
 }
