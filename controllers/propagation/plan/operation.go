@@ -114,7 +114,7 @@ func contains(want, have any) bool {
 // equal compares scalars. An empty value that is missing is as good as there.
 func equal(want, have any) bool {
 	if have == nil {
-		return reflect.ValueOf(want).IsZero()
+		return want == nil || reflect.ValueOf(want).IsZero()
 	}
 	return want == have || number(want) != nil && number(have) != nil && *number(want) == *number(have)
 }
