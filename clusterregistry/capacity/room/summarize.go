@@ -1,0 +1,110 @@
+package room
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Bounds of what is reported, whatever the size of the cluster.
+const (
+	// MaxClasses of nodes.
+	MaxClasses = 16
+	// MaxUnschedulable workloads.
+	MaxUnschedulable = 256
+)
+
+// Summary is a cluster's capacity, and when time alone changes it.
+type Summary struct {
+	v1beta1.ClusterCapacity
+	// Next is when another pod counts as unschedulable, if nothing changes; zero: none.
+	Next time.Time
+}
+
+// Summarize sums up. The order of nodes and pods does not matter.
+func Summarize(nodes []Node, pods []Pod, s Settings, now time.Time) Summary {
+	allocatable, requested := Amounts{}, Amounts{}
+	free := map[string]Amounts{}
+	for _, n := range nodes {
+		if n.Usable {
+			allocatable.add(n.Allocatable)
+			free[n.Name] = Amounts{}
+			free[n.Name].add(n.Allocatable)
+		}
+	}
+	for i := range pods {
+		left, ok := free[pods[i].Node]
+		if !ok {
+			continue
+		}
+		requested[corev1.ResourcePods]++
+		left[corev1.ResourcePods]--
+		requested.add(pods[i].Requests)
+		for name, n := range pods[i].Requests {
+			left[name] -= n
+		}
+	}
+	stuck, next := unschedulable(pods, s, now)
+	return Summary{Next: next, ClusterCapacity: v1beta1.ClusterCapacity{
+		ObservedAt: metav1.NewTime(now.Truncate(time.Second)), Nodes: int32(len(free)),
+		Allocatable: allocatable.List(), Requested: requested.List(), Free: classes(free), Unschedulable: stuck,
+	}}
+}
+
+// unschedulable counts, by workload, the pods for which there has been no room for long enough, and says when the
+// next one will count.
+func unschedulable(pods []Pod, s Settings, now time.Time) (out []v1beta1.UnschedulablePods, next time.Time) {
+	counts := map[Workload]int32{}
+	for i := range pods {
+		p := &pods[i]
+		if p.Unschedulable.IsZero() || p.Workload == (Workload{}) {
+			continue
+		}
+		if due := p.Unschedulable.Add(s.Unschedulable); !now.Before(due) {
+			counts[p.Workload]++
+		} else if next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
+	for w, n := range counts {
+		out = append(out, v1beta1.UnschedulablePods{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name, Pods: n})
+	}
+	slices.SortFunc(out, func(a, b v1beta1.UnschedulablePods) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out[:min(len(out), MaxUnschedulable)], next
+}
+
+// More tells whether the capacity b has unschedulable workloads that a has not: news that should not wait.
+func More(a, b *v1beta1.ClusterCapacity) bool {
+	return slices.ContainsFunc(b.Unschedulable, func(is v1beta1.UnschedulablePods) bool {
+		return !slices.ContainsFunc(a.Unschedulable, func(was v1beta1.UnschedulablePods) bool {
+			return was.Kind == is.Kind && was.Namespace == is.Namespace && was.Name == is.Name
+		})
+	})
+}
+
+// Same tells whether two capacities differ in nothing but the time of the look.
+func Same(a, b *v1beta1.ClusterCapacity) bool {
+	return a.Nodes == b.Nodes && equal(a.Allocatable, b.Allocatable) && equal(a.Requested, b.Requested) &&
+		slices.Equal(a.Unschedulable, b.Unschedulable) &&
+		slices.EqualFunc(a.Free, b.Free, func(x, y v1beta1.NodeClass) bool { return x.Nodes == y.Nodes && equal(x.Free, y.Free) })
+}
+
+func equal(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, q := range a {
+		other, ok := b[name]
+		if !ok || q.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return true
+}
