@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,6 +80,48 @@ func TestAPolicyIsInForceWhenItIsStored(t *testing.T) {
 			t.Fatalf("round %d: placement %q after the policy was deleted", i, got)
 		}
 	}
+}
+
+// What another server writes comes through the store that they share.
+func TestAPolicyOfAnotherServerIsInForce(t *testing.T) {
+	const ns = "from-elsewhere"
+	newNamespace(t, ns)
+	watcher, err := in(ns, v1beta1.PoliciesResource).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err) // two watchers of one store get their events in another form than one
+	}
+	defer watcher.Stop()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" + filepath.Join(shared.dataDir, "etcd.sock")}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	p := newObject(t, configMaps, "gold")
+	p.SetNamespace(ns)
+	stored, err := p.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "/registry/placementpolicies/" + ns + "/gold"
+	if _, err := client.Put(t.Context(), key, string(stored)); err != nil {
+		t.Fatal(err)
+	}
+	gold := newObject(t, `{apiVersion: v1, kind: ConfigMap, metadata: {generateName: some-, labels: {tier: gold}}}`, "")
+	becomes := func(want string) {
+		t.Helper()
+		eventually(t, "placement "+want, func(ctx context.Context) error {
+			made, err := in(ns, corev1.SchemeGroupVersion.WithResource("configmaps")).Create(ctx, gold, metav1.CreateOptions{})
+			if err == nil && made.GetAnnotations()[v1beta1.PlacementAnnotation] != want {
+				err = fmt.Errorf("annotations %v", made.GetAnnotations())
+			}
+			return err
+		})
+	}
+	becomes(v1beta1.PlacementPending)
+	if _, err := client.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	becomes("")
 }
 
 func TestSpecAndStatusOfAPolicyAreApart(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,7 +63,7 @@ func placementOf(object runtime.Object) string {
 	}
 	cell := table.FirstOf(maxClusters, words, " ")
 	if p.Unplaced > 0 {
-		cell += fmt.Sprintf(" !:%d", p.Unplaced)
+		cell = strings.TrimSpace(fmt.Sprintf("%s !:%d", cell, p.Unplaced))
 	}
 	return table.OrNone(cell)
 }

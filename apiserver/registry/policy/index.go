@@ -74,10 +74,22 @@ func (i *Index) Follow(ctx context.Context) {
 			return i.store.List(ctx, internal(o))
 		},
 		WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return i.store.Watch(ctx, internal(o))
+			w, err := i.store.Watch(ctx, internal(o))
+			if err != nil {
+				return nil, err
+			}
+			return watch.Filter(w, unwrap), nil
 		},
 	}
 	cache.NewReflectorWithOptions(lw, &v1beta1.PlacementPolicy{}, i, cache.ReflectorOptions{Name: "policies of admission"}).RunWithContext(ctx)
+}
+
+// unwrap takes an object out of what watchers of one store share, so as to encode it once.
+func unwrap(e watch.Event) (watch.Event, bool) {
+	if shared, ok := e.Object.(runtime.CacheableObject); ok {
+		e.Object = shared.GetObject()
+	}
+	return e, true
 }
 
 func internal(o metav1.ListOptions) *metainternalversion.ListOptions {
