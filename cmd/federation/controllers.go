@@ -23,6 +23,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
+	"federation/controllers/customkinds"
 	"federation/controllers/failover"
 	"federation/controllers/placement"
 	"federation/controllers/servicedns"
@@ -170,7 +171,10 @@ func (c *controllers) uid(ctx context.Context) (uid string, err error) {
 
 // decide runs what looks at all objects, in one process at a time.
 func (c *controllers) decide(ctx context.Context, from *caches) error {
-	placer, err := placement.New(placement.Options{Client: c.client, Informers: from.informer, Recorder: c.recorder})
+	placer, err := placement.New(placement.Options{
+		Client: c.client, Informers: from.informer, Recorder: c.recorder,
+		Resolve: customkinds.Resolver(from.informer(customkinds.Definitions)), Start: func() { from.start(ctx) },
+	})
 	if err != nil {
 		return err
 	}

@@ -5,13 +5,18 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
+	"federation/controllers/customkinds"
+	customplan "federation/controllers/customkinds/plan"
 	"federation/controllers/propagation"
 	propagationplan "federation/controllers/propagation/plan"
 	"federation/controllers/shards/plan"
@@ -19,19 +24,56 @@ import (
 
 // propagate brings members to what the federation says of the objects of the shards that are held.
 func (c *controllers) propagate(ctx context.Context, from *caches, held plan.Set) error {
-	p, err := propagation.New(propagation.Options{
-		Client: c.client, Informers: from.informer, Federation: c.federation, Recorder: c.recorder, Workers: c.writes,
+	builtIn, err := c.propagation(from, held, nil)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	custom, err := customkinds.New(customkinds.Options{Informers: from.informer, Work: func(ctx context.Context, k customplan.Kind) error {
+		return c.propagateKind(ctx, from, held, k)
+	}})
+	if err != nil {
+		return err
+	}
+	from.start(ctx)
+	c.registry.Follow(ctx, engager{builtIn, held})
+	group.Go(func() error { return builtIn.Run(ctx) })
+	group.Go(func() error { return custom.Run(ctx) })
+	return group.Wait()
+}
+
+// propagation makes one for some kinds, or all that are built in, and the shards that are held.
+func (c *controllers) propagation(from *caches, held plan.Set, kinds []propagationplan.Kind) (*propagation.Controller, error) {
+	return propagation.New(propagation.Options{
+		Client: c.client, Informers: from.informer, Federation: c.federation, Recorder: c.recorder, Workers: c.writes, Kinds: kinds,
 		Owns: func(_ *propagationplan.Kind, namespace, name string) bool {
 			return held.Has(v1beta1.Shard(namespace, name))
+		},
+	})
+}
+
+// propagateKind propagates the objects of a custom kind, and its definition before them.
+func (c *controllers) propagateKind(ctx context.Context, from *caches, held plan.Set, k customplan.Kind) error {
+	definition, err := propagation.New(propagation.Options{
+		Client: c.client, Informers: from.informer, Federation: c.federation, Recorder: c.recorder, Workers: 1,
+		Kinds: []propagationplan.Kind{propagationplan.CustomResourceDefinitions},
+		Owns: func(_ *propagationplan.Kind, namespace, name string) bool {
+			return name == k.Definition && held.Has(v1beta1.Shard(namespace, name))
 		},
 	})
 	if err != nil {
 		return err
 	}
+	objects, err := c.propagation(from, held, []propagationplan.Kind{propagationplan.CustomKind(k.Resource, k.Kind)})
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	from.start(ctx)
-	c.registry.Follow(ctx, engager{p, held})
-	group.Go(func() error { return p.Run(ctx) })
+	c.registry.Follow(ctx, engager{definition, held})
+	c.registry.Follow(ctx, once{engager{objects, held}, k.Resource})
+	group.Go(func() error { return definition.Run(ctx) })
+	group.Go(func() error { return objects.Run(ctx) })
 	return group.Wait()
 }
 
@@ -64,6 +106,45 @@ func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error {
 	startAll()
 	startOurs()
 	return nil
+}
+
+// once engages a member as soon as it serves a custom kind, whose definition has to get there first.
+type once struct {
+	engager
+	resource schema.GroupVersionResource
+}
+
+// Between two looks whether a member serves a kind, first and at most.
+const (
+	servedFirst = 200 * time.Millisecond
+	servedLast  = 10 * time.Second
+)
+
+// Engage returns at once.
+func (o once) Engage(ctx context.Context, m *clusterregistry.Member) error {
+	go func() {
+		wait := servedFirst
+		for !o.served(ctx, m) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+			wait = min(2*wait, servedLast)
+		}
+		if err := o.engager.Engage(ctx, m); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Objects of a custom kind do not get to a cluster until it is connected anew", "cluster", m.Name, "resource", o.resource)
+		}
+	}()
+	return nil
+}
+
+// served tells whether a member serves the kind, as far as one that may not be asked can tell.
+func (o once) served(ctx context.Context, m *clusterregistry.Member) bool {
+	ctx, cancel := context.WithTimeout(ctx, servedLast)
+	defer cancel()
+	_, err := m.Dynamic.Resource(o.resource).List(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"})
+	return err == nil
 }
 
 // shardSelector selects the copies of the objects of some shards; "" all copies.

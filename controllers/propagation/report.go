@@ -43,6 +43,9 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	if federated.GetDeletionTimestamp() != nil {
 		return c.finish(ctx, k, federated)
 	}
+	if k.kind.ByPolicy && !plan.Placed(federated) {
+		return c.finish(ctx, k, federated)
+	}
 	if !hasFinalizers(federated) {
 		return c.setFinalizers(ctx, k, federated, slices.Compact(slices.Sorted(slices.Values(append(
 			federated.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer)))))

@@ -58,7 +58,7 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 	defer cancel()
-	return c.conclude(m, k, conclusion{op, c.operate(ctx, m, k, op)})
+	return c.conclude(m, k, conclusion{operation: op, err: c.operate(ctx, m, k, op)})
 }
 
 // siblings returns the copies that other members hold of an object.
@@ -211,6 +211,8 @@ func releasePatch(uid types.UID) []byte {
 type conclusion struct {
 	operation
 	err error
+	// leaving: the object is to be nowhere, and waits for its copies to be gone.
+	leaving bool
 }
 
 // conclude notes the outcome, reports it if it is news, and says whether to try again.
@@ -219,6 +221,7 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 		m.forget(k)
 		return nil
 	}
+	end.leaving = end.federated != nil && (end.federated.GetDeletionTimestamp() != nil || k.kind.ByPolicy && !plan.Placed(end.federated))
 	now := end.look()
 	if now.outcome == plan.Foreign {
 		m.queue.AddAfter(k, foreignRetry)
@@ -253,7 +256,7 @@ func (end conclusion) look() look {
 	}
 	if end.federated != nil {
 		now.generation = end.federated.GetGeneration()
-		if end.federated.GetDeletionTimestamp() != nil && end.have == nil && end.err == nil {
+		if end.leaving && end.have == nil && end.err == nil {
 			now.left = end.federated.GetUID()
 		}
 	}

@@ -17,6 +17,8 @@ type Kind struct {
 	Kind string
 	// Custom: not built into Kubernetes. Which of its objects are federated is not for v1beta1.Federated to say.
 	Custom bool
+	// ByPolicy: an object goes nowhere unless a placement says so. Of the others, those go everywhere of which none does.
+	ByPolicy bool
 	// Divided is the field below spec whose number the placement divides over the clusters, such as
 	// "replicas"; "" for a kind whose objects go to each selected cluster as they are.
 	Divided string
@@ -46,13 +48,15 @@ var EndpointSlices = schema.GroupVersionResource{Group: "discovery.k8s.io", Vers
 
 // CustomResourceDefinitions is the row of what defines custom kinds. It is in no table: only those
 // definitions are propagated whose kind a policy names.
-var CustomResourceDefinitions = CustomKind(
-	schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "CustomResourceDefinition")
+var CustomResourceDefinitions = Kind{
+	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	Kind:     "CustomResourceDefinition", Custom: true,
+}
 
-// CustomKind is the row of a kind of which nothing is known but its name. Its objects go to clusters as they are,
+// CustomKind is the row of a kind of which nothing is known but its name. Its objects go where policies say, as they are,
 // without their status, and their status at the federation is left to whoever writes it.
 func CustomKind(resource schema.GroupVersionResource, kind string) Kind {
-	return Kind{Resource: resource, Kind: kind, Custom: true}
+	return Kind{Resource: resource, Kind: kind, Custom: true, ByPolicy: true}
 }
 
 // Federated are the rows of v1beta1.FederatedResources, in their order.

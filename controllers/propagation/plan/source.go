@@ -68,8 +68,10 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 		return Absent, nil, "being deleted at the federation"
 	case !Selected(s.Object, t.Cluster.Labels):
 		return Absent, nil, "the cluster selector does not match"
-	case s.Placement == nil && (s.divided() != "" || s.annotated()):
+	case s.Placement == nil && (s.divided() != "" || Placed(s.Object)):
 		return Undecided, nil, "waits for a placement"
+	case s.Placement == nil && s.Kind.ByPolicy:
+		return Absent, nil, "no policy selects it"
 	case s.Placement == nil:
 		return Present, nil, "goes to every selected cluster"
 	case s.Placement.Policy != "" && s.Policy == nil:
@@ -86,6 +88,12 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 	}
 	number, reason = s.autoscaled(t, share)
 	return Present, number, reason
+}
+
+// Placed tells whether it is, or will be, decided where an object goes. Without, one of a kind that goes where
+// policies say is not federated.
+func Placed(federated *unstructured.Unstructured) bool {
+	return federated.GetAnnotations()[v1beta1.PlacementAnnotation] != ""
 }
 
 // Share is what the placement gives to a cluster.
@@ -144,10 +152,6 @@ func (s Source) Asked() int64 {
 		return 1
 	}
 	return n
-}
-
-func (s Source) annotated() bool {
-	return s.Object.GetAnnotations()[v1beta1.PlacementAnnotation] != ""
 }
 
 func (s Source) leaving() bool { return s.Object != nil && s.Object.GetDeletionTimestamp() != nil }
