@@ -261,7 +261,14 @@ func (p *player) delete(args []string) error {
 	if len(args) > 1 {
 		policy = map[string]metav1.DeletionPropagation{"orphan": metav1.DeletePropagationOrphan, "foreground": metav1.DeletePropagationForeground}[args[1]]
 	}
-	return at(p.user, t.Resource, t.namespace).Delete(p.ctx, t.name, metav1.DeleteOptions{PropagationPolicy: &policy})
+	err = at(p.user, t.Resource, t.namespace).Delete(p.ctx, t.name, metav1.DeleteOptions{PropagationPolicy: &policy})
+	for range 100 { // kubectl waits, too
+		if p.Federation.Get(t.GroupVersionResource, t.namespace, t.name) == nil {
+			break
+		}
+		p.Pass(tick)
+	}
+	return err
 }
 
 // merge sends a merge patch as the user.
@@ -337,6 +344,9 @@ func (p *player) member(args []string) error {
 	if err != nil {
 		return err
 	}
+	p.mu.Lock()
+	p.laws.taken[workloadKey{t.Resource.Resource, t.namespace, t.name}] = time.Now() // what comes of it is not the federation's doing
+	p.mu.Unlock()
 	if args[1] == "delete" {
 		return at(client, t.Resource, t.namespace).Delete(p.ctx, t.name, metav1.DeleteOptions{})
 	}

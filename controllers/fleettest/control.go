@@ -3,6 +3,7 @@ package fleettest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -61,7 +62,9 @@ func (f *Fleet) start() error {
 // controllers makes them, and returns what runs each.
 func (c *control) controllers(informers *informers) (p *propagation.Controller, runs []func(context.Context) error, err error) {
 	f := c.fleet
-	placer, err1 := placement.New(placement.Options{Client: c.client, Informers: informers.get, Recorder: f.events})
+	placer, err1 := placement.New(placement.Options{
+		Client: c.client, Informers: informers.get, Recorder: f.events, Resolve: f.resolve, Start: informers.more,
+	})
 	propagator, err2 := propagation.New(propagation.Options{Client: c.client, Informers: informers.get, Federation: f.uid, Recorder: f.events})
 	names, err3 := servicedns.New(servicedns.Options{Informers: informers.get, Federation: "fed", Zone: zone, Provider: f.DNS, Resolver: noResolver{}})
 	over, err4 := failover.New(failover.Options{Client: c.client, Informers: informers.get, Recorder: f.events, Settings: f.Settings.failover()})
@@ -69,6 +72,15 @@ func (c *control) controllers(informers *informers) (p *propagation.Controller, 
 		return nil, nil, err
 	}
 	return propagator, []func(context.Context) error{placer.Run, over.Run, propagator.Run, names.Run}, nil
+}
+
+// resolve finds the resource of a kind that the federation's API serves, as discovery does.
+func (f *Fleet) resolve(apiVersion, kind string) (schema.GroupVersionResource, bool, error) {
+	r, ok := resourceOf(f.Federation, schema.FromAPIVersionAndKind(apiVersion, kind))
+	if !ok {
+		return schema.GroupVersionResource{}, false, fmt.Errorf("no kind %s is served in %s", kind, apiVersion)
+	}
+	return r.GroupVersionResource, r.Namespaced, nil
 }
 
 // engage takes up work in a member, as clusterregistry does it.
@@ -130,6 +142,9 @@ func (i *informers) start(ctx context.Context) {
 	i.ctx = ctx
 	i.factory.Start(ctx.Done())
 }
+
+// more starts informers that were asked for late: get has done so.
+func (i *informers) more() {}
 
 // slim drops what nobody reads.
 func slim(obj any) (any, error) {

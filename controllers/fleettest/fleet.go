@@ -30,9 +30,10 @@ type Settings struct {
 	Quiet time.Duration
 }
 
-// DefaultSettings are quick for people and tell the same story.
+// DefaultSettings are those of the federation.
 func DefaultSettings() Settings {
-	return Settings{Grace: 30 * time.Second, Stable: 20 * time.Second, Quiet: 65 * time.Second}
+	d := failoverplan.DefaultSettings()
+	return Settings{Grace: d.GracePeriod, Stable: d.Stable, Quiet: d.Stable + 35*time.Second}
 }
 
 // failover are the settings of that controller.
@@ -72,7 +73,7 @@ type Fleet struct {
 func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, events: &events{}, members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]string{}}
-	gate := front{governed: f.governed}
+	gate := front{policies: map[string]*v1beta1.PlacementPolicy{}}
 	f.Federation = memapi.New(memapi.Options{Resources: federationResources, Admit: gate.admit, Deleting: gate.deleting})
 	f.user = f.Federation.Client("kubectl", nil)
 	bootstrap(f.Federation)
@@ -268,7 +269,3 @@ func (f *Fleet) versions() uint64 {
 	}
 	return sum
 }
-
-// governed tells whether a policy, or a workload by its policy, may decide where a new object goes. It is called
-// with the API locked, and so goes by what the fleet has been told of policies.
-func (f *Fleet) governed(memapi.Resource, *unstructured.Unstructured) bool { return false }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -17,17 +18,14 @@ import (
 	"federation/controllers/fleettest/memapi"
 )
 
-var (
-	policies    = v1beta1.SchemeGroupVersion.WithResource("placementpolicies")
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-)
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // memberResources are what a member serves; federationResources what the federation does.
 var (
 	memberResources     = append(builtinResources(), memapi.Resource{GroupVersionResource: endpointSlices, Kind: "EndpointSlice", Namespaced: true})
 	federationResources = append(builtinResources(),
 		memapi.Resource{GroupVersionResource: v1beta1.ClustersResource, Kind: "Cluster", Status: true, Generation: true},
-		memapi.Resource{GroupVersionResource: policies, Kind: "PlacementPolicy", Namespaced: true, Status: true, Generation: true},
+		memapi.Resource{GroupVersionResource: v1beta1.PoliciesResource, Kind: "PlacementPolicy", Namespaced: true, Status: true, Generation: true},
 	)
 )
 
@@ -69,9 +67,35 @@ func admitInMember(r memapi.Resource, before, after *unstructured.Unstructured) 
 }
 
 // front is what the federation's API server does to federated objects that come in: apiserver/admission, in short.
+// It is called with the API locked, and so remembers the policies that have passed through it.
 type front struct {
-	// governed tells whether a policy may decide where an object goes.
-	governed func(r memapi.Resource, u *unstructured.Unstructured) bool
+	policies map[string]*v1beta1.PlacementPolicy
+}
+
+// governed tells whether a policy, or a workload by its policy, may decide where a new object goes.
+func (f front) governed(r memapi.Resource, u *unstructured.Unstructured) bool {
+	refersTo := []string{"ConfigMap", "Secret", "ServiceAccount"}
+	for _, p := range f.policies {
+		if p.Namespace != u.GetNamespace() {
+			continue
+		}
+		if p.Spec.PropagateReferences && slices.Contains(refersTo, r.Kind) {
+			return true
+		}
+		for _, s := range p.Spec.ResourceSelectors {
+			if s.Kind == r.Kind && (len(s.Names) == 0 || slices.Contains(s.Names, u.GetName())) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (f front) remember(u *unstructured.Unstructured) {
+	p := &v1beta1.PlacementPolicy{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p) == nil {
+		f.policies[u.GetNamespace()+"/"+u.GetName()] = p
+	}
 }
 
 func federated(r memapi.Resource, u *unstructured.Unstructured) bool {
@@ -81,6 +105,8 @@ func federated(r memapi.Resource, u *unstructured.Unstructured) bool {
 
 func (f front) admit(r memapi.Resource, before, after *unstructured.Unstructured) error {
 	switch {
+	case r.GroupVersionResource == v1beta1.PoliciesResource:
+		f.remember(after)
 	case !federated(r, after):
 		return nil
 	case before == nil:
@@ -104,7 +130,10 @@ func annotate(u *unstructured.Unstructured, key, value string) {
 }
 
 // deleting marks an object whose copies are to stay, in the very write that deletes it.
-func (front) deleting(r memapi.Resource, u *unstructured.Unstructured, o metav1.DeleteOptions) {
+func (f front) deleting(r memapi.Resource, u *unstructured.Unstructured, o metav1.DeleteOptions) {
+	if r.GroupVersionResource == v1beta1.PoliciesResource {
+		delete(f.policies, u.GetNamespace()+"/"+u.GetName())
+	}
 	orphans := slices.Contains(u.GetFinalizers(), v1beta1.OrphanFinalizer)
 	if o.PropagationPolicy != nil {
 		orphans = *o.PropagationPolicy == metav1.DeletePropagationOrphan

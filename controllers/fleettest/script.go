@@ -51,7 +51,7 @@ func (s *Script) Run(f *Fleet, after func(command string) error) ([]byte, error)
 			err = f.Failures()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d, %s: %w", i+1, command, err)
+			return nil, fmt.Errorf("line %d, %s: %w; so far it showed\n%s", i+1, command, err, strings.Join(out, "\n"))
 		}
 	}
 	return txtar.Format(&txtar.Archive{Comment: []byte(strings.Join(out, "\n") + "\n"), Files: s.archive.Files}), nil
