@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 
@@ -37,6 +38,9 @@ type Request struct {
 	CA []byte
 	// AllowProxy also gives the right to impersonate, which the Cluster's subresource proxy needs.
 	AllowProxy bool
+	// CustomKinds are custom kinds that the federation may spread to the cluster, each as RESOURCE.GROUP. Those
+	// of an earlier join are kept.
+	CustomKinds []string
 	// Say, if set, is told of each step, for people.
 	Say func(format string, args ...any)
 }
@@ -51,6 +55,9 @@ func (r *Request) say(format string, args ...any) {
 func Join(ctx context.Context, r Request) error {
 	if problems := validation.IsDNS1123Label(r.Name); len(problems) > 0 {
 		return fmt.Errorf("cluster name %q: %s", r.Name, strings.Join(problems, "; "))
+	}
+	if err := checkCustomKinds(r.CustomKinds); err != nil {
+		return err
 	}
 	address, err := serverAddress(r.Server)
 	if err != nil {
@@ -126,7 +133,7 @@ func (r *Request) putCluster(ctx context.Context, address string) error {
 	clusters := r.FederationDynamic.Resource(v1beta1.ClustersResource)
 	_, err = clusters.Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		err = updateSpec(ctx, clusters, r.Name, content["spec"])
+		err = updateSpec(ctx, clusters, r.Name, content["spec"].(map[string]any))
 	}
 	if err == nil {
 		r.say("Cluster %s has the address %s", r.Name, address)
@@ -134,7 +141,8 @@ func (r *Request) putCluster(ctx context.Context, address string) error {
 	return err
 }
 
-func updateSpec(ctx context.Context, clusters dynamic.ResourceInterface, name string, spec any) error {
+// updateSpec sets the fields that joining knows. Taints and weight are the operator's.
+func updateSpec(ctx context.Context, clusters dynamic.ResourceInterface, name string, fields map[string]any) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // the registry writes the status meanwhile
 		old, err := clusters.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -143,6 +151,11 @@ func updateSpec(ctx context.Context, clusters dynamic.ResourceInterface, name st
 		if old.GetDeletionTimestamp() != nil {
 			return errors.New("the Cluster is being deleted; join again when it is gone")
 		}
+		spec, _, _ := unstructured.NestedMap(old.Object, "spec")
+		if spec == nil {
+			spec = map[string]any{}
+		}
+		maps.Copy(spec, fields)
 		old.Object["spec"] = spec
 		_, err = clusters.Update(ctx, old, metav1.UpdateOptions{})
 		return err

@@ -90,6 +90,81 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+func TestJoiningAgainKeepsWhatOperatorsSet(t *testing.T) {
+	f, ctx := newFakes(), context.Background()
+	r := f.request("east-a")
+	r.CustomKinds = []string{"widgets.example.com"}
+	if err := Join(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	patch := []byte(`{"spec":{"dnsWeight":0,"taints":[{"key":"k","effect":"NoSchedule"}]}}`)
+	if _, err := f.dynamic.Resource(v1beta1.ClustersResource).Patch(ctx, "east-a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.CustomKinds, r.Server = []string{"gadgets.example.org"}, "https://10.0.0.6:6443"
+	if err := Join(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	u, err := f.dynamic.Resource(v1beta1.ClustersResource).Get(ctx, "east-a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &v1beta1.Cluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c); err != nil {
+		t.Fatal(err)
+	}
+	if c.DNSWeight() != 0 || len(c.Spec.Taints) != 1 || c.Spec.ServerAddressByClientCIDRs[0].ServerAddress != "10.0.0.6:6443" {
+		t.Errorf("spec %+v", c.Spec)
+	}
+	role, err := f.member.RbacV1().ClusterRoles().Get(ctx, "federation-"+uid, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []rbacv1.PolicyRule{
+		{APIGroups: []string{"example.com"}, Resources: []string{"widgets"}, Verbs: writeVerbs},
+		{APIGroups: []string{"example.org"}, Resources: []string{"gadgets"}, Verbs: writeVerbs},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: writeVerbs,
+			ResourceNames: []string{"gadgets.example.org", "widgets.example.com"}},
+	} {
+		if !slices.ContainsFunc(role.Rules, func(is rbacv1.PolicyRule) bool { return is.String() == want.String() }) {
+			t.Errorf("no rule %v in %v", want, role.Rules)
+		}
+	}
+}
+
+func TestJoinRefusesWhatIsNoCustomKind(t *testing.T) {
+	for kind, want := range map[string]string{
+		"widgets":                                "must be RESOURCE.GROUP",
+		"widgets.apps":                           "must be RESOURCE.GROUP",
+		"*.example.com":                          "must be RESOURCE.GROUP",
+		"clusterroles.rbac.authorization.k8s.io": "Kubernetes' own",
+	} {
+		r := newFakes().request("east-a")
+		r.CustomKinds = []string{kind}
+		if err := Join(context.Background(), r); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), kind) {
+			t.Errorf("%s: %v, want %q", kind, err, want)
+		}
+	}
+}
+
+func TestJoinGivesRightsForAllThatIsFederated(t *testing.T) {
+	f := newFakes()
+	if err := Join(context.Background(), f.request("east-a")); err != nil {
+		t.Fatal(err)
+	}
+	role, err := f.member.RbacV1().ClusterRoles().Get(context.Background(), "federation-"+uid, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range v1beta1.FederatedResources {
+		if !slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+			return slices.Contains(rule.APIGroups, r.Group) && slices.Contains(rule.Resources, r.Resource) && slices.Equal(rule.Verbs, writeVerbs)
+		}) {
+			t.Errorf("no right to write %s", r)
+		}
+	}
+}
+
 func TestJoinGivesNoMoreRightsThanNeeded(t *testing.T) {
 	f := newFakes()
 	if err := Join(context.Background(), f.request("east-a")); err != nil {

@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -104,15 +105,25 @@ func (r *Request) keepNamespace(ctx context.Context, uid string) (bool, error) {
 }
 
 func (r *Request) ensureRole(ctx context.Context, uid, account string) (*rbacv1.ClusterRole, error) {
-	role := &rbacv1.ClusterRole{ObjectMeta: r.meta(uid, account), Rules: clusterRules(account, r.AllowProxy)}
+	role := &rbacv1.ClusterRole{ObjectMeta: r.meta(uid, account)}
+	r.fill(role, r.CustomKinds)
 	client := r.Member.RbacV1().ClusterRoles()
 	if err := ensure(ctx, client, role, func(old *rbacv1.ClusterRole) error {
-		old.Labels, old.Rules = role.Labels, role.Rules
+		old.Labels = role.Labels
+		r.fill(old, withCustomKinds(old.Annotations, r.CustomKinds))
 		return nil
 	}); err != nil {
 		return nil, err
 	}
 	return client.Get(ctx, account, metav1.GetOptions{})
+}
+
+// fill gives the role its rights, and notes for which custom kinds.
+func (r *Request) fill(role *rbacv1.ClusterRole, customKinds []string) {
+	role.Rules = clusterRules(role.Name, r.AllowProxy, customKinds)
+	if len(customKinds) > 0 {
+		metav1.SetMetaDataAnnotation(&role.ObjectMeta, CustomKindsAnnotation, strings.Join(customKinds, ","))
+	}
 }
 
 func (r *Request) ensureAccount(ctx context.Context, meta metav1.ObjectMeta) error {

@@ -1,7 +1,13 @@
 package join
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -11,23 +17,74 @@ var (
 	readVerbs  = []string{"get", "list", "watch"}
 )
 
-// clusterRules are the rights of the federation's account over the whole member.
-func clusterRules(account string, allowProxy bool) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{}
-	for _, r := range v1beta1.FederatedResources {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: writeVerbs})
-	}
-	rules = append(rules, []rbacv1.PolicyRule{
-		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: readVerbs},
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: readVerbs},
-		{NonResourceURLs: []string{"/healthz", "/readyz", "/version"}, Verbs: []string{"get"}},
+// clusterRules are the rights of the federation's account over the whole member: for the kinds that are federated, and
+// for the custom kinds that are named, RESOURCE.GROUP.
+func clusterRules(account string, allowProxy bool, customKinds []string) []rbacv1.PolicyRule {
+	rules := append(federatedRules(), customRules(customKinds)...)
+	rules = append(rules,
+		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: readVerbs},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: readVerbs}, // what room there is
+		rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz", "/readyz", "/version"}, Verbs: []string{"get"}},
 		// To leave without an administrator's credential: the role owns the rest.
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{account}, Verbs: []string{"get", "delete"}},
-	}...)
+		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{account}, Verbs: []string{"get", "delete"}},
+	)
 	if allowProxy {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}, Verbs: []string{"impersonate"}})
 	}
 	return rules
+}
+
+// federatedRules has one rule for each API group.
+func federatedRules() (rules []rbacv1.PolicyRule) {
+	for _, r := range v1beta1.FederatedResources {
+		i := slices.IndexFunc(rules, func(rule rbacv1.PolicyRule) bool { return rule.APIGroups[0] == r.Group })
+		if i < 0 {
+			i = len(rules)
+			rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Verbs: writeVerbs})
+		}
+		rules[i].Resources = append(rules[i].Resources, r.Resource)
+	}
+	return rules
+}
+
+// customRules are for custom kinds: their objects, and their definitions, each by its name.
+func customRules(kinds []string) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{definitions.Group}, Resources: []string{definitions.Resource}, Verbs: readVerbs}}
+	if len(kinds) == 0 {
+		return rules
+	}
+	rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{definitions.Group}, Resources: []string{definitions.Resource}, ResourceNames: kinds, Verbs: writeVerbs})
+	for _, kind := range kinds {
+		r := schema.ParseGroupResource(kind)
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: writeVerbs})
+	}
+	return rules
+}
+
+var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+
+// checkCustomKinds refuses what is no name of a custom resource definition, or is a kind of Kubernetes' own.
+func checkCustomKinds(kinds []string) error {
+	for _, kind := range kinds {
+		r := schema.ParseGroupResource(kind)
+		if problems := validation.IsDNS1123Subdomain(kind); len(problems) > 0 || !strings.Contains(r.Group, ".") {
+			return fmt.Errorf("custom kind %q: must be RESOURCE.GROUP, the name of its definition, such as widgets.example.com", kind)
+		}
+		if strings.HasSuffix(r.Group, ".k8s.io") || strings.HasSuffix(r.Group, ".kubernetes.io") {
+			return fmt.Errorf("custom kind %q: the group %s is Kubernetes' own", kind, r.Group)
+		}
+	}
+	return nil
+}
+
+// withCustomKinds adds custom kinds to those that a role has from an earlier join, sorted.
+func withCustomKinds(annotations map[string]string, kinds []string) []string {
+	all := slices.Clone(kinds)
+	if had := annotations[CustomKindsAnnotation]; had != "" {
+		all = append(all, strings.Split(had, ",")...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // namespaceRules are its rights in the federation's own namespace of the member.
@@ -45,6 +102,9 @@ const (
 	FederationLabel = "federation.kubernetes.io/joined-by"
 	// ClusterLabel is, on what joining made on both sides, the name of the Cluster.
 	ClusterLabel = "federation.kubernetes.io/cluster"
+	// CustomKindsAnnotation is, on the role in a member, the custom kinds that it has rights for, with commas
+	// between: joining again keeps them.
+	CustomKindsAnnotation = "federation.kubernetes.io/custom-kinds"
 )
 
 // AccountName is the name of the account, role and bindings of a federation in its members: it tells
