@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,6 +114,8 @@ type evidence struct {
 	clusters []*v1beta1.Cluster
 	// policies are those of the object's namespace.
 	policies []*v1beta1.PlacementPolicy
+	// workloads are those of the namespace, where what they refer to may go along with them.
+	workloads []*unstructured.Unstructured
 	// uid is the federation's.
 	uid string
 	// copies are what clusters answered, by their name.
@@ -149,6 +152,9 @@ func (f *federation) gather(ctx context.Context, word, name string, timeout time
 	if e.uid, err = f.uid(ctx); err != nil {
 		return e, err
 	}
+	if err := f.gatherWorkloads(ctx, &e); err != nil {
+		return e, err
+	}
 	m := newMembers(f, timeout)
 	e.copies = eachMember(e.clusters, func(c *v1beta1.Cluster) answer {
 		u, err := m.get(ctx, c.Name, resource, namespace, name)
@@ -156,6 +162,25 @@ func (f *federation) gather(ctx context.Context, word, name string, timeout time
 	})
 	e.now = time.Now()
 	return e, ctx.Err()
+}
+
+// gatherWorkloads reads what may take a ConfigMap, Secret or ServiceAccount along, where a policy does that.
+func (f *federation) gatherWorkloads(ctx context.Context, e *evidence) error {
+	referred := slices.Contains([]string{"ConfigMap", "Secret", "ServiceAccount"}, e.object.GetKind())
+	if !referred || !slices.ContainsFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Spec.PropagateReferences }) {
+		return nil
+	}
+	for _, r := range []string{"deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch", "cronjobs.batch"} {
+		resource := v1beta1.FederatedKindOf(schema.ParseGroupResource(r)).Resource
+		err := list(ctx, f.dyn.Resource(resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+			e.workloads = append(e.workloads, u)
+			return nil
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // noSuchObject says which objects there are, where one is not.

@@ -25,8 +25,8 @@ func agoOrDash(since *metav1.Time, now time.Time) string {
 // printExplanation writes the explanation for people: a table that is at most rows long, then the reasons.
 func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 	tell(out, "%s\n", x.headline())
-	if x.Propagated != nil {
-		tell(out, "Not as desired for %s (%s): %s\n", ago(x.Propagated.Since, now), x.Propagated.Reason, x.Propagated.Message)
+	if x.NotPropagated != nil {
+		tell(out, "Not as desired for %s (%s): %s\n", ago(x.NotPropagated.Since, now), x.NotPropagated.Reason, x.NotPropagated.Message)
 	}
 	for _, n := range x.Notes {
 		tell(out, "Note: %s\n", n)

@@ -9,8 +9,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	propagation "federation/controllers/propagation/plan"
 )
 
 // explanation is what explain says, as -o json and yaml have it.
@@ -29,11 +31,11 @@ type explanation struct {
 	// Pending: where it goes is yet to be decided; Deleting: it is being deleted.
 	Pending  bool `json:"pending,omitempty"`
 	Deleting bool `json:"deleting,omitempty"`
-	// Propagated is why not all clusters are as desired; nil where they are, or where nothing is said of it.
-	Propagated *condition                  `json:"notPropagated,omitempty"`
-	Notes      []string                    `json:"notes,omitempty"`
-	Clusters   []clusterExplanation        `json:"clusters"`
-	Decisions  []v1beta1.PlacementDecision `json:"decisions,omitempty"`
+	// NotPropagated is why not all clusters are as desired; nil where they are, or where nothing is said of it.
+	NotPropagated *condition                  `json:"notPropagated,omitempty"`
+	Notes         []string                    `json:"notes,omitempty"`
+	Clusters      []clusterExplanation        `json:"clusters"`
+	Decisions     []v1beta1.PlacementDecision `json:"decisions,omitempty"`
 }
 
 // clusterExplanation is one cluster's part.
@@ -81,30 +83,31 @@ func explain(e evidence) *explanation {
 	d := decide(e)
 	x := &explanation{
 		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Generation: o.GetGeneration(),
-		Deleting: o.GetDeletionTimestamp() != nil, Notes: d.notes,
+		Deleting: o.GetDeletionTimestamp() != nil, Notes: d.notes, Policy: d.policyName(),
 		Pending: o.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending,
 	}
 	if c := conditionOf(o, propagatedType); c != nil && c.Status != "True" {
-		x.Propagated = c
+		x.NotPropagated = c
 	}
-	placement := v1beta1.ParsePlacement(o.GetAnnotations()[v1beta1.PlacementAnnotation])
-	if placement != nil {
-		x.Policy, x.Unplaced, x.Decisions = placement.Policy, placement.Unplaced, placement.History
-		x.Notes = append(slices.Clone(placement.Notes), x.Notes...)
+	p := v1beta1.ParsePlacement(o.GetAnnotations()[v1beta1.PlacementAnnotation])
+	if p != nil {
+		x.Unplaced, x.Decisions = p.Unplaced, p.History
+		x.Notes = slices.Concat(p.Notes, x.Notes)
 		slices.Sort(x.Notes)
 		x.Notes = slices.Compact(x.Notes)
 	}
-	if w := workloadOf(e.resource); w != nil {
-		n, found, _ := unstructured.NestedInt64(o.Object, "spec", w.specField)
+	specField, _ := d.fields(e.resource)
+	if specField != "" {
+		n, found, _ := unstructured.NestedInt64(o.Object, "spec", specField)
 		if !found {
 			n = 1 // as Kubernetes has it
 		}
 		x.Replicas = &n
 	}
-	says := byCluster(x.Propagated)
+	says := byCluster(x.NotPropagated)
 	for _, c := range e.clusters {
-		one := explainCluster(e, d, placement, c)
-		one.waits(c, says[c.Name], e.now)
+		one := explainCluster(e, &d, p, c)
+		one.waits(c, says[c.Name], specField != "", e.now)
 		x.Placed += one.Wanted
 		x.Ready += one.Ready
 		x.Clusters = append(x.Clusters, one)
@@ -112,23 +115,23 @@ func explain(e evidence) *explanation {
 	return x
 }
 
-func explainCluster(e evidence, d decision, placement *v1beta1.Placement, c *v1beta1.Cluster) clusterExplanation {
+func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cluster) clusterExplanation {
 	one := clusterExplanation{Name: c.Name, Phase: string(c.Phase()), Reasons: d.reasons[c.Name], Copy: copyNone}
-	if placement != nil {
-		one.Wanted, one.Overflow, one.Home = placement.Clusters[c.Name], placement.Overflow[c.Name], placement.Home[c.Name]
-		one.Since = sinceWhen(placement.History, c.Name)
-	} else if d.everywhere && selected(e.object, c) {
+	if p != nil {
+		one.Wanted, one.Overflow, one.Home = p.Clusters[c.Name], p.Overflow[c.Name], p.Home[c.Name]
+		one.Since = sinceWhen(p.History, c.Name)
+	} else if d.everywhere && propagation.Selected(e.object, c.Labels) {
 		one.Wanted = 1
 	}
 	if e.object.GetDeletionTimestamp() != nil {
 		one.Wanted, one.Overflow = 0, 0
 	}
-	one.observe(e, c)
+	one.observe(e, d, c)
 	return one
 }
 
 // observe says how the copy stands.
-func (one *clusterExplanation) observe(e evidence, c *v1beta1.Cluster) {
+func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Cluster) {
 	answer, wanted := e.copies[c.Name], one.Wanted+one.Overflow
 	if answer.err != nil {
 		one.Copy, one.WaitsFor = copyUnreadable, answer.err.Error()
@@ -143,36 +146,43 @@ func (one *clusterExplanation) observe(e evidence, c *v1beta1.Cluster) {
 		}
 		return
 	}
-	one.measure(e, answer.copy)
+	one.measure(d, e.resource, answer.copy)
+	specField, _ := d.fields(e.resource)
+	wish := e.wish(c)
+	scaled := specField != "" && scaledByMember(answer.copy)
 	switch {
 	case !ours(answer.copy, e.uid):
 		one.Copy = copyForeign
-	case answer.copy.GetDeletionTimestamp() != nil:
+	case answer.copy.GetDeletionTimestamp() != nil, wanted == 0 && *one.There > 0:
 		one.Copy = copyLeaving
-	case wanted == 0 && *one.There > 0:
-		one.Copy = copyLeaving
-	case workloadOf(e.resource) != nil && *one.There != wanted:
+	case scaled:
+		one.Copy = copyInSync
+		one.Reasons = append(slices.Clone(one.Reasons), fmt.Sprintf("%d there by the cluster's autoscaler", *one.There))
+	case specField != "" && *one.There != wanted:
 		one.Copy = copyMoving
-	case wanted > 0 && !inSync(e, c, answer.copy):
+	case wanted > 0 && !inSync(wish, answer.copy):
 		one.Copy = copyBehind
 	default:
 		one.Copy = copyInSync
 	}
+	if wish.Refusal != "" && one.Copy != copyForeign {
+		one.Copy, one.WaitsFor = copyBehind, wish.Refusal
+	}
 }
 
 // measure takes the numbers of a copy.
-func (one *clusterExplanation) measure(e evidence, u *unstructured.Unstructured) {
+func (one *clusterExplanation) measure(d *decision, r schema.GroupVersionResource, u *unstructured.Unstructured) {
 	there := int64(1)
-	if w := workloadOf(e.resource); w != nil {
-		there, _, _ = unstructured.NestedInt64(u.Object, "spec", w.specField)
-		one.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", w.readyField)
+	if specField, readyField := d.fields(r); specField != "" {
+		there, _, _ = unstructured.NestedInt64(u.Object, "spec", specField)
+		one.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", readyField)
 	}
 	one.There, one.Generation, one.Hash = &there, u.GetGeneration(), u.GetAnnotations()[v1beta1.AppliedHashAnnotation]
 	one.ObservedGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 }
 
 // waits says what the cluster waits for. says is what the federation says of it.
-func (one *clusterExplanation) waits(c *v1beta1.Cluster, says string, now time.Time) {
+func (one *clusterExplanation) waits(c *v1beta1.Cluster, says string, divided bool, now time.Time) {
 	switch {
 	case one.Copy == copyUnreachable:
 		one.WaitsFor = "cluster is not ready" + prefixed(": ", whyNotReady(c))
@@ -188,7 +198,7 @@ func (one *clusterExplanation) waits(c *v1beta1.Cluster, says string, now time.T
 		one.WaitsFor = "to be written"
 	case one.There != nil && one.ObservedGeneration > 0 && one.ObservedGeneration < one.Generation:
 		one.WaitsFor = "the cluster's controllers to take it up"
-	case one.There != nil && one.Ready < min(*one.There, one.Wanted) && one.Copy != copyLeaving:
+	case divided && one.There != nil && one.Ready < min(*one.There, one.Wanted) && one.Copy != copyLeaving:
 		one.WaitsFor = fmt.Sprintf("%s to get ready", count(min(*one.There, one.Wanted)-one.Ready, "replica"))
 	}
 }

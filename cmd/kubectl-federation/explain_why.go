@@ -1,38 +1,143 @@
 package main
 
 import (
+	"slices"
+	"strings"
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	placement "federation/controllers/placement/plan"
+	propagation "federation/controllers/propagation/plan"
 )
 
-// decision is what the placement's own rules say of an object.
+// decision is what the rules that place objects say of one.
 type decision struct {
 	reasons map[string][]string
 	notes   []string
-	// everywhere: without a placement it goes to every selected cluster.
+	policy  *v1beta1.PlacementPolicy
+	// everywhere: without a placement it goes to every cluster that its annotation selects.
 	everywhere bool
+	divided    bool
 }
 
-// decide runs the rules that place objects on what was read.
-func decide(e evidence) decision {
-	d := decision{everywhere: workloadOf(e.resource) == nil && v1beta1.FederatedKindOf(e.resource.GroupResource()) != nil}
-	return d
-}
-
-// selected tells whether the object's annotation, if it has one, selects the cluster.
-func selected(o *unstructured.Unstructured, c *v1beta1.Cluster) bool {
-	value, ok := o.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
-	if !ok {
-		return true
+// fields are those of spec and status in which the number of replicas is, and how many are ready; none where
+// they are not divided.
+func (d *decision) fields(r schema.GroupVersionResource) (spec, ready string) {
+	if w := workloadOf(r); w != nil {
+		return w.specField, w.readyField
 	}
-	selector, errs := v1beta1.ParseClusterSelector(value, field.NewPath(v1beta1.ClusterSelectorAnnotation))
-	return len(errs) == 0 && selector.Matches(labels.Set(c.Labels))
+	if d.divided {
+		return "replicas", "readyReplicas"
+	}
+	return "", ""
 }
 
-// inSync tells whether a copy is as it is to be.
-func inSync(e evidence, c *v1beta1.Cluster, u *unstructured.Unstructured) bool {
-	return u.GetAnnotations()[v1beta1.SourceAnnotation] == string(e.object.GetUID())
+func (d *decision) policyName() string {
+	if d.policy == nil {
+		return ""
+	}
+	return d.policy.Name
+}
+
+// decide runs the rules that place objects on what was read: the very functions of the placement controller. What
+// other objects have taken of the room since the clusters reported it is not known here.
+func decide(e evidence) decision {
+	o, err := placement.Read(e.object)
+	if err != nil {
+		return decision{reasons: map[string][]string{}, notes: []string{err.Error()}}
+	}
+	w := placement.NewWorld(e.clusters, e.policies)
+	follow(&o, w, e.workloads, e.now)
+	d := placement.Decide(o, w, e.now)
+	out := decision{reasons: d.Reasons, notes: d.Notes, policy: w.Policy(&o), divided: o.Divided || d.Placement.Inputs != ""}
+	if d.None {
+		out.everywhere = v1beta1.FederatedKindOf(e.resource.GroupResource()) != nil
+		out.reasons = ungoverned(e, out.everywhere)
+	}
+	return out
+}
+
+// follow lets an object that workloads refer to go where they go, if their policies say so.
+func follow(o *placement.Object, w *placement.World, workloads []*unstructured.Unstructured, now time.Time) {
+	var of []*v1beta1.Placement
+	for _, u := range workloads {
+		from, err := placement.Read(u)
+		if err != nil || from.Current == nil || !slices.Contains(from.References(), placement.Reference{Kind: o.Kind, Name: o.Name}) {
+			continue
+		}
+		if p := w.Policy(&from); p != nil && p.Spec.PropagateReferences {
+			of, o.Followed = append(of, from.Current), append(o.Followed, from.Kind+" "+from.Name)
+		}
+	}
+	if of != nil {
+		slices.Sort(o.Followed)
+		o.Follow, _ = placement.Follow(o.Current, of, now)
+	}
+}
+
+// ungoverned says why an object is where it is that no rule places.
+func ungoverned(e evidence, everywhere bool) map[string][]string {
+	reasons := map[string][]string{}
+	_, selecting := e.object.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
+	for _, c := range e.clusters {
+		switch {
+		case !everywhere:
+			reasons[c.Name] = []string{"no policy names the kind: it goes nowhere"}
+		case !selecting:
+			reasons[c.Name] = []string{"no policy selects it: it goes to every cluster"}
+		case propagation.Selected(e.object, c.Labels):
+			reasons[c.Name] = []string{"its annotation " + v1beta1.ClusterSelectorAnnotation + " selects the cluster"}
+		default:
+			reasons[c.Name] = []string{"its annotation " + v1beta1.ClusterSelectorAnnotation + " does not select the cluster"}
+		}
+	}
+	return reasons
+}
+
+// wish is what propagation wants to be in a cluster.
+func (e *evidence) wish(c *v1beta1.Cluster) propagation.Desired {
+	source := propagation.Source{Kind: e.row(), Object: e.object, Placement: propagation.Read(e.object)}
+	if source.Placement != nil {
+		i := slices.IndexFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Name == source.Placement.Policy })
+		if i >= 0 {
+			source.Policy = e.policies[i]
+		}
+	}
+	siblings := map[string]*unstructured.Unstructured{}
+	for name, a := range e.copies {
+		if a.copy != nil && name != c.Name {
+			siblings[name] = a.copy
+		}
+	}
+	return propagation.Desire(source, propagation.Target{Cluster: c, Federation: e.uid, Have: e.copies[c.Name].copy, Siblings: siblings})
+}
+
+// row is the object's kind in the table of what is propagated; custom kinds are not in it.
+func (e *evidence) row() *propagation.Kind {
+	for i := range propagation.Kinds {
+		if propagation.Kinds[i].Resource.GroupResource() == e.resource.GroupResource() {
+			return &propagation.Kinds[i]
+		}
+	}
+	custom := propagation.CustomKind(e.resource, e.object.GetKind())
+	return &custom
+}
+
+// inSync tells whether a copy was applied as it is to be now. What differs beyond that is drift, which is put
+// right at once, or the member's own defaults.
+func inSync(wish propagation.Desired, copy *unstructured.Unstructured) bool {
+	return wish.Presence == propagation.Undecided || wish.Kept || copy.GetAnnotations()[v1beta1.AppliedHashAnnotation] == wish.Hash
+}
+
+// scaledByMember tells whether an autoscaler in the member owns the number of replicas of a copy.
+func scaledByMember(copy *unstructured.Unstructured) bool {
+	for _, m := range copy.GetManagedFields() {
+		if m.Subresource == "scale" && m.Manager == "kube-controller-manager" && m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.Raw), `"f:replicas"`) {
+			return true
+		}
+	}
+	return false
 }

@@ -25,6 +25,7 @@ type joinCommand struct {
 	genericiooptions.IOStreams
 	address    string
 	allowProxy bool
+	kinds      []string
 }
 
 func newJoin(streams genericiooptions.IOStreams) *cobra.Command {
@@ -48,6 +49,9 @@ You need an administrator's rights in the cluster for this, once.`,
   # The federation reaches the cluster at another address than you do
   kubectl federation join east-a --context east --address 10.0.0.5:6443
 
+  # Objects of a custom kind are to be spread to it, too
+  kubectl federation join east-a --context east --custom-kinds widgets.example.com
+
   # What became of it
   kubectl get clusters`,
 		Args: oneName,
@@ -56,6 +60,7 @@ You need an administrator's rights in the cluster for this, once.`,
 	o.addFlags(c)
 	c.Flags().StringVar(&o.address, "address", "", "host:port at which the federation reaches the cluster; without it the one in the kubeconfig")
 	c.Flags().BoolVar(&o.allowProxy, "allow-proxy", false, "let the federation act in the cluster as any user, for clusters/NAME/proxy")
+	c.Flags().StringSliceVar(&o.kinds, "custom-kinds", nil, "custom kinds, each as `RESOURCE.GROUP`, that the federation may spread to the cluster; those of an earlier join are kept")
 	c.MarkFlagsOneRequired("context", "member-kubeconfig")
 	return c
 }
@@ -92,7 +97,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	}
 	err = join.Join(ctx, join.Request{
 		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy,
-		Say: steps(o.IOStreams),
+		CustomKinds: o.kinds, Say: steps(o.IOStreams),
 	})
 	if err != nil {
 		return err

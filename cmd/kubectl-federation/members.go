@@ -108,7 +108,7 @@ func (m *members) ask(ctx context.Context, client rest.Interface, path, query st
 	if query != "" {
 		uri += "?" + query
 	}
-	body, err := client.Get().RequestURI(uri).SetHeader("Accept", "application/json").MaxRetries(0).Do(ctx).Raw()
+	body, err := raw(ctx, client.Get().RequestURI(uri).MaxRetries(0))
 	switch {
 	case err == nil:
 		return into.UnmarshalJSON(body)
@@ -116,6 +116,15 @@ func (m *members) ask(ctx context.Context, client rest.Interface, path, query st
 		return fmt.Errorf("no answer within %s", m.timeout)
 	}
 	return err
+}
+
+// raw sends a request and returns the body of the answer, or the error that the server said.
+func raw(ctx context.Context, r *rest.Request) ([]byte, error) {
+	result := r.SetHeader("Accept", "application/json").Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
 }
 
 // connectTo makes a client with the federation's credential for a member.

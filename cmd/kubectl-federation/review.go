@@ -27,8 +27,7 @@ func (f *federation) review(ctx context.Context, spec v1beta1.FailoverReviewSpec
 	if err != nil {
 		return nil, err
 	}
-	answer, err := f.rest.Post().AbsPath("/apis", r.APIVersion, "failoverreviews").
-		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).Do(ctx).Raw()
+	answer, err := raw(ctx, f.rest.Post().AbsPath("/apis", r.APIVersion, "failoverreviews").SetHeader("Content-Type", "application/json").Body(body))
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("the federation serves no failover reviews: %w", err)
 	}
