@@ -21,9 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/kubernetes/pkg/apis/core"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/registry/federated"
 	"federation/apiserver/validation"
 )
 
@@ -41,8 +43,10 @@ type Policies interface {
 // Plugin admits objects of federated kinds.
 type Plugin struct {
 	*admission.Handler
-	policies Policies
-	place    Placer
+	policies   Policies
+	place      Placer
+	namespaces federated.NamespaceGetter
+	objects    dynamic.Interface
 }
 
 var (
@@ -52,7 +56,7 @@ var (
 
 // New returns the plugin. place may be nil.
 func New(policies Policies, place Placer) *Plugin {
-	p := &Plugin{admission.NewHandler(admission.Create, admission.Update), policies, place}
+	p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), policies: policies, place: place}
 	p.SetReadyFunc(policies.Synced)
 	return p
 }
@@ -64,7 +68,10 @@ func (p *Plugin) Register(plugins *admission.Plugins) {
 
 // Admit puts finalizers and, where it is known, the placement on a new federated object, and keeps our own
 // annotations on one that is replaced by a version of its user's that does not know of them.
-func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetOperation() == admission.Delete {
+		return p.markCustom(ctx, a)
+	}
 	object, err := p.federatedObject(a)
 	if err != nil || object == nil {
 		return err
@@ -108,6 +115,9 @@ func annotate(object metav1.Object, key, value string) {
 
 // Validate refuses federated objects with annotations that cannot be understood.
 func (p *Plugin) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetOperation() == admission.Delete {
+		return nil
+	}
 	object, err := p.federatedObject(a)
 	if err != nil || object == nil {
 		return err

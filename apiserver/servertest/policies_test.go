@@ -259,3 +259,40 @@ func eventually(t *testing.T, what string, try func(context.Context) error) {
 		t.Fatalf("%s: %v", what, last)
 	}
 }
+
+// A custom object says as the others do what is to become of its copies, also when a delete is for show only.
+func TestDeleteOfACustomObject(t *testing.T) {
+	definition := strings.ReplaceAll(strings.ReplaceAll(crontabs, "crontab", "waketime"), "CronTab", "WakeTime")
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	if _, err := shared.dynamic.Resource(definitions).Create(t.Context(), newObject(t, definition, "waketimes.example.com"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	client := in("default", schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "waketimes"})
+	for name, c := range map[string]struct {
+		policies []metav1.DeletionPropagation
+		dry      []string
+		want     []string
+	}{
+		"orphan":     {policies: []metav1.DeletionPropagation{metav1.DeletePropagationOrphan}, want: []string{v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanMarkFinalizer}},
+		"background": {policies: []metav1.DeletionPropagation{metav1.DeletePropagationBackground}, want: []string{v1beta1.DeleteFromClustersFinalizer}},
+		"dry run":    {policies: []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground}, dry: []string{"All"}, want: []string{v1beta1.DeleteFromClustersFinalizer}},
+	} {
+		object := newObject(t, `{apiVersion: example.com/v1, kind: WakeTime}`, strings.ReplaceAll(name, " ", "-"))
+		object.SetFinalizers([]string{v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer})
+		eventually(t, "a WakeTime", func(ctx context.Context) error {
+			_, err := client.Create(ctx, object, metav1.CreateOptions{})
+			return err
+		})
+		for i, policy := range c.policies {
+			options := metav1.DeleteOptions{PropagationPolicy: &policy}
+			if i == 0 {
+				options.DryRun = c.dry
+			}
+			if err := client.Delete(t.Context(), object.GetName(), options); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settle(t, client, object.GetName(), c.want)
+		release(t, client, object.GetName())
+	}
+}

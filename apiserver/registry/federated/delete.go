@@ -3,7 +3,8 @@
 // "Orphan" is asked for with the finalizer of that name, which the garbage collector takes off again
 // as soon as it sees it: the federation, which needs it to know that the members' copies are to stay,
 // could come too late. So the very write that marks the object as deleted also puts on
-// v1beta1.OrphanMarkFinalizer, which only the federation takes off.
+// v1beta1.OrphanMarkFinalizer, which only the federation takes off. (For custom kinds, whose storage is not
+// ours, admission does so in a write just before.)
 package federated
 
 import (
@@ -50,22 +51,22 @@ type gcStrategy struct {
 // kinds has a grace period.
 func (s strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	object, err := meta.Accessor(obj)
-	if err == nil && s.copiesStay(ctx, object, options) {
+	if err == nil && CopiesStay(ctx, s.namespaces, object, options) {
 		mark(object)
 	}
 	return false
 }
 
-// copiesStay tells whether the copies in the members are to stay. When a person deletes, the options
-// say so. When the server itself does, they do not: the garbage collector honours the finalizer that
-// every federated object has from its creation, and the namespace controller knows of no orphans. Then
-// the copies stay only if those of the whole namespace do; also if that cannot be found out, for what
-// stays can still be deleted.
-func (s strategy) copiesStay(ctx context.Context, object metav1.Object, options *metav1.DeleteOptions) bool {
+// CopiesStay tells whether a delete of an object, by the user of ctx, leaves its copies in the members. When a
+// person deletes, the options say so. When the server itself does, they do not: the garbage collector honours
+// the finalizer that every federated object has from its creation, and the namespace controller knows of no
+// orphans. Then the copies stay only if those of the whole namespace do; also if that cannot be found out, for
+// what stays can still be deleted.
+func CopiesStay(ctx context.Context, namespaces NamespaceGetter, object metav1.Object, options *metav1.DeleteOptions) bool {
 	if who, ok := request.UserFrom(ctx); !ok || who.GetName() != user.APIServerUser {
 		return orphans(object.GetFinalizers(), options)
 	}
-	namespace, err := s.namespaces.Get(ctx, object.GetNamespace(), metav1.GetOptions{})
+	namespace, err := namespaces.Get(ctx, object.GetNamespace(), metav1.GetOptions{})
 	return err != nil || slices.Contains(namespace.Finalizers, v1beta1.OrphanMarkFinalizer)
 }
 
