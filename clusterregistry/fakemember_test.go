@@ -23,6 +23,7 @@ type fakeMember struct {
 	mu      sync.Mutex
 	token   string // the one that it accepts
 	sick    bool
+	forbids string   // a path that it does not let anybody see
 	mints   string   // the token that it gives out
 	queries []string // of lists and watches
 }
@@ -68,6 +69,7 @@ func (m *fakeMember) seen(text string) (out []string) {
 func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	authorized, sick, mints := r.Header.Get("Authorization") == "Bearer "+m.token, m.sick, m.mints
+	forbidden := r.URL.Path == m.forbids
 	m.queries = append(m.queries, r.URL.Path+"?"+r.URL.RawQuery)
 	m.mu.Unlock()
 	if !authorized {
@@ -75,6 +77,8 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
+	case forbidden:
+		w.WriteHeader(http.StatusForbidden)
 	case r.URL.Path == "/healthz" && sick:
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprint(w, "[+]ping ok\n[-]etcd failed: reason withheld\nhealthz check failed\n")

@@ -202,6 +202,7 @@ func (k *keeper) engage(ctx context.Context) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.lacks = k.tellLacking()
 	for _, f := range k.registry.present(m) {
 		if err := f.engage(m); err != nil {
 			k.registry.drop(m)

@@ -2,15 +2,15 @@ package clusterregistry
 
 import (
 	"context"
-	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -30,6 +30,8 @@ type Member struct {
 	FederationUID string
 	// Dynamic is not throttled and has no timeout: give each call a context that ends.
 	Dynamic dynamic.Interface
+	// Core is the same for kinds of Kubernetes' own, in protobuf.
+	Core kubernetes.Interface
 	// Informers of the member.
 	Informers Informers
 
@@ -37,6 +39,8 @@ type Member struct {
 	cancel context.CancelCauseFunc
 	broken func()
 	start  func()
+	// lacks is told, once each, what the member does not let us list or watch.
+	lacks func(resource string, err error)
 }
 
 // Context is done when the member is lost; its cause says why.
@@ -50,7 +54,13 @@ func newMember(ctx context.Context, name, uid string, l *link) (*Member, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, broken: l.broken}
+	binary := rest.CopyConfig(l.config)
+	binary.AcceptContentTypes, binary.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
+	core, err := kubernetes.NewForConfigAndClient(binary, l.client)
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, Core: core, broken: l.broken}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	f := m.newInformers(m.ctx, "")
 	m.Informers, m.start = f, f.start
@@ -70,58 +80,8 @@ func (m *Member) newInformers(ctx context.Context, selector string) *memberInfor
 		ours += "," + selector
 	}
 	return &memberInformers{
-		ctx: ctx, broken: m.broken, known: map[schema.GroupVersionResource]bool{},
+		member: m, ctx: ctx, known: map[schema.GroupVersionResource]informers.GenericInformer{},
 		factory: dynamicinformer.NewFilteredDynamicSharedInformerFactory(m.Dynamic, 0, metav1.NamespaceAll,
 			func(o *metav1.ListOptions) { o.LabelSelector = ours }),
 	}
-}
-
-// memberInformers prepares each informer when it is first asked for.
-type memberInformers struct {
-	factory dynamicinformer.DynamicSharedInformerFactory
-	ctx     context.Context
-	broken  func()
-
-	mu      sync.Mutex
-	known   map[schema.GroupVersionResource]bool
-	started bool
-}
-
-// ForResource implements Informers. Once the member has started, new informers start at once.
-func (f *memberInformers) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	informer := f.factory.ForResource(gvr)
-	if f.known[gvr] {
-		return informer
-	}
-	f.known[gvr] = true
-	// These two fail only on a running informer, and this one has yet to run.
-	_ = informer.Informer().SetTransform(withoutManagedFields)
-	_ = informer.Informer().SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		if f.ctx.Err() != nil {
-			return // we ended it ourselves
-		}
-		f.broken()
-		cache.DefaultWatchErrorHandler(ctx, r, err)
-	})
-	if f.started {
-		f.factory.Start(f.ctx.Done())
-	}
-	return informer
-}
-
-func (f *memberInformers) start() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.started = true
-	f.factory.Start(f.ctx.Done())
-}
-
-// withoutManagedFields drops what is as large as the rest of an object and nobody here reads.
-func withoutManagedFields(obj any) (any, error) {
-	if o, err := meta.Accessor(obj); err == nil {
-		o.SetManagedFields(nil)
-	}
-	return obj, nil
 }

@@ -72,6 +72,17 @@ func (k *keeper) event(ready *v1beta1.ClusterCondition) {
 	k.registry.recorder.Event(k.reference(), kind, ready.Reason, ready.Message)
 }
 
+// tellLacking returns what tells, from any goroutine, what the cluster does not let us see.
+func (k *keeper) tellLacking() func(resource string, err error) {
+	reference, logger := k.reference(), klog.Background().WithValues("cluster", k.name)
+	return func(resource string, err error) {
+		logger.Info("The cluster refuses a list or a watch", "resource", resource, "err", err)
+		if k.registry.reports() {
+			k.registry.recorder.Event(reference, corev1.EventTypeWarning, "RightsMissing", missing(resource, err))
+		}
+	}
+}
+
 func (k *keeper) reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster", Name: k.name, UID: k.known.UID}
 }

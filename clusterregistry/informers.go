@@ -1,0 +1,165 @@
+package clusterregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// memberInformers prepares each informer when it is first asked for.
+type memberInformers struct {
+	member  *Member
+	factory dynamicinformer.DynamicSharedInformerFactory
+	ctx     context.Context
+
+	mu      sync.Mutex
+	known   map[schema.GroupVersionResource]informers.GenericInformer
+	started bool
+}
+
+// ForResource implements Informers. Once the member has started, new informers start at once.
+func (f *memberInformers) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known := f.known[gvr]; known != nil {
+		return known
+	}
+	generic := f.factory.ForResource(gvr)
+	i := &memberInformer{SharedIndexInformer: generic.Informer(), of: f, resource: gvr}
+	// These two fail only on a running informer, and this one has yet to run.
+	_ = i.SetTransform(slim)
+	_ = i.SetWatchErrorHandlerWithContext(i.failed)
+	f.known[gvr] = genericInformer{i, generic.Lister()}
+	if f.started {
+		f.factory.Start(f.ctx.Done())
+	}
+	return f.known[gvr]
+}
+
+func (f *memberInformers) start() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.started = true
+	f.factory.Start(f.ctx.Done())
+}
+
+type genericInformer struct {
+	informer *memberInformer
+	lister   cache.GenericLister
+}
+
+// Informer implements informers.GenericInformer.
+func (g genericInformer) Informer() cache.SharedIndexInformer { return g.informer }
+
+// Lister implements informers.GenericInformer.
+func (g genericInformer) Lister() cache.GenericLister { return g.lister }
+
+// memberInformer is an informer that does not hold up its users where the member does not let us list its kind: it
+// counts as synced then, and as empty.
+type memberInformer struct {
+	cache.SharedIndexInformer
+	of       *memberInformers
+	resource schema.GroupVersionResource
+	lacking  atomic.Bool
+}
+
+// HasSynced implements cache.SharedIndexInformer.
+func (i *memberInformer) HasSynced() bool {
+	return i.SharedIndexInformer.HasSynced() || i.lacking.Load()
+}
+
+var errRightsChanged = errors.New("what the member refused it allows now: it is taken up anew")
+
+// failed hears of each list and watch that ends with an error.
+func (i *memberInformer) failed(ctx context.Context, r *cache.Reflector, err error) {
+	if i.of.ctx.Err() != nil {
+		return // we ended it ourselves
+	}
+	if m := i.of.member; !isLacking(i.resource, err) {
+		m.broken()
+	} else if i.lacking.CompareAndSwap(false, true) {
+		m.lack(i.resource.GroupResource().String(), err)
+		if !i.SharedIndexInformer.HasSynced() {
+			go i.awaitRights()
+		}
+	}
+	cache.DefaultWatchErrorHandler(ctx, r, err)
+}
+
+// isLacking tells of an error whether the member does not let us see a kind, or has none of that name. One that is no
+// kind of Kubernetes' own may come with its definition: it is waited for.
+func isLacking(r schema.GroupVersionResource, err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) && scheme.Scheme.IsVersionRegistered(r.GroupVersion())
+}
+
+// awaitRights has the member taken up anew when its informer fills after all: its users took it for empty.
+func (i *memberInformer) awaitRights() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for !i.SharedIndexInformer.HasSynced() {
+		select {
+		case <-i.of.ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+	i.of.member.cancel(errRightsChanged)
+	i.of.member.broken()
+}
+
+// lack notes that the member does not let us list or watch a resource: the operator is told.
+func (m *Member) lack(resource string, err error) {
+	if m.lacks != nil {
+		m.lacks(resource, err)
+	}
+}
+
+// autoscaler is the manager under which a member's own controllers write.
+const autoscaler = "kube-controller-manager"
+
+// slim drops the managedFields, which are as large as the rest of an object, and keeps the one thing that is read of
+// them: whether an autoscaler owns the number of replicas.
+func slim(obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	// Not by GetManagedFields, which would copy all of them.
+	entries, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
+	if list, _ := entries.([]any); slices.ContainsFunc(list, scales) {
+		annotations := u.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[v1beta1.ScaledByAnnotation] = autoscaler
+		u.SetAnnotations(annotations)
+	}
+	u.SetManagedFields(nil)
+	return u, nil
+}
+
+// scales tells of an entry of managedFields whether it is that of an autoscaler which set spec.replicas.
+func scales(entry any) bool {
+	e, _ := entry.(map[string]any)
+	_, replicas, _ := unstructured.NestedFieldNoCopy(e, "fieldsV1", "f:spec", "f:replicas")
+	return replicas && e["manager"] == autoscaler && e["subresource"] == "scale"
+}
+
+// missing is what an operator is told of rights that are not there.
+func missing(resource string, err error) string {
+	return fmt.Sprintf("the federation cannot see %s here: %v; join the cluster again (kubectl federation join) to give it the rights", resource, err)
+}
