@@ -74,7 +74,8 @@ func apiserverCommand() *cobra.Command {
 // server is the last, for who ends has things to say to it still: that its Lease is free.
 func runServer(ctx context.Context, o *apiserver.Options, then func(context.Context, *rest.Config) error) error {
 	reviews := &reviewer{}
-	o.ReviewFailover = reviews.ReviewFailover
+	places := newPlacer()
+	o.ReviewFailover, o.Place = reviews.ReviewFailover, places.Place
 	config, err := o.Complete()
 	if err != nil {
 		return err
@@ -97,6 +98,9 @@ func runServer(ctx context.Context, o *apiserver.Options, then func(context.Cont
 		case <-ctx.Done():
 			return nil
 		case <-ready:
+		}
+		if err := places.follow(ctx, server.ControllersConfig()); err != nil {
+			return err
 		}
 		fmt.Fprintf(os.Stderr, "federation: ready; kubectl --kubeconfig %s get clusters\n", server.KubeconfigPath())
 		if then == nil {

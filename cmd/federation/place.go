@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/placement/plan"
+)
+
+// seenAfter is how long a capacity report may take to count the pods of a new object.
+const seenAfter = 30 * time.Second
+
+// placer places new objects in the very write that creates them, in the apiserver's process: by the function by
+// which the placement controller would, which then finds nothing to change (ADR 15). What people have to be told
+// about is left to the controller, and all of it until Clusters and policies have been read.
+type placer struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	synced   func() bool
+	clusters map[types.NamespacedName]*v1beta1.Cluster
+	policies map[types.NamespacedName]*v1beta1.PlacementPolicy
+	world    *plan.World // nil: to be made anew
+	given    []given     // by time: what the world's ledger is without
+}
+
+// given is a decision whose pods are not in the capacity reports yet.
+type given struct {
+	at       time.Time
+	requests corev1.ResourceList
+	pods     map[string]int64 // by cluster
+}
+
+func newPlacer() *placer {
+	return &placer{
+		now: time.Now, synced: func() bool { return false },
+		clusters: map[types.NamespacedName]*v1beta1.Cluster{}, policies: map[types.NamespacedName]*v1beta1.PlacementPolicy{},
+	}
+}
+
+// follow keeps Clusters and policies in sight until ctx is done.
+func (p *placer) follow(ctx context.Context, config *rest.Config) error {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	from := newCaches(client, slim)
+	clusters, policies := from.informer(v1beta1.ClustersResource), from.informer(v1beta1.PoliciesResource)
+	if err := keep(p, clusters, p.clusters); err != nil {
+		return err
+	}
+	if err := keep(p, policies, p.policies); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.synced = func() bool { return clusters.HasSynced() && policies.HasSynced() }
+	p.mu.Unlock()
+	from.start(ctx)
+	return nil
+}
+
+// keep keeps the objects of an informer in a map of the placer's. One that cannot be read is as good as none.
+func keep[T any](p *placer, informer cache.SharedIndexInformer, all map[types.NamespacedName]*T) error {
+	put := func(obj any) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return
+		}
+		one, name := new(T), types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, one)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.world, all[name] = nil, one; err != nil {
+			delete(all, name)
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    put,
+		UpdateFunc: func(_, is any) { put(is) },
+		DeleteFunc: func(obj any) {
+			key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+			if err != nil {
+				return
+			}
+			namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(all, types.NamespacedName{Namespace: namespace, Name: name})
+			p.world = nil
+		},
+	})
+	return err
+}
+
+// Place returns the placement annotation of a new object, or "" to leave it to the placement controller.
+func (p *placer) Place(u *unstructured.Unstructured) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.synced() || len(p.clusters) == 0 {
+		return ""
+	}
+	o, err := plan.Read(u)
+	if err != nil {
+		return "" // validation refuses it
+	}
+	now := p.now()
+	w := p.look(now)
+	d := plan.Decide(o, w, now)
+	if d.None || d.Wait || d.Placement.Unplaced > 0 || len(d.Notes) > 0 {
+		return ""
+	}
+	p.give(given{now, o.Requests(), d.Placement.Clusters})
+	return d.Value()
+}
+
+// give takes from the world what a new object gets, where room is limited, and keeps that in mind.
+func (p *placer) give(g given) {
+	if p.world.Ledger.Limits() {
+		p.take(g)
+		p.given = append(p.recent(g.at), g)
+	}
+}
+
+func (p *placer) take(g given) {
+	demand := p.world.Ledger.Demand(g.requests)
+	for cluster, n := range g.pods {
+		p.world.Ledger.Take(cluster, demand, n)
+	}
+}
+
+// recent returns what was given so lately that reports may not know of it.
+func (p *placer) recent(now time.Time) []given {
+	old := 0
+	for old < len(p.given) && now.Sub(p.given[old].at) > seenAfter {
+		old++
+	}
+	return p.given[old:]
+}
+
+// look returns the world as it is. One made anew has the room that reports say, less what was given since.
+func (p *placer) look(now time.Time) *plan.World {
+	if p.world != nil {
+		return p.world
+	}
+	var clusters []*v1beta1.Cluster
+	for _, c := range p.clusters {
+		clusters = append(clusters, c)
+	}
+	var policies []*v1beta1.PlacementPolicy
+	for _, policy := range p.policies {
+		policies = append(policies, policy)
+	}
+	p.world = plan.NewWorld(clusters, policies)
+	p.world.Terse = true
+	p.given = p.recent(now)
+	for _, g := range p.given {
+		p.take(g)
+	}
+	return p.world
+}
