@@ -89,15 +89,12 @@ func (i *memberInformer) failed(ctx context.Context, r *cache.Reflector, err err
 	if i.of.ctx.Err() != nil {
 		return // we ended it ourselves
 	}
-	if m := i.of.member; !isLacking(i.resource, err) {
-		m.broken()
-	} else if i.lacking.CompareAndSwap(false, true) {
-		m.lack(i.resource.GroupResource().String(), err)
-		if !i.SharedIndexInformer.HasSynced() {
-			go i.awaitRights()
-		}
+	if isLacking(i.resource, err) && i.lacking.CompareAndSwap(false, true) && !i.SharedIndexInformer.HasSynced() {
+		go i.awaitRights()
 	}
-	cache.DefaultWatchErrorHandler(ctx, r, err)
+	if !i.of.member.WatchFailed(ctx, i.resource.GroupResource().String(), err) {
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+	}
 }
 
 // isLacking tells of an error whether the member does not let us see a kind, or has none of that name. One that is no
@@ -121,11 +118,20 @@ func (i *memberInformer) awaitRights() {
 	i.of.member.broken()
 }
 
-// lack notes that the member does not let us list or watch a resource: the operator is told.
-func (m *Member) lack(resource string, err error) {
-	if m.lacks != nil {
-		m.lacks(resource, err)
+// WatchFailed is for those who have informers of their own on m.Core: it is to be told of each list or watch that ends with
+// an error. It returns true where nobody needs to hear more of it.
+func (m *Member) WatchFailed(ctx context.Context, resource string, err error) (known bool) {
+	switch {
+	case ctx.Err() != nil || m.ctx.Err() != nil:
+		return true // we ended it ourselves
+	case apierrors.IsForbidden(err):
+		if _, told := m.told.LoadOrStore(resource, true); !told && m.lacks != nil {
+			m.lacks(resource, err)
+		}
+		return true
 	}
+	m.broken()
+	return false
 }
 
 // autoscaler is the manager under which a member's own controllers write.

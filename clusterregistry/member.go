@@ -2,6 +2,7 @@ package clusterregistry
 
 import (
 	"context"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,6 +42,7 @@ type Member struct {
 	start  func()
 	// lacks is told, once each, what the member does not let us list or watch.
 	lacks func(resource string, err error)
+	told  sync.Map // resources
 }
 
 // Context is done when the member is lost; its cause says why.

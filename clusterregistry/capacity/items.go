@@ -1,0 +1,91 @@
+package capacity
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/resource"
+
+	"federation/clusterregistry/capacity/room"
+)
+
+// node and pod are what the caches hold. Of the metadata only what caches need is there.
+type node struct {
+	metav1.ObjectMeta
+	room.Node
+}
+
+type pod struct {
+	metav1.ObjectMeta
+	room.Pod
+}
+
+func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
+}
+
+// keep is the transform of both informers.
+func keep(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *corev1.Node:
+		return &node{identity(&o.ObjectMeta), room.Node{Name: o.Name, Allocatable: room.Of(o.Status.Allocatable), Usable: room.UsableNode(o)}}, nil
+	case *corev1.Pod:
+		p := &pod{ObjectMeta: identity(&o.ObjectMeta), Pod: room.Pod{Node: o.Spec.NodeName}}
+		p.Requests = room.Of(resource.PodRequests(o, resource.PodResourcesOptions{}))
+		if p.Node == "" {
+			p.unscheduled(o)
+		}
+		return p, nil
+	case *node, *pod:
+		return o, nil
+	default:
+		return nil, fmt.Errorf("a %T in place of a node or a pod", obj)
+	}
+}
+
+// unscheduled notes of a pod that is on no node since when there is no room for it, and whose it is.
+func (p *pod) unscheduled(o *corev1.Pod) {
+	for _, c := range o.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && o.DeletionTimestamp == nil {
+			p.Unschedulable = c.LastTransitionTime.Time
+			p.Workload = workload(o)
+		}
+	}
+}
+
+// workload is what made a pod: its controller or, for a ReplicaSet that a Deployment made, the Deployment.
+func workload(o *corev1.Pod) room.Workload {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil {
+		return room.Workload{}
+	}
+	w := room.Workload{Kind: owner.Kind, Namespace: o.Namespace, Name: owner.Name}
+	switch owner.Kind {
+	case "ReplicaSet":
+		hash := o.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" {
+			w.Kind, w.Name = "Deployment", name
+		}
+		return w
+	case "StatefulSet", "Job":
+		return w
+	}
+	return room.Workload{}
+}
+
+// same tells whether two states of a node or a pod are the same for us.
+func same(a, b any) bool {
+	switch x := a.(type) {
+	case *node:
+		y, ok := b.(*node)
+		return ok && x.Usable == y.Usable && maps.Equal(x.Allocatable, y.Allocatable)
+	case *pod:
+		y, ok := b.(*pod)
+		return ok && x.Node == y.Node && x.Unschedulable.Equal(y.Unschedulable) && x.Workload == y.Workload && maps.Equal(x.Requests, y.Requests)
+	}
+	return false
+}

@@ -1,0 +1,211 @@
+package capacity
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry"
+	"federation/clusterregistry/capacity/room"
+)
+
+// FieldManager owns Cluster.status.capacity.
+const FieldManager = "federation-capacity"
+
+// writeTimeout bounds a request to the federation.
+const writeTimeout = 5 * time.Second
+
+// Options are what an Engager needs. Only Client is required.
+type Options struct {
+	// Client writes to the federation.
+	Client dynamic.Interface
+	// Every is the least time between two writes about a member; 5 s if zero.
+	Every time.Duration
+	// Urgent is the same for news of pods that find no room, and between two sums; 1 s if zero.
+	Urgent time.Duration
+	// Unschedulable is how long a pod must have found no room to count; 60 s if zero.
+	Unschedulable time.Duration
+}
+
+// Engager takes up each member. Make it with New.
+type Engager struct{ Options }
+
+// New makes an Engager.
+func New(o Options) Engager {
+	o.Every = cmp.Or(o.Every, 5*time.Second)
+	o.Urgent = cmp.Or(o.Urgent, time.Second)
+	o.Unschedulable = cmp.Or(o.Unschedulable, time.Minute)
+	return Engager{o}
+}
+
+// Engage implements clusterregistry.Engager: it watches the member until ctx is done.
+func (e Engager) Engage(ctx context.Context, m *clusterregistry.Member) error {
+	return e.watch(ctx, m.Name, m.Core, m.WatchFailed)
+}
+
+func (e Engager) watch(ctx context.Context, name string, client kubernetes.Interface, failed func(context.Context, string, error) bool) error {
+	// Pods that have ended take no room; the member does not even send them.
+	running := func(o *metav1.ListOptions) {
+		o.FieldSelector = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
+	}
+	nodes := informers.NewSharedInformerFactory(client, 0).Core().V1().Nodes().Informer()
+	pods := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(running)).Core().V1().Pods().Informer()
+	w := &watcher{Options: e.Options, name: name, nodes: nodes, pods: pods, changed: make(chan struct{}, 1)}
+	for resource, i := range map[string]cache.SharedIndexInformer{"nodes": nodes, "pods": pods} {
+		if err := i.SetTransform(keep); err != nil {
+			return err
+		}
+		if err := i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+			if !failed(ctx, resource, err) {
+				cache.DefaultWatchErrorHandler(ctx, r, err)
+			}
+		}); err != nil {
+			return err
+		}
+		if _, err := i.AddEventHandler(w.handler()); err != nil {
+			return err
+		}
+		go i.RunWithContext(ctx)
+	}
+	go w.run(ctx)
+	return nil
+}
+
+// watcher sums up one member.
+type watcher struct {
+	Options
+	name        string
+	nodes, pods cache.SharedIndexInformer
+	changed     chan struct{}
+
+	// The rest belongs to the goroutine of run.
+	uid     string
+	written *v1beta1.ClusterCapacity // what the Cluster says; nil where nothing, or it is not known
+	at      time.Time                // of the last write
+}
+
+func (w *watcher) handler() cache.ResourceEventHandler {
+	changed := func(any) {
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed, UpdateFunc: func(was, is any) {
+		if !same(was, is) {
+			changed(is)
+		}
+	}}
+}
+
+func (w *watcher) run(ctx context.Context) {
+	if !cache.WaitForCacheSync(ctx.Done(), w.nodes.HasSynced, w.pods.HasSynced) {
+		return
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.changed:
+		case <-timer.C:
+		}
+		if next := w.pass(ctx); next > 0 {
+			timer.Reset(next)
+		}
+		select { // a burst of changes is summed up once
+		case <-ctx.Done():
+			return
+		case <-time.After(w.Urgent):
+		}
+	}
+}
+
+// pass sums up, and writes if that is due. It returns when to come again though nothing changes; 0: not at all.
+func (w *watcher) pass(ctx context.Context) time.Duration {
+	now := time.Now()
+	if w.uid == "" {
+		if err := w.learn(ctx); err != nil {
+			return w.retry(ctx, err)
+		}
+	}
+	s := w.summarize(now)
+	if w.written == nil || !room.Same(w.written, &s.ClusterCapacity) {
+		due := w.at.Add(w.Every)
+		if w.written != nil && now.Before(due) && !room.More(w.written, &s.ClusterCapacity) {
+			return due.Sub(now)
+		}
+		if err := w.write(ctx, &s.ClusterCapacity); err != nil {
+			return w.retry(ctx, err)
+		}
+		w.written, w.at = &s.ClusterCapacity, now
+	}
+	if s.Next.IsZero() {
+		return 0
+	}
+	return max(s.Next.Sub(now), time.Millisecond)
+}
+
+func (w *watcher) retry(ctx context.Context, err error) time.Duration {
+	if ctx.Err() == nil && !apierrors.IsNotFound(err) {
+		klog.FromContext(ctx).Error(err, "Cannot write the capacity of the Cluster", "cluster", w.name)
+	}
+	w.uid = "" // it may be another Cluster by now
+	return w.Every
+}
+
+func (w *watcher) summarize(now time.Time) room.Summary {
+	var nodes []room.Node
+	for _, obj := range w.nodes.GetStore().List() {
+		nodes = append(nodes, obj.(*node).Node)
+	}
+	list := w.pods.GetStore().List()
+	pods := make([]room.Pod, 0, len(list))
+	for _, obj := range list {
+		pods = append(pods, obj.(*pod).Pod)
+	}
+	return room.Summarize(nodes, pods, room.Settings{Unschedulable: w.Unschedulable}, now)
+}
+
+// learn reads what the Cluster says so far, so that a new connection writes only what is new.
+func (w *watcher) learn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	u, err := w.Client.Resource(v1beta1.ClustersResource).Get(ctx, w.name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	c := &v1beta1.Cluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c); err != nil {
+		return err
+	}
+	w.uid, w.written = string(c.UID), c.Status.Capacity
+	return nil
+}
+
+func (w *watcher) write(ctx context.Context, capacity *v1beta1.ClusterCapacity) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(capacity)
+	if err != nil {
+		return err
+	}
+	_, err = w.Client.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, w.name, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster",
+		"metadata": map[string]any{"name": w.name, "uid": w.uid}, "status": map[string]any{"capacity": value},
+	}}, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	return err
+}
