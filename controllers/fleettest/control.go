@@ -3,7 +3,6 @@ package fleettest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -14,10 +13,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/customkinds"
+	customplan "federation/controllers/customkinds/plan"
 	"federation/controllers/failover"
 	"federation/controllers/fleettest/memapi"
 	"federation/controllers/placement"
 	"federation/controllers/propagation"
+	"federation/controllers/propagation/plan"
 	"federation/controllers/servicedns"
 )
 
@@ -25,6 +27,7 @@ import (
 type control struct {
 	fleet  *Fleet
 	client *memapi.Client
+	caches *informers
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 
@@ -36,61 +39,95 @@ func (f *Fleet) start() error {
 	ctx, stop := context.WithCancel(f.ctx)
 	c := &control{fleet: f, stop: stop}
 	c.client = f.Federation.Client("federation", f.carry)
-	informers := newInformers(c.client, "", nil)
-	propagator, runs, err := c.controllers(informers)
+	c.caches = newInformers(c.client, "", nil)
+	c.registry = &registry{client: c.client, members: f.joined, room: f.room, keepers: map[string]*keeper{}}
+	runs, err := c.controllers(ctx)
 	if err != nil {
 		stop()
 		return err
 	}
-	c.registry = &registry{
-		client: c.client, members: f.joined, keepers: map[string]*keeper{},
-		engage: func(ctx context.Context, m *Member) error { return c.engage(ctx, propagator, m) },
-	}
-	informers.start(ctx)
-	for _, run := range runs {
+	c.caches.start(ctx)
+	for _, run := range append(runs, c.registry.run) {
 		c.ended.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
 				f.fail(err)
 			}
 		})
 	}
-	c.ended.Go(func() { c.registry.run(ctx) })
 	f.control = c
 	return nil
 }
 
 // controllers makes them, and returns what runs each.
-func (c *control) controllers(informers *informers) (p *propagation.Controller, runs []func(context.Context) error, err error) {
-	f := c.fleet
+func (c *control) controllers(ctx context.Context) (runs []func(context.Context) error, err error) {
+	f, from := c.fleet, c.caches.get
 	placer, err1 := placement.New(placement.Options{
-		Client: c.client, Informers: informers.get, Recorder: f.events, Resolve: f.resolve, Start: informers.more,
+		Client: c.client, Informers: from, Recorder: f.events, Resolve: customkinds.Resolver(from(customkinds.Definitions)), Start: func() {},
 	})
-	propagator, err2 := propagation.New(propagation.Options{Client: c.client, Informers: informers.get, Federation: f.uid, Recorder: f.events})
-	names, err3 := servicedns.New(servicedns.Options{Informers: informers.get, Federation: "fed", Zone: zone, Provider: f.DNS, Resolver: noResolver{}})
-	over, err4 := failover.New(failover.Options{Client: c.client, Informers: informers.get, Recorder: f.events, Settings: f.Settings.failover()})
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return nil, nil, err
+	over, err2 := failover.New(failover.Options{Client: c.client, Informers: from, Recorder: f.events, Settings: f.Settings.failover()})
+	propagator, err3 := c.propagation(nil, nil)
+	custom, err4 := customkinds.New(customkinds.Options{Informers: from, Work: c.propagateKind})
+	names, err5 := servicedns.New(servicedns.Options{Informers: from, Federation: "fed", Zone: zone, Provider: f.DNS, Resolver: noResolver{}})
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return nil, err
 	}
-	return propagator, []func(context.Context) error{placer.Run, over.Run, propagator.Run, names.Run}, nil
+	c.registry.follow(ctx, c.engager(propagator))
+	return []func(context.Context) error{placer.Run, over.Run, propagator.Run, custom.Run, names.Run}, nil
 }
 
-// resolve finds the resource of a kind that the federation's API serves, as discovery does.
-func (f *Fleet) resolve(apiVersion, kind string) (schema.GroupVersionResource, bool, error) {
-	r, ok := resourceOf(f.Federation, schema.FromAPIVersionAndKind(apiVersion, kind))
-	if !ok {
-		return schema.GroupVersionResource{}, false, fmt.Errorf("no kind %s is served in %s", kind, apiVersion)
-	}
-	return r.GroupVersionResource, r.Namespaced, nil
+// propagation makes one for some kinds, or all that are built in.
+func (c *control) propagation(kinds []plan.Kind, owns func(*plan.Kind, string, string) bool) (*propagation.Controller, error) {
+	return propagation.New(propagation.Options{
+		Client: c.client, Informers: c.caches.get, Federation: c.fleet.uid, Recorder: c.fleet.events, Kinds: kinds, Owns: owns,
+	})
 }
 
-// engage takes up work in a member, as clusterregistry does it.
-func (c *control) engage(ctx context.Context, p *propagation.Controller, m *Member) error {
-	i := newInformers(m.Wire.client, v1beta1.ManagedByLabel+"="+c.fleet.uid, func() { c.registry.lookNow(m.Name) })
-	if err := p.Engage(ctx, propagation.Member{Name: m.Name, Client: m.Wire.client, Informers: i.get}); err != nil {
+// propagateKind propagates the objects of a custom kind, and its definition before them.
+func (c *control) propagateKind(ctx context.Context, k customplan.Kind) error {
+	definition, err := c.propagation([]plan.Kind{plan.CustomResourceDefinitions}, func(_ *plan.Kind, _, name string) bool { return name == k.Definition })
+	if err != nil {
 		return err
 	}
-	i.start(ctx)
-	return nil
+	objects, err := c.propagation([]plan.Kind{plan.CustomKind(k.Resource, k.Kind)}, nil)
+	if err != nil {
+		return err
+	}
+	c.registry.follow(ctx, c.engager(definition))
+	c.registry.follow(ctx, func(ctx context.Context, m *Member) error {
+		go c.onceServed(ctx, m, k.Resource, c.engager(objects))
+		return nil
+	})
+	var both sync.WaitGroup
+	var errs [2]error
+	both.Go(func() { errs[0] = definition.Run(ctx) })
+	both.Go(func() { errs[1] = objects.Run(ctx) })
+	both.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// onceServed engages a member as soon as it serves a custom kind.
+func (c *control) onceServed(ctx context.Context, m *Member, gvr schema.GroupVersionResource, engage engager) {
+	for {
+		if _, err := m.Wire.client.Resource(gvr).List(ctx, metav1.ListOptions{}); err == nil {
+			_ = engage(ctx, m) // it fails only for informers that have ended already
+			return
+		}
+		if sleep(ctx, 500*time.Millisecond) != nil {
+			return
+		}
+	}
+}
+
+// engager has a propagation take up work in a member, with informers of its own.
+func (c *control) engager(p *propagation.Controller) engager {
+	return func(ctx context.Context, m *Member) error {
+		i := newInformers(m.Wire.client, v1beta1.ManagedByLabel+"="+c.fleet.uid, func() { c.registry.lookNow(m.Name) })
+		if err := p.Engage(ctx, propagation.Member{Name: m.Name, Client: m.Wire.client, Informers: i.get}); err != nil {
+			return err
+		}
+		i.start(ctx)
+		return nil
+	}
 }
 
 // end ends the process and waits until nothing of it is left. What is under way in members may still be carried out.
@@ -142,9 +179,6 @@ func (i *informers) start(ctx context.Context) {
 	i.ctx = ctx
 	i.factory.Start(ctx.Done())
 }
-
-// more starts informers that were asked for late: get has done so.
-func (i *informers) more() {}
 
 // slim drops what nobody reads.
 func slim(obj any) (any, error) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -22,7 +23,9 @@ func (e *events) Event(object runtime.Object, kind, reason, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	name := fmt.Sprintf("%T", object)
-	if o, err := meta.Accessor(object); err == nil {
+	if ref, ok := object.(*corev1.ObjectReference); ok {
+		name = strings.ToLower(ref.Kind) + "/" + ref.Name
+	} else if o, err := meta.Accessor(object); err == nil {
 		name = strings.ToLower(object.GetObjectKind().GroupVersionKind().Kind) + "/" + o.GetName()
 	}
 	e.list = append(e.list, event{name, kind, reason, message})

@@ -107,6 +107,7 @@ func (f *Fleet) turn() {
 		}
 		if v := f.Federation.Version(); v != seen {
 			f.Federation.Collect()
+			establish(f.Federation, f.user)
 			seen = v
 		}
 		f.failures = append(f.failures, f.instant(now)...)
@@ -157,6 +158,13 @@ func (f *Fleet) Join(p Place) error {
 	u.SetLabels(p.Labels)
 	_, err := f.user.Resource(v1beta1.ClustersResource).Create(f.ctx, u, metav1.CreateOptions{})
 	return err
+}
+
+// room is what a member has room for, nil where nobody counts.
+func (f *Fleet) room(m *Member) *v1beta1.ClusterCapacity {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return m.room(time.Now())
 }
 
 // Unjoin takes a cluster's Cluster away. The cluster lives on.

@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/capacity/room"
 	"federation/controllers/fleettest/memapi"
 )
 
@@ -56,6 +60,7 @@ type pod struct {
 	template  string
 	since     time.Time
 	scheduled bool
+	node      int
 	ready     time.Time // when it is, or will be, ready; zero: never
 }
 
@@ -88,6 +93,7 @@ func (m *Member) step(now time.Time) {
 		return
 	}
 	m.API.Collect()
+	establish(m.API, m.kubelet)
 	m.due = time.Time{}
 	m.workloads(now)
 	m.services(now)
@@ -217,23 +223,22 @@ func (m *Member) resize(k workloadKey, u *unstructured.Unstructured, wanted int,
 			}
 		}
 	}
-	extra := 0
-	if updated < wanted && len(set.list) >= wanted || updated > updatedReady && len(set.list) > wanted {
-		extra = 1 // surge: a new one first
-	}
-	for updated < wanted && len(set.list) < wanted+extra {
-		set.list = append(set.list, &pod{template: template, since: now})
-		updated++
-	}
 	before := readyIn(set.list, now)
-	if len(set.list) > wanted+extra {
-		slices.SortStableFunc(set.list, func(a, b *pod) int { return cmp.Compare(worth(b, template, now), worth(a, template, now)) })
-		set.list = set.list[:wanted+extra]
-	}
-	m.dropped[k] += before - readyIn(set.list, now)
-	if extra > 0 {
+	keep := wanted
+	if updated < wanted && len(set.list) >= wanted || updatedReady < wanted && updated < len(set.list) {
+		if keep++; before == len(set.list) && len(set.list) > wanted {
+			keep-- // the new one is ready: an old one may go
+		}
 		m.wakeAt(now.Add(tick))
 	}
+	if len(set.list) > keep {
+		slices.SortStableFunc(set.list, func(a, b *pod) int { return cmp.Compare(worth(b, template, now), worth(a, template, now)) })
+		set.list = set.list[:keep]
+	}
+	for ; updated < wanted && len(set.list) < keep; updated++ {
+		set.list = append(set.list, &pod{template: template, since: now})
+	}
+	m.dropped[k] += max(0, before-readyIn(set.list, now))
 }
 
 // worth orders pods by what is lost with them: those of little worth go first.
@@ -262,13 +267,14 @@ func readyIn(list []*pod, now time.Time) (n int) {
 // schedule finds room for pods, those that have waited longest first.
 func (m *Member) schedule(now time.Time) {
 	var waiting []*pod
-	used := 0
+	used, on := 0, make([]int, max(1, m.Nodes))
 	for _, k := range slices.SortedFunc(maps.Keys(m.pods), func(a, b workloadKey) int {
 		return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	}) {
 		for _, p := range m.pods[k].list {
 			if p.scheduled {
 				used++
+				on[p.node]++
 			} else {
 				waiting = append(waiting, p)
 			}
@@ -280,9 +286,47 @@ func (m *Member) schedule(now time.Time) {
 			return
 		}
 		used++
+		for i := range on {
+			if on[i] < on[p.node] {
+				p.node = i
+			}
+		}
+		on[p.node]++
 		p.scheduled = true
 		m.start(p, now)
 	}
+}
+
+// room is what the member has room for.
+func (m *Member) room(now time.Time) *v1beta1.ClusterCapacity {
+	if m.Pods == 0 {
+		return nil
+	}
+	nodes := make([]room.Node, m.Nodes)
+	for i := range nodes {
+		nodes[i] = room.Node{Name: strconv.Itoa(i), Usable: true, Allocatable: room.Amounts{corev1.ResourcePods: int64(m.Pods)}}
+	}
+	var all []room.Pod
+	for k, set := range m.pods {
+		for _, p := range set.list {
+			one := room.Pod{Node: strconv.Itoa(p.node), Workload: room.Workload{Kind: kindOf(k.resource), Namespace: k.namespace, Name: k.name}}
+			if !p.scheduled {
+				one.Node, one.Unschedulable = "", p.since
+			}
+			all = append(all, one)
+		}
+	}
+	sum := room.Summarize(nodes, all, room.Settings{Unschedulable: time.Minute}, now)
+	return &sum.ClusterCapacity
+}
+
+func kindOf(resource string) string {
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Resource.Resource == resource {
+			return k.Kind
+		}
+	}
+	return ""
 }
 
 // counts sums up the pods of a workload.

@@ -3,6 +3,7 @@ package fleettest
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
+	"federation/clusterregistry/capacity/room"
 	"federation/clusterregistry/health"
 )
 
@@ -21,12 +23,13 @@ import (
 type registry struct {
 	client  dynamic.Interface
 	members func() map[string]*Member
-	// engage takes a member up until ctx is done.
-	engage func(ctx context.Context, m *Member) error
+	// room is what a member has room for, nil where nobody counts.
+	room func(m *Member) *v1beta1.ClusterCapacity
 
-	mu      sync.Mutex
-	keepers map[string]*keeper
-	running sync.WaitGroup
+	mu        sync.Mutex
+	keepers   map[string]*keeper
+	followers []follower
+	running   sync.WaitGroup
 }
 
 // keeper looks at one member.
@@ -36,12 +39,47 @@ type keeper struct {
 	stop   context.CancelFunc
 	wake   chan struct{}
 	state  health.State
-	leave  context.CancelFunc // of the member that is engaged; nil while none is
-	room   time.Time          // when the room was written last
+	live   context.Context // ends with the connection; nil while there is none
+	leave  context.CancelFunc
+}
+
+// engager takes up work in a member until ctx is done.
+type engager func(ctx context.Context, m *Member) error
+
+// follower is told of members until its ctx is done.
+type follower struct {
+	ctx    context.Context
+	engage engager
+}
+
+func (f follower) take(live context.Context, m *Member) {
+	if f.ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(live)
+	context.AfterFunc(f.ctx, cancel)
+	_ = f.engage(ctx, m) // it fails only for informers that have ended already
+}
+
+// follow tells e of the members that are connected, and of those that will be.
+func (r *registry) follow(ctx context.Context, e engager) {
+	r.mu.Lock()
+	f := follower{ctx, e}
+	r.followers = append(r.followers, f)
+	live := map[*Member]context.Context{}
+	for _, k := range r.keepers {
+		if k.live != nil {
+			live[k.member] = k.live
+		}
+	}
+	r.mu.Unlock()
+	for m, ctx := range live {
+		f.take(ctx, m)
+	}
 }
 
 // run starts and stops keepers as Clusters come and go, until ctx is done.
-func (r *registry) run(ctx context.Context) {
+func (r *registry) run(ctx context.Context) error {
 	defer r.running.Wait()
 	for ctx.Err() == nil {
 		for name, m := range r.members() {
@@ -51,6 +89,7 @@ func (r *registry) run(ctx context.Context) {
 		}
 		_ = sleep(ctx, 100*time.Millisecond)
 	}
+	return nil
 }
 
 func (r *registry) keep(ctx context.Context, name string, m *Member) {
@@ -105,7 +144,7 @@ func (k *keeper) run(ctx context.Context) {
 			return
 		}
 		if first {
-			k.state.Conditions, first = ours(known.Status.Conditions), false
+			k.state.Conditions, first = health.Own(known.Status.Conditions), false
 		}
 		evidence := k.member.Wire.look(ctx, clusterregistry.DefaultTimeout)
 		if ctx.Err() != nil {
@@ -117,16 +156,6 @@ func (k *keeper) run(ctx context.Context) {
 		k.report(ctx, known)
 		k.rest(ctx, begin, verdict.Next)
 	}
-}
-
-// ours are the conditions that the registry writes.
-func ours(all []v1beta1.ClusterCondition) (out []v1beta1.ClusterCondition) {
-	for _, c := range all {
-		if c.Type == v1beta1.ClusterReady || c.Type == v1beta1.ClusterOffline {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 func (k *keeper) rest(ctx context.Context, begin time.Time, next time.Duration) {
@@ -145,21 +174,24 @@ func (k *keeper) connect(ctx context.Context) {
 		k.disconnect()
 		return
 	}
-	if k.leave != nil || k.state.Failures > 0 {
+	if k.live != nil || k.state.Failures > 0 {
 		return
 	}
-	ctx, leave := context.WithCancel(ctx)
-	if err := k.engage(ctx, k.member); err != nil {
-		leave()
-		return
+	k.mu.Lock()
+	k.live, k.leave = context.WithCancel(ctx)
+	live, followers := k.live, slices.Clone(k.followers)
+	k.mu.Unlock()
+	for _, f := range followers {
+		f.take(live, k.member)
 	}
-	k.leave = leave
 }
 
 func (k *keeper) disconnect() {
-	if k.leave != nil {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.live != nil {
 		k.leave()
-		k.leave = nil
+		k.live = nil
 		k.member.Wire.client.Break()
 	}
 }
@@ -170,15 +202,20 @@ func (k *keeper) report(ctx context.Context, known *v1beta1.Cluster) {
 	if k.member.Zone != "" {
 		inventory.Zones = []string{k.member.Zone}
 	}
-	before := known.Status
-	before.Conditions = ours(before.Conditions)
-	status, changed := health.Report(before, k.state, inventory)
+	status, changed := health.Report(known.Status, k.state, inventory)
 	if changed {
 		_ = k.apply(ctx, "clusterregistry", map[string]any{
 			"conditions": status.Conditions, "zones": status.Zones, "region": status.Region, "kubernetesVersion": status.KubernetesVersion,
 		}) // what fails is written after the next look
 	}
+	now := k.room(k.member)
+	if before := known.Status.Capacity; now != nil && k.state.Failures == 0 && (before == nil || !room.Same(before, now) && time.Since(before.ObservedAt.Time) >= roomEvery) {
+		_ = k.apply(ctx, "federation-capacity", map[string]any{"capacity": now})
+	}
 }
+
+// roomEvery is how often the room of a member is written at most.
+const roomEvery = 5 * time.Second
 
 // apply applies a part of the Cluster's status.
 func (k *keeper) apply(ctx context.Context, by string, status map[string]any) error {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/dynamic"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/fleettest/memapi"
@@ -39,6 +40,14 @@ func builtinResources() []memapi.Resource {
 		})
 	}
 	return out
+}
+
+// establish serves the kinds that are defined, and says so, as every API server does.
+func establish(api *memapi.API, client dynamic.Interface) {
+	for _, u := range api.List(definitions, nil) {
+		api.Serve(defined(u))
+		patchStatus(client, definitions, u, map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}})
+	}
 }
 
 // bootstrap makes the namespaces that every API has.
