@@ -10,13 +10,21 @@ import (
 
 // federatedKinds has a good object of each federated kind, but for its annotation.
 var federatedKinds = map[string]string{
-	"Namespace":  `{apiVersion: v1, kind: Namespace, metadata: {name: bad-input, %s}}`,
-	"ConfigMap":  `{apiVersion: v1, kind: ConfigMap, metadata: {name: bad-input, %s}}`,
-	"Secret":     `{apiVersion: v1, kind: Secret, metadata: {name: bad-input, %s}}`,
-	"Service":    `{apiVersion: v1, kind: Service, metadata: {name: bad-input, %s}, spec: {ports: [{port: 80}]}}`,
-	"ReplicaSet": `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: bad-input, %s}, ` + badInputPods,
-	"Deployment": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: bad-input, %s}, ` + badInputPods,
-	"Ingress":    `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: bad-input, %s}, spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}}`,
+	"Namespace":               `{apiVersion: v1, kind: Namespace, metadata: {name: bad-input, %s}}`,
+	"ConfigMap":               `{apiVersion: v1, kind: ConfigMap, metadata: {name: bad-input, %s}}`,
+	"Secret":                  `{apiVersion: v1, kind: Secret, metadata: {name: bad-input, %s}}`,
+	"Service":                 `{apiVersion: v1, kind: Service, metadata: {name: bad-input, %s}, spec: {ports: [{port: 80}]}}`,
+	"ReplicaSet":              `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: bad-input, %s}, ` + badInputPods,
+	"Deployment":              `{apiVersion: apps/v1, kind: Deployment, metadata: {name: bad-input, %s}, ` + badInputPods,
+	"StatefulSet":             `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: bad-input, %s}, ` + badInputPods,
+	"DaemonSet":               `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: bad-input, %s}, ` + badInputPods,
+	"Job":                     `{apiVersion: batch/v1, kind: Job, metadata: {name: bad-input, %s}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}`,
+	"CronJob":                 `{apiVersion: batch/v1, kind: CronJob, metadata: {name: bad-input, %s}, spec: {schedule: "@daily", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}`,
+	"HorizontalPodAutoscaler": `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: bad-input, %s}, spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}`,
+	"PodDisruptionBudget":     `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: bad-input, %s}, spec: {minAvailable: 1, selector: {matchLabels: {app: a}}}}`,
+	"NetworkPolicy":           `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: bad-input, %s}, spec: {podSelector: {}}}`,
+	"ServiceAccount":          `{apiVersion: v1, kind: ServiceAccount, metadata: {name: bad-input, %s}}`,
+	"Ingress":                 `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: bad-input, %s}, spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}}`,
 }
 
 const badInputPods = `spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`
@@ -53,7 +61,7 @@ var (
 func TestKubectlSaysWhatIsWrongWithAnAnnotation(t *testing.T) {
 	bad := map[string]map[string]string{
 		v1beta1.ReplicaSetPreferencesAnnotation: badPreferences, v1beta1.DeploymentPreferencesAnnotation: badPreferences,
-		v1beta1.JobPreferencesAnnotation: badPreferences, v1beta1.ClusterSelectorAnnotation: badSelectors,
+		v1beta1.StatefulSetPreferencesAnnotation: badPreferences, v1beta1.JobPreferencesAnnotation: badPreferences, v1beta1.ClusterSelectorAnnotation: badSelectors,
 	}
 	for key, values := range bad {
 		for value, want := range values {
@@ -88,8 +96,57 @@ func TestKubectlSaysWhatIsWrongWithACluster(t *testing.T) {
 		{"a", good, `, secretRef: {}`, "spec.secretRef.name: Required value: name a Secret in the namespace federation-system"},
 		{"a", good, `, secretRef: {name: No_Name}`, `spec.secretRef.name: Invalid value: "No_Name"`},
 		{"a", good, `, secret: a`, "spec.secret"},
+		{"a", good, `, dnsWeight: 1001`, "spec.dnsWeight: Invalid value: 1001: must be from 0 to 1000"},
+		{"a", good, `, taints: [{key: a, effect: PreferNoSchedule}]`, `spec.taints[0].effect: Unsupported value: "PreferNoSchedule": supported values: "NoExecute", "NoSchedule"`},
+		{"a", good, `, taints: [{effect: NoSchedule}]`, "spec.taints[0].key: Required value"},
+		{"a", good, `, taints: [{key: a, effect: NoSchedule}, {key: a, value: b, effect: NoSchedule}]`, `spec.taints[1]: Duplicate value: "a:NoSchedule"`},
 	} {
 		objectSays(t, fmt.Sprintf(cluster, c.name, c.addresses, c.more), "Cluster", c.want)
+	}
+}
+
+func TestKubectlSaysWhatIsWrongWithAPolicy(t *testing.T) {
+	const policy = `{apiVersion: federation/v1beta1, kind: PlacementPolicy, metadata: {name: bad-input}, spec: {%s}}`
+	const good = `resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], `
+	for spec, want := range map[string]string{
+		`priority: 1`:           `spec.resourceSelectors`,
+		`resourceSelectors: []`: `spec.resourceSelectors: Required value: select at least one kind of objects`,
+		`resourceSelectors: [{apiVersion: v1, kind: Pod}]`:                                    `spec.resourceSelectors[0].kind: Invalid value: "Pod": cannot be spread: pods are made in the clusters`,
+		`resourceSelectors: [{apiVersion: v1, kind: Node}]`:                                   `spec.resourceSelectors[0].kind: Invalid value: "Node": cannot be spread`,
+		`resourceSelectors: [{apiVersion: apps/v1, kind: Deploymnet}]`:                        `kind: Unsupported value: "Deploymnet": supported values: "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"`,
+		`resourceSelectors: [{apiVersion: apps/v2, kind: Deployment}]`:                        `apiVersion: Unsupported value: "apps/v2": supported values: "apps/v1"`,
+		`resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}]`:         `kinds of this group cannot be spread`,
+		good + `clusters: {names: [East_A]}`:                                                  `spec.clusters.names[0]: Invalid value: "East_A"`,
+		good + `clusters: {labelSelector: {matchExpressions: [{key: tier, operator: Near}]}}`: `spec.clusters.labelSelector.matchExpressions[0].operator: Invalid value: "Near"`,
+		good + `spreadConstraints: [{spreadBy: Rack, minGroups: 2}]`:                          `spec.spreadConstraints[0].spreadBy: Unsupported value: "Rack": supported values: "Cluster", "Region", "Zone"`,
+		good + `spreadConstraints: [{spreadBy: Zone, minGroups: 3, maxGroups: 2}]`:            `spec.spreadConstraints[0].maxGroups: Invalid value: 2: must be no less than minGroups`,
+		good + `replicaPreferences: {clusters: {a: {weight: -1}}}`:                            `spec.replicaPreferences.clusters[a].weight: Invalid value: -1: must be from 0 to 2147483647`,
+		good + `tolerations: [{key: a, effect: Never}]`:                                       `spec.tolerations[0].effect: Unsupported value: "Never": supported values: "NoExecute", "NoSchedule"`,
+		good + `failover: {gracePeriodSeconds: -1}`:                                           `spec.failover.gracePeriodSeconds: Invalid value: -1: must be from 0 to 86400`,
+		good + `failover: {failback: Soon}`:                                                   `spec.failover.failback: Unsupported value: "Soon": supported values: "AtOnce", "Never", "Staged"`,
+		good + `rollout: {strategy: Canary}`:                                                  `spec.rollout.strategy: Unsupported value: "Canary": supported values: "AllAtOnce", "OneClusterAtATime"`,
+		good + `overrides: [{jsonPatch: [{op: change, path: /spec/a, value: 1}]}]`:            `spec.overrides[0].jsonPatch[0].op: Unsupported value: "change"`,
+		good + `overrides: [{jsonPatch: [{op: add, path: spec.a, value: 1}]}]`:                `spec.overrides[0].jsonPatch[0].path: Invalid value: "spec.a": must be a JSON pointer: it begins with /`,
+		good + `overrides: [{jsonPatch: [{op: add, path: /spec/a}]}]`:                         `spec.overrides[0].jsonPatch[0].value: Required value`,
+		good + `overrides: [{jsonPatch: [{op: remove, path: /metadata/finalizers}]}]`:         `spec.overrides[0].jsonPatch[0].path: Invalid value: "/metadata/finalizers": may not be changed`,
+		good + `priorities: 1`: `spec.priorities`,
+	} {
+		objectSays(t, fmt.Sprintf(policy, spec), "PlacementPolicy", want)
+	}
+}
+
+func TestKubectlSaysWhatIsWrongWithAReview(t *testing.T) {
+	const review = `{apiVersion: federation/v1beta1, kind: FailoverReview, metadata: {generateName: bad-input-}, spec: {%s}}`
+	for spec, want := range map[string]string{
+		``:                      `spec: Required value: name at least one of clusters, zones or regions`,
+		`clusters: [East_A]`:    `spec.clusters[0]: Invalid value: "East_A"`,
+		`zones: [a/b/c]`:        `spec.zones[0]: Invalid value: "a/b/c": must be ZONE or REGION/ZONE`,
+		`regions: [east, east]`: `spec.regions[1]: Duplicate value: "east"`,
+	} {
+		out, err := s.kubectl(t, "---\n"+fmt.Sprintf(review, spec), "create", "-f", "-")
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: the answer lacks %q: %v, %s", spec, want, err, out)
+		}
 	}
 }
 
