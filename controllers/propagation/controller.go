@@ -66,6 +66,7 @@ func (k key) String() string { return k.kind.Kind + " " + k.NamespacedName.Strin
 type Controller struct {
 	Options
 	reports workqueue.TypedRateLimitingInterface[key]
+	started time.Time
 	handlers
 	policies
 	placements
@@ -92,7 +93,7 @@ func New(o Options) (*Controller, error) {
 	if o.Owns == nil {
 		o.Owns = func(*plan.Kind, string, string) bool { return true }
 	}
-	c := &Controller{Options: o, members: map[string]*member{}}
+	c := &Controller{Options: o, started: time.Now(), members: map[string]*member{}}
 	c.reports = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](50*time.Millisecond, 30*time.Second))
 	registerMetrics()
 	var errs []error

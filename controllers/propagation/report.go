@@ -50,6 +50,10 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		return c.setFinalizers(ctx, k, federated, slices.Compact(slices.Sorted(slices.Values(append(
 			federated.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer)))))
 	}
+	if wait := c.takingUp(time.Now()); wait > 0 {
+		c.reports.AddAfter(k, wait) // or sooner: each member that is taken up has all reported
+		return nil
+	}
 	copies := c.copies(k, federated)
 	c.events(federated, k, copies)
 	summary := plan.Summarize(k.kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
@@ -61,6 +65,21 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		return err
 	}
 	return c.patch(ctx, k, types.MergePatchType, body, "status")
+}
+
+// takingUp returns how long reports still wait, after the start, for members that are said to be ready and have not
+// been taken up yet: to call these unreachable would be two writes for nothing.
+func (c *Controller) takingUp(now time.Time) time.Duration {
+	left := c.started.Add(patience).Sub(now)
+	if left <= 0 {
+		return 0
+	}
+	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
+		if u := object(obj); c.member(u.GetName()) == nil && plan.IsReady(u) {
+			return left
+		}
+	}
+	return 0
 }
 
 // copies returns what is known of an object in each cluster that it goes to, sorted by cluster; and of one that

@@ -136,6 +136,11 @@ func hasCondition(u *unstructured.Unstructured, kind, status string) bool {
 	return conditionOf(u, kind)["status"] == status
 }
 
+// IsReady tells whether a Cluster was ready when it was looked at last.
+func IsReady(cluster *unstructured.Unstructured) bool {
+	return hasCondition(cluster, string(v1beta1.ClusterReady), "True")
+}
+
 func conditionMessage(u *unstructured.Unstructured, kind string) string {
 	message, _ := conditionOf(u, kind)["message"].(string)
 	return message
