@@ -103,6 +103,9 @@ func queue[K comparable]() workqueue.TypedRateLimitingInterface[K] {
 
 // Run works until ctx is done. The informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer c.shutDown()
 	synced := []cache.InformerSynced{c.Informers(v1beta1.ClustersResource).HasSynced, c.Informers(v1beta1.PoliciesResource).HasSynced}
 	for resource := range c.kinds.all() {
 		synced = append(synced, c.Informers(resource).HasSynced)
@@ -110,7 +113,6 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return fmt.Errorf("the federation's caches did not fill: %w", ctx.Err())
 	}
-	var work sync.WaitGroup
 	work.Go(func() { c.decideWhatComes(ctx) })
 	work.Go(func() { drain(ctx, c.policies, c.reportPolicy) })
 	work.Go(func() { drain(ctx, c.resolve, c.resolveKind) })
@@ -118,12 +120,15 @@ func (c *Controller) Run(ctx context.Context) error {
 		work.Go(func() { drain(ctx, c.write, c.writeIntent) })
 	}
 	<-ctx.Done()
+	return nil
+}
+
+// shutDown ends the queues, which have goroutines of their own from the start.
+func (c *Controller) shutDown() {
 	c.decide.ShutDown()
 	c.write.ShutDown()
 	c.policies.ShutDown()
 	c.resolve.ShutDown()
-	work.Wait()
-	return nil
 }
 
 // drain handles what is in a queue, again after a pause where it fails.
