@@ -55,6 +55,7 @@ type deciding struct {
 	unmet    []string
 	stranded bool // no cluster can be used
 	reasons  map[string][]string
+	quiet    bool // give no reasons
 
 	result Decision
 }
@@ -62,7 +63,7 @@ type deciding struct {
 // Decide places an object. It takes nothing from the world's ledger: see Take. With no cluster that can be used at
 // all, what is placed stays where it is: there is nowhere to move to.
 func Decide(o Object, w *World, now time.Time) Decision {
-	d := &deciding{o: &o, w: w, now: now, wants: wanted(&o, w), reasons: map[string][]string{}}
+	d := &deciding{o: &o, w: w, now: now, wants: wanted(&o, w), reasons: map[string][]string{}, quiet: w.Terse}
 	d.o.Divided = o.Divided || d.wants.policy != nil && o.hasSpecReplicas && !builtIn(&o) && d.wants.preferences != nil && d.wants.policy.Spec.ReplicaPreferences != nil
 	d.result = Decision{Policy: d.wants.policyName(), Reasons: d.reasons}
 	if !d.o.Divided && d.wants.policy == nil {
@@ -170,7 +171,7 @@ func (d *deciding) strand() {
 }
 
 func (d *deciding) introduce(s *seat) {
-	if d.w.Terse {
+	if d.quiet {
 		return
 	}
 	for _, why := range d.wants.selected(s.cluster) {
@@ -185,7 +186,7 @@ func (d *deciding) introduce(s *seat) {
 }
 
 func (d *deciding) explain(cluster, why string) {
-	if !d.w.Terse {
+	if !d.quiet {
 		d.reasons[cluster] = append(d.reasons[cluster], why)
 	}
 }
@@ -209,7 +210,7 @@ func (d *deciding) take(r scheduler.Result, home map[string]int64) {
 	if len(p.Overflow) == 0 {
 		p.Overflow = nil
 	}
-	if !d.w.Terse {
+	if !d.quiet {
 		for name, why := range r.Reasons {
 			d.reasons[name] = append(d.reasons[name], why...)
 		}

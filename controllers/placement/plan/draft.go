@@ -12,7 +12,7 @@ import (
 // draft divides the replicas over the seats, where from says what is taken to run already. held limits clusters
 // that are returning to what they have.
 func (d *deciding) draft(from map[string]int64, held bool) scheduler.Result {
-	r := scheduler.Request{Key: d.o.Key(), Replicas: d.o.Replicas, Preferences: d.wants.preferences, Terse: d.w.Terse}
+	r := scheduler.Request{Key: d.o.Key(), Replicas: d.o.Replicas, Preferences: d.wants.preferences, Terse: d.quiet}
 	var seats []*seat
 	for i := range d.seats {
 		s := &d.seats[i]
@@ -42,9 +42,10 @@ func (s *seat) limit(held bool) (*int64, string) {
 	return s.room, ""
 }
 
-// spread plans over the clusters that spread constraints leave, so that it meets them.
+// spread plans over the clusters that spread constraints leave, so that it meets them. A cluster that can hold
+// nothing does not count.
 func (d *deciding) spread(r scheduler.Request, seats []*seat) scheduler.Result {
-	candidates := d.candidates(r, seats)
+	candidates := slices.DeleteFunc(d.candidates(r, seats), func(c scheduler.Candidate) bool { return c.Fits == 0 })
 	chosen, why := scheduler.Select(r.Key, candidates, d.wants.spread)
 	r.Clusters = slices.DeleteFunc(r.Clusters, func(c scheduler.Cluster) bool { return !chosen[c.Name] })
 	candidates = slices.DeleteFunc(candidates, func(c scheduler.Candidate) bool { return !chosen[c.Name] })
@@ -82,6 +83,7 @@ func (d *deciding) candidates(r scheduler.Request, seats []*seat) []scheduler.Ca
 		if !ok {
 			one.Fits, one.Weight = 0, 0
 		}
+		one.Current = min(one.Current, one.Fits)
 		out = append(out, one)
 	}
 	return out

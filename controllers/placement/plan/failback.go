@@ -12,12 +12,47 @@ import (
 // While clusters are out or returning, the placement of before is kept as home. Then the decision is a step from
 // base, what is there now, towards full, what there would be if all that is not out served: a returning cluster gets
 // its share of what it has in full; the others give up only as much as that takes, and nothing else moves.
+//
+// What a cluster may have can depend on what it has. So, while clusters are out or returning, and where spread
+// constraints choose among them, it is decided again on the result, until that stays as it is.
 func (d *deciding) divide() {
+	d.divideOnce()
+	settled := len(d.wants.spread) == 0 && len(d.result.Placement.Home) == 0 && (d.o.Current == nil || len(d.o.Current.Home) == 0)
+	if settled {
+		return
+	}
+	for again, i := d, 0; i < maxRounds; i++ {
+		again = again.next()
+		again.divideOnce()
+		d.unmet = again.unmet
+		if same(&again.result.Placement, &d.result.Placement) {
+			return
+		}
+		d.result.Placement = again.result.Placement
+	}
+}
+
+// maxRounds bounds how often is decided again: of random cases hardly any takes more than two.
+const maxRounds = 4
+
+// next is the decision on the result of d, by the same room.
+func (d *deciding) next() *deciding {
+	o, last := *d.o, d.result.Placement
+	o.Current = &last
+	out := *d
+	out.o, out.result, out.quiet, out.seats = &o, Decision{}, true, slices.Clone(d.seats)
+	for i := range out.seats {
+		out.seats[i].last = o.At(out.seats[i].cluster.Name)
+	}
+	return &out
+}
+
+func (d *deciding) divideOnce() {
 	last := d.last()
 	home := d.remember(last)
 	away, returning := d.away(home)
-	if d.never() && len(home) > 0 && !d.stays(home) && !away {
-		home = nil
+	if d.never() {
+		d.stay(home)
 	}
 	switch {
 	case d.stranded && len(d.seats) > 0:
@@ -44,31 +79,31 @@ func (d *deciding) last() map[string]int64 {
 // never tells whether what was moved stays where it is.
 func (d *deciding) never() bool { return d.wants.failover.Failback == v1beta1.FailbackNever }
 
-// stays lets what was moved stay, if neither the object nor its policy has changed since. It tells whether that is so.
-func (d *deciding) stays(home map[string]int64) bool {
+// unchanged tells whether the object and its policy ask for the same as when the last placement was decided.
+func (d *deciding) unchanged() bool {
 	p := d.o.Current
-	if p.Inputs != d.wants.inputs || sum(p.Clusters)+p.Unplaced != d.o.Replicas {
-		return false
-	}
+	return p != nil && p.Inputs == d.wants.inputs && sum(p.Clusters)+p.Unplaced == d.o.Replicas
+}
+
+// stay lets what was moved off clusters stay where it is, though they serve again.
+func (d *deciding) stay(home map[string]int64) {
 	for i := range d.seats {
-		if s := &d.seats[i]; s.use == usable && home[s.cluster.Name] > s.last {
+		if s := &d.seats[i]; s.use == usable && home[s.cluster.Name] > 0 {
 			s.worsen(keeps, "the policy has failback off")
 		}
 	}
-	return true
 }
 
 // remember returns the placement before clusters went out: the one of now, if one has just gone. Clusters that are
-// no more, or are not to have the object any more, are left out of it.
+// no more, or are not to have the object any more, are left out of it. Where nothing is to go back, it has only what
+// was in the clusters that went out, until the object or its policy changes.
 func (d *deciding) remember(last map[string]int64) map[string]int64 {
 	var home map[string]int64
 	if d.o.Current != nil {
 		home = d.o.Current.Home
 	}
-	for i := range d.seats {
-		if s := &d.seats[i]; len(home) == 0 && s.use == out && s.last > 0 {
-			home = last
-		}
+	if len(home) == 0 && !d.never() && slices.ContainsFunc(d.seats, func(s seat) bool { return s.use == out && s.last > 0 }) {
+		home = last
 	}
 	kept := map[string]int64{}
 	for i := range d.seats {
@@ -76,6 +111,8 @@ func (d *deciding) remember(last map[string]int64) map[string]int64 {
 		n := home[s.cluster.Name]
 		if d.never() && s.use == out {
 			n = max(n, s.last)
+		} else if d.never() && !d.unchanged() {
+			n = 0
 		}
 		if n > 0 {
 			kept[s.cluster.Name] = n
@@ -94,7 +131,8 @@ func (d *deciding) away(home map[string]int64) (away, returning bool) {
 	return away, returning
 }
 
-// step goes from what is there towards what is to be, as far as clusters that return may.
+// step goes from what is there towards what is to be, as far as clusters that return may. Nothing is asked in
+// addition meanwhile: what has no place is decided anew when there is room.
 func (d *deciding) step(last, home map[string]int64) {
 	base := d.base(last)
 	from := home
@@ -135,7 +173,7 @@ func share(n, percent int64) int64 { return (n*percent + 99) / 100 }
 // in which what is returning gets no more than it has, unless there is no other place.
 func (d *deciding) base(last map[string]int64) scheduler.Result {
 	if d.settled() {
-		return scheduler.Result{Plan: last, Overflow: map[string]int64{}, Reasons: map[string][]string{}}
+		return scheduler.Result{Plan: last, Reasons: map[string][]string{}}
 	}
 	result := d.draft(last, true)
 	if result.Unplaced == 0 {
@@ -196,7 +234,7 @@ func (d *deciding) give(base, full scheduler.Result, goal map[string]int64) sche
 	for name, n := range scheduler.Plan(r).Plan {
 		goal[name] = n
 	}
-	result := scheduler.Result{Plan: goal, Overflow: base.Overflow, Reasons: full.Reasons, Unplaced: max(0, d.o.Replicas-sum(goal))}
+	result := scheduler.Result{Plan: goal, Reasons: full.Reasons, Unplaced: max(0, d.o.Replicas-sum(goal))}
 	for name, n := range goal {
 		if was := base.Plan[name]; n < was {
 			d.explain(name, "gives replicas back to clusters that return")

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -21,32 +22,35 @@ func moved(last, next *v1beta1.Placement) string {
 	if last == nil {
 		last = &v1beta1.Placement{}
 	}
-	both := map[string]int64{}
-	for name := range last.Clusters {
-		both[name] = 0
+	parts := append(differences("", last.Clusters, next.Clusters), differences("overflow of ", last.Overflow, next.Overflow)...)
+	if next.Unplaced != last.Unplaced {
+		parts = append(parts, fmt.Sprintf("%d fit nowhere", next.Unplaced))
 	}
-	for name := range next.Clusters {
-		both[name] = 0
+	return strings.Join(parts, ", ")
+}
+
+// differences are the numbers that differ, by cluster.
+func differences(what string, last, next map[string]int64) (parts []string) {
+	both := maps.Clone(last)
+	if both == nil {
+		both = map[string]int64{}
 	}
-	var parts []string
+	maps.Copy(both, next)
 	more := 0
 	for _, name := range sortedNames(both) {
-		was, is := last.Clusters[name], next.Clusters[name]
+		was, is := last[name], next[name]
 		switch {
 		case was == is:
 		case len(parts) == maxNamed:
 			more++
 		default:
-			parts = append(parts, fmt.Sprintf("%s %d→%d", name, was, is))
+			parts = append(parts, fmt.Sprintf("%s%s %d→%d", what, name, was, is))
 		}
 	}
 	if more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
-	if next.Unplaced != last.Unplaced {
-		parts = append(parts, fmt.Sprintf("%d fit nowhere", next.Unplaced))
-	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // remembered puts a decision in front of a history.
@@ -73,7 +77,7 @@ func (d *deciding) cause() string {
 		parts = d.changedClusters(last)
 	}
 	if len(parts) == 0 {
-		return "room in the clusters changed"
+		return "what clusters can hold changed"
 	}
 	return strings.Join(parts, ", ")
 }
@@ -119,6 +123,8 @@ func (d *deciding) changedClusters(last *v1beta1.Placement) (parts []string) {
 		case s.percent < 100 && is > was:
 			parts = append(parts, fmt.Sprintf("cluster %s %s", name, s.because))
 		case is > was && last.Home[name] > was:
+			parts = append(parts, fmt.Sprintf("cluster %s is back", name))
+		case s.cluster.Phase() == v1beta1.FailoverReturning && is > was:
 			parts = append(parts, fmt.Sprintf("cluster %s is back", name))
 		case s.stuck > 0 && is < was:
 			parts = append(parts, fmt.Sprintf("cluster %s has no room", name))

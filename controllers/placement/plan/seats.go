@@ -167,9 +167,13 @@ func evicts(c *v1beta1.Cluster) bool {
 	return false
 }
 
-// overflowSettles is how old a decision must be for its pods to be running that have not been reported as
-// unschedulable: a pod is after 60 s.
-const overflowSettles = 75 * time.Second
+// How old a decision must be
+const (
+	// … for its pods to be running that have not been reported as unschedulable: a pod is after 60 s.
+	overflowSettles = 75 * time.Second
+	// … for what a cluster reports to be about it.
+	reportSettles = 30 * time.Second
+)
 
 // capacity sets the most that a cluster can hold of the object: what is there and can run, and room for more. Where
 // pods of the object are unschedulable there is no room, whatever the sums say.
@@ -185,22 +189,22 @@ func (d *deciding) capacity(s *seat) {
 	}
 	switch {
 	case s.stuck > 0:
-		most = max(0, asked-s.stuck)
-	case asked > s.last && s.use == usable:
-		if left := d.overflowWaits(); left > 0 {
-			s.lookAgain(left)
-		} else {
-			most = asked + room
+		most = s.last
+		if d.old(s, reportSettles) {
+			most = max(0, asked-s.stuck)
 		}
+	case asked > s.last && s.use == usable && d.old(s, overflowSettles):
+		most = asked + room
 	}
 	s.room = &most
 }
 
-// overflowWaits is how long it is until overflow that is not reported as unschedulable is running.
-func (d *deciding) overflowWaits() time.Duration {
-	history := d.o.Current.History
-	if len(history) == 0 {
-		return overflowSettles // nobody knows since when
+// old tells whether the last decision is so old. If it is not, the seat is to be looked at again when it is.
+func (d *deciding) old(s *seat, age time.Duration) bool {
+	if d.o.Current == nil || len(d.o.Current.History) == 0 {
+		return true
 	}
-	return history[0].At.Add(overflowSettles).Sub(d.now)
+	left := d.o.Current.History[0].At.Add(age).Sub(d.now)
+	s.lookAgain(left)
+	return left <= 0
 }
