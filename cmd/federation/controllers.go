@@ -23,6 +23,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
+	"federation/clusterregistry/capacity"
 	"federation/controllers/customkinds"
 	"federation/controllers/failover"
 	"federation/controllers/placement"
@@ -184,6 +185,7 @@ func (c *controllers) decide(ctx context.Context, from *caches) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	from.start(ctx)
+	c.registry.Follow(ctx, capacity.New(capacity.Options{Client: c.client, Unschedulable: c.unschedulable}))
 	group.Go(func() error { return placer.Run(ctx) })
 	group.Go(func() error { return over.Run(ctx) })
 	group.Go(func() error { publishInfo(ctx, c.kube, c.info()); return nil })

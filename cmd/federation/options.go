@@ -20,13 +20,14 @@ type controllersOptions struct {
 	nameServers    []net.IP
 	looks          looks
 	failover       failoverFlags
+	unschedulable  time.Duration
 }
 
 func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
 		name: "federation", writes: 16,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
-		looks: newLooks(), failover: newFailoverFlags(),
+		looks: newLooks(), failover: newFailoverFlags(), unschedulable: time.Minute,
 	}
 }
 
@@ -34,6 +35,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.name, "name", o.name, "name of the federation: part of the DNS names of its Services (a DNS label)")
 	o.looks.addFlags(fs)
 	o.failover.addFlags(fs)
+	fs.DurationVar(&o.unschedulable, "unschedulable-after", o.unschedulable, "how long a pod in a member must have found no room before its cluster counts as full for its workload")
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
 	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
@@ -52,6 +54,9 @@ func (o *controllersOptions) validate() error {
 	}
 	if err := errors.Join(o.looks.validate(), o.failover.validate()); err != nil {
 		return err
+	}
+	if o.unschedulable <= 0 || o.unschedulable > 24*time.Hour {
+		return fmt.Errorf("--unschedulable-after %s: must be more than 0 and at most 24h", o.unschedulable)
 	}
 	if o.writes < 1 || o.writes > 1000 {
 		return fmt.Errorf("--concurrent-member-writes %d: must be from 1 to 1000", o.writes)

@@ -210,5 +210,5 @@ func recordChanges(in reviewInput, lost []string) (changes []v1beta1.RecordChang
 
 // dnsCluster is what matters of a Cluster to DNS.
 func dnsCluster(c *v1beta1.Cluster) names.Cluster {
-	return names.Cluster{Name: c.Name, Ready: c.IsReady(), Zones: c.Status.Zones, Region: c.Status.Region}
+	return names.Cluster{Name: c.Name, Ready: c.IsReady(), Drained: c.DNSWeight() == 0, Zones: c.Status.Zones, Region: c.Status.Region}
 }
