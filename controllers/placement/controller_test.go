@@ -31,6 +31,12 @@ type fleet struct {
 
 // inFleet runs do with a controller at work, in a bubble whose time passes when all wait.
 func inFleet(t *testing.T, do func(*fleet)) {
+	t.Helper()
+	inFleetWith(t, func(*Options) {}, do)
+}
+
+// inFleetWith is inFleet with other options.
+func inFleetWith(t *testing.T, change func(*Options), do func(*fleet)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		f := &fleet{t: t, events: record.NewFakeRecorder(100)}
@@ -38,14 +44,18 @@ func inFleet(t *testing.T, do func(*fleet)) {
 		for _, k := range v1beta1.FederatedKinds {
 			lists[k.Resource] = k.Kind + "List"
 		}
+		lists[schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "databases"}] = "DatabaseList"
 		f.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
 		factory := dynamicinformer.NewDynamicSharedInformerFactory(f.client, 0)
-		c, err := New(Options{
+		options := Options{
 			Client: f.client, Recorder: f.events, GracePeriod: grace,
 			Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
 				return factory.ForResource(r).Informer()
 			},
-		})
+			Start: func() { factory.Start(ctx.Done()) },
+		}
+		change(&options)
+		c, err := New(options)
 		if err != nil {
 			t.Fatal(err)
 		}

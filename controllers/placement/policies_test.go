@@ -1,0 +1,159 @@
+package placement
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// apply creates an object from YAML.
+func (f *fleet) apply(resource schema.GroupVersionResource, text string) {
+	f.t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		f.t.Fatal(err)
+	}
+	if _, err := f.client.Resource(resource).Namespace(u.GetNamespace()).Create(f.t.Context(), u, metav1.CreateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+	f.settle()
+}
+
+// annotation is the placement annotation of an object in the namespace shop.
+func (f *fleet) annotation(resource schema.GroupVersionResource, name string) (value string, ok bool) {
+	f.t.Helper()
+	u, err := f.client.Resource(resource).Namespace("shop").Get(f.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	value, ok = u.GetAnnotations()[v1beta1.PlacementAnnotation]
+	return value, ok
+}
+
+// clustersOf are the clusters by the placement annotation, "none" without one.
+func (f *fleet) clustersOf(resource schema.GroupVersionResource, name string) string {
+	f.t.Helper()
+	value, ok := f.annotation(resource, name)
+	if !ok {
+		return "none"
+	}
+	p := v1beta1.ParsePlacement(value)
+	if p == nil {
+		return value
+	}
+	return strings.Join(slices.Sorted(maps.Keys(p.Clusters)), " ")
+}
+
+var configMaps = referable["ConfigMap"]
+
+const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: conf, namespace: shop, uid: c1, annotations: {federation.kubernetes.io/placement: pending}}}`
+
+func policy(spec string) string {
+	return "{apiVersion: federation/v1beta1, kind: PlacementPolicy, metadata: {name: p, namespace: shop, uid: p1, generation: 1}, spec: " + spec + "}"
+}
+
+func TestAConfigMapGoesWhereItsPolicySaysAndEverywhereWithoutOne(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		f.cluster("east-a", "True")
+		f.cluster("west-a", "True")
+		f.apply(v1beta1.PoliciesResource, policy(`{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], clusters: {names: [west-a]}}`))
+		f.apply(configMaps, configMap)
+		if got := f.clustersOf(configMaps, "conf"); got != "west-a" {
+			t.Errorf("placed on %s", got)
+		}
+		u, err := f.client.Resource(v1beta1.PoliciesResource).Namespace("shop").Get(t.Context(), "p", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.settle()
+		p := readPolicy(u)
+		if p.Status.Objects != 1 || len(p.Status.Conditions) != 1 || p.Status.Conditions[0].Status != metav1.ConditionTrue {
+			t.Errorf("status of the policy: %+v", p.Status)
+		}
+		if err := f.client.Resource(v1beta1.PoliciesResource).Namespace("shop").Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.settle()
+		if got := f.clustersOf(configMaps, "conf"); got != "none" {
+			t.Errorf("without a policy it is placed on %s", got)
+		}
+	})
+}
+
+func TestPendingEndsWithoutAPolicy(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		f.cluster("east-a", "True")
+		f.apply(configMaps, configMap)
+		if got := f.clustersOf(configMaps, "conf"); got != "none" {
+			t.Errorf("it is %s", got)
+		}
+	})
+}
+
+const workload = `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web, namespace: shop, uid: u1}, spec: {replicas: 1, template: {spec: {
+  containers: [{name: c, envFrom: [{configMapRef: {name: conf}}]}]}}}}`
+
+func TestReferencesGoWhereTheWorkloadGoes(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		f.cluster("east-a", "True")
+		f.cluster("west-a", "True")
+		f.apply(v1beta1.PoliciesResource, policy(`{resourceSelectors: [{apiVersion: apps/v1, kind: ReplicaSet}], clusters: {names: [west-a]}, propagateReferences: true}`))
+		conf := strings.Replace(configMap, "uid: c1", "uid: c1, creationTimestamp: "+time.Now().UTC().Format(`"2006-01-02T15:04:05Z"`), 1)
+		f.apply(configMaps, conf)
+		if got := f.clustersOf(configMaps, "conf"); got != "pending" {
+			t.Errorf("before the workload is there it is %s", got)
+		}
+		f.apply(replicaSets, workload)
+		if got := f.clustersOf(configMaps, "conf"); got != "west-a" {
+			t.Errorf("placed on %s", got)
+		}
+		if err := f.client.Resource(replicaSets).Namespace("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.settle()
+		if got := f.clustersOf(configMaps, "conf"); got != "none" {
+			t.Errorf("when nothing refers to it, it is %s", got)
+		}
+	})
+}
+
+func TestACustomKindIsPlacedWhenAPolicyNamesIt(t *testing.T) {
+	databases := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "databases"}
+	served := false
+	inFleetWith(t, func(o *Options) {
+		o.Resolve = func(apiVersion, kind string) (schema.GroupVersionResource, bool, error) {
+			if !served || apiVersion != "example.com/v1" || kind != "Database" {
+				return schema.GroupVersionResource{}, false, errors.New("there is no such kind")
+			}
+			return databases, true, nil
+		}
+	}, func(f *fleet) {
+		f.cluster("east-a", "True")
+		f.cluster("west-a", "True")
+		f.apply(v1beta1.PoliciesResource, policy(`{resourceSelectors: [{apiVersion: example.com/v1, kind: Database}], clusters: {names: [west-a]}}`))
+		f.apply(databases, `{apiVersion: example.com/v1, kind: Database, metadata: {name: db, namespace: shop, uid: d1}}`)
+		time.Sleep(5 * time.Second)
+		u, err := f.client.Resource(v1beta1.PoliciesResource).Namespace("shop").Get(t.Context(), "p", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := readPolicy(u).Status.Conditions; len(c) != 1 || c[0].Reason != "KindNotServed" || !strings.Contains(c[0].Message, "example.com/v1 Database: there is no such kind") {
+			t.Errorf("conditions %+v", c)
+		}
+		served = true
+		time.Sleep(time.Minute)
+		if got := f.clustersOf(databases, "db"); got != "west-a" {
+			t.Errorf("placed on %s", got)
+		}
+	})
+}
