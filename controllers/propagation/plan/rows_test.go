@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write what comes out into testdata/rows")
+
+// sections reads a file of testdata: a text, then parts that begin with a line "-- name --".
+func sections(t *testing.T, path string) (text string, names []string, parts map[string]string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts = map[string]string{}
+	name := ""
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, "-- ") {
+			name = strings.Trim(line, "- \n")
+			names = append(names, name)
+		} else if name == "" {
+			text += line
+		} else {
+			parts[name] += line
+		}
+	}
+	return text, names, parts
+}
+
+// Each row has a file: a federated object and its copies, and what comes of them: what east-a is sent, and what
+// the federated object's status is to have.
+func TestRows(t *testing.T) {
+	for i := range Kinds {
+		k := &Kinds[i]
+		path := filepath.Join("testdata", "rows", strings.ToLower(k.Kind)+".txt")
+		t.Run(k.Kind, func(t *testing.T) {
+			text, names, parts := sections(t, path)
+			federated := parse(t, parts["federated"])
+			var copies []Copy
+			for _, name := range []string{"east-a", "west-a"} {
+				if parts[name] != "" {
+					copies = append(copies, Copy{Cluster: name, State: InPlace, Looked: federated.GetGeneration(), Object: parse(t, "apiVersion: v1\nkind: Any\n"+parts[name])})
+				}
+			}
+			got := map[string]string{"sent": asYAML(t, Desire(source(k, federated), east).Object.Object)}
+			if s := Summarize(k, federated, copies, "2026-01-03T00:00:00Z"); !s.Empty() {
+				got["summary"] = asYAML(t, s.Patch())
+			}
+			if !*update {
+				for _, name := range []string{"sent", "summary"} {
+					if got[name] != parts[name] {
+						t.Errorf("%s\n%s\nwant\n%s", name, got[name], parts[name])
+					}
+				}
+				return
+			}
+			for _, name := range names {
+				if name != "sent" && name != "summary" {
+					text += "-- " + name + " --\n" + parts[name]
+				}
+			}
+			for _, name := range []string{"sent", "summary"} {
+				if got[name] != "" {
+					text += "-- " + name + " --\n" + got[name]
+				}
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func asYAML(t *testing.T, v any) string {
+	t.Helper()
+	b, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
