@@ -30,21 +30,20 @@ func (f *fleet) apply(resource schema.GroupVersionResource, text string) {
 }
 
 // annotation is the placement annotation of an object in the namespace shop.
-func (f *fleet) annotation(resource schema.GroupVersionResource, name string) (value string, ok bool) {
+func (f *fleet) annotation(resource schema.GroupVersionResource, name string) string {
 	f.t.Helper()
 	u, err := f.client.Resource(resource).Namespace("shop").Get(f.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	value, ok = u.GetAnnotations()[v1beta1.PlacementAnnotation]
-	return value, ok
+	return u.GetAnnotations()[v1beta1.PlacementAnnotation]
 }
 
 // clustersOf are the clusters by the placement annotation, "none" without one.
 func (f *fleet) clustersOf(resource schema.GroupVersionResource, name string) string {
 	f.t.Helper()
-	value, ok := f.annotation(resource, name)
-	if !ok {
+	value := f.annotation(resource, name)
+	if value == "" {
 		return "none"
 	}
 	p := v1beta1.ParsePlacement(value)

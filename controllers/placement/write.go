@@ -127,14 +127,11 @@ func (c *Controller) writeIntent(ctx context.Context, k key) error {
 	return nil
 }
 
-// patch puts the placement on the object that it was decided for, and on no other one of its name.
+// patch puts the placement on the object that it was decided for, and on no other one of its name. A placement that
+// is no more is written as "": admission puts one back that is left out, for kubectl replace leaves it out.
 func (c *Controller) patch(ctx context.Context, k key, in *intent) (version string, err error) {
-	var value any
-	if in.value != "" {
-		value = in.value
-	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": in.u.GetUID(), "annotations": map[string]any{v1beta1.PlacementAnnotation: value},
+		"uid": in.u.GetUID(), "annotations": map[string]any{v1beta1.PlacementAnnotation: in.value},
 	}})
 	if err != nil {
 		return "", err
