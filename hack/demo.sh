@@ -37,8 +37,10 @@ wait_for() {
 note() { times+=("$(printf '%-62s %7s ms' "$1" "$2")"); }
 
 all_ready()     { [ "$(ready)" = 30 ]; }
-spread_home()   { [ "$(placed)" = '{"clusters":{"east-a":20,"east-b":5,"west-a":5}}' ]; }
-spread_away()   { [ "$(placed)" = '{"clusters":{"east-b":15,"west-a":15}}' ]; }
+spread()        { [[ "$(placed)" == "{\"clusters\":{$1}"* ]]; }
+spread_home()   { spread '"east-a":20,"east-b":5,"west-a":5'; }
+spread_away()   { spread '"east-b":15,"west-a":15'; }
+returning()     { [ "$(kubectl get cluster east-a -o jsonpath='{.status.failover.phase}{.status.failover.percent}')" = "Returning$1" ]; }
 in_dns()        { grep -qw "$1" <<<"$(addresses "${names[global]}")"; }
 out_of_dns()    { local a; a=$(addresses "${names[global]}"); [ -n "$a" ] && ! grep -qw "$1" <<<"$a"; }
 three_in_dns()  { [ "$(count "$(addresses "${names[global]}")")" = 3 ]; }
@@ -79,7 +81,11 @@ show_names
 east_a=$(lb_of east-a)
 [ -n "$east_a" ] || fail "east-a has no load balancer address"
 
-say "4. east-a is lost: its control plane, nodes and load balancer stop answering"
+say "4. What if east-a were lost? And why is everything where it is?"
+show kubectl federation plan failover --cluster east-a
+show kubectl federation explain replicaset/web
+
+say "5. east-a is lost: its control plane, nodes and load balancer stop answering"
 stopped=$(cat _output/local/members/east-a/pid)
 start=$(now)
 show kill -STOP "$stopped"
@@ -95,12 +101,16 @@ wait_for 30 "30 ready replicas in the federation's status" all_ready
 show kubectl get replicaset web
 show_members east-b west-a
 
-say "5. east-a comes back"
+say "6. east-a comes back, and gets its replicas back in three steps, each after it has been ready for 3 s (by default a minute)"
 start=$(now)
 show kill -CONT "$stopped"; stopped=''
 wait_for 30 "the Cluster east-a being ready" cluster_is east-a True;  note "east-a returns → the cluster is ready again" "$took"
 wait_for 30 "the return of $east_a to the global name" in_dns "$east_a"; note "east-a returns → its address is back in the global name" "$took"
-wait_for 60 "the spread 20/5/5" spread_home
+for share in 10 50; do
+  wait_for 30 "a share of $share %" returning $share; note "east-a returns → it gets $share % of what it had" "$took"
+  show kubectl get replicaset web -o wide
+done
+wait_for 60 "the spread 20/5/5" spread_home; note "east-a returns → it gets all of what it had" "$took"
 wait_for 60 "20 ready replicas in east-a" member_has east-a 20
 wait_for 60 "5 ready replicas in east-b" member_has east-b 5;         note "east-a returns → replicas as the preferences say" "$took"
 wait_for 60 "30 ready replicas in the federation's status" all_ready
@@ -115,7 +125,8 @@ cat <<END
 ${bold}Everything happened as it should.${plain} The stack goes on running:
   export KUBECONFIG=$FEDERATION_KUBECONFIG
   kubectl get clusters,replicasets,services
-  kubectl describe replicaset web
+  kubectl federation explain replicaset/web
+  kubectl federation drain east-a; kubectl federation undrain east-a
   dig @$dns_ip -p $dns_port ${names[global]}
 Stop it with: make down
 END
