@@ -98,7 +98,7 @@ func (f *Fleet) Close() {
 
 // turn lets the world go on: the members, the garbage collectors, and those who watch over the laws.
 func (f *Fleet) turn() {
-	seen := uint64(0)
+	seen, stood := uint64(0), uint64(0)
 	for sleep(f.ctx, tick) == nil {
 		f.mu.Lock()
 		now := time.Now()
@@ -110,7 +110,10 @@ func (f *Fleet) turn() {
 			establish(f.Federation, f.user)
 			seen = v
 		}
-		f.failures = append(f.failures, f.instant(now)...)
+		if v := f.sum(); v != stood {
+			f.failures = append(f.failures, f.instant(now)...)
+			stood = v
+		}
 		crashed := f.crashed
 		f.crashed = false
 		f.mu.Unlock()
@@ -271,8 +274,15 @@ func (f *Fleet) Settle() error {
 
 // versions sums up the versions of all APIs: it grows with each change.
 func (f *Fleet) versions() uint64 {
-	sum := f.Federation.Version() + uint64(f.DNS.Applied())
-	for _, m := range f.Members() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sum() + uint64(f.DNS.Applied())
+}
+
+// sum is called with the fleet locked.
+func (f *Fleet) sum() uint64 {
+	sum := f.Federation.Version()
+	for _, m := range f.members {
 		sum += m.API.Version()
 	}
 	return sum

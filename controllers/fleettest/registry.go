@@ -83,9 +83,7 @@ func (r *registry) run(ctx context.Context) error {
 	defer r.running.Wait()
 	for ctx.Err() == nil {
 		for name, m := range r.members() {
-			if _, err := r.cluster(ctx, name); err == nil {
-				r.keep(ctx, name, m)
-			}
+			r.keep(ctx, name, m)
 		}
 		_ = sleep(ctx, 100*time.Millisecond)
 	}
@@ -94,10 +92,16 @@ func (r *registry) run(ctx context.Context) error {
 
 func (r *registry) keep(ctx context.Context, name string, m *Member) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.keepers[name] != nil {
+	kept := r.keepers[name] != nil
+	r.mu.Unlock()
+	if kept {
 		return
 	}
+	if _, err := r.cluster(ctx, name); err != nil {
+		return // it has not joined
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	k := &keeper{registry: r, member: m, wake: make(chan struct{}, 1)}
 	ctx, k.stop = context.WithCancel(ctx)
 	r.keepers[name] = k

@@ -57,16 +57,18 @@ func (s *Script) Run(f *Fleet, after func(command string) error) ([]byte, error)
 	return txtar.Format(&txtar.Archive{Comment: []byte(strings.Join(out, "\n") + "\n"), Files: s.archive.Files}), nil
 }
 
-// Shown returns the lines that a scenario shows, without those of the named subjects: what the end looks like.
-func Shown(scenario []byte, without ...string) (out []string) {
+// End returns what a scenario shows after its last settle, without the named subjects: what it comes to.
+func End(scenario []byte, without ...string) (out []string) {
 	skip := false
 	for line := range strings.Lines(string(txtar.Parse(scenario).Comment)) {
-		line = strings.TrimSuffix(line, "\n")
-		if !strings.HasPrefix(line, ">") {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "settle":
+			out = nil
+		case !strings.HasPrefix(line, ">"):
 			words := strings.Fields(line)
 			skip = len(words) > 1 && slices.Contains(without, words[1])
-		}
-		if !skip {
+		case !skip:
 			out = append(out, line)
 		}
 	}
