@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+func op(verb, path, value string) v1beta1.JSONPatchOperation {
+	o := v1beta1.JSONPatchOperation{Op: verb, Path: path}
+	if value != "" {
+		o.Value = &apiextensionsv1.JSON{Raw: []byte(value)}
+	}
+	return o
+}
+
+func governed(s Source, overrides ...v1beta1.Override) Source {
+	s.Policy = &v1beta1.PlacementPolicy{Spec: v1beta1.PlacementPolicySpec{Overrides: overrides}}
+	s.Policy.Name = "shop"
+	return s
+}
+
+func TestOverrides(t *testing.T) {
+	const image = "/spec/template/spec/containers/0/image"
+	here, elsewhere := &v1beta1.ClusterAffinity{Names: []string{"east-a"}}, &v1beta1.ClusterAffinity{Names: []string{"west-a"}}
+	for _, c := range []struct {
+		name      string
+		overrides []v1beta1.Override
+		image     string
+		refusal   string
+	}{
+		{"for this cluster", []v1beta1.Override{{Clusters: here, JSONPatch: []v1beta1.JSONPatchOperation{op("replace", image, `"mirror/web:1"`)}}}, "mirror/web:1", ""},
+		{"for another", []v1beta1.Override{{Clusters: elsewhere, JSONPatch: []v1beta1.JSONPatchOperation{op("replace", image, `"mirror/web:1"`)}}}, "web:1", ""},
+		{"for all, in order", []v1beta1.Override{
+			{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", image, `"a"`), op("test", image, `"a"`)}},
+			{Clusters: here, JSONPatch: []v1beta1.JSONPatchOperation{op("replace", image, `"b"`)}},
+		}, "b", ""},
+		{"one that does not apply", []v1beta1.Override{
+			{Clusters: elsewhere, JSONPatch: []v1beta1.JSONPatchOperation{op("remove", "/spec/nothing", "")}},
+			{Clusters: here, JSONPatch: []v1beta1.JSONPatchOperation{op("add", "/metadata/labels/a", `"b"`), op("remove", "/spec/nothing", "")}},
+		}, "", "policy shop: spec.overrides[1].jsonPatch[1]: remove /spec/nothing: "},
+		{"the number is the placement's", []v1beta1.Override{{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", "/spec/replicas", `7`)}}}, "", "[spec replicas] may not be overridden"},
+		{"the kind", []v1beta1.Override{{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", "/kind", `"Pod"`)}}}, "", "[kind] may not be overridden"},
+		{"the name", []v1beta1.Override{{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", "/metadata/name", `"x"`)}}}, "", "only labels and annotations"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := Desire(governed(source(kind(t, "ReplicaSet"), parse(t, web)), c.overrides...), east)
+			if c.refusal != "" {
+				if d.Presence != Undecided || !strings.Contains(d.Refusal, c.refusal) || d.Object != nil {
+					t.Errorf("presence %d, refusal %q, want %q", d.Presence, d.Refusal, c.refusal)
+				}
+				return
+			}
+			containers, _, _ := unstructured.NestedSlice(d.Object.Object, "spec", "template", "spec", "containers")
+			if got := containers[0].(map[string]any)["image"]; got != c.image || d.Refusal != "" {
+				t.Errorf("image %v, want %s; refusal %q", got, c.image, d.Refusal)
+			}
+			if n, _, _ := unstructured.NestedInt64(d.Object.Object, "spec", "replicas"); n != 20 {
+				t.Errorf("%d replicas", n)
+			}
+		})
+	}
+}
+
+// Our own labels cannot be overridden away: without them, nobody would find the copy again.
+func TestOverridesLeaveOurMarks(t *testing.T) {
+	d := Desire(governed(source(kind(t, "ReplicaSet"), parse(t, web)), v1beta1.Override{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", "/metadata/labels", `{}`)}}), east)
+	if d.Object.GetLabels()[v1beta1.ManagedByLabel] != "uid-1" {
+		t.Errorf("labels %v", d.Object.GetLabels())
+	}
+}
+
+func TestPlacementOfWhatIsNotDivided(t *testing.T) {
+	for value, want := range map[string]Presence{
+		"":                          Present,
+		v1beta1.PlacementPending:    Undecided,
+		`{`:                         Undecided,
+		`{"clusters":{"east-a":1}}`: Present,
+		`{"clusters":{"west-a":1}}`: Absent,
+		`{"clusters":{"east-a":0}}`: Absent,
+		`{"clusters":{"east-a":1},"policy":"not-seen-yet"}`: Undecided,
+	} {
+		u := parse(t, service)
+		if value != "" {
+			annotate(v1beta1.PlacementAnnotation, value)(u)
+		}
+		if d := Desire(source(kind(t, "Service"), u), east); d.Presence != want {
+			t.Errorf("%q: presence %d (%s), want %d", value, d.Presence, d.Reason, want)
+		}
+	}
+}
+
+func TestAutoscalersOwnTheNumber(t *testing.T) {
+	k := kind(t, "Deployment")
+	deployment := strings.ReplaceAll(web, "ReplicaSet", "Deployment")
+	for _, c := range []struct {
+		name      string
+		placement string
+		scaledBy  string
+		scaled    bool
+		has, want int64 // want −1: the number is not sent
+	}{
+		{"no autoscaler", `{"clusters":{"east-a":20}}`, "", false, 33, 20},
+		{"the member's owns it", `{"clusters":{"east-a":20}}`, "kube-controller-manager", false, 33, -1},
+		{"the federation's has not taken it up there", `{"clusters":{"east-a":20}}`, "", true, 33, 33},
+		{"none are there yet: the placement says how many", `{"clusters":{"east-a":20}}`, "kube-controller-manager", true, 0, 20},
+		{"none are to be there", `{"clusters":{"west-a":20}}`, "kube-controller-manager", true, 33, 0},
+	} {
+		u := parse(t, deployment)
+		annotate(v1beta1.PlacementAnnotation, c.placement)(u)
+		s, target := source(k, u), east
+		s.Scaled, target.Have = c.scaled, parse(t, deployment)
+		_ = unstructured.SetNestedField(target.Have.Object, c.has, "spec", "replicas")
+		if c.scaledBy != "" {
+			annotate(v1beta1.ScaledByAnnotation, c.scaledBy)(target.Have)
+		}
+		got, sent, _ := unstructured.NestedInt64(Desire(s, target).Object.Object, "spec", "replicas")
+		if !sent {
+			got = -1
+		}
+		if got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestMayUpdate(t *testing.T) {
+	done := func(name string) Turn {
+		return Turn{Cluster: name, Reachable: true, Holds: true, Updated: true, Healthy: true}
+	}
+	old := func(name string) Turn { return Turn{Cluster: name, Reachable: true, Holds: true, Healthy: true} }
+	under := func(name string) Turn { return Turn{Cluster: name, Reachable: true, Holds: true, Updated: true} }
+	dead := func(name string) Turn { return Turn{Cluster: name, Holds: true} }
+	oneByOne := v1beta1.RolloutPolicy{Strategy: v1beta1.RolloutOneClusterAtATime}
+	ordered, paused := oneByOne, oneByOne
+	ordered.Order, paused.Paused = []string{"c", "nobody", "b"}, true
+	for _, c := range []struct {
+		name   string
+		turns  []Turn
+		who    string
+		policy v1beta1.RolloutPolicy
+		waits  string
+	}{
+		{"all at once", []Turn{old("a"), old("b")}, "b", v1beta1.RolloutPolicy{}, ""},
+		{"the first", []Turn{old("a"), old("b")}, "a", oneByOne, ""},
+		{"the second waits for the first", []Turn{old("b"), old("a")}, "b", oneByOne, "after a"},
+		{"until it is healthy", []Turn{under("a"), old("b")}, "b", oneByOne, "a is not healthy"},
+		{"and then goes", []Turn{done("a"), old("b")}, "b", oneByOne, ""},
+		{"a dead cluster is passed over", []Turn{dead("a"), old("b")}, "b", oneByOne, ""},
+		{"but when it is back it waits for who is under way", []Turn{old("a"), under("b")}, "a", oneByOne, "b is not healthy"},
+		{"one without a copy is passed over", []Turn{{Cluster: "a", Reachable: true}, old("b")}, "b", oneByOne, ""},
+		{"in the policy's order", []Turn{old("a"), old("b"), old("c")}, "a", ordered, "after c"},
+		{"names that are not in it come last", []Turn{old("a"), done("b"), done("c")}, "a", ordered, ""},
+		{"paused", []Turn{old("a")}, "a", paused, "paused"},
+	} {
+		may, why := MayUpdate(c.turns, c.who, &c.policy)
+		if may != (c.waits == "") || !strings.Contains(why, c.waits) {
+			t.Errorf("%s: %v %q, want %q", c.name, may, why, c.waits)
+		}
+	}
+}
+
+// A copy whose turn has not come keeps its pod template; its number moves all the same, and while nothing
+// moves it is not written to.
+func TestACopyKeepsItsTemplateUntilItsTurn(t *testing.T) {
+	k := kind(t, "Deployment")
+	before := source(k, parse(t, strings.ReplaceAll(web, "ReplicaSet", "Deployment")))
+	have := asApplied(Desire(before, east))
+	after := source(k, parse(t, strings.ReplaceAll(strings.ReplaceAll(web, "ReplicaSet", "Deployment"), "web:1", "web:2")))
+	after.Policy = &v1beta1.PlacementPolicy{Spec: v1beta1.PlacementPolicySpec{Rollout: &v1beta1.RolloutPolicy{Strategy: v1beta1.RolloutOneClusterAtATime}}}
+	target := east
+	target.Have = have
+	if d := Desire(after, target); Updated(d, have) || Operate(d, have, "") != Update {
+		t.Fatal("the change goes unnoticed")
+	}
+	target.Template, _, _ = unstructured.NestedMap(have.Object, "spec", "template")
+	if d := Desire(after, target); !d.Kept || Operate(d, have, "") != Nothing {
+		t.Errorf("kept %v, operation %q", d.Kept, Operate(d, have, ""))
+	}
+	after.Placement.Clusters["east-a"] = 25
+	d := Desire(after, target)
+	if Operate(d, have, "") != Update || !strings.Contains(asJSON(d.Object), `"replicas":25`) || !strings.Contains(asJSON(d.Object), "web:1") {
+		t.Errorf("%s", asJSON(d.Object))
+	}
+	target.Template = nil
+	d = Desire(after, target)
+	if have := asApplied(d); !Updated(d, have) || Operate(d, have, "") != Nothing {
+		t.Error("with the new template the copy is not taken for updated")
+	}
+}
+
+func TestCompletionsAreWhatIsLeft(t *testing.T) {
+	k := kind(t, "Job")
+	job := func(placement string) Source {
+		return source(k, parse(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: sums, annotations: {`+v1beta1.PlacementAnnotation+`: '`+placement+`'}}, spec: {parallelism: 6, completions: 10}}`))
+	}
+	copyOf := func(completions, succeeded int64) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"completions": completions}, "status": map[string]any{"succeeded": succeeded}}}
+	}
+	for _, c := range []struct {
+		name, placement string
+		siblings        map[string]*unstructured.Unstructured
+		want            int64
+	}{
+		{"in proportion", `{"clusters":{"east-a":2,"east-b":2,"west-a":2}}`, nil, 4},
+		{"whoever is first", `{"clusters":{"east-a":2,"east-b":2,"west-a":2}}`, map[string]*unstructured.Unstructured{"east-b": copyOf(3, 0), "west-a": copyOf(3, 0)}, 4},
+		{"what a lost cluster had", `{"clusters":{"east-a":3,"west-a":3}}`, map[string]*unstructured.Unstructured{"west-a": copyOf(3, 1)}, 7},
+		{"less what was done where no more is", `{"clusters":{"east-a":3,"west-a":3}}`, map[string]*unstructured.Unstructured{"west-a": copyOf(3, 1), "east-b": copyOf(4, 2)}, 5},
+	} {
+		target := east
+		target.Siblings = c.siblings
+		if got, _, _ := unstructured.NestedInt64(Desire(job(c.placement), target).Object.Object, "spec", "completions"); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// A member of a newer version has fields that we do not know, and defaults of its own: they are never written against.
+func TestFieldsOfANewerMemberStay(t *testing.T) {
+	for i := range Kinds {
+		k := &Kinds[i]
+		_, _, parts := sections(t, "testdata/rows/"+strings.ToLower(k.Kind)+".txt")
+		d := Desire(source(k, parse(t, parts["federated"])), east)
+		have := asApplied(d)
+		_ = unstructured.SetNestedField(have.Object, "new", "spec", "fromTheFuture")
+		_ = unstructured.SetNestedField(have.Object, map[string]any{"a": []any{"b"}}, "alsoNew")
+		if verb := Operate(d, have, ""); verb != Nothing || Settle(d, have) != "" {
+			t.Errorf("%s: operation %q", k.Kind, verb)
+		}
+	}
+}
