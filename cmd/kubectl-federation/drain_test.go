@@ -1,0 +1,306 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	restfake "k8s.io/client-go/rest/fake"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+var drainedAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func weight(n int32) *int32 { return &n }
+
+func TestNextDrainStep(t *testing.T) {
+	c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east-a"}}
+	const ttl = 15 * time.Second
+	expect := func(at time.Time, want drainStep, wait time.Duration) {
+		t.Helper()
+		if step, left, err := nextDrainStep(c, at, ttl); step != want || left != wait || err != nil {
+			t.Errorf("%s: %s %s %v, want %s %s", standing(c), step, left, err, want, wait)
+		}
+	}
+	expect(drainedAt, stepWeight, 0)
+	beginDrain(c, drainedAt)
+	expect(drainedAt.Add(5*time.Second), stepTTL, 12*time.Second)
+	expect(drainedAt.Add(17*time.Second), stepTaint, 0)
+	addTaint(c, drainTaint)
+	expect(drainedAt, stepMove, 0)
+	addTaint(c, cordonTaint)
+	expect(drainedAt, stepMove, 0) // it is looked at again
+	c.Spec.DNSWeight = weight(7)
+	expect(drainedAt, stepWeight, 0) // somebody gave it a weight meanwhile
+	c.Annotations[v1beta1.DrainAnnotation] = "{"
+	if _, _, err := nextDrainStep(c, drainedAt, ttl); err == nil || !strings.Contains(err.Error(), `cluster east-a: annotation federation.kubernetes.io/drain: "{"`) {
+		t.Errorf("a broken annotation: %v", err)
+	}
+}
+
+// TestUndrainUndoesDrain: whatever the cluster was like, and wherever the drain was interrupted.
+func TestUndrainUndoesDrain(t *testing.T) {
+	other := corev1.Taint{Key: "dedicated", Value: "x", Effect: corev1.TaintEffectNoSchedule}
+	for _, w := range []*int32{nil, weight(0), weight(30)} {
+		for _, taints := range [][]corev1.Taint{nil, {other}, {cordonTaint}, {other, cordonTaint}} {
+			for steps := 1; steps <= 4; steps++ {
+				c := &v1beta1.Cluster{Spec: v1beta1.ClusterSpec{DNSWeight: w, Taints: taints}}
+				before := standing(c)
+				drain := []func(){
+					func() { beginDrain(c, drainedAt) }, func() { addTaint(c, drainTaint) },
+					func() { beginDrain(c, drainedAt) }, func() { addTaint(c, cordonTaint) }, // resumed in between
+				}
+				for _, step := range drain[:steps] {
+					step()
+				}
+				for next := nextUndrainStep(c); next != stepDone; next = nextUndrainStep(c) {
+					map[drainStep]func(*v1beta1.Cluster){stepUntaint: untaint, stepReturn: endDrain}[next](c)
+				}
+				if after := standing(c); after != before || len(c.Annotations) > 0 || (c.Spec.DNSWeight == nil) != (w == nil) {
+					t.Errorf("after %d steps: %s %v, want %s", steps, after, c.Annotations, before)
+				}
+			}
+		}
+	}
+}
+
+func TestUndrainKeepsAWeightThatSomebodySet(t *testing.T) {
+	c := &v1beta1.Cluster{}
+	beginDrain(c, drainedAt)
+	c.Spec.DNSWeight = weight(5)
+	if endDrain(c); c.DNSWeight() != 5 {
+		t.Errorf("weight %d, want 5", c.DNSWeight())
+	}
+}
+
+func TestClusterPatch(t *testing.T) {
+	c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east-a", ResourceVersion: "7"}, Spec: v1beta1.ClusterSpec{DNSWeight: weight(30)}}
+	if p := clusterPatch(c, c.DeepCopy()); p != nil {
+		t.Errorf("nothing changed: patch %s", p)
+	}
+	after := c.DeepCopy()
+	beginDrain(after, drainedAt)
+	addTaint(after, drainTaint)
+	want := `{"metadata":{"annotations":{"federation.kubernetes.io/drain":"{\"since\":\"2026-01-01T12:00:00Z\",\"dnsWeight\":30}"},"resourceVersion":"7"},` +
+		`"spec":{"dnsWeight":0,"taints":[{"key":"federation.kubernetes.io/drain","effect":"NoExecute"}]}}`
+	if got := string(clusterPatch(c, after)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	back := `{"metadata":{"annotations":{"federation.kubernetes.io/drain":null},"resourceVersion":"7"},"spec":{"dnsWeight":30,"taints":null}}`
+	if got := string(clusterPatch(after, c)); got != back {
+		t.Errorf("got  %s\nwant %s", got, back)
+	}
+}
+
+func TestWhatADrainWaitsFor(t *testing.T) {
+	all := []remainder{
+		{Kind: "ReplicaSet", Name: "gone"}, {Kind: "ReplicaSet", Name: "placed", Placed: 1}, {Kind: "ReplicaSet", Name: "large", There: 5, Ready: 5},
+		{Kind: "ReplicaSet", Name: "stays", Placed: 9, There: 9, Ready: 9, Stays: true}, {Kind: "ReplicaSet", Name: "ready", Ready: 1},
+	}
+	names := func(of []remainder) (s string) {
+		for _, r := range of {
+			s += r.Name + " "
+		}
+		return s
+	}
+	if got := names(leftover(all)); got != "large placed ready " {
+		t.Errorf("a drain waits for %s", got)
+	}
+	if got := names(notReady(all)); got != "placed " {
+		t.Errorf("an undrain waits for %s", got)
+	}
+}
+
+// world is a federation in memory: one ReplicaSet of 6, and a placement controller that is a function.
+type world struct {
+	t      *testing.T
+	f      *federation
+	copies map[string]int64 // in east-a and west-a
+	review v1beta1.FailoverReviewStatus
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, copies: map[string]int64{"east-a": 4, "west-a": 2}}
+	s := runtime.NewScheme()
+	_ = metav1.AddMetaToScheme(s)
+	kinds := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", policiesResource: "PlacementPolicyList"}
+	for _, d := range divided {
+		kinds[d.resource] = d.kind + "List"
+	}
+	var clusters []runtime.Object
+	for _, name := range []string{"east-a", "west-a"} {
+		clusters = append(clusters, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": name},
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
+		}})
+	}
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "fed"}}
+	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.InfoConfigMap},
+		Data: v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second}.ConfigMapData()}
+	w.f = &federation{
+		core: kubefake.NewClientset(system, info), dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(s, kinds, clusters...),
+		meta: metadatafake.NewSimpleMetadataClient(s, w.metadata()), namespace: "default",
+	}
+	w.f.rest = &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs, Client: restfake.CreateHTTPClient(w.answer)}
+	return w
+}
+
+func (w *world) metadata() *metav1.PartialObjectMetadata {
+	p := v1beta1.Placement{Clusters: map[string]int64{"east-a": 4, "west-a": 2}}
+	if w.f != nil && w.tainted() {
+		p.Clusters = map[string]int64{"west-a": 6}
+	}
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Annotations: map[string]string{v1beta1.PlacementAnnotation: p.String()}},
+	}
+}
+
+func (w *world) cluster() *v1beta1.Cluster {
+	c, err := w.f.cluster(context.Background(), "east-a")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) tainted() bool { return hasTaint(w.cluster(), drainTaint) }
+
+// answer is the federation's answer to paths as they are: the review, and the copies in east-a, of which a replica comes
+// or goes a second.
+func (w *world) answer(r *http.Request) (*http.Response, error) {
+	var body any
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/failoverreviews"):
+		body = &v1beta1.FailoverReview{Status: w.review}
+	case strings.Contains(r.URL.Path, "/clusters/east-a/proxy/apis/apps/v1/replicasets"):
+		if r.URL.Query().Get("labelSelector") != v1beta1.ManagedByLabel+"=fed" {
+			w.t.Errorf("asks a member for %s", r.URL)
+		}
+		target := map[bool]int64{true: 0, false: 4}[w.tainted()]
+		if n := w.copies["east-a"]; n != target {
+			w.copies["east-a"] = n + map[bool]int64{true: 1, false: -1}[n < target]
+		}
+		n := w.copies["east-a"]
+		body = map[string]any{"kind": "ReplicaSetList", "apiVersion": "apps/v1", "items": []any{map[string]any{
+			"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": map[string]any{"namespace": "default", "name": "web"},
+			"spec": map[string]any{"replicas": n}, "status": map[string]any{"readyReplicas": n},
+		}}}
+		_ = w.f.meta.(*metadatafake.FakeMetadataClient).Tracker().Update(divided[1].resource, w.metadata(), "default") // placement is as quick
+	default:
+		body = map[string]any{"kind": "List", "apiVersion": "v1", "items": []any{}}
+	}
+	b, err := json.Marshal(body)
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(b))}, err
+}
+
+// run runs a command of the world and returns what it said.
+func (w *world) run(ctx context.Context, do func(*drainCommand) func(context.Context, string) error, set func(*drainCommand)) (string, error) {
+	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+	o := &drainCommand{IOStreams: streams, federation: w.f, members: newMembers(w.f, time.Second), dry: "none", ttl: -1}
+	o.progress = progress{out: out, every: time.Minute}
+	if set != nil {
+		set(o)
+	}
+	err := do(o)(ctx, "east-a")
+	if ctx.Err() != nil {
+		err = o.interrupted(ctx, "east-a")
+	}
+	return out.String() + errOut.String(), err
+}
+
+func draining(o *drainCommand) func(context.Context, string) error   { return o.drain }
+func undraining(o *drainCommand) func(context.Context, string) error { return o.undrain }
+
+func TestDrainAndUndrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		began := time.Now()
+		said, err := w.run(t.Context(), draining, nil)
+		if err != nil || !strings.HasSuffix(said, "east-a: no replica is left there; cordoned\ncluster/east-a drained\n") {
+			t.Fatalf("%s%v", said, err)
+		}
+		if took := time.Since(began); took < 17*time.Second || w.copies["east-a"] != 0 {
+			t.Errorf("after %s, with %d replicas still there: it did not wait for DNS and for the copies", took, w.copies["east-a"])
+		}
+		if got := standing(w.cluster()); got != "DNS weight 0, taint federation.kubernetes.io/drain:NoExecute, taint federation.kubernetes.io/unschedulable:NoSchedule" {
+			t.Errorf("drained: %s", got)
+		}
+		said, err = w.run(t.Context(), undraining, nil)
+		if err != nil || !strings.HasSuffix(said, "east-a: 4 replicas ready there; weight in DNS is back\ncluster/east-a undrained\n") {
+			t.Fatalf("%s%v", said, err)
+		}
+		if got := standing(w.cluster()); got != "DNS weight 100" || w.copies["east-a"] != 4 || len(w.cluster().Annotations) > 0 {
+			t.Errorf("undrained: %s, %d replicas, %v", got, w.copies["east-a"], w.cluster().Annotations)
+		}
+	})
+}
+
+func TestDrainIsInterruptedAndGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		said, err := w.run(ctx, draining, nil)
+		if err == nil || !strings.Contains(err.Error(), "cluster east-a is left with DNS weight 0\n  kubectl federation drain east-a ") {
+			t.Fatalf("%s%v", said, err)
+		}
+		began := time.Now()
+		if said, err = w.run(t.Context(), draining, nil); err != nil {
+			t.Fatalf("%s%v", said, err)
+		}
+		if took := time.Since(began); took > 18*time.Second {
+			t.Errorf("it waited for DNS anew: %s", took)
+		}
+	})
+}
+
+func TestDrainRefusesWhatDoesNotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.review = v1beta1.FailoverReviewStatus{Replicas: 4, Unplaced: 3, Moves: []v1beta1.ReplicaMove{{
+			Kind: "ReplicaSet", Namespace: "default", Name: "web", Unplaced: 3, Clusters: []v1beta1.ReplicaChange{{Cluster: "east-a", Before: 4}, {Cluster: "west-a", Before: 2, After: 3}},
+		}}}
+		_, err := w.run(t.Context(), draining, nil)
+		if err == nil || !strings.Contains(err.Error(), "3 replicas would fit in no other cluster") || standing(w.cluster()) != "DNS weight 100" {
+			t.Errorf("%v; %s", err, standing(w.cluster()))
+		}
+		if said, err := w.run(t.Context(), draining, func(o *drainCommand) { o.force = true; o.ttl = 0 }); err != nil {
+			t.Errorf("--force: %s%v", said, err)
+		}
+	})
+}
+
+func TestDrainDryRunChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	said, err := w.run(t.Context(), draining, func(o *drainCommand) { o.dry = "client" })
+	if err != nil || !strings.HasSuffix(said, "cluster/east-a would be drained (dry run): DNS weight 100 to 0, wait 15s, move, cordon\n") || standing(w.cluster()) != "DNS weight 100" {
+		t.Errorf("%s%v; %s", said, err, standing(w.cluster()))
+	}
+}
+
+func TestClustersThatAreNotThere(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.f.cluster(t.Context(), "east")
+	if fmt.Sprint(err) != `cluster "east" not found; there are: east-a, west-a` {
+		t.Error(err)
+	}
+}
