@@ -1,16 +1,17 @@
 package scheduler
 
 import (
+	"cmp"
 	"container/heap"
 	"math/bits"
-	"sort"
+	"slices"
 )
 
 // apportion sets x of each slot, within lo and hi, so that the sum is total and the parts follow the
 // weights. It returns what the upper bounds leave over. The sum of the lower bounds must not exceed
 // total. Slots without weight get what their bounds force on them, and fill up last.
 func apportion(slots []*slot, total int64) (unplaced int64) {
-	var weighted []*slot
+	weighted := make([]*slot, 0, len(slots))
 	left := total
 	for _, s := range slots {
 		s.x = s.lo
@@ -62,7 +63,7 @@ func start(slots []*slot, left int64) {
 	for _, s := range slots {
 		bends = append(bends, bend{ratio{s.lo, s.pref.Weight}, s, false}, bend{ratio{s.hi, s.pref.Weight}, s, true})
 	}
-	sort.Slice(bends, func(i, j int) bool { return bends[i].at.less(bends[j].at) })
+	slices.SortFunc(bends, func(a, b bend) int { return a.at.compare(b.at) })
 
 	// While the level rises, fixed is the sum of the slots at a bound and weights the growth of the rest.
 	fixed, weights := int64(0), int64(0)
@@ -154,10 +155,12 @@ func claims(a, b *slot, back int64) bool {
 // ratio is the fraction num/den, den > 0.
 type ratio struct{ num, den int64 }
 
-func (r ratio) less(o ratio) bool {
+func (r ratio) less(o ratio) bool { return r.compare(o) < 0 }
+
+func (r ratio) compare(o ratio) int {
 	aHi, aLo := bits.Mul64(uint64(r.num), uint64(o.den))
 	bHi, bLo := bits.Mul64(uint64(o.num), uint64(r.den))
-	return aHi < bHi || aHi == bHi && aLo < bLo
+	return cmp.Or(cmp.Compare(aHi, bHi), cmp.Compare(aLo, bLo))
 }
 
 // times returns w·r, rounded to the nearest.

@@ -1,9 +1,8 @@
 package scheduler
 
 import (
-	"fmt"
-	"hash/fnv"
-	"sort"
+	"slices"
+	"strconv"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -63,6 +62,7 @@ type slot struct {
 	x       int64 // replicas on top of min
 	terse   bool
 	because []string
+	backing [3]string // of because, for as many as there mostly are
 }
 
 // Plan divides the replicas of a request over its clusters.
@@ -96,60 +96,78 @@ func Plan(r Request) Result {
 // candidates returns the clusters that the preferences cover, in the plan's order: weight
 // descending, then a hash of cluster and key. The others are in the result already, with nothing.
 func candidates(r Request, prefs *v1beta1.ReplicaPreferences) ([]*slot, Result) {
-	result := Result{Plan: map[string]int64{}, Overflow: map[string]int64{}, Reasons: map[string][]string{}}
-	var slots []*slot
-	for _, c := range r.Clusters {
+	result := Result{Plan: make(map[string]int64, len(r.Clusters)), Overflow: map[string]int64{}, Reasons: map[string][]string{}}
+	all, slots := make([]slot, len(r.Clusters)), make([]*slot, 0, len(r.Clusters))
+	if !r.Terse {
+		result.Reasons = make(map[string][]string, len(r.Clusters))
+	}
+	for i := range r.Clusters {
+		c := &r.Clusters[i]
 		pref, ok := prefs.ForCluster(c.Name)
 		if !ok {
 			result.Plan[c.Name] = 0
 			result.Reasons[c.Name] = []string{`neither named in the preferences nor covered by "*"`}
 			continue
 		}
-		slots = append(slots, newSlot(c, pref, r))
+		all[i].take(c, pref, &r)
+		slots = append(slots, &all[i])
 	}
-	sort.Slice(slots, func(i, j int) bool { return slots[i].before(slots[j]) })
+	slices.SortFunc(slots, func(a, b *slot) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
 	return slots, result
 }
 
-func newSlot(c Cluster, pref v1beta1.ClusterPreferences, r Request) *slot {
-	s := &slot{Cluster: c, pref: pref, hash: spread(c.Name, r.Key), limit: r.Replicas, terse: r.Terse}
+// take fills the slot for a cluster.
+func (s *slot) take(c *Cluster, pref v1beta1.ClusterPreferences, r *Request) {
+	*s = slot{Cluster: *c, pref: pref, hash: spread(c.Name, r.Key), limit: r.Replicas, terse: r.Terse}
 	if pref.MaxReplicas != nil && *pref.MaxReplicas < s.limit {
 		s.limit = *pref.MaxReplicas
-		s.reason("at most %d by maxReplicas", s.limit)
+		s.reason("at most ", s.limit, " by maxReplicas")
 	}
 	if c.Capacity != nil && *c.Capacity < s.limit {
 		s.limit = max(0, *c.Capacity)
 		if c.Because != "" {
-			s.reason("at most %d: %s", s.limit, c.Because)
+			s.reason("at most ", s.limit, ": "+c.Because)
 		} else {
-			s.reason("at most %d by capacity", s.limit)
+			s.reason("at most ", s.limit, " by capacity")
 		}
 	}
 	if c.Least > s.pref.MinReplicas {
 		s.pref.MinReplicas = c.Least
-		s.reason("at least %d by the spread constraint", c.Least)
+		s.reason("at least ", c.Least, " by the spread constraint")
 	}
-	return s
 }
 
 // spread hashes a cluster and an object's key. FNV alone leaves keys that differ in their last
 // digits close together, so its sum is mixed once more (the finalizer of MurmurHash3).
 func spread(cluster, key string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(cluster))
-	_, _ = h.Write([]byte{0})
-	_, _ = h.Write([]byte(key))
-	x := h.Sum64()
+	x := uint64(14695981039346656037)
+	for i := range len(cluster) {
+		x = (x ^ uint64(cluster[i])) * 1099511628211
+	}
+	x *= 1099511628211 // the byte 0 between them
+	for i := range len(key) {
+		x = (x ^ uint64(key[i])) * 1099511628211
+	}
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
 	return x ^ x>>33
 }
 
-func (s *slot) reason(format string, args ...any) {
+// reason notes one reason: some words round a number.
+func (s *slot) reason(before string, n int64, after string) {
 	if s.terse {
 		return
 	}
-	s.because = append(s.because, fmt.Sprintf(format, args...))
+	if s.because == nil {
+		s.because = s.backing[:0]
+	}
+	var text [96]byte
+	s.because = append(s.because, string(append(strconv.AppendInt(append(text[:0], before...), n, 10), after...)))
 }
 
 // before is the order in which clusters are served when nothing else tells them apart.
@@ -169,7 +187,7 @@ func assignMinimums(slots []*slot, left int64) int64 {
 		s.wanted = min(s.pref.MinReplicas, left)
 		s.min = min(s.wanted, s.limit)
 		if s.min > 0 {
-			s.reason("%d by minReplicas", s.min)
+			s.reason("", s.min, " by minReplicas")
 		}
 		left -= s.min
 	}
@@ -192,7 +210,7 @@ func bound(slots []*slot, rebalance bool, rest int64) {
 			s.lo, s.hi = 0, s.lo
 		}
 		if !rebalance && max(s.lo, s.hi) > 0 && s.Current > s.min {
-			s.reason("%d run there already, rebalance is off", s.Current)
+			s.reason("", s.Current, " run there already, rebalance is off")
 		}
 	}
 }
@@ -203,9 +221,10 @@ func (r *Result) overflow(slots []*slot, rest int64, rebalance bool) {
 	for _, s := range slots {
 		weights += s.pref.Weight
 	}
+	of := " of " + strconv.FormatInt(weights, 10)
 	for _, s := range slots {
-		if s.pref.Weight > 0 && s.x > 0 {
-			s.reason("%d by weight %d of %d", s.x, s.pref.Weight, weights)
+		if s.pref.Weight > 0 && s.x > 0 && !s.terse {
+			s.reason("", s.x, " by weight "+strconv.FormatInt(s.pref.Weight, 10)+of)
 		}
 		if s.Capacity == nil {
 			continue
@@ -223,7 +242,7 @@ func (r *Result) overflow(slots []*slot, rest int64, rebalance bool) {
 		}
 		if over > 0 {
 			r.Overflow[s.Name] = over
-			s.reason("%d more if it had capacity", over)
+			s.reason("", over, " more if it had capacity")
 		}
 	}
 }
