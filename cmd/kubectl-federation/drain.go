@@ -73,8 +73,8 @@ func newUndrain(streams genericiooptions.IOStreams) *cobra.Command {
  2. wait until all that is placed there is ready
  3. its weight in DNS becomes what it was
 
-Whether replicas come back at once is for their placement to say: those of an object without
-rebalance stay where they are until it is scaled or changed.`,
+What was moved away comes back, except for objects whose policy has failback: Never; those come back
+when they are scaled or changed.`,
 		Example: `  kubectl federation undrain east-a`,
 		Args:    oneName,
 		RunE:    func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0], o.undrain) },

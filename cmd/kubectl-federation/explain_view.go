@@ -84,7 +84,7 @@ func explain(e evidence) *explanation {
 	x := &explanation{
 		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Generation: o.GetGeneration(),
 		Deleting: o.GetDeletionTimestamp() != nil, Notes: d.notes, Policy: d.policyName(),
-		Pending: o.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending,
+		Pending: pending(o),
 	}
 	if c := conditionOf(o, propagatedType); c != nil && c.Status != "True" {
 		x.NotPropagated = c
@@ -115,12 +115,17 @@ func explain(e evidence) *explanation {
 	return x
 }
 
+// pending tells whether it is yet to be decided where an object goes.
+func pending(o *unstructured.Unstructured) bool {
+	return o.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending
+}
+
 func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cluster) clusterExplanation {
 	one := clusterExplanation{Name: c.Name, Phase: string(c.Phase()), Reasons: d.reasons[c.Name], Copy: copyNone}
 	if p != nil {
 		one.Wanted, one.Overflow, one.Home = p.Clusters[c.Name], p.Overflow[c.Name], p.Home[c.Name]
 		one.Since = sinceWhen(p.History, c.Name)
-	} else if d.everywhere && propagation.Selected(e.object, c.Labels) {
+	} else if d.everywhere && !pending(e.object) && propagation.Selected(e.object, c.Labels) {
 		one.Wanted = 1
 	}
 	if e.object.GetDeletionTimestamp() != nil {
@@ -185,10 +190,7 @@ func (one *clusterExplanation) measure(d *decision, r schema.GroupVersionResourc
 func (one *clusterExplanation) waits(c *v1beta1.Cluster, says string, divided bool, now time.Time) {
 	switch {
 	case one.Copy == copyUnreachable:
-		one.WaitsFor = "cluster is not ready" + prefixed(": ", whyNotReady(c))
-		if ready := c.Condition(v1beta1.ClusterReady); ready != nil {
-			one.WaitsFor += ", for " + ago(ready.LastTransitionTime.Time, now)
-		}
+		one.WaitsFor = "cluster is not ready" + notReadySince(c, now) + prefixed(": ", whyNotReady(c))
 	case one.WaitsFor != "":
 	case says != "":
 		one.WaitsFor = says
@@ -201,6 +203,13 @@ func (one *clusterExplanation) waits(c *v1beta1.Cluster, says string, divided bo
 	case divided && one.There != nil && one.Ready < min(*one.There, one.Wanted) && one.Copy != copyLeaving:
 		one.WaitsFor = fmt.Sprintf("%s to get ready", count(min(*one.There, one.Wanted)-one.Ready, "replica"))
 	}
+}
+
+func notReadySince(c *v1beta1.Cluster, now time.Time) string {
+	if ready := c.Condition(v1beta1.ClusterReady); ready != nil {
+		return " for " + ago(ready.LastTransitionTime.Time, now)
+	}
+	return ""
 }
 
 // byCluster takes apart the message of the condition: "east-a: why; west-a: why".

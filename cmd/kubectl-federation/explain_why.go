@@ -135,7 +135,7 @@ func inSync(wish propagation.Desired, copy *unstructured.Unstructured) bool {
 // scaledByMember tells whether an autoscaler in the member owns the number of replicas of a copy.
 func scaledByMember(copy *unstructured.Unstructured) bool {
 	for _, m := range copy.GetManagedFields() {
-		if m.Subresource == "scale" && m.Manager == "kube-controller-manager" && m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.Raw), `"f:replicas"`) {
+		if m.Subresource == "scale" && m.Manager == "kube-controller-manager" && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:replicas"`) {
 			return true
 		}
 	}

@@ -189,7 +189,15 @@ func fromTo(m v1beta1.ReplicaMove) (from, to string) {
 			getting = append(getting, word)
 		}
 	}
-	return some(losing), some(getting)
+	return dash(some(losing)), dash(some(getting))
+}
+
+// dash stands for nothing in a table.
+func dash(s string) string {
+	if s == "none" {
+		return "-"
+	}
+	return s
 }
 
 func note(m v1beta1.ReplicaMove) string {
@@ -212,7 +220,7 @@ func printRecords(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	tell(w, "  NAME\tTYPE\tNOW\tTHEN\n")
 	for _, r := range s.Records[:min(rows, len(s.Records))] {
-		tell(w, "  %s\t%s\t%s\t%s\n", r.Name, r.Type, some(r.Before), some(r.After))
+		tell(w, "  %s\t%s\t%s\t%s\n", r.Name, r.Type, dash(some(r.Before)), dash(some(r.After)))
 	}
 	_ = w.Flush() // nobody is left to be told
 	if more := len(s.Records) - rows; more > 0 {

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+var seenAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+const uid = "fed"
+
+// clusterAt is a cluster that is ready, or has not been for a while.
+func clusterAt(name string, lostFor time.Duration) *v1beta1.Cluster {
+	c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	ready := v1beta1.ClusterCondition{Type: v1beta1.ClusterReady, Status: corev1.ConditionTrue}
+	if lostFor > 0 {
+		lost := metav1.NewTime(seenAt.Add(-lostFor))
+		ready = v1beta1.ClusterCondition{Type: v1beta1.ClusterReady, Status: corev1.ConditionFalse, LastTransitionTime: lost,
+			Reason: v1beta1.ReasonClusterNotReachable, Message: "cluster is not reachable"}
+		c.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverWaiting, Since: lost, LostAt: &lost}
+	}
+	c.Status.Conditions = []v1beta1.ClusterCondition{ready}
+	return c
+}
+
+func fromJSON(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// replicaSet is the federated object of the tests: replicas, and its placement.
+func replicaSet(t *testing.T, replicas int64, p *v1beta1.Placement) *unstructured.Unstructured {
+	u := fromJSON(t, `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"namespace":"default","name":"web","uid":"web-uid","generation":3},"spec":{}}`)
+	_ = unstructured.SetNestedField(u.Object, replicas, "spec", "replicas")
+	u.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: p.String()})
+	return u
+}
+
+// at makes the cluster's copy as propagation wants it, with other numbers of replicas than wanted, or ready.
+func (e *evidence) at(cluster string, there, ready int64) {
+	i := slices.IndexFunc(e.clusters, func(c *v1beta1.Cluster) bool { return c.Name == cluster })
+	u := e.wish(e.clusters[i]).Object.DeepCopy()
+	u.SetGeneration(2)
+	_ = unstructured.SetNestedField(u.Object, there, "spec", "replicas")
+	_ = unstructured.SetNestedField(u.Object, ready, "status", "readyReplicas")
+	_ = unstructured.SetNestedField(u.Object, int64(2), "status", "observedGeneration")
+	e.copies[cluster] = answer{copy: u}
+}
+
+func evidenceOf(o *unstructured.Unstructured, resource schema.GroupVersionResource, clusters ...*v1beta1.Cluster) evidence {
+	return evidence{object: o, resource: resource, clusters: clusters, uid: uid, copies: map[string]answer{}, now: seenAt}
+}
+
+func screen(e evidence, rows int) string {
+	var out strings.Builder
+	printExplanation(&out, explain(e), rows, e.now)
+	return out.String()
+}
+
+// moving: a cluster is lost, another one is draining, and their replicas come up in a third.
+func moving(t *testing.T) evidence {
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(seenAt.Add(-d)) }
+	o := replicaSet(t, 30, &v1beta1.Placement{
+		Clusters: map[string]int64{"east-b": 26, "west-a": 4}, Policy: "web", Notes: []string{"spread over 2 of 3 zones"},
+		History: []v1beta1.PlacementDecision{
+			{At: ago(20 * time.Second), Cause: "cluster east-a: taint federation.kubernetes.io/drain:NoExecute", Moved: "east-a 20→0, east-b 6→26"},
+			{At: ago(time.Hour), Cause: "created", Moved: "east-a 0→20, east-b 0→6, west-a 0→4"},
+		},
+	})
+	_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{
+		"type": "Propagated", "status": "False", "reason": "Moving", "lastTransitionTime": "2026-01-01T11:59:40Z",
+		"message": "east-a: shrinks from 12 to 0 as others get ready: 14 of 26 ready elsewhere; west-a: cluster cannot be reached; since 10s",
+	}}, "status", "conditions")
+	drained := clusterAt("east-a", 0)
+	addTaint(drained, drainTaint)
+	e := evidenceOf(o, divided[1].resource, drained, clusterAt("east-b", 0), clusterAt("west-a", 10*time.Second), clusterAt("west-b", 0))
+	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: v1beta1.PlacementPolicySpec{
+		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "apps/v1", Kind: "ReplicaSet"}},
+		Clusters:          &v1beta1.ClusterAffinity{Names: []string{"east-a", "east-b", "west-a"}},
+	}}}
+	e.at("east-a", 12, 12)
+	e.at("east-b", 26, 14)
+	e.copies["west-a"] = answer{err: errors.New("no answer within 3s")}
+	return e
+}
+
+func TestExplainAMove(t *testing.T) {
+	e := moving(t)
+	golden(t, "testdata/explain.moving", screen(e, maxRows))
+	b, err := json.MarshalIndent(explain(e), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/explain.json", string(b)+"\n")
+}
+
+// TestExplainThousandClusters: it fits a screen, and what is amiss is among what is shown.
+func TestExplainThousandClusters(t *testing.T) {
+	p := &v1beta1.Placement{Clusters: map[string]int64{}}
+	var clusters []*v1beta1.Cluster
+	for i := range 1000 {
+		name := fmt.Sprintf("cluster-%03d", i)
+		clusters = append(clusters, clusterAt(name, 0))
+		if i%10 == 0 {
+			p.Clusters[name] = 3
+		}
+	}
+	e := evidenceOf(replicaSet(t, 300, p), divided[1].resource, clusters...)
+	for name := range p.Clusters {
+		e.at(name, 3, 3)
+	}
+	e.at("cluster-990", 3, 1)
+	e.copies["cluster-500"] = answer{}
+	text := screen(e, maxRows)
+	if lines := strings.Count(text, "\n"); lines > 60 {
+		t.Errorf("%d lines", lines)
+	}
+	for _, want := range []string{"cluster-500   3        -       -       missing", "cluster-990   3        3       1       in sync   2     -       2 replicas to get ready", "And 980 clusters more"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if all := screen(e, 1000); strings.Count(all, "\ncluster-") != 1000 {
+		t.Error("--all does not show all")
+	}
+}
+
+func TestStatesOfACopy(t *testing.T) {
+	config := v1beta1.FederatedKindOf(schema.GroupResource{Resource: "configmaps"}).Resource
+	settings := func() *unstructured.Unstructured {
+		return fromJSON(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings","uid":"u"},"data":{"a":"b"}}`)
+	}
+	for name, c := range map[string]struct {
+		change func(e *evidence)
+		want   copyState
+		waits  string
+	}{
+		"as it is to be": {func(*evidence) {}, copyInSync, ""},
+		"not there":      {func(e *evidence) { e.copies["a"] = answer{} }, copyMissing, "to be written"},
+		"changed since":  {func(e *evidence) { _ = unstructured.SetNestedField(e.object.Object, "c", "data", "a") }, copyBehind, ""},
+		"somebody else's": {func(e *evidence) { e.copies["a"].copy.SetLabels(nil) }, copyForeign,
+			"an object of that name that is not the federation's; delete or rename one of them"},
+		"on its way out": {func(e *evidence) { now := metav1.NewTime(seenAt); e.copies["a"].copy.SetDeletionTimestamp(&now) }, copyLeaving, ""},
+		"not placed there": {func(e *evidence) {
+			e.object.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"b":1}}`})
+		}, copyLeaving, ""},
+		"pending, nothing there": {func(e *evidence) {
+			e.object.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: v1beta1.PlacementPending})
+			e.copies["a"] = answer{}
+		}, copyNone, ""},
+		"the selector excludes it": {func(e *evidence) {
+			e.object.SetAnnotations(map[string]string{v1beta1.ClusterSelectorAnnotation: `[{"key":"tier","operator":"Exists"}]`})
+			e.copies["a"] = answer{}
+		}, copyNone, ""},
+		"no right to look": {func(e *evidence) { e.copies["a"] = answer{err: errors.New("forbidden")} }, copyUnreadable, "forbidden"},
+		"dead": {func(e *evidence) {
+			e.copies["a"], e.clusters[0] = answer{err: errors.New("refused")}, clusterAt("a", time.Minute)
+		}, copyUnreachable, "cluster is not ready for 60s: ClusterNotReachable: cluster is not reachable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := evidenceOf(settings(), config, clusterAt("a", 0))
+			e.copies["a"] = answer{copy: e.wish(e.clusters[0]).Object.DeepCopy()}
+			c.change(&e)
+			if got := explain(e).Clusters[0]; got.Copy != c.want || got.WaitsFor != c.waits {
+				t.Errorf("%s, waits for %q; want %s, %q", got.Copy, got.WaitsFor, c.want, c.waits)
+			}
+		})
+	}
+}
+
+func TestAnAutoscalersNumberIsInSync(t *testing.T) {
+	e := evidenceOf(replicaSet(t, 3, &v1beta1.Placement{Clusters: map[string]int64{"a": 3}}), divided[1].resource, clusterAt("a", 0))
+	e.at("a", 7, 7)
+	e.copies["a"].copy.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: "kube-controller-manager", Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
+	}})
+	if c := explain(e).Clusters[0]; c.Copy != copyInSync || !strings.Contains(strings.Join(c.Reasons, ";"), "7 there by the cluster's autoscaler") {
+		t.Errorf("%s %q", c.Copy, c.Reasons)
+	}
+}
+
+// TestWhatAWorkloadRefersToFollowsIt: the reasons name the workload that takes the object along.
+func TestWhatAWorkloadRefersToFollowsIt(t *testing.T) {
+	config := v1beta1.FederatedKindOf(schema.GroupResource{Resource: "configmaps"}).Resource
+	o := fromJSON(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings","annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{\"a\":1}}"}}}`)
+	web := fromJSON(t, `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"namespace":"default","name":"web","annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{\"a\":3}}"}},
+		"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"c","envFrom":[{"configMapRef":{"name":"settings"}}]}]}}}}`)
+	e := evidenceOf(o, config, clusterAt("a", 0), clusterAt("b", 0))
+	e.workloads = []*unstructured.Unstructured{web}
+	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: v1beta1.PlacementPolicySpec{
+		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "apps/v1", Kind: "ReplicaSet"}}, PropagateReferences: true,
+	}}}
+	x := explain(e)
+	if got := strings.Join(x.Clusters[0].Reasons, ";"); !strings.Contains(got, "ReplicaSet web") || x.Clusters[0].Wanted != 1 || x.Clusters[1].Wanted != 0 {
+		t.Errorf("%q %+v", got, x.Clusters)
+	}
+}
+
+func TestByCluster(t *testing.T) {
+	got := byCluster(&condition{Message: "east-a: refused; quota used up: 3; west-a: waits; 3 replicas fit in no cluster; and 7 more"})
+	want := map[string]string{"east-a": "refused; quota used up: 3", "west-a": "waits; 3 replicas fit in no cluster"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestObjectArguments(t *testing.T) {
+	for line, want := range map[string]string{
+		"rs/web": "rs web", "deploy web": "deploy web", "rs/": "!", "web": "!", "rs/a/b": "!", "": "!", "rs web/x": "!",
+	} {
+		kind, name, err := objectArgs(strings.Fields(line))
+		if got := kind + " " + name; (want == "!") != (err != nil) || err == nil && got != want {
+			t.Errorf("%q: %q %v", line, got, err)
+		}
+	}
+	for word, want := range map[string]string{
+		"Deployment": "deployment", "deployments.apps": "apps deployment", "widgets.v1.example.org": "example.org/v1 widgets", "widgets.example.org": "example.org widgets",
+	} {
+		r := asResource(word)
+		got := strings.TrimSpace(strings.TrimSuffix(r.Group+"/"+r.Version, "/") + " " + r.Resource)
+		if strings.TrimSuffix(got, "s") != strings.TrimSuffix(want, "s") {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}

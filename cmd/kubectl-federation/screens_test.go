@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+func roomy(name string, at string) *v1beta1.Cluster {
+	c := clusterAt(name, 0)
+	region, zone, _ := strings.Cut(at, "/")
+	c.Status.Region, c.Status.Zones = region, []string{zone}
+	amounts := func(cpu, memory, pods string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourcePods: resource.MustParse(pods)}
+	}
+	c.Status.Capacity = &v1beta1.ClusterCapacity{Nodes: 3, Allocatable: amounts("96", "768Gi", "330"), Requested: amounts("1500m", "96Gi", "31")}
+	return c
+}
+
+// statusOf makes a status of Clusters and of ReplicaSets that have a condition Propagated.
+func statusOf(t *testing.T, clusters []*v1beta1.Cluster, conditions ...string) *status {
+	s := &status{Name: "prod", DNSZone: "example.com"}
+	for _, c := range clusters {
+		s.Clusters = append(s.Clusters, clusterStatusOf(c))
+	}
+	k := kindStatus{Kind: "ReplicaSet"}
+	for i, c := range conditions {
+		state, message, _ := strings.Cut(c, " ")
+		since := seenAt.Add(-time.Duration(i+1) * time.Minute).Format(time.RFC3339)
+		s.take(&k, fromJSON(t, fmt.Sprintf(`{"metadata":{"namespace":"default","name":"web-%03d"},"status":{"conditions":[{"type":"Propagated","status":%q,"reason":"Refused","message":%q,"lastTransitionTime":%q}]}}`,
+			i, state, message, since)))
+	}
+	s.Kinds = append(s.Kinds, k)
+	s.conclude()
+	return s
+}
+
+func TestStatusOnAScreen(t *testing.T) {
+	drained, lost := roomy("east-b", "east/b"), clusterAt("west-a", 5*time.Minute)
+	beginDrain(drained, drainedAt)
+	addTaint(drained, drainTaint)
+	lost.Status.Failover.Phase, lost.Status.Failover.Message = v1beta1.FailoverHeld, "as many zones are failed over as may be at once (1)"
+	returning := roomy("west-b", "west/b")
+	returning.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverReturning, Percent: 10, Since: metav1.NewTime(seenAt.Add(-time.Minute)), Message: "ready again: gets 10 %"}
+	crowded := roomy("east-a", "east/a")
+	crowded.Status.Capacity.Unschedulable = []v1beta1.UnschedulablePods{{Kind: "ReplicaSet", Name: "web", Pods: 3}}
+	s := statusOf(t, []*v1beta1.Cluster{crowded, drained, lost, returning}, "True 4 clusters are as desired", "False east-a: exceeded quota: compute", "False west-a: cluster cannot be reached")
+	if s.Well {
+		t.Error("all is said to be well")
+	}
+	var out strings.Builder
+	printStatus(&out, s, maxRows, seenAt)
+	golden(t, "testdata/status.table", out.String())
+}
+
+func TestStatusIsBounded(t *testing.T) {
+	var clusters []*v1beta1.Cluster
+	for i := range 1000 {
+		clusters = append(clusters, clusterAt(fmt.Sprintf("cluster-%03d", i), 0))
+	}
+	clusters[700] = clusterAt("cluster-700", time.Minute)
+	s := statusOf(t, clusters, slices.Repeat([]string{"False nothing works"}, 300)...)
+	var out strings.Builder
+	printStatus(&out, s, maxRows, seenAt)
+	text := out.String()
+	for _, want := range []string{"cluster-700", "and 980 clusters more", "300 Refused", "replicaset/web-299 -n default   5h", "and 280 objects more"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if lines := strings.Count(text, "\n"); lines > 60 {
+		t.Errorf("%d lines", lines)
+	}
+}
+
+func TestStatusIsWell(t *testing.T) {
+	if s := statusOf(t, []*v1beta1.Cluster{roomy("east-a", "east/a")}, "True 1 clusters are as desired"); !s.Well {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestReviewOnAScreen(t *testing.T) {
+	s := &v1beta1.FailoverReviewStatus{
+		Clusters: []string{"east-a"}, Held: "as many zones are failed over as may be at once (1)", Replicas: 24, Unplaced: 4,
+		Moves: []v1beta1.ReplicaMove{
+			{Kind: "Deployment", Namespace: "shop", Name: "web", Clusters: []v1beta1.ReplicaChange{{Cluster: "east-a", Before: 20}, {Cluster: "east-b", Before: 5, After: 15}, {Cluster: "west-a", Before: 5, After: 11}}, Unplaced: 4},
+			{Kind: "StatefulSet", Namespace: "shop", Name: "db", Clusters: []v1beta1.ReplicaChange{}, Reason: "3 stay in east-a (failover is off by policy)"},
+		},
+		Records: []v1beta1.RecordChange{
+			{Name: "web.shop.prod.svc.a.east.example.com.", Type: "A", Before: []string{"192.0.2.1"}},
+			{Name: "web.shop.prod.svc.a.east.example.com.", Type: "CNAME", After: []string{"web.shop.prod.svc.east.example.com."}},
+		},
+	}
+	var out strings.Builder
+	printReview(&out, s, maxRows)
+	tell(&out, "\n--- at most one row of each\n\n")
+	printReview(&out, s, 1)
+	tell(&out, "\n--- nothing\n\n")
+	printReview(&out, &v1beta1.FailoverReviewStatus{Clusters: []string{"east-a"}}, maxRows)
+	golden(t, "testdata/review.table", out.String())
+}
+
+func TestCompletion(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	if got := starting("e", clusterNames(ctx, w.f, nil)); !slices.Equal(got, []string{"east-a"}) {
+		t.Errorf("clusters that begin with e: %v", got)
+	}
+	if got := clusterNames(ctx, w.f, []string{"east-a"}); !slices.Equal(got, []string{"west-a"}) {
+		t.Errorf("clusters beside east-a: %v", got)
+	}
+	if got := oneCluster(ctx, w.f, []string{"east-a"}); got != nil {
+		t.Errorf("a second cluster for a command that takes one: %v", got)
+	}
+	if got := starting("deploy", objects(ctx, w.f, nil, "deploy")); !slices.Equal(got, []string{"deployment/"}) {
+		t.Errorf("kinds that begin with deploy: %v", got)
+	}
+	if got := arguments([]string{"/usr/bin/kubectl_complete-federation", "drain", "e"}); !slices.Equal(got, []string{"__complete", "drain", "e"}) {
+		t.Errorf("what kubectl asks for: %v", got)
+	}
+	if got := arguments([]string{"kubectl-federation", "drain", "e"}); !slices.Equal(got, []string{"drain", "e"}) {
+		t.Errorf("what people ask for: %v", got)
+	}
+}
+
+func TestWrongFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"cordon":                            "give the NAME of at least one cluster",
+		"cordon a --dry-run=maybe":          `--dry-run "maybe": must be none, client or server`,
+		"drain":                             "give one NAME of a cluster, not 0",
+		"drain a --timeout -1s":             "--timeout -1s: must not be negative",
+		"drain a b":                         "not 2",
+		"explain web":                       `give one KIND/NAME, as replicaset/web, not "web"`,
+		"explain rs/web -o wide":            `--output "wide": must be table, json or yaml`,
+		"explain rs/web --member-timeout 0": "--member-timeout 0s: must be more than 0",
+		"status -o xml":                     `--output "xml": must be table, json or yaml`,
+		"status web":                        `unknown command "web"`,
+		"plan failover":                     "at least one of the flags in the group [cluster zone region] is required",
+		"status --kubeconfig /no/file":      "the federation (--kubeconfig, --context)",
+	} {
+		if _, err := run(strings.Fields(args)...); !strings.Contains(err, want) {
+			t.Errorf("%s: error %q, want one with %q", args, err, want)
+		}
+	}
+}
+
+// TestDividedKinds: the rows say of each divided kind where its numbers are.
+func TestDividedKinds(t *testing.T) {
+	for _, k := range v1beta1.FederatedKinds {
+		if w := workloadOf(k.Resource); (w != nil) != (k.Preferences != "") || w != nil && w.kind != k.Kind {
+			t.Errorf("%s: %+v", k.Kind, w)
+		}
+	}
+	if workloadOf(schema.GroupVersionResource{Group: "example.org", Resource: "deployments"}) != nil {
+		t.Error("a kind of another group")
+	}
+}
