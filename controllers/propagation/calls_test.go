@@ -171,10 +171,7 @@ func (f *fleet) read() (federation, members string) {
 	return f.federation.read(), all["east-a"] + members
 }
 
-var (
-	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
-	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-)
+var replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 
 const webSet = `
 apiVersion: apps/v1

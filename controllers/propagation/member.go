@@ -35,8 +35,8 @@ type state struct {
 	// written is the copy as our last write left it, until the cache has caught up.
 	written *unstructured.Unstructured
 	until   time.Time
-	// deleted is the UID of the copy that we asked to be deleted.
-	deleted types.UID
+	// parted is the UID of the copy that we asked to be deleted, or released.
+	parted types.UID
 	// gone is the UID of the copy that went last.
 	gone types.UID
 	// settled is what the member made of our last application, see plan.Settle.
@@ -337,7 +337,7 @@ func (m *member) wrote(k key, u *unstructured.Unstructured, settled string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.state(k)
-	s.settled, s.deleted = settled, ""
+	s.settled, s.parted = settled, ""
 	if s.reserved != nil {
 		s.ceiling, s.reserved = s.reserved, nil
 	}
@@ -346,6 +346,19 @@ func (m *member) wrote(k key, u *unstructured.Unstructured, settled string) {
 	}
 	s.written, s.until = u, time.Now().Add(catchUp)
 	m.queue.AddAfter(k, catchUp+time.Second)
+}
+
+// parted notes that a copy has been deleted or released: once is enough.
+func (m *member) parted(k key, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state(k).parted = uid
+}
+
+func (m *member) hasParted(k key, uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state(k).parted == uid
 }
 
 // gone notes that a copy is no more.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -70,7 +69,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 // takingUp returns how long reports still wait, after the start, for members that are said to be ready and have not
 // been taken up yet: to call these unreachable would be two writes for nothing.
 func (c *Controller) takingUp(now time.Time) time.Duration {
-	left := c.started.Add(patience).Sub(now)
+	left := c.started.Add(patience + 5*time.Second).Sub(now)
 	if left <= 0 {
 		return 0
 	}
@@ -184,8 +183,9 @@ func (c *Controller) patch(ctx context.Context, k key, kind types.PatchType, bod
 	if err != nil {
 		return err
 	}
-	if n, err := strconv.ParseUint(got.GetResourceVersion(), 10, 64); err == nil && got.GetDeletionTimestamp() == nil {
-		c.patched.Store(k, n)
+	c.patched.Store(k, version(got))
+	if c.lookup(k) == nil {
+		c.patched.Delete(k) // that was the last of it, and the cache knows
 	}
 	return nil
 }

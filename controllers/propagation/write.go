@@ -84,7 +84,6 @@ type operation struct {
 }
 
 func (c *Controller) operate(ctx context.Context, m *member, k key, op operation) error {
-	client := resource(m.Client, k)
 	started := time.Now()
 	var err error
 	switch op.verb {
@@ -97,7 +96,7 @@ func (c *Controller) operate(ctx context.Context, m *member, k key, op operation
 	case plan.Delete:
 		err = c.delete(ctx, m, k, op)
 	case plan.Release:
-		_, err = client.Patch(ctx, k.Name, types.MergePatchType, releasePatch(op.have.GetUID()), metav1.PatchOptions{FieldManager: FieldManager})
+		err = c.release(ctx, m, k, op.have.GetUID())
 	}
 	if apierrors.IsNotFound(err) && op.verb != plan.Create {
 		err = nil // it is gone: the watch will say so
@@ -153,10 +152,7 @@ func (c *Controller) apply(ctx context.Context, m *member, k key, op operation, 
 // delete deletes the copy that was observed, once. Where the federated object is missing, or is another
 // one than the copy was made of, the federation itself is asked first: a cache is not enough to delete by.
 func (c *Controller) delete(ctx context.Context, m *member, k key, op operation) error {
-	m.mu.Lock()
-	asked := m.state(k).deleted == op.have.GetUID()
-	m.mu.Unlock()
-	if asked {
+	if m.hasParted(k, op.have.GetUID()) {
 		return nil
 	}
 	if op.federated == nil || plan.Outlived(op.want, op.have) {
@@ -167,8 +163,7 @@ func (c *Controller) delete(ctx context.Context, m *member, k key, op operation)
 			if err != nil {
 				return err
 			}
-			_, err := resource(m.Client, k).Patch(ctx, k.Name, types.MergePatchType, releasePatch(op.have.GetUID()), metav1.PatchOptions{FieldManager: FieldManager})
-			return err
+			return c.release(ctx, m, k, op.have.GetUID())
 		}
 	}
 	policy := metav1.DeletePropagationBackground
@@ -178,9 +173,19 @@ func (c *Controller) delete(ctx context.Context, m *member, k key, op operation)
 	uid := op.have.GetUID()
 	err := resource(m.Client, k).Delete(ctx, k.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &policy})
 	if err == nil {
-		m.mu.Lock()
-		m.state(k).deleted = uid
-		m.mu.Unlock()
+		m.parted(k, uid)
+	}
+	return err
+}
+
+// release takes our marks off a copy. From then on it is not ours to delete, though the cache may have it still.
+func (c *Controller) release(ctx context.Context, m *member, k key, uid types.UID) error {
+	if m.hasParted(k, uid) {
+		return nil
+	}
+	_, err := resource(m.Client, k).Patch(ctx, k.Name, types.MergePatchType, releasePatch(uid), metav1.PatchOptions{FieldManager: FieldManager})
+	if err == nil {
+		m.parted(k, uid)
 	}
 	return err
 }

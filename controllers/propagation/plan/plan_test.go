@@ -139,6 +139,7 @@ func TestPresence(t *testing.T) {
 		{"a selector that cannot be read selects nothing", "Service", service, annotate(v1beta1.ClusterSelectorAnnotation, `{`), Absent},
 		{"being deleted", "Service", service, deleting(), Absent},
 		{"being orphaned", "Service", service, deleting(v1beta1.OrphanMarkFinalizer), Released},
+		{"being orphaned, and our mark is off already", "Service", service, deleting(v1beta1.OrphanFinalizer), Released},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u := parse(t, c.object)

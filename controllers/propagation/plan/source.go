@@ -62,7 +62,7 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 	switch {
 	case s.Object == nil:
 		return Absent, nil, "deleted at the federation"
-	case s.leaving() && s.hasFinalizer(v1beta1.OrphanMarkFinalizer):
+	case s.leaving() && (s.hasFinalizer(v1beta1.OrphanMarkFinalizer) || s.hasFinalizer(v1beta1.OrphanFinalizer)):
 		return Released, nil, "orphaned at the federation"
 	case s.leaving():
 		return Absent, nil, "being deleted at the federation"
