@@ -21,10 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/kubernetes/pkg/apis/core"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/pki"
 	"federation/apiserver/registry/federated"
 	"federation/apiserver/validation"
 )
@@ -77,7 +79,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		return err
 	}
 	if a.GetOperation() != admission.Create {
-		if a.GetSubresource() == "" {
+		if a.GetSubresource() == "" && !ofControllers(a) {
 			keepAnnotations(object, annotationsOf(a.GetOldObject()))
 		}
 		return nil
@@ -90,6 +92,11 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	}
 	object.SetFinalizers(finalizers)
 	return p.placeNew(a, object)
+}
+
+// ofControllers tells whether the federation's own controllers ask: what they take away is to go.
+func ofControllers(a admission.Attributes) bool {
+	return a.GetUserInfo() != nil && a.GetUserInfo().GetName() == pki.ControllersUser
 }
 
 // keepAnnotations puts back what the federation decided and saw. Without its placement an object would be
@@ -114,7 +121,7 @@ func annotate(object metav1.Object, key, value string) {
 }
 
 // Validate refuses federated objects with annotations that cannot be understood.
-func (p *Plugin) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete {
 		return nil
 	}
@@ -122,11 +129,14 @@ func (p *Plugin) Validate(_ context.Context, a admission.Attributes, _ admission
 	if err != nil || object == nil {
 		return err
 	}
-	errs := validation.ValidateChangedAnnotations(object.GetAnnotations(), annotationsOf(a.GetOldObject()))
-	if len(errs) == 0 {
-		return nil
+	old := annotationsOf(a.GetOldObject())
+	if errs := validation.ValidateChangedAnnotations(object.GetAnnotations(), old); len(errs) > 0 {
+		return errors.NewInvalid(a.GetKind().GroupKind(), object.GetName(), errs)
 	}
-	return errors.NewInvalid(a.GetKind().GroupKind(), object.GetName(), errs)
+	for _, text := range validation.WarnOfAnnotations(a.GetResource().GroupResource(), object.GetAnnotations(), old) {
+		warning.AddWarning(ctx, "", text)
+	}
+	return nil
 }
 
 // federatedObject returns the object of a request, or nil where it is not one of which the members

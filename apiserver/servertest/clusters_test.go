@@ -114,6 +114,9 @@ func TestControllersMayDoWhatTheyNeedAndNoMore(t *testing.T) {
 	for asked, want := range map[string]bool{
 		"patch apps deployments default": true, "update apps replicasets/status default": true, "watch  secrets default": true,
 		"create  secrets federation-system": true, "patch federation clusters/status ": true, "create  events default": true,
+		"update federation placementpolicies/status default": true, "watch federation placementpolicies default": true,
+		"patch batch jobs/status default": true, "patch apiextensions.k8s.io customresourcedefinitions ": true,
+		"patch federation placementpolicies default": false, "create federation failoverreviews ": false, "get example.org things default": false,
 		"delete apps deployments default": false, "create  secrets default": false, "delete federation clusters ": false,
 		"get federation clusters/proxy ": false, "create  serviceaccounts/token kube-system": false, "get rbac.authorization.k8s.io clusterroles ": false,
 	} {

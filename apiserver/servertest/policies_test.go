@@ -82,6 +82,34 @@ func TestAPolicyIsInForceWhenItIsStored(t *testing.T) {
 	}
 }
 
+// A user who replaces an object keeps its placement; the controllers can take a placement away.
+func TestOnlyTheControllersTakeAPlacementAway(t *testing.T) {
+	const ns = "taken-away"
+	newNamespace(t, ns)
+	if _, err := in(ns, v1beta1.PoliciesResource).Create(t.Context(), newObject(t, configMaps, "gold"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	controllers, err := dynamic.NewForConfig(shared.server.ControllersConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := corev1.SchemeGroupVersion.WithResource("configmaps")
+	gold := newObject(t, `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {tier: gold}}}`, "gold")
+	if _, err := in(ns, resource).Create(t.Context(), gold, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	patch := []byte(`{"metadata":{"annotations":{"` + v1beta1.PlacementAnnotation + `":null}}}`)
+	for _, c := range []struct {
+		client dynamic.Interface
+		want   string
+	}{{shared.dynamic, v1beta1.PlacementPending}, {controllers, ""}} {
+		made, err := c.client.Resource(resource).Namespace(ns).Patch(t.Context(), "gold", types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil || made.GetAnnotations()[v1beta1.PlacementAnnotation] != c.want {
+			t.Errorf("annotations %v, %v; want %q", made.GetAnnotations(), err, c.want)
+		}
+	}
+}
+
 // What another server writes comes through the store that they share.
 func TestAPolicyOfAnotherServerIsInForce(t *testing.T) {
 	const ns = "from-elsewhere"

@@ -3,6 +3,7 @@ package validation
 import (
 	"sort"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -38,6 +39,26 @@ func ValidateChangedAnnotations(annotations, old map[string]string) (errs field.
 		errs = append(errs, annotationChecks[key](annotations[key], field.NewPath("metadata", "annotations").Key(key))...)
 	}
 	return errs
+}
+
+// WarnOfAnnotations tells of preferences that changed and count for nothing, since they are those of another kind.
+func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[string]string) (warnings []string) {
+	kind := v1beta1.FederatedKindOf(resource)
+	if kind == nil {
+		return nil
+	}
+	for _, of := range v1beta1.FederatedKinds {
+		value, there := annotations[of.Preferences]
+		if of.Preferences == "" || of.Preferences == kind.Preferences || !there || old[of.Preferences] == value {
+			continue
+		}
+		instead := "the replicas of a " + kind.Kind + " are not divided"
+		if kind.Preferences != "" {
+			instead = "that of a " + kind.Kind + " is " + kind.Preferences
+		}
+		warnings = append(warnings, "metadata.annotations["+of.Preferences+"]: counts for nothing here: it is that of a "+of.Kind+"; "+instead)
+	}
+	return warnings
 }
 
 func checkPreferences(value string, path *field.Path) field.ErrorList {

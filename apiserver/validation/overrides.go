@@ -76,10 +76,10 @@ func validatePointer(p string, changes bool, path *field.Path) field.ErrorList {
 		return nil
 	}
 	parts := strings.Split(p[1:], "/")
-	switch {
-	case parts[0] == "apiVersion" || parts[0] == "kind" || parts[0] == "status":
+	switch parts[0] {
+	case "apiVersion", "kind", "status":
 		return field.ErrorList{field.Invalid(path, p, "may not be changed: an override may not touch apiVersion, kind and status")}
-	case parts[0] == "metadata":
+	case "metadata":
 		return validateMetadataPointer(p, parts[1:], path)
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -63,7 +63,7 @@ func objectName(name string, at *field.Path) (errs field.ErrorList) {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "the name of an object")}
 	}
-	for _, msg := range path.IsValidPathSegmentName(name) {
+	for _, msg := range content.IsPathSegmentName(name) {
 		errs = append(errs, field.Invalid(at, name, msg))
 	}
 	return errs

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -96,5 +97,28 @@ func TestAnnotationsAreCheckedWhenTheyChange(t *testing.T) {
 	}
 	if errs := ValidateAnnotations(map[string]string{v1beta1.ReplicaSetPreferencesAnnotation: `{"rebalance": true, "clusters": {"k8s-1": {"minReplicas": 10, "maxReplicas": 20, "weight": 2}, "*": {"weight": 1}}}`}); len(errs) > 0 {
 		t.Errorf("a good one: %v", errs)
+	}
+}
+
+func TestPreferencesOfAnotherKindAreWarnedOf(t *testing.T) {
+	annotations := map[string]string{v1beta1.ReplicaSetPreferencesAnnotation: "{}", v1beta1.DeploymentPreferencesAnnotation: "{}"}
+	for resource, want := range map[string][]string{
+		"deployments.apps":     {"it is that of a ReplicaSet; that of a Deployment is " + v1beta1.DeploymentPreferencesAnnotation},
+		"services":             {"it is that of a ReplicaSet; the replicas of a Service are not divided", "it is that of a Deployment; "},
+		"crontabs.example.com": nil,
+	} {
+		got := WarnOfAnnotations(schema.ParseGroupResource(resource), annotations, nil)
+		if len(got) != len(want) {
+			t.Errorf("%s: %q, want %d warnings", resource, got, len(want))
+			continue
+		}
+		for i := range got {
+			if !strings.Contains(got[i], want[i]) {
+				t.Errorf("%s: %q, want %q", resource, got[i], want[i])
+			}
+		}
+		if again := WarnOfAnnotations(schema.ParseGroupResource(resource), annotations, annotations); len(again) > 0 {
+			t.Errorf("%s: %q of what was there before", resource, again)
+		}
 	}
 }

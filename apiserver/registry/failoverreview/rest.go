@@ -25,7 +25,7 @@ type REST struct {
 }
 
 var (
-	_ rest.Creater              = &REST{}
+	_ rest.Creater              = &REST{} //nolint:misspell // that is its name
 	_ rest.Scoper               = &REST{}
 	_ rest.SingularNameProvider = &REST{}
 )
