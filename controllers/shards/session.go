@@ -26,6 +26,7 @@ type session struct {
 	wake      chan struct{}
 	others    sightings
 	last      *coordinationv1.Lease // the table as we wrote or read it last
+	cached    bool                  // the cache had the table at the last look
 	work      *work
 	complaint string // what is wrong with the table, to be said once
 }
@@ -179,6 +180,10 @@ func (s *session) turn(ctx context.Context) (again time.Duration, err error) {
 func (s *session) table() *coordinationv1.Lease {
 	obj, _, _ := s.informer.GetStore().GetByKey(v1beta1.FederationNamespace + "/" + TableName)
 	cached, _ := obj.(*coordinationv1.Lease)
+	if cached == nil && s.cached {
+		s.last = nil // somebody has deleted it
+	}
+	s.cached = cached != nil
 	return newer(cached, s.last)
 }
 
@@ -226,23 +231,11 @@ func (s *session) bury(ctx context.Context, seen sight, table plan.Table) {
 	}
 }
 
-// leave hands what is held to the others that live, and deletes the Lease. If it can't, the others find out.
+// leave deletes the Lease: the others see it go, and take what was held. If it can't, it ends by itself.
 func (s *session) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	seen := s.others.look(s.informer.GetStore(), s.name, time.Now())
-	for range 5 {
-		lease, err := readTable(ctx, s.Leases)
-		if err != nil {
-			break
-		}
-		table, err := tableOf(lease)
-		if err != nil || table.Held(s.name) == 0 {
-			break
-		}
-		if _, err = writeTable(ctx, s.Leases, lease, plan.Leave(table, seen.live, s.name)); err == nil {
-			break
-		}
+	if err := s.Leases.Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		klog.FromContext(ctx).V(1).Info("The replica's Lease is left to end by itself", "lease", s.name, "err", err)
 	}
-	_ = s.Leases.Delete(ctx, s.name, metav1.DeleteOptions{}) // or it ends by itself
 }

@@ -132,18 +132,3 @@ func Next(now Table, live []string, self string, settled bool) Turn {
 	slices.Sort(turn.From)
 	return turn
 }
-
-// Leave returns the table when self goes: its shards are with the others that live, or with nobody.
-func Leave(now Table, live []string, self string) Table {
-	others := slices.DeleteFunc(slices.Clone(live), func(r string) bool { return r == self })
-	aim := Aim(now, others)
-	for shard, holder := range now {
-		if holder != self {
-			continue
-		}
-		if now[shard] = ""; len(others) > 0 {
-			now[shard] = aim[shard]
-		}
-	}
-	return now
-}
