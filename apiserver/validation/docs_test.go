@@ -1,0 +1,35 @@
+package validation
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// What docs/policies.md shows is accepted, without a warning.
+func TestExamplesOfTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(examples) < 2 {
+		t.Fatalf("%d examples", len(examples))
+	}
+	for _, example := range examples {
+		p := &v1beta1.PlacementPolicy{}
+		if err := yaml.UnmarshalStrict(example[1], p); err != nil {
+			t.Fatalf("%s\n%v", example[1], err)
+		}
+		if errs := ValidatePlacementPolicy(p); len(errs) > 0 {
+			t.Errorf("%s\n%v", example[1], errs.ToAggregate())
+		}
+		if warnings := WarnOfPlacementPolicy(p); len(warnings) > 0 {
+			t.Errorf("%s\n%q", example[1], warnings)
+		}
+	}
+}
