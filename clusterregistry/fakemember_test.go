@@ -18,12 +18,14 @@ import (
 // that the registry uses. It can be frozen, as SIGSTOP does: it takes connections and says nothing.
 type fakeMember struct {
 	*httptest.Server
-	gate *gate
+	gate     *gate // of all connections, until forget
+	listener *gatedListener
 
 	mu      sync.Mutex
 	token   string // the one that it accepts
 	sick    bool
 	forbids string   // a path that it does not let anybody see
+	meet    func()   // if set, called before a question for the version is answered
 	mints   string   // the token that it gives out
 	queries []string // of lists and watches
 }
@@ -32,7 +34,8 @@ func newFakeMember(t *testing.T) *fakeMember {
 	m := &fakeMember{token: "good", gate: &gate{}}
 	m.Server = httptest.NewUnstartedServer(m)
 	m.EnableHTTP2 = true
-	m.Listener = &gatedListener{m.Listener, m.gate}
+	m.listener = &gatedListener{Listener: m.Listener, gate: m.gate}
+	m.Listener = m.listener
 	m.StartTLS()
 	t.Cleanup(func() {
 		m.gate.set(false)
@@ -68,6 +71,12 @@ func (m *fakeMember) seen(text string) (out []string) {
 
 func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
+	meet := m.meet
+	if r.URL.Path == "/version" && meet != nil {
+		m.mu.Unlock()
+		meet()
+		m.mu.Lock()
+	}
 	authorized, sick, mints := r.Header.Get("Authorization") == "Bearer "+m.token, m.sick, m.mints
 	forbidden := r.URL.Path == m.forbids
 	m.queries = append(m.queries, r.URL.Path+"?"+r.URL.RawQuery)
@@ -144,12 +153,24 @@ func (g *gate) pass() {
 
 type gatedListener struct {
 	net.Listener
-	gate *gate
+	mu   sync.Mutex
+	gate *gate // of the next connection
 }
 
 func (l *gatedListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return &gatedConn{c, l.gate}, err
+}
+
+// forget leaves all connections that there are silent, as something on the way does that has forgotten them. New ones
+// work.
+func (m *fakeMember) forget() {
+	m.listener.mu.Lock()
+	defer m.listener.mu.Unlock()
+	m.gate.set(true)
+	m.listener.gate = &gate{}
 }
 
 type gatedConn struct {

@@ -85,12 +85,16 @@ func (l *link) close() {
 	utilnet.CloseIdleConnectionsFor(l.probe.Transport)
 }
 
-// look asks the member whether it is well. It takes no longer than timeout.
+// look asks the member whether it is well. It takes no longer than timeout. One that fails takes along every
+// connection that looks could use: what cut one may have cut all, and the next look is to find out by itself.
 func (l *link) look(ctx context.Context, timeout time.Duration) health.Evidence {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	begin := time.Now()
 	status, body, err := l.get(ctx, "/healthz")
+	if err != nil {
+		utilnet.CloseIdleConnectionsFor(l.probe.Transport)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil && l.heard.Load() > begin.UnixNano():
 		return health.Evidence{Answer: health.Slow, Detail: noAnswer(timeout)}
