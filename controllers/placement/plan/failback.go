@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"hash/fnv"
 	"slices"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -121,11 +122,11 @@ func (d *deciding) remember(last map[string]int64) map[string]int64 {
 	return kept
 }
 
-// away tells whether a cluster that home names is out, and whether one is returning.
+// away tells whether a cluster cannot be given yet what it has in home, and whether one is returning.
 func (d *deciding) away(home map[string]int64) (away, returning bool) {
 	for i := range d.seats {
 		s := &d.seats[i]
-		away = away || s.use == out && home[s.cluster.Name] > 0
+		away = away || s.use != usable && home[s.cluster.Name] > s.last || s.use == out && home[s.cluster.Name] > 0
 		returning = returning || s.use == usable && s.percent < 100
 	}
 	return away, returning
@@ -147,7 +148,7 @@ func (d *deciding) step(last, home map[string]int64) {
 	for i := range d.seats {
 		s := &d.seats[i]
 		name := s.cluster.Name
-		share := share(full.Plan[name], s.percent)
+		share := d.share(full.Plan[name], s)
 		if s.use == usable && share > base.Plan[name] && (s.percent < 100 || home[name] > base.Plan[name]) {
 			goal[name] = share
 		}
@@ -166,8 +167,13 @@ func (d *deciding) short(plan, full map[string]int64) bool {
 	})
 }
 
-// share is a part of n, rounded up.
-func share(n, percent int64) int64 { return (n*percent + 99) / 100 }
+// share is a part of n. It is rounded up or down by a hash of object and cluster, so that of many objects with a
+// replica or two each the same part returns as of one with many.
+func (d *deciding) share(n int64, s *seat) int64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s.cluster.Name + "/" + d.o.Key()))
+	return (n*s.percent + int64(h.Sum32()%100)) / 100
+}
 
 // base is what there is without any return: the last placement, if nothing but clusters has changed since, else a plan
 // in which what is returning gets no more than it has, unless there is no other place.
