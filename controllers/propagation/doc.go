@@ -1,5 +1,5 @@
 // Package propagation brings every member to what the federation says, and reports back: the one
-// engine for all kinds of plan.Kinds.
+// engine for all kinds, those of v1beta1.FederatedKinds or those of Options.Kinds.
 //
 //	c, err := propagation.New(options)   // informers of the federation, UID, recorder
 //	registry.Add(c)                      // c.Engage is called for each member that can be reached
@@ -13,6 +13,13 @@
 // resourceVersion "1", which no object ever has: the API server ignores it for an object that is not
 // there and answers 409 for one that is. So one request creates and never overwrites. An update
 // carries the UID of the copy that was observed, so it never revives or hits another one.
+//
+// What is wanted in the end and what is applied now differ while replicas move, or a change rolls from cluster
+// to cluster: a copy shrinks only as what is ready elsewhere makes up for it (ADR 11), and keeps its pod template
+// until its turn. Such a copy is Moving; it is looked at again when another copy of the object changes.
+//
+// Several controllers can share the objects, by Options.Owns, and the kinds, by Options.Kinds (ADR 12). Each ends
+// wholly with the contexts of Run and Engage.
 //
 // A member that cannot be reached has no place here: it is engaged anew when it returns, and then
 // stale copies go first. The deletion of a federated object waits for the members that can be
