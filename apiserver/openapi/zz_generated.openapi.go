@@ -363,13 +363,13 @@ func schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref common.Referen
 					},
 					"lostAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For Waiting, Held and Out: when the cluster was lost.",
+							Description: "When the cluster was lost, put back by the time that it had been away shortly before. It is kept until the cluster has been back for as long as it was away.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
 						},
 					},
 					"percent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For Returning: how much of what the cluster would have it gets, in percent, from 0.",
+							Description: "For Returning: how much of what the cluster would have it gets, in percent, from 0. For Waiting and Held: how much it had got when it was lost again.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -672,7 +672,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The cluster's conditions: Ready and Offline.",
+							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -924,6 +924,13 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReviewSpec(ref common.Refe
 									},
 								},
 							},
+						},
+					},
+					"drained": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The clusters are taken as drained, not lost: replicas move for which failover is turned off, too; those stay that tolerate the taint of drain; and no limit holds it.",
+							Type:        []string{"boolean"},
+							Format:      "",
 						},
 					},
 				},
@@ -1302,6 +1309,13 @@ func schema_apiserver_apis_federation_v1beta1_Placement(ref common.ReferenceCall
 									},
 								},
 							},
+						},
+					},
+					"inputs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Inputs are hashes of the preferences, the cluster selector and the policy that the decision was made by: they tell a later one what has changed.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"notes": {

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,8 +91,16 @@ func room(c *v1beta1.Cluster, name corev1.ResourceName, inWords func(resource.Qu
 	return inWords(free) + "/" + inWords(all)
 }
 
-func cores(q resource.Quantity) string { return fmt.Sprintf("%.3g", q.AsApproximateFloat64()) }
-func gibibytes(q resource.Quantity) string {
-	return fmt.Sprintf("%.3gGi", q.AsApproximateFloat64()/(1<<30))
+func cores(q resource.Quantity) string     { return short(q.AsApproximateFloat64()) }
+func gibibytes(q resource.Quantity) string { return short(q.AsApproximateFloat64()/(1<<30)) + "Gi" }
+func count(q resource.Quantity) string     { return fmt.Sprint(q.Value()) }
+
+// short shows a fraction of small numbers only.
+func short(f float64) string {
+	if f < 100 {
+		f = math.Round(f*10) / 10
+	} else {
+		f = math.Round(f)
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
 }
-func count(q resource.Quantity) string { return fmt.Sprint(q.Value()) }

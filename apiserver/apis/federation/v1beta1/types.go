@@ -69,7 +69,7 @@ type ServerAddressByClientCIDR struct {
 
 // ClusterStatus is what the federation last saw of a member cluster.
 type ClusterStatus struct {
-	// The cluster's conditions: Ready and Offline.
+	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -144,7 +144,8 @@ const (
 	FailoverServing FailoverPhase = "Serving"
 	// FailoverWaiting: the cluster is not ready and its grace period runs: it keeps what it has and gets no more.
 	FailoverWaiting FailoverPhase = "Waiting"
-	// FailoverHeld: the grace period is over, but nothing is moved: too many clusters are away at once.
+	// FailoverHeld: nothing is moved, though the grace period is over: too many clusters are away at once; or
+	// the cluster answers and does not let us in, which is no sign that what runs there is dead.
 	FailoverHeld FailoverPhase = "Held"
 	// FailoverOut: what was placed on the cluster is placed elsewhere.
 	FailoverOut FailoverPhase = "Out"
@@ -158,10 +159,12 @@ type ClusterFailover struct {
 	Phase FailoverPhase `json:"phase"`
 	// When the phase, or the share, began.
 	Since metav1.Time `json:"since"`
-	// For Waiting, Held and Out: when the cluster was lost.
+	// When the cluster was lost, put back by the time that it had been away shortly before. It is kept until the
+	// cluster has been back for as long as it was away.
 	// +optional
 	LostAt *metav1.Time `json:"lostAt,omitempty"`
-	// For Returning: how much of what the cluster would have it gets, in percent, from 0.
+	// For Returning: how much of what the cluster would have it gets, in percent, from 0. For Waiting and Held: how
+	// much it had got when it was lost again.
 	// +optional
 	Percent int32 `json:"percent,omitempty"`
 	// Why, for people.
@@ -179,7 +182,7 @@ const (
 	ClusterOffline ClusterConditionType = "Offline"
 	// ClusterFailedOver means that what was placed on the cluster is placed elsewhere.
 	ClusterFailedOver ClusterConditionType = "FailedOver"
-	// ClusterFailoverHeld means that the cluster would be failed over, but too many are away at once.
+	// ClusterFailoverHeld means that the cluster is lost and not failed over; the reason says why.
 	ClusterFailoverHeld ClusterConditionType = "FailoverHeld"
 )
 

@@ -38,6 +38,10 @@ type FailoverReviewSpec struct {
 	// +optional
 	// +listType=set
 	Regions []string `json:"regions,omitempty"`
+	// The clusters are taken as drained, not lost: replicas move for which failover is turned off, too; those stay that
+	// tolerate the taint of drain; and no limit holds it.
+	// +optional
+	Drained bool `json:"drained,omitempty"`
 }
 
 // FailoverReviewStatus is what would happen.

@@ -1,0 +1,45 @@
+package cluster
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+func TestHowAClusterIsUsed(t *testing.T) {
+	cordoned := []corev1.Taint{{Key: v1beta1.TaintUnschedulable, Effect: corev1.TaintEffectNoSchedule}, {Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
+	for want, c := range map[string]struct {
+		failover *v1beta1.ClusterFailover
+		taints   []corev1.Taint
+	}{
+		"Serving":                       {},
+		"Held":                          {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverHeld}},
+		"FailedOver":                    {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverOut}},
+		"Returning 10%":                 {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverReturning, Percent: 10}},
+		"Serving,SchedulingDisabled":    {taints: cordoned},
+		"FailedOver,SchedulingDisabled": {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverOut}, taints: cordoned},
+	} {
+		object := &v1beta1.Cluster{Spec: v1beta1.ClusterSpec{Taints: c.taints}, Status: v1beta1.ClusterStatus{Failover: c.failover}}
+		if got := use(object); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestRoomIsShown(t *testing.T) {
+	for want, q := range map[string][2]string{"0/4": {"4", "4"}, "6.5/8": {"8", "1500m"}, "2999/3000": {"3k", "1"}, "-0.5/1": {"1", "1500m"}} {
+		object := &v1beta1.Cluster{Status: v1beta1.ClusterStatus{Capacity: &v1beta1.ClusterCapacity{
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(q[0])},
+			Requested:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(q[1])},
+		}}}
+		if got := room(object, corev1.ResourceCPU, cores); got != want {
+			t.Errorf("%v: %q, want %q", q, got, want)
+		}
+	}
+	if got := gibibytes(resource.MustParse("3Ti")); got != "3072Gi" {
+		t.Errorf("3Ti is shown as %q", got)
+	}
+}
