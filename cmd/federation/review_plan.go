@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -30,7 +31,7 @@ type reviewInput struct {
 	now  time.Time
 }
 
-// reviewed says what would happen if the clusters that a spec names were lost, and for long. It is a function of
+// reviewed says what would happen if the clusters that a spec names were lost, and for long, or drained. It is a function of
 // values, made of those that would do it. The error names the field, its value and what there is.
 func reviewed(in reviewInput, spec v1beta1.FailoverReviewSpec) (s v1beta1.FailoverReviewStatus, errs field.ErrorList) {
 	lost, errs := lostClusters(in.clusters, spec)
@@ -38,13 +39,14 @@ func reviewed(in reviewInput, spec v1beta1.FailoverReviewSpec) (s v1beta1.Failov
 		return s, errs
 	}
 	s.Clusters = lost
-	settings := failover.DefaultSettings()
-	if in.info != nil {
-		settings.MaxZones = in.info.FailoverMaxZones
-		s.Records = recordChanges(in, lost)
+	then := without(in.clusters, lost, in.now)
+	if spec.Drained {
+		then = drained(in.clusters, lost)
+	} else {
+		s.Held = failover.Held(in.clusters, lost, in.settings(), in.now)
 	}
-	s.Held = failover.Held(in.clusters, lost, settings, in.now)
-	s.Moves = moves(in, lost)
+	s.Records = recordChanges(in, then)
+	s.Moves = moves(in, then, lost)
 	for _, m := range s.Moves {
 		s.Unplaced += m.Unplaced
 		for _, c := range m.Clusters {
@@ -54,6 +56,15 @@ func reviewed(in reviewInput, spec v1beta1.FailoverReviewSpec) (s v1beta1.Failov
 		}
 	}
 	return s, nil
+}
+
+// settings are those of failover, as far as they decide what is held.
+func (in *reviewInput) settings() failover.Settings {
+	s := failover.DefaultSettings()
+	if in.info != nil {
+		s.MaxZones = in.info.FailoverMaxZones
+	}
+	return s
 }
 
 // lostClusters are the names of the clusters that a spec takes as lost, sorted.
@@ -113,9 +124,23 @@ func without(clusters []*v1beta1.Cluster, lost []string, now time.Time) []*v1bet
 	return then
 }
 
-// moves are the objects that have replicas in a cluster that is lost, in the order in which they are placed.
-func moves(in reviewInput, lost []string) (all []v1beta1.ReplicaMove) {
-	w := placement.NewWorld(without(in.clusters, lost, in.now), in.policies)
+// drained are the clusters, some of them being drained.
+func drained(clusters []*v1beta1.Cluster, some []string) []*v1beta1.Cluster {
+	then := make([]*v1beta1.Cluster, len(clusters))
+	for i, c := range clusters {
+		if then[i] = c; slices.Contains(some, c.Name) {
+			then[i] = c.DeepCopy()
+			then[i].Spec.DNSWeight = new(int32)
+			then[i].Spec.Taints = append(then[i].Spec.Taints, corev1.Taint{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute})
+		}
+	}
+	return then
+}
+
+// moves are the objects that have replicas in a cluster that is lost, in the order in which they are placed in the
+// clusters as they are then.
+func moves(in reviewInput, then []*v1beta1.Cluster, lost []string) (all []v1beta1.ReplicaMove) {
+	w := placement.NewWorld(then, in.policies)
 	decisions := placement.DecideAll(in.objects, w, in.now)
 	for _, i := range placement.Order(in.objects, w) {
 		if m, ok := move(&in.objects[i], &decisions[i], lost); ok {
@@ -170,7 +195,10 @@ func union(a, b map[string]int64) map[string]int64 {
 }
 
 // recordChanges are the DNS record sets that would change, sorted by name and type.
-func recordChanges(in reviewInput, lost []string) (changes []v1beta1.RecordChange) {
+func recordChanges(in reviewInput, then []*v1beta1.Cluster) (changes []v1beta1.RecordChange) {
+	if in.info == nil {
+		return nil
+	}
 	zone, err := dnsprovider.CanonicalName(in.info.DNSZone)
 	if err != nil {
 		return nil // the controllers do not start with such a zone
@@ -194,7 +222,7 @@ func recordChanges(in reviewInput, lost []string) (changes []v1beta1.RecordChang
 	for _, set := range sets(in.clusters) {
 		at(set).Before = set.Rdata
 	}
-	for _, set := range sets(without(in.clusters, lost, in.now)) {
+	for _, set := range sets(then) {
 		at(set).After = set.Rdata
 	}
 	for _, c := range all {

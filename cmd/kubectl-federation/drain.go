@@ -173,7 +173,7 @@ func (o *drainCommand) setTTL(ctx context.Context) error {
 
 // preview shows what would move, and refuses where not all would fit.
 func (o *drainCommand) preview(ctx context.Context, name string) error {
-	r, err := o.review(ctx, v1beta1.FailoverReviewSpec{Clusters: []string{name}})
+	r, err := o.review(ctx, v1beta1.FailoverReviewSpec{Clusters: []string{name}, Drained: true})
 	switch {
 	case err != nil && !o.force:
 		return fmt.Errorf("what would move is not known (--force begins all the same): %w", err)

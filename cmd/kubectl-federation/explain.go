@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,7 +55,10 @@ federation's, if you may read its credential. One that does not answer holds up 
 		words, directive := o.offer(func(ctx context.Context, f *federation, args []string) []string {
 			return objects(ctx, f, args, prefix)
 		})(c, args, prefix)
-		return words, directive | cobra.ShellCompDirectiveNoSpace
+		if !strings.Contains(prefix, "/") {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		return words, directive
 	}
 	o.addFlags(c)
 	o.output.addFlag(c)
