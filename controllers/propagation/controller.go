@@ -67,6 +67,7 @@ type Controller struct {
 	Options
 	reports workqueue.TypedRateLimitingInterface[key]
 	started time.Time
+	serving serving
 	handlers
 	policies
 	placements
@@ -201,8 +202,10 @@ func isFederated(k *plan.Kind, u *unstructured.Unstructured) bool {
 	return v1beta1.Federated(k.Resource.GroupResource(), u.GetNamespace(), u.GetName(), corev1.SecretType(secretType))
 }
 
-// Run works until ctx is done. The informers must have been started.
+// Run works until ctx is done, and ends the work in all members with it: when it returns, no write is under
+// way. The informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
+	defer c.serving.end()
 	defer c.unlisten()
 	defer c.reports.ShutDown()
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {

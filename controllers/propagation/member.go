@@ -67,7 +67,7 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 		m.unlisten()
 		return err
 	}
-	go c.serve(ctx, m)
+	c.serving.start(ctx, func(ctx context.Context) { c.serve(ctx, m) })
 	return nil
 }
 
@@ -120,14 +120,21 @@ func (c *Controller) join(m *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.members[m.Name] = m
-	engaged.Set(float64(len(c.members)))
+	c.countEngaged()
+}
+
+// countEngaged is for the built-in kinds: the propagations of custom kinds engage the same members.
+func (c *Controller) countEngaged() {
+	if c.kindOf(namespaces) != nil {
+		engaged.Set(float64(len(c.members)))
+	}
 }
 
 func (c *Controller) leave(m *member) {
 	c.mu.Lock()
 	if c.members[m.Name] == m {
 		delete(c.members, m.Name)
-		engaged.Set(float64(len(c.members)))
+		c.countEngaged()
 	}
 	c.mu.Unlock()
 	c.reportAll()

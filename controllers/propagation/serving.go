@@ -1,0 +1,48 @@
+package propagation
+
+import (
+	"context"
+	"sync"
+)
+
+// serving is the work in all members, which ends with the controller.
+type serving struct {
+	mu      sync.Mutex
+	ended   bool
+	cancels map[*context.CancelFunc]bool
+	all     sync.WaitGroup
+}
+
+// start has do run until ctx is done or the controller has ended; not at all, if it has.
+func (s *serving) start(ctx context.Context, do func(context.Context)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if s.cancels == nil {
+		s.cancels = map[*context.CancelFunc]bool{}
+	}
+	s.cancels[&cancel] = true
+	s.all.Go(func() {
+		defer func() {
+			cancel()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.cancels, &cancel)
+		}()
+		do(ctx)
+	})
+}
+
+// end ends all of it, and returns when it has ended.
+func (s *serving) end() {
+	s.mu.Lock()
+	s.ended = true
+	for cancel := range s.cancels {
+		(*cancel)()
+	}
+	s.mu.Unlock()
+	s.all.Wait()
+}
