@@ -74,7 +74,10 @@ func (s *stack) local(args ...string) error {
 	return nil
 }
 
-func (s *stack) up() error { return s.local("up", "--clusters", "3", "--nodes", "3") }
+func (s *stack) up() error {
+	// Half a minute of grace would make each test of failover that much longer.
+	return s.local("up", "--clusters", "3", "--nodes", "3", "--federation-flag=--cluster-grace-period=10s")
+}
 
 func (s *stack) connect() error {
 	f, err := os.Open(filepath.Join(s.dir, "env"))
@@ -164,6 +167,10 @@ func (s *stack) kubectl(t *testing.T, stdin string, args ...string) (string, err
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
+	return s.kubectlIn(ctx, stdin, args...)
+}
+
+func (s *stack) kubectlIn(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "kubectl", append([]string{"--kubeconfig", s.env["FEDERATION_KUBECONFIG"]}, args...)...)
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(s.root, "_output", "bin")+":"+os.Getenv("PATH"))
 	cmd.Stdin = strings.NewReader(stdin)

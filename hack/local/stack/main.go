@@ -55,6 +55,7 @@ func upCommand(s **stack) *cobra.Command {
 	cmd.Flags().BoolVar(&o.membersOnly, "members-only", false, "only the member clusters, without the federation")
 	cmd.Flags().StringVar(&o.federationName, "federation-name", "fed", "name of the federation, at the first up")
 	cmd.Flags().StringVar(&o.dnsZone, "dns-zone", "example.test", "DNS zone of the federation, at the first up")
+	cmd.Flags().StringArrayVar(&o.federationFlags, "federation-flag", nil, "`FLAG` for federation serve beside those that the stack needs, each time it is started; may be given more than once")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 3*time.Minute, "how long to wait until all is ready")
 	return cmd
 }

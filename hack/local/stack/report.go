@@ -62,7 +62,7 @@ func (s *stack) status() error {
 	}
 	var programs []*program
 	if _, err := os.Stat(s.path("federation.pid")); err == nil {
-		programs = append(programs, s.federationProgram(st))
+		programs = append(programs, s.federationProgram(st, upOptions{}))
 	}
 	for i := range st.MemberPorts {
 		programs = append(programs, s.memberProgram(st, i, 1))

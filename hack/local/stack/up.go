@@ -18,6 +18,7 @@ type upOptions struct {
 	clusters, nodes         int
 	membersOnly             bool
 	federationName, dnsZone string
+	federationFlags         []string
 	timeout                 time.Duration
 }
 
@@ -97,7 +98,7 @@ func (s *stack) startAll(ctx context.Context, st *state, o upOptions) []error {
 	} else {
 		wg.Go(func() {
 			defer close(federationReady)
-			federation, errs[len(errs)-1] = s.startFederation(ctx, st)
+			federation, errs[len(errs)-1] = s.startFederation(ctx, st, o)
 		})
 	}
 	for i := range st.MemberPorts {
@@ -133,8 +134,8 @@ func (s *stack) startMember(ctx context.Context, st *state, i, nodes int) error 
 	return nil
 }
 
-func (s *stack) startFederation(ctx context.Context, st *state) (*running, error) {
-	r, did, err := s.federationProgram(st).ensure()
+func (s *stack) startFederation(ctx context.Context, st *state, o upOptions) (*running, error) {
+	r, did, err := s.federationProgram(st, o).ensure()
 	if err != nil {
 		return nil, err
 	}
@@ -183,13 +184,13 @@ func (s *stack) memberProgram(st *state, i, nodes int) *program {
 	}
 }
 
-func (s *stack) federationProgram(st *state) *program {
+func (s *stack) federationProgram(st *state, o upOptions) *program {
 	return &program{
 		name: "federation",
-		args: []string{filepath.Join(s.bin, "federation"), "serve", "--data-dir=" + s.path("federation"),
+		args: append([]string{filepath.Join(s.bin, "federation"), "serve", "--data-dir=" + s.path("federation"),
 			"--name=" + st.FederationName, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(st.FederationPort),
 			"--dns-zone=" + st.DNSZone, "--dns-bind-address=" + st.dnsAddress(),
-			"--failback-stable-period=3s"}, // a minute, the default, would be long to look at
+			"--failback-stable-period=3s"}, o.federationFlags...), // a minute, the default, would be long to look at
 		pidFile: s.path("federation.pid"),
 		logFile: s.path("logs", "federation.log"),
 		ports:   []int{st.FederationPort, st.DNSPort},
