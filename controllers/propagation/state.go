@@ -1,0 +1,203 @@
+package propagation
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/controllers/propagation/plan"
+)
+
+// state is what we remember of one object in one member beside what the caches hold.
+type state struct {
+	// written is the copy as our last write left it, until the cache has caught up.
+	written *unstructured.Unstructured
+	until   time.Time
+	// parted is the UID of the copy that we asked to be deleted, or released.
+	parted types.UID
+	// gone is the UID of the copy that went last.
+	gone types.UID
+	// settled is what the member made of our last application, see plan.Settle.
+	settled string
+	// look is how the last look ended.
+	look
+	// reserved is what a write that is about to go out shrinks the copy to; ceiling what the last one did, until
+	// the member has carried it out: no more ready replicas than that are counted.
+	reserved, ceiling *int64
+	// rolling is the pod template that is about to be written, as plan.TemplateAnnotation.
+	rolling string
+}
+
+// catchUp is how long a write of ours is believed without the cache having seen it.
+const catchUp = 30 * time.Second
+
+func (m *member) state(k key) *state {
+	s := m.states[k]
+	if s == nil {
+		s = &state{}
+		m.states[k] = s
+	}
+	return s
+}
+
+// observe returns our copy in the member: what the cache has or, until it has caught up, what our
+// last write left; and what the member made of that write.
+func (m *member) observe(k key) (*unstructured.Unstructured, string) {
+	var cached *unstructured.Unstructured
+	if obj, ok, _ := m.Informers(k.kind.Resource).GetStore().GetByKey(storeKey(k.NamespacedName)); ok {
+		cached = object(obj)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.state(k)
+	if s.written == nil {
+		return cached, s.settled
+	}
+	if cached != nil && version(cached) >= version(s.written) || time.Now().After(s.until) {
+		s.written = nil
+		return cached, s.settled
+	}
+	return s.written, s.settled
+}
+
+// version is the resource version as a number (KEP-5504: they can be compared).
+func version(u *unstructured.Unstructured) uint64 {
+	n, _ := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
+	return n
+}
+
+// wrote notes the copy as a write of ours left it.
+func (m *member) wrote(k key, u *unstructured.Unstructured, settled string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.state(k)
+	s.settled, s.parted = settled, ""
+	if s.reserved != nil {
+		s.ceiling, s.reserved = s.reserved, nil
+	}
+	if s.gone == u.GetUID() {
+		return // it went while the answer was under way
+	}
+	s.written, s.until = u, time.Now().Add(catchUp)
+	m.queue.AddAfter(k, catchUp+time.Second)
+}
+
+// parted notes that a copy has been deleted or released: once is enough.
+func (m *member) parted(k key, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state(k).parted = uid
+}
+
+func (m *member) hasParted(k key, uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state(k).parted == uid
+}
+
+// gone notes that a copy is no more.
+func (m *member) gone(k key, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.states[k]; s != nil {
+		s.gone, s.reserved, s.ceiling = uid, nil, nil
+		if s.written != nil && s.written.GetUID() == uid {
+			s.written = nil
+		}
+	}
+}
+
+// look is how a look at an object in a member ended.
+type look struct {
+	// outcome and message say how.
+	outcome plan.State
+	message string
+	// left is the UID of the federated object whose copy is known to be gone, or not ours any more.
+	left types.UID
+	// generation is that of the federated object.
+	generation int64
+	// outdated: the copy has another pod template than the federated object.
+	outdated bool
+}
+
+// note keeps how a look ended, and tells whether that is news.
+func (m *member) note(k key, now look) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.state(k)
+	news := s.look != now
+	s.look, s.rolling = now, ""
+	return news
+}
+
+// reserve notes the number to which a write that is about to go out shrinks a copy; nil: none does.
+func (m *member) reserve(k key, number *int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.states[k]; s != nil || number != nil {
+		m.state(k).reserved = number
+	}
+}
+
+// share returns what the member holds of an object. What our own shrinking is about to take counts no more.
+func (m *member) share(s plan.Source, k key) plan.Share {
+	u, _ := m.observe(k)
+	share := plan.ShareOf(s, m.Name, u)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st := m.states[k]
+	if st == nil {
+		return share
+	}
+	if st.ceiling != nil && st.written == nil && u != nil && plan.Settled(s, u) {
+		st.ceiling = nil
+	}
+	for _, limit := range []*int64{st.reserved, st.ceiling} {
+		if limit != nil {
+			share.Ready = min(share.Ready, *limit)
+		}
+	}
+	return share
+}
+
+// rolls notes that a new pod template is about to be written; rollsTo tells whether that is so.
+func (m *member) rolls(k key, want plan.Desired) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state(k).rolling = want.Object.GetAnnotations()[plan.TemplateAnnotation]
+}
+
+func (m *member) rollsTo(k key, want plan.Desired) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.states[k]
+	return s != nil && s.rolling != "" && want.Object != nil && s.rolling == want.Object.GetAnnotations()[plan.TemplateAnnotation]
+}
+
+// forget drops what is remembered of an object that is no more anywhere.
+func (m *member) forget(k key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.states, k)
+}
+
+// copyOf returns what is known of the object in this member, for the report.
+func (m *member) copyOf(k key) (plan.Copy, types.UID) {
+	u, _ := m.observe(k)
+	m.mu.Lock()
+	s := *m.state(k)
+	m.mu.Unlock()
+	c := plan.Copy{Cluster: m.Name, State: s.outcome, Message: s.message, Object: u, Looked: s.generation, Outdated: s.outdated}
+	if c.State == "" {
+		c.State, c.Message = plan.Pending, "has not been looked at yet"
+	}
+	if k.kind.Endpoints {
+		c.ReadyEndpoints = m.readyEndpoints(k.NamespacedName)
+	}
+	return c, s.left
+}
+
+func (m *member) String() string { return fmt.Sprintf("member %s", m.Name) }
