@@ -53,7 +53,8 @@ gets one name in DNS, and moves when a cluster dies.`,
 		Version:       version.Get().GitVersion,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			tuneGC(cmd.Context())
 			rest.SetDefaultWarningHandler(rest.NoWarnings{})
 			return startLogs(logs)
 		},
