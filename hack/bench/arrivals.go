@@ -21,7 +21,8 @@ type arrivals struct {
 	want     int
 	whole    func(map[string]int32) bool
 	all      chan struct{}
-	events   int // that were seen since the last reset
+	forms    map[string]string // member/object → what a member's own controllers do not change of it
+	changes  int               // of that, since the last reset
 	watches  []watch.Interface
 	failed   error
 }
@@ -44,7 +45,7 @@ func summing(total int32) func(map[string]int32) bool {
 
 // watchArrivals returns once it sees what is there already; close ends it.
 func watchArrivals(ctx context.Context, members map[string]kubernetes.Interface, ns string, want int, whole func(map[string]int32) bool) (*arrivals, error) {
-	a := &arrivals{replicas: map[string]map[string]int32{}, at: map[string]time.Time{}, want: want, whole: whole, all: make(chan struct{})}
+	a := &arrivals{replicas: map[string]map[string]int32{}, forms: map[string]string{}, at: map[string]time.Time{}, want: want, whole: whole, all: make(chan struct{})}
 	for name, m := range members {
 		list, err := m.AppsV1().ReplicaSets(ns).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -82,7 +83,11 @@ func (a *arrivals) follow(ctx context.Context, member string, w watch.Interface)
 func (a *arrivals) seen(member string, event watch.EventType, rs *appsv1.ReplicaSet) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.events++
+	form := fmt.Sprint(event == watch.Deleted, rs.UID, rs.Generation, rs.Labels, rs.Annotations)
+	if a.forms[member+"/"+rs.Name] != form {
+		a.forms[member+"/"+rs.Name] = form
+		a.changes++
+	}
 	if !strings.HasPrefix(rs.Name, "web-") {
 		return
 	}
@@ -102,11 +107,11 @@ func (a *arrivals) seen(member string, event watch.EventType, rs *appsv1.Replica
 	}
 }
 
-// reset forgets how many events were seen.
+// reset forgets how many changes were seen.
 func (a *arrivals) reset() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.events = 0
+	a.changes = 0
 }
 
 // wait returns when all objects are as wanted, or says how many are.

@@ -111,7 +111,10 @@ func (b *bench) run(ctx context.Context) (r results, err error) {
 			return r, fmt.Errorf("scenario %c: %w", scenario, err)
 		}
 	}
-	return r, nil
+	if r.stored != nil && r.restart == nil { // which would have cleaned up
+		err = removeNamespace(ctx, "stored", b.members, b.fed.kube)
+	}
+	return r, err
 }
 
 // connect reads which members run, and chooses sizes that this many of them can take on one machine.

@@ -115,7 +115,7 @@ func (b *bench) restart(ctx context.Context) (out restarted, err error) {
 	out.fresh = now.last().Sub(b.fed.lastReady)
 	out.quiet = settle(ctx, time.Minute, b.fed.serve).Sub(b.fed.lastReady)
 	was.mu.Lock()
-	out.writes = was.events
+	out.writes = was.changes
 	was.mu.Unlock()
 	u := b.fed.serve.use()
 	out.rss, out.peak, out.cpuAll = u.rss, u.peak, u.cpu
@@ -266,8 +266,10 @@ func (b *bench) measure(ctx context.Context, ns string, objects int, do func() (
 		out.latencies = append(out.latencies, a.at[objectName(i)].Sub(at))
 	}
 	slices.Sort(out.latencies)
+	b.say("%s: all in all members after %.1f s, CPU %.1f s", ns, out.whole.Seconds(), max(did.CPU, totalCPU(b.fed.processes())-before).Seconds())
 	if did.CPU == 0 {
 		settle(ctx, time.Minute, b.fed.processes()...)
+		b.say("%s: settled", ns)
 	}
 	out.cpuAll = totalCPU(b.fed.processes()) - before
 	for _, p := range b.fed.processes() {
