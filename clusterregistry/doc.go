@@ -21,6 +21,8 @@
 //     on a cache of which no one knows whether it is stale.
 //   - Looks have a connection of their own, HTTP/1.1, so that a hung one is thrown away by its
 //     timeout, and one second between them: a small request a second for each cluster.
+//   - A kind that the member does not let us see counts as empty, and is told in an event: the rest goes on. When it may
+//     be seen, the member is taken up anew, for its users took it for empty.
 //   - Informers hold only what this federation made (by label); for a member with a hundred thousand
 //     objects of its own nothing is read or kept of them.
 package clusterregistry

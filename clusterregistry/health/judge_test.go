@@ -19,6 +19,7 @@ var words = map[string]Evidence{
 	"refused": {Unreachable, "connection refused"},
 	"sick":    {Unhealthy, "500"},
 	"401":     {CredentialRefused, "401 Unauthorized"},
+	"x509":    {NotTrusted, "unknown authority"},
 	"slow":    {Slow, "no answer within 1.5s"},
 	"broken":  {Misconfigured, "Secret x is not there"},
 }
@@ -38,6 +39,7 @@ func TestJudge(t *testing.T) {
 		gone    = "False/True ClusterNotReachable"
 		sick    = "False/False ClusterNotReady"
 		refused = "False/False ClusterCredentialRefused"
+		strange = "False/Unknown ClusterNotTrusted"
 		broken  = "False/Unknown ClusterMisconfigured"
 	)
 	for name, test := range map[string]struct {
@@ -55,6 +57,7 @@ func TestJudge(t *testing.T) {
 		"one bad answer":                        {"ok sick", ready},
 		"two bad answers":                       {"ok sick sick", sick},
 		"lost credential is not a lost cluster": {"ok 401 401", refused},
+		"a certificate that is not trusted":     {"ok x509 x509", strange},
 		"lost cluster, then lost credential":    {"ok refused refused 401 401 401", refused},
 		"a cluster that starts":                 {"ok refused refused 401 sick sick", gone},
 		"slow for a while":                      {"ok slow slow slow slow", ready},

@@ -135,7 +135,7 @@ func (w *world) vanished(name string, before map[string]v1beta1.FailoverPhase) b
 }
 
 func TestLaws(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range uint64(60) {
 		w := newWorld(t, seed)
 		for range 900 {
 			before := map[string]v1beta1.FailoverPhase{}
@@ -154,7 +154,7 @@ func TestLaws(t *testing.T) {
 }
 
 func TestOrderDoesNotMatter(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(20) {
 		w := newWorld(t, seed)
 		for range 200 {
 			w.second()
