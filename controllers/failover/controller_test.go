@@ -101,7 +101,9 @@ func (w *world) start() {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	recorder := record.NewFakeRecorder(1000)
 	c, err := New(Options{Client: client, Recorder: recorder, Settings: plan.DefaultSettings(),
-		Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer { return factory.ForResource(gvr).Informer() }})
+		Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
+			return factory.ForResource(gvr).Informer()
+		}})
 	if err != nil {
 		w.Fatal(err)
 	}
