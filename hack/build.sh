@@ -75,6 +75,7 @@ fi
 stop_watcher
 
 ln -sf stack $bin/local
+ln -sf kubectl-federation $bin/kubectl_complete-federation # kubectl asks it for completions
 # What changed while we built counts as newer.
 mv "$started" $stamp
 echo "built into $bin in $(clock)"

@@ -10,11 +10,15 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// What docs/policies.md shows is accepted, without a warning.
+// What the docs show is accepted, without a warning.
 func TestExamplesOfTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/policies.md")
-	if err != nil {
-		t.Fatal(err)
+	var page []byte
+	for _, name := range []string{"policies.md", "failover.md"} {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page = append(page, text...)
 	}
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
 	if len(examples) < 2 {

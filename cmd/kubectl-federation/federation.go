@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -63,7 +64,7 @@ func (t *target) connect() (*federation, error) {
 			return nil, err
 		}
 	}
-	config.Timeout, config.QPS = reviewTimeout, -1
+	config.Timeout, config.QPS, config.WarningHandler = reviewTimeout, -1, rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
 	errs := make([]error, 3)
 	f.core, errs[0] = kubernetes.NewForConfig(config)
 	f.dyn, errs[1] = dynamic.NewForConfig(config)
