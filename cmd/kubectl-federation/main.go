@@ -1,8 +1,10 @@
 // Command kubectl-federation is a kubectl plugin, "kubectl federation …": it joins clusters to a
-// federation and takes them out again, and shows how replicas would be divided over clusters.
+// federation and takes them out again, drains them in order, says how the federation stands and why an
+// object is where it is, and shows what would happen if clusters were lost.
 //
-// It links neither the apiserver nor the controllers, so it stays small. "plan" works without any
-// server: it calls the same pure planner that the federation runs.
+// It links neither the apiserver nor what acts in the controllers, so it stays small. What it explains, it
+// decides by the same pure functions that the federation runs, from what it reads. It remembers nothing: how
+// far a drain has come is in the Cluster.
 package main
 
 import (
@@ -41,8 +43,8 @@ func main() {
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-federation",
-		Short: "Join clusters to a federation, and see how it divides replicas",
-		Long: `Join clusters to a federation, take them out again, and see how it divides replicas.
+		Short: "Run a federation of clusters, and see what it does and why",
+		Long: `Join clusters to a federation, drain them, see how it stands, and why an object is where it is.
 
 The federation is the API that your kubeconfig's current context points to, as for every kubectl command.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl federation"},
