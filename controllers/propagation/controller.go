@@ -106,7 +106,12 @@ func New(o Options) (*Controller, error) {
 		UpdateFunc: c.clusterChanged,
 		DeleteFunc: func(any) { c.reportAll() },
 	}))
-	return c, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		c.unlisten()
+		c.reports.ShutDown()
+		return nil, err
+	}
+	return c, nil
 }
 
 // subscribe wakes all members and the report for each change that asks something of the members,

@@ -40,6 +40,7 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	errs = append(errs, c.watchEndpoints(m))
 	if err := errors.Join(errs...); err != nil {
 		m.unlisten()
+		m.queue.ShutDown()
 		return err
 	}
 	c.serving.start(ctx, func(ctx context.Context) { c.serve(ctx, m) })
