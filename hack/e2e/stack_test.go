@@ -171,8 +171,8 @@ func (s *stack) kubectl(t *testing.T, stdin string, args ...string) (string, err
 }
 
 func (s *stack) kubectlIn(ctx context.Context, stdin string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "kubectl", append([]string{"--kubeconfig", s.env["FEDERATION_KUBECONFIG"]}, args...)...)
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(s.root, "_output", "bin")+":"+os.Getenv("PATH"))
+	cmd := exec.CommandContext(ctx, "kubectl", args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.env["FEDERATION_KUBECONFIG"], "PATH="+filepath.Join(s.root, "_output", "bin")+":"+os.Getenv("PATH"))
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
