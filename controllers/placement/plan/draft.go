@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"cmp"
-	"math"
 	"slices"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -87,34 +85,6 @@ func (d *deciding) candidates(r scheduler.Request, seats []*seat) []scheduler.Ca
 		out = append(out, one)
 	}
 	return out
-}
-
-// everywhere is the plan of an object whose replicas are not divided: 1 for each cluster that may have it.
-func (d *deciding) everywhere(from map[string]int64) map[string]int64 {
-	r := scheduler.Request{Key: d.o.Key(), Replicas: math.MaxInt32}
-	var seats []*seat
-	for i := range d.seats {
-		s := &d.seats[i]
-		if s.use == out || s.use == keeps && s.last == 0 {
-			continue
-		}
-		seats = append(seats, s)
-		r.Clusters = append(r.Clusters, scheduler.Cluster{Name: s.cluster.Name, Current: from[s.cluster.Name]})
-	}
-	candidates := d.candidates(r, seats)
-	for i := range candidates {
-		candidates[i].Weight = cmp.Or(candidates[i].Weight, 1)
-	}
-	chosen, why := scheduler.Select(r.Key, candidates, d.wants.spread)
-	plan := map[string]int64{}
-	for name := range chosen {
-		plan[name] = 1
-	}
-	_, d.unmet = scheduler.Spread(r.Key, candidates, d.wants.spread, plan, r.Replicas)
-	for name, because := range why {
-		d.explain(name, because)
-	}
-	return plan
 }
 
 // sum of the numbers of clusters.

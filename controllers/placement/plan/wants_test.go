@@ -190,4 +190,3 @@ func BenchmarkDecide(b *testing.B) {
 		})
 	}
 }
-

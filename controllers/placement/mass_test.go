@@ -1,0 +1,64 @@
+package placement
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clienttesting "k8s.io/client-go/testing"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// TestAMassFailoverIsOnePassAndOneWriteEach: all that a dead cluster had is decided at once, the urgent first, and
+// written once; a second look writes nothing.
+func TestAMassFailoverIsOnePassAndOneWriteEach(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		f.cluster("east-a", "True")
+		f.cluster("west-a", "True")
+		f.apply(v1beta1.PoliciesResource, policy(`{priority: 5, resourceSelectors: [{apiVersion: apps/v1, kind: ReplicaSet, labelSelector: {matchLabels: {urgent: "yes"}}}]}`))
+		urgent := map[string]bool{}
+		const n = 90 // a watch of the fake holds 100 events
+		for i := range n {
+			u := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "apps/v1", "kind": "ReplicaSet",
+				"metadata": map[string]any{"name": fmt.Sprintf("web-%03d", i), "namespace": "shop", "uid": fmt.Sprint("u", i)},
+				"spec":     map[string]any{"replicas": int64(2)},
+			}}
+			if i%3 == 2 {
+				urgent[u.GetName()] = true
+				u.SetLabels(map[string]string{"urgent": "yes"})
+			}
+			if _, err := f.client.Resource(replicaSets).Namespace("shop").Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.settle()
+		f.client.ClearActions()
+		f.cluster("west-a", "False")
+		time.Sleep(grace)
+		f.settle()
+		var first []string
+		for _, a := range f.client.Actions() {
+			if p, ok := a.(clienttesting.PatchAction); ok && p.GetResource() == replicaSets {
+				first = append(first, p.GetName())
+			}
+		}
+		if len(first) != n {
+			t.Fatalf("%d writes for %d objects", len(first), n)
+		}
+		for _, name := range first[:n/3-16] { // 16 are written at once
+			if !urgent[name] {
+				t.Errorf("%s is among the first to be written", name)
+			}
+		}
+		f.cluster("west-a", "False")
+		time.Sleep(5 * time.Minute)
+		f.settle()
+		if got := f.patches(); got != n {
+			t.Errorf("%d writes after all was done", got-n)
+		}
+	})
+}

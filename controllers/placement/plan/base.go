@@ -1,0 +1,42 @@
+package plan
+
+import "federation/scheduler"
+
+// base is what there is without any return: the last placement, if nothing but clusters has changed since, else a plan
+// in which what is returning gets no more than it has, unless there is no other place.
+func (d *deciding) base(last map[string]int64) scheduler.Result {
+	if d.settled() {
+		return scheduler.Result{Plan: last, Reasons: map[string][]string{}}
+	}
+	result := d.draft(last, true)
+	if result.Unplaced == 0 {
+		return result
+	}
+	prefs := *d.wants.preferences
+	prefs.Rebalance = false
+	with := *d
+	with.wants.preferences = &prefs
+	more := with.draft(result.Plan, false)
+	d.unmet = with.unmet
+	if more.Unplaced < result.Unplaced {
+		return more
+	}
+	return result
+}
+
+// settled tells whether the last placement is still one: all replicas are placed, by the same inputs, where they may be.
+func (d *deciding) settled() bool {
+	p := d.o.Current
+	if p == nil || p.Unplaced > 0 || len(p.Overflow) > 0 || p.Inputs != d.wants.inputs || sum(p.Clusters) != d.o.Replicas {
+		return false
+	}
+	var seated int64
+	for i := range d.seats {
+		s := &d.seats[i]
+		if s.use == out || s.room != nil && *s.room < s.last {
+			continue
+		}
+		seated += s.last
+	}
+	return seated == d.o.Replicas
+}
