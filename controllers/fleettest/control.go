@@ -90,7 +90,9 @@ func (c *control) propagateKind(ctx context.Context, k customplan.Kind) error {
 	}
 	objects, err := c.propagation([]plan.Kind{plan.CustomKind(k.Resource, k.Kind)}, nil)
 	if err != nil {
-		return err
+		ended, end := context.WithCancel(ctx)
+		end()
+		return errors.Join(err, definition.Run(ended)) // for what it has begun
 	}
 	c.registry.follow(ctx, c.engager(definition))
 	c.registry.follow(ctx, func(ctx context.Context, m *Member) error {

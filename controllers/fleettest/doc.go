@@ -1,7 +1,7 @@
 // Package fleettest runs the federation's controllers over a fleet of clusters in memory, with faults, in a time
 // of its own. Its scenarios are text files that can be read without knowing Go: testdata/*.txt.
 //
-//	go test ./controllers/fleettest                          # all scenarios, and some hundred random steps
+//	go test ./controllers/fleettest                          # all scenarios, and 150 random steps
 //	go test ./controllers/fleettest -run Scenarios/drain     # one scenario
 //	go test ./controllers/fleettest -run Scenarios -update   # write what they show into the files: read the diff
 //	go test ./controllers/fleettest -run Random -seed 7 -steps 5000

@@ -236,9 +236,9 @@ func pluralOf(kind string) string {
 // false where nothing has been decided.
 func (f *Fleet) wanted(r memapi.Resource, u *unstructured.Unstructured) (map[string]int, bool) {
 	out := map[string]int{}
-	text, annotated := u.GetAnnotations()[v1beta1.PlacementAnnotation]
+	text := u.GetAnnotations()[v1beta1.PlacementAnnotation]
 	p := v1beta1.ParsePlacement(text)
-	if p == nil && (annotated || divided(r)) {
+	if p == nil && (text != "" || divided(r)) {
 		return nil, false
 	}
 	for _, m := range f.Members() {

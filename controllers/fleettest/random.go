@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Random drives a fleet by chance: each step is a command of the script language, so that what it did can be kept
@@ -65,7 +67,7 @@ func (r *Random) do(format string, args ...any) error {
 func (r *Random) Step() error {
 	steps := []func() error{
 		r.create, r.create, r.scale, r.scale, r.scale, r.change, r.remove, r.remove,
-		r.fall, r.fall, r.rise, r.rise, r.crashPods, r.edit, r.lose, r.restart, r.taint, r.delay, r.refuse,
+		r.fall, r.fall, r.rise, r.rise, r.crashPods, r.edit, r.lose, r.restart, r.taint, r.delay, r.refuse, r.policy,
 	}
 	err := steps[r.chance.IntN(len(steps))]()
 	if err == nil {
@@ -255,6 +257,29 @@ func (r *Random) delay() error {
 		return r.do("slow %s %dms", r.member(), 100*r.chance.IntN(20))
 	}
 	return r.do("pods %s %s", r.member(), []string{"1s", "3s", "20s"}[r.chance.IntN(3)])
+}
+
+const policyText = `apiVersion: federation/v1beta1
+kind: PlacementPolicy
+metadata: {name: p, namespace: default}
+spec:
+  resourceSelectors:
+  - {apiVersion: apps/v1, kind: ReplicaSet}
+  - {apiVersion: v1, kind: ConfigMap, names: [o1, o2, o3]}
+  clusters: {regions: [%s]}
+  spreadConstraints: [{spreadBy: Cluster, minGroups: %d}]
+  tolerations: [{key: example.com/t, operator: Exists}]
+`
+
+// policy makes, changes or deletes the one policy.
+func (r *Random) policy() error {
+	if r.player.Federation.Get(v1beta1.PoliciesResource, "default", "p") != nil && r.chance.IntN(2) == 0 {
+		return r.do("delete policy/p")
+	}
+	r.made++
+	file := fmt.Sprintf("policy-%d.yaml", r.made)
+	r.player.files[file] = fmt.Sprintf(policyText, []string{"east", "west", "east, west"}[r.chance.IntN(3)], 1+r.chance.IntN(3))
+	return r.do("apply %s", file)
 }
 
 func (r *Random) refuse() error {

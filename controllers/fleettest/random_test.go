@@ -8,7 +8,7 @@ import (
 
 var (
 	seed  = flag.Uint64("seed", 1, "where the random driver begins")
-	steps = flag.Int("steps", 300, "how many steps it takes")
+	steps = flag.Int("steps", 150, "how many steps it takes")
 )
 
 // orderEvery is after how many steps everything is made well, and the laws of a settled fleet are checked.

@@ -243,11 +243,13 @@ func (p *player) showDNS([]string) (out []string, err error) {
 	return out, err
 }
 
-// writes: what the federation wrote since they were shown last, here and in members, counted.
-func (p *player) showWrites([]string) ([]string, error) {
+// writes [members]: what the federation wrote since they were shown last, here and in members, or there only.
+func (p *player) showWrites(args []string) ([]string, error) {
 	count := map[string]int{}
 	for _, line := range p.Writes() {
-		count[line]++
+		if len(args) == 0 || !strings.HasPrefix(line, "federation: ") {
+			count[line]++
+		}
 	}
 	out := []string{}
 	for _, line := range slices.Sorted(maps.Keys(count)) {
