@@ -279,6 +279,9 @@ func (b *bench) measure(ctx context.Context, ns string, objects int, do func() (
 	return out, nil
 }
 
+// evenly has each cluster get its replica in the end, also one that was not ready for a moment.
+const evenly = `{"rebalance":true,"clusters":{"*":{"weight":1}}}`
+
 // create creates a job's objects at the federation.
 func (b *bench) create(ctx context.Context, j job) (sent, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -291,7 +294,9 @@ func (b *bench) create(ctx context.Context, j job) (sent, error) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if _, err := b.fed.kube.AppsV1().ReplicaSets(j.Namespace).Create(ctx, replicaSet(objectName(i), j.Replicas), metav1.CreateOptions{}); err != nil {
+			rs := replicaSet(objectName(i), j.Replicas)
+			rs.Annotations = map[string]string{v1beta1.ReplicaSetPreferencesAnnotation: evenly}
+			if _, err := b.fed.kube.AppsV1().ReplicaSets(j.Namespace).Create(ctx, rs, metav1.CreateOptions{}); err != nil {
 				cancel(fmt.Errorf("create %s: %w", objectName(i), err))
 			}
 		})
