@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -134,6 +136,18 @@ To remove them when it can be reached (account and bindings go with the role, th
 Workloads that the federation made there keep running, and keep the label
 %s. If the cluster joins again, the federation takes them up again.
 To delete them instead:
-  %s delete ingresses,services,deployments,replicasets,configmaps,secrets --all-namespaces -l %s
-`, selector, kubectl, selector)
+  %s delete %s --all-namespaces -l %s
+`, selector, kubectl, spreadKinds(), selector)
+}
+
+// spreadKinds are the kinds that lie in namespaces, what others need last.
+func spreadKinds() string {
+	var words []string
+	for _, r := range v1beta1.FederatedResources {
+		if r.Resource != "namespaces" {
+			words = append(words, r.GroupResource().String())
+		}
+	}
+	slices.Reverse(words)
+	return strings.Join(words, ",")
 }
