@@ -239,8 +239,8 @@ func (c *Controller) synced() bool {
 func work(ctx context.Context, q workqueue.TypedRateLimitingInterface[key], do func(context.Context, key) error) {
 	for {
 		k, quit := q.Get()
-		if quit {
-			return
+		if quit || ctx.Err() != nil {
+			return // what is cut off by the end looks as if it were lost: nothing is to be concluded from it
 		}
 		if err := do(ctx, k); err != nil {
 			klog.FromContext(ctx).V(2).Info("Will be tried again", "object", k.String(), "error", err)

@@ -21,7 +21,8 @@ import (
 // member is one engaged member: what is to be done there, and what is known of it.
 type member struct {
 	Member
-	queue workqueue.TypedRateLimitingInterface[key]
+	queue  workqueue.TypedRateLimitingInterface[key]
+	joined time.Time
 	handlers
 
 	mu     sync.Mutex

@@ -49,8 +49,8 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		return c.setFinalizers(ctx, k, federated, slices.Compact(slices.Sorted(slices.Values(append(
 			federated.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer)))))
 	}
-	if wait := c.takingUp(time.Now()); wait > 0 {
-		c.reports.AddAfter(k, wait) // or sooner: each member that is taken up has all reported
+	if wait := c.takingUp(k, time.Now()); wait > 0 {
+		c.reports.AddAfter(k, wait) // or sooner: a member that is taken up reports all that it has looked at
 		return nil
 	}
 	copies := c.copies(k, federated)
@@ -66,15 +66,18 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	return c.patch(ctx, k, types.MergePatchType, body, "status")
 }
 
-// takingUp returns how long reports still wait, after the start, for members that are said to be ready and have not
-// been taken up yet: to call these unreachable would be two writes for nothing.
-func (c *Controller) takingUp(now time.Time) time.Duration {
-	left := c.started.Add(patience + 5*time.Second).Sub(now)
-	if left <= 0 {
-		return 0
-	}
+// takingUp returns how long a report still waits for members that are said to be ready and are being taken up: to
+// call these unreachable, or their copies pending, would be two writes for nothing.
+func (c *Controller) takingUp(k key, now time.Time) time.Duration {
 	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
-		if u := object(obj); c.member(u.GetName()) == nil && plan.IsReady(u) {
+		u, since := object(obj), c.started
+		if m := c.member(u.GetName()); m != nil {
+			if m.looked(k) {
+				continue
+			}
+			since = m.joined
+		}
+		if left := since.Add(patience + 5*time.Second).Sub(now); left > 0 && plan.IsReady(u) {
 			return left
 		}
 	}

@@ -133,6 +133,14 @@ func (m *member) note(k key, now look) bool {
 	return news
 }
 
+// looked tells whether the object has been looked at in this member since it was taken up.
+func (m *member) looked(k key) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.states[k]
+	return s != nil && s.outcome != ""
+}
+
 // reserve notes the number to which a write that is about to go out shrinks a copy; nil: none does.
 func (m *member) reserve(k key, number *int64) {
 	m.mu.Lock()
