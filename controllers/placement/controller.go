@@ -3,7 +3,6 @@ package placement
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -111,7 +110,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		synced = append(synced, c.Informers(resource).HasSynced)
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-		return fmt.Errorf("the federation's caches did not fill: %w", ctx.Err())
+		return nil // asked to end before there was anything to end
 	}
 	work.Go(func() { c.decideWhatComes(ctx) })
 	work.Go(func() { drain(ctx, c.policies, c.reportPolicy) })
