@@ -179,6 +179,7 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 		n, selected := wanted[m.Name]
 		switch ours := there != nil && there.GetLabels()[v1beta1.ManagedByLabel] == f.uid; {
 		case f.excused(m, r, u):
+		case ours && divided(r) && replicasOf(there) > n && unplaced(u) > 0: // where nothing fits, nothing is removed
 		case selected && n != 0 && there == nil:
 			law("nothing is lost: %s is missing in %s", name, m.Name)
 		case selected && n != 0 && !ours:
@@ -197,6 +198,10 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 func divided(r memapi.Resource) bool {
 	k := v1beta1.FederatedKindOf(r.GroupResource())
 	return k != nil && k.Preferences != ""
+}
+
+func unplaced(u *unstructured.Unstructured) int64 {
+	return v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation]).Unplaced
 }
 
 // checkSum checks that all replicas are accounted for, once, by the placement and by the status.
