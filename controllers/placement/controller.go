@@ -57,7 +57,7 @@ var (
 const (
 	gather     = 20 * time.Millisecond // how long changes of clusters and policies are gathered into one pass
 	roomPause  = 5 * time.Second       // at least between two passes because of room
-	reportLag  = 15 * time.Second      // after a decision, the time until a capacity report has seen its pods
+	reportLag  = 20 * time.Second      // after a decision, the time until a capacity report has seen its pods
 	maxBatch   = 1000                  // objects that are decided in one go
 	quietAbove = 100                   // changed objects in one go, above which each is not announced by an event
 )

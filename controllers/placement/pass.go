@@ -200,6 +200,9 @@ func (c *Controller) place(i *item, w *plan.World, now time.Time) (change, bool)
 	c.state.give(&i.Object, &d, now)
 	if len(d.Placement.Overflow) > 0 || d.Placement.Unplaced > 0 {
 		c.state.short[i.key] = true
+		if len(c.state.reserved) > 0 { // some of it may be counted twice: reserved, and in a report already
+			c.decide.AddAfter(key{resource: short}, reportLag+time.Second)
+		}
 	} else {
 		delete(c.state.short, i.key)
 	}

@@ -28,7 +28,8 @@ type read[T any] struct {
 	object  *T
 }
 
-// reservation is room that was given away and that a capacity report may not have seen yet.
+// reservation is room that was given away and that a capacity report may not have seen yet. Those of a cluster are
+// in the order of their time.
 type reservation struct {
 	at       time.Time
 	requests corev1.ResourceList
@@ -60,7 +61,7 @@ func (c *Controller) look(now time.Time) *plan.World {
 	s := &c.state
 	clusters, newClusters := refresh(s.clusters, c.Informers(v1beta1.ClustersResource).GetStore().List(), readCluster)
 	policies, newPolicies := refresh(s.policies, c.Informers(v1beta1.PoliciesResource).GetStore().List(), readPolicy)
-	if s.world == nil || newClusters || newPolicies {
+	if s.world == nil || newClusters || newPolicies || s.outdated(now) {
 		s.world = plan.NewWorld(clusters, policies)
 		s.world.Terse, s.world.Grace = true, c.GracePeriod
 		s.reserve(now)
@@ -92,21 +93,29 @@ func refresh[T any](known map[string]read[T], list []any, parse func(*unstructur
 	return all, changed
 }
 
-// reserve takes from the world's new ledger what was given away and that the capacity reports cannot have seen.
-func (s *state) reserve(now time.Time) {
-	for _, cluster := range s.world.Clusters {
-		var kept []reservation
-		for _, r := range s.reserved[cluster.Name] {
-			if capacity := cluster.Status.Capacity; capacity == nil || capacity.ObservedAt.Sub(r.at) > reportLag || now.Sub(r.at) > 10*reportLag {
-				continue
-			}
-			kept = append(kept, r)
-			s.world.Ledger.Take(cluster.Name, s.world.Ledger.Demand(r.requests), r.pods)
-		}
-		if s.reserved[cluster.Name] = kept; kept == nil {
-			delete(s.reserved, cluster.Name)
+// outdated tells whether the ledger still counts what the capacity reports have seen by now.
+func (s *state) outdated(now time.Time) bool {
+	for _, reservations := range s.reserved {
+		if now.Sub(reservations[0].at) > reportLag {
+			return true
 		}
 	}
+	return false
+}
+
+// reserve takes from the world's new ledger what was given away and that the capacity reports cannot have seen.
+// A report is written only when it says something new: that there is none younger than the decision says nothing.
+func (s *state) reserve(now time.Time) {
+	still := map[string][]reservation{}
+	for _, cluster := range s.world.Clusters {
+		for _, r := range s.reserved[cluster.Name] {
+			if now.Sub(r.at) <= reportLag {
+				still[cluster.Name] = append(still[cluster.Name], r)
+				s.world.Ledger.Take(cluster.Name, s.world.Ledger.Demand(r.requests), r.pods)
+			}
+		}
+	}
+	s.reserved = still
 }
 
 // give takes from the ledger what a decision adds to clusters, and keeps it reserved.
