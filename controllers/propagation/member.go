@@ -96,7 +96,7 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 func (c *Controller) join(m *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.members[m.Name] = m
+	c.members[m.Name], m.joined = m, time.Now()
 	c.countEngaged()
 }
 

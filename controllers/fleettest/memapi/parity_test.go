@@ -152,10 +152,7 @@ const (
 	cluster = "{apiVersion: federation/v1beta1, kind: Cluster, metadata: {name: east}, spec: {serverAddressByClientCIDRs: [{clientCIDR: 0.0.0.0/0, serverAddress: %s}]}}"
 )
 
-var (
-	orphan     = metav1.DeletePropagationOrphan
-	background = metav1.DeletePropagationBackground
-)
+var background = metav1.DeletePropagationBackground
 
 var table = []request{
 	apply(files, "fed", oneMap, withVersion("1")),
@@ -259,7 +256,7 @@ func answerOf(u *unstructured.Unstructured, err error) answer {
 	a := answer{code: 200, fields: map[string]any{}}
 	for _, f := range u.GetManagedFields() {
 		var owned any
-		_ = json.Unmarshal(f.FieldsV1.Raw, &owned)
+		_ = json.Unmarshal(f.FieldsV1.GetRawBytes(), &owned)
 		a.fields[f.Manager+" "+string(f.Operation)+" "+f.Subresource] = owned
 	}
 	u = u.DeepCopy()
