@@ -1,6 +1,7 @@
 package clusterregistry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
@@ -41,7 +43,7 @@ func (f *memberInformers) ForResource(gvr schema.GroupVersionResource) informers
 	generic := f.factory.ForResource(gvr)
 	i := &memberInformer{SharedIndexInformer: generic.Informer(), of: f, resource: gvr}
 	// These two fail only on a running informer, and this one has yet to run.
-	_ = i.SetTransform(slim)
+	_ = i.SetTransform(slimmed)
 	_ = i.SetWatchErrorHandlerWithContext(i.failed)
 	f.known[gvr] = genericInformer{i, generic.Lister()}
 	if f.started {
@@ -139,30 +141,30 @@ const autoscaler = "kube-controller-manager"
 
 // slim drops the managedFields, which are as large as the rest of an object, and keeps the one thing that is read of
 // them: whether an autoscaler owns the number of replicas.
-func slim(obj any) (any, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
-	}
-	// Not by GetManagedFields, which would copy all of them.
-	entries, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
-	if list, _ := entries.([]any); slices.ContainsFunc(list, scales) {
-		annotations := u.GetAnnotations()
+func slim(o metav1.Object) {
+	if slices.ContainsFunc(o.GetManagedFields(), scales) {
+		annotations := o.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
 		annotations[v1beta1.ScaledByAnnotation] = autoscaler
-		u.SetAnnotations(annotations)
+		o.SetAnnotations(annotations)
 	}
-	u.SetManagedFields(nil)
-	return u, nil
+	o.SetManagedFields(nil)
 }
 
-// scales tells of an entry of managedFields whether it is that of an autoscaler which set spec.replicas.
-func scales(entry any) bool {
-	e, _ := entry.(map[string]any)
-	_, replicas, _ := unstructured.NestedFieldNoCopy(e, "fieldsV1", "f:spec", "f:replicas")
-	return replicas && e["manager"] == autoscaler && e["subresource"] == "scale"
+// slimmed is slim for the objects of informers.
+func slimmed(obj any) (any, error) {
+	if o, err := meta.Accessor(obj); err == nil {
+		slim(o)
+	}
+	return obj, nil
+}
+
+// scales tells of an entry of managedFields whether it is that of an autoscaler which set spec.replicas: all that such
+// a write can set in a spec.
+func scales(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == autoscaler && e.Subresource == "scale" && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:replicas"`))
 }
 
 // missing is what an operator is told of rights that are not there.

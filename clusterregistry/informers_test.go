@@ -67,7 +67,7 @@ func TestWhatAnAutoscalerOwnsIsMarked(t *testing.T) {
 		{"none", nil, ""},
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "web", "managedFields": test.entries}}}
-		got, err := slim(u)
+		got, err := slimmed(u)
 		if err != nil || got != any(u) || u.GetAnnotations()[v1beta1.ScaledByAnnotation] != test.want || len(u.GetManagedFields()) > 0 {
 			t.Errorf("%s: %v, %v; want %q", test.name, u, err, test.want)
 		}

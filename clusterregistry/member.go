@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/wire"
 )
 
 // Informers gives informers for resources of a member.
@@ -29,7 +30,7 @@ type Member struct {
 	Name string
 	// FederationUID is the value of v1beta1.ManagedByLabel on what this federation makes in the member.
 	FederationUID string
-	// Dynamic is not throttled and has no timeout: give each call a context that ends.
+	// Dynamic is not throttled and has no timeout: give each call a context that ends. Objects come without managedFields.
 	Dynamic dynamic.Interface
 	// Core is the same for kinds of Kubernetes' own, in protobuf.
 	Core kubernetes.Interface
@@ -52,7 +53,7 @@ func (m *Member) Context() context.Context { return m.ctx }
 func (m *Member) Done() <-chan struct{} { return m.ctx.Done() }
 
 func newMember(ctx context.Context, name, uid string, l *link) (*Member, error) {
-	dyn, err := dynamic.NewForConfigAndClient(l.config, l.client)
+	dyn, err := wire.NewDynamic(l.config, l.client, slim)
 	if err != nil {
 		return nil, err
 	}

@@ -4,13 +4,16 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/wire"
 	"federation/controllers/shards/plan"
 )
 
@@ -34,10 +37,24 @@ func (c *caches) informer(gvr schema.GroupVersionResource) cache.SharedIndexInfo
 // start starts what has been asked for and does not run yet.
 func (c *caches) start(ctx context.Context) { c.factory.Start(ctx.Done()) }
 
-// slim drops what is as large as the rest of an object and nobody here reads.
+// newClient makes a client of the federation's API that is not throttled, and whose objects come without what is as
+// large as the rest of them and nobody here reads.
+func newClient(config *rest.Config) (dynamic.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return wire.NewDynamic(config, client, dropManagedFields)
+}
+
+func dropManagedFields(o metav1.Object) { o.SetManagedFields(nil) }
+
+// slim is dropManagedFields for the objects of informers.
 func slim(obj any) (any, error) {
 	if o, err := meta.Accessor(obj); err == nil {
-		o.SetManagedFields(nil)
+		dropManagedFields(o)
 	}
 	return obj, nil
 }

@@ -56,7 +56,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	fmt.Fprintf(os.Stderr, "federation: DNS for %s on %s, over UDP and TCP\n", o.zone, dns.Addr())
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	client, err := dynamic.NewForConfig(config)
+	client, err := newClient(config)
 	if err != nil {
 		return err
 	}

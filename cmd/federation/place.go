@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -50,7 +49,7 @@ func newPlacer() *placer {
 
 // follow keeps Clusters and policies in sight until ctx is done.
 func (p *placer) follow(ctx context.Context, config *rest.Config) error {
-	client, err := dynamic.NewForConfig(config)
+	client, err := newClient(config)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (r *reviewer) ReviewFailover(ctx context.Context, review *v1beta1.FailoverR
 var servicesResource = corev1.SchemeGroupVersion.WithResource("services")
 
 func readReviewInput(ctx context.Context, config *rest.Config) (in reviewInput, err error) {
-	client, err := dynamic.NewForConfig(config)
+	client, err := newClient(config)
 	if err != nil {
 		return in, err
 	}

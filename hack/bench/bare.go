@@ -73,7 +73,7 @@ func bareMain(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		m, err := connect(j.Members[name], false)
+		m, err := connect(j.Members[name])
 		if err != nil {
 			return err
 		}

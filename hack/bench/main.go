@@ -34,7 +34,7 @@ func main() {
 	b := &bench{began: time.Now()}
 	flag.StringVar(&b.root, "root", "_output/bench-stack", "folder of the running member clusters (local up --members-only)")
 	flag.StringVar(&b.bin, "bin", "_output/bin", "folder of the programs")
-	flag.StringVar(&b.scenarios, "scenarios", "bacd", "which to run: b steady, a stored, c restart (needs a), d failover")
+	flag.StringVar(&b.scenarios, "scenarios", "bhacd", "which to run: b steady, h hung, a stored, c restart (needs a), d failover")
 	flag.IntVar(&b.objects, "objects", 0, "ReplicaSets of scenarios a and c; default 15000 copies in all, but at most 5000 ReplicaSets")
 	flag.IntVar(&b.steadyObjects, "steady-objects", 0, "ReplicaSets of scenario b; default 20 s of them")
 	flag.IntVar(&b.rate, "rate", 0, "creates a second in scenario b; default 150 copies a second, but at most 50 ReplicaSets")
@@ -76,6 +76,7 @@ type results struct {
 	steadyBare, steady *figures
 	storedBare, stored *figures
 	restart            *restarted
+	well, hung         *figures
 	failoverBare       *figures
 	failover           *moved
 }
@@ -100,6 +101,11 @@ func (b *bench) run(ctx context.Context) (r results, err error) {
 			var out restarted
 			out, err = b.restart(ctx)
 			r.restart = &out
+		case 'h':
+			b.say("h: %d ReplicaSets, %d a second, with and without a hung cluster", b.steadyObjects/2, b.rate/2)
+			var well, hung figures
+			well, hung, err = b.hung(ctx)
+			r.well, r.hung = &well, &hung
 		case 'd':
 			b.say("d: a cluster with a part of %d workloads dies", b.moves)
 			var bare figures
@@ -134,7 +140,7 @@ func (b *bench) connect() (err error) {
 	}
 	b.members = map[string]kubernetes.Interface{}
 	for _, name := range b.names {
-		if b.members[name], err = connect(b.kubeconfig(name), true); err != nil {
+		if b.members[name], err = connect(b.kubeconfig(name)); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -50,17 +49,14 @@ func apply(ctx context.Context, member kubernetes.Interface, ns, name string, re
 	return err
 }
 
-// connect returns an unthrottled client. With protobuf it is cheap to watch with.
-func connect(kubeconfig string, protobuf bool) (kubernetes.Interface, error) {
+// connect returns an unthrottled client that reads protobuf, which costs the least.
+func connect(kubeconfig string) (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.QPS = -1
-	if protobuf {
-		config = rest.CopyConfig(config)
-		config.AcceptContentTypes, config.ContentType = "application/vnd.kubernetes.protobuf,application/json", "application/vnd.kubernetes.protobuf"
-	}
+	config.AcceptContentTypes, config.ContentType = "application/vnd.kubernetes.protobuf,application/json", "application/vnd.kubernetes.protobuf"
 	return kubernetes.NewForConfig(config)
 }
 

@@ -55,6 +55,9 @@ func (b *bench) tables(r results) string {
 	if r.steady != nil {
 		b.steadyTable(&o, r)
 	}
+	if r.hung != nil {
+		b.hungTable(&o, r)
+	}
 	if r.restart != nil {
 		fmt.Fprintf(&o, "\n### Restart with %d ReplicaSets in place\n\n", b.objects)
 		fmt.Fprintln(&o, "| from start to ready | from ready to a new object in all members | to quiet | changes that members saw | CPU until then | RSS | its peak |")
@@ -87,6 +90,15 @@ func (b *bench) steadyTable(o *bytes.Buffer, r results) {
 		r.steady.cpuAll.Seconds()*1000/float64(b.steadyObjects), megabytes(r.steady.rss))
 	fmt.Fprintf(o, "| ratio | %.2f | %.2f | %.2f | | |\n", ratio(r.steady.at(50), r.steadyBare.at(50)),
 		ratio(r.steady.at(90), r.steadyBare.at(90)), ratio(r.steady.at(99), r.steadyBare.at(99)))
+}
+
+func (b *bench) hungTable(o *bytes.Buffer, r results) {
+	fmt.Fprintf(o, "\n### %d creates a second, one of the clusters hung\n\n", max(1, b.rate/2))
+	fmt.Fprintln(o, "| | apply → in all other members p50 | p90 | p99 |")
+	fmt.Fprintln(o, "|---|---|---|---|")
+	fmt.Fprintf(o, "| all well | %s | %s | %s |\n", ms(r.well.at(50)), ms(r.well.at(90)), ms(r.well.at(99)))
+	fmt.Fprintf(o, "| one is stopped (SIGSTOP) as it begins | %s | %s | %s |\n", ms(r.hung.at(50)), ms(r.hung.at(90)), ms(r.hung.at(99)))
+	fmt.Fprintf(o, "| ratio | %.2f | %.2f | %.2f |\n", ratio(r.hung.at(50), r.well.at(50)), ratio(r.hung.at(90), r.well.at(90)), ratio(r.hung.at(99), r.well.at(99)))
 }
 
 func (b *bench) failoverTable(o *bytes.Buffer, r results) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"syscall"
@@ -41,11 +42,59 @@ func (b *bench) steady(ctx context.Context) (bare, fed figures, err error) {
 	if err := waitNamespace(ctx, j.Namespace, b.members); err != nil {
 		return bare, fed, err
 	}
-	fed, err = b.measure(ctx, j.Namespace, j.Objects, func() (sent, error) { return b.create(ctx, j) })
+	fed, err = b.measure(ctx, b.members, j, func() (sent, error) { return b.create(ctx, j) })
 	if err != nil {
 		return bare, fed, err
 	}
 	return bare, fed, removeNamespace(ctx, j.Namespace, b.members, b.fed.kube)
+}
+
+// hung has objects created at half the steady rate, with all members well and then with the first one hung, and
+// looks at the others.
+func (b *bench) hung(ctx context.Context) (well, hung figures, err error) {
+	first, others := b.names[0], b.without(b.names[0])
+	pid, err := memberPid(b.root, first)
+	if err != nil {
+		return well, hung, err
+	}
+	for _, run := range []struct {
+		namespace string
+		signal    syscall.Signal
+		out       *figures
+	}{{"well", syscall.SIGCONT, &well}, {"hung", syscall.SIGSTOP, &hung}} {
+		j := b.job(run.namespace, b.steadyObjects/2)
+		j.Rate, j.Replicas = max(1, b.rate/2), int32(len(b.members))
+		if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
+			return well, hung, err
+		}
+		if err := waitNamespace(ctx, j.Namespace, b.members); err != nil {
+			return well, hung, err
+		}
+		if err := syscall.Kill(pid, run.signal); err != nil {
+			return well, hung, err
+		}
+		*run.out, err = b.measure(ctx, others, j, func() (sent, error) { return b.create(ctx, j) })
+		if again := syscall.Kill(pid, syscall.SIGCONT); err == nil {
+			err = again
+		}
+		if err != nil {
+			return well, hung, err
+		}
+	}
+	if err := b.fed.waitClusters(ctx, b.names); err != nil {
+		return well, hung, err
+	}
+	if err := removeNamespace(ctx, "well", b.members, b.fed.kube); err != nil {
+		return well, hung, err
+	}
+	return well, hung, removeNamespace(ctx, "hung", b.members, b.fed.kube)
+}
+
+// without returns all members but one.
+func (b *bench) without(name string) map[string]kubernetes.Interface {
+	left := maps.Clone(b.members)
+	delete(left, name)
+	return left
 }
 
 // stored has the controllers start where all objects are stored already, and members are empty. It leaves
@@ -68,7 +117,7 @@ func (b *bench) stored(ctx context.Context) (bare, fed figures, err error) {
 		return bare, fed, err
 	}
 	b.say("stored %d objects in %s", j.Objects, time.Since(began).Round(time.Second))
-	fed, err = b.measure(ctx, j.Namespace, j.Objects, func() (sent, error) {
+	fed, err = b.measure(ctx, b.members, j, func() (sent, error) {
 		return sent{Began: time.Now(), At: []time.Time{}}, b.fed.startControllers()
 	})
 	return bare, fed, err
@@ -151,10 +200,7 @@ func (b *bench) failover(ctx context.Context) (bare figures, out moved, err erro
 		return bare, out, err
 	}
 	settle(ctx, time.Minute, b.fed.processes()...)
-	lost, left := b.names[0], map[string]kubernetes.Interface{}
-	for _, name := range b.names[1:] {
-		left[name] = b.members[name]
-	}
+	lost, left := b.names[0], b.without(b.names[0])
 	if bare, err = b.bareMoves(ctx, left); err != nil {
 		return bare, out, err
 	}
@@ -224,7 +270,7 @@ func (b *bench) bare(ctx context.Context, j job, then func(figures) (figures, er
 	if err := waitNamespace(ctx, j.Namespace, b.members); err != nil {
 		return out, err
 	}
-	out, err = b.measure(ctx, j.Namespace, j.Objects, func() (sent, error) { return runBare(ctx, j) })
+	out, err = b.measure(ctx, b.members, j, func() (sent, error) { return runBare(ctx, j) })
 	if err == nil && then != nil {
 		out, err = then(out)
 	}
@@ -241,11 +287,11 @@ func (b *bench) apis() (out []kubernetes.Interface) {
 	return out
 }
 
-// measure has objects made and waits for them in all members.
-func (b *bench) measure(ctx context.Context, ns string, objects int, do func() (sent, error)) (out figures, err error) {
+// measure has the objects of a job made and waits for them in some members.
+func (b *bench) measure(ctx context.Context, in map[string]kubernetes.Interface, j job, do func() (sent, error)) (out figures, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	a, err := watchArrivals(ctx, b.members, ns, objects, inAll(len(b.members)))
+	a, err := watchArrivals(ctx, in, j.Namespace, j.Objects, inAll(len(in)))
 	if err != nil {
 		return out, err
 	}
@@ -258,7 +304,7 @@ func (b *bench) measure(ctx context.Context, ns string, objects int, do func() (
 	if err := a.wait(ctx); err != nil {
 		return out, err
 	}
-	out.whole, out.writes, out.cpu = a.last().Sub(did.Began), objects*len(b.members), did.CPU
+	out.whole, out.writes, out.cpu = a.last().Sub(did.Began), j.Objects*len(in), did.CPU
 	if did.CPU == 0 {
 		out.cpu = b.fed.controls.use().cpu
 	}
@@ -266,10 +312,10 @@ func (b *bench) measure(ctx context.Context, ns string, objects int, do func() (
 		out.latencies = append(out.latencies, a.at[objectName(i)].Sub(at))
 	}
 	slices.Sort(out.latencies)
-	b.say("%s: all in all members after %.1f s, CPU %.1f s", ns, out.whole.Seconds(), max(did.CPU, totalCPU(b.fed.processes())-before).Seconds())
+	b.say("%s: in all members after %.1f s, CPU %.1f s", j.Namespace, out.whole.Seconds(), max(did.CPU, totalCPU(b.fed.processes())-before).Seconds())
 	if did.CPU == 0 {
 		settle(ctx, time.Minute, b.fed.processes()...)
-		b.say("%s: settled", ns)
+		b.say("%s: settled", j.Namespace)
 	}
 	out.cpuAll = totalCPU(b.fed.processes()) - before
 	for _, p := range b.fed.processes() {
