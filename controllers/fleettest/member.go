@@ -89,7 +89,8 @@ func (m *Member) step(now time.Time) {
 		m.wasDead = false
 		m.restartPods(now)
 	}
-	if m.API.Version() == m.seen && (m.due.IsZero() || now.Before(m.due)) {
+	version := m.API.Version()
+	if version == m.seen && (m.due.IsZero() || now.Before(m.due)) {
 		return
 	}
 	m.API.Collect()
@@ -97,7 +98,7 @@ func (m *Member) step(now time.Time) {
 	m.due = time.Time{}
 	m.workloads(now)
 	m.services(now)
-	m.seen = m.API.Version()
+	m.seen = version // not what it is by now: somebody may have written meanwhile
 }
 
 func (m *Member) restartPods(now time.Time) {

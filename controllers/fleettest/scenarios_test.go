@@ -41,10 +41,12 @@ func play(t *testing.T, data []byte, after func(*Fleet, string) error) (out []by
 		}
 		defer f.Close()
 		out, err = ParseScript(data).Run(f, func(command string) error {
-			if after != nil {
-				return after(f, command)
+			synctest.Wait() // all that watch one command have seen it before the next: what it says does not depend on who was first
+			if after == nil {
+				return nil
 			}
-			return nil
+			defer synctest.Wait()
+			return after(f, command)
 		})
 		if err == nil {
 			err = errors.Join(f.Settle(), errors.Join(f.Check()...), f.CheckIdle())
