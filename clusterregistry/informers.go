@@ -1,74 +1,58 @@
 package clusterregistry
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/wire"
 )
 
 // memberInformers prepares each informer when it is first asked for.
 type memberInformers struct {
-	member  *Member
-	factory dynamicinformer.DynamicSharedInformerFactory
-	ctx     context.Context
+	member *Member
+	all    *wire.Informers
+	ctx    context.Context
 
 	mu      sync.Mutex
-	known   map[schema.GroupVersionResource]informers.GenericInformer
+	known   map[schema.GroupVersionResource]*memberInformer
 	started bool
 }
 
 // ForResource implements Informers. Once the member has started, new informers start at once.
-func (f *memberInformers) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
+func (f *memberInformers) ForResource(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known := f.known[gvr]; known != nil {
 		return known
 	}
-	generic := f.factory.ForResource(gvr)
-	i := &memberInformer{SharedIndexInformer: generic.Informer(), of: f, resource: gvr}
-	// These two fail only on a running informer, and this one has yet to run.
-	_ = i.SetTransform(slimmed)
-	_ = i.SetWatchErrorHandlerWithContext(i.failed)
-	f.known[gvr] = genericInformer{i, generic.Lister()}
+	i := &memberInformer{SharedIndexInformer: f.all.ForResource(gvr), of: f, resource: gvr}
+	_ = i.SetWatchErrorHandlerWithContext(i.failed) // fails only on a running informer
+	f.known[gvr] = i
 	if f.started {
-		f.factory.Start(f.ctx.Done())
+		f.all.Start(f.ctx.Done())
 	}
-	return f.known[gvr]
+	return i
 }
 
 func (f *memberInformers) start() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.started = true
-	f.factory.Start(f.ctx.Done())
+	f.all.Start(f.ctx.Done())
 }
-
-type genericInformer struct {
-	informer *memberInformer
-	lister   cache.GenericLister
-}
-
-// Informer implements informers.GenericInformer.
-func (g genericInformer) Informer() cache.SharedIndexInformer { return g.informer }
-
-// Lister implements informers.GenericInformer.
-func (g genericInformer) Lister() cache.GenericLister { return g.lister }
 
 // memberInformer is an informer that does not hold up its users where the member does not let us list its kind: it
 // counts as synced then, and as empty.
@@ -153,18 +137,10 @@ func slim(o metav1.Object) {
 	o.SetManagedFields(nil)
 }
 
-// slimmed is slim for the objects of informers.
-func slimmed(obj any) (any, error) {
-	if o, err := meta.Accessor(obj); err == nil {
-		slim(o)
-	}
-	return obj, nil
-}
-
 // scales tells of an entry of managedFields whether it is that of an autoscaler which set spec.replicas: all that such
 // a write can set in a spec.
 func scales(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == autoscaler && e.Subresource == "scale" && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:replicas"`))
+	return e.Manager == autoscaler && e.Subresource == "scale" && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:replicas"`)
 }
 
 // missing is what an operator is told of rights that are not there.

@@ -8,10 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/wire"
@@ -21,7 +20,7 @@ import (
 type Informers interface {
 	// ForResource returns the one informer for a resource, over all namespaces. It holds only objects
 	// that this federation made, without their managedFields. It runs until the member is lost.
-	ForResource(gvr schema.GroupVersionResource) informers.GenericInformer
+	ForResource(gvr schema.GroupVersionResource) cache.SharedIndexInformer
 }
 
 // Member is a live connection to one member cluster, from the moment that it is ready until it is not.
@@ -83,8 +82,9 @@ func (m *Member) newInformers(ctx context.Context, selector string) *memberInfor
 		ours += "," + selector
 	}
 	return &memberInformers{
-		member: m, ctx: ctx, known: map[schema.GroupVersionResource]informers.GenericInformer{},
-		factory: dynamicinformer.NewFilteredDynamicSharedInformerFactory(m.Dynamic, 0, metav1.NamespaceAll,
-			func(o *metav1.ListOptions) { o.LabelSelector = ours }),
+		member: m, ctx: ctx, known: map[schema.GroupVersionResource]*memberInformer{},
+		all: wire.NewInformers(wire.Source{
+			Kube: m.Core, Dynamic: m.Dynamic, Slim: slim, Select: func(o *metav1.ListOptions) { o.LabelSelector = ours },
+		}),
 	}
 }

@@ -200,7 +200,7 @@ func TestAReadyClusterIsConnectedAndReported(t *testing.T) {
 func TestInformersHoldOnlyOursWithoutManagedFields(t *testing.T) {
 	f, east := newFleet(t), newFakeMember(t)
 	f.join("east", east, "good")
-	informer := f.member("east").Informers.ForResource(configMaps).Informer()
+	informer := f.member("east").Informers.ForResource(configMaps)
 	f.eventually("the informer has synced", informer.HasSynced)
 	for _, q := range east.seen("/configmaps?") {
 		if !strings.Contains(q, "labelSelector=federation.kubernetes.io%2Fmanaged-by%3Dthe-federation") {

@@ -79,9 +79,15 @@ func TestProtobufReadsAsJSONDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(got, want) {
-				b, _ := json.Marshal(got)
-				t.Fatalf("%s (seed %d):\n%s\n%s", kinds[0].Kind, seed, b, text)
+			held, err := pack(stored, kinds[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, got := range []any{got, unpack(held)} {
+				if !reflect.DeepEqual(got, want) {
+					b, _ := json.Marshal(got)
+					t.Fatalf("%s (seed %d):\n%s\n%s", kinds[0].Kind, seed, b, text)
+				}
 			}
 		}
 	}

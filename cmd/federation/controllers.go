@@ -60,7 +60,10 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	if err != nil {
 		return err
 	}
-	shared := newCaches(client, slim)
+	shared, err := newCaches(config, plan.All)
+	if err != nil {
+		return err
+	}
 	names, err := servicedns.New(servicedns.Options{
 		Informers: shared.informer, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second), Provider: dns,
 	})
@@ -132,14 +135,22 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 		return lead(ctx, c.config, name, func(ctx context.Context) error {
 			c.leads.Store(true)
 			defer c.leads.Store(false)
-			return c.decide(ctx, newCaches(c.client, slim))
+			from, err := newCaches(c.config, plan.All)
+			if err != nil {
+				return err
+			}
+			return c.decide(ctx, from)
 		})
 	})
 	group.Go(func() error {
 		return shards.Run(ctx, shards.Options{
 			Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Name: name,
 			Work: func(ctx context.Context, held plan.Set) error {
-				return c.propagate(ctx, newCaches(c.client, slimTo(held)), held)
+				from, err := newCaches(c.config, held)
+				if err != nil {
+					return err
+				}
+				return c.propagate(ctx, from, held)
 			},
 		})
 	})

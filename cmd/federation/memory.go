@@ -8,13 +8,11 @@ import (
 	"time"
 )
 
-// Memory is let grow to three times of what is live while that is little, for collecting costs CPU at each object;
-// and to little more than what is live when that is much. Beside it, RSS has some 100 MB of the program's own text and
-// what is touched of etcd's database.
+// Memory may grow by a half of what is live before garbage is collected, and by gcHeadroom in any case: collecting walks
+// through all that is live, so a small process that collects at each few megabytes does little else. A limit for the whole
+// process would do that to a large one.
 const (
-	gcPercent  = 200
-	gcRelaxed  = 256 << 20 // bytes up to which the process is never pressed for memory
-	gcHeadroom = 48 << 20
+	gcHeadroom = 128 << 20
 	gcLook     = 5 * time.Second
 )
 
@@ -23,12 +21,12 @@ func tuneGC(ctx context.Context) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	debug.SetGCPercent(gcPercent)
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	debug.SetGCPercent(gcPercent(0))
 	go func() {
 		for {
 			metrics.Read(sample)
-			debug.SetMemoryLimit(softLimit(int64(sample[0].Value.Uint64())))
+			debug.SetGCPercent(gcPercent(int64(sample[0].Value.Uint64())))
 			select {
 			case <-ctx.Done():
 				return
@@ -38,6 +36,8 @@ func tuneGC(ctx context.Context) {
 	}()
 }
 
-// softLimit is how many bytes the process may have before it is pressed for memory, where so many are live. There is
-// always room for a quarter more, so that a large federation does not spend its time collecting.
-func softLimit(live int64) int64 { return max(gcRelaxed, live+live/4+gcHeadroom) }
+// gcPercent is by how many percent the heap may grow where so many bytes are live.
+func gcPercent(live int64) int {
+	live = max(live, gcHeadroom/4)
+	return int(max(50, 100*gcHeadroom/live))
+}

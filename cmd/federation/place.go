@@ -14,6 +14,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/placement/plan"
+	shards "federation/controllers/shards/plan"
 )
 
 // seenAfter is how long a capacity report may take to count the pods of a new object.
@@ -49,11 +50,10 @@ func newPlacer() *placer {
 
 // follow keeps Clusters and policies in sight until ctx is done.
 func (p *placer) follow(ctx context.Context, config *rest.Config) error {
-	client, err := newClient(config)
+	from, err := newCaches(config, shards.All)
 	if err != nil {
 		return err
 	}
-	from := newCaches(client, slim)
 	clusters, policies := from.informer(v1beta1.ClustersResource), from.informer(v1beta1.PoliciesResource)
 	if err := keep(p, clusters, p.clusters); err != nil {
 		return err
