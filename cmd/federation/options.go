@@ -14,6 +14,7 @@ import (
 type controllersOptions struct {
 	name           string
 	writes         int
+	reports        int
 	zone           string
 	dnsBindAddress string
 	dnsTTL         time.Duration
@@ -25,7 +26,7 @@ type controllersOptions struct {
 
 func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
-		name: "federation", writes: 16,
+		name: "federation", writes: 64, reports: 30,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
 		looks: newLooks(), failover: newFailoverFlags(), unschedulable: time.Minute,
 	}
@@ -37,6 +38,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	o.failover.addFlags(fs)
 	fs.DurationVar(&o.unschedulable, "unschedulable-after", o.unschedulable, "how long a pod in a member must have found no room before its cluster counts as full for its workload")
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
+	fs.IntVar(&o.reports, "status-updates-per-second", o.reports, "how many statuses of federated objects are written in the long run; what changes faster is told together. Services don't wait")
 	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
 	fs.IPSliceVar(&o.nameServers, "dns-name-server-ips", nil, "`IP` addresses of the zone's name server ns.DNS-ZONE, as the delegation above the zone has them; without it the address in --dns-bind-address, if it is one")
@@ -60,6 +62,9 @@ func (o *controllersOptions) validate() error {
 	}
 	if o.writes < 1 || o.writes > 1000 {
 		return fmt.Errorf("--concurrent-member-writes %d: must be from 1 to 1000", o.writes)
+	}
+	if o.reports < 1 || o.reports > 10000 {
+		return fmt.Errorf("--status-updates-per-second %d: must be from 1 to 10000", o.reports)
 	}
 	if o.dnsTTL < time.Second || o.dnsTTL > 24*time.Hour {
 		return fmt.Errorf("--dns-ttl %s: must be from 1s to 24h", o.dnsTTL)

@@ -45,7 +45,7 @@ func (c *controllers) propagate(ctx context.Context, from *caches, held plan.Set
 // propagation makes one for some kinds, or all that are built in, and the shards that are held.
 func (c *controllers) propagation(from *caches, held plan.Set, kinds []propagationplan.Kind) (*propagation.Controller, error) {
 	return propagation.New(propagation.Options{
-		Client: c.client, Informers: from.informer, Federation: c.federation, Recorder: c.recorder, Workers: c.writes, Kinds: kinds,
+		Client: c.client, Informers: from.informer, Federation: c.federation, Recorder: c.recorder, Workers: c.writes, Reports: c.reports, Kinds: kinds,
 		Owns: func(_ *propagationplan.Kind, namespace, name string) bool {
 			return held.Has(v1beta1.Shard(namespace, name))
 		},
@@ -95,9 +95,9 @@ func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error {
 		Name: m.Name, Client: m.Dynamic,
 		Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
 			if gvr == namespaces {
-				return all.ForResource(gvr).Informer()
+				return all.ForResource(gvr)
 			}
-			return ours.ForResource(gvr).Informer()
+			return ours.ForResource(gvr)
 		},
 	})
 	if err != nil {

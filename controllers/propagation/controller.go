@@ -24,7 +24,7 @@ import (
 // Informers hands out informers that are shared with others and started by them.
 type Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 
-// Options are what a Controller needs. All are required but the last four.
+// Options are what a Controller needs. All are required but the last five.
 type Options struct {
 	// Client writes to the federation.
 	Client dynamic.Interface
@@ -38,6 +38,8 @@ type Options struct {
 	Workers int
 	// WriteTimeout bounds one write to a member; default 10 s.
 	WriteTimeout time.Duration
+	// Reports is how many statuses a second are written to the federation in the long run; default 30.
+	Reports int
 	// Kinds are those that are propagated; default plan.Federated().
 	Kinds []plan.Kind
 	// Owns tells which objects are this controller's. The others are as if they were not there: their copies
@@ -71,7 +73,7 @@ type Controller struct {
 	policies
 	placements
 	waits
-	dues dues
+	dues *dues
 
 	mu       sync.RWMutex
 	members  map[string]*member
@@ -93,7 +95,10 @@ func New(o Options) (*Controller, error) {
 	if o.Owns == nil {
 		o.Owns = func(*plan.Kind, string, string) bool { return true }
 	}
-	c := &Controller{Options: o, started: time.Now(), members: map[string]*member{}}
+	if o.Reports == 0 {
+		o.Reports = 30
+	}
+	c := &Controller{Options: o, started: time.Now(), members: map[string]*member{}, dues: newDues(o.Reports)}
 	c.reports = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](50*time.Millisecond, 30*time.Second))
 	registerMetrics()
 	var errs []error
@@ -202,7 +207,7 @@ func isFederated(k *plan.Kind, u *unstructured.Unstructured) bool {
 	if k.Custom {
 		return !v1beta1.OwnNamespace(u.GetNamespace())
 	}
-	secretType, _, _ := unstructured.NestedString(u.Object, "type")
+	secretType, _ := u.Object["type"].(string)
 	return v1beta1.Federated(k.Resource.GroupResource(), u.GetNamespace(), u.GetName(), corev1.SecretType(secretType))
 }
 

@@ -3,26 +3,34 @@ package propagation
 import (
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // A status is for people and for other controllers, and a report costs the federation more than the write
-// to a member that it tells about. So a report waits until the copies have settled, but not for ever: for each
-// object that waits to be written to the members, or to be reported, a little longer. DNS and deletions don't wait.
+// to a member that it tells about. So a report waits until the copies have settled, and reports of many objects take
+// turns: what changes again meanwhile is told together. DNS and deletions don't wait.
 const (
-	settleTime   = 250 * time.Millisecond // without a change, until an object is reported
-	settleMost   = time.Second            // from its first change until it is reported in any case
-	perWaiting   = 10 * time.Millisecond  // is added to settleMost for each object that waits, a quarter to settleTime
-	settleAtMost = 30 * time.Second
+	settleTime = 250 * time.Millisecond // without a change, until an object is reported
+	settleMost = time.Second            // from its first change until it is reported in any case
+	burst      = 2                      // seconds of reports that go out at once after a time without
 )
 
-// dues are the objects whose status is to be reported when they have settled.
+// dues are the objects whose status is to be reported.
 type dues struct {
-	mu sync.Mutex
-	of map[key]due
+	turns *rate.Limiter
+
+	mu   sync.Mutex
+	of   map[key]due       // when they changed
+	turn map[key]time.Time // when they may be written, of those that have settled
 }
 
 // due is when an object that is not reported yet changed.
 type due struct{ first, last time.Time }
+
+func newDues(aSecond int) *dues {
+	return &dues{turns: rate.NewLimiter(rate.Limit(aSecond), burst*aSecond), of: map[key]due{}, turn: map[key]time.Time{}}
+}
 
 // note notes a change.
 func (d *dues) note(k key, now time.Time) {
@@ -33,24 +41,20 @@ func (d *dues) note(k key, now time.Time) {
 		one.first = now
 	}
 	one.last = now
-	if d.of == nil {
-		d.of = map[key]due{}
-	}
 	d.of[k] = one
 }
 
-// wait returns how long the report of an object is to wait still, where so many writes do; 0: it is due, and
-// what was noted is forgotten. An object without changes is due.
-func (d *dues) wait(k key, now time.Time, writes int) time.Duration {
+// settled returns how long the report of an object is to wait until it has settled; 0: it has, and what was noted is
+// forgotten. An object without changes has settled.
+func (d *dues) settled(k key, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	one, there := d.of[k]
 	if !there {
 		return 0
 	}
-	more := min(time.Duration(writes+len(d.of)-1)*perWaiting, settleAtMost-settleMost)
-	at := one.last.Add(settleTime + more/4)
-	if latest := one.first.Add(settleMost + more); latest.Before(at) {
+	at := one.last.Add(settleTime)
+	if latest := one.first.Add(settleMost); latest.Before(at) {
 		at = latest
 	}
 	if left := at.Sub(now); left > 0 {
@@ -60,11 +64,28 @@ func (d *dues) wait(k key, now time.Time, writes int) time.Duration {
 	return 0
 }
 
-// drop forgets what was noted of an object: it is reported at once.
+// takeTurn returns how long it is until the turn of an object that has something to report; 0: it is now, and is taken.
+func (d *dues) takeTurn(k key, now time.Time) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, has := d.turn[k]
+	if !has {
+		at = now.Add(d.turns.ReserveN(now, 1).DelayFrom(now))
+	}
+	if left := at.Sub(now); left > 0 {
+		d.turn[k] = at
+		return left
+	}
+	delete(d.turn, k)
+	return 0
+}
+
+// drop forgets what was noted of an object: it is reported at once, or not at all.
 func (d *dues) drop(k key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.of, k)
+	delete(d.turn, k)
 }
 
 // report has the status of an object reported once its copies have settled.
@@ -83,18 +104,4 @@ func (c *Controller) reportAll() {
 	for _, k := range c.federated() {
 		c.report(k)
 	}
-}
-
-// waiting is the number of objects that wait in the member that has the fewest: reports make room for writes
-// that go on, and do not wait for a member that is slow.
-func (c *Controller) waiting() int {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	fewest := -1
-	for _, m := range c.members {
-		if n := m.queue.Len(); fewest < 0 || n < fewest {
-			fewest = n
-		}
-	}
-	return max(fewest, 0)
 }

@@ -23,28 +23,44 @@ func TestAReportWaitsUntilTheCopiesSettle(t *testing.T) {
 		name    string
 		changes []time.Duration
 		at      time.Duration
-		writes  int
 		want    time.Duration
 	}{
-		{"nothing changed", nil, 0, 1000, 0},
-		{"just now", []time.Duration{0}, 0, 0, 250 * time.Millisecond},
-		{"settled", []time.Duration{0}, 250 * time.Millisecond, 0, 0},
-		{"goes on changing", []time.Duration{0, 200 * time.Millisecond}, 250 * time.Millisecond, 0, 200 * time.Millisecond},
-		{"goes on for a second", []time.Duration{0, 950 * time.Millisecond}, time.Second, 0, 0},
-		{"100 writes wait", []time.Duration{0}, 0, 100, 500 * time.Millisecond},
-		{"100 writes wait, goes on", []time.Duration{0, 1900 * time.Millisecond}, 2 * time.Second, 100, 0},
-		{"5000 writes wait, goes on", []time.Duration{0, 29900 * time.Millisecond}, 30 * time.Second, 5000, 0},
+		{"nothing changed", nil, 0, 0},
+		{"just now", []time.Duration{0}, 0, 250 * time.Millisecond},
+		{"settled", []time.Duration{0}, 250 * time.Millisecond, 0},
+		{"goes on changing", []time.Duration{0, 200 * time.Millisecond}, 250 * time.Millisecond, 200 * time.Millisecond},
+		{"goes on for a second", []time.Duration{0, 950 * time.Millisecond}, time.Second, 0},
 	} {
-		d := &dues{}
+		d := newDues(30)
 		for _, at := range c.changes {
 			d.note(k, start.Add(at))
 		}
-		if got := d.wait(k, start.Add(c.at), c.writes); got != c.want {
+		if got := d.settled(k, start.Add(c.at)); got != c.want {
 			t.Errorf("%s: waits %s, want %s", c.name, got, c.want)
 		}
 		if c.want == 0 && len(d.of) > 0 {
 			t.Errorf("%s: is remembered", c.name)
 		}
+	}
+}
+
+func TestReportsOfManyObjectsTakeTurns(t *testing.T) {
+	const aSecond = 10
+	d, now := newDues(aSecond), time.Unix(0, 0)
+	object := func(i int) key { return key{NamespacedName: types.NamespacedName{Name: fmt.Sprint("web-", i)}} }
+	for i := range 50 {
+		want := max(0, time.Duration(i+1-burst*aSecond)*time.Second/aSecond)
+		for range 2 { // asking again does not take another turn
+			if got := d.takeTurn(object(i), now); got != want {
+				t.Fatalf("object %d waits %s, want %s", i, got, want)
+			}
+			if want == 0 {
+				break
+			}
+		}
+	}
+	if got := d.takeTurn(object(49), now.Add(3*time.Second)); got != 0 || len(d.turn) != 29 {
+		t.Errorf("at its turn it waits %s; %d wait", got, len(d.turn))
 	}
 }
 

@@ -82,6 +82,7 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 			work(ctx, m.queue, func(ctx context.Context, k key) error { return c.syncMember(ctx, m, k) })
 		})
 	}
+	workers.Go(func() { m.lookAfter(ctx) })
 	for _, k := range late {
 		workers.Go(func() { c.takeUpLate(ctx, m, k) })
 	}
@@ -202,7 +203,7 @@ func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 			if initial {
 				return // serve looks at all of these
 			}
-			if this, ours := changed(obj); ours {
+			if this, ours := changed(obj); ours && m.isNews(this, object(obj)) {
 				m.queue.Add(this) // it may have come late: a request that was under way when the member was lost
 			}
 			if k.Resource == namespaces {
@@ -210,7 +211,7 @@ func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 			}
 		},
 		UpdateFunc: func(was, is any) {
-			if this, ours := changed(is); ours && !plan.SameSource(object(was), object(is)) {
+			if this, ours := changed(is); ours && !plan.SameSource(object(was), object(is)) && m.isNews(this, object(is)) {
 				m.queue.Add(this)
 			}
 		},

@@ -1,12 +1,14 @@
 package propagation
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"federation/controllers/propagation/plan"
 )
@@ -16,6 +18,9 @@ type state struct {
 	// written is the copy as our last write left it, until the cache has caught up.
 	written *unstructured.Unstructured
 	until   time.Time
+	// applying: a write of ours is under way; met is the version of the copy that came by the watch meanwhile.
+	applying bool
+	met      string
 	// parted is the UID of the copy that we asked to be deleted, or released.
 	parted types.UID
 	// gone is the UID of the copy that went last.
@@ -69,6 +74,48 @@ func version(u *unstructured.Unstructured) uint64 {
 	return n
 }
 
+// applies notes that a write of ours is under way.
+func (m *member) applies(k key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state(k).applying = true
+}
+
+// applied notes that it is not any more, and tells whether the watch brought anything else than what it left.
+func (m *member) applied(k key) (more bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.state(k)
+	more = s.met != "" && !s.caughtUp(s.met)
+	s.applying, s.met = false, ""
+	return more
+}
+
+// caughtUp tells whether the version that the cache has is what our last write left, which is forgotten then.
+func (s *state) caughtUp(version string) bool {
+	if s.written == nil || s.written.GetResourceVersion() != version {
+		return false
+	}
+	s.written = nil
+	return true
+}
+
+// isNews tells of a copy that the watch brought whether it is to be looked at: it is not what our own last write left,
+// nor came while one is under way, after which that is seen.
+func (m *member) isNews(k key, u *unstructured.Unstructured) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.states[k]
+	if s == nil {
+		return true
+	}
+	if s.applying {
+		s.met = u.GetResourceVersion()
+		return false
+	}
+	return !s.caughtUp(u.GetResourceVersion())
+}
+
 // wrote notes the copy as a write of ours left it.
 func (m *member) wrote(k key, u *unstructured.Unstructured, settled string) {
 	m.mu.Lock()
@@ -82,7 +129,27 @@ func (m *member) wrote(k key, u *unstructured.Unstructured, settled string) {
 		return // it went while the answer was under way
 	}
 	s.written, s.until = u, time.Now().Add(catchUp)
-	m.queue.AddAfter(k, catchUp+time.Second)
+}
+
+// unseen returns the objects with a write of ours that the cache should have seen by now.
+func (m *member) unseen(now time.Time) (keys []key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k, s := range m.states {
+		if s.written != nil && now.After(s.until) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// lookAfter has those objects looked at again whose writes the cache has not seen.
+func (m *member) lookAfter(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(context.Context) {
+		for _, k := range m.unseen(time.Now()) {
+			m.queue.Add(k)
+		}
+	}, catchUp/10)
 }
 
 // parted notes that a copy has been deleted or released: once is enough.

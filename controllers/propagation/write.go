@@ -140,6 +140,12 @@ func (c *Controller) apply(ctx context.Context, m *member, k key, op operation, 
 	}
 	u.Object["metadata"] = meta
 	precondition(u)
+	m.applies(k)
+	defer func() {
+		if m.applied(k) {
+			m.queue.Add(k)
+		}
+	}()
 	got, err := resource(m.Client, k).Apply(ctx, k.Name, u, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if err != nil {
 		return err

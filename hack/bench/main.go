@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,8 +17,9 @@ import (
 )
 
 type bench struct {
-	root, bin, scenarios, into, planner, extra  string
-	objects, steadyObjects, rate, moves, writes int
+	root, bin, scenarios, into, planner, extra string
+	objects, seconds, moves, writes            int
+	rates                                      []int
 
 	fed     *federation
 	names   []string
@@ -36,10 +38,10 @@ func main() {
 	flag.StringVar(&b.bin, "bin", "_output/bin", "folder of the programs")
 	flag.StringVar(&b.scenarios, "scenarios", "bhacd", "which to run: b steady, h hung, a stored, c restart (needs a), d failover")
 	flag.IntVar(&b.objects, "objects", 0, "ReplicaSets of scenarios a and c; default 15000 copies in all, but at most 5000 ReplicaSets")
-	flag.IntVar(&b.steadyObjects, "steady-objects", 0, "ReplicaSets of scenario b; default 20 s of them")
-	flag.IntVar(&b.rate, "rate", 0, "creates a second in scenario b; default 150 copies a second, but at most 50 ReplicaSets")
+	flag.IntVar(&b.seconds, "seconds", 20, "how long scenarios b and h create at each rate")
+	flag.Func("rates", "creates a second in scenario b, such as 10,50: the default, for up to 3 members; with more members as many copies", b.readRates)
 	flag.IntVar(&b.moves, "moves", 1000, "workloads of scenario d")
-	flag.IntVar(&b.writes, "writes", 16, "writes under way at once to each member, of the bare client; the federation's default")
+	flag.IntVar(&b.writes, "writes", 64, "writes under way at once to each member, of the bare client; the federation's default")
 	flag.StringVar(&b.extra, "controller-flags", "", "more flags for the controllers")
 	flag.StringVar(&b.into, "into", "", "Markdown file that the tables are written into; without it they are printed")
 	flag.StringVar(&b.planner, "planner", "", "file with the planner's table, to be written too")
@@ -70,10 +72,16 @@ func (b *bench) main(ctx context.Context) error {
 	return b.write(r)
 }
 
+// pair are the figures of the bare client and of the federation at one rate.
+type pair struct {
+	rate      int
+	bare, fed figures
+}
+
 // results are all tables; nil where a scenario did not run.
 type results struct {
 	idle               usage
-	steadyBare, steady *figures
+	steady             []pair
 	storedBare, stored *figures
 	restart            *restarted
 	well, hung         *figures
@@ -87,10 +95,12 @@ func (b *bench) run(ctx context.Context) (r results, err error) {
 	for _, scenario := range b.scenarios {
 		switch scenario {
 		case 'b':
-			b.say("b: %d ReplicaSets, %d a second", b.steadyObjects, b.rate)
-			var bare, fed figures
-			bare, fed, err = b.steady(ctx)
-			r.steadyBare, r.steady = &bare, &fed
+			for i := 0; i < len(b.rates) && err == nil; i++ {
+				one := pair{rate: b.rates[i]}
+				b.say("b: %d ReplicaSets, %d a second", b.seconds*one.rate, one.rate)
+				one.bare, one.fed, err = b.steady(ctx, one.rate)
+				r.steady = append(r.steady, one)
+			}
 		case 'a':
 			b.say("a: %d ReplicaSets that are stored when the controllers start", b.objects)
 			var bare, fed figures
@@ -102,7 +112,7 @@ func (b *bench) run(ctx context.Context) (r results, err error) {
 			out, err = b.restart(ctx)
 			r.restart = &out
 		case 'h':
-			b.say("h: %d ReplicaSets, %d a second, with and without a hung cluster", b.steadyObjects/2, b.rate/2)
+			b.say("h: %d ReplicaSets, %d a second, with and without a hung cluster", b.seconds*b.rates[0], b.rates[0])
 			var well, hung figures
 			well, hung, err = b.hung(ctx)
 			r.well, r.hung = &well, &hung
@@ -153,12 +163,20 @@ func (b *bench) size(members int) {
 	if b.objects == 0 {
 		b.objects = min(5000, 15000/members)
 	}
-	if b.rate == 0 {
-		b.rate = max(1, min(50, 150/members))
+	if len(b.rates) == 0 {
+		b.rates = []int{max(1, min(10, 30/members)), max(1, min(50, 150/members))}
 	}
-	if b.steadyObjects == 0 {
-		b.steadyObjects = 20 * b.rate
+}
+
+func (b *bench) readRates(list string) error {
+	for text := range strings.SplitSeq(list, ",") {
+		rate, err := strconv.Atoi(text)
+		if err != nil || rate < 1 {
+			return fmt.Errorf("%q: must be a number of at least 1", text)
+		}
+		b.rates = append(b.rates, rate)
 	}
+	return nil
 }
 
 // prepare starts the federation and joins all members.

@@ -52,8 +52,8 @@ func (b *bench) tables(r results) string {
 	if r.stored != nil {
 		b.storedTable(&o, r)
 	}
-	if r.steady != nil {
-		b.steadyTable(&o, r)
+	for _, p := range r.steady {
+		b.steadyTable(&o, p)
 	}
 	if r.hung != nil {
 		b.hungTable(&o, r)
@@ -81,19 +81,19 @@ func (b *bench) storedTable(o *bytes.Buffer, r results) {
 	fmt.Fprintf(o, "| ratio | %.2f | %.2f | | | |\n", r.stored.rate(b.objects)/r.storedBare.rate(b.objects), ratio(each(*r.stored), each(*r.storedBare)))
 }
 
-func (b *bench) steadyTable(o *bytes.Buffer, r results) {
-	fmt.Fprintf(o, "\n### %d creates a second\n\n", b.rate)
+func (b *bench) steadyTable(o *bytes.Buffer, p pair) {
+	fmt.Fprintf(o, "\n### %d creates a second\n\n", p.rate)
 	fmt.Fprintln(o, "| | apply → in all members p50 | p90 | p99 | CPU of the federation per 1000 objects, all reported | RSS |")
 	fmt.Fprintln(o, "|---|---|---|---|---|---|")
-	fmt.Fprintf(o, "| bare client | %s | %s | %s | | |\n", ms(r.steadyBare.at(50)), ms(r.steadyBare.at(90)), ms(r.steadyBare.at(99)))
-	fmt.Fprintf(o, "| federation | %s | %s | %s | %.1f s | %s |\n", ms(r.steady.at(50)), ms(r.steady.at(90)), ms(r.steady.at(99)),
-		r.steady.cpuAll.Seconds()*1000/float64(b.steadyObjects), megabytes(r.steady.rss))
-	fmt.Fprintf(o, "| ratio | %.2f | %.2f | %.2f | | |\n", ratio(r.steady.at(50), r.steadyBare.at(50)),
-		ratio(r.steady.at(90), r.steadyBare.at(90)), ratio(r.steady.at(99), r.steadyBare.at(99)))
+	fmt.Fprintf(o, "| bare client | %s | %s | %s | | |\n", ms(p.bare.at(50)), ms(p.bare.at(90)), ms(p.bare.at(99)))
+	fmt.Fprintf(o, "| federation | %s | %s | %s | %.1f s | %s |\n", ms(p.fed.at(50)), ms(p.fed.at(90)), ms(p.fed.at(99)),
+		p.fed.cpuAll.Seconds()*1000/float64(b.seconds*p.rate), megabytes(p.fed.rss))
+	fmt.Fprintf(o, "| ratio | %.2f | %.2f | %.2f | | |\n", ratio(p.fed.at(50), p.bare.at(50)),
+		ratio(p.fed.at(90), p.bare.at(90)), ratio(p.fed.at(99), p.bare.at(99)))
 }
 
 func (b *bench) hungTable(o *bytes.Buffer, r results) {
-	fmt.Fprintf(o, "\n### %d creates a second, one of the clusters hung\n\n", max(1, b.rate/2))
+	fmt.Fprintf(o, "\n### %d creates a second, one of the clusters hung\n\n", b.rates[0])
 	fmt.Fprintln(o, "| | apply → in all other members p50 | p90 | p99 |")
 	fmt.Fprintln(o, "|---|---|---|---|")
 	fmt.Fprintf(o, "| all well | %s | %s | %s |\n", ms(r.well.at(50)), ms(r.well.at(90)), ms(r.well.at(99)))

@@ -29,9 +29,9 @@ func (f figures) at(percent int) time.Duration { return f.latencies[(len(f.laten
 func (f figures) rate(objects int) float64     { return float64(objects) / f.whole.Seconds() }
 
 // steady has objects created at a steady rate: by the bare client, and at the federation.
-func (b *bench) steady(ctx context.Context) (bare, fed figures, err error) {
-	j := b.job("steady-bare", b.steadyObjects)
-	j.Rate = b.rate
+func (b *bench) steady(ctx context.Context, rate int) (bare, fed figures, err error) {
+	j := b.job("steady-bare", b.seconds*rate)
+	j.Rate = rate
 	if bare, err = b.bare(ctx, j, nil); err != nil {
 		return bare, fed, err
 	}
@@ -49,7 +49,7 @@ func (b *bench) steady(ctx context.Context) (bare, fed figures, err error) {
 	return bare, fed, removeNamespace(ctx, j.Namespace, b.members, b.fed.kube)
 }
 
-// hung has objects created at half the steady rate, with all members well and then with the first one hung, and
+// hung has objects created at the lowest steady rate, with all members well and then with the first one hung, and
 // looks at the others.
 func (b *bench) hung(ctx context.Context) (well, hung figures, err error) {
 	first, others := b.names[0], b.without(b.names[0])
@@ -62,8 +62,8 @@ func (b *bench) hung(ctx context.Context) (well, hung figures, err error) {
 		signal    syscall.Signal
 		out       *figures
 	}{{"well", syscall.SIGCONT, &well}, {"hung", syscall.SIGSTOP, &hung}} {
-		j := b.job(run.namespace, b.steadyObjects/2)
-		j.Rate, j.Replicas = max(1, b.rate/2), int32(len(b.members))
+		j := b.job(run.namespace, b.seconds*b.rates[0])
+		j.Rate, j.Replicas = b.rates[0], int32(len(b.members))
 		if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
 			return well, hung, err
 		}
