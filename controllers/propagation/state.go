@@ -51,21 +51,27 @@ func (m *member) state(k key) *state {
 // observe returns our copy in the member: what the cache has or, until it has caught up, what our
 // last write left; and what the member made of that write.
 func (m *member) observe(k key) (*unstructured.Unstructured, string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	u, s := m.current(k)
+	return u, s.settled
+}
+
+// current is observe for who holds the lock. The cache is read under it: what is read before may be older than a write
+// that has been caught up with, and forgotten, since.
+func (m *member) current(k key) (*unstructured.Unstructured, *state) {
 	var cached *unstructured.Unstructured
 	if obj, ok, _ := m.Informers(k.kind.Resource).GetStore().GetByKey(storeKey(k.NamespacedName)); ok {
 		cached = object(obj)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	s := m.state(k)
-	if s.written == nil {
-		return cached, s.settled
-	}
-	if cached != nil && version(cached) >= version(s.written) || time.Now().After(s.until) {
+	if s.written != nil && (cached != nil && version(cached) >= version(s.written) || time.Now().After(s.until)) {
 		s.written = nil
-		return cached, s.settled
 	}
-	return s.written, s.settled
+	if s.written != nil {
+		return s.written, s
+	}
+	return cached, s
 }
 
 // version is the resource version as a number (KEP-5504: they can be compared).
@@ -219,14 +225,10 @@ func (m *member) reserve(k key, number *int64) {
 
 // share returns what the member holds of an object. What our own shrinking is about to take counts no more.
 func (m *member) share(s plan.Source, k key) plan.Share {
-	u, _ := m.observe(k)
-	share := plan.ShareOf(s, m.Name, u)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	st := m.states[k]
-	if st == nil {
-		return share
-	}
+	u, st := m.current(k)
+	share := plan.ShareOf(s, m.Name, u)
 	if st.ceiling != nil && st.written == nil && u != nil && plan.Settled(s, u) {
 		st.ceiling = nil
 	}
@@ -261,9 +263,9 @@ func (m *member) forget(k key) {
 
 // copyOf returns what is known of the object in this member, for the report.
 func (m *member) copyOf(k key) (plan.Copy, types.UID) {
-	u, _ := m.observe(k)
 	m.mu.Lock()
-	s := *m.state(k)
+	u, now := m.current(k)
+	s := *now
 	m.mu.Unlock()
 	c := plan.Copy{Cluster: m.Name, State: s.outcome, Message: s.message, Object: u, Looked: s.generation, Outdated: s.outdated}
 	if c.State == "" {

@@ -60,7 +60,7 @@ func (b *bench) tables(r results) string {
 	}
 	if r.restart != nil {
 		fmt.Fprintf(&o, "\n### Restart with %d ReplicaSets in place\n\n", b.objects)
-		fmt.Fprintln(&o, "| from start to ready | from ready to a new object in all members | to quiet | changes that members saw | CPU until then | RSS | its peak |")
+		fmt.Fprintln(&o, "| from start to ready | from ready to a new object in all members | to quiet | changes that members saw | CPU until then | RSS at rest | its peak |")
 		fmt.Fprintln(&o, "|---|---|---|---|---|---|---|")
 		fmt.Fprintf(&o, "| %.1f s | %.1f s | %.1f s | %d | %.1f s | %s | %s |\n", r.restart.ready.Seconds(), r.restart.fresh.Seconds(),
 			r.restart.quiet.Seconds(), r.restart.writes, r.restart.cpuAll.Seconds(), megabytes(r.restart.rss), megabytes(r.restart.peak))

@@ -123,6 +123,9 @@ func (b *bench) stored(ctx context.Context) (bare, fed figures, err error) {
 	return bare, fed, err
 }
 
+// rest is how long a process is given to give back what it has taken while it was busy.
+const rest = 15 * time.Second
+
 // restarted is what a restart took.
 type restarted struct {
 	ready  time.Duration // from the process's start until its API was ready
@@ -166,6 +169,7 @@ func (b *bench) restart(ctx context.Context) (out restarted, err error) {
 	was.mu.Lock()
 	out.writes = was.changes
 	was.mu.Unlock()
+	time.Sleep(rest)
 	u := b.fed.serve.use()
 	out.rss, out.peak, out.cpuAll = u.rss, u.peak, u.cpu
 	if err := removeNamespace(ctx, fresh, b.members, b.fed.kube); err != nil {
