@@ -38,7 +38,7 @@ func main() {
 	flag.StringVar(&b.bin, "bin", "_output/bin", "folder of the programs")
 	flag.StringVar(&b.scenarios, "scenarios", "bhacd", "which to run: b steady, h hung, a stored, c restart (needs a), d failover")
 	flag.IntVar(&b.objects, "objects", 0, "ReplicaSets of scenarios a and c; default 15000 copies in all, but at most 5000 ReplicaSets")
-	flag.IntVar(&b.seconds, "seconds", 20, "how long scenarios b and h create at each rate")
+	flag.IntVar(&b.seconds, "seconds", 20, "how long scenario b creates at each rate")
 	flag.Func("rates", "creates a second in scenario b, such as 10,50: the default, for up to 3 members; with more members as many copies", b.readRates)
 	flag.IntVar(&b.moves, "moves", 1000, "workloads of scenario d")
 	flag.IntVar(&b.writes, "writes", 64, "writes under way at once to each member, of the bare client; the federation's default")
@@ -112,7 +112,7 @@ func (b *bench) run(ctx context.Context) (r results, err error) {
 			out, err = b.restart(ctx)
 			r.restart = &out
 		case 'h':
-			b.say("h: %d ReplicaSets, %d a second, with and without a hung cluster", b.seconds*b.rates[0], b.rates[0])
+			b.say("h: %d ReplicaSets, %d a second, with and without a hung cluster", hungFor*b.rates[0], b.rates[0])
 			var well, hung figures
 			well, hung, err = b.hung(ctx)
 			r.well, r.hung = &well, &hung

@@ -49,6 +49,10 @@ func (b *bench) steady(ctx context.Context, rate int) (bare, fed figures, err er
 	return bare, fed, removeNamespace(ctx, j.Namespace, b.members, b.fed.kube)
 }
 
+// hungFor is how many seconds objects are created for while a member hangs: less than until it is failed over, which
+// is another thing to measure.
+const hungFor = 12
+
 // hung has objects created at the lowest steady rate, with all members well and then with the first one hung, and
 // looks at the others.
 func (b *bench) hung(ctx context.Context) (well, hung figures, err error) {
@@ -62,7 +66,7 @@ func (b *bench) hung(ctx context.Context) (well, hung figures, err error) {
 		signal    syscall.Signal
 		out       *figures
 	}{{"well", syscall.SIGCONT, &well}, {"hung", syscall.SIGSTOP, &hung}} {
-		j := b.job(run.namespace, b.seconds*b.rates[0])
+		j := b.job(run.namespace, hungFor*b.rates[0])
 		j.Rate, j.Replicas = b.rates[0], int32(len(b.members))
 		if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
 			return well, hung, err
