@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,9 +34,6 @@ type Informers struct {
 	Source
 	typed   informers.SharedInformerFactory
 	dynamic dynamicinformer.DynamicSharedInformerFactory
-
-	mu    sync.Mutex
-	known map[schema.GroupVersionResource]cache.SharedIndexInformer
 }
 
 // NewInformers makes informers that run once they have been started.
@@ -45,7 +41,7 @@ func NewInformers(s Source) *Informers {
 	if s.Select == nil {
 		s.Select = func(*metav1.ListOptions) {}
 	}
-	i := &Informers{Source: s, known: map[schema.GroupVersionResource]cache.SharedIndexInformer{}}
+	i := &Informers{Source: s}
 	i.typed = informers.NewSharedInformerFactoryWithOptions(s.Kube, 0, informers.WithTweakListOptions(s.Select), informers.WithTransform(i.hold))
 	i.dynamic = dynamicinformer.NewFilteredDynamicSharedInformerFactory(s.Dynamic, 0, metav1.NamespaceAll, s.Select)
 	return i
@@ -53,20 +49,11 @@ func NewInformers(s Source) *Informers {
 
 // ForResource returns the informer of a resource. It runs once Start has been called after that.
 func (i *Informers) ForResource(r schema.GroupVersionResource) cache.SharedIndexInformer {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.known[r] == nil {
-		i.known[r] = i.make(r)
-	}
-	return i.known[r]
-}
-
-func (i *Informers) make(r schema.GroupVersionResource) cache.SharedIndexInformer {
 	if typed, err := i.typed.ForResource(r); err == nil {
 		return unpacking{typed.Informer()}
 	}
 	informer := i.dynamic.ForResource(r).Informer()
-	_ = informer.SetTransform(i.hold) // fails only on one that runs
+	_ = informer.SetTransform(i.hold) // fails only on one that runs, and then it is set
 	return informer
 }
 

@@ -1,30 +1,20 @@
 package main
 
 import (
-	"context"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/wire"
 	"federation/controllers/shards/plan"
 )
 
-// caches are informers of the federation's API, one for a resource.
-type caches struct{ *wire.Informers }
-
-// newCaches makes caches for the shards that are held: of others' objects they have only the metadata.
-func newCaches(config *rest.Config, held plan.Set) (*caches, error) {
-	client, err := newClient(config)
-	if err != nil {
-		return nil, err
-	}
+// newCaches makes informers of the federation's API for the shards that are held: of others' objects they have only the
+// metadata. client reads what is not Kubernetes' own.
+func newCaches(config *rest.Config, client dynamic.Interface, held plan.Set) (*wire.Informers, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.AcceptContentTypes, config.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
@@ -38,16 +28,8 @@ func newCaches(config *rest.Config, held plan.Set) (*caches, error) {
 			return whole[kind] || o.GetNamespace() == v1beta1.FederationNamespace || held.Has(v1beta1.Shard(o.GetNamespace(), o.GetName()))
 		}
 	}
-	return &caches{wire.NewInformers(from)}, nil
+	return wire.NewInformers(from), nil
 }
-
-// informer returns the informer of a resource. It runs once start has been called after that.
-func (c *caches) informer(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
-	return c.ForResource(gvr)
-}
-
-// start starts what has been asked for and does not run yet.
-func (c *caches) start(ctx context.Context) { c.Start(ctx.Done()) }
 
 // newClient makes a client of the federation's API that is not throttled, and whose objects come without what is as
 // large as the rest of them and nobody here reads.

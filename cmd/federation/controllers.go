@@ -24,6 +24,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
 	"federation/clusterregistry/capacity"
+	"federation/clusterregistry/wire"
 	"federation/controllers/customkinds"
 	"federation/controllers/failover"
 	"federation/controllers/placement"
@@ -60,18 +61,18 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	if err != nil {
 		return err
 	}
-	shared, err := newCaches(config, plan.All)
+	shared, err := newCaches(config, client, plan.All)
 	if err != nil {
 		return err
 	}
 	names, err := servicedns.New(servicedns.Options{
-		Informers: shared.informer, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second), Provider: dns,
+		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second), Provider: dns,
 	})
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	shared.start(ctx)
+	shared.Start(ctx.Done())
 	group.Go(func() error { return names.Run(ctx) })
 	group.Go(func() error {
 		c := &controllers{controllersOptions: o, config: config, client: client, several: several}
@@ -95,7 +96,7 @@ type controllers struct {
 }
 
 // run runs the controllers until ctx is done. shared are the caches of who is alone.
-func (c *controllers) run(ctx context.Context, shared *caches) (err error) {
+func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err error) {
 	if c.kube, err = kubernetes.NewForConfig(c.config); err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 		return lead(ctx, c.config, name, func(ctx context.Context) error {
 			c.leads.Store(true)
 			defer c.leads.Store(false)
-			from, err := newCaches(c.config, plan.All)
+			from, err := newCaches(c.config, c.client, plan.All)
 			if err != nil {
 				return err
 			}
@@ -146,7 +147,7 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 		return shards.Run(ctx, shards.Options{
 			Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Name: name,
 			Work: func(ctx context.Context, held plan.Set) error {
-				from, err := newCaches(c.config, held)
+				from, err := newCaches(c.config, c.client, held)
 				if err != nil {
 					return err
 				}
@@ -182,20 +183,20 @@ func (c *controllers) uid(ctx context.Context) (uid string, err error) {
 }
 
 // decide runs what looks at all objects, in one process at a time.
-func (c *controllers) decide(ctx context.Context, from *caches) error {
+func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	placer, err := placement.New(placement.Options{
-		Client: c.client, Informers: from.informer, Recorder: c.recorder,
-		Resolve: customkinds.Resolver(from.informer(customkinds.Definitions)), Start: func() { from.start(ctx) },
+		Client: c.client, Informers: from.ForResource, Recorder: c.recorder,
+		Resolve: customkinds.Resolver(from.ForResource(customkinds.Definitions)), Start: func() { from.Start(ctx.Done()) },
 	})
 	if err != nil {
 		return err
 	}
-	over, err := failover.New(failover.Options{Client: c.client, Informers: from.informer, Recorder: c.recorder, Settings: c.failover.settings})
+	over, err := failover.New(failover.Options{Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Settings: c.failover.settings})
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	from.start(ctx)
+	from.Start(ctx.Done())
 	c.registry.Follow(ctx, capacity.New(capacity.Options{Client: c.client, Unschedulable: c.unschedulable}))
 	group.Go(func() error { return placer.Run(ctx) })
 	group.Go(func() error { return over.Run(ctx) })

@@ -50,11 +50,15 @@ func newPlacer() *placer {
 
 // follow keeps Clusters and policies in sight until ctx is done.
 func (p *placer) follow(ctx context.Context, config *rest.Config) error {
-	from, err := newCaches(config, shards.All)
+	client, err := newClient(config)
 	if err != nil {
 		return err
 	}
-	clusters, policies := from.informer(v1beta1.ClustersResource), from.informer(v1beta1.PoliciesResource)
+	from, err := newCaches(config, client, shards.All)
+	if err != nil {
+		return err
+	}
+	clusters, policies := from.ForResource(v1beta1.ClustersResource), from.ForResource(v1beta1.PoliciesResource)
 	if err := keep(p, clusters, p.clusters); err != nil {
 		return err
 	}
@@ -64,7 +68,7 @@ func (p *placer) follow(ctx context.Context, config *rest.Config) error {
 	p.mu.Lock()
 	p.synced = func() bool { return clusters.HasSynced() && policies.HasSynced() }
 	p.mu.Unlock()
-	from.start(ctx)
+	from.Start(ctx.Done())
 	return nil
 }
 

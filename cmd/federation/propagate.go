@@ -15,6 +15,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
+	"federation/clusterregistry/wire"
 	"federation/controllers/customkinds"
 	customplan "federation/controllers/customkinds/plan"
 	"federation/controllers/propagation"
@@ -23,19 +24,19 @@ import (
 )
 
 // propagate brings members to what the federation says of the objects of the shards that are held.
-func (c *controllers) propagate(ctx context.Context, from *caches, held plan.Set) error {
+func (c *controllers) propagate(ctx context.Context, from *wire.Informers, held plan.Set) error {
 	builtIn, err := c.propagation(from, held, nil)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	custom, err := customkinds.New(customkinds.Options{Informers: from.informer, Work: func(ctx context.Context, k customplan.Kind) error {
+	custom, err := customkinds.New(customkinds.Options{Informers: from.ForResource, Work: func(ctx context.Context, k customplan.Kind) error {
 		return c.propagateKind(ctx, from, held, k)
 	}})
 	if err != nil {
 		return err
 	}
-	from.start(ctx)
+	from.Start(ctx.Done())
 	c.registry.Follow(ctx, engager{builtIn, held})
 	group.Go(func() error { return builtIn.Run(ctx) })
 	group.Go(func() error { return custom.Run(ctx) })
@@ -43,9 +44,9 @@ func (c *controllers) propagate(ctx context.Context, from *caches, held plan.Set
 }
 
 // propagation makes one for some kinds, or all that are built in, and the shards that are held.
-func (c *controllers) propagation(from *caches, held plan.Set, kinds []propagationplan.Kind) (*propagation.Controller, error) {
+func (c *controllers) propagation(from *wire.Informers, held plan.Set, kinds []propagationplan.Kind) (*propagation.Controller, error) {
 	return propagation.New(propagation.Options{
-		Client: c.client, Informers: from.informer, Federation: c.federation, Recorder: c.recorder, Workers: c.writes, Reports: c.reports, Kinds: kinds,
+		Client: c.client, Informers: from.ForResource, Federation: c.federation, Recorder: c.recorder, Workers: c.writes, Reports: c.reports, Kinds: kinds,
 		Owns: func(_ *propagationplan.Kind, namespace, name string) bool {
 			return held.Has(v1beta1.Shard(namespace, name))
 		},
@@ -53,9 +54,9 @@ func (c *controllers) propagation(from *caches, held plan.Set, kinds []propagati
 }
 
 // propagateKind propagates the objects of a custom kind, and its definition before them.
-func (c *controllers) propagateKind(ctx context.Context, from *caches, held plan.Set, k customplan.Kind) error {
+func (c *controllers) propagateKind(ctx context.Context, from *wire.Informers, held plan.Set, k customplan.Kind) error {
 	definition, err := propagation.New(propagation.Options{
-		Client: c.client, Informers: from.informer, Federation: c.federation, Recorder: c.recorder, Workers: 1,
+		Client: c.client, Informers: from.ForResource, Federation: c.federation, Recorder: c.recorder, Workers: 1,
 		Kinds: []propagationplan.Kind{propagationplan.CustomResourceDefinitions},
 		Owns: func(_ *propagationplan.Kind, namespace, name string) bool {
 			return name == k.Definition && held.Has(v1beta1.Shard(namespace, name))
@@ -69,7 +70,7 @@ func (c *controllers) propagateKind(ctx context.Context, from *caches, held plan
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	from.start(ctx)
+	from.Start(ctx.Done())
 	c.registry.Follow(ctx, engager{definition, held})
 	c.registry.Follow(ctx, once{engager{objects, held}, k.Resource})
 	group.Go(func() error { return definition.Run(ctx) })

@@ -44,18 +44,20 @@ func (d *dues) note(k key, now time.Time) {
 	d.of[k] = one
 }
 
-// settled returns how long the report of an object is to wait until it has settled; 0: it has, and what was noted is
-// forgotten. An object without changes has settled.
-func (d *dues) settled(k key, now time.Time) time.Duration {
+// wait returns how long the report of an object is to wait until it has settled and its turn, if it has one, has come;
+// 0: what was noted is forgotten. An object without changes has settled.
+func (d *dues) wait(k key, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	one, there := d.of[k]
-	if !there {
-		return 0
-	}
-	at := one.last.Add(settleTime)
-	if latest := one.first.Add(settleMost); latest.Before(at) {
-		at = latest
+	at := d.turn[k]
+	if one, there := d.of[k]; there {
+		settled := one.last.Add(settleTime)
+		if latest := one.first.Add(settleMost); latest.Before(settled) {
+			settled = latest
+		}
+		if settled.After(at) {
+			at = settled
+		}
 	}
 	if left := at.Sub(now); left > 0 {
 		return left

@@ -35,7 +35,7 @@ func TestAReportWaitsUntilTheCopiesSettle(t *testing.T) {
 		for _, at := range c.changes {
 			d.note(k, start.Add(at))
 		}
-		if got := d.settled(k, start.Add(c.at)); got != c.want {
+		if got := d.wait(k, start.Add(c.at)); got != c.want {
 			t.Errorf("%s: waits %s, want %s", c.name, got, c.want)
 		}
 		if c.want == 0 && len(d.of) > 0 {
@@ -58,6 +58,9 @@ func TestReportsOfManyObjectsTakeTurns(t *testing.T) {
 				break
 			}
 		}
+	}
+	if got := d.wait(object(49), now); got != 3*time.Second {
+		t.Errorf("asked before it is looked at, it waits %s", got)
 	}
 	if got := d.takeTurn(object(49), now.Add(3*time.Second)); got != 0 || len(d.turn) != 29 {
 		t.Errorf("at its turn it waits %s; %d wait", got, len(d.turn))

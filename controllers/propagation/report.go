@@ -32,7 +32,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		c.dues.drop(k)
 		return nil
 	}
-	if wait := c.dues.settled(k, time.Now()); wait > 0 {
+	if wait := c.dues.wait(k, time.Now()); wait > 0 {
 		c.reports.AddAfter(k, wait)
 		return nil
 	}
@@ -60,9 +60,11 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		c.dues.drop(k)
 		return nil
 	}
-	if wait := c.dues.takeTurn(k, time.Now()); wait > 0 && !k.kind.Endpoints {
-		c.reports.AddAfter(k, wait)
-		return nil
+	if !k.kind.Endpoints {
+		if wait := c.dues.takeTurn(k, time.Now()); wait > 0 {
+			c.reports.AddAfter(k, wait)
+			return nil
+		}
 	}
 	body, err := json.Marshal(summary.Patch())
 	if err != nil {
