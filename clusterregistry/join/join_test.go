@@ -132,6 +132,19 @@ func TestJoiningAgainKeepsWhatOperatorsSet(t *testing.T) {
 	}
 }
 
+// joined joins a member and returns what the federation may do there.
+func (f fakes) joined(t *testing.T) *rbacv1.ClusterRole {
+	t.Helper()
+	if err := Join(context.Background(), f.request("east-a")); err != nil {
+		t.Fatal(err)
+	}
+	role, err := f.member.RbacV1().ClusterRoles().Get(context.Background(), "federation-"+uid, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return role
+}
+
 func TestJoinRefusesWhatIsNoCustomKind(t *testing.T) {
 	for kind, want := range map[string]string{
 		"widgets":                                "must be RESOURCE.GROUP",
@@ -148,14 +161,7 @@ func TestJoinRefusesWhatIsNoCustomKind(t *testing.T) {
 }
 
 func TestJoinGivesRightsForAllThatIsFederated(t *testing.T) {
-	f := newFakes()
-	if err := Join(context.Background(), f.request("east-a")); err != nil {
-		t.Fatal(err)
-	}
-	role, err := f.member.RbacV1().ClusterRoles().Get(context.Background(), "federation-"+uid, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	role := newFakes().joined(t)
 	for _, r := range v1beta1.FederatedResources {
 		if !slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 			return slices.Contains(rule.APIGroups, r.Group) && slices.Contains(rule.Resources, r.Resource) && slices.Equal(rule.Verbs, writeVerbs)
@@ -167,13 +173,7 @@ func TestJoinGivesRightsForAllThatIsFederated(t *testing.T) {
 
 func TestJoinGivesNoMoreRightsThanNeeded(t *testing.T) {
 	f := newFakes()
-	if err := Join(context.Background(), f.request("east-a")); err != nil {
-		t.Fatal(err)
-	}
-	role, err := f.member.RbacV1().ClusterRoles().Get(context.Background(), "federation-"+uid, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	role := f.joined(t)
 	for _, rule := range role.Rules {
 		all := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs)
 		if slices.Contains(all, "*") {
