@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 )
 
 // arrivals watches ReplicaSets of one namespace in several members, and notes when each is as wanted.
@@ -24,7 +26,8 @@ type arrivals struct {
 	forms    map[string]string // member/object → what a member's own controllers do not change of it
 	changes  int               // of that, since the last reset
 	watches  []watch.Interface
-	failed   error
+	fail     context.CancelCauseFunc
+	failed   context.Context
 }
 
 // inAll is wanted where every member is to have a copy.
@@ -46,6 +49,7 @@ func summing(total int32) func(map[string]int32) bool {
 // watchArrivals returns once it sees what is there already; close ends it.
 func watchArrivals(ctx context.Context, members map[string]kubernetes.Interface, ns string, want int, whole func(map[string]int32) bool) (*arrivals, error) {
 	a := &arrivals{replicas: map[string]map[string]int32{}, forms: map[string]string{}, at: map[string]time.Time{}, want: want, whole: whole, all: make(chan struct{})}
+	a.failed, a.fail = context.WithCancelCause(ctx)
 	for name, m := range members {
 		list, err := m.AppsV1().ReplicaSets(ns).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -55,7 +59,10 @@ func watchArrivals(ctx context.Context, members map[string]kubernetes.Interface,
 		for i := range list.Items {
 			a.seen(name, watch.Added, &list.Items[i])
 		}
-		w, err := m.AppsV1().ReplicaSets(ns).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+		// A member ends the watch of who reads slower than others write; this one goes on where it was.
+		w, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
+			WatchFuncWithContext: m.AppsV1().ReplicaSets(ns).Watch,
+		})
 		if err != nil {
 			a.close()
 			return nil, err
@@ -74,9 +81,7 @@ func (a *arrivals) follow(ctx context.Context, member string, w watch.Interface)
 		}
 	}
 	if ctx.Err() == nil {
-		a.mu.Lock()
-		a.failed = fmt.Errorf("the watch of %s ended", member)
-		a.mu.Unlock()
+		a.fail(fmt.Errorf("the watch of %s ended", member))
 	}
 }
 
@@ -115,14 +120,14 @@ func (a *arrivals) reset() {
 }
 
 // wait returns when all objects are as wanted, or says how many are.
-func (a *arrivals) wait(ctx context.Context) error {
+func (a *arrivals) wait() error {
 	select {
 	case <-a.all:
 		return nil
-	case <-ctx.Done():
+	case <-a.failed.Done():
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return fmt.Errorf("%d of %d objects arrived: %w %v", len(a.at), a.want, ctx.Err(), a.failed)
+		return fmt.Errorf("%d of %d objects arrived: %w", len(a.at), a.want, context.Cause(a.failed))
 	}
 }
 

@@ -165,7 +165,7 @@ func (b *bench) restart(ctx context.Context) (out restarted, err error) {
 	if _, err := b.create(ctx, j); err != nil {
 		return out, err
 	}
-	if err := now.wait(ctx); err != nil {
+	if err := now.wait(); err != nil {
 		return out, err
 	}
 	out.fresh = now.last().Sub(b.fed.lastReady)
@@ -204,7 +204,7 @@ func (b *bench) failover(ctx context.Context) (bare figures, out moved, err erro
 	if _, err := b.create(ctx, j); err != nil {
 		return bare, out, err
 	}
-	if err := placed.wait(ctx); err != nil {
+	if err := placed.wait(); err != nil {
 		return bare, out, err
 	}
 	settle(ctx, time.Minute, b.fed.processes()...)
@@ -229,7 +229,7 @@ func (b *bench) failover(ctx context.Context) (bare figures, out moved, err erro
 		return bare, out, err
 	}
 	noticed := time.Now()
-	if err := taken.wait(ctx); err != nil {
+	if err := taken.wait(); err != nil {
 		return bare, out, err
 	}
 	out.noticed, out.after, out.writes = noticed.Sub(killed), taken.last().Sub(noticed.Add(grace)), j.Objects
@@ -257,7 +257,7 @@ func (b *bench) bareMoves(ctx context.Context, left map[string]kubernetes.Interf
 		if err != nil {
 			return base, err
 		}
-		return figures{whole: a.last().Sub(did.Began), writes: j.Objects, cpu: did.CPU}, a.wait(ctx)
+		return figures{whole: a.last().Sub(did.Began), writes: j.Objects, cpu: did.CPU}, a.wait()
 	})
 }
 
@@ -309,7 +309,7 @@ func (b *bench) measure(ctx context.Context, in map[string]kubernetes.Interface,
 	if err != nil {
 		return out, err
 	}
-	if err := a.wait(ctx); err != nil {
+	if err := a.wait(); err != nil {
 		return out, err
 	}
 	out.whole, out.writes, out.cpu = a.last().Sub(did.Began), j.Objects*len(in), did.CPU
