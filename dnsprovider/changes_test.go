@@ -118,7 +118,7 @@ func TestApplyRefuses(t *testing.T) {
 		"a CNAME beside an address":        {[]RRSet{one}, Step{"a.example.", nil, []RRSet{alias}}, false},
 		"an address beside a CNAME":        {[]RRSet{alias}, Step{"a.example.", nil, []RRSet{one}}, false},
 		"a set of another name":            {nil, Step{"b.example.", nil, []RRSet{one}}, false},
-		"an old set with another TTL (16)": {[]RRSet{one}, Step{"a.example.", []RRSet{{one.Name, one.Type, 16, one.Rdata}}, nil}, true},
+		"an old set with another TTL (16)": {[]RRSet{one}, Step{"a.example.", []RRSet{{Name: one.Name, Type: one.Type, TTL: 16, Rdata: one.Rdata}}, nil}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ChangeSet{c.step}.Apply(c.current)

@@ -15,9 +15,13 @@
 // ChangeSet with a ConflictError: look again, and diff again. So two writers cannot undo each other
 // unseen, and nobody deletes what he has not seen.
 //
+// A set may have Variants, of which a server that can choose (a Chooser) gives one at a time, by weight
+// or by the region that a client is near. Rdata is the union of them, so a server that cannot choose
+// gives all, and nobody gets no answer.
+//
 // What was traded: record data is presentation text instead of a Go type for each record type. It
 // compares, sorts and prints without any knowledge of the type, and every provider's API takes it;
-// only A, AAAA and CNAME, which the federation writes, are checked here. Names are plain host names:
+// only A, AAAA and CNAME, are checked here. Names are plain host names:
 // letters, digits, "-" and "_"; no wildcards and no escapes.
 //
 // The folders below are the edges, one for each kind of server, and providertest, the suite that

@@ -16,6 +16,7 @@ const (
 	A     Type = "A"
 	AAAA  Type = "AAAA"
 	CNAME Type = "CNAME"
+	TXT   Type = "TXT" // ownership
 )
 
 // maxTTL is the largest time to live in seconds (RFC 2181, section 8).
@@ -30,6 +31,9 @@ type RRSet struct {
 	TTL uint32
 	// Rdata has the data of each record in presentation format, sorted, each once. Never empty.
 	Rdata []string
+	// Variants are the answers that a server that can choose gives one of, sorted; none: always all of Rdata.
+	// Make a set that has some with NewChoice.
+	Variants []Variant
 }
 
 // New makes an RRSet in canonical form: names lower-case with a final dot, addresses in their
@@ -104,20 +108,24 @@ func canonicalRdata(t Type, text string) (string, error) {
 	return text, nil
 }
 
-// Equal tells whether two canonical sets are the same, TTL included.
+// Equal tells whether two canonical sets are the same, TTL and variants included.
 func (s RRSet) Equal(other RRSet) bool {
-	return s.sameKey(other) && s.TTL == other.TTL && slices.Equal(s.Rdata, other.Rdata)
+	return s.sameKey(other) && s.TTL == other.TTL && slices.Equal(s.Rdata, other.Rdata) &&
+		slices.EqualFunc(s.Variants, other.Variants, equalVariants)
 }
 
 func (s RRSet) sameKey(other RRSet) bool {
 	return s.Name == other.Name && s.Type == other.Type
 }
 
-// String gives the set as lines of a zone file, without a newline at the end.
+// String gives the set as lines of a zone file, its variants as comments, without a newline at the end.
 func (s RRSet) String() string {
-	lines := make([]string, len(s.Rdata))
+	lines := make([]string, len(s.Rdata), len(s.Rdata)+len(s.Variants))
 	for i, data := range s.Rdata {
 		lines[i] = fmt.Sprintf("%s %d IN %s %s", s.Name, s.TTL, s.Type, data)
+	}
+	for _, v := range s.Variants {
+		lines = append(lines, "; "+v.String())
 	}
 	return strings.Join(lines, "\n")
 }
