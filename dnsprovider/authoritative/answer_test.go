@@ -28,6 +28,11 @@ func filled(t testing.TB, sets []dnsprovider.RRSet) *snapshot {
 	return e.finish(2)
 }
 
+// answerTo leaves the message as it is.
+func answerTo(s *snapshot, message []byte, udp bool) []byte {
+	return new(responder).respond(s, append(make([]byte, 0, dns.MaxMsgSize), message...), udp)
+}
+
 func packed(t testing.TB, change func(*dns.Msg)) []byte {
 	t.Helper()
 	m := new(dns.Msg).SetQuestion("web."+testZone, dns.TypeA)
@@ -85,7 +90,7 @@ func TestMessages(t *testing.T) {
 	s := filled(t, zoneLines(t, sample))
 	for name, c := range messages(t) {
 		t.Run(name, func(t *testing.T) {
-			reply := respond(s, c.message, nil, true)
+			reply := answerTo(s, c.message, true)
 			if c.rcode < 0 {
 				if reply != nil {
 					t.Errorf("answered %x", reply)
@@ -107,7 +112,7 @@ func TestMoreThanAMessageHoldsIsServfail(t *testing.T) {
 	}
 	reply := new(dns.Msg)
 	s := filled(t, zoneLines(t, "web A "+strings.Join(many, " ")))
-	if err := reply.Unpack(respond(s, packed(t, func(*dns.Msg) {}), nil, false)); err != nil || reply.Rcode != dns.RcodeServerFailure {
+	if err := reply.Unpack(answerTo(s, packed(t, func(*dns.Msg) {}), false)); err != nil || reply.Rcode != dns.RcodeServerFailure {
 		t.Errorf("%v, %s, want SERVFAIL", err, reply.MsgHdr.String())
 	}
 }
@@ -121,7 +126,7 @@ func FuzzRespond(f *testing.F) {
 		f.Add(c.message, false)
 	}
 	f.Fuzz(func(t *testing.T, message []byte, udp bool) {
-		reply := respond(s, message, make([]byte, 512), udp)
+		reply := answerTo(s, message, udp)
 		if reply == nil {
 			if len(message) >= headerSize && message[2]&0x80 == 0 {
 				t.Errorf("no answer to %s", hex.EncodeToString(message))
@@ -142,10 +147,10 @@ func FuzzRespond(f *testing.F) {
 func BenchmarkRespond(b *testing.B) {
 	s := filled(b, manyNames(b, 10000))
 	message := packed(b, func(m *dns.Msg) { m.Question[0].Name = "n4711." + testZone; m.SetEdns0(1232, false) })
-	buf := make([]byte, dns.MaxMsgSize)
+	r, buf := &responder{}, make([]byte, packetSize)
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(respond(s, message, buf, true)) < 60 {
+		if len(r.respond(s, append(buf[:0], message...), true)) < 60 {
 			b.Fatal("no answer")
 		}
 	}

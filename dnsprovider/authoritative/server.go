@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,9 @@ type Options struct {
 	NameServers []netip.Addr
 	// NegativeTTL is how many seconds "no such name" may be remembered. Default: 5.
 	NegativeTTL uint32
+	// Threads is the number of sockets for UDP, each with a goroutine of its own. Default: the processors
+	// that Go uses.
+	Threads int
 	// MaxConns bounds the TCP connections at one time; further ones are closed. Default: 512.
 	MaxConns int
 	// IdleTimeout is how long a TCP connection may take for a whole message. Default: 10 s.
@@ -33,8 +37,7 @@ type Options struct {
 type Server struct {
 	options Options
 	zone    string
-	udp     *net.UDPConn
-	tcp     *net.TCPListener
+	sockets
 	current atomic.Pointer[snapshot]
 	// applying is held by the one who makes the next snapshot.
 	applying sync.Mutex
@@ -50,7 +53,7 @@ func New(options Options) (*Server, error) {
 		return nil, fmt.Errorf("DNS zone: %w", err)
 	}
 	s := &Server{options: options.withDefaults(), zone: zone}
-	if s.udp, s.tcp, err = listen(options.Listen); err != nil {
+	if s.sockets, err = listen(options.Listen, s.options.Threads); err != nil {
 		return nil, err
 	}
 	nameServers := options.NameServers
@@ -70,6 +73,9 @@ func (o Options) withDefaults() Options {
 	if o.NegativeTTL == 0 {
 		o.NegativeTTL = 5
 	}
+	if o.Threads == 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
+	}
 	if o.MaxConns == 0 {
 		o.MaxConns = 512
 	}
@@ -81,7 +87,7 @@ func (o Options) withDefaults() Options {
 
 // Addr is where the server listens, over UDP and TCP.
 func (s *Server) Addr() netip.AddrPort {
-	at := s.udp.LocalAddr().(*net.UDPAddr).AddrPort()
+	at := s.tcp.Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
@@ -97,12 +103,6 @@ func (s *Server) Run(ctx context.Context) error {
 	s.serveTCP(ctx, &running)
 	running.Wait()
 	return nil
-}
-
-// close makes everything that reads from the sockets return.
-func (s *Server) close() {
-	s.udp.Close()
-	s.tcp.Close()
 }
 
 // Records returns the zone without the server's own records. See dnsprovider.Provider.

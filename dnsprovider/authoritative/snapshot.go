@@ -2,8 +2,6 @@ package authoritative
 
 import (
 	"fmt"
-	"hash/maphash"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -16,39 +14,51 @@ import (
 // node is what a name has. It never changes. A name that has only names below it (an empty
 // non-terminal) has a node too: it exists (RFC 8020).
 type node struct {
-	// sets are the provider's records, sorted; records are those and the server's own, for answers.
-	sets    []dnsprovider.RRSet
-	records [][]dns.RR
+	// name is in lower case and as on the wire.
+	name string
+	// answers has what the name has of each type, packed: of the provider's records and the server's own.
+	answers []answer
+	// sets are the provider's records, sorted.
+	sets []dnsprovider.RRSet
 	// children counts the names directly below that exist.
 	children int
+	// one is where answers are kept if there is but one: a lookup then ends in one place of memory.
+	one [1]answer
 }
 
-// find returns the records of a type, nil for none.
-func (n *node) find(t uint16) []dns.RR {
-	for _, rrs := range n.records {
-		if rrs[0].Header().Rrtype == t {
-			return rrs
+// find returns what the name has of a type, nil for nothing.
+func (n *node) find(t uint16) *answer {
+	for i := range n.answers {
+		if n.answers[i].rtype == t {
+			return &n.answers[i]
 		}
 	}
 	return nil
 }
 
-// shardCount bounds what a change copies: one name's share of the zone.
-const shardCount = 256
-
-var hashSeed = maphash.MakeSeed()
-
-func shardOf(name string) int { return int(maphash.String(hashSeed, name) % shardCount) }
+func (n *node) setAnswers(answers []answer) {
+	n.answers, n.one = answers, [1]answer{}
+	if len(answers) == 1 {
+		n.one[0] = answers[0]
+		n.answers = n.one[:]
+	}
+}
 
 // snapshot is one state of the zone. It never changes.
 type snapshot struct {
-	zone   string
-	shards [shardCount]map[string]*node
-	// soa is the apex's; negative is the same with the time to live of negative answers.
-	soa, negative *dns.SOA
+	packer
+	names table
+	soa   dns.SOA
+	// negative is the SOA with the time to live of negative answers, owned by the zone.
+	negative answer
 	// synced is false before the first Apply.
 	synced bool
+	// edits counts the edits that led here.
+	edits uint64
 }
+
+// ownTTL is the time to live of the server's own records, in seconds.
+const ownTTL = 300
 
 // newSnapshot makes a zone that has only the server's own records. zone is canonical.
 func newSnapshot(zone string, nameServers []netip.Addr, negativeTTL uint32) (*snapshot, error) {
@@ -60,48 +70,59 @@ func newSnapshot(zone string, nameServers []netip.Addr, negativeTTL uint32) (*sn
 	if err != nil {
 		return nil, fmt.Errorf("zone %s: %w", zone, err)
 	}
-	e := (&snapshot{zone: zone, soa: &dns.SOA{
-		Hdr: header(zone, dns.TypeSOA, ownTTL), Ns: ns, Mbox: mbox,
+	first := &snapshot{packer: packer{zone: zone, wire: wireName(zone)}, soa: dns.SOA{
+		Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: ownTTL}, Ns: ns, Mbox: mbox,
 		Refresh: 60, Retry: 10, Expire: 7 * 24 * 3600, Minttl: negativeTTL,
-	}}).edit()
-	e.set(zone, node{records: [][]dns.RR{{e.soa}, {&dns.NS{Hdr: header(zone, dns.TypeNS, ownTTL), Ns: ns}}}})
-	e.set(ns, node{records: addressRecords(ns, nameServers)})
+	}}
+	e := first.edit()
+	addresses, err := e.addresses(nameServers)
+	if err != nil {
+		return nil, err
+	}
+	e.set(zone, node{}, []answer{{}, e.packNS(ns)}) // finish puts the SOA into the first place
+	e.set(ns, node{}, addresses)
 	return e.finish(1), nil
 }
 
-// ownTTL is the time to live of the server's own records, in seconds.
-const ownTTL = 300
-
-func header(name string, t uint16, ttl uint32) dns.RR_Header {
-	return dns.RR_Header{Name: name, Rrtype: t, Class: dns.ClassINET, Ttl: ttl}
-}
-
-func addressRecords(name string, addresses []netip.Addr) [][]dns.RR {
-	var v4, v6 []dns.RR
-	for _, a := range addresses {
-		if a = a.Unmap(); a.Is4() {
-			v4 = append(v4, &dns.A{Hdr: header(name, dns.TypeA, ownTTL), A: a.AsSlice()})
-		} else {
-			v6 = append(v6, &dns.AAAA{Hdr: header(name, dns.TypeAAAA, ownTTL), AAAA: a.AsSlice()})
+// addresses are the packed addresses of the server's own name.
+func (s *snapshot) addresses(list []netip.Addr) (answers []answer, err error) {
+	texts := map[dnsprovider.Type][]string{}
+	for _, a := range list {
+		t := dnsprovider.A
+		if a = a.Unmap(); !a.Is4() {
+			t = dnsprovider.AAAA
 		}
+		texts[t] = append(texts[t], a.String())
 	}
-	return slices.DeleteFunc([][]dns.RR{v4, v6}, func(rrs []dns.RR) bool { return rrs == nil })
+	for _, t := range []dnsprovider.Type{dnsprovider.A, dnsprovider.AAAA} {
+		if len(texts[t]) == 0 {
+			continue
+		}
+		set, err := dnsprovider.New(s.soa.Ns, t, ownTTL, texts[t]...)
+		if err != nil {
+			return nil, fmt.Errorf("addresses of the name server: %w", err)
+		}
+		packed, err := s.packSet(set)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, packed)
+	}
+	return answers, nil
 }
 
 // lookup returns what a canonical name has, nil when it does not exist.
-func (s *snapshot) lookup(name string) *node { return s.shards[shardOf(name)][name] }
-
-// contains tells whether a canonical name, which may have escapes, is the zone or below it.
-func (s *snapshot) contains(name string) bool { return dns.IsSubDomain(s.zone, name) }
+func (s *snapshot) lookup(name string) *node {
+	wire := []byte(wireName(name))
+	return s.names.find(hashOf(wire), wire)
+}
 
 // sets returns the provider's records, sorted.
 func (s *snapshot) sets() (all []dnsprovider.RRSet) {
-	for _, shard := range s.shards {
-		for _, n := range shard {
-			for _, set := range n.sets {
-				set.Rdata = slices.Clone(set.Rdata)
-				all = append(all, set)
-			}
+	for n := range s.names.all() {
+		for _, set := range n.sets {
+			set.Rdata = slices.Clone(set.Rdata)
+			all = append(all, set)
 		}
 	}
 	slices.SortFunc(all, dnsprovider.Compare)
@@ -109,19 +130,16 @@ func (s *snapshot) sets() (all []dnsprovider.RRSet) {
 }
 
 // edit is a snapshot that is being made from another one.
-type edit struct {
-	*snapshot
-	// own tells which shards are no longer the old snapshot's.
-	own [shardCount]bool
-}
+type edit struct{ *snapshot }
 
-func (s *snapshot) edit() *edit {
+func (s *snapshot) edit() edit {
 	next := *s
-	return &edit{snapshot: &next}
+	next.edits++
+	return edit{&next}
 }
 
 // change does one step.
-func (e *edit) change(step dnsprovider.Step) error {
+func (e edit) change(step dnsprovider.Step) error {
 	if step.Name == e.soa.Ns || step.Name == e.zone || !dnsprovider.InZone(step.Name, e.zone) {
 		return fmt.Errorf("name %q: must be below %s, and not %s", step.Name, e.zone, e.soa.Ns)
 	}
@@ -133,31 +151,28 @@ func (e *edit) change(step dnsprovider.Step) error {
 	if err != nil {
 		return err
 	}
-	n.sets, n.records = sets, nil
-	for _, set := range sets {
-		rrs, err := parse(set)
-		if err != nil {
+	answers := make([]answer, len(sets))
+	for i, set := range sets {
+		if answers[i], err = e.packSet(set); err != nil {
 			return err
 		}
-		n.records = append(n.records, rrs)
 	}
-	e.set(step.Name, n)
+	n.sets = sets
+	e.set(step.Name, n, answers)
 	return nil
 }
 
-// set puts a node in the place of what the name had, and keeps count in the names above.
-func (e *edit) set(name string, n node) {
-	shard := shardOf(name)
-	if !e.own[shard] {
-		e.shards[shard], e.own[shard] = maps.Clone(e.shards[shard]), true
-	}
-	if e.shards[shard] == nil {
-		e.shards[shard] = map[string]*node{}
-	}
-	_, existed := e.shards[shard][name]
-	exists := len(n.records)+n.children > 0
-	if delete(e.shards[shard], name); exists {
-		e.shards[shard][name] = &n
+// set puts n with the answers in the place of what the name had, and keeps count in the names above.
+func (e edit) set(name string, n node, answers []answer) {
+	old := e.lookup(name)
+	n.name = wireName(name)
+	n.setAnswers(answers)
+	exists, existed := len(answers)+n.children > 0, old != nil
+	switch {
+	case exists:
+		e.names.put(e.edits, &n)
+	case existed:
+		e.names.remove(e.edits, n.name)
 	}
 	if exists == existed || name == e.zone {
 		return
@@ -169,57 +184,18 @@ func (e *edit) set(name string, n node) {
 	if parent.children--; exists {
 		parent.children += 2
 	}
-	e.set(parentName, parent)
+	e.set(parentName, parent, parent.answers)
 }
 
 // finish gives the snapshot its serial number.
-func (e *edit) finish(serial uint32) *snapshot {
-	soa := *e.soa
-	soa.Serial = serial
-	negative := soa
-	negative.Hdr.Ttl = min(soa.Hdr.Ttl, soa.Minttl) // RFC 2308, section 3
-	e.soa, e.negative = &soa, &negative
+func (e edit) finish(serial uint32) *snapshot {
+	e.soa.Serial = serial
+	negative := e.soa
+	negative.Hdr.Ttl = min(e.soa.Hdr.Ttl, e.soa.Minttl) // RFC 2308, section 3
+	e.negative = e.packSOA(&negative)
 	apex := *e.lookup(e.zone)
-	apex.records = slices.Clone(apex.records)
-	apex.records[0] = []dns.RR{e.soa}
-	e.set(e.zone, apex)
+	answers := slices.Clone(apex.answers)
+	answers[0] = e.packSOA(&e.soa)
+	e.set(e.zone, apex, answers)
 	return e.snapshot
-}
-
-// parse makes a set's records for the wire. It refuses sets that are not canonical, and types that
-// would change what other names mean.
-func parse(set dnsprovider.RRSet) ([]dns.RR, error) {
-	canonical, err := dnsprovider.New(set.Name, set.Type, set.TTL, set.Rdata...)
-	if err != nil {
-		return nil, err
-	}
-	t := dns.StringToType[string(set.Type)]
-	switch {
-	case !canonical.Equal(set):
-		return nil, fmt.Errorf("record %s %s: must be in canonical form, as dnsprovider.New makes it", set.Name, set.Type)
-	case t == dns.TypeNS || t == dns.TypeSOA || t == dns.TypeDNAME:
-		return nil, fmt.Errorf("record %s %s: must not be SOA, NS or DNAME: this server has no delegations", set.Name, set.Type)
-	}
-	rrs := make([]dns.RR, len(set.Rdata))
-	for i, data := range set.Rdata {
-		rr, err := parseRecord(set, data)
-		if err != nil || rr == nil || rr.Header().Rrtype != t {
-			return nil, fmt.Errorf("record %s %s: value %q: must be data of the type in presentation format: %v", set.Name, set.Type, data, err)
-		}
-		rrs[i] = rr
-	}
-	return rrs, nil
-}
-
-// parseRecord makes the usual types directly, which is ten times as fast as the zone file parser.
-func parseRecord(set dnsprovider.RRSet, data string) (dns.RR, error) {
-	switch set.Type {
-	case dnsprovider.A:
-		return &dns.A{Hdr: header(set.Name, dns.TypeA, set.TTL), A: netip.MustParseAddr(data).AsSlice()}, nil
-	case dnsprovider.AAAA:
-		return &dns.AAAA{Hdr: header(set.Name, dns.TypeAAAA, set.TTL), AAAA: netip.MustParseAddr(data).AsSlice()}, nil
-	case dnsprovider.CNAME:
-		return &dns.CNAME{Hdr: header(set.Name, dns.TypeCNAME, set.TTL), Target: data}, nil
-	}
-	return dns.NewRR(fmt.Sprintf("%s %d IN %s %s", set.Name, set.TTL, set.Type, data))
 }

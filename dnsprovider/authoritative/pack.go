@@ -1,0 +1,159 @@
+package authoritative
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"federation/dnsprovider"
+)
+
+// records are the records of one type of a name, packed for the wire one behind the other. Their
+// owner is a pointer to the question, 0xc00c.
+type records struct {
+	packed string
+	count  uint16
+	// suffixes are the offsets at which packed has a pointer to the zone's name; 0: no more.
+	suffixes [2]uint16
+}
+
+const (
+	// ownerAtQuestion is the pointer to the name in the question, which is behind the header.
+	ownerAtQuestion = 0xc000 | headerSize
+	// recordHeader is the size of a packed record without its data.
+	recordHeader = 12
+)
+
+// answer is what a name has of one type.
+type answer struct {
+	rtype uint16
+	records
+	// target is where a CNAME leads to, as on the wire; empty when that is outside the zone.
+	target string
+}
+
+// stride is the size of one record where all have the same and their order is free to change, else 0.
+func (a *answer) stride() int {
+	switch a.rtype {
+	case dns.TypeA:
+		return recordHeader + 4
+	case dns.TypeAAAA:
+		return recordHeader + 16
+	}
+	return 0
+}
+
+// wireName is a canonical name of dnsprovider, which has no escapes, as it is on the wire.
+func wireName(name string) string {
+	b := make([]byte, 0, len(name)+1)
+	for label := range strings.SplitSeq(strings.TrimSuffix(name, "."), ".") {
+		b = append(append(b, byte(len(label))), label...)
+	}
+	return string(append(b, 0))
+}
+
+// packer packs the records of a zone.
+type packer struct {
+	// zone is the name of the zone, canonical and as on the wire.
+	zone, wire string
+}
+
+// packSet packs a set. It refuses sets that are not canonical, and types that would change what other names mean.
+func (p packer) packSet(set dnsprovider.RRSet) (answer, error) {
+	canonical, err := dnsprovider.New(set.Name, set.Type, set.TTL, set.Rdata...)
+	if err != nil {
+		return answer{}, err
+	}
+	t := dns.StringToType[string(set.Type)]
+	switch {
+	case !canonical.Equal(set):
+		return answer{}, fmt.Errorf("record %s %s: must be in canonical form, as dnsprovider.New makes it", set.Name, set.Type)
+	case t == dns.TypeNS || t == dns.TypeSOA || t == dns.TypeDNAME:
+		return answer{}, fmt.Errorf("record %s %s: must not be SOA, NS or DNAME: this server has no delegations", set.Name, set.Type)
+	}
+	a := answer{rtype: t}
+	var buf []byte
+	for _, data := range set.Rdata {
+		rdata, err := p.rdata(&a, set, data)
+		if err != nil {
+			return answer{}, fmt.Errorf("record %s %s: value %q: must be data of the type in presentation format: %w", set.Name, set.Type, data, err)
+		}
+		buf = appendRecord(buf, t, set.TTL, rdata)
+	}
+	a.count, a.packed = uint16(len(set.Rdata)), string(buf)
+	if t == dns.TypeCNAME && a.target != "" {
+		a.suffixes[0] = uint16(len(buf) - 2)
+	}
+	return a, nil
+}
+
+// rdata packs the usual types directly, which is ten times as fast as the zone file parser.
+func (p packer) rdata(a *answer, set dnsprovider.RRSet, data string) ([]byte, error) {
+	switch set.Type {
+	case dnsprovider.A, dnsprovider.AAAA:
+		return netip.MustParseAddr(data).AsSlice(), nil
+	case dnsprovider.CNAME:
+		target := wireName(data)
+		if dnsprovider.InZone(data, p.zone) {
+			a.target = target
+			target = target[:len(target)-len(p.wire)] + "\xc0\x00"
+		}
+		return []byte(target), nil
+	}
+	return otherRdata(a.rtype, string(set.Type), data)
+}
+
+func otherRdata(t uint16, name, data string) ([]byte, error) {
+	rr, err := dns.NewRR(fmt.Sprintf(". 0 IN %s %s", name, data))
+	if err != nil {
+		return nil, err
+	}
+	if rr == nil || rr.Header().Rrtype != t {
+		return nil, fmt.Errorf("it is none")
+	}
+	buf := make([]byte, dns.Len(rr))
+	n, err := dns.PackRR(rr, buf, 0, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	return buf[11:n], nil // behind the root as its owner, type, class, TTL and length
+}
+
+func appendRecord(buf []byte, t uint16, ttl uint32, rdata []byte) []byte {
+	buf = binary.BigEndian.AppendUint16(buf, ownerAtQuestion)
+	buf = binary.BigEndian.AppendUint16(buf, t)
+	buf = binary.BigEndian.AppendUint16(buf, dns.ClassINET)
+	buf = binary.BigEndian.AppendUint32(buf, ttl)
+	buf = binary.BigEndian.AppendUint16(buf, uint16(len(rdata)))
+	return append(buf, rdata...)
+}
+
+// packSOA packs an SOA record, whose two names are below the zone.
+func (p packer) packSOA(soa *dns.SOA) answer {
+	data := p.relative(soa.Ns)
+	rname := len(data) + len(p.relative(soa.Mbox)) - 2
+	mname := len(data) - 2
+	data = append(data, p.relative(soa.Mbox)...)
+	for _, n := range []uint32{soa.Serial, soa.Refresh, soa.Retry, soa.Expire, soa.Minttl} {
+		data = binary.BigEndian.AppendUint32(data, n)
+	}
+	return answer{rtype: dns.TypeSOA, records: records{
+		packed: string(appendRecord(nil, dns.TypeSOA, soa.Hdr.Ttl, data)), count: 1,
+		suffixes: [2]uint16{recordHeader + uint16(mname), recordHeader + uint16(rname)},
+	}}
+}
+
+// packNS packs an NS record, whose name is below the zone.
+func (p packer) packNS(name string) answer {
+	packed := appendRecord(nil, dns.TypeNS, ownTTL, p.relative(name))
+	return answer{rtype: dns.TypeNS, records: records{packed: string(packed), count: 1, suffixes: [2]uint16{uint16(len(packed) - 2)}}}
+}
+
+// relative is a name of the zone on the wire, with room for a pointer to the zone's name at its end.
+func (p packer) relative(name string) []byte {
+	w := wireName(name)
+	return append([]byte(w[:len(w)-len(p.wire)]), 0xc0, 0)
+}

@@ -1,0 +1,237 @@
+package authoritative
+
+import (
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/miekg/dns"
+)
+
+// maxChain bounds the CNAMEs in one answer.
+const maxChain = 16
+
+// responder answers one message at a time. It is used anew for each, so that none costs memory.
+type responder struct {
+	query    query
+	snapshot *snapshot
+	// reply is the answer while it is made. It begins as the message itself, whose ID and question
+	// stay where they are.
+	reply []byte
+	// room is how long the sections of the answer may be, with what is before them.
+	room int
+	// turn is which of several addresses comes first, counted over all of them.
+	turn uint32
+	header
+}
+
+// header is what the header of an answer says.
+type header struct {
+	rcode         int
+	authoritative bool
+	// overflow tells that there was more to say than room.
+	overflow                       bool
+	answers, authority, additional uint16
+}
+
+// respond answers a message in the place where it lies. buf may be written to its full length, as
+// far as the answer may be long; message is its beginning. It returns nil for what must not be
+// answered: what is too short to have a header, and answers, as two servers would then answer each
+// other for ever.
+func (r *responder) respond(s *snapshot, message []byte, udp bool) []byte {
+	if len(message) < headerSize || message[2]&0x80 != 0 {
+		return nil
+	}
+	if !r.query.parse(message) {
+		plain, refusal := unusual(message)
+		if refusal != nil {
+			return append(message[:0], refusal...)
+		}
+		if message = append(message[:0], plain...); !r.query.parse(message) {
+			return nil
+		}
+	}
+	size := dns.MaxMsgSize
+	if udp {
+		size = r.query.edns.limit()
+	}
+	r.snapshot, r.header, r.room = s, header{}, size-r.query.edns.length()
+	r.turn = uint32(binary.BigEndian.Uint16(message))
+	r.reply = message[:r.query.end]
+	r.decide()
+	return r.finish(udp)
+}
+
+// guarded is respond, but no message can take the process down, with everything else that is in it.
+func (r *responder) guarded(s *snapshot, message []byte, udp bool) (reply []byte) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			slog.Error("DNS message broke the server", "error", broken, "message", fmt.Sprintf("%x", message), "stack", string(debug.Stack()))
+			reply = nil
+		}
+	}()
+	return r.respond(s, message, udp)
+}
+
+// decide answers from the zone, or says why not.
+func (r *responder) decide() {
+	q, s := &r.query, r.snapshot
+	switch {
+	case q.edns.version != 0:
+		r.rcode = dns.RcodeBadVers
+	case q.qtype == dns.TypeOPT || q.qtype == dns.TypeNone:
+		r.rcode = dns.RcodeFormatError
+	case q.qclass != dns.ClassINET || q.qtype == dns.TypeAXFR || q.qtype == dns.TypeIXFR || !q.inZone(s.wire):
+		r.rcode = dns.RcodeRefused
+	case isOtherQuestion(q.qtype):
+		r.rcode = dns.RcodeNotImplemented
+	case !s.synced:
+		r.rcode = dns.RcodeServerFailure
+	default:
+		r.authoritative = true
+		r.follow()
+	}
+}
+
+// follow answers along the CNAMEs as far as they stay in the zone. The code is that of the last name
+// (RFC 6604), and a negative end brings the SOA (RFC 2308).
+func (r *responder) follow() {
+	var chain [maxChain]*node
+	n := r.snapshot.names.find(r.query.hash, r.query.name)
+	owner := headerSize
+	for hop := range maxChain {
+		if n == nil {
+			r.rcode = dns.RcodeNameError
+			r.negative()
+			return
+		}
+		found := n.find(r.query.qtype)
+		if r.query.qtype == dns.TypeANY && len(n.answers) > 0 {
+			found = &n.answers[0] // one set of them is enough: RFC 8482, section 4.1
+		}
+		if found != nil {
+			r.positive(found, owner)
+			return
+		}
+		if found = n.find(dns.TypeCNAME); found == nil {
+			r.negative()
+			return
+		}
+		chain[hop] = n
+		next := len(r.reply) + recordHeader
+		r.put(&found.records, owner, 0)
+		r.answers++
+		if found.target == "" {
+			return
+		}
+		target := []byte(found.target)
+		n, owner = r.snapshot.names.find(hashOf(target), target), next
+		for _, seen := range chain[:hop+1] {
+			if seen == n {
+				return
+			}
+		}
+	}
+}
+
+// positive puts the answer that was looked for.
+func (r *responder) positive(a *answer, owner int) {
+	first := 0
+	if stride := a.stride(); stride > 0 {
+		first = int(r.turn%uint32(a.count)) * stride
+	}
+	at := len(r.reply)
+	r.put(&a.records, owner, first)
+	r.answers += a.count
+	if a.rtype == dns.TypeNS {
+		r.nameServers(at + recordHeader)
+	}
+}
+
+// negative puts the SOA, which says how long there will be nothing.
+func (r *responder) negative() {
+	r.put(&r.snapshot.negative.records, r.zoneAt(), 0)
+	r.authority++
+}
+
+// nameServers saves who asks for the name server, whose name is at the offset, the next question.
+// Its addresses are left out when there is no room for them.
+func (r *responder) nameServers(name int) {
+	ns := r.snapshot.lookup(r.snapshot.soa.Ns)
+	if ns == nil || r.overflow {
+		return
+	}
+	end := len(r.reply)
+	for i := range ns.answers {
+		r.put(&ns.answers[i].records, name, 0)
+		r.additional += ns.answers[i].count
+	}
+	if r.overflow {
+		r.reply, r.additional, r.overflow = r.reply[:end], 0, false
+	}
+}
+
+// zoneAt is where the question has the name of the zone.
+func (r *responder) zoneAt() int { return headerSize + len(r.query.name) - len(r.snapshot.wire) }
+
+// put appends records, whose owner's name is at an offset of the message. They begin with that at
+// the offset first of them.
+func (r *responder) put(records *records, owner, first int) {
+	at := len(r.reply)
+	if at+len(records.packed) > r.room {
+		r.overflow = true
+		return
+	}
+	r.reply = append(r.reply, records.packed[first:]...)
+	r.reply = append(r.reply, records.packed[:first]...)
+	put := r.reply[at:]
+	if owner != headerSize {
+		pointOwners(put, owner)
+	}
+	for _, suffix := range records.suffixes {
+		if suffix == 0 {
+			break
+		}
+		pointTo(put[suffix:], r.zoneAt())
+	}
+}
+
+// pointOwners makes the name at an offset the owner of all records.
+func pointOwners(records []byte, name int) {
+	for len(records) > 0 {
+		pointTo(records, name)
+		records = records[recordHeader+int(binary.BigEndian.Uint16(records[recordHeader-2:])):]
+	}
+}
+
+// pointTo writes a pointer to a name at an offset (RFC 1035, section 4.1.4).
+func pointTo(b []byte, name int) { binary.BigEndian.PutUint16(b, 0xc000|uint16(name)) }
+
+// finish writes the header and our OPT record. What does not fit into the size goes as a whole, as a
+// client that sees TC must ask again over TCP anyhow.
+func (r *responder) finish(udp bool) []byte {
+	if r.overflow {
+		r.header = header{rcode: r.rcode, authoritative: r.authoritative, overflow: true}
+		r.reply = r.reply[:r.query.end]
+		if !udp {
+			r.rcode = dns.RcodeServerFailure // more than any message can hold
+		}
+	}
+	reply := r.query.edns.append(r.reply, r.rcode)
+	if r.query.edns.present {
+		r.additional++
+	}
+	flags := byte(0x80) | reply[2]&1 // an answer, with RD as it came
+	if r.authoritative {
+		flags |= 4
+	}
+	if r.overflow && udp {
+		flags |= 2
+	}
+	reply[2], reply[3] = flags, byte(r.rcode&0xf)
+	binary.BigEndian.PutUint16(reply[6:], r.answers)
+	binary.BigEndian.PutUint16(reply[8:], r.authority)
+	binary.BigEndian.PutUint16(reply[10:], r.additional)
+	return reply
+}

@@ -1,0 +1,99 @@
+package authoritative
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// serveTCP takes connections until the listener is closed, and no more at a time than are allowed.
+func (s *Server) serveTCP(ctx context.Context, running *sync.WaitGroup) {
+	slots := make(chan struct{}, s.options.MaxConns)
+	for {
+		conn, err := s.tcp.Accept()
+		if err != nil {
+			if wait(ctx, err) {
+				continue
+			}
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+			running.Go(func() {
+				defer func() { <-slots }()
+				s.serveConn(ctx, conn)
+			})
+		default:
+			conn.Close()
+		}
+	}
+}
+
+// stream answers the messages of one connection. Answers to messages that came together leave
+// together (RFC 7766, section 6.2.1.1).
+type stream struct {
+	in        *bufio.Reader
+	out       *bufio.Writer
+	responder responder
+}
+
+// workspaces have room for a message with its length before it, and then for the answer. A
+// connection has one only while it answers.
+var workspaces = sync.Pool{New: func() any { return new([2 + dns.MaxMsgSize]byte) }}
+
+// serveConn answers the messages of one connection in turn, until the client leaves, is silent for
+// too long, or sends what gets no answer.
+func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	t := &stream{in: bufio.NewReader(conn), out: bufio.NewWriter(conn)}
+	for {
+		if conn.SetDeadline(time.Now().Add(s.options.IdleTimeout)) != nil {
+			return
+		}
+		if _, err := t.in.Peek(2); err != nil || !s.answerBuffered(t) || t.out.Flush() != nil {
+			return
+		}
+	}
+}
+
+// answerBuffered answers the first message, and those that are there already.
+func (s *Server) answerBuffered(t *stream) bool {
+	space := workspaces.Get().(*[2 + dns.MaxMsgSize]byte)
+	defer workspaces.Put(space)
+	for {
+		message, err := readMessage(t.in, space[2:])
+		if err != nil {
+			return false
+		}
+		reply := t.responder.guarded(s.current.Load(), message, false)
+		if reply == nil {
+			return false
+		}
+		if _, err := t.out.Write(binary.BigEndian.AppendUint16(t.out.AvailableBuffer(), uint16(len(reply)))); err != nil {
+			return false
+		}
+		if _, err := t.out.Write(reply); err != nil {
+			return false
+		}
+		if t.in.Buffered() < 2 {
+			return true
+		}
+	}
+}
+
+// readMessage reads a message, which has its length before it (RFC 1035, section 4.2.2), into buf.
+func readMessage(from io.Reader, buf []byte) ([]byte, error) {
+	if _, err := io.ReadFull(from, buf[:2]); err != nil {
+		return nil, err
+	}
+	message := buf[:binary.BigEndian.Uint16(buf)]
+	_, err := io.ReadFull(from, message)
+	return message, err
+}

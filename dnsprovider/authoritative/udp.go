@@ -1,0 +1,55 @@
+package authoritative
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// startUDP answers packets in as many goroutines as there are sockets: memory is bounded, and what
+// is too much the kernel drops.
+func (s *Server) startUDP(ctx context.Context, running *sync.WaitGroup) {
+	for _, socket := range s.udp {
+		running.Go(func() { s.serveUDP(ctx, socket) })
+	}
+}
+
+func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn) {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return // closed already
+	}
+	packets, r := newBatch(raw), &responder{}
+	for {
+		n, err := packets.receive()
+		if err != nil {
+			if wait(ctx, err) {
+				continue
+			}
+			return
+		}
+		current := s.current.Load()
+		for i := range n {
+			if reply := r.guarded(current, packets.message(i), true); reply != nil {
+				packets.queue(i, reply)
+			}
+		}
+		if err := packets.send(); err != nil && !wait(ctx, err) {
+			return
+		}
+	}
+}
+
+// pause is how long we wait after an error of a socket that may pass, such as no file left.
+const pause = 10 * time.Millisecond
+
+// wait tells whether to go on after an error of a socket, and waits a little if so.
+func wait(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+		return false
+	}
+	time.Sleep(pause)
+	return true
+}
