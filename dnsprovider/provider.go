@@ -10,9 +10,11 @@ type Provider interface {
 	// that the provider does not hold.
 	Records(ctx context.Context, zone string) ([]RRSet, error)
 
-	// Apply makes all changes, or none when it fails. A ConflictError (errors.As) means that the zone
-	// is not as the changes expect it; other errors are worth another attempt later. No reader sees
-	// half of a Step, and when Apply has returned without an error the provider has the records.
+	// Apply makes all changes, or none when it fails. Of more changes than the provider's protocol
+	// takes at once it makes the first, as many as it says, when it fails. A ConflictError (errors.As)
+	// means that the zone is not as the changes expect it; other errors are worth another attempt
+	// later. No reader sees half of a Step, and when Apply has returned without an error the provider
+	// has the records. When the context has ended they may or may not be there.
 	//
 	// A caller that knows a zone in full calls Apply even when nothing changes, once after its start:
 	// a provider without a memory of its own answers no questions before that.

@@ -1,21 +1,29 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the demo and the tests need, where they are missing. Go, git and
-# make are taken for granted. It says what it installs and why; where it may not, it says that.
+# Installs the Debian packages that the demo needs, and with the argument "tests" also those that only
+# tests need, where they are missing. Go, git and make are taken for granted. It says what it installs
+# and why; where it may not, it says that.
 set -euo pipefail
 
-# A command that must be there, the package that brings it, and what for.
+# A command or file that must be there, the package that brings it, and what for.
 needs() {
   cat <<'END'
 dig   bind9-dnsutils   asks the DNS server for global names
 END
+  [ "${1:-}" != tests ] || cat <<'END'
+named         bind9         is a DNS server that tests compare ours with, and keep records in
+knotd         knot          is a DNS server that tests keep records in
+pdns_server   pdns-server   is a DNS server that tests keep records in
+/usr/lib/*/pdns/libgsqlite3backend.so   pdns-backend-sqlite3   has that one keep them in a file
+END
 }
 
+PATH=$PATH:/usr/sbin # of servers
 missing=()
 while read -r command package why; do
-  command -v "$command" >/dev/null && continue
+  command -v "$command" >/dev/null || compgen -G "$command" >/dev/null && continue
   echo "missing: $command, which $why (Debian package $package)"
   missing+=("$package")
-done < <(needs)
+done < <(needs "$@")
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 refuse() {
@@ -29,8 +37,13 @@ command -v apt-get >/dev/null || refuse "there is no apt-get on this machine"
 echo "installing ${missing[*]} with apt-get"
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-install() { apt-get install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1; }
+trap 'rm -f "$log" ${policy:-}' EXIT
+# No server is to run because a test may start one: Debian asks this file whether to start what it installs.
+if [ ! -e /usr/sbin/policy-rc.d ]; then
+  policy=/usr/sbin/policy-rc.d
+  install -m 755 /dev/stdin $policy <<<$'#!/bin/sh\nexit 101'
+fi
+fetch() { apt-get install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1; }
 # The package lists of a fresh machine are empty or old: fetch them if it fails without.
-install || { apt-get update >"$log" 2>&1 && install; } || { tail -5 "$log" >&2; refuse "apt-get failed"; }
+fetch || { apt-get update >"$log" 2>&1 && fetch; } || { tail -5 "$log" >&2; refuse "apt-get failed"; }
 echo "installed ${missing[*]}"

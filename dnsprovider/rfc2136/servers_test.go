@@ -1,0 +1,213 @@
+package rfc2136
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"federation/dnsprovider"
+)
+
+const (
+	testZone   = "example.test."
+	testSecret = "c2l4dGVlbiBieXRlcyBvciBtb3JlIG9mIHNlY3JldA=="
+	zoneFile   = "@ 60 IN SOA ns admin 1 3600 600 86400 5\n@ 60 IN NS ns\nns 60 IN A 127.0.0.1\n"
+)
+
+// servers are the real ones that all tests are run against: what starts them, and the Debian package.
+var servers = map[string]struct {
+	command, pkg string
+	config       func(dir string, port int) string
+	args         []string
+}{
+	"BIND": {"named", "bind9", bindConfig, []string{"-g", "-n", "1", "-c"}},
+	"Knot": {"knotd", "knot", knotConfig, []string{"-c"}},
+}
+
+func bindConfig(dir string, port int) string {
+	return fmt.Sprintf(`
+options {
+	directory "%s"; pid-file none; session-keyfile "%[1]s/session.key"; managed-keys-directory "%[1]s";
+	listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; }; recursion no; dnssec-validation no; notify no;
+};
+controls { };
+key "federation" { algorithm hmac-sha256; secret "%s"; };
+key "reader" { algorithm hmac-sha256; secret "%[3]s"; };
+zone "%s" {
+	type primary; file "zone"; check-names ignore;
+	allow-transfer { key federation; key reader; }; update-policy { grant federation zonesub ANY; };
+};`, dir, port, testSecret, testZone)
+}
+
+func knotConfig(dir string, port int) string {
+	return fmt.Sprintf(`
+server:
+    listen: 127.0.0.1@%d
+    rundir: "%s"
+    background-workers: 1
+    udp-workers: 1
+    tcp-workers: 1
+log:
+  - target: stderr
+    any: info
+database:
+    storage: "%[2]s"
+key:
+  - id: federation
+    algorithm: hmac-sha256
+    secret: %[3]s
+  - id: reader
+    algorithm: hmac-sha256
+    secret: %[3]s
+acl:
+  - id: write
+    key: federation
+    action: [transfer, update]
+  - id: read
+    key: reader
+    action: transfer
+zone:
+  - domain: %[4]s
+    storage: "%[2]s"
+    file: zone
+    acl: [write, read]
+`, port, dir, testSecret, testZone)
+}
+
+// eachServer runs the test against each of the servers, with one of its own.
+func eachServer(t *testing.T, test func(t *testing.T, address string)) {
+	for name := range servers {
+		t.Run(name, func(t *testing.T) { test(t, startServer(t, name)) })
+	}
+}
+
+// startServer runs a real server with an empty zone on a free port of loopback until the test ends.
+func startServer(t *testing.T, name string) (address string) {
+	t.Helper()
+	s := servers[name]
+	command, err := exec.LookPath(s.command)
+	if err != nil {
+		if command = "/usr/sbin/" + s.command; exec.Command(command, "-V").Run() != nil {
+			t.Skipf("%s is not installed (Debian: %s, see hack/install-tools.sh)", s.command, s.pkg)
+		}
+	}
+	dir, port := t.TempDir(), freePort(t)
+	for _, d := range []string{filepath.Dir(dir), dir} { // the servers may become another user
+		if err := os.Chmod(d, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "zone"), zoneFile)
+	write(t, filepath.Join(dir, "config"), s.config(dir, port))
+	cmd := exec.Command(command, append(s.args, filepath.Join(dir, "config"))...)
+	log := &lockedBuffer{}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s wrote:\n%s", s.command, log)
+		}
+	})
+	address = fmt.Sprintf("127.0.0.1:%d", port)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if reply, err := dns.Exchange(new(dns.Msg).SetQuestion(testZone, dns.TypeSOA), address); err == nil && reply.Rcode == dns.RcodeSuccess {
+			return address
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s did not answer within 10 s:\n%s", s.command, log)
+		}
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testKey is the key that may do all, changed by the functions.
+func testKey(change ...func(*Key)) Key {
+	key := Key{Name: "federation", Algorithm: "hmac-sha256", Secret: func() (string, error) { return testSecret + "\n", nil }}
+	for _, c := range change {
+		c(&key)
+	}
+	return key
+}
+
+func provider(t *testing.T, address string, key Key) *Provider {
+	t.Helper()
+	p, err := New(Options{Server: address, Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// zoneLines makes sets from lines "name type rdata rdata…", names relative to testZone, TTL 15.
+func zoneLines(t testing.TB, lines string) (sets []dnsprovider.RRSet) {
+	t.Helper()
+	for line := range strings.Lines(strings.TrimSpace(lines)) {
+		f := strings.Fields(line)
+		set, err := dnsprovider.New(f[0]+"."+testZone, dnsprovider.Type(f[1]), 15, f[2:]...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, set)
+	}
+	return sets
+}
+
+// become makes the zone be want.
+func become(t *testing.T, p *Provider, want []dnsprovider.RRSet) {
+	t.Helper()
+	have, err := p.Records(context.Background(), testZone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Apply(context.Background(), testZone, dnsprovider.Diff(have, want)); err != nil {
+		t.Fatal(err)
+	}
+}
