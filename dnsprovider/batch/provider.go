@@ -1,0 +1,102 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"federation/dnsprovider"
+)
+
+// Service is a DNS service's API. Names of zones are canonical. Errors need not name the zone.
+type Service interface {
+	// List returns what the zone holds, in any order, without SOA and NS at the apex and without what is
+	// no plain set of records. It fails for a zone that the service does not hold.
+	List(ctx context.Context, zone string) ([]dnsprovider.RRSet, error)
+	// Change makes all of the changes, or none when it fails. A Refused error means that the service
+	// found them not to suit the zone.
+	Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error
+}
+
+// Refused says that a service found changes not to suit the zone. Whether that is because the zone is
+// not as they expect it, Provider finds out by reading it.
+type Refused struct{ Err error }
+
+// Error is what the service said.
+func (r *Refused) Error() string { return r.Err.Error() }
+
+// Unwrap returns the service's error.
+func (r *Refused) Unwrap() error { return r.Err }
+
+// Provider makes a dnsprovider.Provider of a Service.
+type Provider struct {
+	// Name is what errors call the service.
+	Name    string
+	Service Service
+	// Most is the largest sum of sizes of the steps in one batch.
+	Most int
+	// Size is how much of a batch a step fills.
+	Size func(dnsprovider.Step) int
+	// Blind is true for a service that does not refuse stale changes by itself.
+	Blind bool
+}
+
+var _ dnsprovider.Provider = Provider{}
+
+// Records returns what the zone holds. See dnsprovider.Provider.
+func (p Provider) Records(ctx context.Context, zone string) ([]dnsprovider.RRSet, error) {
+	sets, err := p.Service.List(ctx, zone)
+	if err != nil {
+		return nil, p.told(err, zone)
+	}
+	slices.SortFunc(sets, dnsprovider.Compare)
+	return sets, nil
+}
+
+// Apply makes the changes, in one batch if they fit into one. See dnsprovider.Provider.
+func (p Provider) Apply(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
+	if err := within(changes, zone); err != nil {
+		return p.told(err, zone)
+	}
+	batches, err := divide(changes, p.Most, p.Size)
+	if err != nil {
+		return p.told(err, zone)
+	}
+	if p.Blind || len(batches) != 1 { // none: that the service holds the zone is seen by reading it
+		if err := p.check(ctx, zone, changes); err != nil {
+			return p.told(err, zone)
+		}
+	}
+	return p.told(each(batches, func(batch dnsprovider.ChangeSet) error { return p.change(ctx, zone, batch) }), zone)
+}
+
+// change makes one batch. When it is refused, the zone says why, if it is not as expected.
+func (p Provider) change(ctx context.Context, zone string, batch dnsprovider.ChangeSet) error {
+	err := p.Service.Change(ctx, zone, batch)
+	var refused *Refused
+	if errors.As(err, &refused) {
+		if why := p.check(ctx, zone, batch); why != nil {
+			return why
+		}
+	}
+	return err
+}
+
+// check tells whether the zone, as it is now, takes the changes.
+func (p Provider) check(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
+	sets, err := p.Service.List(ctx, zone)
+	if err != nil {
+		return err
+	}
+	_, err = changes.Apply(sets)
+	return err
+}
+
+// told says which service and zone an error is about.
+func (p Provider) told(err error, zone string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s, zone %s: %w", p.Name, zone, err)
+}

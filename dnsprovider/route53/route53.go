@@ -1,0 +1,134 @@
+package route53
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/route53"
+	"github.com/aws/aws-sdk-go-v2/service/route53/types"
+	"golang.org/x/time/rate"
+
+	"federation/dnsprovider"
+	"federation/dnsprovider/batch"
+)
+
+// Options say which hosted zone is meant, and how Route 53 is reached. All may be empty.
+type Options struct {
+	// ZoneID is the hosted zone. Default: the only one that has the zone's name.
+	ZoneID string
+	// Region is that of the credentials. Default: what the SDK finds. Route 53 itself has none.
+	Region string
+	// Profile is the one of the shared files. Default: what the SDK finds.
+	Profile string
+	// Endpoint is the URL of the API. Default: the SDK's.
+	Endpoint string
+}
+
+const (
+	requestsPerSecond = 5
+	maxAttempts       = 8
+	// A change batch may have so many records, and characters in their values.
+	maxRecords, maxCharacters = 1000, 32000
+)
+
+// api is the hosted zones of one account.
+type api struct {
+	client *route53.Client
+	zoneID string
+	limit  *rate.Limiter
+	// known are the IDs of hosted zones that were found, by name.
+	known sync.Map
+}
+
+// New makes a provider. It fails when the SDK's configuration cannot be read; whether the credentials
+// are good shows at the first use.
+func New(ctx context.Context, o Options) (dnsprovider.Provider, error) {
+	a, err := newAPI(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return provider(a), nil
+}
+
+func provider(a *api) dnsprovider.Provider {
+	return batch.Provider{Name: "Route 53", Service: a, Most: maxCharacters, Size: size}
+}
+
+func newAPI(ctx context.Context, o Options) (*api, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(o.Region), config.WithSharedConfigProfile(o.Profile),
+		config.WithRetryMode(aws.RetryModeAdaptive), config.WithRetryMaxAttempts(maxAttempts))
+	if err != nil {
+		return nil, fmt.Errorf("AWS configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		cfg.Region = "us-east-1" // where the API of the global service is
+	}
+	client := route53.NewFromConfig(cfg, func(r *route53.Options) {
+		if o.Endpoint != "" {
+			r.BaseEndpoint = aws.String(o.Endpoint)
+		}
+	})
+	return &api{client: client, zoneID: o.ZoneID, limit: rate.NewLimiter(requestsPerSecond, requestsPerSecond)}, nil
+}
+
+// List returns the plain sets of the hosted zone. See batch.Service.
+func (a *api) List(ctx context.Context, zone string) (sets []dnsprovider.RRSet, err error) {
+	id, err := a.hostedZone(ctx, zone)
+	if err != nil {
+		return nil, err
+	}
+	in := &route53.ListResourceRecordSetsInput{HostedZoneId: aws.String(id)}
+	for {
+		if err := a.limit.Wait(ctx); err != nil {
+			return nil, err
+		}
+		out, err := a.client.ListResourceRecordSets(ctx, in)
+		if err != nil {
+			return nil, a.forget(zone, err)
+		}
+		for _, theirs := range out.ResourceRecordSets {
+			if set, ok := ours(theirs, zone); ok {
+				sets = append(sets, set)
+			}
+		}
+		if !out.IsTruncated {
+			return sets, nil
+		}
+		in.StartRecordName, in.StartRecordType, in.StartRecordIdentifier = out.NextRecordName, out.NextRecordType, out.NextRecordIdentifier
+	}
+}
+
+// Change sends one transaction. See batch.Service.
+func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
+	id, err := a.hostedZone(ctx, zone)
+	if err != nil {
+		return err
+	}
+	transaction := &types.ChangeBatch{}
+	for _, step := range changes {
+		transaction.Changes = append(transaction.Changes, actions(types.ChangeActionDelete, step.Old)...)
+		transaction.Changes = append(transaction.Changes, actions(types.ChangeActionCreate, step.New)...)
+	}
+	if err := a.limit.Wait(ctx); err != nil {
+		return err
+	}
+	_, err = a.client.ChangeResourceRecordSets(ctx, &route53.ChangeResourceRecordSetsInput{HostedZoneId: aws.String(id), ChangeBatch: transaction})
+	var refused *types.InvalidChangeBatch
+	if errors.As(err, &refused) { // the error's own text leaves out what is wrong
+		return &batch.Refused{Err: fmt.Errorf("%w: %s", err, strings.Join(refused.Messages, "; "))}
+	}
+	return a.forget(zone, err)
+}
+
+// forget has the hosted zone looked for anew after an error: it may be another by now.
+func (a *api) forget(zone string, err error) error {
+	if err != nil {
+		a.known.Delete(zone)
+	}
+	return err
+}
