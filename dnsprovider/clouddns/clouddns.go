@@ -1,0 +1,109 @@
+package clouddns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"google.golang.org/api/dns/v1"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
+
+	"federation/dnsprovider"
+	"federation/dnsprovider/batch"
+)
+
+// Options say which project and zone are meant, and how Cloud DNS is reached.
+type Options struct {
+	// Project is the ID of the project that has the zone.
+	Project string
+	// ManagedZone is the resource name of the zone. Default: the only one that has the zone's name.
+	ManagedZone string
+	// Endpoint is the URL of the API. Default: Google's.
+	Endpoint string
+}
+
+// A Change may have so many additions, so many deletions, and bytes of data.
+const maxSets, maxBytes = 1000, 100_000
+
+// api is the zones of one project.
+type api struct {
+	Options
+	service *dns.Service
+	// known are the resource names of zones that were found, by name.
+	known sync.Map
+}
+
+// New makes a provider. It fails without a project, or when there are no credentials; whether these
+// are good shows at the first use.
+func New(ctx context.Context, o Options) (dnsprovider.Provider, error) {
+	return newProvider(ctx, o)
+}
+
+func newProvider(ctx context.Context, o Options, more ...option.ClientOption) (dnsprovider.Provider, error) {
+	if o.Project == "" {
+		return nil, errors.New("Google Cloud project: must be given") //nolint:staticcheck // the name of the service is written so
+	}
+	if o.Endpoint != "" {
+		more = append(more, option.WithEndpoint(o.Endpoint))
+	}
+	service, err := dns.NewService(ctx, append(more, option.WithScopes(dns.NdevClouddnsReadwriteScope))...)
+	if err != nil {
+		return nil, fmt.Errorf("client of Google Cloud DNS: %w", err)
+	}
+	return batch.Provider{Name: "Cloud DNS", Service: &api{Options: o, service: service}, Most: maxBytes, Size: size}, nil
+}
+
+// List returns the plain sets of the zone. See batch.Service.
+func (a *api) List(ctx context.Context, zone string) (sets []dnsprovider.RRSet, err error) {
+	name, err := a.managedZone(ctx, zone)
+	if err != nil {
+		return nil, err
+	}
+	for token := ""; ; {
+		page, err := again(ctx, a.service.ResourceRecordSets.List(a.Project, name).PageToken(token).Context(ctx).Do)
+		if err != nil {
+			return nil, a.forget(zone, err)
+		}
+		for _, theirs := range page.Rrsets {
+			if set, ok := ours(theirs, zone); ok {
+				sets = append(sets, set)
+			}
+		}
+		if token = page.NextPageToken; token == "" {
+			return sets, nil
+		}
+	}
+}
+
+// Change sends one transaction. See batch.Service.
+func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
+	name, err := a.managedZone(ctx, zone)
+	if err != nil {
+		return err
+	}
+	transaction := &dns.Change{}
+	for _, step := range changes {
+		transaction.Deletions = append(transaction.Deletions, theirs(step.Old)...)
+		transaction.Additions = append(transaction.Additions, theirs(step.New)...)
+	}
+	_, err = again(ctx, a.service.Changes.Create(a.Project, name, transaction).Context(ctx).Do)
+	var said *googleapi.Error
+	if errors.As(err, &said) {
+		switch said.Code {
+		case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed:
+			err = &batch.Refused{Err: err}
+		}
+	}
+	return a.forget(zone, err)
+}
+
+// forget has the zone looked for anew after an error: it may be another by now.
+func (a *api) forget(zone string, err error) error {
+	if err != nil {
+		a.known.Delete(zone)
+	}
+	return err
+}
