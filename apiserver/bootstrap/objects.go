@@ -44,6 +44,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		clusterRole("federation-admin", "admin", ours("clusters", slices.Concat(reading, writing)...), ours("clusters/proxy", "*"), review),
 		clusterRole("federation-operator", "", append(see, review)...),
 		clusterRole(controllersName, "", controllersRules()...),
+		clusterRole(dnsRole, "", dnsRules()...),
 	}
 }
 
@@ -63,6 +64,19 @@ func controllersRules() []rbacv1.PolicyRule {
 		rule("events.k8s.io", []string{"create", "patch"}, "events"),
 		rule("coordination.k8s.io", []string{"get", "list", "watch", "create", "update", "patch", "delete"}, "leases"),
 	)
+}
+
+// dnsRole is the name of the role of a DNS server of its own. Its users are bound by who runs it.
+const dnsRole = "federation-dns"
+
+// dnsRules are for a DNS server of its own: it reads what the names follow from.
+func dnsRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rule("", reading, "services"),
+		rule("networking.k8s.io", reading, "ingresses"),
+		rule(v1beta1.GroupName, reading, "clusters", "placementpolicies"),
+		{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.InfoConfigMap}},
+	}
 }
 
 // role lets the controllers keep what is their own in the federation's namespace.

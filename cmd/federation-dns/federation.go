@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/wire"
+	"federation/controllers/servicedns"
+	"federation/dnsprovider"
+)
+
+// followFederation keeps the zone what the federation says, until ctx ends. It fails when the federation
+// has another zone; while it cannot be reached, it is tried again.
+func (o *options) followFederation(ctx context.Context, z *zone) error {
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, err)
+	}
+	config.QPS = -1
+	from, kube, err := newInformers(config)
+	if err != nil {
+		return fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, err)
+	}
+	info, err := readInfo(ctx, kube)
+	if err != nil {
+		return nil // asked to end
+	}
+	if zone, err := dnsprovider.CanonicalName(info.DNSZone); err != nil || zone != o.zone {
+		return fmt.Errorf("--zone %q: must be the zone of the federation %s, %q", o.zone, info.Name, info.DNSZone)
+	}
+	names, err := servicedns.New(servicedns.Options{
+		Informers: from.ForResource, Federation: info.Name, Zone: o.zone, TTL: uint32(info.DNSTTL / time.Second), Provider: z,
+	})
+	if err != nil {
+		return err
+	}
+	from.Start(ctx.Done())
+	return names.Run(ctx)
+}
+
+func newInformers(config *rest.Config) (*wire.Informers, kubernetes.Interface, error) {
+	custom, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	packed := rest.CopyConfig(config)
+	packed.AcceptContentTypes, packed.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
+	kube, err := kubernetes.NewForConfig(packed)
+	if err != nil {
+		return nil, nil, err
+	}
+	slim := func(o metav1.Object) { o.SetManagedFields(nil) }
+	return wire.NewInformers(wire.Source{Kube: kube, Dynamic: custom, Slim: slim}), kube, nil
+}
+
+// readInfo waits until the federation says how it is set up. It fails when ctx ends.
+func readInfo(ctx context.Context, kube kubernetes.Interface) (info v1beta1.Info, err error) {
+	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		found, err := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
+		if err == nil {
+			info, err = v1beta1.ParseInfo(found.Data)
+		}
+		if err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "Waits for the federation to say how it is set up")
+		}
+		return err == nil, nil
+	})
+	return info, err
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"federation/dnsprovider/authoritative"
+	"federation/dnsprovider/zonefile"
+)
+
+// run serves the zone until ctx ends. It fails at the start only, and when a socket does.
+func (o *options) run(ctx context.Context) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	read := o.look()
+	file, err := o.readZone()
+	if err != nil {
+		return err
+	}
+	nameServer, sets := split(file)
+	server, err := authoritative.New(authoritative.Options{
+		Zone: o.zone, Listen: o.listen, NameServers: o.addresses(nameServer), NegativeTTL: negativeTTL(file), Threads: o.threads,
+	})
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	z := &zone{server: server, name: o.zone, federated: o.kubeconfig != ""}
+	if err := z.setFile(ctx, sets); err != nil {
+		return fmt.Errorf("--zone-file %s: %w", o.zoneFile, err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return server.Run(ctx) })
+	group.Go(func() error { return o.serveHealth(ctx, z) })
+	fmt.Fprintf(os.Stderr, "federation-dns: %s on %s, over UDP and TCP\n", o.zone, server.Addr())
+	if o.zoneFile != "" {
+		group.Go(func() error { o.followFile(ctx, z, read); return nil })
+	}
+	if o.kubeconfig != "" {
+		group.Go(func() error { return o.followFederation(ctx, z) })
+	}
+	return group.Wait()
+}
+
+// negativeTTL is the last field of the file's SOA, 0 where there is none (RFC 2308, section 4).
+func negativeTTL(z zonefile.Zone) uint32 {
+	if z.SOA.Name == "" {
+		return 0
+	}
+	fields := strings.Fields(z.SOA.Rdata[0])
+	seconds, _ := strconv.ParseUint(fields[len(fields)-1], 10, 32) // the parser wrote it
+	return min(uint32(seconds), z.SOA.TTL)
+}
