@@ -304,6 +304,8 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 )
 
+require github.com/dchest/siphash v1.2.3 // indirect
+
 tool (
 	k8s.io/code-generator/cmd/deepcopy-gen
 	k8s.io/kube-openapi/cmd/openapi-gen

@@ -3,6 +3,7 @@ package authoritative
 import (
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -30,7 +31,8 @@ func filled(t testing.TB, sets []dnsprovider.RRSet) *snapshot {
 
 // answerTo leaves the message as it is.
 func answerTo(s *snapshot, message []byte, udp bool) []byte {
-	return new(responder).respond(s, append(make([]byte, 0, dns.MaxMsgSize), message...), udp)
+	r := responder{service: &service{}}
+	return r.respond(s, append(make([]byte, 0, dns.MaxMsgSize), message...), origin{netip.MustParseAddr("192.0.2.99"), udp})
 }
 
 func packed(t testing.TB, change func(*dns.Msg)) []byte {
@@ -147,10 +149,11 @@ func FuzzRespond(f *testing.F) {
 func BenchmarkRespond(b *testing.B) {
 	s := filled(b, manyNames(b, 10000))
 	message := packed(b, func(m *dns.Msg) { m.Question[0].Name = "n4711." + testZone; m.SetEdns0(1232, false) })
-	r, buf := &responder{}, make([]byte, packetSize)
+	r, buf := &responder{service: &service{limiter: newLimiter(1 << 24)}}, make([]byte, packetSize)
+	from := origin{netip.MustParseAddr("192.0.2.99"), true}
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(r.respond(s, append(buf[:0], message...), true)) < 60 {
+		if len(r.respond(s, append(buf[:0], message...), from)) < 60 {
 			b.Fatal("no answer")
 		}
 	}

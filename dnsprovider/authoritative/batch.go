@@ -87,6 +87,15 @@ func (b *batch) tryReceive(fd uintptr) bool {
 // message is the i-th packet that was received; its capacity has room for the answer.
 func (b *batch) message(i int) []byte { return b.packets[i].data[:b.in[i].length] }
 
+// from is the sender of the i-th packet.
+func (b *batch) from(i int) netip.Addr {
+	p := &b.packets[i]
+	if p.from.Family == unix.AF_INET {
+		return netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(&p.from)).Addr)
+	}
+	return netip.AddrFrom16(p.from.Addr).Unmap()
+}
+
 // queue puts the answer to the i-th packet among those that send sends. It goes from the address to
 // which the packet came.
 func (b *batch) queue(i int, reply []byte) {

@@ -15,6 +15,10 @@
 // names are set right (reply.go). Packets come and go many at a time, through one socket for each
 // thread (batch.go). No packet costs memory.
 //
+// It speaks EDNS with cookies (RFC 7873, 9018), client subnets (7871), NSID (5001) and extended errors
+// (8914), and bounds the answers a second to one network over UDP (limiter.go), so that nobody is
+// flooded through it. A set with variants gives one of them to each who asks (choose.go).
+//
 // SOA and NS at the apex, and the addresses of the name server ns.<zone>, are the server's own. There
 // are no wildcards, delegations or DNAMEs: an answer is one lookup for each name of a CNAME chain.
 //

@@ -2,6 +2,7 @@ package authoritative
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/miekg/dns"
 )
@@ -13,15 +14,26 @@ const (
 	ednsSize = 1232
 	// optSize is the size of an OPT record without options (RFC 6891, section 6.1.2).
 	optSize = 11
+	// optionHeader is the size of an option without its data.
+	optionHeader = 4
 )
 
-// edns is what the OPT record of a query says (RFC 6891).
+// edns is what the OPT record of a query says (RFC 6891), and what ours will.
 type edns struct {
 	present bool
 	// size is what the client takes over UDP, in bytes.
 	size    uint16
 	version uint8
 	do      bool
+	// malformed tells that an option is not as its RFC says.
+	malformed bool
+	cookie    cookie
+	subnet    subnet
+	// nsid is asked for, then answered (RFC 5001).
+	wantsNSID bool
+	nsid      string
+	// extended is what we have to say beside the code (RFC 8914); 0: nothing.
+	extended uint16
 }
 
 // parse reads an OPT record; what is behind it is left alone. It returns false if there is no whole one.
@@ -39,12 +51,31 @@ func (e *edns) options(list []byte, size int) bool {
 		return false
 	}
 	for list = list[:size]; len(list) > 0; {
-		if len(list) < 4 || len(list) < 4+int(binary.BigEndian.Uint16(list[2:])) {
+		if len(list) < optionHeader {
 			return false
 		}
-		list = list[4+int(binary.BigEndian.Uint16(list[2:])):]
+		end := optionHeader + int(binary.BigEndian.Uint16(list[2:]))
+		if len(list) < end {
+			return false
+		}
+		e.option(binary.BigEndian.Uint16(list), list[optionHeader:end])
+		list = list[end:]
 	}
 	return true
+}
+
+// option reads one option. Those that are not known are left alone.
+func (e *edns) option(code uint16, data []byte) {
+	ok := true
+	switch code {
+	case dns.EDNS0COOKIE:
+		ok = e.cookie.parse(data)
+	case dns.EDNS0SUBNET:
+		ok = e.subnet.parse(data)
+	case dns.EDNS0NSID:
+		e.wantsNSID = true
+	}
+	e.malformed = e.malformed || !ok
 }
 
 // limit is how long the answer may be over UDP.
@@ -60,7 +91,20 @@ func (e *edns) length() int {
 	if !e.present {
 		return 0
 	}
-	return optSize
+	n := optSize
+	if e.cookie.sent {
+		n += optionHeader + cookieSize
+	}
+	if e.subnet.sent {
+		n += optionHeader + 4 + e.subnet.bytes()
+	}
+	if e.nsid != "" {
+		n += optionHeader + len(e.nsid)
+	}
+	if e.extended != 0 {
+		n += optionHeader + 2
+	}
+	return n
 }
 
 // append writes our OPT record, if the query had one, for an answer of the code.
@@ -68,9 +112,86 @@ func (e *edns) append(reply []byte, rcode int) []byte {
 	if !e.present {
 		return reply
 	}
-	do := byte(0)
+	do, options := byte(0), e.length()-optSize
 	if e.do { // RFC 3225, section 3
 		do = 0x80
 	}
-	return append(reply, 0, 0, byte(dns.TypeOPT), ednsSize>>8, ednsSize&0xff, byte(rcode>>4), 0, do, 0, 0, 0)
+	reply = append(reply, 0, 0, byte(dns.TypeOPT), ednsSize>>8, ednsSize&0xff, byte(rcode>>4), 0, do, 0, byte(options>>8), byte(options))
+	if options == 0 {
+		return reply
+	}
+	if e.cookie.sent {
+		reply = append(appendOption(reply, dns.EDNS0COOKIE, cookieSize), e.cookie.client[:]...)
+		reply = append(reply, e.cookie.server[:]...)
+	}
+	if e.subnet.sent {
+		reply = e.subnet.append(reply)
+	}
+	if e.nsid != "" {
+		reply = append(appendOption(reply, dns.EDNS0NSID, len(e.nsid)), e.nsid...)
+	}
+	if e.extended != 0 {
+		reply = binary.BigEndian.AppendUint16(appendOption(reply, dns.EDNS0EDE, 2), e.extended)
+	}
+	return reply
+}
+
+func appendOption(reply []byte, code uint16, size int) []byte {
+	return append(reply, byte(code>>8), byte(code), byte(size>>8), byte(size))
+}
+
+// subnet is the part of the address of the client behind a resolver that it tells us (RFC 7871).
+type subnet struct {
+	sent bool
+	// family is 1 for IPv4, 2 for IPv6.
+	family        uint16
+	source, scope uint8
+	address       [16]byte
+}
+
+// bytes is how many bytes of the address are sent.
+func (s *subnet) bytes() int { return (int(s.source) + 7) / 8 }
+
+// parse reads the option. It returns false when it is not as RFC 7871, section 6, says.
+func (s *subnet) parse(data []byte) bool {
+	if len(data) < 4 {
+		return false
+	}
+	*s = subnet{sent: true, family: binary.BigEndian.Uint16(data), source: data[2]}
+	size := addressSize(s.family)
+	if size == 0 || s.source > 8*size || data[3] != 0 || len(data) != 4+s.bytes() {
+		s.sent = false
+		return false
+	}
+	copy(s.address[:], data[4:])
+	spare := 8*s.bytes() - int(s.source)
+	return spare == 0 || s.address[s.bytes()-1]<<(8-spare) == 0
+}
+
+// addressSize is the size of an address of a family, 0 for one that is not known.
+func addressSize(family uint16) uint8 {
+	switch family {
+	case 1:
+		return 4
+	case 2:
+		return 16
+	}
+	return 0
+}
+
+// client is the address of the client as far as it is told; not valid if nothing is.
+func (s *subnet) client() netip.Addr {
+	switch {
+	case !s.sent || s.source == 0:
+		return netip.Addr{}
+	case s.family == 1:
+		return netip.AddrFrom4([4]byte(s.address[:4]))
+	}
+	return netip.AddrFrom16(s.address).Unmap()
+}
+
+func (s *subnet) append(reply []byte) []byte {
+	reply = appendOption(reply, dns.EDNS0SUBNET, 4+s.bytes())
+	reply = append(reply, byte(s.family>>8), byte(s.family), s.source, s.scope)
+	return append(reply, s.address[:s.bytes()]...)
 }

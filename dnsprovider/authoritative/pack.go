@@ -31,8 +31,10 @@ const (
 type answer struct {
 	rtype uint16
 	records
+	// variants are the answers of which one is given, none: always the records.
+	variants *variants
 	// target is where a CNAME leads to, as on the wire; empty when that is outside the zone.
-	target string
+	target []byte
 }
 
 // stride is the size of one record where all have the same and their order is free to change, else 0.
@@ -63,31 +65,58 @@ type packer struct {
 
 // packSet packs a set. It refuses sets that are not canonical, and types that would change what other names mean.
 func (p packer) packSet(set dnsprovider.RRSet) (answer, error) {
-	canonical, err := dnsprovider.New(set.Name, set.Type, set.TTL, set.Rdata...)
-	if err != nil {
+	t := dns.StringToType[string(set.Type)]
+	if err := check(set, t); err != nil {
 		return answer{}, err
 	}
-	t := dns.StringToType[string(set.Type)]
-	switch {
-	case !canonical.Equal(set):
-		return answer{}, fmt.Errorf("record %s %s: must be in canonical form, as dnsprovider.New makes it", set.Name, set.Type)
-	case t == dns.TypeNS || t == dns.TypeSOA || t == dns.TypeDNAME:
-		return answer{}, fmt.Errorf("record %s %s: must not be SOA, NS or DNAME: this server has no delegations", set.Name, set.Type)
-	}
 	a := answer{rtype: t}
-	var buf []byte
-	for _, data := range set.Rdata {
-		rdata, err := p.rdata(&a, set, data)
-		if err != nil {
-			return answer{}, fmt.Errorf("record %s %s: value %q: must be data of the type in presentation format: %w", set.Name, set.Type, data, err)
-		}
-		buf = appendRecord(buf, t, set.TTL, rdata)
+	var err error
+	if a.records, err = p.records(&a, set, set.Rdata); err != nil {
+		return answer{}, err
 	}
-	a.count, a.packed = uint16(len(set.Rdata)), string(buf)
-	if t == dns.TypeCNAME && a.target != "" {
-		a.suffixes[0] = uint16(len(buf) - 2)
+	if t == dns.TypeCNAME && a.target != nil {
+		a.suffixes[0] = uint16(len(a.packed) - 2)
+	}
+	if len(set.Variants) > 0 {
+		a.variants = &variants{}
+	}
+	for _, v := range set.Variants {
+		part, err := p.records(&a, set, v.Rdata)
+		if err != nil {
+			return answer{}, err
+		}
+		a.variants.add(variant{records: part, weight: v.Weight, region: v.Region})
 	}
 	return a, nil
+}
+
+func check(set dnsprovider.RRSet, t uint16) error {
+	canonical, err := dnsprovider.New(set.Name, set.Type, set.TTL, set.Rdata...)
+	if len(set.Variants) > 0 {
+		canonical, err = dnsprovider.NewChoice(set.Name, set.Type, set.TTL, set.Variants...)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !canonical.Equal(set):
+		return fmt.Errorf("record %s %s: must be in canonical form, as dnsprovider.New and NewChoice make it", set.Name, set.Type)
+	case t == dns.TypeNS || t == dns.TypeSOA || t == dns.TypeDNAME:
+		return fmt.Errorf("record %s %s: must not be SOA, NS or DNAME: this server has no delegations", set.Name, set.Type)
+	}
+	return nil
+}
+
+// records packs some of a set's values.
+func (p packer) records(a *answer, set dnsprovider.RRSet, values []string) (records, error) {
+	var buf []byte
+	for _, data := range values {
+		rdata, err := p.rdata(a, set, data)
+		if err != nil {
+			return records{}, fmt.Errorf("record %s %s: value %q: must be data of the type in presentation format: %w", set.Name, set.Type, data, err)
+		}
+		buf = appendRecord(buf, a.rtype, set.TTL, rdata)
+	}
+	return records{packed: string(buf), count: uint16(len(values))}, nil
 }
 
 // rdata packs the usual types directly, which is ten times as fast as the zone file parser.
@@ -98,7 +127,7 @@ func (p packer) rdata(a *answer, set dnsprovider.RRSet, data string) ([]byte, er
 	case dnsprovider.CNAME:
 		target := wireName(data)
 		if dnsprovider.InZone(data, p.zone) {
-			a.target = target
+			a.target = []byte(target)
 			target = target[:len(target)-len(p.wire)] + "\xc0\x00"
 		}
 		return []byte(target), nil

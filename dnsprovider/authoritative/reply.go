@@ -4,7 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"net/netip"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/miekg/dns"
 )
@@ -21,9 +24,25 @@ type responder struct {
 	reply []byte
 	// room is how long the sections of the answer may be, with what is before them.
 	room int
-	// turn is which of several addresses comes first, counted over all of them.
-	turn uint32
+	from origin
+	// service says how to answer; second is the time in seconds since 1970.
+	service *service
+	second  uint32
 	header
+}
+
+// origin is where a message came from.
+type origin struct {
+	client netip.Addr
+	udp    bool
+}
+
+// service says how to answer, whatever the zone holds. It is the same for all messages.
+type service struct {
+	Options
+	limiter *limiter
+	// away tells that the zone is not kept up at the moment.
+	away atomic.Bool
 }
 
 // header is what the header of an answer says.
@@ -39,7 +58,7 @@ type header struct {
 // far as the answer may be long; message is its beginning. It returns nil for what must not be
 // answered: what is too short to have a header, and answers, as two servers would then answer each
 // other for ever.
-func (r *responder) respond(s *snapshot, message []byte, udp bool) []byte {
+func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
 	if len(message) < headerSize || message[2]&0x80 != 0 {
 		return nil
 	}
@@ -52,26 +71,65 @@ func (r *responder) respond(s *snapshot, message []byte, udp bool) []byte {
 			return nil
 		}
 	}
-	size := dns.MaxMsgSize
-	if udp {
-		size = r.query.edns.limit()
+	r.snapshot, r.from, r.header, r.reply = s, from, header{}, message[:r.query.end]
+	known := r.extend()
+	r.room = dns.MaxMsgSize - r.query.edns.length()
+	if from.udp {
+		r.room = r.query.edns.limit() - r.query.edns.length()
 	}
-	r.snapshot, r.header, r.room = s, header{}, size-r.query.edns.length()
-	r.turn = uint32(binary.BigEndian.Uint16(message))
-	r.reply = message[:r.query.end]
 	r.decide()
-	return r.finish(udp)
+	if from.udp && !known && r.service.limiter != nil && r.service.limiter.exceeded(from.client, r.class(), r.second) {
+		if rand.Uint32()%slip != 0 {
+			return nil
+		}
+		r.overflow = true
+	}
+	return r.finish()
+}
+
+// slip is which part of the answers that are too many is sent, without records: who is real asks
+// again over TCP, and who is not gets no more bytes than were sent in his name.
+const slip = 2
+
+// extend sets what our OPT record is going to say. It tells whether a cookie shows that the client
+// is who he says.
+func (r *responder) extend() (known bool) {
+	e := &r.query.edns
+	if !e.present {
+		return false
+	}
+	if e.wantsNSID {
+		e.nsid = r.service.NSID
+	}
+	switch {
+	case !r.snapshot.synced:
+		e.extended = dns.ExtendedErrorCodeNotReady
+	case r.service.away.Load():
+		e.extended = dns.ExtendedErrorCodeStaleAnswer
+	}
+	return e.cookie.renew(&r.service.CookieSecret, r.from.client, r.second)
+}
+
+// class is what the answer counts as.
+func (r *responder) class() answerClass {
+	switch {
+	case r.answers > 0:
+		return classAnswer
+	case r.authoritative:
+		return classNegative
+	}
+	return classError
 }
 
 // guarded is respond, but no message can take the process down, with everything else that is in it.
-func (r *responder) guarded(s *snapshot, message []byte, udp bool) (reply []byte) {
+func (r *responder) guarded(s *snapshot, message []byte, from origin) (reply []byte) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			slog.Error("DNS message broke the server", "error", broken, "message", fmt.Sprintf("%x", message), "stack", string(debug.Stack()))
 			reply = nil
 		}
 	}()
-	return r.respond(s, message, udp)
+	return r.respond(s, message, from)
 }
 
 // decide answers from the zone, or says why not.
@@ -80,7 +138,7 @@ func (r *responder) decide() {
 	switch {
 	case q.edns.version != 0:
 		r.rcode = dns.RcodeBadVers
-	case q.qtype == dns.TypeOPT || q.qtype == dns.TypeNone:
+	case q.edns.malformed || q.qtype == dns.TypeOPT || q.qtype == dns.TypeNone:
 		r.rcode = dns.RcodeFormatError
 	case q.qclass != dns.ClassINET || q.qtype == dns.TypeAXFR || q.qtype == dns.TypeIXFR || !q.inZone(s.wire):
 		r.rcode = dns.RcodeRefused
@@ -122,11 +180,10 @@ func (r *responder) follow() {
 		next := len(r.reply) + recordHeader
 		r.put(&found.records, owner, 0)
 		r.answers++
-		if found.target == "" {
+		if found.target == nil {
 			return
 		}
-		target := []byte(found.target)
-		n, owner = r.snapshot.names.find(hashOf(target), target), next
+		n, owner = r.snapshot.names.find(hashOf(found.target), found.target), next
 		for _, seen := range chain[:hop+1] {
 			if seen == n {
 				return
@@ -135,15 +192,14 @@ func (r *responder) follow() {
 	}
 }
 
-// positive puts the answer that was looked for.
+// positive puts the answer that was looked for, its addresses in turns, as many clients take the first.
 func (r *responder) positive(a *answer, owner int) {
-	first := 0
-	if stride := a.stride(); stride > 0 {
-		first = int(r.turn%uint32(a.count)) * stride
+	first, at, chosen := 0, len(r.reply), r.choose(a)
+	if stride := a.stride(); chosen.count > 1 && stride > 0 {
+		first = int(rand.Uint32N(uint32(chosen.count))) * stride
 	}
-	at := len(r.reply)
-	r.put(&a.records, owner, first)
-	r.answers += a.count
+	r.put(chosen, owner, first)
+	r.answers += chosen.count
 	if a.rtype == dns.TypeNS {
 		r.nameServers(at + recordHeader)
 	}
@@ -210,11 +266,11 @@ func pointTo(b []byte, name int) { binary.BigEndian.PutUint16(b, 0xc000|uint16(n
 
 // finish writes the header and our OPT record. What does not fit into the size goes as a whole, as a
 // client that sees TC must ask again over TCP anyhow.
-func (r *responder) finish(udp bool) []byte {
+func (r *responder) finish() []byte {
 	if r.overflow {
 		r.header = header{rcode: r.rcode, authoritative: r.authoritative, overflow: true}
 		r.reply = r.reply[:r.query.end]
-		if !udp {
+		if !r.from.udp {
 			r.rcode = dns.RcodeServerFailure // more than any message can hold
 		}
 	}
@@ -226,7 +282,7 @@ func (r *responder) finish(udp bool) []byte {
 	if r.authoritative {
 		flags |= 4
 	}
-	if r.overflow && udp {
+	if r.overflow && r.from.udp {
 		flags |= 2
 	}
 	reply[2], reply[3] = flags, byte(r.rcode&0xf)

@@ -2,6 +2,7 @@ package authoritative
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"net/netip"
@@ -24,6 +25,16 @@ type Options struct {
 	NameServers []netip.Addr
 	// NegativeTTL is how many seconds "no such name" may be remembered. Default: 5.
 	NegativeTTL uint32
+	// NSID is what the server says when asked which of several it is (RFC 5001); "": nothing.
+	NSID string
+	// CookieSecret is the key of the cookies (RFC 9018). Default: a random one.
+	CookieSecret CookieSecret
+	// RateLimit is how many answers a second go over UDP to one network (/24, /56), of each class: with
+	// records, without, errors. Of the others half are not sent, half say "ask over TCP". Clients with
+	// a valid cookie have no limit. Default: 1000; less than 0: no limit.
+	RateLimit int
+	// Locator says where clients are, for sets with variants by region. Default: it is not known.
+	Locator Locator
 	// Threads is the number of sockets for UDP, each with a goroutine of its own. Default: the processors
 	// that Go uses.
 	Threads int
@@ -35,15 +46,15 @@ type Options struct {
 
 // Server answers for one zone. Make it with New.
 type Server struct {
-	options Options
-	zone    string
+	service
+	zone string
 	sockets
 	current atomic.Pointer[snapshot]
 	// applying is held by the one who makes the next snapshot.
 	applying sync.Mutex
 }
 
-var _ dnsprovider.Provider = (*Server)(nil)
+var _ dnsprovider.Chooser = (*Server)(nil)
 
 // New opens the sockets; Run serves them, and closes them at its end. It fails when the zone is no
 // name of a zone, or the address cannot be had.
@@ -52,15 +63,19 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("DNS zone: %w", err)
 	}
-	s := &Server{options: options.withDefaults(), zone: zone}
-	if s.sockets, err = listen(options.Listen, s.options.Threads); err != nil {
+	s := &Server{zone: zone}
+	s.Options = options.withDefaults()
+	if s.RateLimit > 0 {
+		s.limiter = newLimiter(s.RateLimit)
+	}
+	if s.sockets, err = listen(options.Listen, s.Threads); err != nil {
 		return nil, err
 	}
 	nameServers := options.NameServers
 	if local := s.Addr().Addr(); len(nameServers) == 0 && !local.IsUnspecified() {
 		nameServers = []netip.Addr{local}
 	}
-	first, err := newSnapshot(zone, nameServers, s.options.NegativeTTL)
+	first, err := newSnapshot(zone, nameServers, s.NegativeTTL)
 	if err != nil {
 		s.close()
 		return nil, err
@@ -72,6 +87,12 @@ func New(options Options) (*Server, error) {
 func (o Options) withDefaults() Options {
 	if o.NegativeTTL == 0 {
 		o.NegativeTTL = 5
+	}
+	if o.CookieSecret == (CookieSecret{}) {
+		_, _ = rand.Read(o.CookieSecret[:]) // it never fails
+	}
+	if o.RateLimit == 0 {
+		o.RateLimit = 1000
 	}
 	if o.Threads == 0 {
 		o.Threads = runtime.GOMAXPROCS(0)
@@ -135,6 +156,13 @@ func (s *Server) Apply(_ context.Context, zone string, changes dnsprovider.Chang
 	s.current.Store(next.finish(nextSerial(old.soa.Serial)))
 	return nil
 }
+
+// Chooses is the promise to give one variant of a set at a time. See dnsprovider.Chooser.
+func (s *Server) Chooses() {}
+
+// SetAway says whether what the zone is made from is out of reach. The server goes on to answer, and
+// says that the answers may be stale (RFC 8914, code 3).
+func (s *Server) SetAway(away bool) { s.away.Store(away) }
 
 func (s *Server) holds(zone string) error {
 	if zone != s.zone {

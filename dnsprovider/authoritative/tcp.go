@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 
 // serveTCP takes connections until the listener is closed, and no more at a time than are allowed.
 func (s *Server) serveTCP(ctx context.Context, running *sync.WaitGroup) {
-	slots := make(chan struct{}, s.options.MaxConns)
+	slots := make(chan struct{}, s.MaxConns)
 	for {
 		conn, err := s.tcp.Accept()
 		if err != nil {
@@ -41,6 +42,7 @@ type stream struct {
 	in        *bufio.Reader
 	out       *bufio.Writer
 	responder responder
+	from      origin
 }
 
 // workspaces have room for a message with its length before it, and then for the answer. A
@@ -52,9 +54,11 @@ var workspaces = sync.Pool{New: func() any { return new([2 + dns.MaxMsgSize]byte
 func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	t := &stream{in: bufio.NewReader(conn), out: bufio.NewWriter(conn)}
+	client, _ := netip.AddrFromSlice(conn.RemoteAddr().(*net.TCPAddr).IP)
+	t := &stream{in: bufio.NewReader(conn), out: bufio.NewWriter(conn), from: origin{client: client.Unmap()}}
+	t.responder.service = &s.service
 	for {
-		if conn.SetDeadline(time.Now().Add(s.options.IdleTimeout)) != nil {
+		if conn.SetDeadline(time.Now().Add(s.IdleTimeout)) != nil {
 			return
 		}
 		if _, err := t.in.Peek(2); err != nil || !s.answerBuffered(t) || t.out.Flush() != nil {
@@ -67,12 +71,13 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 func (s *Server) answerBuffered(t *stream) bool {
 	space := workspaces.Get().(*[2 + dns.MaxMsgSize]byte)
 	defer workspaces.Put(space)
+	t.responder.second = uint32(time.Now().Unix())
 	for {
 		message, err := readMessage(t.in, space[2:])
 		if err != nil {
 			return false
 		}
-		reply := t.responder.guarded(s.current.Load(), message, false)
+		reply := t.responder.guarded(s.current.Load(), message, t.from)
 		if reply == nil {
 			return false
 		}

@@ -21,7 +21,7 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn) {
 	if err != nil {
 		return // closed already
 	}
-	packets, r := newBatch(raw), &responder{}
+	packets, r := newBatch(raw), &responder{service: &s.service}
 	for {
 		n, err := packets.receive()
 		if err != nil {
@@ -31,8 +31,9 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn) {
 			return
 		}
 		current := s.current.Load()
+		r.second = uint32(time.Now().Unix())
 		for i := range n {
-			if reply := r.guarded(current, packets.message(i), true); reply != nil {
+			if reply := r.guarded(current, packets.message(i), origin{packets.from(i), true}); reply != nil {
 				packets.queue(i, reply)
 			}
 		}

@@ -1,0 +1,75 @@
+package authoritative
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/dchest/siphash"
+)
+
+const (
+	// clientCookie and serverCookie are the sizes of the two parts (RFC 9018, section 3).
+	clientCookie, serverCookie = 8, 16
+	cookieSize                 = clientCookie + serverCookie
+	// cookieAge is for how many seconds a cookie is taken; after half of it a new one is sent; one may
+	// be ahead by cookieAhead, as clocks of servers differ (RFC 9018, section 4.3).
+	cookieAge, cookieAhead = 3600, 300
+)
+
+// CookieSecret is the key of the cookies. Servers that share an address share it.
+type CookieSecret [16]byte
+
+// cookie is what a client sends to show that its address is its own (RFC 7873).
+type cookie struct {
+	sent bool
+	// whole tells that the server's part was sent too; of ours it has the form.
+	whole  bool
+	client [clientCookie]byte
+	server [serverCookie]byte
+}
+
+// parse reads the option. It returns false when its length is none that RFC 7873, section 5.2.2, allows.
+func (c *cookie) parse(data []byte) bool {
+	if n := len(data); n != clientCookie && (n < clientCookie+8 || n > clientCookie+32) {
+		return false
+	}
+	*c = cookie{sent: true, whole: len(data) == cookieSize, client: [clientCookie]byte(data)}
+	if c.whole {
+		c.server = [serverCookie]byte(data[clientCookie:])
+	}
+	return true
+}
+
+// renew tells whether the server's part is ours and was made for the client; it then is what the
+// client is to send next time. now is in seconds since 1970, and wraps.
+func (c *cookie) renew(secret *CookieSecret, client netip.Addr, now uint32) (valid bool) {
+	if !c.sent {
+		return false
+	}
+	age := int32(now - binary.BigEndian.Uint32(c.server[4:]))
+	if c.whole && c.server[0] == 1 && age <= cookieAge && age >= -cookieAhead {
+		valid = c.hash(secret, client) == binary.LittleEndian.Uint64(c.server[8:])
+	}
+	if !valid || age > cookieAge/2 {
+		c.server = [serverCookie]byte{0: 1}
+		binary.BigEndian.PutUint32(c.server[4:], now)
+		binary.LittleEndian.PutUint64(c.server[8:], c.hash(secret, client))
+	}
+	return valid
+}
+
+// hash is SipHash-2-4 of both parts and the address (RFC 9018, section 4.4).
+func (c *cookie) hash(secret *CookieSecret, client netip.Addr) uint64 {
+	var input [clientCookie + 8 + 16]byte
+	copy(input[:], c.client[:])
+	copy(input[clientCookie:], c.server[:8])
+	size := len(input)
+	if client.Is4() {
+		address := client.As4()
+		size = clientCookie + 8 + copy(input[clientCookie+8:], address[:])
+	} else {
+		address := client.As16()
+		copy(input[clientCookie+8:], address[:])
+	}
+	return siphash.Hash(binary.LittleEndian.Uint64(secret[:]), binary.LittleEndian.Uint64(secret[8:]), input[:size])
+}
