@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,7 @@ type Source struct {
 // Informers makes informers, one for a resource. They hold objects packed, and give them out as unstructured ones.
 type Informers struct {
 	Source
+	made    sync.Map // schema.GroupVersionResource → cache.SharedIndexInformer
 	typed   informers.SharedInformerFactory
 	dynamic dynamicinformer.DynamicSharedInformerFactory
 }
@@ -49,6 +51,14 @@ func NewInformers(s Source) *Informers {
 
 // ForResource returns the informer of a resource. It runs once Start has been called after that.
 func (i *Informers) ForResource(r schema.GroupVersionResource) cache.SharedIndexInformer {
+	if made, ok := i.made.Load(r); ok {
+		return made.(cache.SharedIndexInformer)
+	}
+	made, _ := i.made.LoadOrStore(r, i.make(r))
+	return made.(cache.SharedIndexInformer)
+}
+
+func (i *Informers) make(r schema.GroupVersionResource) cache.SharedIndexInformer {
 	if typed, err := i.typed.ForResource(r); err == nil {
 		return unpacking{typed.Informer()}
 	}
@@ -93,6 +103,10 @@ func (i *Informers) hold(obj any) (any, error) {
 
 // unpacking is an informer that gives out unstructured objects.
 type unpacking struct{ cache.SharedIndexInformer }
+
+// Packed returns the same informer, but one that hands objects to its handlers as they are held. Such an object answers
+// for its name, UID and resource version, and tells with OnlyStatusDiffers and Unpack more.
+func (i unpacking) Packed() cache.SharedIndexInformer { return i.SharedIndexInformer }
 
 // AddEventHandler implements cache.SharedInformer.
 func (i unpacking) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {

@@ -121,3 +121,40 @@ func TestInformersGiveOutUnstructuredObjects(t *testing.T) {
 	}
 	expect("delete ReplicaSet web5")
 }
+
+func TestWhatIsHeldTellsMuchWithoutBeingUnpacked(t *testing.T) {
+	held := func(change func(*appsv1.ReplicaSet)) *packed {
+		rs := replicaSet("web", 3)
+		rs.UID, rs.Generation, rs.ResourceVersion = "one", 1, "5"
+		change(rs)
+		obj, err := pack(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return obj.(*packed)
+	}
+	first := held(func(*appsv1.ReplicaSet) {})
+	if whole := first.Unpack(); first.GetNamespace() != whole.GetNamespace() || first.GetName() != whole.GetName() ||
+		first.GetUID() != whole.GetUID() || first.GetResourceVersion() != whole.GetResourceVersion() {
+		t.Errorf("held as %+v, unpacked %+v", first, whole)
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*appsv1.ReplicaSet)
+		want   bool
+	}{
+		{"status", func(rs *appsv1.ReplicaSet) { rs.ResourceVersion, rs.Status.Replicas = "6", 3 }, true},
+		{"generation", func(rs *appsv1.ReplicaSet) { rs.Generation = 2 }, false},
+		{"no generation", func(rs *appsv1.ReplicaSet) { rs.Generation = 0 }, false},
+		{"another object", func(rs *appsv1.ReplicaSet) { rs.UID = "two" }, false},
+		{"deletion", func(rs *appsv1.ReplicaSet) { rs.DeletionTimestamp = &metav1.Time{} }, false},
+		{"finalizer", func(rs *appsv1.ReplicaSet) { rs.Finalizers = []string{"a"} }, false},
+		{"label", func(rs *appsv1.ReplicaSet) { rs.Labels["app"] = "other" }, false},
+		{"annotation", func(rs *appsv1.ReplicaSet) { rs.Annotations["note"] = "b" }, false},
+		{"label for annotation", func(rs *appsv1.ReplicaSet) { rs.Labels, rs.Annotations = rs.Annotations, rs.Labels }, false},
+	} {
+		if got := held(c.change).OnlyStatusDiffers(first); got != c.want {
+			t.Errorf("%s: only the status differs: %t, want %t", c.name, got, c.want)
+		}
+	}
+}

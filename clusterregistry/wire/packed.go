@@ -2,7 +2,9 @@ package wire
 
 import (
 	"fmt"
+	"hash/maphash"
 	"reflect"
+	"strings"
 	"sync/atomic"
 	"weak"
 
@@ -22,6 +24,7 @@ type packed struct {
 	types.NamespacedName
 	uid     types.UID
 	version string
+	source  uint64 // of all in its metadata that not only a status changes; 0: not known
 	kind    schema.GroupVersionKind
 	data    []byte
 	recent  atomic.Pointer[weak.Pointer[unstructured.Unstructured]]
@@ -50,16 +53,57 @@ func pack(obj runtime.Object, kind schema.GroupVersionKind) (any, error) {
 	}
 	return &packed{
 		NamespacedName: types.NamespacedName{Namespace: about.GetNamespace(), Name: about.GetName()},
-		uid:            about.GetUID(), version: about.GetResourceVersion(), kind: kind, data: data,
+		uid:            about.GetUID(), version: about.GetResourceVersion(), source: sourceOf(about), kind: kind, data: data,
 	}, nil
 }
+
+var seed = maphash.MakeSeed()
+
+// sourceOf sums up what says whether two versions of an object ask for the same. Where a kind counts no generations its
+// metadata does not tell: 0.
+func sourceOf(o metav1.Object) uint64 {
+	if o.GetGeneration() == 0 {
+		return 0
+	}
+	sum := maphash.Comparable(seed, struct {
+		generation int64
+		deleted    bool
+		finalizers string
+	}{o.GetGeneration(), o.GetDeletionTimestamp() != nil, strings.Join(o.GetFinalizers(), ",")})
+	for _, set := range []map[string]string{o.GetLabels(), o.GetAnnotations()} {
+		for k, v := range set { // in any order
+			sum += maphash.Comparable(seed, [2]string{k, v})
+		}
+		sum *= 31 // a label is no annotation
+	}
+	return sum | 1
+}
+
+// OnlyStatusDiffers tells whether it is sure, without unpacking, that another version of the object asks for the same.
+func (p *packed) OnlyStatusDiffers(other any) bool {
+	was, ok := other.(*packed)
+	return ok && p.source != 0 && p.source == was.source && p.uid == was.uid
+}
+
+// GetNamespace is as of metav1.Object.
+func (p *packed) GetNamespace() string { return p.Namespace }
+
+// GetName is as of metav1.Object.
+func (p *packed) GetName() string { return p.Name }
+
+// GetUID is as of metav1.Object.
+func (p *packed) GetUID() types.UID { return p.uid }
+
+// GetResourceVersion is as of metav1.Object.
+func (p *packed) GetResourceVersion() string { return p.version }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, as far as stores need it.
 func (p *packed) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.uid, ResourceVersion: p.version}
 }
 
-func (p *packed) unpack() *unstructured.Unstructured {
+// Unpack returns the whole object.
+func (p *packed) Unpack() *unstructured.Unstructured {
 	if w := p.recent.Load(); w != nil {
 		if u := w.Value(); u != nil {
 			return u
@@ -99,7 +143,7 @@ func unstructure(obj runtime.Object, kind schema.GroupVersionKind) (*unstructure
 func unpack(obj any) any {
 	switch held := obj.(type) {
 	case *packed:
-		return held.unpack()
+		return held.Unpack()
 	case cache.DeletedFinalStateUnknown:
 		held.Obj = unpack(held.Obj)
 		return held

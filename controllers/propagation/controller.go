@@ -122,18 +122,18 @@ func New(o Options) (*Controller, error) {
 // and only the report for the others.
 func (c *Controller) subscribe(k *plan.Kind) error {
 	wake := func(obj any) {
-		if u := object(obj); u != nil && c.owns(keyOf(k, u)) {
-			c.changed(keyOf(k, u))
+		if this := keyOf(k, about(obj)); c.owns(this) {
+			c.changed(this)
 		}
 	}
-	return c.listen(c.Informers(k.Resource), cache.ResourceEventHandlerFuncs{
+	return c.listen(asHeld(c.Informers(k.Resource)), cache.ResourceEventHandlerFuncs{
 		AddFunc:    wake,
 		DeleteFunc: wake,
 		UpdateFunc: func(was, is any) {
-			if u := object(is); !plan.SameSource(object(was), u) {
+			if this := keyOf(k, about(is)); !sameSource(was, is) {
 				wake(is)
-			} else if c.owns(keyOf(k, u)) {
-				c.report(keyOf(k, u))
+			} else if c.owns(this) && !c.isOurPatch(this, about(is)) {
+				c.report(this)
 			}
 		},
 	})
@@ -147,7 +147,7 @@ func (c *Controller) changed(k key) {
 	for _, m := range c.members {
 		m.queue.Add(k)
 	}
-	c.report(k)
+	c.reportOrFinish(k)
 }
 
 // clusterChanged looks at everything again that goes to a cluster whose labels, zones or region changed.
@@ -217,15 +217,18 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer c.serving.end()
 	defer c.unlisten()
 	defer c.reports.ShutDown()
+	defer c.dues.waiting.ShutDown()
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
 		return nil // asked to end before there was anything to end
 	}
 	var reporters sync.WaitGroup
+	reporters.Go(func() { c.giveTurns(ctx) })
 	for range 4 {
 		reporters.Go(func() { work(ctx, c.reports, c.syncReport) })
 	}
 	<-ctx.Done()
 	c.reports.ShutDown()
+	c.dues.waiting.ShutDown()
 	reporters.Wait()
 	return nil
 }
@@ -256,17 +259,6 @@ func work(ctx context.Context, q workqueue.TypedRateLimitingInterface[key], do f
 	}
 }
 
-func object(obj any) *unstructured.Unstructured {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	u, _ := obj.(*unstructured.Unstructured)
-	return u
-}
-
-func keyOf(k *plan.Kind, u *unstructured.Unstructured) key {
-	return key{k, types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}}
-}
 
 func storeKey(n types.NamespacedName) string {
 	if n.Namespace == "" {

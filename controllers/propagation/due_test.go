@@ -3,7 +3,9 @@ package propagation
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/workqueue"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -35,8 +38,8 @@ func TestAReportWaitsUntilTheCopiesSettle(t *testing.T) {
 		for _, at := range c.changes {
 			d.note(k, start.Add(at))
 		}
-		if got := d.wait(k, start.Add(c.at)); got != c.want {
-			t.Errorf("%s: waits %s, want %s", c.name, got, c.want)
+		if yes, got := d.settled(k, start.Add(c.at)); got != c.want || yes != (c.want == 0) {
+			t.Errorf("%s: settled %t, asks again after %s, want %s", c.name, yes, got, c.want)
 		}
 		if c.want == 0 && len(d.of) > 0 {
 			t.Errorf("%s: is remembered", c.name)
@@ -45,26 +48,75 @@ func TestAReportWaitsUntilTheCopiesSettle(t *testing.T) {
 }
 
 func TestReportsOfManyObjectsTakeTurns(t *testing.T) {
-	const aSecond = 10
-	d, now := newDues(aSecond), time.Unix(0, 0)
-	object := func(i int) key { return key{NamespacedName: types.NamespacedName{Name: fmt.Sprint("web-", i)}} }
-	for i := range 50 {
-		want := max(0, time.Duration(i+1-burst*aSecond)*time.Second/aSecond)
-		for range 2 { // asking again does not take another turn
-			if got := d.takeTurn(object(i), now); got != want {
-				t.Fatalf("object %d waits %s, want %s", i, got, want)
+	synctest.Test(t, func(t *testing.T) {
+		const aSecond, objects = 10, 50
+		c := &Controller{dues: newDues(aSecond), Options: Options{Workers: 1}}
+		c.reports = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]())
+		go c.giveTurns(t.Context())
+		began := time.Now()
+		told, again := []string(nil), false
+		for i := range objects {
+			c.reports.Add(key{NamespacedName: types.NamespacedName{Name: fmt.Sprintf("web-%02d", i)}})
+		}
+		for len(told) < objects {
+			k, _ := c.reports.Get()
+			if yes, _ := c.dues.settled(k, time.Now()); yes && c.dues.takeTurn(k) {
+				told = append(told, k.Name)
 			}
-			if want == 0 {
-				break
+			c.reports.Done(k)
+			if !again && len(told) == objects/2 {
+				again = true
+				c.reports.Add(key{NamespacedName: types.NamespacedName{Name: fmt.Sprintf("web-%02d", objects-1)}}) // takes no other turn
 			}
 		}
-	}
-	if got := d.wait(object(49), now); got != 3*time.Second {
-		t.Errorf("asked before it is looked at, it waits %s", got)
-	}
-	if got := d.takeTurn(object(49), now.Add(3*time.Second)); got != 0 || len(d.turn) != 29 {
-		t.Errorf("at its turn it waits %s; %d wait", got, len(d.turn))
-	}
+		if !slices.IsSorted(told) {
+			t.Errorf("told in this order: %v, want first come first served", told)
+		}
+		if took, want := time.Since(began), time.Duration(objects-burst*aSecond)*time.Second/aSecond; took != want {
+			t.Errorf("%d reports took %s, want %s", objects, took, want)
+		}
+		c.dues.waiting.ShutDown()
+		c.reports.ShutDown()
+	})
+}
+
+func TestReportsYieldToWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		members := map[string]*member{}
+		for _, name := range []string{"a", "b", "c"} {
+			m := &member{queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]())}
+			defer m.queue.ShutDown()
+			members[name] = m
+		}
+		c := &Controller{dues: newDues(1000), Options: Options{Workers: 1}, members: members}
+		c.reports = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]())
+		defer c.reports.ShutDown()
+		go c.giveTurns(t.Context())
+		turn := func(name string) time.Duration {
+			began, k := time.Now(), key{NamespacedName: types.NamespacedName{Name: name}}
+			c.dues.turn[key{}] = false // somebody waits already
+			if c.dues.takeTurn(k) {
+				t.Fatalf("%s got its turn before others that wait", name)
+			}
+			k, _ = c.reports.Get()
+			c.reports.Done(k)
+			return time.Since(began)
+		}
+		fill := func(name string) {
+			for i := range 2 {
+				members[name].queue.Add(key{NamespacedName: types.NamespacedName{Name: fmt.Sprint(i)}})
+			}
+		}
+		fill("a")
+		if took := turn("one member is behind"); took != 0 {
+			t.Errorf("with one member of three behind a turn took %s, want 0: a sick one holds up nobody", took)
+		}
+		fill("b")
+		if took := turn("two members are behind"); took != yield {
+			t.Errorf("with most members behind a turn took %s, want %s", took, yield)
+		}
+		c.dues.waiting.ShutDown()
+	})
 }
 
 // Reports are the larger part of what a federated object costs: their number for a number of changes must not grow.

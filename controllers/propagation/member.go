@@ -190,7 +190,7 @@ func (m *member) ready(k *plan.Kind) bool {
 // watchCopies wakes the member's queue when a copy changed, those that wait for it, and the report always.
 func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 	changed := func(obj any) (key, bool) {
-		this := keyOf(k, object(obj))
+		this := keyOf(k, about(obj))
 		if !c.owns(this) {
 			return this, false
 		}
@@ -198,27 +198,28 @@ func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 		c.wakeWaiting(this)
 		return this, true
 	}
-	return m.listen(m.Informers(k.Resource), cache.ResourceEventHandlerDetailedFuncs{
+	return m.listen(asHeld(m.Informers(k.Resource)), cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if initial {
 				return // serve looks at all of these
 			}
-			if this, ours := changed(obj); ours && m.isNews(this, object(obj)) {
+			if this, ours := changed(obj); ours && m.isNews(this, about(obj)) {
 				m.queue.Add(this) // it may have come late: a request that was under way when the member was lost
 			}
 			if k.Resource == namespaces {
-				c.wakeNamespace(m, object(obj).GetName())
+				c.wakeNamespace(m, about(obj).GetName())
 			}
 		},
 		UpdateFunc: func(was, is any) {
-			if this, ours := changed(is); ours && !plan.SameSource(object(was), object(is)) && m.isNews(this, object(is)) {
+			if this, ours := changed(is); ours && !sameSource(was, is) && m.isNews(this, about(is)) {
 				m.queue.Add(this)
 			}
 		},
 		DeleteFunc: func(obj any) {
-			m.gone(keyOf(k, object(obj)), object(obj).GetUID())
+			m.gone(keyOf(k, about(obj)), about(obj).GetUID())
 			if this, ours := changed(obj); ours {
 				m.queue.Add(this)
+				c.reportOrFinish(this)
 			}
 		},
 	})

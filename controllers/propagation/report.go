@@ -24,6 +24,12 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	if !c.owns(k) {
 		return nil
 	}
+	if yes, again := c.dues.settled(k, time.Now()); !yes {
+		if again > 0 {
+			c.reports.AddAfter(k, again)
+		}
+		return nil
+	}
 	federated := c.lookup(k)
 	if federated == nil {
 		c.patched.Delete(k)
@@ -32,12 +38,9 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		c.dues.drop(k)
 		return nil
 	}
-	if wait := c.dues.wait(k, time.Now()); wait > 0 {
-		c.reports.AddAfter(k, wait)
-		return nil
-	}
 	if v, ok := c.patched.Load(k); ok && version(federated) < v.(uint64) {
-		return nil // the cache has not seen our own patch yet: its event brings us here again
+		c.reports.AddAfter(k, settleTime) // the cache has not seen our own patch yet
+		return nil
 	}
 	if federated.GetDeletionTimestamp() != nil {
 		return c.finish(ctx, k, federated)
@@ -60,11 +63,8 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		c.dues.drop(k)
 		return nil
 	}
-	if !k.kind.Endpoints {
-		if wait := c.dues.takeTurn(k, time.Now()); wait > 0 {
-			c.reports.AddAfter(k, wait)
-			return nil
-		}
+	if !k.kind.Endpoints && !c.dues.takeTurn(k) {
+		return nil
 	}
 	body, err := json.Marshal(summary.Patch())
 	if err != nil {

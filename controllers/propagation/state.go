@@ -75,7 +75,7 @@ func (m *member) current(k key) (*unstructured.Unstructured, *state) {
 }
 
 // version is the resource version as a number (KEP-5504: they can be compared).
-func version(u *unstructured.Unstructured) uint64 {
+func version(u named) uint64 {
 	n, _ := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
 	return n
 }
@@ -108,7 +108,7 @@ func (s *state) caughtUp(version string) bool {
 
 // isNews tells of a copy that the watch brought whether it is to be looked at: it is not what our own last write left,
 // nor came while one is under way, after which that is seen.
-func (m *member) isNews(k key, u *unstructured.Unstructured) bool {
+func (m *member) isNews(k key, u named) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.states[k]

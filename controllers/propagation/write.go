@@ -238,7 +238,7 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 		m.queue.AddAfter(k, foreignRetry)
 	}
 	if m.note(k, now) {
-		c.report(k)
+		c.reportOrFinish(k)
 	}
 	if now.outcome == plan.Foreign {
 		return nil
