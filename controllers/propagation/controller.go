@@ -259,7 +259,6 @@ func work(ctx context.Context, q workqueue.TypedRateLimitingInterface[key], do f
 	}
 }
 
-
 func storeKey(n types.NamespacedName) string {
 	if n.Namespace == "" {
 		return n.Name

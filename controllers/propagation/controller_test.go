@@ -7,12 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
@@ -136,4 +138,44 @@ func TestACopyOfAnEarlierObjectGoes(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	})
+}
+
+// What goes to a namespace that is still to come to a member is not tried before: thousands of refusals would stand before
+// the namespace.
+func TestObjectsWaitForTheirNamespace(t *testing.T) {
+	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+	ns := configMap(nil, nil)
+	ns.Object["kind"], ns.Object["data"] = "Namespace", nil
+	ns.SetNamespace("")
+	ns.SetName("shop")
+	for _, c := range []struct {
+		name   string
+		answer error
+		want   []string
+	}{
+		{"it is late", apierrors.NewTimeoutError("slow", 1), []string{"patch shop"}},
+		{"it will not come", apierrors.NewForbidden(namespaces.GroupResource(), "shop", nil), []string{"patch config", "patch shop"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			federation, member := newAPI(cluster, ns, configMap(nil, nil)), newAPI()
+			member.client.PrependReactor("patch", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
+			member.client.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, configMap(mark, nil), nil })
+			engage(t, federation, member, func() {
+				got := member.writes()
+				slices.Sort(got)
+				if got = slices.Compact(got); !slices.Equal(got, c.want) {
+					t.Errorf("written %v, want %v", got, c.want)
+				}
+				made := ns.DeepCopy()
+				made.SetLabels(mark)
+				if _, err := member.client.Resource(namespaces).Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				settle()
+				if got := member.writes(); !slices.Contains(got, "patch config") {
+					t.Errorf("once it is there: %v", got)
+				}
+			})
+		})
+	}
 }

@@ -214,6 +214,14 @@ func (m *member) looked(k key) bool {
 	return s != nil && s.outcome != ""
 }
 
+// comes tells whether a copy may come yet: nothing has been found that keeps it away.
+func (m *member) comes(k key) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.states[k]
+	return s == nil || s.outcome == "" || s.outcome == plan.Pending
+}
+
 // reserve notes the number to which a write that is about to go out shrinks a copy; nil: none does.
 func (m *member) reserve(k key, number *int64) {
 	m.mu.Lock()

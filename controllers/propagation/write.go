@@ -56,9 +56,29 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	if op.verb == plan.Create && !hasFinalizers(op.federated) {
 		op.verb = plan.Wait // put on by admission, or by the report for objects older than that
 	}
+	if op.verb == plan.Create && c.awaitsNamespace(m, k) {
+		op.verb, op.want = plan.Wait, plan.Desired{Reason: "waits for its namespace"} // which wakes it
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 	defer cancel()
 	return c.conclude(m, k, conclusion{operation: op, err: c.operate(ctx, m, k, op)})
+}
+
+// awaitsNamespace tells whether the namespace of an object is still to come to a member: to try before is a write for nothing,
+// and thousands of them would stand before the namespace.
+func (c *Controller) awaitsNamespace(m *member, k key) bool {
+	kind := c.kindOf(namespaces)
+	if kind == nil || k.Namespace == "" {
+		return false
+	}
+	ns := key{kind, types.NamespacedName{Name: k.Namespace}}
+	have, _ := m.observe(ns)
+	federated := c.lookup(ns)
+	if have != nil || federated == nil {
+		return false
+	}
+	target, known := c.target(m.Name)
+	return known && m.comes(ns) && c.source(ns, federated).Goes(target)
 }
 
 // siblings returns the copies that other members hold of an object.
@@ -239,6 +259,9 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 	}
 	if m.note(k, now) {
 		c.reportOrFinish(k)
+		if k.kind.Resource == namespaces && !m.comes(k) {
+			c.wakeNamespace(m, k.Name)
+		}
 	}
 	if now.outcome == plan.Foreign {
 		return nil
