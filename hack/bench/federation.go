@@ -19,8 +19,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// grace is the federation's grace period here: short, for only what comes after it is measured.
-const grace = 10 * time.Second
+// grace is the federation's grace period here: short, for only what comes after it is measured; and longer than hungFor.
+const grace = 15 * time.Second
 
 // federation is the federation under measurement: one process, or the apiserver and the controllers apart.
 type federation struct {
