@@ -5,9 +5,12 @@ export PATH := $(CURDIR)/_output/bin:$(PATH)
 
 CLUSTERS ?= 3
 NODES    ?= 3
+SEED     ?= 1
+SEEDS    ?= 20
+STEPS    ?= 3000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test build lint generate verify bench
+.PHONY: help demo up down test fleet build lint generate verify bench
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -23,6 +26,9 @@ down: ## end exactly what `make up` started, and leave nothing behind
 
 test: build ## all tests, the end-to-end ones with real clusters among them
 	@hack/test.sh
+
+fleet: ## random faults in a fleet in memory, the laws checked after each step [SEED=1] [SEEDS=20] [STEPS=3000]
+	@go test ./controllers/fleettest -run TestRandom -count 1 -timeout 6h -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
 
 build: ## install what is missing and build all programs into _output/bin
 	@hack/install-tools.sh

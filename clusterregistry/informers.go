@@ -123,9 +123,9 @@ func (m *Member) WatchFailed(ctx context.Context, resource string, err error) (k
 // autoscaler is the manager under which a member's own controllers write.
 const autoscaler = "kube-controller-manager"
 
-// slim drops the managedFields, which are as large as the rest of an object, and keeps the one thing that is read of
+// Slim drops the managedFields, which are as large as the rest of an object, and keeps the one thing that is read of
 // them: whether an autoscaler owns the number of replicas.
-func slim(o metav1.Object) {
+func Slim(o metav1.Object) {
 	if slices.ContainsFunc(o.GetManagedFields(), scales) {
 		annotations := o.GetAnnotations()
 		if annotations == nil {

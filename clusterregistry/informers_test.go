@@ -67,7 +67,7 @@ func TestWhatAnAutoscalerOwnsIsMarked(t *testing.T) {
 		{"none", nil, ""},
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "web", "managedFields": test.entries}}}
-		if slim(u); u.GetAnnotations()[v1beta1.ScaledByAnnotation] != test.want || len(u.GetManagedFields()) > 0 {
+		if Slim(u); u.GetAnnotations()[v1beta1.ScaledByAnnotation] != test.want || len(u.GetManagedFields()) > 0 {
 			t.Errorf("%s: %v; want %q", test.name, u, test.want)
 		}
 	}

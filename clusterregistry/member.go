@@ -52,7 +52,7 @@ func (m *Member) Context() context.Context { return m.ctx }
 func (m *Member) Done() <-chan struct{} { return m.ctx.Done() }
 
 func newMember(ctx context.Context, name, uid string, l *link) (*Member, error) {
-	dyn, err := wire.NewDynamic(l.config, l.client, slim)
+	dyn, err := wire.NewDynamic(l.config, l.client, Slim)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (m *Member) newInformers(ctx context.Context, selector string) *memberInfor
 	return &memberInformers{
 		member: m, ctx: ctx, known: map[schema.GroupVersionResource]*memberInformer{},
 		all: wire.NewInformers(wire.Source{
-			Kube: m.Core, Dynamic: m.Dynamic, Slim: slim, Select: func(o *metav1.ListOptions) { o.LabelSelector = ours },
+			Kube: m.Core, Dynamic: m.Dynamic, Slim: Slim, Select: func(o *metav1.ListOptions) { o.LabelSelector = ours },
 		}),
 	}
 }

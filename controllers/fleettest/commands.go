@@ -47,10 +47,13 @@ func init() {
 		"pods": silent((*player).podsReady), "crash": silent((*player).crash),
 		"taint": silent((*player).taint), "untaint": silent((*player).untaint), "dns-weight": silent((*player).dnsWeight),
 		"restart": silent(func(p *player, _ []string) error { p.Restart(); return nil }),
-		"wait":    silent((*player).pass),
-		"settle":  silent((*player).settle),
-		"show":    (*player).show,
-		"expect":  silent((*player).expect),
+		"drain":   silent((*player).drain), "undrain": silent((*player).undrain),
+		"load":   silent((*player).loaded),
+		"wait":   silent((*player).pass),
+		"settle": silent((*player).settle),
+		"rest":   silent(func(p *player, _ []string) error { return p.CheckIdle() }),
+		"show":   (*player).show,
+		"expect": silent((*player).expect),
 	}
 }
 

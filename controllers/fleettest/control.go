@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry"
 	"federation/controllers/customkinds"
 	customplan "federation/controllers/customkinds/plan"
 	"federation/controllers/failover"
@@ -182,10 +183,10 @@ func (i *informers) start(ctx context.Context) {
 	i.factory.Start(ctx.Done())
 }
 
-// slim drops what nobody reads.
+// slim keeps of an object what the federation's caches do.
 func slim(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
-		o.SetManagedFields(nil)
+		clusterregistry.Slim(o)
 	}
 	return obj, nil
 }

@@ -47,3 +47,10 @@ func (e *events) since(n int) []event {
 	defer e.mu.Unlock()
 	return append([]event(nil), e.list[min(n, len(e.list)):]...)
 }
+
+// forget drops the events so far.
+func (e *events) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = nil
+}

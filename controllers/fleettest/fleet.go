@@ -269,7 +269,7 @@ func (f *Fleet) Settle() error {
 		}
 	}
 	last := f.Writes()
-	return fmt.Errorf("the fleet does not settle within %s; the last writes are\n%s", settleLimit, strings.Join(last[max(0, len(last)-20):], "\n"))
+	return against("the fleet settles", "it does not within %s; the last writes are\n%s", settleLimit, strings.Join(last[max(0, len(last)-20):], "\n"))
 }
 
 // versions sums up the versions of all APIs: it grows with each change.

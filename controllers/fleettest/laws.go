@@ -13,6 +13,19 @@ import (
 	"federation/controllers/fleettest/memapi"
 )
 
+// Broken is an error: a law does not hold.
+type Broken struct {
+	// Law is its name, How what goes against it.
+	Law, How string
+}
+
+// Error implements error.
+func (b *Broken) Error() string { return b.Law + ": " + b.How }
+
+func against(law, format string, args ...any) error {
+	return &Broken{law, fmt.Sprintf(format, args...)}
+}
+
 // laws remembers what it takes to see that ready replicas fall.
 type laws struct {
 	ready map[workloadKey]int
@@ -49,17 +62,27 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 			f.countMove(u)
 			before := f.laws.ready[key]
 			f.laws.ready[key] = ready
-			if before-ready > dropped {
+			if before-ready > dropped || f.scaled(key) {
 				f.laws.taken[key] = now
 			}
 			if u.GetDeletionTimestamp() != nil || dropped == 0 || ready >= min(before, want) || now.Sub(f.laws.taken[key]) < hearing {
 				continue
 			}
-			broken = append(broken, fmt.Errorf("law of ready replicas: %s %s: %d were ready, %d are asked for, and now %d are ready:%s",
+			broken = append(broken, against("law of ready replicas", "%s %s: %d were ready, %d are asked for, and now %d are ready:%s",
 				key.resource, key.name, before, want, ready, detail))
 		}
 	}
 	return broken
+}
+
+// scaled tells whether a member's autoscaler has just changed the number of a workload.
+func (f *Fleet) scaled(k workloadKey) bool {
+	for _, m := range f.members {
+		if m.scaled[k] {
+			return true
+		}
+	}
+	return false
 }
 
 // countMove notes that a placement has other numbers than before.
@@ -123,13 +146,17 @@ func replicasOf(u *unstructured.Unstructured) int {
 // Check checks the laws of a fleet that has settled: nothing is lost, left behind or out of place, and the numbers
 // are right.
 func (f *Fleet) Check() (broken []error) {
-	law := func(format string, args ...any) { broken = append(broken, fmt.Errorf(format, args...)) }
+	law := func(name, format string, args ...any) { broken = append(broken, against(name, format, args...)) }
 	if err := f.Failures(); err != nil {
-		law("%w", err)
+		broken = append(broken, err)
 	}
 	for _, r := range f.Federation.Resources() {
 		for _, u := range f.Federation.List(r.GroupVersionResource, nil) {
-			if federated(r, u) && u.GetDeletionTimestamp() == nil {
+			switch {
+			case !federated(r, u):
+			case u.GetDeletionTimestamp() != nil:
+				law("deletes end", "%s %s is still there, with finalizers %q", r.Resource, u.GetName(), u.GetFinalizers())
+			default:
 				f.checkObject(r, u, law)
 			}
 		}
@@ -146,7 +173,7 @@ func (f *Fleet) CheckIdle() error {
 	before := f.versions()
 	f.Pass(5 * time.Minute)
 	if writes := f.Writes(); f.versions() != before || len(writes) > 0 {
-		return fmt.Errorf("law of rest: nothing changes, and yet in five minutes there were %d writes\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n"))
+		return against("law of rest", "nothing changes, and yet in five minutes there were %d writes\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n"))
 	}
 	return nil
 }
@@ -165,29 +192,30 @@ func (f *Fleet) settled() (out []*Member) {
 	return out
 }
 
-type lawFunc func(format string, args ...any)
+type lawFunc func(law, format string, args ...any)
 
 func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law lawFunc) {
 	name := r.Resource + " " + u.GetName()
 	wanted, ok := f.wanted(r, u)
 	if !ok {
-		law("law of decisions: %s has no placement", name)
+		law("law of decisions", "%s has no placement", name)
 		return
 	}
 	for _, m := range f.settled() {
 		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
 		n, selected := wanted[m.Name]
 		switch ours := there != nil && there.GetLabels()[v1beta1.ManagedByLabel] == f.uid; {
-		case f.excused(m, r, u):
+		case f.excused(m, r, u, there):
+		case ours && selected && n != 0 && m.autoscaled(workloadKey{r.Resource, u.GetNamespace(), u.GetName()}): // the number is its own
 		case ours && divided(r) && replicasOf(there) > n && unplaced(u) > 0: // where nothing fits, nothing is removed
 		case selected && n != 0 && there == nil:
-			law("nothing is lost: %s is missing in %s", name, m.Name)
+			law("nothing is lost", "%s is missing in %s", name, m.Name)
 		case selected && n != 0 && !ours:
-			law("nothing is lost: what %s holds is not the copy of %s", m.Name, name)
+			law("nothing is lost", "what %s holds is not the copy of %s", m.Name, name)
 		case ours && divided(r) && replicasOf(there) != max(n, 0):
-			law("the numbers are right: %s is to have %d in %s, and %d are asked for there", name, n, m.Name, replicasOf(there))
+			law("the numbers are right", "%s is to have %d in %s, and %d are asked for there", name, n, m.Name, replicasOf(there))
 		case ours && !selected:
-			law("nothing is out of place: %s is in %s", name, m.Name)
+			law("nothing is out of place", "%s is in %s", name, m.Name)
 		}
 	}
 	if divided(r) {
@@ -212,7 +240,7 @@ func (f *Fleet) checkSum(name string, u *unstructured.Unstructured, law lawFunc)
 		sum += n
 	}
 	if asked := int64(replicasOf(u)); sum != asked && len(f.settled()) > 0 {
-		law("the sum is right: %s asks for %d, and its placement has %d", name, asked, sum)
+		law("the sum is right", "%s asks for %d, and its placement has %d", name, asked, sum)
 	}
 	ready := 0
 	key := workloadKey{pluralOf(u.GetKind()), u.GetNamespace(), u.GetName()}
@@ -224,7 +252,7 @@ func (f *Fleet) checkSum(name string, u *unstructured.Unstructured, law lawFunc)
 		field = "readyReplicas"
 	}
 	if told, _, _ := unstructured.NestedInt64(u.Object, "status", field); int(told) != ready {
-		law("the sum is right: %s has %d ready replicas, and its status says %d", name, ready, told)
+		law("the sum is right", "%s has %d ready replicas, and its status says %d", name, ready, told)
 	}
 }
 
@@ -270,8 +298,12 @@ func selected(u *unstructured.Unstructured, clusterLabels map[string]string) boo
 	return len(errs) == 0 && selector.Matches(labels.Set(clusterLabels))
 }
 
-// excused: the member refuses the object, or has one of its own, and people have been told.
-func (f *Fleet) excused(m *Member, r memapi.Resource, u *unstructured.Unstructured) bool {
+// excused: the member refuses the object, has one of its own, or an override does not fit there, and people have been told.
+func (f *Fleet) excused(m *Member, r memapi.Resource, u, there *unstructured.Unstructured) bool {
+	foreign := there != nil && there.GetLabels()[v1beta1.ManagedByLabel] != f.uid
+	if !foreign && !m.Wire.Refuses(r.Resource, u.GetName()) && !f.overridden(u) {
+		return false
+	}
 	object := strings.ToLower(r.Kind) + "/" + u.GetName()
 	for _, e := range f.events.since(0) {
 		if e.object == object && e.kind == "Warning" && strings.HasPrefix(e.message, "Cluster "+m.Name+":") {
@@ -279,6 +311,16 @@ func (f *Fleet) excused(m *Member, r memapi.Resource, u *unstructured.Unstructur
 		}
 	}
 	return false
+}
+
+// overridden tells whether the policy of an object makes its copies differ.
+func (f *Fleet) overridden(u *unstructured.Unstructured) bool {
+	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
+	if p == nil || p.Policy == "" {
+		return false
+	}
+	policy := f.Federation.Get(v1beta1.PoliciesResource, u.GetNamespace(), p.Policy)
+	return policy != nil && valueAt(policy, "spec.overrides") != "none"
 }
 
 // checkCopies checks that each copy in a member is of a federated object that is to be there.
@@ -292,9 +334,9 @@ func (f *Fleet) checkCopies(m *Member, law lawFunc) {
 			u := f.Federation.Get(r.GroupVersionResource, copied.GetNamespace(), copied.GetName())
 			switch {
 			case u == nil:
-				law("nothing is left behind: %s %s in %s is a copy of nothing", r.Resource, copied.GetName(), m.Name)
+				law("nothing is left behind", "%s %s in %s is a copy of nothing", r.Resource, copied.GetName(), m.Name)
 			case copied.GetAnnotations()[v1beta1.SourceAnnotation] != string(u.GetUID()):
-				law("nothing is left behind: %s %s in %s is a copy of an earlier object", r.Resource, copied.GetName(), m.Name)
+				law("nothing is left behind", "%s %s in %s is a copy of an earlier object", r.Resource, copied.GetName(), m.Name)
 			}
 		}
 	}

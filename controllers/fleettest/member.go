@@ -43,6 +43,9 @@ type Member struct {
 	pods    map[workloadKey]*pods
 	// dropped counts the ready pods that the last step took away because fewer were asked for.
 	dropped map[workloadKey]int
+	// load is how many pods an autoscaler would like to have; scaled, of what the last step changed the number for one.
+	load    map[workloadKey]int
+	scaled  map[workloadKey]bool
 	seen    uint64 // version of the API after the last step
 	due     time.Time
 	wasDead bool
@@ -73,6 +76,7 @@ func newMember(p Place, index int, onWrite func(string, memapi.Request, error)) 
 	m := &Member{
 		Place: p, API: api, Wire: newWire(p.Name, api, onWrite), index: index, delay: 2 * time.Second,
 		kubelet: api.Client("kubelet", nil), pods: map[workloadKey]*pods{}, dropped: map[workloadKey]int{},
+		load: map[workloadKey]int{}, scaled: map[workloadKey]bool{},
 	}
 	bootstrap(api)
 	return m
@@ -81,6 +85,7 @@ func newMember(p Place, index int, onWrite func(string, memapi.Request, error)) 
 // step lets the cluster do what is due. Nothing happens in one that is dead; when it comes back, its pods start anew.
 func (m *Member) step(now time.Time) {
 	clear(m.dropped)
+	clear(m.scaled)
 	if m.Wire.Fault() == Dead {
 		m.wasDead = true
 		return
@@ -96,6 +101,7 @@ func (m *Member) step(now time.Time) {
 	m.API.Collect()
 	establish(m.API, m.kubelet)
 	m.due = time.Time{}
+	m.autoscale()
 	m.workloads(now)
 	m.services(now)
 	m.seen = version // not what it is by now: somebody may have written meanwhile

@@ -3,23 +3,24 @@ package fleettest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
-
-	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Random drives a fleet by chance: each step is a command of the script language, so that what it did can be kept
-// as a scenario.
+// Random drives a fleet by chance: each step is a command of the script language, so that what it did can be played
+// again, with less in it, and kept as a scenario.
 type Random struct {
 	player  *player
 	chance  *rand.Rand
 	members []string
-	objects map[string]string // KIND/NAME → file
-	sick    map[string]bool   // members with a fault
+	objects map[string]bool // KIND/NAME of all that was ever made → it is to be there now
+	sick    map[string]bool // members with a fault
 	tainted map[string]bool
+	drained string // the member that is drained
 	made    int
+	steps   int
 	log     []string
 }
 
@@ -27,19 +28,14 @@ type Random struct {
 func NewRandom(f *Fleet, seed uint64) *Random {
 	return &Random{
 		player: &player{Fleet: f, files: map[string]string{}}, chance: rand.New(rand.NewPCG(seed, seed)),
-		objects: map[string]string{}, sick: map[string]bool{}, tainted: map[string]bool{},
+		objects: map[string]bool{}, sick: map[string]bool{}, tainted: map[string]bool{},
 	}
 }
 
-// Log returns the steps since the fleet last was in order, as a scenario.
-func (r *Random) Log() string {
-	out := strings.Join(r.log, "\n")
-	for name, text := range r.player.files {
-		if strings.Contains(out, name) {
-			out += "\n-- " + name + " --\n" + strings.TrimSpace(text)
-		}
-	}
-	return out
+// Log returns the commands since the fleet was last as new, after those that add its members; and the files that they
+// apply.
+func (r *Random) Log() (lines []string, files map[string]string) {
+	return slices.Clone(r.log), maps.Clone(r.player.files)
 }
 
 // Begin adds members.
@@ -63,21 +59,35 @@ func (r *Random) do(format string, args ...any) error {
 	return nil
 }
 
+// After so many steps everything is made well, so that the laws of a settled fleet can be checked; and after so many
+// all objects are deleted, so that nothing of them may be left.
+const (
+	orderEvery = 25
+	clearEvery = 8 * orderEvery
+)
+
 // Step takes one step, lets a little time pass, and returns what went against the laws.
 func (r *Random) Step() error {
-	steps := []func() error{
-		r.create, r.create, r.scale, r.scale, r.scale, r.change, r.remove, r.remove,
-		r.fall, r.fall, r.rise, r.rise, r.crashPods, r.edit, r.lose, r.restart, r.taint, r.delay, r.refuse, r.policy,
-	}
+	steps := r.steppers()
 	err := steps[r.chance.IntN(len(steps))]()
 	if err == nil {
 		err = r.do("wait %dms", 100*(1+r.chance.IntN(80)))
 	}
-	return errors.Join(err, r.player.Failures())
+	if err = errors.Join(err, r.player.Failures()); err != nil {
+		return err
+	}
+	r.steps++
+	if r.steps%orderEvery == 0 {
+		err = r.order()
+	}
+	if err == nil && r.steps%clearEvery == 0 {
+		err = r.clear()
+	}
+	return err
 }
 
-// Order makes everything well and checks the laws of a fleet that has settled.
-func (r *Random) Order() error {
+// order makes everything well and checks the laws of a fleet that has settled.
+func (r *Random) order() error {
 	for _, name := range r.members {
 		for _, line := range []string{"heal " + name, "slow " + name + " 0s", "accept " + name, "pods " + name + " 2s"} {
 			if err := r.do("%s", line); err != nil {
@@ -86,20 +96,53 @@ func (r *Random) Order() error {
 		}
 	}
 	clear(r.sick)
-	if err := errors.Join(r.do("settle"), r.player.CheckIdle()); err != nil {
+	if err := errors.Join(r.do("settle"), r.do("rest")); err != nil {
 		return err
 	}
-	r.log = r.log[:0]
+	for name, there := range r.objects {
+		if t, err := r.player.target(name); err == nil && there != (r.player.Federation.Get(t.GroupVersionResource, t.namespace, t.name) != nil) {
+			return against("no object is lost, and none stays", "%s is to be at the federation: %t", name, there)
+		}
+	}
+	return nil
+}
+
+// clear deletes all objects and takes all taints away: what follows does not depend on what was.
+func (r *Random) clear() error {
+	for _, name := range slices.Sorted(maps.Keys(r.objects)) {
+		if r.objects[name] {
+			if err := r.delete(name, ""); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.tainted)) {
+		if err := r.do("untaint %s example.com/t", name); err != nil {
+			return err
+		}
+	}
+	clear(r.tainted)
+	if r.drained != "" {
+		if err := r.drain(); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(r.do("settle"), r.do("rest")); err != nil {
+		return err
+	}
+	r.log = r.log[:len(r.members)+1] // what Begin did
+	clear(r.player.files)
+	r.player.events.forget()
 	return nil
 }
 
 func (r *Random) member() string { return r.members[r.chance.IntN(len(r.members))] }
 
 // object picks one of those there are; false where there is none.
-func (r *Random) object() (string, bool) {
-	names := make([]string, 0, len(r.objects))
-	for name := range r.objects {
-		if t, err := r.player.target(name); err == nil && r.player.Federation.Get(t.GroupVersionResource, t.namespace, t.name) != nil {
+func (r *Random) object(kinds ...string) (string, bool) {
+	var names []string
+	for name, there := range r.objects {
+		if kind, _, _ := strings.Cut(name, "/"); there && (len(kinds) == 0 || slices.Contains(kinds, kind)) {
 			names = append(names, name)
 		}
 	}
@@ -108,187 +151,4 @@ func (r *Random) object() (string, bool) {
 	}
 	slices.Sort(names)
 	return names[r.chance.IntN(len(names))], true
-}
-
-const workloadText = `apiVersion: apps/v1
-kind: %s
-metadata: {name: %s, annotations: {%s}}
-spec:
-  replicas: %d
-  selector: {matchLabels: {app: %[2]s}}
-  template:
-    metadata: {labels: {app: %[2]s}}
-    spec: {containers: [{name: web, image: "web:1"}]}
-`
-
-// create makes an object of some kind, perhaps one that was deleted a moment ago.
-func (r *Random) create() error {
-	name := fmt.Sprintf("o%d", r.chance.IntN(12))
-	short := []string{"rs", "rs", "deploy", "sts", "cm", "svc"}[r.chance.IntN(6)]
-	var text string
-	switch short {
-	case "cm":
-		text = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {n: \"%d\"}\n", name, r.made)
-	case "svc":
-		text = fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {type: LoadBalancer, selector: {app: %[1]s}, ports: [{port: 80}]}\n", name)
-	default:
-		kind := map[string]string{"rs": "ReplicaSet", "deploy": "Deployment", "sts": "StatefulSet"}[short]
-		text = fmt.Sprintf(workloadText, kind, name, r.annotations(short), 1+r.chance.IntN(30))
-	}
-	r.made++
-	file := fmt.Sprintf("%s-%s-%d.yaml", short, name, r.made)
-	r.player.files[file] = text
-	r.objects[short+"/"+name] = file
-	return r.do("apply %s", file)
-}
-
-func (r *Random) annotations(short string) string {
-	key := map[string]string{"rs": "replica-set-preferences", "deploy": "deployment-preferences"}[short]
-	if key == "" || r.chance.IntN(2) == 0 {
-		return ""
-	}
-	weights := `"*": {"weight": 1}`
-	if r.chance.IntN(3) == 0 {
-		weights = fmt.Sprintf(`"east-a": {"weight": 2, "minReplicas": 2}, "*": {"weight": 1, "maxReplicas": %d}`, 5+r.chance.IntN(20))
-	}
-	return fmt.Sprintf(`federation.kubernetes.io/%s: '{"rebalance": %t, "clusters": {%s}}'`, key, r.chance.IntN(2) == 0, weights)
-}
-
-func (r *Random) scale() error {
-	for range 5 {
-		if name, ok := r.object(); ok && (strings.HasPrefix(name, "rs/") || strings.HasPrefix(name, "deploy/") || strings.HasPrefix(name, "sts/")) {
-			return r.do("scale %s %d", name, r.chance.IntN(40))
-		}
-	}
-	return nil
-}
-
-// change changes labels, or to which clusters an object goes.
-func (r *Random) change() error {
-	name, ok := r.object()
-	if !ok {
-		return nil
-	}
-	switch r.chance.IntN(3) {
-	case 0:
-		return r.do(`annotate %s federation.alpha.kubernetes.io/cluster-selector=[{"key":"tier","operator":"In","values":["%s"]}]`, name, []string{"east", "west"}[r.chance.IntN(2)])
-	case 1:
-		return r.do("annotate %s federation.alpha.kubernetes.io/cluster-selector-", name)
-	}
-	return r.do("label %s n=%d", name, r.chance.IntN(100))
-}
-
-func (r *Random) remove() error {
-	name, ok := r.object()
-	if !ok {
-		return nil
-	}
-	return r.do("delete %s %s", name, []string{"", "", "", "foreground"}[r.chance.IntN(4)])
-}
-
-// fall makes a member sick, but for the last two that are well.
-func (r *Random) fall() error {
-	name := r.member()
-	if len(r.sick) >= 2 || r.sick[name] {
-		return r.rise()
-	}
-	r.sick[name] = true
-	return r.do("%s %s", []string{"partition", "hang", "kill", "sicken", "expire"}[r.chance.IntN(5)], name)
-}
-
-func (r *Random) rise() error {
-	for _, name := range r.members {
-		if r.sick[name] {
-			delete(r.sick, name)
-			return r.do("heal %s", name)
-		}
-	}
-	return nil
-}
-
-func (r *Random) crashPods() error {
-	if name, ok := r.object(); ok && strings.HasPrefix(name, "rs/") {
-		return r.do("pods %s fail %s %d", r.member(), name, 1+r.chance.IntN(5))
-	}
-	return nil
-}
-
-// edit has somebody change or delete a copy in a member.
-func (r *Random) edit() error {
-	name, ok := r.object()
-	if !ok {
-		return nil
-	}
-	t, err := r.player.target(name)
-	m := r.player.Member(r.member())
-	if err != nil || m.API.Get(t.GroupVersionResource, t.namespace, t.name) == nil {
-		return err
-	}
-	if r.chance.IntN(2) == 0 {
-		return r.do("member %s delete %s", m.Name, name)
-	}
-	return r.do(`member %s patch %s {"metadata":{"labels":{"theirs":"%d","n":"theirs"}}}`, m.Name, name, r.chance.IntN(100))
-}
-
-func (r *Random) lose() error { return r.do("lose %s %d", r.member(), 1+r.chance.IntN(3)) }
-
-func (r *Random) restart() error {
-	if r.chance.IntN(2) == 0 {
-		return r.do("restart")
-	}
-	return r.do("crash %d", 1+r.chance.IntN(5))
-}
-
-func (r *Random) taint() error {
-	name := r.member()
-	if r.tainted[name] {
-		delete(r.tainted, name)
-		return r.do("untaint %s example.com/t", name)
-	}
-	if len(r.tainted) > 0 {
-		return nil
-	}
-	r.tainted[name] = true
-	return r.do("taint %s example.com/t:%s", name, []string{"NoSchedule", "NoExecute"}[r.chance.IntN(2)])
-}
-
-func (r *Random) delay() error {
-	if r.chance.IntN(2) == 0 {
-		return r.do("slow %s %dms", r.member(), 100*r.chance.IntN(20))
-	}
-	return r.do("pods %s %s", r.member(), []string{"1s", "3s", "20s"}[r.chance.IntN(3)])
-}
-
-const policyText = `apiVersion: federation/v1beta1
-kind: PlacementPolicy
-metadata: {name: p, namespace: default}
-spec:
-  resourceSelectors:
-  - {apiVersion: apps/v1, kind: ReplicaSet}
-  - {apiVersion: v1, kind: ConfigMap, names: [o1, o2, o3]}
-  clusters: {regions: [%s]}
-  spreadConstraints: [{spreadBy: Cluster, minGroups: %d}]
-  tolerations: [{key: example.com/t, operator: Exists}]
-`
-
-// policy makes, changes or deletes the one policy.
-func (r *Random) policy() error {
-	if r.player.Federation.Get(v1beta1.PoliciesResource, "default", "p") != nil && r.chance.IntN(2) == 0 {
-		return r.do("delete policy/p")
-	}
-	r.made++
-	file := fmt.Sprintf("policy-%d.yaml", r.made)
-	r.player.files[file] = fmt.Sprintf(policyText, []string{"east", "west", "east, west"}[r.chance.IntN(3)], 1+r.chance.IntN(3))
-	return r.do("apply %s", file)
-}
-
-func (r *Random) refuse() error {
-	name, ok := r.object()
-	if !ok {
-		return nil
-	}
-	if r.chance.IntN(2) == 0 {
-		return r.do("accept %s", r.member())
-	}
-	return r.do("refuse %s %s %d not now", r.member(), name, []int{403, 422, 429, 500, 503}[r.chance.IntN(5)])
 }

@@ -1,41 +1,100 @@
 package fleettest
 
 import (
+	"errors"
 	"flag"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 var (
-	seed  = flag.Uint64("seed", 1, "where the random driver begins")
-	steps = flag.Int("steps", 150, "how many steps it takes")
+	seed   = flag.Uint64("seed", 1, "where the random driver begins")
+	seeds  = flag.Uint64("seeds", 1, "how many seeds it takes, from -seed on")
+	steps  = flag.Int("steps", 150, "how many steps it takes with each")
+	shrink = flag.Duration("shrink", 2*time.Minute, "how long a list of steps that fails is made shorter")
 )
-
-// orderEvery is after how many steps everything is made well, and the laws of a settled fleet are checked.
-const orderEvery = 25
 
 // TestRandom takes random steps, each of which may break something, and checks the laws after each.
 func TestRandom(t *testing.T) {
-	t.Logf("go test ./controllers/fleettest -run Random -seed %d -steps %d", *seed, *steps)
+	for s := range *seeds {
+		s += *seed
+		t.Run(fmt.Sprintf("seed-%d", s), func(t *testing.T) {
+			t.Parallel()
+			t.Logf("make fleet SEED=%d STEPS=%d", s, *steps)
+			lines, files, err := drive(t, s, *steps)
+			if err != nil {
+				t.Errorf("seed %d: %v\n%s", s, err, shortest(t, lines, files, err))
+			}
+		})
+	}
+}
+
+// drive takes steps until one fails. It returns what was done since the fleet was last as new.
+func drive(t *testing.T, seed uint64, steps int) (lines []string, files map[string]string, err error) {
 	synctest.Test(t, func(t *testing.T) {
-		f, err := New(t.Context(), DefaultSettings(), synctest.Wait)
-		if err != nil {
-			t.Fatal(err)
+		f, r := (*Fleet)(nil), (*Random)(nil)
+		if f, err = New(t.Context(), DefaultSettings(), synctest.Wait); err != nil {
+			return
 		}
 		defer f.Close()
-		r := NewRandom(f, *seed)
-		if err := r.Begin(); err != nil {
-			t.Fatal(err)
-		}
-		for i := range *steps {
-			err := r.Step()
-			if err == nil && i%orderEvery == orderEvery-1 {
-				err = r.Order()
-			}
-			if err != nil {
-				t.Errorf("step %d of seed %d: %v\nsince the fleet was last in order:\n%s", i, *seed, err, r.Log())
-				return
+		r = NewRandom(f, seed)
+		for err = r.Begin(); err == nil && r.steps < steps; {
+			if err = r.Step(); err != nil {
+				err = fmt.Errorf("step %d: %w", r.steps, err)
 			}
 		}
+		lines, files = r.Log()
 	})
+	return lines, files, err
+}
+
+// shortest is a scenario of as few of the lines as can be found that break the same law.
+func shortest(t *testing.T, lines []string, files map[string]string, err error) string {
+	fails := func(lines []string) bool {
+		var again error
+		synctest.Test(t, func(t *testing.T) {
+			f, e := New(t.Context(), DefaultSettings(), synctest.Wait)
+			if e != nil {
+				t.Fatal(e)
+			}
+			defer f.Close()
+			again = Replay(f, lines, files)
+		})
+		return SameLaw(err, again)
+	}
+	end := time.Now().Add(*shrink)
+	head := "what was done since the fleet was last as new does not break it by itself; all of it was:"
+	if fails(lines) {
+		head = "these steps do it, too:"
+		lines = Shrink(lines, fails, func() bool { return time.Now().After(end) })
+	}
+	out := head + "\n" + strings.Join(lines, "\n")
+	for name, text := range files {
+		if strings.Contains(out, "apply "+name) {
+			out += "\n-- " + name + " --\n" + strings.TrimSpace(text)
+		}
+	}
+	return out
+}
+
+// TestShrink: what is needed stays, what is not goes, and the time that there is is kept to.
+func TestShrink(t *testing.T) {
+	all := strings.Split("a b c d e f g", " ")
+	needs := func(lines []string) bool {
+		text := strings.Join(lines, "")
+		return strings.Contains(text, "b") && strings.Contains(text, "f")
+	}
+	if got := strings.Join(Shrink(all, needs, func() bool { return false }), ""); got != "bf" {
+		t.Errorf("got %s, wanted bf", got)
+	}
+	if got := strings.Join(Shrink(all, needs, func() bool { return true }), ""); got != "abcdefg" {
+		t.Errorf("got %s, wanted all: there is no time", got)
+	}
+	one, other := against("one", "a"), against("other", "b")
+	if !SameLaw(one, errors.Join(errors.New("x"), against("one", "c"))) || SameLaw(one, other) || SameLaw(one, errors.New("one")) {
+		t.Error("errors are about one law exactly if its name is the same")
+	}
 }

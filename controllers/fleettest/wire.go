@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"federation/clusterregistry"
 	"federation/clusterregistry/health"
 	"federation/controllers/fleettest/memapi"
 )
@@ -62,6 +64,7 @@ type Wire struct {
 func newWire(name string, api *memapi.API, onWrite func(string, memapi.Request, error)) *Wire {
 	w := &Wire{name: name, fault: Well, changed: make(chan struct{}), onWrite: onWrite}
 	w.client = api.Client("federation", w.carry)
+	w.client.Slim = clusterregistry.Slim
 	return w
 }
 
@@ -104,6 +107,23 @@ func (w *Wire) Accept() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refusals = nil
+}
+
+// Refuses tells whether writes of an object are answered with an error.
+func (w *Wire) Refuses(resource, name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rule(resource, name) != nil
+}
+
+func (w *Wire) rule(resource, name string) *Refusal {
+	i := slices.IndexFunc(w.refusals, func(r *Refusal) bool {
+		return r.Remaining != 0 && r.Resource == resource && (r.Name == "*" || r.Name == name)
+	})
+	if i < 0 {
+		return nil
+	}
+	return w.refusals[i]
 }
 
 // LoseAnswers has the next n writes carried out without anyone hearing of it.
@@ -185,11 +205,9 @@ func (w *Wire) late(changed chan struct{}, r memapi.Request, do func() error) {
 func (w *Wire) refusal(r memapi.Request) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, rule := range w.refusals {
-		if r.Writes() && rule.Remaining != 0 && rule.Resource == r.Resource.Resource && (rule.Name == "*" || rule.Name == r.Name) {
-			rule.Remaining--
-			return refused(r, *rule)
-		}
+	if rule := w.rule(r.Resource.Resource, r.Name); rule != nil && r.Writes() {
+		rule.Remaining--
+		return refused(r, *rule)
 	}
 	return nil
 }

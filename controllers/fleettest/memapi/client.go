@@ -42,6 +42,8 @@ type Client struct {
 	api  *API
 	user string
 	wire Wire
+	// Slim, where it is set, takes off an object that a request answers with what nobody is to see.
+	Slim func(metav1.Object)
 
 	mu      sync.Mutex
 	watches map[*watcher]bool
@@ -132,6 +134,9 @@ func (r resource) call(ctx context.Context, q Request, do func(s *store) (*unstr
 	})
 	if err != nil {
 		return nil, err
+	}
+	if r.client.Slim != nil && out != nil {
+		r.client.Slim(out)
 	}
 	return out, nil
 }

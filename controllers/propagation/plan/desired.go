@@ -83,6 +83,10 @@ func (d Desired) seal(u *unstructured.Unstructured, s Source, t Target) Desired 
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
+	if s.Scaled || leftByAutoscaler(t.Have) {
+		annotations[AutoscaledAnnotation] = "true"
+		u.SetAnnotations(annotations)
+	}
 	if s.paces() {
 		template, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
 		annotations[TemplateAnnotation] = hashOf(template)

@@ -102,13 +102,16 @@ func TestAutoscalersOwnTheNumber(t *testing.T) {
 		placement string
 		scaledBy  string
 		scaled    bool
+		was       bool  // an autoscaler of the federation has scaled it
 		has, want int64 // want −1: the number is not sent
 	}{
-		{"no autoscaler", `{"clusters":{"east-a":20}}`, "", false, 33, 20},
-		{"the member's owns it", `{"clusters":{"east-a":20}}`, "kube-controller-manager", false, 33, -1},
-		{"the federation's has not taken it up there", `{"clusters":{"east-a":20}}`, "", true, 33, 33},
-		{"none are there yet: the placement says how many", `{"clusters":{"east-a":20}}`, "kube-controller-manager", true, 0, 20},
-		{"none are to be there", `{"clusters":{"west-a":20}}`, "kube-controller-manager", true, 33, 0},
+		{"no autoscaler", `{"clusters":{"east-a":20}}`, "", false, false, 33, 20},
+		{"the member's owns it", `{"clusters":{"east-a":20}}`, "kube-controller-manager", false, false, 33, -1},
+		{"the federation's, which is there", `{"clusters":{"east-a":20}}`, "kube-controller-manager", true, true, 33, -1},
+		{"the federation's, which is gone", `{"clusters":{"east-a":20}}`, "kube-controller-manager", false, true, 33, 20},
+		{"the federation's has not taken it up there", `{"clusters":{"east-a":20}}`, "", true, false, 33, 33},
+		{"none are there yet: the placement says how many", `{"clusters":{"east-a":20}}`, "kube-controller-manager", true, false, 0, 20},
+		{"none are to be there", `{"clusters":{"west-a":20}}`, "kube-controller-manager", true, false, 33, 0},
 	} {
 		u := parse(t, deployment)
 		annotate(v1beta1.PlacementAnnotation, c.placement)(u)
@@ -118,7 +121,14 @@ func TestAutoscalersOwnTheNumber(t *testing.T) {
 		if c.scaledBy != "" {
 			annotate(v1beta1.ScaledByAnnotation, c.scaledBy)(target.Have)
 		}
-		got, sent, _ := unstructured.NestedInt64(Desire(s, target).Object.Object, "spec", "replicas")
+		if c.was {
+			annotate(AutoscaledAnnotation, "true")(target.Have)
+		}
+		desired := Desire(s, target).Object
+		if marked := desired.GetAnnotations()[AutoscaledAnnotation] != ""; marked != (c.scaled || c.was) {
+			t.Errorf("%s: marked as autoscaled: %t", c.name, marked)
+		}
+		got, sent, _ := unstructured.NestedInt64(desired.Object, "spec", "replicas")
 		if !sent {
 			got = -1
 		}

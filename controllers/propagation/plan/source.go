@@ -116,7 +116,7 @@ func (s Source) autoscaled(t Target, share int64) (*int64, string) {
 	has := Applied(s, t.Have)
 	switch {
 	case has == 0:
-	case ScaledByMember(t.Have):
+	case ScaledByMember(t.Have) && (s.Scaled || !leftByAutoscaler(t.Have)):
 		return nil, fmt.Sprintf("%d replicas by the cluster's autoscaler", has)
 	case s.Scaled:
 		return &has, fmt.Sprintf("%d replicas, which are its autoscaler's to change", has)
@@ -127,6 +127,16 @@ func (s Source) autoscaled(t Target, share int64) (*int64, string) {
 // ScaledByMember tells whether an autoscaler in a member owns the number of replicas of a copy.
 func ScaledByMember(copy *unstructured.Unstructured) bool {
 	return copy != nil && copy.GetAnnotations()[v1beta1.ScaledByAnnotation] != ""
+}
+
+// AutoscaledAnnotation is on copies whose number is an autoscaler's of the federation. Of Kubernetes' API it cannot be seen
+// whether an autoscaler that set a number is still there: when ours is gone, this tells that the number is the
+// placement's again, for as long as it is the autoscaler's; without it, there is one that somebody made in the member.
+const AutoscaledAnnotation = "federation.kubernetes.io/autoscaled"
+
+// leftByAutoscaler tells whether the number of a copy is what an autoscaler of the federation made of it.
+func leftByAutoscaler(copy *unstructured.Unstructured) bool {
+	return ScaledByMember(copy) && copy.GetAnnotations()[AutoscaledAnnotation] != ""
 }
 
 // Read reads the placement annotation of an object. Nil: there is none, or it is yet to be decided.

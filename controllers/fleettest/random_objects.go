@@ -1,0 +1,87 @@
+package fleettest
+
+import "fmt"
+
+const workloadText = `apiVersion: apps/v1
+kind: %s
+metadata: {name: %s, annotations: {%s}}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: %[2]s}}
+  template:
+    metadata: {labels: {app: %[2]s}}
+    spec: {containers: [{name: web, image: "web:%[5]d"}]}
+`
+
+const autoscalerText = `apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: %s}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}, minReplicas: %d, maxReplicas: %d}
+`
+
+// create makes an object of some kind or changes it, perhaps one that was deleted a moment ago.
+func (r *Random) create() error {
+	name := fmt.Sprintf("o%d", r.chance.IntN(12))
+	short := []string{"rs", "rs", "rs", "deploy", "deploy", "sts", "cm", "svc", "hpa"}[r.chance.IntN(9)]
+	var text string
+	switch short {
+	case "cm":
+		text = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {n: \"%d\"}\n", name, r.made)
+	case "svc":
+		text = fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {type: LoadBalancer, selector: {app: %[1]s}, ports: [{port: 80}]}\n", name)
+	case "hpa":
+		least := 1 + r.chance.IntN(3)
+		text = fmt.Sprintf(autoscalerText, name, least, least+r.chance.IntN(10))
+	default:
+		kind := map[string]string{"rs": "ReplicaSet", "deploy": "Deployment", "sts": "StatefulSet"}[short]
+		text = fmt.Sprintf(workloadText, kind, name, r.annotations(short), 1+r.chance.IntN(30), 1+r.chance.IntN(3))
+	}
+	return r.apply(short+"/"+name, text)
+}
+
+// apply applies an object. One that is on its way out goes all the same.
+func (r *Random) apply(name, text string) error {
+	t, err := r.player.target(name)
+	if err != nil {
+		return err
+	}
+	r.made++
+	file := fmt.Sprintf("%d.yaml", r.made)
+	r.player.files[file] = text
+	err = r.do("apply %s", file)
+	u := r.player.Federation.Get(t.GroupVersionResource, t.namespace, t.name)
+	r.objects[name] = u != nil && u.GetDeletionTimestamp() == nil
+	return err
+}
+
+func (r *Random) annotations(short string) string {
+	key := map[string]string{"rs": "replica-set-preferences", "deploy": "deployment-preferences"}[short]
+	if key == "" || r.chance.IntN(2) == 0 {
+		return ""
+	}
+	weights := `"*": {"weight": 1}`
+	if r.chance.IntN(3) == 0 {
+		weights = fmt.Sprintf(`"east-a": {"weight": 2, "minReplicas": 2}, "*": {"weight": 1, "maxReplicas": %d}`, 5+r.chance.IntN(20))
+	}
+	return fmt.Sprintf(`federation.kubernetes.io/%s: '{"rebalance": %t, "clusters": {%s}}'`, key, r.chance.IntN(2) == 0, weights)
+}
+
+const policyText = `apiVersion: federation/v1beta1
+kind: PlacementPolicy
+metadata: {name: p, namespace: default}
+spec:
+  resourceSelectors:
+  - {apiVersion: apps/v1, kind: ReplicaSet}
+  - {apiVersion: v1, kind: ConfigMap, names: [o1, o2, o3]}
+  clusters: {regions: [%s]}
+  spreadConstraints: [{spreadBy: Cluster, minGroups: %d}]
+  tolerations: [{key: example.com/t, operator: Exists}]
+`
+
+// policy makes, changes or deletes the one policy.
+func (r *Random) policy() error {
+	if r.objects["policy/p"] && r.chance.IntN(2) == 0 {
+		return r.delete("policy/p", "")
+	}
+	return r.apply("policy/p", fmt.Sprintf(policyText, []string{"east", "west", "east, west"}[r.chance.IntN(3)], 1+r.chance.IntN(3)))
+}
