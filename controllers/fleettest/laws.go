@@ -57,7 +57,7 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 		}
 		for _, u := range f.Federation.List(k.Resource, nil) {
 			key := workloadKey{k.Resource.Resource, u.GetNamespace(), u.GetName()}
-			want := f.laws.want(key, replicasOf(u), now)
+			want := f.laws.want(key, f.askedFor(key, u), now)
 			ready, dropped, detail := f.readyOf(key, now)
 			f.countMove(u)
 			before := f.laws.ready[key]
@@ -73,6 +73,24 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 		}
 	}
 	return broken
+}
+
+// askedFor is how many replicas of an object are asked for: by the user, or by the autoscalers of where it is placed.
+func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured) int {
+	n, autoscaled, wanted := replicasOf(u), false, 0
+	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
+	for name, m := range f.members {
+		if p != nil && p.Clusters[name] > 0 {
+			if there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name); there != nil {
+				wanted += replicasOf(there)
+			}
+			autoscaled = autoscaled || m.autoscaled(k)
+		}
+	}
+	if autoscaled {
+		return min(n, wanted)
+	}
+	return n
 }
 
 // scaled tells whether a member's autoscaler has just changed the number of a workload.

@@ -121,7 +121,8 @@ type paced struct {
 func (c *Controller) pace(m *member, s plan.Source, t plan.Target, p paced) (*int64, string) {
 	shares, own := c.shares(m, s, p.key)
 	shares[own].Target = p.goal
-	now, asked := plan.Pace(shares, own, s.Asked()), s.Asked()
+	asked := plan.AskedFor(shares, s.Asked())
+	now := plan.Pace(shares, own, asked)
 	if plan.ScaledByMember(t.Have) && now > p.goal {
 		now = shares[own].Applied // by steps would be a fight with its autoscaler: all at once, when it may
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -20,8 +21,23 @@ type Share struct {
 	Unready int64
 	// Spare is how many of the unready can go without any that is ready going with them.
 	Spare int64
-	// Target is the number by placement.
+	// Target is the number by placement, or what an autoscaler has made of it.
 	Target int64
+	// Autoscaled: the number is an autoscaler's.
+	Autoscaled bool
+}
+
+// AskedFor is how many replicas are asked for in all, of asked by the user: what autoscalers ask for is no more than they
+// want, whatever the placement had in mind.
+func AskedFor(shares []Share, asked int64) int64 {
+	var wanted int64
+	for _, s := range shares {
+		wanted += s.Target
+	}
+	if slices.ContainsFunc(shares, func(s Share) bool { return s.Autoscaled }) {
+		return min(asked, wanted)
+	}
+	return asked
 }
 
 // Pace returns the number that shares[own] may have applied now: its target, or more where the law holds it
@@ -99,6 +115,9 @@ func ShareOf(s Source, cluster string, copy *unstructured.Unstructured) Share {
 		return share
 	}
 	share.Applied = Applied(s, copy)
+	if share.Target > 0 && s.autoscales(copy) {
+		share.Target, share.Autoscaled = share.Applied, true
+	}
 	share.Ready = min(share.Applied, statusOf(copy, "readyReplicas"))
 	share.Unready = share.Applied - share.Ready
 	share.Spare = share.Unready

@@ -34,6 +34,23 @@ func TestPace(t *testing.T) {
 	}
 }
 
+func TestAskedFor(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		shares []Share
+		want   int64
+	}{
+		{"by the user", []Share{{Applied: 8, Target: 0}, {Applied: 8, Target: 30}}, 27},
+		{"by an autoscaler, which wants fewer", []Share{{Applied: 8, Target: 0}, {Applied: 8, Target: 8, Autoscaled: true}}, 8},
+		{"by one here, and by the placement there", []Share{{Applied: 8, Target: 8, Autoscaled: true}, {Target: 13}}, 21},
+		{"never more than by the user", []Share{{Applied: 40, Target: 40, Autoscaled: true}}, 27},
+	} {
+		if got := AskedFor(c.shares, 27); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 // simulated is a cluster as it is, and as it is seen.
 type simulated struct {
 	applied, target int64

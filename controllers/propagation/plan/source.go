@@ -115,13 +115,18 @@ func (s Source) Goes(t Target) bool {
 func (s Source) autoscaled(t Target, share int64) (*int64, string) {
 	has := Applied(s, t.Have)
 	switch {
-	case has == 0:
-	case ScaledByMember(t.Have) && (s.Scaled || !leftByAutoscaler(t.Have)):
+	case !s.autoscales(t.Have):
+	case ScaledByMember(t.Have):
 		return nil, fmt.Sprintf("%d replicas by the cluster's autoscaler", has)
-	case s.Scaled:
+	default:
 		return &has, fmt.Sprintf("%d replicas, which are its autoscaler's to change", has)
 	}
 	return &share, fmt.Sprintf("%d replicas by placement", share)
+}
+
+// autoscales tells whether an autoscaler decides how many replicas a copy has. None does of one that has none.
+func (s Source) autoscales(copy *unstructured.Unstructured) bool {
+	return Applied(s, copy) > 0 && (s.Scaled || ScaledByMember(copy) && !leftByAutoscaler(copy))
 }
 
 // ScaledByMember tells whether an autoscaler in a member owns the number of replicas of a copy.
