@@ -20,6 +20,7 @@ func (f *failoverFlags) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&s.GracePeriod, "cluster-grace-period", s.GracePeriod, "how long a cluster may be away before its replicas are placed elsewhere; DNS does not wait for it")
 	fs.IntVar(&s.MaxZones, "failover-max-zones", s.MaxZones, "how many zones' worth of clusters may be failed over at once: more are held as they are. 0 fails nothing over; -1 is no limit")
 	fs.DurationVar(&s.Window, "failover-window", s.Window, "if a majority of the clusters is lost within this time, it is taken for our own network: nothing is moved until enough are back")
+	fs.DurationVar(&s.HoldDown, "failback-hold-down", s.HoldDown, "how long what was moved off a cluster stays away at least, so that one that comes and goes moves nothing more in that time; 0 waits for the stable period only")
 	fs.DurationVar(&s.Stable, "failback-stable-period", s.Stable, "how long a cluster that returned must be ready before it gets back a first share, and between two shares; 0 gives it all at once")
 	fs.Int32SliceVar(&s.Steps, "failback-steps", s.Steps, "the shares that a cluster that returned gets back, in `PERCENT`, rising to 100")
 }
@@ -35,8 +36,10 @@ func (f *failoverFlags) validate() error {
 	if s.MaxZones < -1 {
 		return fmt.Errorf("--failover-max-zones %d: must be a number of zones, 0 for no failover, or -1 for no limit", s.MaxZones)
 	}
-	if s.Stable < 0 || s.Stable > 24*time.Hour {
-		return fmt.Errorf("--failback-stable-period %s: must be from 0 to 24h", s.Stable)
+	for flag, value := range map[string]time.Duration{"--failback-hold-down": s.HoldDown, "--failback-stable-period": s.Stable} {
+		if value < 0 || value > 24*time.Hour {
+			return fmt.Errorf("%s %s: must be from 0 to 24h", flag, value)
+		}
 	}
 	rising := slices.IsSorted(s.Steps) && len(slices.Compact(slices.Clone(s.Steps))) == len(s.Steps)
 	if len(s.Steps) == 0 || s.Steps[0] < 1 || s.Steps[len(s.Steps)-1] != 100 || !rising {

@@ -170,7 +170,7 @@ func TestOneWriteForEachChangedCluster(t *testing.T) {
 		expect("a:Out b:Serving c:Serving", 1)
 		w.observe("a", true)
 		expect("a:Returning b:Serving c:Serving", 1)
-		w.wait(4 * time.Minute)
+		w.wait(14 * time.Minute) // the hold-down, and three stable periods
 		expect("a:Serving b:Serving c:Serving", 3)
 		w.wait(time.Hour)
 		expect("a:Serving b:Serving c:Serving", 0)

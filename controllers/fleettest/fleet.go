@@ -264,12 +264,22 @@ func (f *Fleet) Settle() error {
 		f.Pass(time.Second)
 		if f.versions() != before {
 			quiet = 0
+		} else if f.comingBack() {
+			quiet = 0 // something will change, by time alone
 		} else if quiet += time.Second; quiet >= f.Settings.Quiet {
 			return nil
 		}
 	}
 	last := f.Writes()
 	return against("the fleet settles", "it does not within %s; the last writes are\n%s", settleLimit, strings.Join(last[max(0, len(last)-20):], "\n"))
+}
+
+// comingBack tells whether a cluster that can be used is to get more of what it would have.
+func (f *Fleet) comingBack() bool {
+	return slices.ContainsFunc(f.settled(), func(m *Member) bool {
+		c, err := clusterOf(f.Federation.Get(v1beta1.ClustersResource, "", m.Name))
+		return err == nil && c.Phase() == v1beta1.FailoverReturning
+	})
 }
 
 // versions sums up the versions of all APIs: it grows with each change.

@@ -150,6 +150,19 @@ func TestPhases(t *testing.T) {
 			160 .   = a:Returning10 b:Serving c:Serving
 			220 .   = a:Returning50 b:Serving c:Serving
 			280 .   = a:Serving b:Serving c:Serving`},
+		{"held down: nothing comes back before, and the next move begins it anew", "a b c", func(s *Settings) { s.HoldDown = 2 * time.Minute }, `
+			10 a-   = a:Waiting b:Serving c:Serving
+			40 .    = a:Out b:Serving c:Serving
+			50 a+   = a:Returning0 b:Serving c:Serving
+			60 a-   = a:Out b:Serving c:Serving
+			70 a+   = a:Returning0 b:Serving c:Serving
+			159 .   = a:Returning0 b:Serving c:Serving
+			160 .   = a:Returning10 b:Serving c:Serving
+			170 a-  = a:Waiting b:Serving c:Serving
+			200 .   = a:Out b:Serving c:Serving
+			201 a+  = a:Returning0 b:Serving c:Serving
+			319 .   = a:Returning0 b:Serving c:Serving
+			320 .   = a:Returning10 b:Serving c:Serving`},
 		{"an API that is not well is lost too", "a b c", nil, `
 			10 asick = a:Waiting b:Serving c:Serving
 			40 .     = a:Out b:Serving c:Serving`},
@@ -243,6 +256,7 @@ func TestPhases(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := DefaultSettings()
+			s.HoldDown = 0
 			if test.settings != nil {
 				test.settings(&s)
 			}
@@ -339,7 +353,9 @@ func TestHeldSaysWhatWouldHoldIt(t *testing.T) {
 }
 
 func TestEventsTellWhatMoves(t *testing.T) {
-	f := newFleet(t, DefaultSettings(), "a", "b", "c")
+	s := DefaultSettings()
+	s.HoldDown = 0
+	f := newFleet(t, s, "a", "b", "c")
 	for _, do := range []string{"10 a-", "40 a+", "300 .", "310 b-c-", "400 b+c+"} {
 		f.play(do)
 	}
@@ -353,6 +369,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*Settings){
 		"grace period 0s: must be more than 0":                                func(s *Settings) { s.GracePeriod = 0 },
 		"window -1s: must be more than 0":                                     func(s *Settings) { s.Window = -time.Second },
+		"hold-down -1s: must not be negative":                                 func(s *Settings) { s.HoldDown = -time.Second },
 		"stable period -1s: must not be negative":                             func(s *Settings) { s.Stable = -time.Second },
 		"failback steps []: must be percentages from 1 that rise to 100":      func(s *Settings) { s.Steps = nil },
 		"failback steps [10 50]: must be percentages from 1 that rise to 100": func(s *Settings) { s.Steps = []int32{10, 50} },

@@ -25,6 +25,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	s := DefaultSettings()
 	s.MaxZones = w.random.IntN(4) - 1
 	s.Stable = time.Duration(w.random.IntN(3)) * 30 * time.Second
+	s.HoldDown = time.Duration(w.random.IntN(2)) * 2 * time.Minute
 	var names []string
 	for i := range 1 + w.random.IntN(7) {
 		names = append(names, fmt.Sprintf("%c/%c", 'p'+w.random.IntN(4), 'a'+i))
@@ -101,7 +102,7 @@ func (w *world) judge(before map[string]v1beta1.FailoverPhase) {
 		case down > grace+1 && is != v1beta1.FailoverOut && is != v1beta1.FailoverHeld && w.now.Sub(w.settings.Seen) > 2*w.settings.GracePeriod &&
 			w.now.Sub(c.Status.Failover.Since.Time) > w.settings.GracePeriod+time.Second:
 			w.t.Fatalf("%s is %s, down for %d s", c.Name, is, down)
-		case up > 3*int(w.settings.Stable/time.Second)+1 && is != v1beta1.FailoverServing && w.now.Sub(w.settings.Seen) > 4*w.settings.Stable:
+		case up > int((3*w.settings.Stable+w.settings.HoldDown)/time.Second)+1 && is != v1beta1.FailoverServing && w.now.Sub(w.settings.Seen) > 4*w.settings.Stable:
 			w.t.Fatalf("%s is %s, up for %d s", c.Name, is, up)
 		}
 	}
@@ -205,6 +206,36 @@ func TestNoThrash(t *testing.T) {
 		f.tick(10*time.Minute, note)
 		if moves["out"] > 1 || moves["back"] > 1 || down > 30 && moves["out"] != 1 || last != v1beta1.FailoverServing {
 			t.Errorf("down %d s of each minute: %v, at last %s", down, moves, last)
+		}
+	}
+}
+
+// TestNoThrashInAnyPattern: between two moves out lies the hold-down, and between one and the next share back.
+func TestNoThrashInAnyPattern(t *testing.T) {
+	for seed := range uint64(100) {
+		chance := rand.New(rand.NewPCG(seed, 2))
+		f := newFleet(t, DefaultSettings(), "a", "b", "c")
+		var out time.Time
+		was := f.get("a").DeepCopy()
+		note := func() {
+			is := f.get("a").DeepCopy()
+			moves := is.Phase() == v1beta1.FailoverOut && (was.Phase() == v1beta1.FailoverWaiting || was.Phase() == v1beta1.FailoverHeld)
+			returns := is.Phase() == v1beta1.FailoverReturning && is.Status.Failover.Percent > 0 && was.Status.Failover.Percent == 0
+			if (moves || returns) && !out.IsZero() && f.now.Sub(out) < f.settings.HoldDown {
+				t.Fatalf("seed %d: a move out at %s, and %s at %s", seed, out.Sub(began), is.Phase(), f.now.Sub(began))
+			}
+			if moves {
+				out = f.now
+			}
+			was = is
+		}
+		for range 60 {
+			for _, what := range []string{"-", "+"} {
+				f.observe("a", what)
+				f.settle()
+				note()
+				f.tick(time.Duration(1+chance.IntN(1+chance.IntN(150)))*time.Second, note)
+			}
 		}
 	}
 }

@@ -128,6 +128,9 @@ func (m *member) stepWell() {
 // failBack gives the cluster its next share once it has been ready for long enough.
 func (m *member) failBack() {
 	stable := later(later(m.next.Since.Time, m.changed), m.settings.Seen).Add(m.settings.Stable)
+	if m.next.Percent == 0 {
+		stable = later(stable, m.heldDown())
+	}
 	if m.now.Before(stable) {
 		m.lookAt(stable)
 		return
@@ -140,6 +143,14 @@ func (m *member) failBack() {
 	}
 	m.next.Percent = 0
 	m.enter(v1beta1.FailoverServing)
+}
+
+// heldDown is until when a cluster that has nothing gets nothing.
+func (m *member) heldDown() time.Time {
+	if moved := m.Condition(v1beta1.ClusterFailedOver); moved != nil && moved.Status == corev1.ConditionTrue {
+		return moved.LastTransitionTime.Add(m.settings.HoldDown)
+	}
+	return time.Time{}
 }
 
 // forgive forgets a loss when the cluster has been back for as long as it was away. Of one that has nothing yet, the

@@ -15,6 +15,9 @@ type Settings struct {
 	// MaxZones is how many zones' worth of clusters may be out at once. 0: none, nothing is ever failed
 	// over. Below 0: no limit. A cluster in several zones, or in none that is known, is a zone of its own.
 	MaxZones int
+	// HoldDown is how long what was moved off a cluster stays away at least, counted from the move: so a cluster that comes and
+	// goes causes one move in that time, whatever its pattern.
+	HoldDown time.Duration
 	// Stable is how long a cluster that has returned must be ready before it gets the first share, and
 	// between two shares. 0: it gets all at once.
 	Stable time.Duration
@@ -29,7 +32,7 @@ type Settings struct {
 func DefaultSettings() Settings {
 	return Settings{
 		GracePeriod: 30 * time.Second, Window: time.Minute, MaxZones: 1,
-		Stable: time.Minute, Steps: []int32{10, 50, 100},
+		HoldDown: 10 * time.Minute, Stable: time.Minute, Steps: []int32{10, 50, 100},
 	}
 }
 
@@ -40,6 +43,8 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("grace period %s: must be more than 0", s.GracePeriod)
 	case s.Window <= 0:
 		return fmt.Errorf("window %s: must be more than 0", s.Window)
+	case s.HoldDown < 0:
+		return fmt.Errorf("hold-down %s: must not be negative", s.HoldDown)
 	case s.Stable < 0:
 		return fmt.Errorf("stable period %s: must not be negative", s.Stable)
 	case len(s.Steps) == 0 || s.Steps[len(s.Steps)-1] != 100 || s.Steps[0] < 1:

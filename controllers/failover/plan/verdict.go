@@ -42,7 +42,7 @@ func (m *member) message() string {
 	case v1beta1.FailoverOut:
 		return fmt.Sprintf("not ready for longer than the grace period of %s: what was placed here is placed elsewhere", s.GracePeriod)
 	case v1beta1.FailoverReturning:
-		return fmt.Sprintf("ready again: gets %d %% of what it would have, and %d %% when it has been ready for %s", m.next.Percent, s.step(m.next.Percent), s.Stable)
+		return fmt.Sprintf("ready again: gets %d %% of what it would have, and %d %% when it has been ready for %s%s", m.next.Percent, s.step(m.next.Percent), s.Stable, m.notBefore())
 	case v1beta1.FailoverHeld:
 		return m.whyHeld()
 	}
@@ -50,6 +50,14 @@ func (m *member) message() string {
 		return "ready again: if it is lost again soon, the time that it was away counts"
 	}
 	return ""
+}
+
+// notBefore says that a cluster that has nothing yet is held down.
+func (m *member) notBefore() string {
+	if m.next.Percent > 0 || m.settings.HoldDown == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s after it was failed over at the soonest", m.settings.HoldDown)
 }
 
 func (m *member) whyHeld() string {
@@ -84,7 +92,8 @@ func (m *member) verdict() Verdict {
 	return v
 }
 
-// conditions are FailedOver and FailoverHeld, with the dates of those that are there where the status is the same.
+// conditions are FailedOver and FailoverHeld, with the dates of those that are there where the status is the same. FailedOver
+// has the date of the last move: also if a part had come back.
 func (m *member) conditions() []v1beta1.ClusterCondition {
 	phase, at := string(m.next.Phase), seconds(m.now)
 	out := m.isOut() || m.next.Phase == v1beta1.FailoverReturning || m.next.Percent > 0
@@ -94,11 +103,20 @@ func (m *member) conditions() []v1beta1.ClusterCondition {
 		condition(v1beta1.ClusterFailoverHeld, held, cmp.Or(m.hold, phase), m.next.Message, at),
 	}
 	for i := range conditions {
+		if i == 0 && m.movesOut() {
+			continue
+		}
 		if was := m.Condition(conditions[i].Type); was != nil && was.Status == conditions[i].Status {
 			conditions[i].LastTransitionTime = was.LastTransitionTime
 		}
 	}
 	return conditions
+}
+
+// movesOut tells whether what the cluster has is moved off it now.
+func (m *member) movesOut() bool {
+	was := m.Phase()
+	return m.isOut() && (was == v1beta1.FailoverWaiting || was == v1beta1.FailoverHeld)
 }
 
 func condition(t v1beta1.ClusterConditionType, is bool, reason, message string, at metav1.Time) v1beta1.ClusterCondition {
@@ -130,7 +148,7 @@ func (m *member) event() *Event {
 	switch held := m.Condition(v1beta1.ClusterFailoverHeld); {
 	case is == v1beta1.FailoverHeld && (was != is || held == nil || held.Reason != m.hold):
 		return &Event{Warning: true, Reason: "FailoverHeld", Message: m.next.Message}
-	case is == v1beta1.FailoverOut && (was == v1beta1.FailoverWaiting || was == v1beta1.FailoverHeld):
+	case m.movesOut():
 		return &Event{Warning: true, Reason: "ClusterFailedOver", Message: m.next.Message}
 	case is == v1beta1.FailoverReturning && was == v1beta1.FailoverOut:
 		return &Event{Reason: "ClusterReturned", Message: m.next.Message}
