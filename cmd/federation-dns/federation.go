@@ -40,7 +40,8 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 		return fmt.Errorf("--zone %q: must be the zone of the federation %s, %q", o.zone, info.Name, info.DNSZone)
 	}
 	names, err := servicedns.New(servicedns.Options{
-		Informers: from.ForResource, Federation: info.Name, Zone: o.zone, TTL: uint32(info.DNSTTL / time.Second), Provider: z,
+		Informers: from.ForResource, Federation: info.Name, Zone: o.zone, TTL: uint32(info.DNSTTL / time.Second),
+		Providers: []servicedns.NamedProvider{{Name: "built-in", Provider: z, Local: true}},
 	})
 	if err != nil {
 		return err

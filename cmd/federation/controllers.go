@@ -66,7 +66,8 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return err
 	}
 	names, err := servicedns.New(servicedns.Options{
-		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second), Provider: dns,
+		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second),
+		Providers: []servicedns.NamedProvider{{Name: "built-in", Provider: dns, Local: true}},
 	})
 	if err != nil {
 		return err
@@ -75,7 +76,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	shared.Start(ctx.Done())
 	group.Go(func() error { return names.Run(ctx) })
 	group.Go(func() error {
-		c := &controllers{controllersOptions: o, config: config, client: client, several: several}
+		c := &controllers{controllersOptions: o, config: config, client: client, names: names, several: several}
 		return c.run(ctx, shared)
 	})
 	return group.Wait()
@@ -86,6 +87,7 @@ type controllers struct {
 	*controllersOptions
 	config  *rest.Config
 	client  dynamic.Interface
+	names   *servicedns.Controller
 	several bool // processes share the work
 	leads   atomic.Bool
 
@@ -200,6 +202,7 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	c.registry.Follow(ctx, capacity.New(capacity.Options{Client: c.client, Unschedulable: c.unschedulable}))
 	group.Go(func() error { return placer.Run(ctx) })
 	group.Go(func() error { return over.Run(ctx) })
+	group.Go(func() error { c.names.Lead(ctx); return nil })
 	group.Go(func() error { publishInfo(ctx, c.kube, c.info()); return nil })
 	return group.Wait()
 }

@@ -68,7 +68,7 @@ func (c *control) controllers(ctx context.Context) (runs []func(context.Context)
 	over, err2 := failover.New(failover.Options{Client: c.client, Informers: from, Recorder: f.events, Settings: f.Settings.failover()})
 	propagator, err3 := c.propagation(nil, nil)
 	custom, err4 := customkinds.New(customkinds.Options{Informers: from, Work: c.propagateKind})
-	names, err5 := servicedns.New(servicedns.Options{Informers: from, Federation: "fed", Zone: zone, Provider: f.DNS, Resolver: noResolver{}})
+	names, err5 := servicedns.New(servicedns.Options{Informers: from, Federation: "fed", Zone: zone, Providers: []servicedns.NamedProvider{{Name: "fleet", Provider: f.DNS, Local: true}}, Resolver: noResolver{}})
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,18 +32,13 @@ type Options struct {
 	Zone string
 	// TTL of the records in seconds. Default: 15.
 	TTL uint32
-	// Provider holds the zone.
-	Provider dnsprovider.Provider
+	// Providers hold the zone, each for itself.
+	Providers []NamedProvider
+	// Report, if set, is called after each pass over a provider, by that provider's goroutine.
+	Report func(ProviderState)
 	// Resolver looks up host names of load balancers. Default: net.DefaultResolver.
 	Resolver Resolver
 }
-
-const (
-	// applyTimeout bounds one call of the provider.
-	applyTimeout = 30 * time.Second
-	// After a failure we wait for minBackoff, twice as long each time, and maxBackoff at most.
-	minBackoff, maxBackoff = 100 * time.Millisecond, 30 * time.Second
-)
 
 var servicesResource = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 
@@ -53,12 +49,10 @@ type Controller struct {
 	changed            *changed
 	hosts              *hosts
 
-	// The rest belongs to the goroutine of Run.
+	world *world
 
-	// world is what was applied last, by the Service's key.
-	world map[string]entry
-	// trusted is false while the provider's zone may not be what world says.
-	trusted bool
+	// planned is what was planned last, by the Service's key. It belongs to the goroutine of Run.
+	planned map[string]entry
 }
 
 // entry is one Service's part of the world.
@@ -85,14 +79,14 @@ func New(o Options) (*Controller, error) {
 		o.Resolver = net.DefaultResolver
 	}
 	c := &Controller{
-		Options: o, changed: newChanged(), world: map[string]entry{},
+		Options: o, changed: newChanged(), world: newWorld(), planned: map[string]entry{},
 		services: o.Informers(servicesResource), clusters: o.Informers(v1beta1.ClustersResource),
 	}
 	c.hosts = newHosts(o.Resolver, time.Duration(o.TTL)*time.Second, c.changed.host)
 	return c, nil
 }
 
-// Run keeps DNS right until the context ends, and returns nil then. It leaves the records.
+// Run plans, and keeps the Local providers right, until the context ends, and returns nil then. It leaves the records.
 func (c *Controller) Run(ctx context.Context) error {
 	registerMetrics()
 	unsubscribe, synced, err := c.subscribe()
@@ -103,95 +97,61 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
-	go c.hosts.run(ctx)
-	c.trusted = false
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { c.hosts.run(ctx) })
+	running.Go(func() { c.publish(ctx, true) })
 	c.changed.wakeUp()
-	for backoff := minBackoff; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-c.changed.wake:
+			c.pass()
 		}
-		if err := c.pass(ctx); err == nil {
-			backoff = minBackoff
-			continue
-		} else if ctx.Err() == nil {
-			klog.ErrorS(err, "DNS records could not be applied", "zone", c.Zone, "retryAfter", backoff)
-		}
-		pause(ctx, backoff)
-		backoff = min(2*backoff, maxBackoff)
-		c.changed.wakeUp()
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+// Lead keeps the providers right that are not Local, until the context ends, and returns then. It is for one process at a
+// time, in which Run must run, too.
+func (c *Controller) Lead(ctx context.Context) { c.publish(ctx, false) }
+
+// publish keeps some of the providers right, each in a goroutine of its own.
+func (c *Controller) publish(ctx context.Context, local bool) {
+	var running sync.WaitGroup
+	for _, p := range c.Providers {
+		if p.Local == local {
+			running.Go(func() { newPublisher(p, plan.Zone{Federation: c.Federation, Name: c.Zone}, c.world, c.report).run(ctx) })
+		}
+	}
+	running.Wait()
+}
+
+func (c *Controller) report(s ProviderState) {
+	observeState(s)
+	if c.Report != nil {
+		c.Report(s)
 	}
 }
 
-// pass plans what has changed, and applies the difference.
-func (c *Controller) pass(ctx context.Context) error {
+// pass plans what has changed, and hands it to the providers.
+func (c *Controller) pass() {
 	seen := c.changed.take()
-	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
-	defer cancel()
-	var have, want []dnsprovider.RRSet
-	keys := c.affected(seen)
-	if !c.trusted {
-		var err error
-		if have, err = c.owned(ctx); err != nil {
-			return err
-		}
-	}
-	next := c.plan(keys)
+	next := c.plan(c.affected(seen))
+	some := make(records, len(next))
 	for key, e := range next {
-		if c.trusted {
-			have = append(have, c.world[key].Records...)
-		}
-		want = append(want, e.Records...)
+		some[key] = e.Records
 	}
-	changes := dnsprovider.Diff(have, want)
-	if len(changes) > 0 || !c.trusted {
-		if err := c.apply(ctx, changes, seen.since); err != nil {
-			c.trusted = false
-			return err
-		}
-	}
+	c.world.set(some, seen.since)
 	c.commit(next)
-	return nil
-}
-
-func (c *Controller) apply(ctx context.Context, changes dnsprovider.ChangeSet, since time.Time) error {
-	started := time.Now()
-	err := c.Provider.Apply(ctx, c.Zone, changes)
-	observeApply(started, since, err)
-	if err == nil {
-		klog.V(2).InfoS("DNS records applied", "zone", c.Zone, "names", len(changes))
-		klog.V(4).InfoS("DNS records changed", "zone", c.Zone, "changes", changes)
-	}
-	return err
-}
-
-// owned reads from the provider what is this federation's.
-func (c *Controller) owned(ctx context.Context) ([]dnsprovider.RRSet, error) {
-	all, err := c.Provider.Records(ctx, c.Zone)
-	return slices.DeleteFunc(all, func(s dnsprovider.RRSet) bool {
-		return !plan.Owns(c.Federation, c.Zone, s.Name)
-	}), err
 }
 
 // affected returns the keys of the Services whose plan may be another one now.
 func (c *Controller) affected(seen seen) map[string]bool {
 	keys := seen.services
-	if !c.trusted {
-		for _, key := range c.services.GetStore().ListKeys() {
-			keys[key] = true
-		}
-	}
-	for key, e := range c.world {
+	for key, e := range c.planned {
 		isSeen := func(names map[string]bool) func(string) bool { return func(n string) bool { return names[n] } }
-		if !c.trusted || slices.ContainsFunc(e.clusters, isSeen(seen.clusters)) || slices.ContainsFunc(e.Resolve, isSeen(seen.hosts)) {
+		if slices.ContainsFunc(e.clusters, isSeen(seen.clusters)) || slices.ContainsFunc(e.Resolve, isSeen(seen.hosts)) {
 			keys[key] = true
 		}
 	}
@@ -214,7 +174,7 @@ func (c *Controller) plan(keys map[string]bool) map[string]entry {
 		service, err := serviceOf(obj)
 		if err != nil {
 			klog.ErrorS(err, "DNS records stay as they are", "service", key)
-			next[key] = c.world[key]
+			next[key] = c.planned[key]
 			continue
 		}
 		in.Services = []plan.Service{service}
@@ -226,17 +186,15 @@ func (c *Controller) plan(keys map[string]bool) map[string]entry {
 // commit remembers what is applied now.
 func (c *Controller) commit(next map[string]entry) {
 	for key, e := range next {
-		if logger := klog.V(2); logger.Enabled() && !slices.Equal(e.Reasons, c.world[key].Reasons) {
+		if logger := klog.V(2); logger.Enabled() && !slices.Equal(e.Reasons, c.planned[key].Reasons) {
 			logger.InfoS("DNS records explained", "service", key, "reasons", e.Reasons)
 		}
-		recordCount.Add(float64(len(e.Records) - len(c.world[key].Records)))
 		c.hosts.count(e.Resolve, +1) // before -1, so that one that stays is not a new one
-		c.hosts.count(c.world[key].Resolve, -1)
-		if c.world[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 {
-			delete(c.world, key)
+		c.hosts.count(c.planned[key].Resolve, -1)
+		if c.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 {
+			delete(c.planned, key)
 		}
 	}
-	c.trusted = true
 	c.hosts.forget()
 }
 

@@ -77,14 +77,14 @@ func (m *memory) callCount() int {
 	return m.calls
 }
 
-// world is a federation's API with a controller on it.
-type world struct {
+// stage is a federation's API with a controller on it.
+type stage struct {
 	*testing.T
 	client   *fake.FakeDynamicClient
 	provider *memory
 }
 
-func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime.Object) *world {
+func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime.Object) *stage {
 	t.Helper()
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		servicesResource: "ServiceList", v1beta1.ClustersResource: "ClusterList"}, objects...)
@@ -93,7 +93,7 @@ func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime
 		Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
 			return factory.ForResource(r).Informer()
 		},
-		Federation: "fed", Zone: "Example.com", Provider: provider, Resolver: resolver, TTL: 1,
+		Federation: "fed", Zone: "Example.com", Providers: []NamedProvider{{Name: "memory", Provider: provider, Local: true}}, Resolver: resolver, TTL: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,13 +112,13 @@ func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime
 		}
 		factory.Shutdown()
 	})
-	w := &world{T: t, client: client, provider: provider}
+	w := &stage{T: t, client: client, provider: provider}
 	// The fake client shows a watch nothing of what came before it began.
 	w.eventually(func() bool { return w.watches() == 2 }, func() any { return w.watches() }, 2)
 	return w
 }
 
-func (w *world) watches() (n int) {
+func (w *stage) watches() (n int) {
 	for _, action := range w.client.Actions() {
 		if action.GetVerb() == "watch" {
 			n++
@@ -166,7 +166,7 @@ func toUnstructured(apiVersion, kind string, obj any) *unstructured.Unstructured
 	return u
 }
 
-func (w *world) put(u *unstructured.Unstructured) {
+func (w *stage) put(u *unstructured.Unstructured) {
 	w.Helper()
 	var err error
 	if u.GetKind() == "Cluster" {
@@ -180,7 +180,7 @@ func (w *world) put(u *unstructured.Unstructured) {
 }
 
 // becomes waits until the zone is as it should be.
-func (w *world) becomes(want ...string) {
+func (w *stage) becomes(want ...string) {
 	w.Helper()
 	if want == nil {
 		want = []string{}
@@ -188,7 +188,7 @@ func (w *world) becomes(want ...string) {
 	w.eventually(func() bool { return slices.Equal(w.provider.names(), want) }, func() any { return w.provider.names() }, want)
 }
 
-func (w *world) eventually(ok func() bool, got func() any, want any) {
+func (w *stage) eventually(ok func() bool, got func() any, want any) {
 	w.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {

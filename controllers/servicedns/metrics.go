@@ -9,35 +9,57 @@ import (
 )
 
 var (
-	recordCount = metrics.NewGauge(&metrics.GaugeOpts{
+	recordCount = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Name: "federation_dns_records",
-		Help: "Record sets that the federation has in DNS.",
-	})
+		Help: "Record sets that the federation has in DNS, by provider.",
+	}, []string{"provider"})
+	providerUp = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Name: "federation_dns_provider_published",
+		Help: "1 where the provider has all records, 0 where the last attempt failed or what it says that it did is not there.",
+	}, []string{"provider"})
 	applySeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Name:    "federation_dns_apply_duration_seconds",
-		Help:    "Time that the DNS provider took for a set of changes, by result (ok, error).",
+		Help:    "Time that the DNS provider took for a set of changes, by provider and result (ok, error).",
 		Buckets: metrics.ExponentialBuckets(0.0001, 4, 10),
-	}, []string{"result"})
-	changeSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
+	}, []string{"provider", "result"})
+	changeSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Name:    "federation_dns_change_duration_seconds",
-		Help:    "Time from the first sight of a change of a Service, Cluster or host to its being in DNS.",
+		Help:    "Time from the first sight of a change of an object, Cluster or host to its being in DNS, by provider.",
 		Buckets: metrics.ExponentialBuckets(0.0001, 4, 10),
-	})
+	}, []string{"provider"})
+	repairs = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "federation_dns_repaired_names_total",
+		Help: "Names at which a provider's zone was not as it was applied and was put right, by provider.",
+	}, []string{"provider"})
 	register sync.Once
 )
 
 func registerMetrics() {
-	register.Do(func() { legacyregistry.MustRegister(recordCount, applySeconds, changeSeconds) })
+	register.Do(func() {
+		legacyregistry.MustRegister(recordCount, providerUp, applySeconds, changeSeconds, repairs)
+	})
 }
 
-// observeApply notes a call of the provider, and how old the oldest of its changes is; zero: unknown.
-func observeApply(started, since time.Time, err error) {
+// observeApply notes a call of a provider, and how old the oldest of its changes is; zero: unknown.
+func observeApply(provider string, started, since time.Time, err error) {
 	result := "ok"
 	if err != nil {
 		result = "error"
 	}
-	applySeconds.WithLabelValues(result).Observe(time.Since(started).Seconds())
+	applySeconds.WithLabelValues(provider, result).Observe(time.Since(started).Seconds())
 	if err == nil && !since.IsZero() {
-		changeSeconds.Observe(time.Since(since).Seconds())
+		changeSeconds.WithLabelValues(provider).Observe(time.Since(since).Seconds())
 	}
+}
+
+func observeRecords(provider string, n int) { recordCount.WithLabelValues(provider).Set(float64(n)) }
+
+func observeRepair(provider string, names int) { repairs.WithLabelValues(provider).Add(float64(names)) }
+
+func observeState(s ProviderState) {
+	published := 0.0
+	if s.Published {
+		published = 1
+	}
+	providerUp.WithLabelValues(s.Provider).Set(published)
 }

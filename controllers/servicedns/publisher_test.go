@@ -1,0 +1,216 @@
+package servicedns
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"federation/controllers/servicedns/plan"
+	"federation/dnsprovider"
+)
+
+func set(t *testing.T, name string, typ dnsprovider.Type, data ...string) dnsprovider.RRSet {
+	t.Helper()
+	s, err := dnsprovider.New(name+"."+zone, typ, 15, data...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// shared is a zone that others write to, too, with the publisher that keeps it, in the time of a synctest bubble.
+type shared struct {
+	*testing.T
+	*memory
+	world *world
+	state ProviderState
+}
+
+func startShared(t *testing.T, provider dnsprovider.Provider, m *memory) *shared {
+	s := &shared{T: t, memory: m, world: newWorld()}
+	p := newPublisher(NamedProvider{Name: "outside", Provider: provider}, plan.Zone{Federation: "fed", Name: zone}, s.world, func(now ProviderState) { s.state = now })
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { p.run(ctx); close(done) }()
+	t.Cleanup(func() { stop(); <-done })
+	return s
+}
+
+// want has the world be one object with these records.
+func (s *shared) want(sets ...dnsprovider.RRSet) {
+	s.world.set(records{"web": sets}, time.Now())
+	synctest.Wait()
+}
+
+// is checks the zone: lines without marks, and how many marks there are.
+func (s *shared) is(marks int, want ...string) {
+	s.Helper()
+	var got []string
+	for _, line := range s.names() {
+		if strings.Contains(line, "_federation") {
+			marks--
+		} else {
+			got = append(got, line)
+		}
+	}
+	if !slices.Equal(got, want) || marks != 0 {
+		s.Errorf("zone\n%q, want\n%q, and %d marks more", s.names(), want, marks)
+	}
+}
+
+func (s *shared) says(reason string, published bool, words string) {
+	s.Helper()
+	if s.state.Reason != reason || s.state.Published != published || !strings.Contains(s.state.Message, words) {
+		s.Errorf("state %+v, want %s, %t, with %q", s.state, reason, published, words)
+	}
+}
+
+// edit changes the zone behind the provider's back.
+func (s *shared) edit(change func([]dnsprovider.RRSet) []dnsprovider.RRSet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sets = change(slices.Clone(s.sets))
+	slices.SortFunc(s.sets, dnsprovider.Compare)
+}
+
+func TestHostsAreMarkedAndLeaveWithTheirMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		s := startShared(t, m, m)
+		s.want(set(t, "www", dnsprovider.A, "192.0.2.1"), set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1"))
+		s.is(1, "web A 192.0.2.1", "www A 192.0.2.1")
+		s.says(ReasonPublished, true, "all records")
+		s.want(set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1"))
+		s.is(0, "web A 192.0.2.1")
+		s.want()
+		s.is(0)
+	})
+}
+
+func TestWhatOthersWroteIsNotTouched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		theirs := []dnsprovider.RRSet{set(t, "api", "TXT", `"x"`), set(t, "mail", dnsprovider.AAAA, "2001:db8::1"), set(t, "shop", "MX", "10 mail.example.com."), set(t, "web.default.other.svc", dnsprovider.A, "192.0.2.8")}
+		m := &memory{sets: slices.Clone(theirs)}
+		s := startShared(t, m, m)
+		s.want(set(t, "mail", dnsprovider.A, "192.0.2.1"), set(t, "shop", dnsprovider.A, "192.0.2.1"), set(t, "api", dnsprovider.CNAME, "lb.test"))
+		s.is(1, `api TXT "x"`, "mail AAAA 2001:db8::1", "shop A 192.0.2.1", "shop MX 10 mail", "web.default.other.svc A 192.0.2.8")
+		s.says(ReasonNamesTaken, true, "api.example.com., mail.example.com.")
+
+		s.edit(func(sets []dnsprovider.RRSet) []dnsprovider.RRSet {
+			return slices.DeleteFunc(sets, theirs[1].Equal)
+		})
+		time.Sleep(resyncTime) // mail is free now
+		synctest.Wait()
+		s.is(2, `api TXT "x"`, "mail A 192.0.2.1", "shop A 192.0.2.1", "shop MX 10 mail", "web.default.other.svc A 192.0.2.8")
+		s.want()
+		s.is(0, `api TXT "x"`, "shop MX 10 mail", "web.default.other.svc A 192.0.2.8")
+	})
+}
+
+func TestAZoneEditedByHandIsPutRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		s := startShared(t, m, m)
+		s.want(set(t, "www", dnsprovider.A, "192.0.2.1"), set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1"))
+		time.Sleep(settleTime)
+		synctest.Wait()
+		s.edit(func(sets []dnsprovider.RRSet) []dnsprovider.RRSet {
+			kept := slices.DeleteFunc(sets, func(s dnsprovider.RRSet) bool { return s.Name == "www.example.com." })
+			return append(kept, set(t, "www", dnsprovider.A, "192.0.2.66"))
+		})
+		calls := s.callCount()
+		time.Sleep(resyncTime)
+		synctest.Wait()
+		s.is(1, "web A 192.0.2.1", "www A 192.0.2.1")
+		s.says(ReasonRepaired, true, "www.example.com.")
+		time.Sleep(settleTime)
+		synctest.Wait()
+		s.says(ReasonPublished, true, "")
+		if n := s.callCount() - calls; n > 1 {
+			t.Errorf("%d calls for one repair", n)
+		}
+	})
+}
+
+// liar says that it applied what it did not.
+type liar struct{ *memory }
+
+func (liar) Apply(context.Context, string, dnsprovider.ChangeSet) error { return nil }
+
+func TestAProviderThatLiesIsFoundOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		s := startShared(t, liar{m}, m)
+		s.want(set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1"))
+		time.Sleep(settleTime)
+		synctest.Wait()
+		time.Sleep(2 * settleTime)
+		synctest.Wait()
+		s.says(ReasonNotApplied, false, "web.default.fed.svc.example.com.")
+	})
+}
+
+func TestAFailingProviderSaysSoAndIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{fails: 3}
+		s := startShared(t, m, m)
+		s.want(set(t, "www", dnsprovider.A, "192.0.2.1"))
+		s.says(ReasonFailing, false, "the provider is away")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s.is(1, "www A 192.0.2.1")
+		s.says(ReasonPublished, true, "")
+	})
+}
+
+func TestASlowProviderDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fast, slow := &memory{}, &memory{gate: make(chan struct{})}
+		c := &Controller{Options: Options{Zone: zone, Federation: "fed", Providers: []NamedProvider{{Name: "slow", Provider: slow}, {Name: "fast", Provider: fast}}}, world: newWorld()}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { c.Lead(ctx); close(done) }()
+		c.world.set(records{"web": {set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1")}}, time.Now())
+		synctest.Wait()
+		if got := fast.names(); !slices.Equal(got, []string{"web A 192.0.2.1"}) {
+			t.Errorf("the fast one has %q", got)
+		}
+		if got := slow.names(); len(got) > 0 {
+			t.Errorf("the slow one has %q already", got)
+		}
+		close(slow.gate)
+		synctest.Wait()
+		if got := slow.names(); !slices.Equal(got, []string{"web A 192.0.2.1"}) {
+			t.Errorf("the slow one has %q", got)
+		}
+		stop()
+		<-done
+	})
+}
+
+// chooser keeps variants.
+type chooser struct{ *memory }
+
+func (chooser) Chooses() {}
+
+func TestOnlyAProviderThatChoosesHasVariants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		weighted, err := dnsprovider.NewChoice("web.default.fed.svc."+zone, dnsprovider.A, 15,
+			dnsprovider.Variant{Rdata: []string{"192.0.2.1"}, Weight: 1}, dnsprovider.Variant{Rdata: []string{"192.0.2.2"}, Weight: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, choosing := &memory{}, &memory{}
+		startShared(t, plain, plain).want(weighted)
+		startShared(t, chooser{choosing}, choosing).want(weighted)
+		if got := plain.sets; len(got) != 1 || !got[0].Equal(weighted.Plain()) {
+			t.Errorf("one that does not choose has %v", got)
+		}
+		if got := choosing.sets; len(got) != 1 || !got[0].Equal(weighted) {
+			t.Errorf("one that chooses has %v", got)
+		}
+	})
+}
