@@ -12,6 +12,7 @@ END
   [ "${1:-}" != tests ] || cat <<'END'
 named         bind9         is a DNS server that tests compare ours with, and keep records in
 knotd         knot          is a DNS server that tests keep records in
+nsd           nsd           is a DNS server that tests have follow ours
 pdns_server   pdns-server   is a DNS server that tests keep records in
 /usr/lib/*/pdns/libgsqlite3backend.so   pdns-backend-sqlite3   has that one keep them in a file
 END

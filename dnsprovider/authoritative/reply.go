@@ -28,6 +28,8 @@ type responder struct {
 	// service says how to answer; second is the time in seconds since 1970.
 	service *service
 	second  uint32
+	// special answers messages of secondaries. Of several answers it returns the last. nil: they are nobody's.
+	special func(message []byte, from origin) (reply []byte, handled bool)
 	header
 }
 
@@ -63,6 +65,11 @@ func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
 		return nil
 	}
 	if !r.query.parse(message) {
+		if r.special != nil {
+			if reply, handled := r.special(message, from); handled {
+				return append(message[:0], reply...)
+			}
+		}
 		plain, refusal := unusual(message)
 		if refusal != nil {
 			return append(message[:0], refusal...)

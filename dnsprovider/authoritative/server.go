@@ -35,6 +35,8 @@ type Options struct {
 	RateLimit int
 	// Locator says where clients are, for sets with variants by region. Default: it is not known.
 	Locator Locator
+	// Transfers say who may have the whole zone. Default: nobody.
+	Transfers Transfers
 	// Threads is the number of sockets for UDP, each with a goroutine of its own. Default: the processors
 	// that Go uses.
 	Threads int
@@ -49,7 +51,8 @@ type Server struct {
 	service
 	zone string
 	sockets
-	current atomic.Pointer[snapshot]
+	transfers *transfers
+	current   atomic.Pointer[snapshot]
 	// applying is held by the one who makes the next snapshot.
 	applying sync.Mutex
 }
@@ -65,6 +68,7 @@ func New(options Options) (*Server, error) {
 	}
 	s := &Server{zone: zone}
 	s.Options = options.withDefaults()
+	s.transfers = newTransfers(options.Transfers)
 	if s.RateLimit > 0 {
 		s.limiter = newLimiter(s.RateLimit)
 	}
@@ -121,6 +125,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.close()
 	var running sync.WaitGroup
 	s.startUDP(ctx, &running)
+	s.startNotify(ctx, &running)
 	s.serveTCP(ctx, &running)
 	running.Wait()
 	return nil
@@ -153,7 +158,9 @@ func (s *Server) Apply(_ context.Context, zone string, changes dnsprovider.Chang
 		return nil
 	}
 	next.synced = true
-	s.current.Store(next.finish(nextSerial(old.soa.Serial)))
+	now := next.finish(nextSerial(old.soa.Serial))
+	s.current.Store(now)
+	s.transfers.observe(old, now, changes)
 	return nil
 }
 

@@ -57,6 +57,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	client, _ := netip.AddrFromSlice(conn.RemoteAddr().(*net.TCPAddr).IP)
 	t := &stream{in: bufio.NewReader(conn), out: bufio.NewWriter(conn), from: origin{client: client.Unmap()}}
 	t.responder.service = &s.service
+	t.responder.special = s.signedMessage(conn, t.out)
 	for {
 		if conn.SetDeadline(time.Now().Add(s.IdleTimeout)) != nil {
 			return

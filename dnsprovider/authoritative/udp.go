@@ -21,7 +21,7 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn) {
 	if err != nil {
 		return // closed already
 	}
-	packets, r := newBatch(raw), &responder{service: &s.service}
+	packets, r := newBatch(raw), &responder{service: &s.service, special: s.signedPacket}
 	for {
 		n, err := packets.receive()
 		if err != nil {

@@ -1,0 +1,74 @@
+package authoritative
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+const (
+	// notifyPause is between two messages to one server, so that changes that follow each other go together.
+	notifyPause = 100 * time.Millisecond
+	// notifyTimeout is how long the answer to one may take; then it is sent again, later each time (RFC 1996, section 3.6).
+	notifyTimeout, maxNotifyPause = 2 * time.Second, time.Minute
+)
+
+// target is a server that is told of changes.
+type target struct {
+	address netip.AddrPort
+	// wake has an element when there is something new to tell.
+	wake chan struct{}
+}
+
+func (t *target) changed() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// startNotify tells each of the servers of changes until the context ends.
+func (s *Server) startNotify(ctx context.Context, running *sync.WaitGroup) {
+	for _, t := range s.transfers.targets {
+		running.Go(func() { s.notify(ctx, t) })
+	}
+}
+
+func (s *Server) notify(ctx context.Context, t *target) {
+	pause := notifyPause
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.wake:
+		}
+		if err := s.notifyOnce(ctx, t); err == nil {
+			pause = notifyPause
+		} else if ctx.Err() == nil {
+			pause = min(2*pause, maxNotifyPause)
+			slog.Warn("Server was not told that the zone has changed; will be tried again", "zone", s.zone, "server", t.address, "error", err, "after", pause)
+			t.changed()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// notifyOnce sends the current SOA and waits for the answer, of whatever code: it has been heard then.
+func (s *Server) notifyOnce(ctx context.Context, t *target) error {
+	key := s.transfers.Keys[0]
+	soa := s.current.Load().soa
+	m := new(dns.Msg).SetNotify(s.zone)
+	m.Answer = []dns.RR{&soa}
+	m.SetTsig(key.Name, key.Algorithm+".", fudge, time.Now().Unix())
+	client := dns.Client{Timeout: notifyTimeout, TsigSecret: map[string]string{key.Name: key.Secret}}
+	_, _, err := client.ExchangeContext(ctx, m, t.address.String())
+	return err
+}

@@ -1,0 +1,160 @@
+package authoritative
+
+import (
+	"bufio"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/time/rate"
+)
+
+// Transfers say who may have the whole zone, and is told when it changes.
+type Transfers struct {
+	// Keys are those with which the zone may be had (AXFR, RFC 5936; IXFR, RFC 1995). None: nobody may.
+	Keys []Key
+	// Notify are the servers that are told of changes (NOTIFY, RFC 1996), signed with the first key.
+	Notify []netip.AddrPort
+}
+
+const (
+	// maxTransfers bounds the transfers at one time, and transfersASecond those in the long run.
+	maxTransfers, transfersASecond = 8, 20
+	// transferTimeout is how long a message of a transfer may take.
+	transferTimeout = 10 * time.Second
+	// messageRecords bounds the size of a message of a transfer, in bytes before names are compressed.
+	messageRecords = 32 << 10
+)
+
+// transfers is what the server remembers for those who follow it.
+type transfers struct {
+	Transfers
+	journal journal
+	slots   chan struct{}
+	limit   *rate.Limiter
+	targets []*target
+}
+
+func newTransfers(o Transfers) *transfers {
+	t := &transfers{Transfers: o, slots: make(chan struct{}, maxTransfers), limit: rate.NewLimiter(transfersASecond, transfersASecond)}
+	if len(o.Keys) > 0 {
+		for _, address := range o.Notify {
+			t.targets = append(t.targets, &target{address: address, wake: make(chan struct{}, 1)})
+		}
+	}
+	return t
+}
+
+// signedPacket answers a message over UDP.
+func (s *Server) signedPacket(message []byte, from origin) ([]byte, bool) {
+	return s.signed(message, from, nil)
+}
+
+// signedMessage answers messages of a connection. All but the last one of a transfer it writes by itself.
+func (s *Server) signedMessage(conn net.Conn, out *bufio.Writer) func([]byte, origin) ([]byte, bool) {
+	return func(message []byte, from origin) ([]byte, bool) {
+		return s.signed(message, from, func(part []byte) error {
+			if err := conn.SetDeadline(time.Now().Add(transferTimeout)); err != nil {
+				return err
+			}
+			framed := append(binary.BigEndian.AppendUint16(nil, uint16(len(part))), part...)
+			if _, err := out.Write(framed); err != nil {
+				return err
+			}
+			return out.Flush()
+		})
+	}
+}
+
+// signed answers messages that are signed, and leaves all others to the responder, which refuses transfers.
+func (s *Server) signed(message []byte, from origin, write func([]byte) error) (reply []byte, handled bool) {
+	query := &dns.Msg{}
+	if len(s.transfers.Keys) == 0 || query.Unpack(message) != nil || query.IsTsig() == nil || len(query.Question) != 1 {
+		return nil, false
+	}
+	t, code := verify(s.transfers.Keys, message, query)
+	qtype := query.Question[0].Qtype
+	var err error
+	switch {
+	case code != dns.RcodeSuccess:
+		reply, err = t.refuse(code)
+	case query.Opcode == dns.OpcodeQuery && (qtype == dns.TypeAXFR || qtype == dns.TypeIXFR):
+		send := &sender{signed: t, write: write}
+		err = s.transfer(send, from)
+		reply = send.last
+	default:
+		reply, err = s.plain(t, from)
+	}
+	if err != nil {
+		return nil, true
+	}
+	return reply, true
+}
+
+// plain answers a signed question as if it were none, and signs that.
+func (s *Server) plain(t *signed, from origin) ([]byte, error) {
+	question := t.query.Copy()
+	question.Extra = question.Extra[:len(question.Extra)-1] // the signature
+	packed, err := question.PackBuffer(make([]byte, dns.MaxMsgSize))
+	if err != nil {
+		return nil, err
+	}
+	r := &responder{service: &s.service, second: uint32(time.Now().Unix())}
+	answered, answer := r.respond(s.current.Load(), packed, from), &dns.Msg{Compress: true}
+	if err := answer.Unpack(answered); err != nil {
+		return nil, err
+	}
+	return t.sign(answer, dns.RcodeSuccess)
+}
+
+// transfer sends the zone, or what has changed in it.
+func (s *Server) transfer(send *sender, from origin) error {
+	now, question := s.current.Load(), send.query.Question[0]
+	incremental := question.Qtype == dns.TypeIXFR
+	switch {
+	case dns.CanonicalName(question.Name) != s.zone:
+		return send.code(dns.RcodeNotAuth)
+	case !now.synced:
+		return send.code(dns.RcodeServerFailure)
+	case from.udp && !incremental: // RFC 5936, section 4.2
+		return send.code(dns.RcodeRefused)
+	case from.udp: // RFC 1995, section 2: over TCP there is more
+		return send.all(slices.Values([]dns.RR{&now.soa}))
+	}
+	select {
+	case s.transfers.slots <- struct{}{}:
+		defer func() { <-s.transfers.slots }()
+	default:
+		return send.code(dns.RcodeRefused)
+	}
+	if !s.transfers.limit.Allow() {
+		return send.code(dns.RcodeRefused)
+	}
+	client := client{key: send.key.Name, address: from.client}
+	records := now.transferred()
+	if serial, ok := askedFrom(send.query); incremental && ok {
+		if changes, ok := s.transfers.journal.since(client, serial, now); ok {
+			records = changes
+		}
+	}
+	if err := send.all(records); err != nil {
+		return err
+	}
+	s.transfers.journal.sent(client, now.soa.Serial)
+	return nil
+}
+
+// askedFrom returns the serial number that the one who asks for changes has (RFC 1995, section 3).
+func askedFrom(query *dns.Msg) (uint32, bool) {
+	if len(query.Ns) != 1 {
+		return 0, false
+	}
+	soa, ok := query.Ns[0].(*dns.SOA)
+	if !ok {
+		return 0, false
+	}
+	return soa.Serial, true
+}
