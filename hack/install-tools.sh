@@ -13,6 +13,9 @@ END
 named         bind9         is a DNS server that tests compare ours with, and keep records in
 knotd         knot          is a DNS server that tests keep records in
 nsd           nsd           is a DNS server that tests have follow ours
+ldns-verify-zone   ldnsutils   checks signed zones in tests
+dnssec-verify   bind9-utils   checks signed zones in tests
+delv          bind9-dnsutils   checks signed answers in tests
 pdns_server   pdns-server   is a DNS server that tests keep records in
 /usr/lib/*/pdns/libgsqlite3backend.so   pdns-backend-sqlite3   has that one keep them in a file
 END

@@ -46,6 +46,7 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 	if err != nil {
 		return err
 	}
+	go watchAway(ctx, askReady(kube), z.server.SetAway)
 	from.Start(ctx.Done())
 	return names.Run(ctx)
 }

@@ -44,6 +44,10 @@ the file changes, or on SIGHUP, it is read again; a file with an error changes n
 		Example: `  # The zone of a federation, at one of its two name servers
   federation-dns --zone example.com --kubeconfig dns.kubeconfig --listen :53 --name-server-ips 192.0.2.53,198.51.100.53
 
+  # The same, signed; or followed by a server of another kind
+  federation-dns --zone example.com --kubeconfig dns.kubeconfig --dnssec-key-file example.com.key --listen :53
+  federation-dns --zone example.com --kubeconfig dns.kubeconfig --transfer-key-file tsig.keys --notify 203.0.113.53:53
+
   # A zone file, with metrics and health
   federation-dns --zone example.com --zone-file example.com.zone --listen 127.0.0.1:5353 --metrics-bind-address 127.0.0.1:9153`,
 		Version:       version,
@@ -55,6 +59,7 @@ the file changes, or on SIGHUP, it is read again; a file with an error changes n
 		DisableFlagsInUseLine: true,
 	}
 	o.addFlags(root.Flags())
+	root.AddCommand(keygenCommand(), dsCommand())
 	logs := flag.NewFlagSet("", flag.ContinueOnError)
 	klog.InitFlags(logs)
 	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))

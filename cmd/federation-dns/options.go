@@ -20,6 +20,7 @@ type options struct {
 	threads     int
 	nameServers []net.IP
 	metrics     string
+	keyOptions
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
@@ -31,6 +32,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IPSliceVar(&o.nameServers, "name-server-ips", nil, "`IP` addresses of the zone's name server ns.ZONE, as the delegation above the zone has them; without it those in the file, or that in --listen")
 	fs.Lookup("name-server-ips").DefValue = ""
 	fs.StringVar(&o.metrics, "metrics-bind-address", "", "`HOST:PORT` on which /metrics, /healthz and /readyz are served, without TLS; without it nowhere")
+	o.keyOptions.addFlags(fs)
 }
 
 // validate names the flag, its value and what is allowed, and makes the zone's name canonical.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative"
 	"federation/dnsprovider/zonefile"
 )
@@ -24,11 +26,9 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	nameServer, sets := split(file)
-	server, err := authoritative.New(authoritative.Options{
-		Zone: o.zone, Listen: o.listen, NameServers: o.addresses(nameServer), NegativeTTL: negativeTTL(file), Threads: o.threads,
-	})
+	server, err := o.newServer(nameServer, negativeTTL(file))
 	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
+		return err
 	}
 	z := &zone{server: server, name: o.zone, federated: o.kubeconfig != ""}
 	if err := z.setFile(ctx, sets); err != nil {
@@ -45,6 +45,32 @@ func (o *options) run(ctx context.Context) error {
 		group.Go(func() error { return o.followFederation(ctx, z) })
 	}
 	return group.Wait()
+}
+
+// newServer makes the server, with its keys.
+func (o *options) newServer(nameServer []dnsprovider.RRSet, negativeTTL uint32) (*authoritative.Server, error) {
+	transfers, err := o.transfers()
+	if err != nil {
+		return nil, err
+	}
+	signer, err := o.signer(o.zone)
+	if err != nil {
+		return nil, err
+	}
+	if signer != nil && len(transfers.Keys) > 0 {
+		return nil, errors.New("--transfer-key-file: must not be beside --dnssec-key-file: the proofs that a name does not exist are made for each question, and cannot be transferred")
+	}
+	server, err := authoritative.New(authoritative.Options{
+		Zone: o.zone, Listen: o.listen, NameServers: o.addresses(nameServer), NegativeTTL: negativeTTL, Threads: o.threads,
+		Transfers: transfers,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	if signer == nil {
+		return server, nil
+	}
+	return server, server.Sign(signer)
 }
 
 // negativeTTL is the last field of the file's SOA, 0 where there is none (RFC 2308, section 4).

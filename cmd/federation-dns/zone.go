@@ -10,12 +10,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/dnsprovider"
+	"federation/dnsprovider/authoritative"
 )
 
 // zone brings what a file and a federation say together. For the federation's controller it is the
 // provider: the file's records are hidden from it, and what it would do at their names is left undone.
 type zone struct {
-	server dnsprovider.Provider
+	server *authoritative.Server
 	name   string
 	// ready is whether questions are answered: once all that shall be in the zone has been heard of.
 	ready atomic.Bool
@@ -44,6 +45,9 @@ func (z *zone) setFile(ctx context.Context, sets []dnsprovider.RRSet) error {
 	}
 	return nil
 }
+
+// Chooses is the server's promise to give one variant of a set at a time. See dnsprovider.Chooser.
+func (z *zone) Chooses() {}
 
 // Records returns what the federation has in the zone.
 func (z *zone) Records(ctx context.Context, name string) ([]dnsprovider.RRSet, error) {

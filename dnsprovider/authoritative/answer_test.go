@@ -26,7 +26,11 @@ func filled(t testing.TB, sets []dnsprovider.RRSet) *snapshot {
 		}
 	}
 	e.synced = true
-	return e.finish(2)
+	next, err := e.finish(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
 }
 
 // answerTo leaves the message as it is.

@@ -25,6 +25,8 @@ type edns struct {
 	size    uint16
 	version uint8
 	do      bool
+	// compact tells that the client takes "no such name" as the code of a compact denial (RFC 9824, section 5).
+	compact bool
 	// malformed tells that an option is not as its RFC says.
 	malformed bool
 	cookie    cookie
@@ -41,7 +43,7 @@ func (e *edns) parse(record []byte) bool {
 	if len(record) < optSize || record[0] != 0 || binary.BigEndian.Uint16(record[1:]) != dns.TypeOPT {
 		return false
 	}
-	*e = edns{present: true, size: binary.BigEndian.Uint16(record[3:]), version: record[6], do: record[7]&0x80 != 0}
+	*e = edns{present: true, size: binary.BigEndian.Uint16(record[3:]), version: record[6], do: record[7]&0x80 != 0, compact: record[7]&0x40 != 0}
 	return e.options(record[optSize:], int(binary.BigEndian.Uint16(record[9:])))
 }
 

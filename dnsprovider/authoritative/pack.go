@@ -9,6 +9,7 @@ import (
 	"github.com/miekg/dns"
 
 	"federation/dnsprovider"
+	"federation/dnsprovider/dnssec"
 )
 
 // records are the records of one type of a name, packed for the wire one behind the other. Their
@@ -18,6 +19,8 @@ type records struct {
 	count  uint16
 	// suffixes are the offsets at which packed has a pointer to the zone's name; 0: no more.
 	suffixes [2]uint16
+	// signature is nil in a zone that is not signed.
+	signature *signature
 }
 
 const (
@@ -61,6 +64,8 @@ func wireName(name string) string {
 type packer struct {
 	// zone is the name of the zone, canonical and as on the wire.
 	zone, wire string
+	// signer signs what is packed; nil: nothing is signed.
+	signer *dnssec.Signer
 }
 
 // packSet packs a set. It refuses sets that are not canonical, and types that would change what other names mean.
@@ -116,7 +121,8 @@ func (p packer) records(a *answer, set dnsprovider.RRSet, values []string) (reco
 		}
 		buf = appendRecord(buf, a.rtype, set.TTL, rdata)
 	}
-	return records{packed: string(buf), count: uint16(len(values))}, nil
+	signed, err := p.signSet(set, values)
+	return records{packed: string(buf), count: uint16(len(values)), signature: signed}, err
 }
 
 // rdata packs the usual types directly, which is ten times as fast as the zone file parser.
@@ -176,9 +182,13 @@ func (p packer) packSOA(soa *dns.SOA) answer {
 }
 
 // packNS packs an NS record, whose name is below the zone.
-func (p packer) packNS(name string) answer {
+func (p packer) packNS(name string) (answer, error) {
 	packed := appendRecord(nil, dns.TypeNS, ownTTL, p.relative(name))
-	return answer{rtype: dns.TypeNS, records: records{packed: string(packed), count: 1, suffixes: [2]uint16{uint16(len(packed) - 2)}}}
+	header := dns.RR_Header{Name: p.zone, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: ownTTL}
+	signed, err := p.sign([]dns.RR{&dns.NS{Hdr: header, Ns: name}}, ownTTL)
+	return answer{rtype: dns.TypeNS, records: records{
+		packed: string(packed), count: 1, suffixes: [2]uint16{uint16(len(packed) - 2)}, signature: signed,
+	}}, err
 }
 
 // relative is a name of the zone on the wire, with room for a pointer to the zone's name at its end.

@@ -43,6 +43,7 @@ type origin struct {
 type service struct {
 	Options
 	limiter *limiter
+	denials *denials
 	// away tells that the zone is not kept up at the moment.
 	away atomic.Bool
 }
@@ -164,11 +165,12 @@ func (r *responder) decide() {
 func (r *responder) follow() {
 	var chain [maxChain]*node
 	n := r.snapshot.names.find(r.query.hash, r.query.name)
-	owner := headerSize
+	name, owner := r.query.name, headerSize
 	for hop := range maxChain {
 		if n == nil {
 			r.rcode = dns.RcodeNameError
 			r.negative()
+			r.deny(name, nil, owner)
 			return
 		}
 		found := n.find(r.query.qtype)
@@ -181,16 +183,16 @@ func (r *responder) follow() {
 		}
 		if found = n.find(dns.TypeCNAME); found == nil {
 			r.negative()
+			r.deny(name, n, owner)
 			return
 		}
 		chain[hop] = n
 		next := len(r.reply) + recordHeader
-		r.put(&found.records, owner, 0)
-		r.answers++
+		r.answers += r.putSigned(&found.records, owner, 0)
 		if found.target == nil {
 			return
 		}
-		n, owner = r.snapshot.names.find(hashOf(found.target), found.target), next
+		n, name, owner = r.snapshot.names.find(hashOf(found.target), found.target), found.target, next
 		for _, seen := range chain[:hop+1] {
 			if seen == n {
 				return
@@ -205,8 +207,7 @@ func (r *responder) positive(a *answer, owner int) {
 	if stride := a.stride(); chosen.count > 1 && stride > 0 {
 		first = int(rand.Uint32N(uint32(chosen.count))) * stride
 	}
-	r.put(chosen, owner, first)
-	r.answers += chosen.count
+	r.answers += r.putSigned(chosen, owner, first)
 	if a.rtype == dns.TypeNS {
 		r.nameServers(at + recordHeader)
 	}
@@ -214,8 +215,7 @@ func (r *responder) positive(a *answer, owner int) {
 
 // negative puts the SOA, which says how long there will be nothing.
 func (r *responder) negative() {
-	r.put(&r.snapshot.negative.records, r.zoneAt(), 0)
-	r.authority++
+	r.authority += r.putSigned(&r.snapshot.negative.records, r.zoneAt(), 0)
 }
 
 // nameServers saves who asks for the name server, whose name is at the offset, the next question.
@@ -237,6 +237,16 @@ func (r *responder) nameServers(name int) {
 
 // zoneAt is where the question has the name of the zone.
 func (r *responder) zoneAt() int { return headerSize + len(r.query.name) - len(r.snapshot.wire) }
+
+// putSigned puts records, and their signature if the client wants it. It returns how many that are.
+func (r *responder) putSigned(records *records, owner, first int) uint16 {
+	r.put(records, owner, first)
+	if records.signature == nil || !r.query.edns.do {
+		return records.count
+	}
+	r.put(&records.signature.records, owner, 0)
+	return records.count + records.signature.count
+}
 
 // put appends records, whose owner's name is at an offset of the message. They begin with that at
 // the offset first of them.

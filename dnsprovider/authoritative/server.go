@@ -67,7 +67,7 @@ func New(options Options) (*Server, error) {
 		return nil, fmt.Errorf("DNS zone: %w", err)
 	}
 	s := &Server{zone: zone}
-	s.Options = options.withDefaults()
+	s.Options, s.denials = options.withDefaults(), newDenials()
 	s.transfers = newTransfers(options.Transfers)
 	if s.RateLimit > 0 {
 		s.limiter = newLimiter(s.RateLimit)
@@ -126,6 +126,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	s.startUDP(ctx, &running)
 	s.startNotify(ctx, &running)
+	s.startRenewing(ctx, &running)
 	s.serveTCP(ctx, &running)
 	running.Wait()
 	return nil
@@ -158,7 +159,15 @@ func (s *Server) Apply(_ context.Context, zone string, changes dnsprovider.Chang
 		return nil
 	}
 	next.synced = true
-	now := next.finish(nextSerial(old.soa.Serial))
+	return s.publish(old, next, changes)
+}
+
+// publish makes an edit what is answered from.
+func (s *Server) publish(old *snapshot, next edit, changes dnsprovider.ChangeSet) error {
+	now, err := next.finish(nextSerial(old.soa.Serial))
+	if err != nil {
+		return err
+	}
 	s.current.Store(now)
 	s.transfers.observe(old, now, changes)
 	return nil

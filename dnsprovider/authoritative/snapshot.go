@@ -49,6 +49,8 @@ type snapshot struct {
 	packer
 	names table
 	soa   dns.SOA
+	// nameServers are the addresses of the SOA's name server.
+	nameServers []netip.Addr
 	// negative is the SOA with the time to live of negative answers, owned by the zone.
 	negative answer
 	// synced is false before the first Apply.
@@ -70,7 +72,7 @@ func newSnapshot(zone string, nameServers []netip.Addr, negativeTTL uint32) (*sn
 	if err != nil {
 		return nil, fmt.Errorf("zone %s: %w", zone, err)
 	}
-	first := &snapshot{packer: packer{zone: zone, wire: wireName(zone)}, soa: dns.SOA{
+	first := &snapshot{packer: packer{zone: zone, wire: wireName(zone)}, nameServers: nameServers, soa: dns.SOA{
 		Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: ownTTL}, Ns: ns, Mbox: mbox,
 		Refresh: 60, Retry: 10, Expire: 7 * 24 * 3600, Minttl: negativeTTL,
 	}}
@@ -79,9 +81,13 @@ func newSnapshot(zone string, nameServers []netip.Addr, negativeTTL uint32) (*sn
 	if err != nil {
 		return nil, err
 	}
-	e.set(zone, node{}, []answer{{}, e.packNS(ns)}) // finish puts the SOA into the first place
+	apex, err := e.apex()
+	if err != nil {
+		return nil, err
+	}
+	e.set(zone, node{}, apex)
 	e.set(ns, node{}, addresses)
-	return e.finish(1), nil
+	return e.finish(1)
 }
 
 // addresses are the packed addresses of the server's own name.
@@ -187,15 +193,25 @@ func (e edit) set(name string, n node, answers []answer) {
 	e.set(parentName, parent, parent.answers)
 }
 
+// negativeTTL is how many seconds it may be remembered that there is nothing (RFC 2308, section 3).
+func (s *snapshot) negativeTTL() uint32 { return min(s.soa.Hdr.Ttl, s.soa.Minttl) }
+
 // finish gives the snapshot its serial number.
-func (e edit) finish(serial uint32) *snapshot {
+func (e edit) finish(serial uint32) (*snapshot, error) {
 	e.soa.Serial = serial
 	negative := e.soa
-	negative.Hdr.Ttl = min(e.soa.Hdr.Ttl, e.soa.Minttl) // RFC 2308, section 3
+	negative.Hdr.Ttl = e.negativeTTL()
 	e.negative = e.packSOA(&negative)
 	apex := *e.lookup(e.zone)
 	answers := slices.Clone(apex.answers)
 	answers[0] = e.packSOA(&e.soa)
+	var err error
+	if answers[0].signature, err = e.sign([]dns.RR{&e.soa}, e.soa.Hdr.Ttl); err != nil {
+		return nil, err
+	}
+	if e.negative.signature, err = e.sign([]dns.RR{&e.soa}, e.negativeTTL()); err != nil {
+		return nil, err
+	}
 	e.set(e.zone, apex, answers)
-	return e.snapshot
+	return e.snapshot, nil
 }

@@ -117,6 +117,8 @@ func (s *Server) transfer(send *sender, from origin) error {
 	switch {
 	case dns.CanonicalName(question.Name) != s.zone:
 		return send.code(dns.RcodeNotAuth)
+	case now.signer != nil: // its denials are made for each question: see the doc
+		return send.code(dns.RcodeRefused)
 	case !now.synced:
 		return send.code(dns.RcodeServerFailure)
 	case from.udp && !incremental: // RFC 5936, section 4.2

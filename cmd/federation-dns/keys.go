@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"federation/dnsprovider"
+	"federation/dnsprovider/authoritative"
+	"federation/dnsprovider/dnssec"
+)
+
+// keyOptions are the flags about keys: those of secondaries, and those that sign the zone.
+type keyOptions struct {
+	transferKeys string
+	notify       []string
+	dnssecKeys   []string
+}
+
+func (o *keyOptions) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.transferKeys, "transfer-key-file", "", "`FILE` with TSIG keys, one a line as ALGORITHM:NAME:SECRET; servers that have one may transfer the zone, and nobody else")
+	fs.StringSliceVar(&o.notify, "notify", nil, "`IP:PORT` of servers that are told when the zone changes, with the first key of --transfer-key-file")
+	o.addDNSSEC(fs)
+}
+
+func (o *keyOptions) addDNSSEC(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.dnssecKeys, "dnssec-key-file", nil, "private key `FILE` that signs the zone, as \"federation-dns keygen\" makes it; further ones are published beside it, for a rollover")
+	for _, name := range []string{"notify", "dnssec-key-file"} {
+		if f := fs.Lookup(name); f != nil {
+			f.DefValue = ""
+		}
+	}
+}
+
+// transfers reads who may have the zone.
+func (o *keyOptions) transfers() (t authoritative.Transfers, err error) {
+	if o.transferKeys == "" && len(o.notify) > 0 {
+		return t, errors.New("--notify needs --transfer-key-file: who is told of changes must be able to get them")
+	}
+	if o.transferKeys == "" {
+		return t, nil
+	}
+	text, err := os.ReadFile(o.transferKeys)
+	if err != nil {
+		return t, fmt.Errorf("--transfer-key-file: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		key, err := authoritative.ParseKey(line)
+		if err != nil {
+			return t, fmt.Errorf("--transfer-key-file %s: %w", o.transferKeys, err)
+		}
+		t.Keys = append(t.Keys, key)
+	}
+	if len(t.Keys) == 0 {
+		return t, fmt.Errorf("--transfer-key-file %s: must have at least one key", o.transferKeys)
+	}
+	for _, text := range o.notify {
+		address, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return t, fmt.Errorf("--notify %q: must be IP:PORT", text)
+		}
+		t.Notify = append(t.Notify, address)
+	}
+	return t, nil
+}
+
+// signer reads the keys that sign a zone, nil for none.
+func (o *keyOptions) signer(zone string) (*dnssec.Signer, error) {
+	var keys []dnssec.Key
+	for _, file := range o.dnssecKeys {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--dnssec-key-file: %w", err)
+		}
+		key, err := dnssec.ParseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("--dnssec-key-file %s: %w", file, err)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	return &dnssec.Signer{Zone: zone, Key: keys[0], More: keys[1:]}, nil
+}
+
+func keygenCommand() *cobra.Command {
+	names := map[string]dnssec.Algorithm{"ecdsa-p256": dnssec.ECDSAP256, "ed25519": dnssec.Ed25519}
+	var algorithm string
+	c := &cobra.Command{
+		Use:   "keygen",
+		Short: "Make a key that signs a zone (DNSSEC), and print it",
+		Long: `Make a private key that signs a zone, and print it as PEM (PKCS #8).
+
+All servers of a zone need the same key: keep it in one Secret, and mount that.`,
+		Example: `  (umask 077; federation-dns keygen > example.com.key)
+  federation-dns ds --zone example.com --dnssec-key-file example.com.key`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			a, ok := names[algorithm]
+			if !ok {
+				return fmt.Errorf("--algorithm %q: must be ecdsa-p256 or ed25519", algorithm)
+			}
+			key, err := dnssec.NewKey(a)
+			if err != nil {
+				return err
+			}
+			text, err := key.Marshal()
+			if err != nil {
+				return err
+			}
+			_, err = c.OutOrStdout().Write(text)
+			return err
+		},
+
+		DisableFlagsInUseLine: true,
+	}
+	c.Flags().StringVar(&algorithm, "algorithm", "ecdsa-p256", "ecdsa-p256, which every resolver can check, or ed25519, which is faster")
+	_ = c.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions([]string{"ecdsa-p256", "ed25519"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+	return c
+}
+
+func dsCommand() *cobra.Command {
+	o, zone := keyOptions{}, ""
+	c := &cobra.Command{
+		Use:   "ds --zone NAME --dnssec-key-file FILE",
+		Short: "Print the DS records by which the zone above vouches for a signed zone",
+		Long: `Print the DS records of a zone's keys, as lines of a zone file.
+
+Give them to whom the zone is delegated by. From then on resolvers refuse what is not signed with these keys:
+do it when the zone is signed already, and take them out before the keys go.`,
+		Example: `  federation-dns ds --zone example.com --dnssec-key-file example.com.key`,
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return o.printDS(c.OutOrStdout(), zone) },
+
+		DisableFlagsInUseLine: true,
+	}
+	c.Flags().StringVar(&zone, "zone", "", "`NAME` of the zone (required)")
+	o.addDNSSEC(c.Flags())
+	return c
+}
+
+func (o *keyOptions) printDS(out io.Writer, name string) error {
+	zone, err := dnsprovider.CanonicalName(name)
+	if err != nil {
+		return fmt.Errorf("--zone: %w", err)
+	}
+	signer, err := o.signer(zone)
+	if err != nil {
+		return err
+	}
+	if signer == nil {
+		return errors.New("--dnssec-key-file is required: the key that signs the zone")
+	}
+	for _, key := range append([]dnssec.Key{signer.Key}, signer.More...) {
+		if _, err := fmt.Fprintln(out, key.DS(zone)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

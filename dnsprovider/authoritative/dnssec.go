@@ -1,0 +1,226 @@
+package authoritative
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"federation/dnsprovider"
+	"federation/dnsprovider/dnssec"
+)
+
+const (
+	// renewEvery is how often signatures are looked at, and renewBatch how many names are signed anew in
+	// one go: between two of those changes have their turn.
+	renewEvery, renewBatch = time.Hour, 100
+)
+
+// signature is what signs records.
+type signature struct {
+	records
+	// due is when it is to be made anew.
+	due time.Time
+}
+
+// Sign has all that is in the zone signed, now and when it changes; nil: signed no more. It takes some 50 µs
+// for each record set, and the zone is answered as before meanwhile. A signed zone is not transferred.
+func (s *Server) Sign(signer *dnssec.Signer) error {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	old := s.current.Load()
+	next := old.edit()
+	next.signer = signer
+	for n := range old.names.all() {
+		if err := next.packAgain(n); err != nil {
+			return err
+		}
+	}
+	return s.publish(old, next, nil)
+}
+
+// packAgain packs, and signs, what a name has.
+func (e edit) packAgain(n *node) error {
+	answers := make([]answer, 0, len(n.answers))
+	var err error
+	switch {
+	case n.name == e.wire:
+		answers, err = e.apex()
+	case n.name == wireName(e.soa.Ns):
+		answers, err = e.addresses(e.nameServers)
+	case len(n.sets) == 0:
+		return nil // it has only names below it
+	}
+	if err != nil {
+		return err
+	}
+	for _, set := range n.sets {
+		packed, err := e.packSet(set)
+		if err != nil {
+			return err
+		}
+		answers = append(answers, packed)
+	}
+	e.set(nameOf(n.name), *n, answers)
+	return nil
+}
+
+// nameOf is a name of the zone as text.
+func nameOf(wire string) string {
+	name, _, _ := dns.UnpackDomainName([]byte(wire), 0) // the zone has none that cannot be unpacked
+	return name
+}
+
+// apex packs the server's own records at the apex. finish puts the SOA into the first place.
+func (s *snapshot) apex() ([]answer, error) {
+	ns, err := s.packNS(s.soa.Ns)
+	if err != nil || s.signer == nil {
+		return []answer{{}, ns}, err
+	}
+	sets, err := s.signer.Apex(time.Now())
+	answers := []answer{{}, ns}
+	for _, set := range sets {
+		answers = append(answers, packSigned(set))
+	}
+	return answers, err
+}
+
+// packSigned packs a set that has its signatures behind it.
+func packSigned(set []dns.RR) answer {
+	a := answer{rtype: set[0].Header().Rrtype}
+	var packed []byte
+	var signatures []*dns.RRSIG
+	for _, rr := range set {
+		if s, ok := rr.(*dns.RRSIG); ok {
+			signatures = append(signatures, s)
+			continue
+		}
+		packed = append(packed, ownerless(rr)...)
+		a.count++
+	}
+	a.packed, a.signature = string(packed), packSignatures(signatures, set[0].Header().Ttl)
+	return a
+}
+
+// ownerless packs a record with the question as its owner.
+func ownerless(rr dns.RR) []byte {
+	rr = dns.Copy(rr)
+	rr.Header().Name = "."
+	buf := make([]byte, dns.Len(rr))
+	n, err := dns.PackRR(rr, buf, 0, nil, false)
+	if err != nil {
+		return nil
+	}
+	return append(binary.BigEndian.AppendUint16(nil, ownerAtQuestion), buf[1:n]...)
+}
+
+// packSignatures packs the signatures of one set.
+func packSignatures(list []*dns.RRSIG, ttl uint32) *signature {
+	s := &signature{due: dnssec.Due(list[0])}
+	var packed []byte
+	for _, one := range list {
+		packed = appendRecord(packed, dns.TypeRRSIG, ttl, signatureData(one))
+		s.count++
+	}
+	s.packed = string(packed)
+	return s
+}
+
+// signatureData is the data of a signature on the wire (RFC 4034, section 3.1).
+func signatureData(s *dns.RRSIG) []byte {
+	data := binary.BigEndian.AppendUint16(nil, s.TypeCovered)
+	data = append(data, s.Algorithm, s.Labels)
+	for _, n := range []uint32{s.OrigTtl, s.Expiration, s.Inception} {
+		data = binary.BigEndian.AppendUint32(data, n)
+	}
+	data = append(binary.BigEndian.AppendUint16(data, s.KeyTag), wireName(s.SignerName)...)
+	signed, _ := base64.StdEncoding.DecodeString(s.Signature) // we made it
+	return append(data, signed...)
+}
+
+// sign signs records whose answers have a time to live of ttl; nil in a zone that is not signed.
+func (p packer) sign(set []dns.RR, ttl uint32) (*signature, error) {
+	if p.signer == nil || len(set) == 0 {
+		return nil, nil
+	}
+	made, err := p.signer.Sign(set, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("records %s %s cannot be signed: %w", set[0].Header().Name, dns.Type(set[0].Header().Rrtype), err)
+	}
+	return packSignatures([]*dns.RRSIG{made}, ttl), nil
+}
+
+// signSet signs the values of a set.
+func (p packer) signSet(set dnsprovider.RRSet, values []string) (*signature, error) {
+	if p.signer == nil {
+		return nil, nil
+	}
+	set.Rdata = values
+	return p.sign(recordsOf(set), set.TTL)
+}
+
+// startRenewing makes signatures anew before they end, until the context does.
+func (s *Server) startRenewing(ctx context.Context, running *sync.WaitGroup) {
+	running.Go(func() {
+		tick := time.NewTicker(renewEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-tick.C:
+				if err := s.renew(now); err != nil {
+					slog.Error("Signatures could not be made anew; will be tried again", "zone", s.zone, "error", err, "after", renewEvery)
+				}
+			}
+		}
+	})
+}
+
+// renew makes the signatures anew that are due.
+func (s *Server) renew(now time.Time) error {
+	var due []string
+	for n := range s.current.Load().names.all() {
+		if n.due(now) {
+			due = append(due, n.name)
+		}
+	}
+	for len(due) > 0 {
+		batch := due[:min(renewBatch, len(due))]
+		due = due[len(batch):]
+		if err := s.renewNames(batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) renewNames(names []string) error {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	old := s.current.Load()
+	next := old.edit()
+	for _, name := range names {
+		if n := old.names.find(hashOf([]byte(name)), []byte(name)); n != nil {
+			if err := next.packAgain(n); err != nil {
+				return err
+			}
+		}
+	}
+	return s.publish(old, next, nil)
+}
+
+// due tells whether a signature of the name is to be made anew.
+func (n *node) due(now time.Time) bool {
+	for i := range n.answers {
+		if s := n.answers[i].signature; s != nil && !now.Before(s.due) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,220 @@
+package authoritative
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/time/rate"
+
+	"federation/dnsprovider"
+	"federation/dnsprovider/dnssec"
+)
+
+// startSigned runs a server of the sample that signs with a new key.
+func startSigned(t *testing.T, a dnssec.Algorithm) (*Server, dnssec.Key) {
+	t.Helper()
+	key, err := dnssec.NewKey(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, Options{})
+	if err := s.Sign(&dnssec.Signer{Zone: testZone, Key: key}); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, zoneLines(t, sample))
+	return s, key
+}
+
+// askSigned asks with DO.
+func askSigned(t *testing.T, s *Server, name string, qtype uint16) *dns.Msg {
+	t.Helper()
+	m := new(dns.Msg).SetQuestion(name, qtype)
+	m.SetEdns0(1232, true)
+	return exchange(t, s, "tcp", m)
+}
+
+// checkSignatures verifies each record set of a section, and returns how many there are.
+func checkSignatures(t *testing.T, key *dns.DNSKEY, section []dns.RR) int {
+	t.Helper()
+	type set struct {
+		name string
+		t    uint16
+	}
+	sets, signatures := map[set][]dns.RR{}, map[set]*dns.RRSIG{}
+	for _, rr := range section {
+		if signature, ok := rr.(*dns.RRSIG); ok {
+			signatures[set{rr.Header().Name, signature.TypeCovered}] = signature
+		} else {
+			k := set{rr.Header().Name, rr.Header().Rrtype}
+			sets[k] = append(sets[k], rr)
+		}
+	}
+	for k, rrs := range sets {
+		if signatures[k] == nil {
+			t.Errorf("%v has no signature", k)
+		} else if err := signatures[k].Verify(key, rrs); err != nil || !signatures[k].ValidityPeriod(time.Now()) {
+			t.Errorf("the signature of %v: %v", k, err)
+		}
+	}
+	return len(sets)
+}
+
+func TestAllThatIsSaidIsSigned(t *testing.T) {
+	for _, a := range []dnssec.Algorithm{dnssec.ECDSAP256, dnssec.Ed25519} {
+		s, key := startSigned(t, a)
+		public := key.DNSKEY(testZone)
+		sets, err := s.Records(t.Context(), testZone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, set := range sets {
+			reply := askSigned(t, s, set.Name, dns.StringToType[string(set.Type)])
+			if checkSignatures(t, public, reply.Answer) == 0 {
+				t.Errorf("%s %s has no answer", set.Name, set.Type)
+			}
+		}
+		for _, qtype := range []uint16{dns.TypeSOA, dns.TypeNS, dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY} {
+			if checkSignatures(t, public, askSigned(t, s, testZone, qtype).Answer) != 1 {
+				t.Errorf("the apex has no signed %s", dns.Type(qtype))
+			}
+		}
+		for _, name := range []string{"none." + testZone, sets[0].Name} {
+			if reply := askSigned(t, s, name, dns.TypeSRV); checkSignatures(t, public, reply.Ns) != 2 {
+				t.Errorf("%s SRV: %v, want a signed SOA and NSEC", name, reply)
+			}
+		}
+		if reply := ask(t, s, "udp", sets[0].Name, dns.TypeSRV); len(reply.Ns) != 1 {
+			t.Errorf("who does not ask for signatures gets %v", reply.Ns)
+		}
+	}
+}
+
+func TestNoSuchNameIsATypeForWhoWantsProof(t *testing.T) {
+	s, _ := startSigned(t, dnssec.Ed25519)
+	for flags, want := range map[uint16]int{0: dns.RcodeNameError, 0x8000: dns.RcodeSuccess, 0xc000: dns.RcodeNameError} {
+		m := new(dns.Msg).SetQuestion("None."+testZone, dns.TypeA)
+		m.SetEdns0(1232, false)
+		m.IsEdns0().Hdr.Ttl = uint32(flags)
+		reply := exchange(t, s, "udp", m)
+		i := slices.IndexFunc(reply.Ns, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeNSEC })
+		if reply.Rcode != want || (i >= 0) != (flags != 0) {
+			t.Errorf("flags %x: %v, want %s", flags, reply, dns.RcodeToString[want])
+		}
+		if i >= 0 && !slices.Contains(reply.Ns[i].(*dns.NSEC).TypeBitMap, dns.TypeNXNAME) {
+			t.Errorf("%v does not say that there is no such name", reply.Ns[i])
+		}
+	}
+}
+
+func TestProofsAreBounded(t *testing.T) {
+	s, _ := startSigned(t, dnssec.Ed25519)
+	d := s.denials
+	d.limit = rate.NewLimiter(0, 10)
+	proof := func(i int) *records {
+		return d.of(s.current.Load(), []byte(wireName(fmt.Sprintf("n%d.%s", i, testZone))), nil)
+	}
+	made := 0
+	for i := range 20 {
+		if proof(i) != nil {
+			made++
+		}
+	}
+	if made != 10 || proof(0) == nil {
+		t.Errorf("%d of 20 were made where 10 may be, the first one is kept: %t", made, proof(0) != nil)
+	}
+	for i := range maxDenials {
+		d.kept[fmt.Sprint(i)] = &records{}
+	}
+	over := len(d.kept)
+	d.limit = rate.NewLimiter(rate.Inf, 0)
+	if proof(100); len(d.kept) > over {
+		t.Errorf("%d proofs are kept, want no more than %d", len(d.kept), over)
+	}
+}
+
+func TestSignaturesAreMadeAnew(t *testing.T) {
+	s, key := startSigned(t, dnssec.Ed25519)
+	before := askSigned(t, s, testZone, dns.TypeDNSKEY).Answer
+	if err := s.renew(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if same := askSigned(t, s, testZone, dns.TypeDNSKEY).Answer; fmt.Sprint(same) != fmt.Sprint(before) {
+		t.Error("signatures were made anew that are not due")
+	}
+	s.applying.Lock() // as if made three weeks ago
+	for n := range s.current.Load().names.all() {
+		for i := range n.answers {
+			if n.answers[i].signature != nil {
+				n.answers[i].signature.due = time.Now()
+			}
+		}
+	}
+	s.applying.Unlock()
+	if err := s.renew(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range s.current.Load().names.all() {
+		if n.due(time.Now()) {
+			t.Errorf("%s is still due", nameOf(n.name))
+		}
+	}
+	checkSignatures(t, key.DNSKEY(testZone), askSigned(t, s, testZone, dns.TypeDNSKEY).Answer)
+}
+
+func TestASignedZoneIsNotTransferred(t *testing.T) {
+	s := startPrimary(t, Options{})
+	key, err := dnssec.NewKey(dnssec.Ed25519)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sign(&dnssec.Signer{Zone: testZone, Key: key}); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, zoneLines(t, sample))
+	conn, err := dns.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if all, err := received(t, conn, new(dns.Msg).SetAxfr(testZone), testKey(t)); err == nil {
+		t.Errorf("%d records were transferred without the proofs that go with them", len(all))
+	}
+}
+
+// TestDelvValidates has BIND's validator look at answers of all kinds.
+func TestDelvValidates(t *testing.T) {
+	delv, err := exec.LookPath("delv")
+	if err != nil {
+		t.Skip("delv is not installed (Debian: bind9-dnsutils)")
+	}
+	for _, a := range []dnssec.Algorithm{dnssec.ECDSAP256, dnssec.Ed25519} {
+		s, key := startSigned(t, a)
+		sets, err := s.Records(t.Context(), testZone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := sets[slices.IndexFunc(sets, func(s dnsprovider.RRSet) bool { return s.Type == dnsprovider.A })].Name
+		public := key.DNSKEY(testZone)
+		anchor := filepath.Join(t.TempDir(), "anchor")
+		write(t, anchor, fmt.Sprintf("trust-anchors { %q static-key %d %d %d %q; };\n", testZone, public.Flags, public.Protocol, public.Algorithm, public.PublicKey))
+		for question, want := range map[string]string{
+			sets[0].Name + " " + string(sets[0].Type): "; fully validated",
+			testZone + " DNSKEY":                      "; fully validated",
+			testZone + " CDS":                         "; fully validated",
+			served + " SRV":                           "; negative response, fully validated",
+			"no.such.name." + testZone + " A":         "; negative response, fully validated",
+		} {
+			args := append([]string{"@127.0.0.1", "-p", fmt.Sprint(s.Addr().Port()), "-a", anchor, "+root=" + testZone}, strings.Fields(question)...)
+			out, err := exec.Command(delv, args...).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), want) {
+				t.Errorf("%s: %v, want %q in\n%s", question, err, want, out)
+			}
+		}
+	}
+}

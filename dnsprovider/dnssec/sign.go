@@ -1,0 +1,80 @@
+package dnssec
+
+import (
+	"hash/fnv"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+const (
+	// Skew is how far back signatures are valid, for clocks that are slow.
+	Skew = time.Hour
+	// Life is how long signatures are valid at least; Spread is what the name adds at most.
+	Life, Spread = 14 * 24 * time.Hour, 2 * 24 * time.Hour
+	// Renew is how long before its end a signature is made anew.
+	Renew = 7 * 24 * time.Hour
+)
+
+// Signer signs for one zone.
+type Signer struct {
+	// Zone is the canonical name of the apex.
+	Zone string
+	// Key signs the zone.
+	Key Key
+	// More are further keys that are in the zone: a new one before it signs, an old one after (RFC 7583).
+	More []Key
+}
+
+// Sign returns the signature of a record set, which is valid from an hour before now (RFC 4034, section 3).
+func (s Signer) Sign(set []dns.RR, now time.Time) (*dns.RRSIG, error) {
+	return s.signWith(s.Key, set, now)
+}
+
+func (s Signer) signWith(key Key, set []dns.RR, now time.Time) (*dns.RRSIG, error) {
+	h := set[0].Header()
+	signature := &dns.RRSIG{
+		Hdr: dns.RR_Header{Ttl: h.Ttl}, Algorithm: uint8(key.Algorithm), KeyTag: key.Tag(), SignerName: s.Zone,
+		Inception: uint32(now.Add(-Skew).Unix()), Expiration: uint32(Expiration(h.Name, h.Rrtype, now).Unix()),
+	}
+	return signature, signature.Sign(key.private, set)
+}
+
+// Expiration is when a signature ends that is made now: each name and type has its own share of Spread.
+func Expiration(name string, t uint16, now time.Time) time.Time {
+	h := fnv.New32a()
+	_, _ = h.Write(append([]byte(name), byte(t>>8), byte(t))) // it never fails
+	return now.Add(Life + time.Duration(h.Sum32()%uint32(Spread/time.Second))*time.Second)
+}
+
+// Due is when a signature is to be made anew.
+func Due(signature *dns.RRSIG) time.Time {
+	return time.Unix(int64(signature.Expiration), 0).Add(-Renew)
+}
+
+// Apex returns the sets that a signed zone has at its apex, each with its signatures behind it: the keys, which
+// every key signs (RFC 6840, section 5.11, wants one for each algorithm), and CDS and CDNSKEY, by which the
+// zone above can follow (RFC 7344, RFC 8078).
+func (s Signer) Apex(now time.Time) ([][]dns.RR, error) {
+	keys, cds, cdnskey := []dns.RR{}, []dns.RR{}, []dns.RR{}
+	all := append([]Key{s.Key}, s.More...)
+	for _, k := range all {
+		keys = append(keys, k.DNSKEY(s.Zone))
+		cds = append(cds, k.DS(s.Zone).ToCDS())
+		cdnskey = append(cdnskey, k.DNSKEY(s.Zone).ToCDNSKEY())
+	}
+	sets := [][]dns.RR{keys, cds, cdnskey}
+	for i, set := range sets {
+		for j, k := range all {
+			if j > 0 && i > 0 {
+				break // CDS and CDNSKEY are records as others are
+			}
+			signature, err := s.signWith(k, set, now)
+			if err != nil {
+				return nil, err
+			}
+			sets[i] = append(sets[i], signature)
+		}
+	}
+	return sets, nil
+}
