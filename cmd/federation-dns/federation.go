@@ -16,8 +16,10 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/wire"
+	"federation/controllers/dnskeys"
 	"federation/controllers/servicedns"
 	"federation/dnsprovider"
+	"federation/dnsprovider/authoritative"
 )
 
 // followFederation keeps the zone what the federation says, until ctx ends. It fails when the federation
@@ -46,9 +48,27 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 	if err != nil {
 		return err
 	}
+	if o.federationKeys && !waitSigned(ctx, kube, z.server) {
+		return nil // asked to end
+	}
 	go watchAway(ctx, askReady(kube), z.server.SetAway)
 	from.Start(ctx.Done())
 	return names.Run(ctx)
+}
+
+// waitSigned has the zone signed with the federation's keys from now on. It returns false if ctx ends before.
+func waitSigned(ctx context.Context, kube kubernetes.Interface, server *authoritative.Server) bool {
+	signed := make(chan struct{})
+	keys := dnskeys.Options{
+		Secrets: kube.CoreV1().Secrets(v1beta1.FederationNamespace), Zone: server.Zone(), Use: server.Sign, Ready: func() { close(signed) },
+	}
+	go func() { _ = keys.Run(ctx) }() // it ends with ctx, without an error
+	select {
+	case <-signed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func newInformers(config *rest.Config) (*wire.Informers, kubernetes.Interface, error) {

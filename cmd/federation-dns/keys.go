@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/dnskeys"
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative"
 	"federation/dnsprovider/dnssec"
@@ -21,11 +27,14 @@ type keyOptions struct {
 	transferKeys string
 	notify       []string
 	dnssecKeys   []string
+	// federationKeys says to sign with the keys that the federation has.
+	federationKeys bool
 }
 
 func (o *keyOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.transferKeys, "transfer-key-file", "", "`FILE` with TSIG keys, one a line as ALGORITHM:NAME:SECRET; servers that have one may transfer the zone, and nobody else")
 	fs.StringSliceVar(&o.notify, "notify", nil, "`IP:PORT` of servers that are told when the zone changes, with the first key of --transfer-key-file")
+	fs.BoolVar(&o.federationKeys, "dnssec", false, "sign the zone with the keys of the federation, which \"federation serve --dnssec\" makes (Secret federation-system/dns-signing-keys)")
 	o.addDNSSEC(fs)
 }
 
@@ -130,36 +139,43 @@ All servers of a zone need the same key: keep it in one Secret, and mount that.`
 }
 
 func dsCommand() *cobra.Command {
-	o, zone := keyOptions{}, ""
+	o, zone, kubeconfig := keyOptions{}, "", ""
 	c := &cobra.Command{
-		Use:   "ds --zone NAME --dnssec-key-file FILE",
+		Use:   "ds --zone NAME {--kubeconfig FILE | --dnssec-key-file FILE}",
 		Short: "Print the DS records by which the zone above vouches for a signed zone",
 		Long: `Print the DS records of a zone's keys, as lines of a zone file.
 
 Give them to whom the zone is delegated by. From then on resolvers refuse what is not signed with these keys:
 do it when the zone is signed already, and take them out before the keys go.`,
-		Example: `  federation-dns ds --zone example.com --dnssec-key-file example.com.key`,
-		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return o.printDS(c.OutOrStdout(), zone) },
+		Example: `  federation-dns ds --zone example.com --kubeconfig admin.kubeconfig
+  federation-dns ds --zone example.com --dnssec-key-file example.com.key`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return o.printDS(c.Context(), c.OutOrStdout(), zone, kubeconfig)
+		},
 
 		DisableFlagsInUseLine: true,
 	}
 	c.Flags().StringVar(&zone, "zone", "", "`NAME` of the zone (required)")
+	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the federation that has the keys")
 	o.addDNSSEC(c.Flags())
 	return c
 }
 
-func (o *keyOptions) printDS(out io.Writer, name string) error {
+func (o *keyOptions) printDS(ctx context.Context, out io.Writer, name, kubeconfig string) error {
 	zone, err := dnsprovider.CanonicalName(name)
 	if err != nil {
 		return fmt.Errorf("--zone: %w", err)
 	}
 	signer, err := o.signer(zone)
+	if kubeconfig != "" && err == nil {
+		signer, err = federationSigner(ctx, zone, kubeconfig)
+	}
 	if err != nil {
 		return err
 	}
 	if signer == nil {
-		return errors.New("--dnssec-key-file is required: the key that signs the zone")
+		return errors.New("--kubeconfig or --dnssec-key-file is required: they have the key that signs the zone")
 	}
 	for _, key := range append([]dnssec.Key{signer.Key}, signer.More...) {
 		if _, err := fmt.Fprintln(out, key.DS(zone)); err != nil {
@@ -167,4 +183,21 @@ func (o *keyOptions) printDS(out io.Writer, name string) error {
 		}
 	}
 	return nil
+}
+
+// federationSigner reads the keys that the federation has.
+func federationSigner(ctx context.Context, zone, kubeconfig string) (*dnssec.Signer, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)
+	}
+	secret, err := kube.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSKeysSecret, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("the keys of the federation, which \"federation serve --dnssec\" makes: %w", err)
+	}
+	return dnskeys.Signer(zone, secret.Data)
 }

@@ -46,6 +46,7 @@ func TestKeyFlagsAreChecked(t *testing.T) {
 	secret := "hmac-sha256:transfer:c2l4dGVlbiBieXRlcyBvciBtb3Jl"
 	for want, args := range map[string][]string{
 		"must be ecdsa-p256 or ed25519":    {"keygen", "--algorithm", "rsa"},
+		"--dnssec needs --kubeconfig":      append(serve, "--dnssec"),
 		"--dnssec-key-file is required":    {"ds", "--zone", "a.test"},
 		"--notify needs":                   append(serve, "--notify", "192.0.2.1:53"),
 		`--notify "here": must be IP:PORT`: append(serve, "--notify", "here", "--transfer-key-file", keep(t, secret)),

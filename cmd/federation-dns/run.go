@@ -57,8 +57,11 @@ func (o *options) newServer(nameServer []dnsprovider.RRSet, negativeTTL uint32) 
 	if err != nil {
 		return nil, err
 	}
-	if signer != nil && len(transfers.Keys) > 0 {
-		return nil, errors.New("--transfer-key-file: must not be beside --dnssec-key-file: the proofs that a name does not exist are made for each question, and cannot be transferred")
+	if o.federationKeys && (o.kubeconfig == "" || signer != nil) {
+		return nil, errors.New("--dnssec needs --kubeconfig, and must not be beside --dnssec-key-file: the keys are those of the federation")
+	}
+	if (signer != nil || o.federationKeys) && len(transfers.Keys) > 0 {
+		return nil, errors.New("--transfer-key-file: must not be beside --dnssec or --dnssec-key-file: the proofs that a name does not exist are made for each question, and cannot be transferred")
 	}
 	server, err := authoritative.New(authoritative.Options{
 		Zone: o.zone, Listen: o.listen, NameServers: o.addresses(nameServer), NegativeTTL: negativeTTL, Threads: o.threads,

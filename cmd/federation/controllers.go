@@ -74,7 +74,12 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	shared.Start(ctx.Done())
-	group.Go(func() error { return names.Run(ctx) })
+	group.Go(func() error {
+		if err := o.sign(ctx, config, dns, group); err != nil {
+			return err
+		}
+		return names.Run(ctx)
+	})
 	group.Go(func() error {
 		c := &controllers{controllersOptions: o, config: config, client: client, names: names, several: several}
 		return c.run(ctx, shared)

@@ -19,6 +19,7 @@ type controllersOptions struct {
 	dnsBindAddress string
 	dnsTTL         time.Duration
 	nameServers    []net.IP
+	dnssec         bool
 	looks          looks
 	failover       failoverFlags
 	unschedulable  time.Duration
@@ -43,6 +44,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
 	fs.IPSliceVar(&o.nameServers, "dns-name-server-ips", nil, "`IP` addresses of the zone's name server ns.DNS-ZONE, as the delegation above the zone has them; without it the address in --dns-bind-address, if it is one")
 	fs.Lookup("dns-name-server-ips").DefValue = ""
+	fs.BoolVar(&o.dnssec, "dnssec", false, "sign the zone, with the keys in the Secret federation-system/dns-signing-keys; made if it is missing")
 	fs.DurationVar(&o.dnsTTL, "dns-ttl", o.dnsTTL, "how long resolvers may keep an answer")
 }
 

@@ -22,6 +22,10 @@
 // SOA and NS at the apex, and the addresses of the name server ns.<zone>, are the server's own. There
 // are no wildcards, delegations or DNAMEs: an answer is one lookup for each name of a CNAME chain.
 //
+// Who has a TSIG key may transfer the zone, whole or what has changed since, and is told of changes
+// (transfer.go, transfer_journal.go, notify.go). With Sign the zone is signed (DNSSEC): what is there when
+// it changes, and that something is not there when it is asked for (dnssec.go, dnssec_denial.go).
+//
 // What was traded: query.go reads by hand only what nearly all clients send, one question with one
 // OPT record or none. For all else unusual.go asks github.com/miekg/dns, which costs fifty times as
 // much and is correct. A large answer is truncated whole, without part of its records, as a client
