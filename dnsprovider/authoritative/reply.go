@@ -28,7 +28,7 @@ type responder struct {
 	// service says how to answer; second is the time in seconds since 1970.
 	service *service
 	second  uint32
-	// special answers messages of secondaries. Of several answers it returns the last. nil: they are nobody's.
+	// special answers messages of secondaries. Of several answers it returns the last, nil if there is none.
 	special func(message []byte, from origin) (reply []byte, handled bool)
 	header
 }
@@ -67,8 +67,10 @@ func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
 	}
 	if !r.query.parse(message) {
 		if r.special != nil {
-			if reply, handled := r.special(message, from); handled {
+			if reply, handled := r.special(message, from); handled && reply != nil {
 				return append(message[:0], reply...)
+			} else if handled {
+				return nil
 			}
 		}
 		plain, refusal := unusual(message)

@@ -25,6 +25,8 @@ const (
 	maxTransfers, transfersASecond = 8, 20
 	// transferTimeout is how long a message of a transfer may take.
 	transferTimeout = 10 * time.Second
+	// signatureSize is how long a signature is at most, without the key's name (RFC 8945, section 4.2).
+	signatureSize = 110
 	// messageRecords bounds the size of a message of a transfer, in bytes before names are compressed.
 	messageRecords = 32 << 10
 )
@@ -106,6 +108,9 @@ func (s *Server) plain(t *signed, from origin) ([]byte, error) {
 	answered, answer := r.respond(s.current.Load(), packed, from), &dns.Msg{Compress: true}
 	if err := answer.Unpack(answered); err != nil {
 		return nil, err
+	}
+	if from.udp && len(answered)+signatureSize+len(t.key.Name) > r.query.edns.limit() {
+		answer.Answer, answer.Ns, answer.Truncated = nil, nil, true
 	}
 	return t.sign(answer, dns.RcodeSuccess)
 }

@@ -270,6 +270,31 @@ func sentRaw(t *testing.T, s *Server, message []byte) *dns.Msg {
 	return reply
 }
 
+// TestASignatureHasRoom asks for more than fits into a packet with a signature behind it.
+func TestASignatureHasRoom(t *testing.T) {
+	s := startPrimary(t, Options{})
+	addresses := ""
+	for i := range 28 { // 477 bytes of 512
+		addresses += fmt.Sprintf(" 192.0.2.%d", i)
+	}
+	fill(t, s, zoneLines(t, "a A"+addresses))
+	key := testKey(t)
+	client := dns.Client{TsigSecret: map[string]string{key.Name: key.Secret}}
+	m := new(dns.Msg).SetQuestion("a."+testZone, dns.TypeA)
+	m.SetTsig(key.Name, key.Algorithm+".", 300, time.Now().Unix())
+	if reply, _, err := client.Exchange(m, s.Addr().String()); err != nil || !reply.Truncated || len(reply.Answer) != 0 {
+		t.Errorf("%v, %v, want an answer that says: ask over TCP", reply, err)
+	}
+}
+
+func TestWhatGetsNoAnswerIsNotAnswered(t *testing.T) {
+	r := &responder{service: &service{}, special: func([]byte, origin) ([]byte, bool) { return nil, true }}
+	message := packed(t, func(m *dns.Msg) { m.SetTsig("key.", dns.HmacSHA256, 300, 1) })
+	if reply := r.respond(filled(t, nil), message, origin{}); reply != nil {
+		t.Errorf("reply %x, want none", reply)
+	}
+}
+
 func TestParseKeyRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"transfer:" + testSecret:               "ALGORITHM:NAME:SECRET",
