@@ -26,6 +26,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ClusterServiceIngress{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref),
 		v1beta1.ClusterSpec{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref),
 		v1beta1.ClusterStatus{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref),
+		v1beta1.DNSClusterSettings{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_DNSClusterSettings(ref),
+		v1beta1.DNSSettings{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DNSSettings(ref),
 		v1beta1.Drain{}.OpenAPIModelName():                      schema_apiserver_apis_federation_v1beta1_Drain(ref),
 		v1beta1.FailoverPolicy{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_FailoverPolicy(ref),
 		v1beta1.FailoverReview{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_FailoverReview(ref),
@@ -567,7 +569,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref common.R
 					},
 					"items": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Items are nil for a cluster that has a load balancer and no ready endpoint.",
+							Description: "Items are nil for a cluster that has a load balancer and no ready endpoint. An Ingress has no endpoints of its own.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -672,7 +674,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld.",
+							Description: "The cluster's conditions: Ready, Offline, FailedOver, FailoverHeld and DNS.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -735,6 +737,97 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 		},
 		Dependencies: []string{
 			v1beta1.ClusterCapacity{}.OpenAPIModelName(), v1beta1.ClusterCondition{}.OpenAPIModelName(), v1beta1.ClusterFailover{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DNSClusterSettings(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DNSClusterSettings are one cluster's part of DNSSettings.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"weight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The cluster's share of the answers beside the others' with strategy Weighted, from 0 to 1000; spec.dnsWeight of the Cluster if left out. With every strategy 0 keeps the cluster out while another one serves.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"priority": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When its turn is with strategy Failover: clusters with lower numbers come first. From 0, which it is if left out, to 1000.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DNSSettings(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DNSSettings say how the names of a Service or Ingress are answered.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"ttlSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How long resolvers may keep an answer, in seconds, from 1 to 86400; the federation's own if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"strategy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "All (default), Weighted, Failover or Nearest. Weighted and Nearest count with servers that can choose: the built-in one. Others give all addresses.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "By the name of the cluster; \"*\" stands for all that are not named.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.DNSClusterSettings{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"hosts": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Further names of a Service in the federation's zone, which answer as its global name does. Of two objects that want a name, the older has it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.DNSClusterSettings{}.OpenAPIModelName()},
 	}
 }
 
@@ -1619,12 +1712,18 @@ func schema_apiserver_apis_federation_v1beta1_PlacementPolicySpec(ref common.Ref
 							Format:      "",
 						},
 					},
+					"dns": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How the names of Services and Ingresses are answered. The annotation dns on an object replaces it.",
+							Ref:         ref(v1beta1.DNSSettings{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"resourceSelectors"},
 			},
 		},
 		Dependencies: []string{
-			v1beta1.ClusterAffinity{}.OpenAPIModelName(), v1beta1.FailoverPolicy{}.OpenAPIModelName(), v1beta1.Override{}.OpenAPIModelName(), v1beta1.ReplicaPreferences{}.OpenAPIModelName(), v1beta1.ResourceSelector{}.OpenAPIModelName(), v1beta1.RolloutPolicy{}.OpenAPIModelName(), v1beta1.SpreadConstraint{}.OpenAPIModelName(), "k8s.io/api/core/v1.Toleration"},
+			v1beta1.ClusterAffinity{}.OpenAPIModelName(), v1beta1.DNSSettings{}.OpenAPIModelName(), v1beta1.FailoverPolicy{}.OpenAPIModelName(), v1beta1.Override{}.OpenAPIModelName(), v1beta1.ReplicaPreferences{}.OpenAPIModelName(), v1beta1.ResourceSelector{}.OpenAPIModelName(), v1beta1.RolloutPolicy{}.OpenAPIModelName(), v1beta1.SpreadConstraint{}.OpenAPIModelName(), "k8s.io/api/core/v1.Toleration"},
 	}
 }
 
@@ -2042,7 +2141,7 @@ func schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ServiceIngresses are, per cluster, the load balancer addresses of a federated Service that serve.",
+				Description: "ServiceIngresses are, per cluster, the load balancer addresses of a federated Service or Ingress that serve.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"items": {

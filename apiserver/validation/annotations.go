@@ -16,6 +16,7 @@ var annotationChecks = map[string]func(value string, path *field.Path) field.Err
 	v1beta1.StatefulSetPreferencesAnnotation: checkPreferences,
 	v1beta1.JobPreferencesAnnotation:         checkPreferences,
 	v1beta1.ClusterSelectorAnnotation:        checkSelector,
+	v1beta1.DNSAnnotation:                    checkDNS,
 }
 
 // ValidateAnnotations checks the annotations that users put on federated objects. Errors name the
@@ -41,11 +42,17 @@ func ValidateChangedAnnotations(annotations, old map[string]string) (errs field.
 	return errs
 }
 
-// WarnOfAnnotations tells of preferences that changed and count for nothing, since they are those of another kind.
+// namesInDNS are the kinds whose objects have names in DNS.
+var namesInDNS = map[string]bool{"Service": true, "Ingress": true}
+
+// WarnOfAnnotations tells of those that changed and count for nothing, since they are for another kind.
 func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[string]string) (warnings []string) {
 	kind := v1beta1.FederatedKindOf(resource)
 	if kind == nil {
 		return nil
+	}
+	if value, there := annotations[v1beta1.DNSAnnotation]; there && value != old[v1beta1.DNSAnnotation] && !namesInDNS[kind.Kind] {
+		warnings = append(warnings, "metadata.annotations["+v1beta1.DNSAnnotation+"]: counts for nothing here: only Services and Ingresses have names in DNS")
 	}
 	for _, of := range v1beta1.FederatedKinds {
 		value, there := annotations[of.Preferences]
@@ -68,5 +75,10 @@ func checkPreferences(value string, path *field.Path) field.ErrorList {
 
 func checkSelector(value string, path *field.Path) field.ErrorList {
 	_, errs := v1beta1.ParseClusterSelector(value, path)
+	return errs
+}
+
+func checkDNS(value string, path *field.Path) field.ErrorList {
+	_, errs := v1beta1.ParseDNSSettings(value, path)
 	return errs
 }

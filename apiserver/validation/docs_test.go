@@ -13,7 +13,7 @@ import (
 // What the docs show is accepted, without a warning.
 func TestExamplesOfTheDocs(t *testing.T) {
 	var page []byte
-	for _, name := range []string{"policies.md", "failover.md"} {
+	for _, name := range []string{"policies.md", "failover.md", "dns.md"} {
 		text, err := os.ReadFile("../../docs/" + name)
 		if err != nil {
 			t.Fatal(err)

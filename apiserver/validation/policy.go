@@ -56,6 +56,9 @@ func validatePolicySpec(s *v1beta1.PlacementPolicySpec, path *field.Path) field.
 			errs = append(errs, field.Required(at.Child("clusters"), `name clusters, or "*" for all: a cluster that is not named gets nothing`))
 		}
 	}
+	if s.DNS != nil {
+		errs = append(errs, s.DNS.Validate(path.Child("dns"))...)
+	}
 	errs = append(errs, validateTolerations(s.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateFailover(s.Failover, path.Child("failover"))...)
 	errs = append(errs, validateRollout(s.Rollout, path.Child("rollout"))...)

@@ -35,6 +35,7 @@ tolerations: [{operator: Exists}, {key: maintenance, value: soon, effect: NoSche
 failover: {gracePeriodSeconds: 86400, failback: Never}
 rollout: {strategy: OneClusterAtATime, order: [east-a, west-a], paused: true}
 propagateReferences: true
+dns: {ttlSeconds: 30, strategy: Failover, clusters: {east-a: {weight: 0}, "*": {priority: 1}}, hosts: [shop.example.com]}
 overrides:
 - clusters: {regions: [west]}
   jsonPatch:
@@ -56,6 +57,18 @@ overrides:
 // Each of the faults is named by its field, and what is allowed is said.
 func TestFaultsOfPolicies(t *testing.T) {
 	for spec, want := range map[string]string{
+		goodSelector + `
+dns: {ttlSeconds: 0}`: `spec.dns.ttlSeconds: Invalid value: 0: must be from 1 to 86400`,
+		goodSelector + `
+dns: {strategy: Random}`: `spec.dns.strategy: Unsupported value: "Random": supported values: "All", "Failover", "Nearest", "Weighted"`,
+		goodSelector + `
+dns: {clusters: {a: {weight: 1001}}}`: `spec.dns.clusters[a].weight: Invalid value: 1001: must be from 0 to 1000`,
+		goodSelector + `
+dns: {hosts: [` + strings.Repeat("a", 64) + `.example.com]}`: `aaaa" has 64 bytes: must be at most 63`,
+		goodSelector + `
+dns: {hosts: ["` + strings.Repeat("abcdefg.", 31) + `com"]}`: `spec.dns.hosts[0]: Too long: may not be more than 241 bytes`,
+		goodSelector + `
+dns: {hosts: [a.example.com, a.example.com]}`: `spec.dns.hosts[1]: Duplicate value: "a.example.com"`,
 		`{}`: `spec.resourceSelectors: Required value: select at least one kind`,
 		`resourceSelectors: [{apiVersion: v1, kind: Pod}]`:                                                                                                  `spec.resourceSelectors[0].kind: Invalid value: "Pod": cannot be spread: pods are made in the clusters: select the workload`,
 		`resourceSelectors: [{apiVersion: v1, kind: Namespace}]`:                                                                                            `cannot be spread: a namespace`,

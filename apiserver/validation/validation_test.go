@@ -84,11 +84,13 @@ func TestAnnotationsAreCheckedWhenTheyChange(t *testing.T) {
 	bad := map[string]string{
 		v1beta1.DeploymentPreferencesAnnotation: `{"clusters":{"b":{"weight":-1},"a":{"minReplicas":2,"maxReplicas":1}}}`,
 		v1beta1.ClusterSelectorAnnotation:       `[{"key":"zone","operator":"in","values":[]}]`,
+		v1beta1.DNSAnnotation:                   `{"clusters":{"east-a":{"priority":-1}}}`,
 		"of/somebody-else":                      "{",
 	}
 	preferences := "metadata.annotations[" + v1beta1.DeploymentPreferencesAnnotation + "]"
 	selector := "metadata.annotations[" + v1beta1.ClusterSelectorAnnotation + "][0].values"
-	want := selector + " " + preferences + ".clusters[a].minReplicas " + preferences + ".clusters[b].weight"
+	dns := "metadata.annotations[" + v1beta1.DNSAnnotation + "].clusters[east-a].priority"
+	want := selector + " " + preferences + ".clusters[a].minReplicas " + preferences + ".clusters[b].weight " + dns
 	if got := fields(ValidateAnnotations(bad)); got != want {
 		t.Errorf("faults at\n%q, want\n%q", got, want)
 	}

@@ -17,6 +17,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/wire"
 	"federation/controllers/dnskeys"
+	failover "federation/controllers/failover/plan"
 	"federation/controllers/servicedns"
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative"
@@ -44,6 +45,9 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 	names, err := servicedns.New(servicedns.Options{
 		Informers: from.ForResource, Federation: info.Name, Zone: o.zone, TTL: uint32(info.DNSTTL / time.Second),
 		Providers: []servicedns.NamedProvider{{Name: "built-in", Provider: z, Local: true}},
+		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
+			return failover.CutOff(clusters, failover.DefaultSettings(), time.Now())
+		},
 	})
 	if err != nil {
 		return err

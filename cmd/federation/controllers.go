@@ -27,6 +27,7 @@ import (
 	"federation/clusterregistry/wire"
 	"federation/controllers/customkinds"
 	"federation/controllers/failover"
+	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/placement"
 	"federation/controllers/servicedns"
 	"federation/controllers/shards"
@@ -65,9 +66,14 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	if err != nil {
 		return err
 	}
+	states := newDNSStates()
 	names, err := servicedns.New(servicedns.Options{
 		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second),
 		Providers: []servicedns.NamedProvider{{Name: "built-in", Provider: dns, Local: true}},
+		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
+			return failoverplan.CutOff(clusters, o.failover.settings, time.Now())
+		},
+		Report: states.report,
 	})
 	if err != nil {
 		return err
@@ -81,7 +87,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return names.Run(ctx)
 	})
 	group.Go(func() error {
-		c := &controllers{controllersOptions: o, config: config, client: client, names: names, several: several}
+		c := &controllers{controllersOptions: o, config: config, client: client, names: names, states: states, several: several}
 		return c.run(ctx, shared)
 	})
 	return group.Wait()
@@ -93,6 +99,7 @@ type controllers struct {
 	config  *rest.Config
 	client  dynamic.Interface
 	names   *servicedns.Controller
+	states  *dnsStates
 	several bool // processes share the work
 	leads   atomic.Bool
 
@@ -208,6 +215,7 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	group.Go(func() error { return placer.Run(ctx) })
 	group.Go(func() error { return over.Run(ctx) })
 	group.Go(func() error { c.names.Lead(ctx); return nil })
+	group.Go(func() error { c.states.run(ctx, c.kube); return nil })
 	group.Go(func() error { publishInfo(ctx, c.kube, c.info()); return nil })
 	return group.Wait()
 }

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,8 +51,8 @@ func (r *reviewer) ReviewFailover(ctx context.Context, review *v1beta1.FailoverR
 	return nil
 }
 
-// servicesResource are what has names in DNS.
-var servicesResource = corev1.SchemeGroupVersion.WithResource("services")
+// namedResources are what has names in DNS.
+var namedResources = []schema.GroupVersionResource{corev1.SchemeGroupVersion.WithResource("services"), networkingv1.SchemeGroupVersion.WithResource("ingresses")}
 
 func readReviewInput(ctx context.Context, config *rest.Config) (in reviewInput, err error) {
 	client, err := newClient(config)
@@ -81,7 +81,12 @@ func readReviewInput(ctx context.Context, config *rest.Config) (in reviewInput, 
 			return in, err
 		}
 	}
-	return in, eachObject(ctx, client, servicesResource, in.addService)
+	for _, r := range namedResources {
+		if err := eachObject(ctx, client, r, in.addNamed); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
 }
 
 // addObject takes in an object whose replicas are divided. One that is leaving, or whose annotations cannot be
@@ -93,17 +98,21 @@ func (in *reviewInput) addObject(u *unstructured.Unstructured) error {
 	return nil
 }
 
-func (in *reviewInput) addService(u *unstructured.Unstructured) error {
-	value := u.GetAnnotations()[v1beta1.ServiceIngressesAnnotation]
-	if value == "" || u.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	kind, _, _ := unstructured.NestedString(u.Object, "spec", "type")
-	s := names.Service{Namespace: u.GetNamespace(), Name: u.GetName(), Type: corev1.ServiceType(kind)}
-	if json.Unmarshal([]byte(value), &s.Ingresses) == nil { // else its records stay as they are
-		in.services = append(in.services, s)
+// addNamed takes in an object that has names in DNS. One that cannot be read keeps its records.
+func (in *reviewInput) addNamed(u *unstructured.Unstructured) error {
+	if o, err := names.Read(u, in.policiesOf(u.GetNamespace())); err == nil {
+		in.named = append(in.named, o)
 	}
 	return nil
+}
+
+func (in *reviewInput) policiesOf(namespace string) (some []*v1beta1.PlacementPolicy) {
+	for _, p := range in.policies {
+		if p.Namespace == namespace {
+			some = append(some, p)
+		}
+	}
+	return some
 }
 
 func readInfo(ctx context.Context, core kubernetes.Interface) (*v1beta1.Info, error) {

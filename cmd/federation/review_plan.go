@@ -24,8 +24,9 @@ type reviewInput struct {
 	clusters []*v1beta1.Cluster
 	policies []*v1beta1.PlacementPolicy
 	// objects are those whose replicas are divided.
-	objects  []placement.Object
-	services []names.Service
+	objects []placement.Object
+	// named are those that have names in DNS.
+	named []names.Object
 	// info is nil where the federation does not say how it is set up: then nothing is said of DNS.
 	info *v1beta1.Info
 	now  time.Time
@@ -204,9 +205,10 @@ func recordChanges(in reviewInput, then []*v1beta1.Cluster) (changes []v1beta1.R
 		return nil // the controllers do not start with such a zone
 	}
 	sets := func(clusters []*v1beta1.Cluster) []dnsprovider.RRSet {
-		input := names.Input{Federation: in.info.Name, Zone: zone, TTL: uint32(in.info.DNSTTL / time.Second), Services: in.services}
+		held := failover.CutOff(clusters, in.settings(), in.now)
+		input := names.Input{Federation: in.info.Name, Zone: zone, TTL: uint32(in.info.DNSTTL / time.Second), Objects: in.named}
 		for _, c := range clusters {
-			input.Clusters = append(input.Clusters, dnsCluster(c))
+			input.Clusters = append(input.Clusters, names.ClusterOf(c, held))
 		}
 		return names.Records(input).Records
 	}
@@ -234,9 +236,4 @@ func recordChanges(in reviewInput, then []*v1beta1.Cluster) (changes []v1beta1.R
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type))
 	})
 	return changes
-}
-
-// dnsCluster is what matters of a Cluster to DNS.
-func dnsCluster(c *v1beta1.Cluster) names.Cluster {
-	return names.Cluster{Name: c.Name, Ready: c.IsReady(), Drained: c.DNSWeight() == 0, Zones: c.Status.Zones, Region: c.Status.Region}
 }

@@ -68,7 +68,7 @@ func input(t *testing.T, clusters []*v1beta1.Cluster, objects ...*unstructured.U
 	for _, u := range objects {
 		add := in.addObject
 		if u.GetKind() == "Service" {
-			add = in.addService
+			add = in.addNamed
 		}
 		if err := add(u); err != nil {
 			t.Fatal(err)

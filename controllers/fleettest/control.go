@@ -17,6 +17,7 @@ import (
 	"federation/controllers/customkinds"
 	customplan "federation/controllers/customkinds/plan"
 	"federation/controllers/failover"
+	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/fleettest/memapi"
 	"federation/controllers/placement"
 	"federation/controllers/propagation"
@@ -68,7 +69,13 @@ func (c *control) controllers(ctx context.Context) (runs []func(context.Context)
 	over, err2 := failover.New(failover.Options{Client: c.client, Informers: from, Recorder: f.events, Settings: f.Settings.failover()})
 	propagator, err3 := c.propagation(nil, nil)
 	custom, err4 := customkinds.New(customkinds.Options{Informers: from, Work: c.propagateKind})
-	names, err5 := servicedns.New(servicedns.Options{Informers: from, Federation: "fed", Zone: zone, Providers: []servicedns.NamedProvider{{Name: "fleet", Provider: f.DNS, Local: true}}, Resolver: noResolver{}})
+	names, err5 := servicedns.New(servicedns.Options{
+		Informers: from, Federation: "fed", Zone: zone, Resolver: noResolver{},
+		Providers: []servicedns.NamedProvider{{Name: "fleet", Provider: f.DNS, Local: true}},
+		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
+			return failoverplan.CutOff(clusters, f.Settings.failover(), time.Now())
+		},
+	})
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, err
 	}

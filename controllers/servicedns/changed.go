@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// seen is what has changed since the last look, by key.
+// seen is what has changed since the last look.
 type seen struct {
-	services, clusters, hosts map[string]bool
+	// objects are Services and Ingresses, by plan.Object.Key; policies by namespace/name.
+	objects, policies, clusters, hosts map[string]bool
 	// since is when the first of it changed; zero when nothing did.
 	since time.Time
 }
@@ -26,7 +27,10 @@ func newChanged() *changed {
 	return c
 }
 
-func (c *changed) service(key string)  { c.note(func(s *seen) { s.services[key] = true }) }
+func (c *changed) object(kind string) func(key string) {
+	return func(key string) { c.note(func(s *seen) { s.objects[kind+" "+key] = true }) }
+}
+func (c *changed) policy(key string)   { c.note(func(s *seen) { s.policies[key] = true }) }
 func (c *changed) cluster(name string) { c.note(func(s *seen) { s.clusters[name] = true }) }
 func (c *changed) host(name string)    { c.note(func(s *seen) { s.hosts[name] = true }) }
 
@@ -52,6 +56,6 @@ func (c *changed) take() seen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.seen
-	c.seen = seen{services: map[string]bool{}, clusters: map[string]bool{}, hosts: map[string]bool{}}
+	c.seen = seen{objects: map[string]bool{}, policies: map[string]bool{}, clusters: map[string]bool{}, hosts: map[string]bool{}}
 	return s
 }

@@ -87,7 +87,7 @@ type stage struct {
 func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime.Object) *stage {
 	t.Helper()
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		servicesResource: "ServiceList", v1beta1.ClustersResource: "ClusterList"}, objects...)
+		servicesResource: "ServiceList", ingressesResource: "IngressList", v1beta1.ClustersResource: "ClusterList", v1beta1.PoliciesResource: "PlacementPolicyList"}, objects...)
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	c, err := New(Options{
 		Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
@@ -114,7 +114,7 @@ func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime
 	})
 	w := &stage{T: t, client: client, provider: provider}
 	// The fake client shows a watch nothing of what came before it began.
-	w.eventually(func() bool { return w.watches() == 2 }, func() any { return w.watches() }, 2)
+	w.eventually(func() bool { return w.watches() == 4 }, func() any { return w.watches() }, 4)
 	return w
 }
 
@@ -372,4 +372,61 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("federation %q, zone %q: no error", o.Federation, o.Zone)
 		}
 	}
+}
+
+// ingress has a host, and an address in each cluster.
+func ingress(name, host string, made int64, addresses map[string]string) *unstructured.Unstructured {
+	u := service(name, addresses)
+	u.SetAPIVersion("networking.k8s.io/v1")
+	u.SetKind("Ingress")
+	u.SetCreationTimestamp(metav1.Unix(made, 0))
+	u.Object["spec"] = map[string]any{"rules": []any{map[string]any{"host": host}}}
+	return u
+}
+
+func (w *stage) create(r schema.GroupVersionResource, u *unstructured.Unstructured) {
+	w.Helper()
+	if _, err := w.client.Resource(r).Namespace("default").Create(context.Background(), u, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestHostsOfIngresses(t *testing.T) {
+	w := start(t, &memory{}, nil, cluster("a", corev1.ConditionTrue, "z1", "east"), cluster("b", corev1.ConditionTrue, "z2", "east"),
+		ingress("late", "shop.example.com", 2, map[string]string{"b": "192.0.2.2"}))
+	w.becomes("shop A 192.0.2.2")
+	w.create(ingressesResource, ingress("front", "shop.example.com", 1, map[string]string{"a": "192.0.2.1"}))
+	w.becomes("shop A 192.0.2.1")
+	w.put(cluster("a", corev1.ConditionFalse, "z1", "east"))
+	w.becomes("shop A 192.0.2.1") // nothing else serves: better than none
+	if err := w.client.Resource(ingressesResource).Namespace("default").Delete(context.Background(), "front", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes("shop A 192.0.2.2")
+}
+
+func TestSettingsOfPoliciesAndAnnotations(t *testing.T) {
+	w := start(t, &memory{}, nil, twoClusters()...)
+	w.becomes(whole...)
+	policy := toUnstructured("federation/v1beta1", "PlacementPolicy", &v1beta1.PlacementPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "dns"},
+		Spec: v1beta1.PlacementPolicySpec{
+			ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "v1", Kind: "Service"}},
+			DNS:               &v1beta1.DNSSettings{Strategy: v1beta1.DNSFailover, Clusters: map[string]v1beta1.DNSClusterSettings{"a": {Priority: 1}}},
+		},
+	})
+	w.create(v1beta1.PoliciesResource, policy)
+	w.becomes("web.east A 192.0.2.2", "web A 192.0.2.2", "web.z1.east A 192.0.2.1", "web.z2.east A 192.0.2.2")
+	own := service("web", map[string]string{"a": "192.0.2.1", "b": "192.0.2.2"})
+	annotations := own.GetAnnotations()
+	annotations[v1beta1.DNSAnnotation] = `{"hosts":["www.example.com"]}`
+	own.SetAnnotations(annotations)
+	w.put(own)
+	w.becomes(append([]string{whole[0], whole[1], whole[2], whole[3]}, "www A 192.0.2.1 192.0.2.2")...)
+	w.put(service("web", map[string]string{"a": "192.0.2.1", "b": "192.0.2.2"}))
+	w.becomes("web.east A 192.0.2.2", "web A 192.0.2.2", "web.z1.east A 192.0.2.1", "web.z2.east A 192.0.2.2")
+	if err := w.client.Resource(v1beta1.PoliciesResource).Namespace("default").Delete(context.Background(), "dns", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes(whole...)
 }

@@ -1,32 +1,64 @@
 package servicedns
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
+	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
 )
 
-// subscribe makes changes of the two kinds be noted. It returns the end of that.
-func (c *Controller) subscribe() (unsubscribe func(), synced []cache.InformerSynced, err error) {
-	services, err1 := c.services.AddEventHandler(notes(sameService, c.changed.service))
-	clusters, err2 := c.clusters.AddEventHandler(notes(sameCluster, c.changed.cluster))
-	unsubscribe = func() {
-		_ = c.services.RemoveEventHandler(services) // fails only for a handler that is not there
-		_ = c.clusters.RemoveEventHandler(clusters)
+// Resources that are watched.
+var (
+	servicesResource  = corev1.SchemeGroupVersion.WithResource("services")
+	ingressesResource = networkingv1.SchemeGroupVersion.WithResource("ingresses")
+)
+
+// stores are the caches of what is watched.
+type stores struct {
+	objects            map[string]cache.SharedIndexInformer // by kind
+	clusters, policies cache.SharedIndexInformer
+}
+
+func newStores(from Informers) stores {
+	return stores{
+		objects:  map[string]cache.SharedIndexInformer{plan.KindService: from(servicesResource), plan.KindIngress: from(ingressesResource)},
+		clusters: from(v1beta1.ClustersResource), policies: from(v1beta1.PoliciesResource),
 	}
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, nil, err
+}
+
+// subscribe makes changes be noted. It returns the end of that.
+func (s *stores) subscribe(c *changed) (unsubscribe func(), synced []cache.InformerSynced, err error) {
+	var ends []func()
+	on := func(i cache.SharedIndexInformer, same func(a, b *unstructured.Unstructured) bool, note func(key string)) {
+		handler, failed := i.AddEventHandler(notes(same, note))
+		if failed != nil {
+			err = errors.Join(err, failed)
+			return
+		}
+		synced = append(synced, handler.HasSynced)
+		ends = append(ends, func() { _ = i.RemoveEventHandler(handler) }) // fails only for a handler that is not there
 	}
-	return unsubscribe, []cache.InformerSynced{services.HasSynced, clusters.HasSynced}, nil
+	for kind, i := range s.objects {
+		on(i, sameObject, c.object(kind))
+	}
+	on(s.clusters, sameStatus, c.cluster)
+	on(s.policies, samePolicy, c.policy)
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}, synced, err
 }
 
 // notes calls note with the key of what has changed, unless it is the same for us.
@@ -49,58 +81,43 @@ func notes(same func(a, b *unstructured.Unstructured) bool, note func(key string
 	}
 }
 
-func sameService(a, b *unstructured.Unstructured) bool {
-	return a.GetUID() == b.GetUID() && typeOf(a) == typeOf(b) &&
-		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
-		a.GetAnnotations()[v1beta1.ServiceIngressesAnnotation] == b.GetAnnotations()[v1beta1.ServiceIngressesAnnotation]
+func sameObject(a, b *unstructured.Unstructured) bool {
+	x, y := a.GetAnnotations(), b.GetAnnotations()
+	return a.GetUID() == b.GetUID() && (a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
+		x[v1beta1.ServiceIngressesAnnotation] == y[v1beta1.ServiceIngressesAnnotation] && x[v1beta1.DNSAnnotation] == y[v1beta1.DNSAnnotation] &&
+		typeOf(a) == typeOf(b) && slices.Equal(plan.Hosts(a), plan.Hosts(b)) && maps.Equal(a.GetLabels(), b.GetLabels())
 }
 
-func sameCluster(a, b *unstructured.Unstructured) bool {
+func typeOf(u *unstructured.Unstructured) string {
+	t, _, _ := unstructured.NestedString(u.Object, "spec", "type")
+	return t
+}
+
+// sameStatus is for Clusters, which are written often for their capacity.
+func sameStatus(a, b *unstructured.Unstructured) bool {
 	x, y := clusterOf(a), clusterOf(b)
-	return x.Ready == y.Ready && x.Drained == y.Drained && x.Region == y.Region && slices.Equal(x.Zones, y.Zones)
+	return x != nil && y != nil && reflect.DeepEqual(plan.ClusterOf(x, nil), plan.ClusterOf(y, nil)) &&
+		reflect.DeepEqual(x.Status.Failover, y.Status.Failover) && reflect.DeepEqual(x.Condition(v1beta1.ClusterReady), y.Condition(v1beta1.ClusterReady))
 }
 
-func typeOf(s *unstructured.Unstructured) corev1.ServiceType {
-	t, _, _ := unstructured.NestedString(s.Object, "spec", "type")
-	return corev1.ServiceType(t)
+func samePolicy(a, b *unstructured.Unstructured) bool {
+	return a.GetUID() == b.GetUID() && reflect.DeepEqual(a.Object["spec"], b.Object["spec"])
 }
 
-// serviceOf reads a Service. One that is being deleted has no ingresses any more. It fails when the
-// annotation cannot be read.
-func serviceOf(obj any) (plan.Service, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return plan.Service{}, fmt.Errorf("a %T in place of an unstructured Service", obj)
+// clusterOf reads a Cluster; nil where it cannot be read.
+func clusterOf(u *unstructured.Unstructured) *v1beta1.Cluster {
+	cluster := &v1beta1.Cluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cluster); err != nil {
+		klog.ErrorS(err, "Cannot read the Cluster", "cluster", u.GetName())
+		return nil
 	}
-	s := plan.Service{Namespace: u.GetNamespace(), Name: u.GetName(), Type: typeOf(u)}
-	value := u.GetAnnotations()[v1beta1.ServiceIngressesAnnotation]
-	if value == "" || u.GetDeletionTimestamp() != nil {
-		return s, nil
-	}
-	if err := json.Unmarshal([]byte(value), &s.Ingresses); err != nil {
-		return s, fmt.Errorf("annotation %s: %w", v1beta1.ServiceIngressesAnnotation, err)
-	}
-	return s, nil
+	return cluster
 }
 
-func clustersOf(objects []any) []plan.Cluster {
-	clusters := make([]plan.Cluster, 0, len(objects))
-	for _, obj := range objects {
-		if u, ok := obj.(*unstructured.Unstructured); ok {
-			clusters = append(clusters, clusterOf(u))
-		}
-	}
-	return clusters
-}
-
-// clusterOf reads a Cluster. What cannot be read counts as a cluster that is not ready.
-func clusterOf(u *unstructured.Unstructured) plan.Cluster {
-	var cluster v1beta1.Cluster
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &cluster); err != nil {
-		return plan.Cluster{Name: u.GetName()}
-	}
-	return plan.Cluster{
-		Name: u.GetName(), Ready: cluster.IsReady(), Drained: cluster.DNSWeight() == 0,
-		Zones: cluster.Status.Zones, Region: cluster.Status.Region,
-	}
+// object returns a Service or Ingress by its key; nil where there is none.
+func (s *stores) object(key string) *unstructured.Unstructured {
+	kind, key, _ := strings.Cut(key, " ")
+	obj, _, _ := s.objects[kind].GetStore().GetByKey(key) // fails for no store in memory
+	u, _ := obj.(*unstructured.Unstructured)
+	return u
 }

@@ -34,6 +34,18 @@ type Event struct {
 
 // Decide weighs all clusters together. The verdicts are sorted by cluster; clusters that leave have none.
 func Decide(clusters []*v1beta1.Cluster, s Settings, now time.Time) []Verdict {
+	members := observed(clusters, s, now)
+	failOver(members, s)
+	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.Name, b.Name) })
+	verdicts := make([]Verdict, len(members))
+	for i, m := range members {
+		verdicts[i] = m.verdict()
+	}
+	return verdicts
+}
+
+// observed returns the clusters as each of them alone stands.
+func observed(clusters []*v1beta1.Cluster, s Settings, now time.Time) []*member {
 	members := make([]*member, 0, len(clusters))
 	for _, c := range clusters {
 		if c.DeletionTimestamp == nil {
@@ -43,13 +55,19 @@ func Decide(clusters []*v1beta1.Cluster, s Settings, now time.Time) []Verdict {
 			members = append(members, m)
 		}
 	}
-	failOver(members, s)
-	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.Name, b.Name) })
-	verdicts := make([]Verdict, len(members))
-	for i, m := range members {
-		verdicts[i] = m.verdict()
+	return members
+}
+
+// CutOff returns the names of the clusters that are lost and, whether their grace period is over or not, would be held as
+// ReasonFailStatic says: they vanished together with most others, or none is left. Those that are out already are not among them.
+func CutOff(clusters []*v1beta1.Cluster, s Settings, now time.Time) map[string]bool {
+	names := map[string]bool{}
+	for m := range cutOff(observed(clusters, s, now), s) {
+		if !m.isOut() {
+			names[m.Name] = true
+		}
 	}
-	return verdicts
+	return names
 }
 
 // Held says why the clusters that are named would not all be failed over if they were lost now and for

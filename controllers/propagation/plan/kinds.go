@@ -37,6 +37,9 @@ type Kind struct {
 	Healthy func(copy *unstructured.Unstructured) bool
 	// Endpoints: the kind's copies have EndpointSlices, whose readiness counts for the status.
 	Endpoints bool
+	// Addresses: the copies have load balancers, whose addresses DNS learns from the federated object. Without Endpoints
+	// those of each copy count.
+	Addresses bool
 	// Status sums up the copies in what the federated object's status is to have. Nil: no status.
 	Status func(federated *unstructured.Unstructured, copies []Copy) map[string]any
 	// NoConditions: the status has no place for conditions.
@@ -83,7 +86,7 @@ var Kinds = []Kind{
 	builtin("", "v1", "serviceaccounts", "ServiceAccount").with(func(k *Kind) { k.Drop = [][]string{{"secrets"}} }),
 	builtin("", "v1", "configmaps", "ConfigMap"),
 	builtin("", "v1", "secrets", "Secret"),
-	builtin("", "v1", "services", "Service").with(func(k *Kind) { k.Endpoints, k.Status = true, serviceStatus }),
+	builtin("", "v1", "services", "Service").with(func(k *Kind) { k.Endpoints, k.Addresses, k.Status = true, true, serviceStatus }),
 	builtin("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
 	builtin("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget").with(func(k *Kind) {
 		k.Status = sums("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
@@ -109,5 +112,5 @@ var Kinds = []Kind{
 	}),
 	builtin("batch", "v1", "cronjobs", "CronJob").with(func(k *Kind) { k.Status, k.NoConditions = cronJobStatus, true }),
 	builtin("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler").with(func(k *Kind) { k.Status = autoscalerStatus }),
-	builtin("networking.k8s.io", "v1", "ingresses", "Ingress").with(func(k *Kind) { k.Status, k.NoConditions = ingressStatus, true }),
+	builtin("networking.k8s.io", "v1", "ingresses", "Ingress").with(func(k *Kind) { k.Addresses, k.Status, k.NoConditions = true, ingressStatus, true }),
 }

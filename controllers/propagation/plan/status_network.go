@@ -66,7 +66,7 @@ func serviceStatus(federated *unstructured.Unstructured, copies []Copy) map[stri
 
 // serviceIngresses is the value of the annotation by which DNS learns what serves where. Of a
 // cluster that cannot be seen it keeps what was last known: who reads it knows whether it is there.
-func serviceIngresses(federated *unstructured.Unstructured, copies []Copy) string {
+func serviceIngresses(k *Kind, federated *unstructured.Unstructured, copies []Copy) string {
 	before := v1beta1.ParseServiceIngresses(federated.GetAnnotations()[v1beta1.ServiceIngressesAnnotation])
 	var out v1beta1.ServiceIngresses
 	for _, c := range copies {
@@ -85,7 +85,7 @@ func serviceIngresses(federated *unstructured.Unstructured, copies []Copy) strin
 			m, _ := item.(map[string]any)
 			ip, _ := m["ip"].(string)
 			host, _ := m["hostname"].(string)
-			if c.ReadyEndpoints {
+			if c.ReadyEndpoints || !k.Endpoints {
 				entry.Items = append(entry.Items, corev1.LoadBalancerIngress{IP: ip, Hostname: host})
 			}
 		}

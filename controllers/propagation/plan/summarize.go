@@ -94,9 +94,9 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 			s.Status[key] = value
 		}
 	}
-	if k.Endpoints {
+	if k.Addresses {
 		var value any // null takes the annotation off
-		text := serviceIngresses(federated, copies)
+		text := serviceIngresses(k, federated, copies)
 		if text != "" {
 			value = text
 		}

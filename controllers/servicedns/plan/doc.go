@@ -7,14 +7,17 @@
 //	region  P.<region>.<dns zone>
 //	global  P.<dns zone>
 //
-// A level at which at least one cluster serves the Service has the addresses of all that do. A level
-// at which none does is a CNAME to the next level up, and the global level then has nothing. A
-// cluster serves when it is ready and the Service's annotation lists addresses for it: it has a ready
-// endpoint there. The names of a zone and a region exist for every joined cluster that the annotation
+// Beyond these there are hosts: those of an Ingress' rules, and further ones that a Service's settings ask for. Of two
+// objects that want one, the older has it (Claims).
+//
+// A level at which at least one cluster serves has the addresses of all that do. A level at which none does is a CNAME
+// to the next level up. A cluster serves when it is ready and the object's annotation lists addresses for it: a Service
+// has a ready endpoint there. The names of a zone and a region exist for every joined cluster that the annotation
 // names, also while it cannot be reached, so that clients near it are led on and not told "no such name".
 //
-// A cluster whose DNS weight is 0 is drained: it serves at no level. Only where no other cluster serves at all does
-// the global name have its addresses, for they are better than none.
+// What a cluster has is ranked: it serves; it is drained; it served when it was last seen. Global and host names give
+// the best rank that there is, so they are empty only when the members say that nothing is ready anywhere. Settings
+// say which of the clusters that serve are given: by weight and by region as variants, of which the server chooses.
 //
 // A load balancer that is known by its host name becomes a CNAME where it is alone at its level:
 // then its own DNS keeps its addresses and their time to live. Beside others a name can have no

@@ -10,7 +10,7 @@ import (
 // namer makes the names of one Service.
 type namer struct{ prefix, zone string }
 
-func newNamer(in *Input, s Service) namer {
+func newNamer(in *Input, s *Object) namer {
 	return namer{prefix: fmt.Sprintf("%s.%s.%s.svc", s.Name, s.Namespace, in.Federation), zone: in.Zone}
 }
 

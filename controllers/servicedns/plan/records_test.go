@@ -23,7 +23,7 @@ const zone = "example.com."
 
 // service makes "default/web" with what the annotation says of each cluster: "cluster=ip,host,…";
 // "cluster" alone has no ready endpoint.
-func service(items ...string) Service {
+func service(items ...string) Object {
 	ingresses := &v1beta1.ServiceIngresses{}
 	for _, item := range items {
 		name, list, ready := strings.Cut(item, "=")
@@ -40,19 +40,19 @@ func service(items ...string) Service {
 		}
 		ingresses.Items = append(ingresses.Items, c)
 	}
-	return Service{Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer, Ingresses: ingresses}
+	return Object{Kind: KindService, Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer, Ingresses: ingresses}
 }
 
 func threeClusters() []Cluster {
 	return []Cluster{
-		{Name: "east-a", Ready: true, Zones: []string{"a"}, Region: "east"},
-		{Name: "east-b", Ready: true, Zones: []string{"b"}, Region: "east"},
-		{Name: "west-a", Ready: true, Zones: []string{"a"}, Region: "west"},
+		{Name: "east-a", Ready: true, Weight: 100, Zones: []string{"a"}, Region: "east"},
+		{Name: "east-b", Ready: true, Weight: 100, Zones: []string{"b"}, Region: "east"},
+		{Name: "west-a", Ready: true, Weight: 100, Zones: []string{"a"}, Region: "west"},
 	}
 }
 
-func input(clusters []Cluster, services ...Service) Input {
-	return Input{Federation: "fed", Zone: zone, TTL: 15, Services: services, Clusters: clusters}
+func input(clusters []Cluster, objects ...Object) Input {
+	return Input{Federation: "fed", Zone: zone, TTL: 15, Objects: objects, Clusters: clusters}
 }
 
 // lines shows records as "zone.region TYPE data", relative to web.default.fed.svc, "@" being global.
@@ -75,9 +75,9 @@ func lines(p Plan) (out []string) {
 }
 
 func TestRecords(t *testing.T) {
-	with := func(at int, change func(*Cluster)) []Cluster {
+	change := func(at int, do func(*Cluster)) []Cluster {
 		c := threeClusters()
-		change(&c[at])
+		do(&c[at])
 		return c
 	}
 	for name, c := range map[string]struct {
@@ -96,7 +96,7 @@ func TestRecords(t *testing.T) {
 			reasons: []string{"east-a: no endpoint is ready"},
 		},
 		"a region whose cluster cannot be reached leads to the global name": {
-			in:      input(with(2, func(c *Cluster) { c.Ready = false }), service("east-a=192.0.2.1", "west-a=192.0.2.3")),
+			in:      input(change(2, func(c *Cluster) { c.Ready = false }), service("east-a=192.0.2.1", "west-a=192.0.2.3")),
 			want:    []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "a.west CNAME west", "east A 192.0.2.1", "west CNAME @"},
 			reasons: []string{"west-a: the cluster is not ready"},
 		},
@@ -106,40 +106,46 @@ func TestRecords(t *testing.T) {
 			reasons: []string{"web.default.fed.svc.example.com.: no cluster serves", "no endpoint is ready"},
 		},
 		"a drained cluster leads its zone up, and is left out where others serve": {
-			in:      input(with(0, func(c *Cluster) { c.Drained = true }), service("east-a=192.0.2.1", "east-b=192.0.2.2")),
+			in:      input(change(0, func(c *Cluster) { c.Weight = 0 }), service("east-a=192.0.2.1", "east-b=192.0.2.2")),
 			want:    []string{"@ A 192.0.2.2", "a.east CNAME east", "b.east A 192.0.2.2", "east A 192.0.2.2"},
 			reasons: []string{"east-a: the cluster's DNS weight is 0"},
 		},
 		"a region with only a drained cluster leads up": {
-			in:      input(with(2, func(c *Cluster) { c.Drained = true }), service("east-a=192.0.2.1", "west-a=192.0.2.3")),
+			in:      input(change(2, func(c *Cluster) { c.Weight = 0 }), service("east-a=192.0.2.1", "west-a=192.0.2.3")),
 			want:    []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "a.west CNAME west", "east A 192.0.2.1", "west CNAME @"},
 			reasons: []string{"west-a: the cluster's DNS weight is 0"},
 		},
 		"where only a drained cluster serves, the global name keeps its addresses": {
-			in:      input(with(0, func(c *Cluster) { c.Drained = true }), service("east-a=192.0.2.1", "east-b")),
+			in:      input(change(0, func(c *Cluster) { c.Weight = 0 }), service("east-a=192.0.2.1", "east-b")),
 			want:    []string{"@ A 192.0.2.1", "a.east CNAME east", "b.east CNAME east", "east CNAME @"},
 			reasons: []string{"east-a: the cluster's DNS weight is 0", "east-b: no endpoint"},
 		},
-		"a drained cluster that is not ready serves nothing": {
-			in:      input(with(0, func(c *Cluster) { c.Drained, c.Ready = true, false }), service("east-a=192.0.2.1")),
-			want:    []string{"a.east CNAME east", "east CNAME @"},
-			reasons: []string{"no cluster serves", "east-a: the cluster is not ready"},
+		"a name is not emptied because its only cluster cannot be seen": {
+			in:      input(change(0, func(c *Cluster) { c.Ready = false }), service("east-a=192.0.2.1", "east-b")),
+			want:    []string{"@ A 192.0.2.1", "a.east CNAME east", "b.east CNAME east", "east CNAME @"},
+			reasons: []string{"east-a: the cluster is not ready", "east-b: no endpoint"},
+		},
+		"clusters that vanished with most others stay as they were": {
+			in: input([]Cluster{{Name: "east-a", Held: true, Weight: 100, Zones: []string{"a"}, Region: "east"}, {Name: "east-b", Ready: true, Weight: 100, Zones: []string{"b"}, Region: "east"}},
+				service("east-a=192.0.2.1", "east-b=192.0.2.2")),
+			want:    []string{"@ A 192.0.2.1 192.0.2.2", "a.east A 192.0.2.1", "b.east A 192.0.2.2", "east A 192.0.2.1 192.0.2.2"},
+			reasons: []string{"east-a: most clusters vanished together"},
 		},
 		"a cluster with several zones is in each": {
-			in:   input(with(0, func(c *Cluster) { c.Zones = []string{"a", "c"} }), service("east-a=192.0.2.1")),
+			in:   input(change(0, func(c *Cluster) { c.Zones = []string{"a", "c"} }), service("east-a=192.0.2.1")),
 			want: []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "c.east A 192.0.2.1", "east A 192.0.2.1"},
 		},
 		"clusters in one zone share its name": {
-			in:   input(with(1, func(c *Cluster) { c.Zones = []string{"A"} }), service("east-a=192.0.2.1", "east-b=192.0.2.2")),
+			in:   input(change(1, func(c *Cluster) { c.Zones = []string{"A"} }), service("east-a=192.0.2.1", "east-b=192.0.2.2")),
 			want: []string{"@ A 192.0.2.1 192.0.2.2", "a.east A 192.0.2.1 192.0.2.2", "east A 192.0.2.1 192.0.2.2"},
 		},
 		"a cluster without labels counts for the global name": {
-			in:      input(with(0, func(c *Cluster) { c.Zones, c.Region = nil, "" }), service("east-a=192.0.2.1")),
+			in:      input(change(0, func(c *Cluster) { c.Zones, c.Region = nil, "" }), service("east-a=192.0.2.1")),
 			want:    []string{"@ A 192.0.2.1"},
 			reasons: []string{"no region"},
 		},
 		"a cluster without zones counts for the region": {
-			in:      input(with(0, func(c *Cluster) { c.Zones = nil }), service("east-a=192.0.2.1")),
+			in:      input(change(0, func(c *Cluster) { c.Zones = nil }), service("east-a=192.0.2.1")),
 			want:    []string{"@ A 192.0.2.1", "east A 192.0.2.1"},
 			reasons: []string{"no zones"},
 		},
@@ -159,21 +165,21 @@ func TestRecords(t *testing.T) {
 			reasons: []string{"no cluster serves"},
 		},
 		"another type has no records": {
-			in: input(threeClusters(), func() Service {
+			in: input(threeClusters(), func() Object {
 				s := service("east-a=192.0.2.1")
 				s.Type = corev1.ServiceTypeClusterIP
 				return s
 			}()),
 			reasons: []string{"must be LoadBalancer"},
 		},
-		"no annotation": {in: input(threeClusters(), Service{Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer})},
+		"no annotation": {in: input(threeClusters(), Object{Kind: KindService, Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer})},
 		"a label that is no DNS label": {
-			in:      input(with(0, func(c *Cluster) { c.Region = "eu.east" }), service("east-a=192.0.2.1")),
+			in:      input(change(0, func(c *Cluster) { c.Region = "eu.east" }), service("east-a=192.0.2.1")),
 			want:    []string{"@ A 192.0.2.1"},
 			reasons: []string{`no names of the region: label "eu.east"`},
 		},
 		"a zone name that is too long": {
-			in:      input(with(0, func(c *Cluster) { c.Zones = []string{"a", strings.Repeat("z", 64)} }), service("east-a=192.0.2.1")),
+			in:      input(change(0, func(c *Cluster) { c.Zones = []string{"a", strings.Repeat("z", 64)} }), service("east-a=192.0.2.1")),
 			want:    []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "east A 192.0.2.1"},
 			reasons: []string{"1 to 63"},
 		},
@@ -186,7 +192,7 @@ func TestRecords(t *testing.T) {
 			reasons: []string{"at most 255"},
 		},
 		"an address that is none": {
-			in: input(threeClusters(), Service{Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer,
+			in: input(threeClusters(), Object{Kind: KindService, Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer,
 				Ingresses: &v1beta1.ServiceIngresses{Items: []v1beta1.ClusterServiceIngress{
 					{Cluster: "east-a", Items: []corev1.LoadBalancerIngress{{IP: "192.0.2"}, {IP: "192.0.2.1"}}}}}}),
 			want:    []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "east A 192.0.2.1"},
@@ -216,7 +222,7 @@ func TestHostNamesOfLoadBalancers(t *testing.T) {
 	two := service("east-a=one.lb.test", "east-b=two.lb.test")
 	known := map[string][]netip.Addr{"one.lb.test.": {netip.MustParseAddr("192.0.2.1")}, "two.lb.test.": {netip.MustParseAddr("2001:db8::2")}}
 	for name, c := range map[string]struct {
-		service             Service
+		service             Object
 		resolved            map[string][]netip.Addr
 		want, reasons, need []string
 	}{
@@ -261,7 +267,7 @@ func TestHostNamesOfLoadBalancers(t *testing.T) {
 func randomInput(r *rand.Rand) Input {
 	in := input(nil)
 	for i := range r.IntN(5) {
-		c := Cluster{Name: fmt.Sprintf("c%d", i), Ready: r.IntN(3) > 0, Region: []string{"", "east", "west"}[r.IntN(3)]}
+		c := Cluster{Name: fmt.Sprintf("c%d", i), Ready: r.IntN(3) > 0, Held: r.IntN(6) == 0, Weight: uint32(r.IntN(3)), Region: []string{"", "east", "west"}[r.IntN(3)]}
 		for range r.IntN(3) {
 			c.Zones = append(c.Zones, []string{"a", "b", "east"}[r.IntN(3)])
 		}
@@ -278,7 +284,7 @@ func randomInput(r *rand.Rand) Input {
 		}
 		s := service(items...)
 		s.Name = fmt.Sprintf("s%d", i)
-		in.Services = append(in.Services, s)
+		in.Objects = append(in.Objects, s)
 	}
 	return in
 }
@@ -289,7 +295,7 @@ func TestLaws(t *testing.T) {
 		in := randomInput(r)
 		got := Records(in)
 		global := map[string]bool{}
-		for _, s := range in.Services {
+		for _, s := range in.Objects {
 			global[s.Name+".default.fed.svc."+zone] = true
 		}
 		names := map[string]bool{}
@@ -314,10 +320,10 @@ func TestLaws(t *testing.T) {
 }
 
 func shuffled(r *rand.Rand, in Input) Input {
-	in.Clusters, in.Services = slices.Clone(in.Clusters), slices.Clone(in.Services)
+	in.Clusters, in.Objects = slices.Clone(in.Clusters), slices.Clone(in.Objects)
 	r.Shuffle(len(in.Clusters), func(i, j int) { in.Clusters[i], in.Clusters[j] = in.Clusters[j], in.Clusters[i] })
-	r.Shuffle(len(in.Services), func(i, j int) { in.Services[i], in.Services[j] = in.Services[j], in.Services[i] })
-	for _, s := range in.Services {
+	r.Shuffle(len(in.Objects), func(i, j int) { in.Objects[i], in.Objects[j] = in.Objects[j], in.Objects[i] })
+	for _, s := range in.Objects {
 		items := s.Ingresses.Items
 		r.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 	}
@@ -345,7 +351,7 @@ func TestGolden(t *testing.T) {
 	clusters := threeClusters()
 	clusters[0].Zones = []string{"a", "c"}
 	clusters[2].Ready = false
-	clusters = append(clusters, Cluster{Name: "lab", Ready: true})
+	clusters = append(clusters, Cluster{Name: "lab", Ready: true, Weight: 100})
 	api := service("east-a=lb-1.cloud.test", "east-b=lb-2.cloud.test", "west-a=192.0.2.30")
 	api.Name = "api"
 	in := input(clusters, service("east-a=192.0.2.1,2001:db8::1", "east-b", "lab=192.0.2.99", "west-a=192.0.2.3", "gone=192.0.2.66"), api)

@@ -38,7 +38,7 @@ const (
 
 // Annotations and labels that the federation writes.
 const (
-	// ServiceIngressesAnnotation holds ServiceIngresses as JSON, on federated Services.
+	// ServiceIngressesAnnotation holds ServiceIngresses as JSON, on federated Services and Ingresses.
 	ServiceIngressesAnnotation = "federation.kubernetes.io/service-ingresses"
 	// PlacementAnnotation holds a Placement as JSON, on federated objects whose replicas are divided.
 	// On other objects it is there where a PlacementPolicy or a workload that refers to them says where they
@@ -215,7 +215,7 @@ func fieldErrors(err error, at *field.Path, term ClusterSelectorRequirement) (er
 	return errs
 }
 
-// ServiceIngresses are, per cluster, the load balancer addresses of a federated Service that serve.
+// ServiceIngresses are, per cluster, the load balancer addresses of a federated Service or Ingress that serve.
 type ServiceIngresses struct {
 	// Items are sorted by cluster.
 	Items []ClusterServiceIngress `json:"items"`
@@ -224,7 +224,7 @@ type ServiceIngresses struct {
 // ClusterServiceIngress is one cluster's part of ServiceIngresses.
 type ClusterServiceIngress struct {
 	Cluster string `json:"cluster"`
-	// Items are nil for a cluster that has a load balancer and no ready endpoint.
+	// Items are nil for a cluster that has a load balancer and no ready endpoint. An Ingress has no endpoints of its own.
 	Items []corev1.LoadBalancerIngress `json:"items"`
 }
 

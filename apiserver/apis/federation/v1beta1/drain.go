@@ -41,6 +41,14 @@ func ParseDrain(value string) (*Drain, error) {
 // up, for tools and for reviews, which know nothing but the API.
 const InfoConfigMap = "federation-info"
 
+const (
+	// DNSProvidersConfigMap is a ConfigMap in FederationNamespace that has, by the name of each DNS provider, a condition as
+	// JSON.
+	DNSProvidersConfigMap = "federation-dns-providers"
+	// DNSPublished is the type of these conditions: the provider has the records.
+	DNSPublished = "Published"
+)
+
 // Info is how a federation is set up.
 type Info struct {
 	// Name of the federation: part of its DNS names.

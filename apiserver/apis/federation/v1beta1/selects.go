@@ -29,3 +29,17 @@ func (s *ResourceSelector) Selects(kind schema.GroupKind, name string, of map[st
 	selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
 	return err == nil && selector.Matches(labels.Set(of)) // validation refuses what cannot be read
 }
+
+// Governing returns the policy, of those of one namespace, that governs an object: of those that select it that with
+// the highest priority, then the first by name. Nil where none does.
+func Governing(policies []*PlacementPolicy, kind schema.GroupKind, name string, of map[string]string) (governing *PlacementPolicy) {
+	for _, p := range policies {
+		if !p.Selects(kind, name, of) {
+			continue
+		}
+		if g := governing; g == nil || p.Spec.Priority > g.Spec.Priority || p.Spec.Priority == g.Spec.Priority && p.Name < g.Name {
+			governing = p
+		}
+	}
+	return governing
+}

@@ -75,6 +75,10 @@ type PlacementPolicySpec struct {
 	// unless a policy or annotation says so of them.
 	// +optional
 	PropagateReferences bool `json:"propagateReferences,omitempty"`
+
+	// How the names of Services and Ingresses are answered. The annotation dns on an object replaces it.
+	// +optional
+	DNS *DNSSettings `json:"dns,omitempty"`
 }
 
 // ResourceSelector selects objects by kind and, of these, by name and labels. All that is given must hold.

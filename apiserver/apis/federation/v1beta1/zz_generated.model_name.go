@@ -66,6 +66,16 @@ func (in ClusterStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DNSClusterSettings) OpenAPIModelName() string {
+	return "federation.v1beta1.DNSClusterSettings"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DNSSettings) OpenAPIModelName() string {
+	return "federation.v1beta1.DNSSettings"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Drain) OpenAPIModelName() string {
 	return "federation.v1beta1.Drain"
 }

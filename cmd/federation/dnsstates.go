@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns"
+)
+
+// dnsStates are how the DNS providers stand, as conditions by the provider's name: what changes is written to a ConfigMap.
+type dnsStates struct {
+	mu         sync.Mutex
+	conditions map[string]metav1.Condition
+	changed    chan struct{}
+}
+
+func newDNSStates() *dnsStates {
+	return &dnsStates{conditions: map[string]metav1.Condition{}, changed: make(chan struct{}, 1)}
+}
+
+// report takes in a provider's state.
+func (s *dnsStates) report(state servicedns.ProviderState) {
+	is := metav1.Condition{Type: v1beta1.DNSPublished, Status: metav1.ConditionFalse, Reason: state.Reason, Message: state.Message}
+	if state.Published {
+		is.Status = metav1.ConditionTrue
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.conditions[state.Provider]
+	if was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+		return
+	}
+	if is.LastTransitionTime = was.LastTransitionTime; was.Status != is.Status {
+		is.LastTransitionTime = metav1.Now()
+	}
+	s.conditions[state.Provider] = is
+	s.wake()
+}
+
+func (s *dnsStates) wake() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run writes what changes until ctx ends, and tries again where that fails.
+func (s *dnsStates) run(ctx context.Context, client kubernetes.Interface) {
+	s.wake()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
+		}
+		if err := s.write(ctx, client); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "How the DNS providers stand could not be written down; will be tried again", "configMap", v1beta1.DNSProvidersConfigMap)
+			s.wake()
+		}
+		select { // at most one write in that time
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+func (s *dnsStates) write(ctx context.Context, client kubernetes.Interface) error {
+	s.mu.Lock()
+	now := maps.Clone(s.conditions)
+	s.mu.Unlock()
+	data := make(map[string]string, len(now))
+	for provider, condition := range now {
+		text, err := json.Marshal(condition)
+		if err != nil {
+			return err
+		}
+		data[provider] = string(text)
+	}
+	want := applycorev1.ConfigMap(v1beta1.DNSProvidersConfigMap, v1beta1.FederationNamespace).WithData(data)
+	_, err := client.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Apply(ctx, want, metav1.ApplyOptions{FieldManager: "federation-dns", Force: true})
+	return err
+}

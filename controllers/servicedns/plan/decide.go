@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/dnsprovider"
+)
+
+// decide makes the records of each level.
+func (p *planner) decide() {
+	for _, name := range slices.Sorted(maps.Keys(p.levels)) {
+		l := p.levels[name]
+		slices.SortFunc(l.parts, func(a, b *part) int { return cmp.Compare(a.Name, b.Name) })
+		given, standings := p.choose(l)
+		from := len(p.plan.Records)
+		p.answer(name, l, given)
+		if p.in.Explain {
+			p.plan.Names = append(p.plan.Names, Name{
+				Name: name, Object: p.object.Key(), Level: l.Level, Records: slices.Clone(p.plan.Records[from:]), Clusters: standings,
+			})
+		}
+	}
+}
+
+// answer makes the records of one name.
+func (p *planner) answer(name string, l *level, given []*part) {
+	var all served
+	for _, t := range given {
+		all.add(t.served)
+	}
+	slices.Sort(all.hosts)
+	all.hosts = slices.Compact(all.hosts)
+	apex := name == p.in.Zone // where no CNAME may be
+	if alone := len(all.hosts) == 1 && len(all.addresses) == 0; alone && !apex {
+		p.add(dnsprovider.New(name, dnsprovider.CNAME, p.ttl(), all.hosts[0]))
+		return
+	}
+	resolved := p.resolve(name, given, all.hosts)
+	switch {
+	case len(resolved) > 0:
+		p.addAddresses(name, resolved)
+	case len(all.hosts) > 0 && !apex:
+		p.because("", "%s: no address of a host is known: leads to the first host alone", name)
+		p.add(dnsprovider.New(name, dnsprovider.CNAME, p.ttl(), all.hosts[0]))
+	case l.up != "":
+		p.add(dnsprovider.New(name, dnsprovider.CNAME, p.ttl(), l.up))
+	default:
+		p.because("", "%s: no cluster serves: the name has no records", name)
+	}
+}
+
+func (p *planner) ttl() uint32 {
+	if ttl := p.settings().TTLSeconds; ttl != nil {
+		return uint32(*ttl)
+	}
+	return p.in.TTL
+}
+
+// choice is what one cluster gives at a name, its hosts resolved.
+type choice struct {
+	region    string
+	weight    uint32
+	addresses []netip.Addr
+}
+
+// resolve puts the addresses of hosts to those that the clusters have. Clusters that have none are left out.
+func (p *planner) resolve(name string, given []*part, hosts []string) (choices []choice) {
+	for _, host := range hosts {
+		p.plan.Resolve = append(p.plan.Resolve, host)
+		if _, known := p.in.Resolved[host]; !known {
+			p.because("", "%s: the addresses of host %s are not known yet", name, host)
+		}
+	}
+	for _, t := range given {
+		c := choice{region: t.Region, weight: t.weight, addresses: slices.Clone(t.addresses)}
+		for _, host := range t.hosts {
+			for _, addr := range p.in.Resolved[host] {
+				c.addresses = append(c.addresses, addr.Unmap().WithZone(""))
+			}
+		}
+		if len(c.addresses) > 0 {
+			choices = append(choices, c)
+		}
+	}
+	return choices
+}
+
+// addAddresses adds a set for each family that there are addresses of.
+func (p *planner) addAddresses(name string, choices []choice) {
+	for _, t := range []dnsprovider.Type{dnsprovider.A, dnsprovider.AAAA} {
+		var some []choice
+		var all []string
+		for _, c := range choices {
+			c.addresses = slices.DeleteFunc(slices.Clone(c.addresses), func(a netip.Addr) bool { return a.Is4() != (t == dnsprovider.A) })
+			if len(c.addresses) > 0 {
+				some = append(some, c)
+				all = append(all, texts(c.addresses)...)
+			}
+		}
+		if variants := p.variants(some); len(variants) > 1 {
+			p.add(dnsprovider.NewChoice(name, t, p.ttl(), variants...))
+		} else if len(all) > 0 {
+			p.add(dnsprovider.New(name, t, p.ttl(), all...))
+		}
+	}
+}
+
+// variants are what the strategy lets a server choose from.
+func (p *planner) variants(choices []choice) (variants []dnsprovider.Variant) {
+	switch p.settings().Strategy {
+	case v1beta1.DNSWeighted:
+		for _, c := range choices {
+			variants = append(variants, dnsprovider.Variant{Rdata: texts(c.addresses), Weight: max(c.weight, 1)})
+		}
+	case v1beta1.DNSNearest:
+		if !slices.ContainsFunc(choices, func(c choice) bool { return c.region != choices[0].region }) {
+			return nil // all are in one region
+		}
+		regions := map[string][]string{}
+		for _, c := range choices {
+			regions[""] = append(regions[""], texts(c.addresses)...)
+			if c.region != "" {
+				regions[c.region] = append(regions[c.region], texts(c.addresses)...)
+			}
+		}
+		for region, addresses := range regions {
+			variants = append(variants, dnsprovider.Variant{Rdata: addresses, Region: region})
+		}
+	}
+	return variants
+}
+
+func texts(addresses []netip.Addr) []string {
+	out := make([]string, len(addresses))
+	for i, addr := range addresses {
+		out[i] = addr.String()
+	}
+	return out
+}
+
+func (p *planner) add(set dnsprovider.RRSet, err error) {
+	if err != nil {
+		p.because("", "left out: %v", err)
+		return
+	}
+	p.plan.Records = append(p.plan.Records, set)
+}

@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/dnsprovider"
+)
+
+// rank orders what clusters have: the best rank that has something at a name is given.
+type rank int
+
+const (
+	// serving: the cluster serves.
+	serving rank = iota
+	// drained: it serves, and is to be left alone while others do.
+	drained
+	// unseen: it served when it was last seen.
+	unseen
+	// nothing: it has nothing to give.
+	nothing
+)
+
+// part is what one cluster has for an object.
+type part struct {
+	*Cluster
+	rank rank
+	// why says in a few words where the cluster stands.
+	why string
+	// weight and priority are those for this object.
+	weight   uint32
+	priority int32
+	served
+}
+
+// served is what load balancers have: addresses, and names of hosts.
+type served struct {
+	addresses []netip.Addr
+	hosts     []string
+}
+
+func (s *served) add(more served) {
+	s.addresses = append(s.addresses, more.addresses...)
+	s.hosts = append(s.hosts, more.hosts...)
+}
+
+func (s *served) nothing() bool { return len(s.addresses) == 0 && len(s.hosts) == 0 }
+
+// part returns what a cluster has for the object, and ranks it.
+func (p *planner) part(cluster *Cluster, item v1beta1.ClusterServiceIngress) *part {
+	of := p.settings().ForCluster(cluster.Name)
+	out := &part{Cluster: cluster, weight: cluster.Weight, priority: of.Priority, served: p.served(cluster.Name, item)}
+	if of.Weight != nil && cluster.Weight > 0 {
+		out.weight = uint32(*of.Weight)
+	}
+	p.rank(out, item)
+	return out
+}
+
+// rank says where a cluster stands. Its reasons go to the plan where it does not simply serve.
+func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
+	switch {
+	case item.Items == nil:
+		t.rank, t.why = nothing, "no endpoint is ready: its addresses are out"
+	case t.served.nothing():
+		t.rank, t.why = nothing, "its load balancer has no address that can be given out"
+	case !t.Ready && !t.Held:
+		t.rank, t.why = unseen, "the cluster is not ready: its addresses are out"
+	case t.weight == 0:
+		t.rank, t.why = drained, "the cluster's DNS weight is 0: its addresses count only for the global name, and only while no other cluster serves"
+	case t.Held:
+		t.why = "most clusters vanished together: its addresses stay, for it may be the federation that is cut off"
+	default:
+		t.why = "serves"
+		return
+	}
+	if t.rank != nothing || item.Items == nil {
+		p.because(t.Name, "%s", t.why)
+	}
+}
+
+// served reads what load balancers have that can be given out.
+func (p *planner) served(cluster string, item v1beta1.ClusterServiceIngress) (s served) {
+	for _, ingress := range item.Items {
+		if ingress.IP == "" {
+			p.addHost(&s, cluster, ingress.Hostname)
+		} else if addr, err := netip.ParseAddr(ingress.IP); err != nil || addr.Zone() != "" {
+			p.because(cluster, "load balancer address %q: must be an IP address", ingress.IP)
+		} else {
+			s.addresses = append(s.addresses, addr.Unmap())
+		}
+	}
+	return s
+}
+
+func (p *planner) addHost(s *served, cluster, hostname string) {
+	host, err := dnsprovider.CanonicalName(hostname)
+	switch {
+	case err != nil:
+		p.because(cluster, "load balancer host: %v", err)
+	case dnsprovider.InZone(host, p.in.Zone):
+		p.because(cluster, "load balancer host %s: must be outside the zone %s, where it could lead to itself", host, p.in.Zone)
+	default:
+		s.hosts = append(s.hosts, host)
+	}
+}
+
+// choose returns the parts that a name gives, and says of each why it does or does not.
+func (p *planner) choose(l *level) (given []*part, standings []Standing) {
+	best, first := nothing, int32(0)
+	for _, t := range l.parts {
+		last := t.rank > serving && l.up != "" // drained and unseen count where there is no next level
+		if t.rank < best && !last {
+			best = t.rank
+		}
+	}
+	failover := p.settings().Strategy == v1beta1.DNSFailover
+	for i, t := range group(l.parts, best) {
+		if i == 0 || t.priority < first {
+			first = t.priority
+		}
+	}
+	for _, t := range l.parts {
+		s := Standing{Cluster: t.Name, Why: t.why}
+		switch {
+		case best == nothing || t.rank != best:
+		case failover && t.priority > first:
+			s.Why = fmt.Sprintf("stands by: its priority is %d, and a cluster of priority %d serves", t.priority, first)
+		default:
+			s.Given = true
+			given = append(given, t)
+			if best != serving {
+				s.Why = "given all the same: no other cluster serves; " + t.why
+			}
+		}
+		standings = append(standings, s)
+	}
+	return given, standings
+}
+
+func group(parts []*part, r rank) (some []*part) {
+	for _, t := range parts {
+		if t.rank == r {
+			some = append(some, t)
+		}
+	}
+	return some
+}

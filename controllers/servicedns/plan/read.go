@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Read takes from a federated Service or Ingress what matters; policies are those of its namespace. One that is being
+// deleted has no ingresses any more. It fails when an annotation cannot be read.
+func Read(u *unstructured.Unstructured, policies []*v1beta1.PlacementPolicy) (o Object, err error) {
+	kind, _, _ := unstructured.NestedString(u.Object, "spec", "type")
+	o = Object{
+		Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Created: u.GetCreationTimestamp().Time,
+		Type: corev1.ServiceType(kind), Hosts: Hosts(u),
+	}
+	annotations := u.GetAnnotations()
+	if value := annotations[v1beta1.ServiceIngressesAnnotation]; value != "" && u.GetDeletionTimestamp() == nil {
+		if err := json.Unmarshal([]byte(value), &o.Ingresses); err != nil {
+			return o, fmt.Errorf("annotation %s: %w", v1beta1.ServiceIngressesAnnotation, err)
+		}
+	}
+	if value := annotations[v1beta1.DNSAnnotation]; value != "" {
+		settings, errs := v1beta1.ParseDNSSettings(value, field.NewPath("metadata", "annotations").Key(v1beta1.DNSAnnotation))
+		o.Settings = settings
+		return o, errs.ToAggregate()
+	}
+	if policy := v1beta1.Governing(policies, u.GroupVersionKind().GroupKind(), u.GetName(), u.GetLabels()); policy != nil {
+		o.Settings = policy.Spec.DNS
+	}
+	return o, nil
+}
+
+// Hosts returns those of an Ingress' rules; of another object none.
+func Hosts(u *unstructured.Unstructured) (hosts []string) {
+	rules, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "rules")
+	list, _ := rules.([]any)
+	for _, rule := range list {
+		m, _ := rule.(map[string]any)
+		if host, _ := m["host"].(string); host != "" {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// ClusterOf takes from a Cluster what matters; held are the names of those that count as they did though they cannot
+// be reached.
+func ClusterOf(c *v1beta1.Cluster, held map[string]bool) Cluster {
+	return Cluster{
+		Name: c.Name, Ready: c.IsReady(), Held: held[c.Name], Weight: uint32(max(c.DNSWeight(), 0)),
+		Zones: c.Status.Zones, Region: c.Status.Region,
+	}
+}

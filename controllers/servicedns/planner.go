@@ -1,0 +1,204 @@
+package servicedns
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns/plan"
+)
+
+// planner remembers what was planned, and plans again what a change may change. It belongs to one goroutine.
+type planner struct {
+	*Controller
+	planned  map[string]entry
+	claims   *plan.Claims
+	known    map[string]*v1beta1.Cluster
+	clusters []plan.Cluster
+	// settings are the policies that say something of DNS, by namespace and name.
+	settings map[string]map[string]*v1beta1.PlacementPolicy
+}
+
+// entry is what was planned for one object.
+type entry struct {
+	plan.Plan
+	// clusters are those that the object's annotation names.
+	clusters []string
+}
+
+func newPlanner(c *Controller) *planner {
+	return &planner{
+		Controller: c, planned: map[string]entry{}, claims: plan.NewClaims(plan.Zone{Federation: c.Federation, Name: c.Zone}),
+		known: map[string]*v1beta1.Cluster{}, settings: map[string]map[string]*v1beta1.PlacementPolicy{},
+	}
+}
+
+// plan plans again what is affected by what was seen, and returns its records.
+func (p *planner) plan(seen seen) records {
+	keys := seen.objects
+	p.policiesChanged(seen.policies, keys)
+	moved := p.clustersChanged(seen.clusters)
+	if len(moved)+len(seen.hosts) > 0 {
+		for key, e := range p.planned {
+			if containsAny(e.clusters, moved) || containsAny(e.Resolve, seen.hosts) {
+				keys[key] = true
+			}
+		}
+	}
+	objects := p.read(keys)
+	some := make(records, len(keys))
+	for key := range keys {
+		e := p.planOne(objects[key])
+		some[key] = e.Records
+		p.commit(key, e)
+	}
+	p.hosts.forget()
+	return some
+}
+
+func containsAny(names []string, of map[string]bool) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return of[name] })
+}
+
+// read reads the objects of the keys, and adds those from which these take a host, or to which they leave one. Who
+// cannot be read keeps what it has, and is taken out of keys.
+func (p *planner) read(keys map[string]bool) map[string]*plan.Object {
+	objects := map[string]*plan.Object{}
+	for todo := slices.Sorted(maps.Keys(keys)); len(todo) > 0; {
+		key := todo[0]
+		todo = todo[1:]
+		others, ok := p.readOne(key, objects)
+		if !ok {
+			delete(keys, key)
+		}
+		for _, other := range others {
+			if _, done := objects[other]; !done && !keys[other] {
+				keys[other] = true
+				todo = append(todo, other)
+			}
+		}
+	}
+	return objects
+}
+
+// readOne reads an object and what it claims: nil where it is gone. It returns whom else that may affect.
+func (p *planner) readOne(key string, objects map[string]*plan.Object) (others []string, ok bool) {
+	u := p.object(key)
+	if u == nil {
+		objects[key] = nil
+		return p.claims.Drop(key), true
+	}
+	o, err := plan.Read(u, slices.Collect(maps.Values(p.settings[u.GetNamespace()])))
+	if err != nil {
+		klog.ErrorS(err, "DNS records stay as they are", "object", key)
+		return nil, false
+	}
+	objects[key] = &o
+	return p.claims.Set(&o), true
+}
+
+func (p *planner) planOne(o *plan.Object) entry {
+	if o == nil {
+		return entry{}
+	}
+	e := entry{Plan: plan.Records(plan.Input{
+		Federation: p.Federation, Zone: p.Zone, TTL: p.TTL, Objects: []plan.Object{*o},
+		Claims: p.claims, Clusters: p.clusters, Resolved: p.Controller.hosts.known(),
+	})}
+	if o.Ingresses != nil {
+		for _, item := range o.Ingresses.Items {
+			e.clusters = append(e.clusters, item.Cluster)
+		}
+	}
+	return e
+}
+
+// commit remembers what was planned for an object.
+func (p *planner) commit(key string, e entry) {
+	was := p.planned[key]
+	if logger := klog.V(2); logger.Enabled() && !slices.Equal(e.Reasons, was.Reasons) {
+		logger.InfoS("DNS records explained", "object", key, "reasons", e.Reasons)
+	}
+	p.hosts.count(e.Resolve, +1) // before -1, so that one that stays is not a new one
+	p.hosts.count(was.Resolve, -1)
+	if p.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 {
+		delete(p.planned, key)
+	}
+}
+
+// clustersChanged takes in Clusters that have changed. It returns the names of those that are other ones for DNS now.
+func (p *planner) clustersChanged(names map[string]bool) map[string]bool {
+	if len(names) == 0 {
+		return nil
+	}
+	for name := range names {
+		delete(p.known, name)
+		obj, _, _ := p.stores.clusters.GetStore().GetByKey(name) // fails for no store in memory
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			if c := clusterOf(u); c != nil {
+				p.known[name] = c
+			}
+		}
+	}
+	held := p.Held(slices.Collect(maps.Values(p.known)))
+	moved := map[string]bool{}
+	before := make(map[string]plan.Cluster, len(p.clusters))
+	for _, c := range p.clusters {
+		before[c.Name] = c
+		moved[c.Name] = p.known[c.Name] == nil
+	}
+	p.clusters = nil
+	for name, cluster := range p.known {
+		now := plan.ClusterOf(cluster, held)
+		was, there := before[name]
+		moved[name] = !there || !reflect.DeepEqual(was, now)
+		p.clusters = append(p.clusters, now)
+	}
+	return moved
+}
+
+// policiesChanged takes in policies that have changed, and adds the objects of their namespaces to keys where that may matter.
+func (p *planner) policiesChanged(names map[string]bool, keys map[string]bool) {
+	for name := range names {
+		namespace, own, _ := strings.Cut(name, "/")
+		was := p.settings[namespace][own]
+		is := p.policy(name)
+		if (was == nil || was.Spec.DNS == nil) && (is == nil || is.Spec.DNS == nil) && len(p.settings[namespace]) == 0 {
+			continue
+		}
+		if p.settings[namespace] == nil {
+			p.settings[namespace] = map[string]*v1beta1.PlacementPolicy{}
+		}
+		if p.settings[namespace][own] = is; is == nil {
+			delete(p.settings[namespace], own)
+		}
+		for kind, informer := range p.objects {
+			for _, key := range informer.GetStore().ListKeys() {
+				if strings.HasPrefix(key, namespace+"/") {
+					keys[kind+" "+key] = true
+				}
+			}
+		}
+	}
+}
+
+// policy reads a policy; nil where there is none.
+func (p *planner) policy(name string) *v1beta1.PlacementPolicy {
+	obj, _, _ := p.policies.GetStore().GetByKey(name) // fails for no store in memory
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	policy := &v1beta1.PlacementPolicy{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, policy); err != nil {
+		klog.ErrorS(err, "Cannot read the policy: it counts for nothing in DNS", "policy", name)
+		return nil
+	}
+	return policy
+}
