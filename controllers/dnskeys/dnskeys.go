@@ -21,8 +21,8 @@ import (
 const (
 	// signing is the entry with the key that signs.
 	signing = "signing.pem"
-	// readEvery is how often the Secret is read.
-	readEvery = 30 * time.Second
+	// readEvery is how often the Secret is read, and waitEvery while there are no keys yet.
+	readEvery, waitEvery = 30 * time.Second, time.Second
 )
 
 // Options are what keeps a zone signed.
@@ -42,12 +42,10 @@ type Options struct {
 // Run has the keys used until the context ends, and returns nil then. What fails is tried again.
 func (o Options) Run(ctx context.Context) error {
 	var used map[string][]byte
-	tick := time.NewTicker(readEvery)
-	defer tick.Stop()
 	for {
 		keys, err := o.once(ctx, used)
 		if err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "The keys that sign the zone stay as they are", "zone", o.Zone, "retryAfter", readEvery)
+			klog.ErrorS(err, "No new keys to sign the zone with", "zone", o.Zone)
 		}
 		if err == nil {
 			if used == nil && o.Ready != nil {
@@ -55,10 +53,14 @@ func (o Options) Run(ctx context.Context) error {
 			}
 			used = keys
 		}
+		pause := readEvery
+		if used == nil {
+			pause = waitEvery
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }
