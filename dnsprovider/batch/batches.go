@@ -6,20 +6,6 @@ import (
 	"federation/dnsprovider"
 )
 
-// within fails when a record that goes or comes is outside of zone, which is canonical.
-func within(changes dnsprovider.ChangeSet, zone string) error {
-	for _, step := range changes {
-		for _, sets := range [][]dnsprovider.RRSet{step.Old, step.New} {
-			for _, set := range sets {
-				if !dnsprovider.InZone(set.Name, zone) {
-					return fmt.Errorf("record %s %s: must be in the zone", set.Name, set.Type)
-				}
-			}
-		}
-	}
-	return nil
-}
-
 // divide makes batches of steps whose sizes sum up to most at most. Steps stay whole and in order.
 // It fails when one step alone is larger than that.
 func divide(changes dnsprovider.ChangeSet, most int, size func(dnsprovider.Step) int) ([]dnsprovider.ChangeSet, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"federation/dnsprovider"
 )
@@ -12,8 +13,9 @@ import (
 // Service is a DNS service's API. Names of zones are canonical. Errors need not name the zone.
 type Service interface {
 	// List returns what the zone holds, in any order, without SOA and NS at the apex and without what is
-	// no plain set of records. It fails for a zone that the service does not hold.
-	List(ctx context.Context, zone string) ([]dnsprovider.RRSet, error)
+	// no plain set of records. It fails for a zone that the service does not hold. Where names are given,
+	// only those are needed, and others may be there too.
+	List(ctx context.Context, zone string, names ...string) ([]dnsprovider.RRSet, error)
 	// Change makes all of the changes, or none when it fails. A Refused error means that the service
 	// found them not to suit the zone.
 	Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error
@@ -29,7 +31,7 @@ func (r *Refused) Error() string { return r.Err.Error() }
 // Unwrap returns the service's error.
 func (r *Refused) Unwrap() error { return r.Err }
 
-// Provider makes a dnsprovider.Provider of a Service.
+// Provider makes a dnsprovider.Provider of a Service. It must not be copied.
 type Provider struct {
 	// Name is what errors call the service.
 	Name    string
@@ -40,39 +42,73 @@ type Provider struct {
 	Size func(dnsprovider.Step) int
 	// Blind is true for a service that does not refuse stale changes by itself.
 	Blind bool
+	// Types are those that the service is given; empty: all.
+	Types []dnsprovider.Type
+	// MinTTL in seconds is the least that the service takes. TTLs below are raised to it.
+	MinTTL uint32
+
+	applying sync.Mutex
+	asked    asked
 }
 
-var _ dnsprovider.Provider = Provider{}
+var _ dnsprovider.Provider = (*Provider)(nil)
 
 // Records returns what the zone holds. See dnsprovider.Provider.
-func (p Provider) Records(ctx context.Context, zone string) ([]dnsprovider.RRSet, error) {
+func (p *Provider) Records(ctx context.Context, zone string) ([]dnsprovider.RRSet, error) {
 	sets, err := p.Service.List(ctx, zone)
 	if err != nil {
 		return nil, p.told(err, zone)
 	}
 	slices.SortFunc(sets, dnsprovider.Compare)
-	return sets, nil
+	return p.asked.lower(sets, p.MinTTL), nil
 }
 
 // Apply makes the changes, in one batch if they fit into one. See dnsprovider.Provider.
-func (p Provider) Apply(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
-	if err := within(changes, zone); err != nil {
+func (p *Provider) Apply(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
+	p.applying.Lock()
+	defer p.applying.Unlock()
+	raised := raise(changes, p.MinTTL)
+	if err := p.apply(ctx, zone, raised); err != nil {
 		return p.told(err, zone)
+	}
+	p.asked.remember(changes, p.MinTTL)
+	return nil
+}
+
+func (p *Provider) apply(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
+	if err := p.suits(changes, zone); err != nil {
+		return err
 	}
 	batches, err := divide(changes, p.Most, p.Size)
 	if err != nil {
-		return p.told(err, zone)
+		return err
 	}
 	if p.Blind || len(batches) != 1 { // none: that the service holds the zone is seen by reading it
 		if err := p.check(ctx, zone, changes); err != nil {
-			return p.told(err, zone)
+			return err
 		}
 	}
-	return p.told(each(batches, func(batch dnsprovider.ChangeSet) error { return p.change(ctx, zone, batch) }), zone)
+	return each(batches, func(batch dnsprovider.ChangeSet) error { return p.change(ctx, zone, batch) })
+}
+
+// suits fails when a record that goes or comes is outside of the zone, or of a type that the service
+// is not given.
+func (p *Provider) suits(changes dnsprovider.ChangeSet, zone string) error {
+	for _, step := range changes {
+		for _, set := range slices.Concat(step.Old, step.New) {
+			if !dnsprovider.InZone(set.Name, zone) {
+				return fmt.Errorf("record %s %s: must be in the zone", set.Name, set.Type)
+			}
+			if len(p.Types) > 0 && !slices.Contains(p.Types, set.Type) {
+				return fmt.Errorf("record %s %s: type must be one of %v", set.Name, set.Type, p.Types)
+			}
+		}
+	}
+	return nil
 }
 
 // change makes one batch. When it is refused, the zone says why, if it is not as expected.
-func (p Provider) change(ctx context.Context, zone string, batch dnsprovider.ChangeSet) error {
+func (p *Provider) change(ctx context.Context, zone string, batch dnsprovider.ChangeSet) error {
 	err := p.Service.Change(ctx, zone, batch)
 	var refused *Refused
 	if errors.As(err, &refused) {
@@ -84,8 +120,12 @@ func (p Provider) change(ctx context.Context, zone string, batch dnsprovider.Cha
 }
 
 // check tells whether the zone, as it is now, takes the changes.
-func (p Provider) check(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
-	sets, err := p.Service.List(ctx, zone)
+func (p *Provider) check(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
+	names := make([]string, len(changes))
+	for i, step := range changes {
+		names[i] = step.Name
+	}
+	sets, err := p.Service.List(ctx, zone, names...)
 	if err != nil {
 		return err
 	}
@@ -94,9 +134,6 @@ func (p Provider) check(ctx context.Context, zone string, changes dnsprovider.Ch
 }
 
 // told says which service and zone an error is about.
-func (p Provider) told(err error, zone string) error {
-	if err == nil {
-		return nil
-	}
+func (p *Provider) told(err error, zone string) error {
 	return fmt.Errorf("%s, zone %s: %w", p.Name, zone, err)
 }

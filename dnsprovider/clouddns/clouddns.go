@@ -53,11 +53,11 @@ func newProvider(ctx context.Context, o Options, more ...option.ClientOption) (d
 	if err != nil {
 		return nil, fmt.Errorf("client of Google Cloud DNS: %w", err)
 	}
-	return batch.Provider{Name: "Cloud DNS", Service: &api{Options: o, service: service}, Most: maxBytes, Size: size}, nil
+	return &batch.Provider{Name: "Cloud DNS", Service: &api{Options: o, service: service}, Most: maxBytes, Size: size}, nil
 }
 
 // List returns the plain sets of the zone. See batch.Service.
-func (a *api) List(ctx context.Context, zone string) (sets []dnsprovider.RRSet, err error) {
+func (a *api) List(ctx context.Context, zone string, _ ...string) (sets []dnsprovider.RRSet, err error) {
 	name, err := a.managedZone(ctx, zone)
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func TestMissingRightIsSaidAtOnce(t *testing.T) {
 func TestManagedZoneIsFound(t *testing.T) {
 	many := func() map[string]*managed {
 		zones := map[string]*managed{"other": {dnsName: "sub.example.com.", visibility: "public"}}
-		for _, name := range []string{"a", "b", "c", "d"} { // more than a page
+		for _, name := range []string{"a", "b", "c", "d"} {
 			zones[name] = &managed{dnsName: "example.com.", visibility: "private"}
 		}
 		return zones

@@ -15,7 +15,7 @@ import (
 )
 
 // fake is a server that behaves as the API reference of Cloud DNS (v1) says: transactions whose
-// deletions must match in every value and whose additions must be new, pages (of 3 here), limits of a
+// deletions must match in every value and whose additions must be new, pages (of 100 here), limits of a
 // Change, too many requests, several zones of one name, Changes that are pending at first.
 type fake struct {
 	*httptest.Server
@@ -80,10 +80,10 @@ func give(w http.ResponseWriter, what any) {
 // page returns some of the keys after the token, and the token for the next ones.
 func page(keys []string, token string) ([]string, string) {
 	keys = slices.DeleteFunc(keys, func(k string) bool { return k <= token })
-	if len(keys) <= 3 {
+	if len(keys) <= 100 {
 		return keys, ""
 	}
-	return keys[:3], keys[2]
+	return keys[:100], keys[99]
 }
 
 func (f *fake) listZones(w http.ResponseWriter, r *http.Request) {

@@ -13,7 +13,7 @@ import (
 )
 
 // fake is a server that behaves as the API reference of Route 53 (2013-04-01) says: transactions whose
-// DELETEs must match in every value and whose CREATEs must be new, pages (of 3 here), limits of a
+// DELETEs must match in every value and whose CREATEs must be new, pages (of 100 here), limits of a
 // batch, throttling, hosted zones of the same name, changes that are PENDING at first.
 type fake struct {
 	*httptest.Server
@@ -140,7 +140,7 @@ func (a *fake) listSets(w http.ResponseWriter, r *http.Request) {
 		NextType    string `xml:"NextRecordType,omitempty"`
 		NextID      string `xml:"NextRecordIdentifier,omitempty"`
 		MaxItems    int
-	}{MaxItems: 3}
+	}{MaxItems: 100}
 	from := recordSet{Name: r.FormValue("name"), Type: r.FormValue("type"), SetIdentifier: r.FormValue("identifier")}.key()
 	for _, key := range slices.Sorted(maps.Keys(zone.sets)) {
 		if r.FormValue("name") != "" && key < from {

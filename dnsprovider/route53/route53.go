@@ -56,7 +56,7 @@ func New(ctx context.Context, o Options) (dnsprovider.Provider, error) {
 }
 
 func provider(a *api) dnsprovider.Provider {
-	return batch.Provider{Name: "Route 53", Service: a, Most: maxCharacters, Size: size}
+	return &batch.Provider{Name: "Route 53", Service: a, Most: maxCharacters, Size: size}
 }
 
 func newAPI(ctx context.Context, o Options) (*api, error) {
@@ -77,7 +77,7 @@ func newAPI(ctx context.Context, o Options) (*api, error) {
 }
 
 // List returns the plain sets of the hosted zone. See batch.Service.
-func (a *api) List(ctx context.Context, zone string) (sets []dnsprovider.RRSet, err error) {
+func (a *api) List(ctx context.Context, zone string, _ ...string) (sets []dnsprovider.RRSet, err error) {
 	id, err := a.hostedZone(ctx, zone)
 	if err != nil {
 		return nil, err

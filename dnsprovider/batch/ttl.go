@@ -1,0 +1,67 @@
+package batch
+
+import (
+	"sync"
+
+	"federation/dnsprovider"
+)
+
+// asked remembers which TTLs were asked for where a service has larger ones, so that who reads the
+// zone finds what he wrote. After a restart he finds the larger ones once; what he then writes
+// changes nothing in the service.
+type asked struct {
+	mu sync.Mutex
+	// ttl is in seconds, by the set's key.
+	ttl map[string]uint32
+}
+
+func key(set dnsprovider.RRSet) string { return set.Name + " " + string(set.Type) }
+
+// raise returns the changes with no TTL below least. Those that are none then are left out.
+func raise(changes dnsprovider.ChangeSet, least uint32) dnsprovider.ChangeSet {
+	if least == 0 {
+		return changes
+	}
+	var before, after []dnsprovider.RRSet
+	for _, step := range changes {
+		before, after = append(before, step.Old...), append(after, step.New...)
+	}
+	for _, sets := range [][]dnsprovider.RRSet{before, after} {
+		for i := range sets {
+			sets[i].TTL = max(sets[i].TTL, least)
+		}
+	}
+	return dnsprovider.Diff(before, after)
+}
+
+// remember notes what was asked for below least.
+func (a *asked) remember(changes dnsprovider.ChangeSet, least uint32) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, step := range changes {
+		for _, set := range step.Old {
+			delete(a.ttl, key(set))
+		}
+		for _, set := range step.New {
+			if set.TTL >= least {
+				continue
+			}
+			if a.ttl == nil {
+				a.ttl = map[string]uint32{}
+			}
+			a.ttl[key(set)] = set.TTL
+		}
+	}
+}
+
+// lower gives the sets that have the least TTL the one that was asked for. It changes sets.
+func (a *asked) lower(sets []dnsprovider.RRSet, least uint32) []dnsprovider.RRSet {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, set := range sets {
+		if ttl, ok := a.ttl[key(set)]; ok && set.TTL == least {
+			sets[i].TTL = ttl
+		}
+	}
+	return sets
+}

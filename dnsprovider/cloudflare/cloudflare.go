@@ -1,0 +1,121 @@
+package cloudflare
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/cloudflare/cloudflare-go/v7/dns"
+	"github.com/cloudflare/cloudflare-go/v7/option"
+	"github.com/cloudflare/cloudflare-go/v7/zones"
+
+	"federation/dnsprovider"
+	"federation/dnsprovider/batch"
+)
+
+// Options say which zone is meant, and how Cloudflare is reached. All may be empty.
+type Options struct {
+	// Token is an API token. Default: that in the environment's CLOUDFLARE_API_TOKEN.
+	Token string
+	// ZoneID is the zone. Default: the only one that has the zone's name.
+	ZoneID string
+	// BatchSize is how many records the zone's plan takes in a batch. Default: 200, the free plan's.
+	BatchSize int
+	// MinTTL is the least TTL in seconds that the zone's plan takes. Default: 60.
+	MinTTL uint32
+	// Endpoint is the URL of the API. Default: Cloudflare's.
+	Endpoint string
+}
+
+const maxRetries = 5
+
+// api is the zones that a token may see.
+type api struct {
+	zones   *zones.ZoneService
+	records *dns.RecordService
+	zoneID  string
+
+	mu sync.Mutex
+	// known are the IDs of zones that were found, by name.
+	known map[string]string
+	// seen are the records that were listed last, by zone and name.
+	seen map[string]map[string][]record
+}
+
+// New makes a provider. It fails without a token; whether that is good shows at the first use.
+func New(o Options) (dnsprovider.Provider, error) {
+	if o.Token == "" {
+		o.Token = os.Getenv("CLOUDFLARE_API_TOKEN")
+	}
+	if o.Token == "" {
+		return nil, errors.New("Cloudflare API token: must be given, or be in the environment's CLOUDFLARE_API_TOKEN") //nolint:staticcheck // the name of the service is written so
+	}
+	options := []option.RequestOption{option.WithEnvironmentProduction(), option.WithAPIToken(o.Token), option.WithMaxRetries(maxRetries)}
+	if o.Endpoint != "" {
+		options = append(options, option.WithBaseURL(o.Endpoint))
+	}
+	if o.BatchSize == 0 {
+		o.BatchSize = 200
+	}
+	if o.MinTTL == 0 {
+		o.MinTTL = 60
+	}
+	a := &api{
+		zones: zones.NewZoneService(options...), records: dns.NewRecordService(options...), zoneID: o.ZoneID,
+		known: map[string]string{}, seen: map[string]map[string][]record{},
+	}
+	return &batch.Provider{
+		Name: "Cloudflare", Service: a, Most: o.BatchSize, Size: batch.Records, Blind: true, MinTTL: o.MinTTL,
+		Types: []dnsprovider.Type{dnsprovider.A, dnsprovider.AAAA, dnsprovider.CNAME, "TXT"},
+	}, nil
+}
+
+// List returns the sets of the zone, or at least of the names. See batch.Service.
+func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprovider.RRSet, error) {
+	id, err := a.find(ctx, zone)
+	if err != nil {
+		return nil, err
+	}
+	records, err := a.fetch(ctx, id, names)
+	if err != nil {
+		return nil, a.forget(zone, err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seen[zone] = records
+	var sets []dnsprovider.RRSet
+	for name, list := range records {
+		sets = append(sets, setsOf(name, list, zone)...)
+	}
+	return sets, nil
+}
+
+// Change sends one transaction. It takes the IDs from what was listed last. See batch.Service.
+func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
+	id, err := a.find(ctx, zone)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	params := transaction(changes, a.seen[zone])
+	a.mu.Unlock()
+	params.ZoneID.Value, params.ZoneID.Present = id, true
+	_, err = a.records.Batch(ctx, params)
+	var said *dns.Error
+	if errors.As(err, &said) && (said.StatusCode == http.StatusBadRequest || said.StatusCode == http.StatusNotFound) {
+		err = &batch.Refused{Err: err}
+	}
+	return a.forget(zone, err)
+}
+
+// forget has the zone looked for anew after an error: it may be another by now.
+func (a *api) forget(zone string, err error) error {
+	if err != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.known, zone)
+	}
+	return err
+}
