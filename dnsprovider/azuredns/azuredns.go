@@ -41,7 +41,7 @@ type api struct {
 	group  string
 
 	mu sync.Mutex
-	// tags are the ETags of the sets that were listed last, by zone and set.
+	// tags are the ETags of the sets that were listed last before a change, by zone and set.
 	tags map[string]map[id]string
 }
 
@@ -87,11 +87,12 @@ func provider(a *api) dnsprovider.Provider {
 // List returns the plain sets of the zone, or at least of the names. See batch.Service.
 func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprovider.RRSet, error) {
 	found := map[id]*armdns.RecordSet{}
+	suffixes := names
 	if len(names) == 0 || len(names) > maxNames {
-		names = []string{""}
+		suffixes = []string{""}
 	}
-	for _, name := range names {
-		if err := a.pages(ctx, zone, name, found); err != nil {
+	for _, suffix := range suffixes {
+		if err := a.pages(ctx, zone, suffix, found); err != nil {
 			return nil, err
 		}
 	}
@@ -105,9 +106,11 @@ func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprov
 			sets = append(sets, set)
 		}
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.tags[zone] = tags
+	if len(names) > 0 {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.tags[zone] = tags
+	}
 	return sets, nil
 }
 

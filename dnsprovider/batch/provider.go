@@ -14,7 +14,8 @@ import (
 type Service interface {
 	// List returns what the zone holds, in any order, without SOA and NS at the apex and without what is
 	// no plain set of records. It fails for a zone that the service does not hold. Where names are given,
-	// only those are needed, and others may be there too.
+	// only those are needed, others may be there too, and a Change of them may follow. No other List with
+	// names is called between these two; but such without names may be at any time.
 	List(ctx context.Context, zone string, names ...string) ([]dnsprovider.RRSet, error)
 	// Change makes all of the changes, or none when it fails. A Refused error means that the service
 	// found them not to suit the zone.

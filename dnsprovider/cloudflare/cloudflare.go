@@ -40,7 +40,7 @@ type api struct {
 	mu sync.Mutex
 	// known are the IDs of zones that were found, by name.
 	known map[string]string
-	// seen are the records that were listed last, by zone and name.
+	// seen are the records that were listed last before a change, by zone and name.
 	seen map[string]map[string][]record
 }
 
@@ -82,9 +82,11 @@ func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprov
 	if err != nil {
 		return nil, a.forget(zone, err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.seen[zone] = records
+	if len(names) > 0 {
+		a.mu.Lock()
+		a.seen[zone] = records
+		a.mu.Unlock()
+	}
 	var sets []dnsprovider.RRSet
 	for name, list := range records {
 		sets = append(sets, setsOf(name, list, zone)...)

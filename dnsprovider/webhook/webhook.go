@@ -34,7 +34,7 @@ type api struct {
 	client *http.Client
 
 	mu sync.Mutex
-	// seen are the endpoints that were listed last, by zone.
+	// seen are the endpoints that were listed last before a change, by zone.
 	seen map[string]map[externaldns.Key]externaldns.Endpoint
 }
 
@@ -63,7 +63,7 @@ func New(o Options) (dnsprovider.Provider, error) {
 }
 
 // List returns the plain sets of the zone. See batch.Service.
-func (a *api) List(ctx context.Context, zone string, _ ...string) ([]dnsprovider.RRSet, error) {
+func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprovider.RRSet, error) {
 	var filter domainFilter
 	if err := a.call(ctx, http.MethodGet, "/", nil, &filter); err != nil {
 		return nil, err
@@ -76,9 +76,11 @@ func (a *api) List(ctx context.Context, zone string, _ ...string) ([]dnsprovider
 		return nil, err
 	}
 	sets, byKey := externaldns.InZone(endpoints, zone)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.seen[zone] = byKey
+	if len(names) > 0 {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.seen[zone] = byKey
+	}
 	return sets, nil
 }
 
