@@ -10,10 +10,10 @@ SEEDS    ?= 20
 STEPS    ?= 3000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test fleet build lint generate verify bench
+.PHONY: help demo up down test fleet build lint generate verify bench bench-dns
 
 help: ## list the verbs
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 demo: up ## the main job, told as a story: three clusters, one dies, it comes back
 	@hack/demo.sh
@@ -45,3 +45,7 @@ verify: ## prove that generated code is up to date
 
 bench: build ## measure beside a bare client in the same run, into docs/performance.md [CLUSTERS=3]
 	@hack/bench.sh $(CLUSTERS)
+
+bench-dns: ## measure the DNS server beside Knot, NSD, BIND and CoreDNS, into docs/performance.md
+	@hack/install-tools.sh bench-dns
+	@hack/bench-dns.sh

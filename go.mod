@@ -239,7 +239,7 @@ require (
 	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 	github.com/pquerna/cachecontrol v0.1.0 // indirect
-	github.com/prometheus/client_golang v1.23.2 // indirect
+	github.com/prometheus/client_golang v1.23.2
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.67.5 // indirect
 	github.com/prometheus/procfs v0.19.2 // indirect
@@ -315,7 +315,10 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 )
 
-require github.com/dchest/siphash v1.2.3 // indirect
+require (
+	github.com/dchest/siphash v1.2.3 // indirect
+	github.com/gaissmai/bart v0.26.0 // indirect
+)
 
 tool (
 	k8s.io/code-generator/cmd/deepcopy-gen

@@ -9,9 +9,14 @@ needs() {
   cat <<'END'
 dig   bind9-dnsutils   asks the DNS server for global names
 END
+  [ "${1:-}" != bench-dns ] || cat <<'END'
+named   bind9   is a DNS server that ours is measured beside
+knotd   knot    is a DNS server that ours is measured beside
+nsd     nsd     is a DNS server that ours is measured beside
+END
   [ "${1:-}" != tests ] || cat <<'END'
 named         bind9         is a DNS server that tests compare ours with, and keep records in
-knotd         knot          is a DNS server that tests keep records in
+knotd         knot          is a DNS server that tests compare ours with, and keep records in
 nsd           nsd           is a DNS server that tests have follow ours
 ldns-verify-zone   ldnsutils   checks signed zones in tests
 dnssec-verify   bind9-utils   checks signed zones in tests

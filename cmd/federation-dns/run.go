@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative"
+	"federation/dnsprovider/authoritative/nearest"
 	"federation/dnsprovider/zonefile"
 )
 
@@ -30,6 +32,11 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	registry := legacyregistry.Registerer()
+	if err := registry.Register(server); err != nil {
+		return fmt.Errorf("metrics of the server: %w", err)
+	}
+	defer registry.Unregister(server)
 	z := &zone{server: server, name: o.zone, federated: o.kubeconfig != ""}
 	if err := z.setFile(ctx, sets); err != nil {
 		return fmt.Errorf("--zone-file %s: %w", o.zoneFile, err)
@@ -49,6 +56,10 @@ func (o *options) run(ctx context.Context) error {
 
 // newServer makes the server, with its keys.
 func (o *options) newServer(nameServer []dnsprovider.RRSet, negativeTTL uint32) (*authoritative.Server, error) {
+	near, err := o.locator()
+	if err != nil {
+		return nil, fmt.Errorf("--networks: %w", err)
+	}
 	transfers, err := o.transfers()
 	if err != nil {
 		return nil, err
@@ -65,7 +76,7 @@ func (o *options) newServer(nameServer []dnsprovider.RRSet, negativeTTL uint32) 
 	}
 	server, err := authoritative.New(authoritative.Options{
 		Zone: o.zone, Listen: o.listen, NameServers: o.addresses(nameServer), NegativeTTL: negativeTTL, Threads: o.threads,
-		Transfers: transfers,
+		Transfers: transfers, RateLimit: o.rateLimit, Locator: near,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
@@ -74,6 +85,14 @@ func (o *options) newServer(nameServer []dnsprovider.RRSet, negativeTTL uint32) 
 		return server, nil
 	}
 	return server, server.Sign(signer)
+}
+
+// locator reads the table of networks, if there is one.
+func (o *options) locator() (authoritative.Locator, error) {
+	if o.networks == "" {
+		return nil, nil
+	}
+	return nearest.Load(o.networks)
 }
 
 // negativeTTL is the last field of the file's SOA, 0 where there is none (RFC 2308, section 4).

@@ -19,6 +19,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -33,6 +34,7 @@ import (
 	"federation/controllers/shards"
 	"federation/controllers/shards/plan"
 	"federation/dnsprovider/authoritative"
+	"federation/dnsprovider/authoritative/nearest"
 )
 
 // withDNS runs the DNS server and, beside it, do. The server answers SERVFAIL until it has been given
@@ -43,10 +45,23 @@ func (o *controllersOptions) withDNS(ctx context.Context, do func(context.Contex
 		servers[i], _ = netip.AddrFromSlice(ip)
 		servers[i] = servers[i].Unmap()
 	}
-	dns, err := authoritative.New(authoritative.Options{Zone: o.zone, Listen: o.dnsBindAddress, NameServers: servers})
+	options := authoritative.Options{Zone: o.zone, Listen: o.dnsBindAddress, NameServers: servers}
+	if o.dnsNetworks != "" {
+		table, err := nearest.Load(o.dnsNetworks)
+		if err != nil {
+			return fmt.Errorf("--dns-networks: %w", err)
+		}
+		options.Locator = table
+	}
+	dns, err := authoritative.New(options)
 	if err != nil {
 		return fmt.Errorf("--dns-bind-address %q: %w", o.dnsBindAddress, err)
 	}
+	registry := legacyregistry.Registerer()
+	if err := registry.Register(dns); err != nil {
+		return fmt.Errorf("metrics of the DNS server: %w", err)
+	}
+	defer registry.Unregister(dns)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return dns.Run(ctx) })
 	group.Go(func() error { return do(ctx, dns) })

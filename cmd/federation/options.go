@@ -17,6 +17,7 @@ type controllersOptions struct {
 	reports        int
 	zone           string
 	dnsBindAddress string
+	dnsNetworks    string
 	dnsTTL         time.Duration
 	nameServers    []net.IP
 	dnssec         bool
@@ -42,6 +43,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.reports, "status-updates-per-second", o.reports, "how many statuses of federated objects are written in the long run; what changes faster is told together. Services don't wait")
 	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
+	fs.StringVar(&o.dnsNetworks, "dns-networks", "", "`FILE` with networks of clients and the regions near them, for names with the strategy Nearest; a line is \"198.51.100.0/24 REGION…\", the nearest region first")
 	fs.IPSliceVar(&o.nameServers, "dns-name-server-ips", nil, "`IP` addresses of the zone's name server ns.DNS-ZONE, as the delegation above the zone has them; without it the address in --dns-bind-address, if it is one")
 	fs.Lookup("dns-name-server-ips").DefValue = ""
 	fs.BoolVar(&o.dnssec, "dnssec", false, "sign the zone, with the keys in the Secret federation-system/dns-signing-keys; made if it is missing")

@@ -153,7 +153,7 @@ func FuzzRespond(f *testing.F) {
 func BenchmarkRespond(b *testing.B) {
 	s := filled(b, manyNames(b, 10000))
 	message := packed(b, func(m *dns.Msg) { m.Question[0].Name = "n4711." + testZone; m.SetEdns0(1232, false) })
-	r, buf := &responder{service: &service{limiter: newLimiter(1 << 24)}}, make([]byte, packetSize)
+	r, buf := &responder{counters: &counters{}, service: &service{limiter: newLimiter(1 << 24)}}, make([]byte, packetSize)
 	from := origin{netip.MustParseAddr("192.0.2.99"), true}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -95,7 +95,7 @@ func TestCookiesAge(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	s := filled(t, zoneLines(t, sample))
-	r := &responder{service: &service{Options: Options{NSID: "ns-1"}}, second: 1559731985}
+	r := &responder{counters: &counters{}, service: &service{Options: Options{NSID: "ns-1"}}, second: 1559731985}
 	key, _ := hex.DecodeString("e5e973e5a6b2a43f48e7dc849e37bfcf")
 	r.service.CookieSecret = CookieSecret(key)
 	subnet := func(family uint16, source, scope uint8, address string) dns.EDNS0 {
@@ -147,7 +147,7 @@ func TestExtendedErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &responder{service: &service{}}
+	r := &responder{counters: &counters{}, service: &service{}}
 	if reply := answered(t, r, first, withOption("web")); reply.Rcode != dns.RcodeServerFailure || !strings.HasPrefix(optionText(reply), "15 14 ") {
 		t.Errorf("before the first Apply: %s, want SERVFAIL and Not Ready", reply)
 	}
@@ -163,7 +163,7 @@ func TestExtendedErrors(t *testing.T) {
 
 func TestRateLimit(t *testing.T) {
 	s := filled(t, zoneLines(t, sample))
-	r := &responder{service: &service{limiter: newLimiter(10)}, second: 100}
+	r := &responder{counters: &counters{}, service: &service{limiter: newLimiter(10)}, second: 100}
 	count := func(m *dns.Msg) (whole, cut, none int) {
 		for range 100 {
 			switch reply := answered(t, r, s, m); {
@@ -232,7 +232,7 @@ func choice(t *testing.T, variants ...dnsprovider.Variant) []dnsprovider.RRSet {
 func TestWeightedAnswers(t *testing.T) {
 	s := filled(t, choice(t, dnsprovider.Variant{Rdata: []string{"192.0.2.1"}, Weight: 10},
 		dnsprovider.Variant{Rdata: []string{"192.0.2.2", "192.0.2.3"}, Weight: 30}))
-	r, seen := &responder{service: &service{}}, map[int]int{}
+	r, seen := &responder{counters: &counters{}, service: &service{}}, map[int]int{}
 	for range 4000 {
 		seen[len(answered(t, r, s, withOption("web")).Answer)]++
 	}
@@ -262,7 +262,7 @@ func TestNearestAnswers(t *testing.T) {
 		{"no table", nil, []dns.EDNS0{subnet("198.51.100.0", 24)}, "192.0.2.3 8 198.51.100.0/24/0"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			r := &responder{service: &service{Options: Options{Locator: c.locator}}}
+			r := &responder{counters: &counters{}, service: &service{Options: Options{Locator: c.locator}}}
 			reply := answered(t, r, s, withOption("web", c.options...))
 			if got := reply.Answer[0].(*dns.A).A.String() + " " + optionText(reply); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -276,7 +276,7 @@ func TestNearestAnswers(t *testing.T) {
 func TestUnusualMessagesGetTheUsualAnswers(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	sets := randomSets(t, random)
-	s, r := filled(t, sets), &responder{service: &service{}}
+	s, r := filled(t, sets), &responder{counters: &counters{}, service: &service{}}
 	for range 3000 {
 		query := randomQuery(random, sets)
 		usual := answered(t, r, s, query)
@@ -299,7 +299,7 @@ func TestUnusualMessagesGetTheUsualAnswers(t *testing.T) {
 func TestNoPacketCostsMemory(t *testing.T) {
 	s := filled(t, append(zoneLines(t, strings.ReplaceAll(sample, "web A", "other A")), choice(t,
 		dnsprovider.Variant{Rdata: []string{"192.0.2.1"}, Region: "east"}, dnsprovider.Variant{Rdata: []string{"192.0.2.2"}})...))
-	r := &responder{service: &service{limiter: newLimiter(1 << 20), Options: Options{NSID: "ns-1", Locator: everywhere{"west"}}}}
+	r := &responder{counters: &counters{}, service: &service{limiter: newLimiter(1 << 20), Options: Options{NSID: "ns-1", Locator: everywhere{"west"}}}}
 	for _, name := range []string{"web", "alias2", "away", "none", "empty", "to-empty", "loop1"} {
 		message, err := withOption(name, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "2464c4abcf10c957"}, &dns.EDNS0_NSID{Code: dns.EDNS0NSID}).Pack()
 		if err != nil {

@@ -25,6 +25,9 @@ const (
 	secondMask            = 1<<secondBits - 1
 )
 
+// MaxRateLimit is the largest limit that can be counted.
+const MaxRateLimit = countMask
+
 // limiterSet is one line of the processor's cache with the counts of eight networks.
 type limiterSet [8]atomic.Uint64
 

@@ -2,6 +2,7 @@ package authoritative
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -10,26 +11,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockets are what the server listens on, all at one address and port.
+// sockets are what the server listens on: UDP and TCP at the same port.
 type sockets struct {
 	// udp share the packets among them (SO_REUSEPORT), a socket for each thread.
 	udp []*net.UDPConn
-	tcp *net.TCPListener
+	// streams are those for TCP and, if asked for, TLS.
+	streams []net.Listener
 }
 
 // listen opens UDP and TCP at the same port. With port 0 the port that UDP got may be taken for
 // TCP: then it tries another.
-func listen(address string, threads int) (sockets, error) {
+func listen(o *Options) (sockets, error) {
 	for attempt := 0; ; attempt++ {
-		s, err := listenOnce(address, threads)
+		s, err := listenOnce(o.Listen, o.Threads)
+		if err == nil && o.TLSListen != "" {
+			err = s.listenTLS(o)
+		}
 		if err == nil {
 			return s, nil
 		}
 		s.close()
-		if _, port, _ := net.SplitHostPort(address); port != "0" || attempt == 9 {
+		if _, port, _ := net.SplitHostPort(o.Listen); port != "0" || attempt == 9 {
 			return sockets{}, err
 		}
 	}
+}
+
+func (s *sockets) listenTLS(o *Options) error {
+	if o.TLSConfig == nil {
+		return fmt.Errorf("DNS server on %q (TLS): no certificate", o.TLSListen)
+	}
+	config := o.TLSConfig.Clone()
+	config.NextProtos = []string{"dot"} // RFC 7858, section 3.2, as registered
+	listener, err := tls.Listen("tcp", o.TLSListen, config)
+	if err != nil {
+		return fmt.Errorf("DNS server cannot listen on %q (TLS): %w", o.TLSListen, err)
+	}
+	s.streams = append(s.streams, listener)
+	return nil
 }
 
 // listenOnce returns what it has opened, with an error too.
@@ -48,7 +67,7 @@ func listenOnce(address string, threads int) (s sockets, err error) {
 	if err != nil {
 		return s, fmt.Errorf("DNS server cannot listen on %q (TCP): %w", address, err)
 	}
-	s.tcp = tcp.(*net.TCPListener)
+	s.streams = append(s.streams, tcp)
 	return s, nil
 }
 
@@ -86,7 +105,7 @@ func (s sockets) close() {
 	for _, u := range s.udp {
 		u.Close()
 	}
-	if s.tcp != nil {
-		s.tcp.Close()
+	for _, listener := range s.streams {
+		listener.Close()
 	}
 }

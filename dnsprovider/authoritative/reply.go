@@ -26,8 +26,9 @@ type responder struct {
 	room int
 	from origin
 	// service says how to answer; second is the time in seconds since 1970.
-	service *service
-	second  uint32
+	service  *service
+	counters *counters
+	second   uint32
 	// special answers messages of secondaries. Of several answers it returns the last, nil if there is none.
 	special func(message []byte, from origin) (reply []byte, handled bool)
 	header
@@ -52,8 +53,9 @@ type service struct {
 type header struct {
 	rcode         int
 	authoritative bool
-	// overflow tells that there was more to say than room.
-	overflow                       bool
+	// limited tells that the network of the client has had its share; overflow that there was more to
+	// say than room.
+	limited, overflow              bool
 	answers, authority, additional uint16
 }
 
@@ -62,10 +64,12 @@ type header struct {
 // answered: what is too short to have a header, and answers, as two servers would then answer each
 // other for ever.
 func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
+	r.from, r.header = from, header{}
 	if len(message) < headerSize || message[2]&0x80 != 0 {
 		return nil
 	}
 	if !r.query.parse(message) {
+		r.query.qtype = dns.TypeNone
 		if r.special != nil {
 			if reply, handled := r.special(message, from); handled && reply != nil {
 				return append(message[:0], reply...)
@@ -75,26 +79,36 @@ func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
 		}
 		plain, refusal := unusual(message)
 		if refusal != nil {
+			r.rcode = int(refusal[3] & 0xf)
+			if r.tooMany() {
+				return nil
+			}
 			return append(message[:0], refusal...)
 		}
 		if message = append(message[:0], plain...); !r.query.parse(message) {
 			return nil
 		}
 	}
-	r.snapshot, r.from, r.header, r.reply = s, from, header{}, message[:r.query.end]
+	r.snapshot, r.reply = s, message[:r.query.end]
 	known := r.extend()
 	r.room = dns.MaxMsgSize - r.query.edns.length()
 	if from.udp {
 		r.room = r.query.edns.limit() - r.query.edns.length()
 	}
 	r.decide()
-	if from.udp && !known && r.service.limiter != nil && r.service.limiter.exceeded(from.client, r.class(), r.second) {
+	if !known && r.tooMany() {
 		if rand.Uint32()%slip != 0 {
 			return nil
 		}
 		r.overflow = true
 	}
 	return r.finish()
+}
+
+// tooMany counts the answer, and tells whether the client's network has had its share.
+func (r *responder) tooMany() bool {
+	r.limited = r.from.udp && r.service.limiter != nil && r.service.limiter.exceeded(r.from.client, r.class(), r.second)
+	return r.limited
 }
 
 // slip is which part of the answers that are too many is sent, without records: who is real asks
@@ -139,7 +153,26 @@ func (r *responder) guarded(s *snapshot, message []byte, from origin) (reply []b
 			reply = nil
 		}
 	}()
-	return r.respond(s, message, from)
+	if reply = r.respond(s, message, from); r.limited {
+		r.counters.limited.Add(1)
+	}
+	if reply != nil {
+		r.counters.count(r.query.qtype, r.rcode)
+	}
+	if r.service.QueryLog != nil {
+		r.log(reply)
+	}
+	return reply
+}
+
+// log writes a line about the last message.
+func (r *responder) log(reply []byte) {
+	name, _, err := dns.UnpackDomainName(r.query.name, 0)
+	if err != nil || r.query.qtype == dns.TypeNone {
+		name = "" // it could not be read
+	}
+	r.service.QueryLog.Info("DNS query", "client", r.from.client, "udp", r.from.udp, "name", name, "type", dns.Type(r.query.qtype).String(),
+		"rcode", dns.RcodeToString[r.rcode], "bytes", len(reply), "limited", r.limited)
 }
 
 // decide answers from the zone, or says why not.
@@ -287,7 +320,7 @@ func pointTo(b []byte, name int) { binary.BigEndian.PutUint16(b, 0xc000|uint16(n
 // client that sees TC must ask again over TCP anyhow.
 func (r *responder) finish() []byte {
 	if r.overflow {
-		r.header = header{rcode: r.rcode, authoritative: r.authoritative, overflow: true}
+		r.header = header{rcode: r.rcode, authoritative: r.authoritative, limited: r.limited, overflow: true}
 		r.reply = r.reply[:r.query.end]
 		if !r.from.udp {
 			r.rcode = dns.RcodeServerFailure // more than any message can hold

@@ -3,7 +3,9 @@ package authoritative
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"runtime"
@@ -31,7 +33,7 @@ type Options struct {
 	CookieSecret CookieSecret
 	// RateLimit is how many answers a second go over UDP to one network (/24, /56), of each class: with
 	// records, without, errors. Of the others half are not sent, half say "ask over TCP". Clients with
-	// a valid cookie have no limit. Default: 1000; less than 0: no limit.
+	// a valid cookie have no limit. Default: 1000; less than 0: no limit; at most MaxRateLimit.
 	RateLimit int
 	// Locator says where clients are, for sets with variants by region. Default: it is not known.
 	Locator Locator
@@ -42,6 +44,13 @@ type Options struct {
 	Threads int
 	// MaxConns bounds the TCP connections at one time; further ones are closed. Default: 512.
 	MaxConns int
+	// MaxConnsPerNetwork bounds those of one network (/24, /56). Default: an eighth of MaxConns.
+	MaxConnsPerNetwork int
+	// TLSListen is the host:port for DNS over TLS (RFC 7858), with TLSConfig. Default: none.
+	TLSListen string
+	TLSConfig *tls.Config
+	// QueryLog gets a line for each message. Default: none.
+	QueryLog *slog.Logger
 	// IdleTimeout is how long a TCP connection may take for a whole message. Default: 10 s.
 	IdleTimeout time.Duration
 }
@@ -52,7 +61,10 @@ type Server struct {
 	zone string
 	sockets
 	transfers *transfers
-	current   atomic.Pointer[snapshot]
+	// counters has those of each UDP socket, and at its end those of all TCP connections.
+	counters []*counters
+	conns    conns
+	current  atomic.Pointer[snapshot]
 	// applying is held by the one who makes the next snapshot.
 	applying sync.Mutex
 }
@@ -72,7 +84,11 @@ func New(options Options) (*Server, error) {
 	if s.RateLimit > 0 {
 		s.limiter = newLimiter(s.RateLimit)
 	}
-	if s.sockets, err = listen(options.Listen, s.Threads); err != nil {
+	for range s.Threads + 1 {
+		s.counters = append(s.counters, &counters{})
+	}
+	s.conns = conns{most: s.MaxConns, each: s.MaxConnsPerNetwork, networks: map[uint64]int{}}
+	if s.sockets, err = listen(&s.Options); err != nil {
 		return nil, err
 	}
 	nameServers := options.NameServers
@@ -104,6 +120,9 @@ func (o Options) withDefaults() Options {
 	if o.MaxConns == 0 {
 		o.MaxConns = 512
 	}
+	if o.MaxConnsPerNetwork == 0 {
+		o.MaxConnsPerNetwork = (o.MaxConns + 7) / 8
+	}
 	if o.IdleTimeout == 0 {
 		o.IdleTimeout = 10 * time.Second
 	}
@@ -112,8 +131,16 @@ func (o Options) withDefaults() Options {
 
 // Addr is where the server listens, over UDP and TCP.
 func (s *Server) Addr() netip.AddrPort {
-	at := s.tcp.Addr().(*net.TCPAddr).AddrPort()
+	at := s.streams[0].Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+}
+
+// TLSAddr is where it listens for DNS over TLS; not valid if nowhere.
+func (s *Server) TLSAddr() netip.AddrPort {
+	if len(s.streams) < 2 {
+		return netip.AddrPort{}
+	}
+	return s.streams[1].Addr().(*net.TCPAddr).AddrPort()
 }
 
 // Zone is the canonical name of the zone.
@@ -127,7 +154,9 @@ func (s *Server) Run(ctx context.Context) error {
 	s.startUDP(ctx, &running)
 	s.startNotify(ctx, &running)
 	s.startRenewing(ctx, &running)
-	s.serveTCP(ctx, &running)
+	for _, listener := range s.streams {
+		running.Go(func() { s.serveTCP(ctx, listener, &running) })
+	}
 	running.Wait()
 	return nil
 }

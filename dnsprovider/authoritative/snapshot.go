@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -55,6 +56,8 @@ type snapshot struct {
 	negative answer
 	// synced is false before the first Apply.
 	synced bool
+	// made is when it was made.
+	made time.Time
 	// edits counts the edits that led here.
 	edits uint64
 }
@@ -198,7 +201,7 @@ func (s *snapshot) negativeTTL() uint32 { return min(s.soa.Hdr.Ttl, s.soa.Minttl
 
 // finish gives the snapshot its serial number.
 func (e edit) finish(serial uint32) (*snapshot, error) {
-	e.soa.Serial = serial
+	e.soa.Serial, e.made = serial, time.Now()
 	negative := e.soa
 	negative.Hdr.Ttl = e.negativeTTL()
 	e.negative = e.packSOA(&negative)

@@ -13,26 +13,55 @@ import (
 	"github.com/miekg/dns"
 )
 
+// conns counts the connections that are open.
+type conns struct {
+	lock sync.Mutex
+	// most is how many there may be, each how many of one network.
+	most, each int
+	open       int
+	networks   map[uint64]int
+}
+
+// take tells whether a client may have another one; if so, it is given back with release.
+func (c *conns) take(client netip.Addr) bool {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if c.open >= c.most || c.networks[network(client)] >= c.each {
+		return false
+	}
+	c.open++
+	c.networks[network(client)]++
+	return true
+}
+
+func (c *conns) release(client netip.Addr) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.open--
+	if c.networks[network(client)]--; c.networks[network(client)] == 0 {
+		delete(c.networks, network(client))
+	}
+}
+
 // serveTCP takes connections until the listener is closed, and no more at a time than are allowed.
-func (s *Server) serveTCP(ctx context.Context, running *sync.WaitGroup) {
-	slots := make(chan struct{}, s.MaxConns)
+func (s *Server) serveTCP(ctx context.Context, listener net.Listener, running *sync.WaitGroup) {
 	for {
-		conn, err := s.tcp.Accept()
+		conn, err := listener.Accept()
 		if err != nil {
 			if wait(ctx, err) {
 				continue
 			}
 			return
 		}
-		select {
-		case slots <- struct{}{}:
-			running.Go(func() {
-				defer func() { <-slots }()
-				s.serveConn(ctx, conn)
-			})
-		default:
+		client := conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+		if !s.conns.take(client) {
 			conn.Close()
+			continue
 		}
+		running.Go(func() {
+			defer s.conns.release(client)
+			s.serveConn(ctx, conn, client)
+		})
 	}
 }
 
@@ -51,12 +80,11 @@ var workspaces = sync.Pool{New: func() any { return new([2 + dns.MaxMsgSize]byte
 
 // serveConn answers the messages of one connection in turn, until the client leaves, is silent for
 // too long, or sends what gets no answer.
-func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
+func (s *Server) serveConn(ctx context.Context, conn net.Conn, client netip.Addr) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	client, _ := netip.AddrFromSlice(conn.RemoteAddr().(*net.TCPAddr).IP)
-	t := &stream{in: bufio.NewReader(conn), out: bufio.NewWriter(conn), from: origin{client: client.Unmap()}}
-	t.responder.service = &s.service
+	t := &stream{in: bufio.NewReader(conn), out: bufio.NewWriter(conn), from: origin{client: client}}
+	t.responder.service, t.responder.counters = &s.service, s.counters[len(s.counters)-1]
 	t.responder.special = s.signedMessage(conn, t.out)
 	for {
 		if conn.SetDeadline(time.Now().Add(s.IdleTimeout)) != nil {

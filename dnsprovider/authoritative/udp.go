@@ -11,17 +11,17 @@ import (
 // startUDP answers packets in as many goroutines as there are sockets: memory is bounded, and what
 // is too much the kernel drops.
 func (s *Server) startUDP(ctx context.Context, running *sync.WaitGroup) {
-	for _, socket := range s.udp {
-		running.Go(func() { s.serveUDP(ctx, socket) })
+	for i, socket := range s.udp {
+		running.Go(func() { s.serveUDP(ctx, socket, s.counters[i]) })
 	}
 }
 
-func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn) {
+func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn, counters *counters) {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return // closed already
 	}
-	packets, r := newBatch(raw), &responder{service: &s.service, special: s.signedPacket}
+	packets, r := newBatch(raw), &responder{service: &s.service, counters: counters, special: s.signedPacket}
 	for {
 		n, err := packets.receive()
 		if err != nil {
@@ -30,8 +30,8 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn) {
 			}
 			return
 		}
-		current := s.current.Load()
-		r.second = uint32(time.Now().Unix())
+		current, received := s.current.Load(), time.Now()
+		r.second = uint32(received.Unix())
 		for i := range n {
 			if reply := r.guarded(current, packets.message(i), origin{packets.from(i), true}); reply != nil {
 				packets.queue(i, reply)
@@ -40,6 +40,7 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn) {
 		if err := packets.send(); err != nil && !wait(ctx, err) {
 			return
 		}
+		counters.observe(time.Since(received), n)
 	}
 }
 
