@@ -22,6 +22,7 @@ ldns-verify-zone   ldnsutils   checks signed zones in tests
 dnssec-verify   bind9-utils   checks signed zones in tests
 delv          bind9-dnsutils   checks signed answers in tests
 pdns_server   pdns-server   is a DNS server that tests keep records in
+sqlite3       sqlite3       makes that one's database
 /usr/lib/*/pdns/libgsqlite3backend.so   pdns-backend-sqlite3   has that one keep them in a file
 END
 }

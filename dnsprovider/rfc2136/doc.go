@@ -1,5 +1,5 @@
 // Package rfc2136 keeps records in a DNS server that takes dynamic updates (RFC 2136) signed with a
-// key (TSIG, RFC 8945): BIND, Knot DNS, PowerDNS, Windows with such a key, and others.
+// key (TSIG, RFC 8945): BIND, Knot DNS, PowerDNS and others.
 //
 //	provider, err := rfc2136.New(rfc2136.Options{Server: "192.0.2.53:53", Key: key})
 //	err = provider.Apply(ctx, "example.com.", changes)

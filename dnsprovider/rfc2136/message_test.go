@@ -134,3 +134,30 @@ web.example.test. 15 IN A 192.0.2.2`
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
 }
+
+// FuzzSetsOf: whatever a server transfers, what comes out are sets that New makes.
+func FuzzSetsOf(f *testing.F) {
+	for _, line := range []string{"web 15 IN A 192.0.2.1", "web 15 IN TXT \"a\\;\" \"\\200\"", "@ 60 IN NS web", "odd 15 IN TYPE65280 \\# 1 00"} {
+		rr, err := dns.NewRR("$ORIGIN example.test.\n" + line)
+		if err != nil {
+			f.Fatal(err)
+		}
+		wire, err := (&dns.Msg{Answer: []dns.RR{rr}}).Pack()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(wire)
+	}
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		m := new(dns.Msg)
+		if m.Unpack(wire) != nil {
+			return
+		}
+		for _, set := range setsOf(testZone, m.Answer) {
+			again, err := dnsprovider.New(set.Name, set.Type, set.TTL, set.Rdata...)
+			if err != nil || !again.Equal(set) {
+				t.Errorf("set %v is not canonical: %v", set, err)
+			}
+		}
+	})
+}

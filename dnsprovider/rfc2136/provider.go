@@ -44,11 +44,13 @@ func New(options Options) (*Provider, error) {
 
 // Records transfers the zone. See dnsprovider.Provider.
 func (p *Provider) Records(ctx context.Context, zone string) ([]dnsprovider.RRSet, error) {
-	conn, done, err := p.dial(ctx)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	conn, err := p.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer conn.Close()
 	rrs, err := p.transfer(conn, zone)
 	if err != nil {
 		return nil, fmt.Errorf("server %s: transfer of zone %s: %w", p.options.Server, zone, because(ctx, err))
@@ -63,11 +65,13 @@ func (p *Provider) Apply(ctx context.Context, zone string, changes dnsprovider.C
 	if err != nil {
 		return err
 	}
-	conn, done, err := p.dial(ctx)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	conn, err := p.dial(ctx)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer conn.Close()
 	for changed := 0; len(messages) > 0; messages = messages[1:] {
 		if err := p.update(conn, messages[0].Msg); err != nil {
 			err = fmt.Errorf("server %s: update of zone %s: %w", p.options.Server, zone, because(ctx, p.explain(ctx, zone, changes[changed:], err)))
@@ -97,16 +101,14 @@ func (p *Provider) explain(ctx context.Context, zone string, changes dnsprovider
 	return refusal
 }
 
-// dial connects for one call, that ends with the context; done closes the connection.
-func (p *Provider) dial(ctx context.Context) (conn net.Conn, done func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", p.options.Server)
+// dial connects until the context ends.
+func (p *Provider) dial(ctx context.Context) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.options.Server)
 	if err != nil {
-		cancel()
-		return nil, nil, fmt.Errorf("server %s: %w", p.options.Server, err)
+		return nil, fmt.Errorf("server %s: %w", p.options.Server, err)
 	}
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	return conn, func() { stop(); cancel(); conn.Close() }, nil
+	context.AfterFunc(ctx, func() { conn.Close() })
+	return conn, nil
 }
 
 // because says that the context has ended, where that is why reading or writing failed.

@@ -124,12 +124,12 @@ func startServer(t *testing.T, name string) (address string) {
 		}
 	})
 	address = fmt.Sprintf("127.0.0.1:%d", port)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if reply, err := dns.Exchange(new(dns.Msg).SetQuestion(testZone, dns.TypeSOA), address); err == nil && reply.Rcode == dns.RcodeSuccess {
 			return address
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s did not answer within 10 s:\n%s", s.command, log)
+			t.Fatalf("%s did not answer within 60 s:\n%s", s.command, log)
 		}
 	}
 }
