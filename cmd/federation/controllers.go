@@ -84,7 +84,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	states := newDNSStates()
 	names, err := servicedns.New(servicedns.Options{
 		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second),
-		Providers: []servicedns.NamedProvider{{Name: "built-in", Provider: dns, Local: true}},
+		Providers: append([]servicedns.NamedProvider{{Name: "built-in", Provider: dns, Local: true}}, o.others...),
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, o.failover.settings, time.Now())
 		},

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"federation/controllers/servicedns"
 )
 
 // controllersOptions are the settings of the controllers and of DNS.
@@ -21,6 +23,8 @@ type controllersOptions struct {
 	dnsTTL         time.Duration
 	nameServers    []net.IP
 	dnssec         bool
+	dnsProviders   string                     // a file
+	others         []servicedns.NamedProvider // those of that file
 	looks          looks
 	failover       failoverFlags
 	unschedulable  time.Duration
@@ -47,11 +51,13 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IPSliceVar(&o.nameServers, "dns-name-server-ips", nil, "`IP` addresses of the zone's name server ns.DNS-ZONE, as the delegation above the zone has them; without it the address in --dns-bind-address, if it is one")
 	fs.Lookup("dns-name-server-ips").DefValue = ""
 	fs.BoolVar(&o.dnssec, "dnssec", false, "sign the zone, with the keys in the Secret federation-system/dns-signing-keys; made if it is missing")
+	fs.StringVar(&o.dnsProviders, "dns-providers", "", "`FILE` in YAML of other DNS servers and services that are to have the zone, too: BIND, PowerDNS, clouds and so on; see docs/dns.md")
 	fs.DurationVar(&o.dnsTTL, "dns-ttl", o.dnsTTL, "how long resolvers may keep an answer")
 }
 
-// validate names the flag, its value and what is allowed.
-func (o *controllersOptions) validate() error {
+// validate names the flag, its value and what is allowed. It reads the file of --dns-providers, so that what is
+// wrong with it shows before anything starts.
+func (o *controllersOptions) validate() (err error) {
 	if errs := validation.IsDNS1123Label(o.name); len(errs) > 0 {
 		return fmt.Errorf("--name %q: %s", o.name, errs[0])
 	}
@@ -76,5 +82,6 @@ func (o *controllersOptions) validate() error {
 	if _, _, err := net.SplitHostPort(o.dnsBindAddress); err != nil {
 		return fmt.Errorf("--dns-bind-address %q: must be HOST:PORT (%v)", o.dnsBindAddress, err)
 	}
-	return nil
+	o.others, err = dnsProviders(o.dnsProviders, o.zone)
+	return err
 }

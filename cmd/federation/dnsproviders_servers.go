@@ -1,0 +1,125 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"federation/dnsprovider"
+	"federation/dnsprovider/coredns"
+	"federation/dnsprovider/powerdns"
+	"federation/dnsprovider/rfc2136"
+)
+
+// secretFile returns what reads a secret: anew each time, so that a file that is replaced counts.
+func secretFile(field, file string) func() (string, error) {
+	return func() (string, error) {
+		if file == "" {
+			return "", fmt.Errorf("%s: must be the name of a file", field)
+		}
+		text, err := os.ReadFile(file)
+		return strings.TrimSpace(string(text)), err
+	}
+}
+
+// rfc2136Section is a server that takes signed updates.
+type rfc2136Section struct {
+	Server string `json:"server"`
+	Key    struct {
+		Name       string `json:"name"`
+		Algorithm  string `json:"algorithm"`
+		SecretFile string `json:"secretFile"`
+	} `json:"key"`
+}
+
+func newRFC2136(s rfc2136Section, _ string) (dnsprovider.Provider, error) {
+	return rfc2136.New(rfc2136.Options{Server: s.Server, Key: rfc2136.Key{
+		Name: s.Key.Name, Algorithm: s.Key.Algorithm, Secret: secretFile("key.secretFile", s.Key.SecretFile),
+	}})
+}
+
+// powerDNSSection is the API of a PowerDNS server.
+type powerDNSSection struct {
+	URL     string `json:"url"`
+	Server  string `json:"server"`
+	KeyFile string `json:"keyFile"`
+	CAFile  string `json:"caFile"`
+}
+
+func newPowerDNS(s powerDNSSection, _ string) (dnsprovider.Provider, error) {
+	trust, err := tlsFiles{CAFile: s.CAFile}.config()
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = trust
+	return powerdns.New(powerdns.Options{URL: s.URL, Server: s.Server, Key: secretFile("keyFile", s.KeyFile), Transport: transport})
+}
+
+// coreDNSSection is the etcd that a CoreDNS reads.
+type coreDNSSection struct {
+	Endpoints    []string `json:"endpoints"`
+	Prefix       string   `json:"prefix"`
+	Username     string   `json:"username"`
+	PasswordFile string   `json:"passwordFile"`
+	tlsFiles
+}
+
+func newCoreDNS(s coreDNSSection, zone string) (dnsprovider.Provider, error) {
+	if len(s.Endpoints) == 0 {
+		return nil, errors.New("endpoints: must be the addresses of etcd")
+	}
+	config := clientv3.Config{Endpoints: s.Endpoints, Username: s.Username, DialTimeout: 5 * time.Second, Logger: zap.NewNop()}
+	var err error
+	if s.Username != "" {
+		if config.Password, err = secretFile("passwordFile", s.PasswordFile)(); err != nil {
+			return nil, err
+		}
+	}
+	if s.tlsFiles != (tlsFiles{}) {
+		if config.TLS, err = s.config(); err != nil {
+			return nil, err
+		}
+	}
+	connect := func() (clientv3.KV, error) { return clientv3.New(config) } // for as long as the process runs
+	return coredns.New(coredns.Options{Connect: connect, Prefix: s.Prefix, Zones: []string{zone}})
+}
+
+// tlsFiles say whom to trust, and who we are. Without a CA, those are trusted whom the system trusts.
+type tlsFiles struct {
+	CAFile   string `json:"caFile"`
+	CertFile string `json:"certFile"`
+	KeyFile  string `json:"keyFile"`
+}
+
+func (f tlsFiles) config() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.CAFile != "" {
+		pem, err := os.ReadFile(f.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("caFile: %w", err)
+		}
+		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("caFile %q: must have certificates in PEM", f.CAFile)
+		}
+	}
+	if f.CertFile != "" || f.KeyFile != "" {
+		read := func() (tls.Certificate, error) { return tls.LoadX509KeyPair(f.CertFile, f.KeyFile) }
+		if _, err := read(); err != nil {
+			return nil, fmt.Errorf("certFile %q and keyFile %q: %w", f.CertFile, f.KeyFile, err)
+		}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // anew, as they are replaced
+			cert, err := read()
+			return &cert, err
+		}
+	}
+	return config, nil
+}
