@@ -10,10 +10,10 @@ SEEDS    ?= 20
 STEPS    ?= 3000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test fleet build lint generate verify bench bench-dns
+.PHONY: test-coredns help demo up down test fleet build lint generate verify bench bench-dns
 
 help: ## list the verbs
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 demo: up ## the main job, told as a story: three clusters, one dies, it comes back
 	@hack/demo.sh
@@ -29,6 +29,9 @@ test: build ## all tests, the end-to-end ones with real clusters among them
 
 fleet: ## random faults in a fleet in memory, the laws checked after each step [SEED=1] [SEEDS=20] [STEPS=3000]
 	@go test ./controllers/fleettest -run TestRandom -count 1 -timeout 6h -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
+
+test-coredns: ## tests with a real CoreDNS, which takes minutes to build
+	@hack/build-coredns.sh && go test -count=1 ./dnsprovider/coredns
 
 build: ## install what is missing and build all programs into _output/bin
 	@hack/install-tools.sh

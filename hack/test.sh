@@ -5,7 +5,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
 hack/install-tools.sh tests
-hack/build-coredns.sh
 mapfile -t packages < <(go list ./... | grep -v '/hack/')
 echo "unit and integration tests"
 go test -timeout 15m "${packages[@]}"

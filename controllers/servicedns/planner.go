@@ -109,7 +109,7 @@ func (p *planner) planOne(o *plan.Object) entry {
 	}
 	e := entry{Plan: plan.Records(plan.Input{
 		Federation: p.Federation, Zone: p.Zone, TTL: p.TTL, Objects: []plan.Object{*o},
-		Claims: p.claims, Clusters: p.clusters, Resolved: p.Controller.hosts.known(),
+		Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.known(),
 	})}
 	if o.Ingresses != nil {
 		for _, item := range o.Ingresses.Items {

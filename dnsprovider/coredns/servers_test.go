@@ -65,7 +65,7 @@ func startCoreDNS(t *testing.T, etcd *clientv3.Client) string {
 	t.Helper()
 	command, err := filepath.Abs("../../_output/bin/coredns")
 	if _, missing := os.Stat(command); err != nil || missing != nil {
-		t.Skip("CoreDNS is not built: hack/build-coredns.sh builds it")
+		t.Skip("CoreDNS is not built: `make test-coredns` builds it and tests with it")
 	}
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

@@ -36,15 +36,16 @@ func writeZone(file string, names int) error {
 	}
 	defer f.Close()
 	w := bufio.NewWriter(f)
-	fmt.Fprintf(w, "%[1]s 300 IN SOA ns.%[1]s hostmaster.%[1]s 1 60 10 604800 5\n%[1]s 300 IN NS ns.%[1]s\nns.%[1]s 300 IN A 127.0.0.1\n", zoneName)
+	line := func(format string, values ...any) { _, _ = fmt.Fprintf(w, format, values...) } // a failure stays until Flush
+	line("%[1]s 300 IN SOA ns.%[1]s hostmaster.%[1]s 1 60 10 604800 5\n%[1]s 300 IN NS ns.%[1]s\nns.%[1]s 300 IN A 127.0.0.1\n", zoneName)
 	for i := range names / perService {
 		for r := range 3 {
-			fmt.Fprintf(w, "%s.%s 15 IN A %s\n", service(i), zoneName, address(i, r))
-			fmt.Fprintf(w, "%s 15 IN A %s\n", regionOf(i, r), address(i, r))
+			line("%s.%s 15 IN A %s\n", service(i), zoneName, address(i, r))
+			line("%s 15 IN A %s\n", regionOf(i, r), address(i, r))
 			if r == 0 && hasAlias(i) {
-				fmt.Fprintf(w, "%s 15 IN CNAME %s\n", zoneOf(i, r), regionOf(i, r))
+				line("%s 15 IN CNAME %s\n", zoneOf(i, r), regionOf(i, r))
 			} else {
-				fmt.Fprintf(w, "%s 15 IN A %s\n", zoneOf(i, r), address(i, r))
+				line("%s 15 IN A %s\n", zoneOf(i, r), address(i, r))
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
 	switch {
 	case item.Items == nil:
 		t.rank, t.why = nothing, "no endpoint is ready: its addresses are out"
-	case t.served.nothing():
+	case t.nothing():
 		t.rank, t.why = nothing, "its load balancer has no address that can be given out"
 	case !t.Ready && !t.Held:
 		t.rank, t.why = unseen, "the cluster is not ready: its addresses are out"
