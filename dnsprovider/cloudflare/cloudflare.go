@@ -3,6 +3,7 @@ package cloudflare
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"sync"
@@ -17,8 +18,9 @@ import (
 
 // Options say which zone is meant, and how Cloudflare is reached. All may be empty.
 type Options struct {
-	// Token is an API token. Default: that in the environment's CLOUDFLARE_API_TOKEN.
-	Token string
+	// Token returns the API token. It is called when it is needed, so that one that is replaced counts.
+	// Default: that in the environment's CLOUDFLARE_API_TOKEN.
+	Token func() (string, error)
 	// ZoneID is the zone. Default: the only one that has the zone's name.
 	ZoneID string
 	// BatchSize is how many records the zone's plan takes in a batch. Default: 200, the free plan's.
@@ -35,6 +37,7 @@ const maxRetries = 5
 type api struct {
 	zones   *zones.ZoneService
 	records *dns.RecordService
+	token   func() (string, error)
 	zoneID  string
 
 	mu sync.Mutex
@@ -46,13 +49,14 @@ type api struct {
 
 // New makes a provider. It fails without a token; whether that is good shows at the first use.
 func New(o Options) (dnsprovider.Provider, error) {
-	if o.Token == "" {
-		o.Token = os.Getenv("CLOUDFLARE_API_TOKEN")
+	if o.Token == nil {
+		token := os.Getenv("CLOUDFLARE_API_TOKEN")
+		if token == "" {
+			return nil, errors.New("Cloudflare API token: must be given, or be in the environment's CLOUDFLARE_API_TOKEN") //nolint:staticcheck // the name of the service is written so
+		}
+		o.Token = func() (string, error) { return token, nil }
 	}
-	if o.Token == "" {
-		return nil, errors.New("Cloudflare API token: must be given, or be in the environment's CLOUDFLARE_API_TOKEN") //nolint:staticcheck // the name of the service is written so
-	}
-	options := []option.RequestOption{option.WithEnvironmentProduction(), option.WithAPIToken(o.Token), option.WithMaxRetries(maxRetries)}
+	options := []option.RequestOption{option.WithEnvironmentProduction(), option.WithMaxRetries(maxRetries)}
 	if o.Endpoint != "" {
 		options = append(options, option.WithBaseURL(o.Endpoint))
 	}
@@ -63,13 +67,22 @@ func New(o Options) (dnsprovider.Provider, error) {
 		o.MinTTL = 60
 	}
 	a := &api{
-		zones: zones.NewZoneService(options...), records: dns.NewRecordService(options...), zoneID: o.ZoneID,
+		zones: zones.NewZoneService(options...), records: dns.NewRecordService(options...), zoneID: o.ZoneID, token: o.Token,
 		known: map[string]string{}, seen: map[string]map[string][]record{},
 	}
 	return &batch.Provider{
 		Name: "Cloudflare", Service: a, Most: o.BatchSize, Size: batch.Records, Blind: true, MinTTL: o.MinTTL,
 		Types: []dnsprovider.Type{dnsprovider.A, dnsprovider.AAAA, dnsprovider.CNAME, "TXT"},
 	}, nil
+}
+
+// authorized is what goes with a request: the token as it is now.
+func (a *api) authorized() (option.RequestOption, error) {
+	token, err := a.token()
+	if err != nil {
+		return nil, fmt.Errorf("API token: %w", err)
+	}
+	return option.WithAPIToken(token), nil
 }
 
 // List returns the sets of the zone, or at least of the names. See batch.Service.
@@ -100,11 +113,15 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 	if err != nil {
 		return err
 	}
+	token, err := a.authorized()
+	if err != nil {
+		return err
+	}
 	a.mu.Lock()
 	params := transaction(changes, a.seen[zone])
 	a.mu.Unlock()
 	params.ZoneID.Value, params.ZoneID.Present = id, true
-	_, err = a.records.Batch(ctx, params)
+	_, err = a.records.Batch(ctx, params, token)
 	var said *dns.Error
 	if errors.As(err, &said) && (said.StatusCode == http.StatusBadRequest || said.StatusCode == http.StatusNotFound) {
 		err = &batch.Refused{Err: err}

@@ -1,7 +1,9 @@
 package cloudflare
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +16,8 @@ const zone = "example.com."
 
 func connect(t *testing.T, f *fake, o Options) dnsprovider.Provider {
 	t.Helper()
-	if o.Token == "" {
-		o.Token = "good"
+	if o.Token == nil {
+		o.Token = func() (string, error) { return "good", nil }
 	}
 	o.Endpoint = f.URL
 	p, err := New(o)
@@ -100,8 +102,12 @@ func TestBusyIsTriedAgain(t *testing.T) {
 }
 
 func TestWrongTokenIsSaid(t *testing.T) {
-	if _, err := connect(t, startFake(t, one()), Options{Token: "bad"}).Records(t.Context(), zone); err == nil || !strings.Contains(err.Error(), "Invalid access token") {
+	if _, err := connect(t, startFake(t, one()), Options{Token: func() (string, error) { return "bad", nil }}).Records(t.Context(), zone); err == nil || !strings.Contains(err.Error(), "Invalid access token") {
 		t.Errorf("error %v, want the API's words", err)
+	}
+	lost := Options{Token: func() (string, error) { return "", os.ErrNotExist }}
+	if _, err := connect(t, startFake(t, one()), lost).Records(t.Context(), zone); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v, want that the token cannot be read", err)
 	}
 	t.Setenv("CLOUDFLARE_API_TOKEN", "")
 	if _, err := New(Options{}); err == nil || !strings.Contains(err.Error(), "CLOUDFLARE_API_TOKEN") {

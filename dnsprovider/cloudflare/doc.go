@@ -1,6 +1,6 @@
 // Package cloudflare keeps records in Cloudflare's DNS through Cloudflare's SDK.
 //
-//	provider, err := cloudflare.New(cloudflare.Options{Token: token})
+//	provider, err := cloudflare.New(cloudflare.Options{Token: readTokenFile})
 //
 // The token, by default that in the environment's CLOUDFLARE_API_TOKEN, takes the rights Zone:Read and
 // DNS:Edit on the zone.

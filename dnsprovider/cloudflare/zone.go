@@ -26,7 +26,11 @@ func (a *api) find(ctx context.Context, zone string) (string, error) {
 	if ok {
 		return id, nil
 	}
-	page, err := a.zones.List(ctx, zones.ZoneListParams{}, option.WithQuery("name", strings.TrimSuffix(zone, ".")))
+	token, err := a.authorized()
+	if err != nil {
+		return "", err
+	}
+	page, err := a.zones.List(ctx, zones.ZoneListParams{}, token, option.WithQuery("name", strings.TrimSuffix(zone, ".")))
 	if err != nil {
 		return "", err
 	}
@@ -60,12 +64,16 @@ func (a *api) notOne(found []zones.Zone) error {
 
 // fetch returns the records of the names, if they are few, or all, by name.
 func (a *api) fetch(ctx context.Context, id string, names []string) (map[string][]record, error) {
+	token, err := a.authorized()
+	if err != nil {
+		return nil, err
+	}
 	records := map[string][]record{}
 	if len(names) == 0 || len(names) > maxNames {
-		return records, a.pages(ctx, id, records)
+		return records, a.pages(ctx, id, records, token)
 	}
 	for _, name := range names {
-		if err := a.pages(ctx, id, records, option.WithQuery("name.exact", strings.TrimSuffix(name, "."))); err != nil {
+		if err := a.pages(ctx, id, records, token, option.WithQuery("name.exact", strings.TrimSuffix(name, "."))); err != nil {
 			return nil, err
 		}
 	}
@@ -73,11 +81,11 @@ func (a *api) fetch(ctx context.Context, id string, names []string) (map[string]
 }
 
 // pages adds to records what the API lists. The SDK's own paging would not end with the context.
-func (a *api) pages(ctx context.Context, id string, records map[string][]record, filter ...option.RequestOption) error {
+func (a *api) pages(ctx context.Context, id string, records map[string][]record, options ...option.RequestOption) error {
 	var params dns.RecordListParams
 	params.ZoneID.Value, params.ZoneID.Present = id, true
 	for number := 1; ; number++ {
-		page, err := a.records.List(ctx, params, append(filter, option.WithQuery("per_page", strconv.Itoa(recordsPerPage)),
+		page, err := a.records.List(ctx, params, append(options, option.WithQuery("per_page", strconv.Itoa(recordsPerPage)),
 			option.WithQuery("page", strconv.Itoa(number)))...)
 		if err != nil {
 			return err

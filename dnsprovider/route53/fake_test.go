@@ -156,12 +156,15 @@ func (a *fake) listSets(w http.ResponseWriter, r *http.Request) {
 	_ = xml.NewEncoder(w).Encode(out)
 }
 
+// change is one of a change batch.
+type change struct {
+	Action string
+	Set    recordSet `xml:"ResourceRecordSet"`
+}
+
 func (a *fake) change(w http.ResponseWriter, r *http.Request) {
 	var in struct {
-		Changes []struct {
-			Action string
-			Set    recordSet `xml:"ResourceRecordSet"`
-		} `xml:"ChangeBatch>Changes>Change"`
+		Changes []change `xml:"ChangeBatch>Changes>Change"`
 	}
 	if err := xml.NewDecoder(r.Body).Decode(&in); err != nil {
 		fail(w, 400, "InvalidInput", err.Error())
@@ -172,50 +175,50 @@ func (a *fake) change(w http.ResponseWriter, r *http.Request) {
 		fail(w, 404, "NoSuchHostedZone", "No hosted zone found with ID: "+r.PathValue("id"))
 		return
 	}
-	next, records, wrong := maps.Clone(zone.sets), 0, []string{}
-	if len(in.Changes) == 0 {
-		wrong = append(wrong, "Changes must not be empty")
-	}
-	for _, c := range in.Changes {
-		set, key := c.Set, c.Set.key()
-		records += len(set.Records)
-		old, there := next[key]
-		what := fmt.Sprintf("resource record set [name='%s', type='%s'] but", set.Name, set.Type)
-		switch {
-		case !strings.HasSuffix("."+set.Name, "."+zone.name):
-			wrong = append(wrong, fmt.Sprintf("RRSet with DNS name %s is not permitted in zone %s", set.Name, zone.name))
-		case c.Action == "DELETE" && !there:
-			wrong = append(wrong, "Tried to delete "+what+" it was not found")
-		case c.Action == "DELETE" && (*old.TTL != *set.TTL || !slices.Equal(old.values(), set.values())):
-			wrong = append(wrong, "Tried to delete "+what+" the values provided do not match the current values")
-		case c.Action == "DELETE":
-			delete(next, key)
-		case there:
-			wrong = append(wrong, "Tried to create "+what+" it already exists")
-		default:
-			next[key] = set
-		}
-	}
-	wrong = append(wrong, notAlone(next)...)
-	if records > 1000 {
-		wrong = append(wrong, "Number of records limit of 1000 exceeded.")
-	}
+	next, wrong := zone.with(in.Changes)
 	if a.refuse == 0 {
 		wrong = append(wrong, "told to refuse")
 	}
 	if len(wrong) > 0 {
 		w.WriteHeader(400)
-		fmt.Fprint(w, `<InvalidChangeBatch xmlns="https://route53.amazonaws.com/doc/2013-04-01/"><Messages>`)
-		for _, m := range wrong {
-			fmt.Fprintf(w, "<Message>%s</Message>", m)
-		}
-		fmt.Fprint(w, `</Messages><RequestId>r</RequestId></InvalidChangeBatch>`)
+		fmt.Fprintf(w, `<InvalidChangeBatch xmlns="https://route53.amazonaws.com/doc/2013-04-01/"><Messages><Message>%s</Message></Messages><RequestId>r</RequestId></InvalidChangeBatch>`,
+			strings.Join(wrong, "</Message><Message>"))
 		return
 	}
 	zone.sets = next
 	a.refuse--
 	a.batches = append(a.batches, len(in.Changes))
 	fmt.Fprint(w, `<ChangeResourceRecordSetsResponse><ChangeInfo><Id>/change/C1</Id><Status>PENDING</Status><SubmittedAt>2026-11-21T10:00:00Z</SubmittedAt></ChangeInfo></ChangeResourceRecordSetsResponse>`)
+}
+
+// with returns what the zone becomes by the changes, and what is wrong with them.
+func (z *hosted) with(changes []change) (next map[string]recordSet, wrong []string) {
+	next = maps.Clone(z.sets)
+	records := 0
+	for _, c := range changes {
+		key := c.Set.key()
+		records += len(c.Set.Records)
+		old, there := next[key]
+		what := fmt.Sprintf("resource record set [name='%s', type='%s'] but", c.Set.Name, c.Set.Type)
+		switch {
+		case !strings.HasSuffix("."+c.Set.Name, "."+z.name):
+			wrong = append(wrong, fmt.Sprintf("RRSet with DNS name %s is not permitted in zone %s", c.Set.Name, z.name))
+		case c.Action == "DELETE" && !there:
+			wrong = append(wrong, "Tried to delete "+what+" it was not found")
+		case c.Action == "DELETE" && (*old.TTL != *c.Set.TTL || !slices.Equal(old.values(), c.Set.values())):
+			wrong = append(wrong, "Tried to delete "+what+" the values provided do not match the current values")
+		case c.Action == "DELETE":
+			delete(next, key)
+		case there:
+			wrong = append(wrong, "Tried to create "+what+" it already exists")
+		default:
+			next[key] = c.Set
+		}
+	}
+	if len(changes) == 0 || records > 1000 {
+		wrong = append(wrong, fmt.Sprintf("%d changes with %d records: must be some, with 1000 records at most", len(changes), records))
+	}
+	return next, append(wrong, notAlone(next)...)
 }
 
 // notAlone says which names have a CNAME beside something else.
