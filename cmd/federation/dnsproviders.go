@@ -18,9 +18,15 @@ import (
 // dnsProviderKinds are the kinds of providers that the file of --dns-providers may name, each with what
 // makes a provider for a zone of its section of the file.
 var dnsProviderKinds = map[string]func(section json.RawMessage, zone string) (dnsprovider.Provider, error){
-	"rfc2136":  dnsProviderKind(newRFC2136),
-	"powerdns": dnsProviderKind(newPowerDNS),
-	"coredns":  dnsProviderKind(newCoreDNS),
+	"rfc2136":      dnsProviderKind(newRFC2136),
+	"powerdns":     dnsProviderKind(newPowerDNS),
+	"coredns":      dnsProviderKind(newCoreDNS),
+	"route53":      dnsProviderKind(newRoute53),
+	"clouddns":     dnsProviderKind(newCloudDNS),
+	"azuredns":     dnsProviderKind(newAzureDNS),
+	"cloudflare":   dnsProviderKind(newCloudflare),
+	"webhook":      dnsProviderKind(newWebhook),
+	"dnsendpoints": dnsProviderKind(newDNSEndpoints),
 }
 
 // dnsProviderKind decodes the section into a T. Fields that T does not have are refused.
