@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -21,23 +20,27 @@ type Share struct {
 	Unready int64
 	// Spare is how many of the unready can go without any that is ready going with them.
 	Spare int64
-	// Target is the number by placement, or what an autoscaler has made of it.
+	// Placed is the number by placement.
+	Placed int64
+	// Target is that, or what an autoscaler has made of it.
 	Target int64
 	// Autoscaled: the number is an autoscaler's.
 	Autoscaled bool
 }
 
-// AskedFor is how many replicas are asked for in all, of asked by the user: what autoscalers ask for is no more than they
-// want, whatever the placement had in mind.
-func AskedFor(shares []Share, asked int64) int64 {
-	var wanted int64
-	for _, s := range shares {
-		wanted += s.Target
+// AskedFor is how many replicas are asked for in all. What autoscalers ask for is no more than they want, whatever the
+// placement had in mind; but of clusters that are not among the shares nobody knows what they want, and what is placed
+// there counts.
+func (s Source) AskedFor(shares []Share) int64 {
+	autoscaled, wanted := false, s.placed()
+	for _, share := range shares {
+		autoscaled = autoscaled || share.Autoscaled
+		wanted += share.Target - share.Placed
 	}
-	if slices.ContainsFunc(shares, func(s Share) bool { return s.Autoscaled }) {
-		return min(asked, wanted)
+	if autoscaled {
+		return min(s.Asked(), wanted)
 	}
-	return asked
+	return s.Asked()
 }
 
 // Pace returns the number that shares[own] may have applied now: its target, or more where the law holds it
@@ -110,7 +113,7 @@ func Applied(s Source, copy *unstructured.Unstructured) int64 {
 // ShareOf reads a cluster's share from its copy. A copy that is on its way out, or is of an earlier object of
 // the name, counts for nothing.
 func ShareOf(s Source, cluster string, copy *unstructured.Unstructured) Share {
-	share := Share{Target: s.Share(cluster)}
+	share := Share{Placed: s.Share(cluster), Target: s.Share(cluster)}
 	if copy == nil || copy.GetDeletionTimestamp() != nil || Outlived(Desired{Source: s.Object.GetUID()}, copy) {
 		return share
 	}

@@ -7,6 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 func TestPace(t *testing.T) {
@@ -35,17 +39,24 @@ func TestPace(t *testing.T) {
 }
 
 func TestAskedFor(t *testing.T) {
+	s := Source{
+		Kind:   kind(t, "Deployment"),
+		Object: &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(27)}}},
+	}
 	for _, c := range []struct {
 		name   string
+		placed map[string]int64
 		shares []Share
 		want   int64
 	}{
-		{"by the user", []Share{{Applied: 8, Target: 0}, {Applied: 8, Target: 30}}, 27},
-		{"by an autoscaler, which wants fewer", []Share{{Applied: 8, Target: 0}, {Applied: 8, Target: 8, Autoscaled: true}}, 8},
-		{"by one here, and by the placement there", []Share{{Applied: 8, Target: 8, Autoscaled: true}, {Target: 13}}, 21},
-		{"never more than by the user", []Share{{Applied: 40, Target: 40, Autoscaled: true}}, 27},
+		{"by the user", map[string]int64{"b": 27}, []Share{{Applied: 8}, {Applied: 8, Placed: 27, Target: 27}}, 27},
+		{"by an autoscaler, which wants fewer", map[string]int64{"b": 27}, []Share{{Applied: 8}, {Applied: 8, Placed: 27, Target: 8, Autoscaled: true}}, 8},
+		{"by one here, and by the placement there", map[string]int64{"a": 14, "b": 13}, []Share{{Applied: 8, Placed: 14, Target: 8, Autoscaled: true}, {Placed: 13, Target: 13}}, 21},
+		{"never more than by the user", map[string]int64{"a": 27}, []Share{{Applied: 40, Placed: 27, Target: 40, Autoscaled: true}}, 27},
+		{"by the placement where nobody knows", map[string]int64{"b": 17, "c": 10}, []Share{{Applied: 8}, {Applied: 8, Placed: 17, Target: 8, Autoscaled: true}}, 18},
 	} {
-		if got := AskedFor(c.shares, 27); got != c.want {
+		s.Placement = &v1beta1.Placement{Clusters: c.placed}
+		if got := s.AskedFor(c.shares); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}

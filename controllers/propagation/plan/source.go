@@ -104,6 +104,19 @@ func (s Source) Share(cluster string) int64 {
 	return s.Placement.Clusters[cluster] + s.Placement.Overflow[cluster]
 }
 
+// placed is what the placement gives to all clusters.
+func (s Source) placed() (n int64) {
+	if s.Placement == nil {
+		return 0
+	}
+	for _, numbers := range []map[string]int64{s.Placement.Clusters, s.Placement.Overflow} {
+		for _, number := range numbers {
+			n += number
+		}
+	}
+	return n
+}
+
 // Goes tells whether something of the object is to be in a cluster, as far as it is decided.
 func (s Source) Goes(t Target) bool {
 	presence, _, _ := s.Wanted(t)
