@@ -76,7 +76,7 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 }
 
 // askedFor is how many replicas of an object are asked for: by the user, or by the autoscalers of where it is placed. What
-// those want that cannot be reached nobody knows: there, what is placed counts.
+// those want in a member in which the federation does not work nobody knows: there, what is placed counts.
 func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured) int {
 	n, autoscaled, wanted := replicasOf(u), false, 0
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
@@ -85,7 +85,7 @@ func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured) int {
 			continue
 		}
 		autoscaled = autoscaled || m.autoscaled(k)
-		if !m.reachable() {
+		if m.Wire.Fault() != Well {
 			wanted += int(p.Clusters[name])
 		} else if there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name); there != nil {
 			wanted += replicasOf(there)
@@ -144,7 +144,7 @@ func (l *laws) want(k workloadKey, n int, now time.Time) int {
 // readyOf sums up ready and dropped replicas over the clusters that can be reached.
 func (f *Fleet) readyOf(k workloadKey, now time.Time) (ready, dropped int, detail string) {
 	for name, m := range f.members {
-		if !m.reachable() {
+		if fault := m.Wire.Fault(); fault != Well && fault != Unhealthy {
 			continue
 		}
 		n := m.Ready(k, now)
@@ -156,12 +156,6 @@ func (f *Fleet) readyOf(k workloadKey, now time.Time) (ready, dropped int, detai
 		}
 	}
 	return ready, dropped, detail
-}
-
-// reachable tells whether the federation can work in a member.
-func (m *Member) reachable() bool {
-	fault := m.Wire.Fault()
-	return fault == Well || fault == Unhealthy
 }
 
 func replicasOf(u *unstructured.Unstructured) int {

@@ -119,7 +119,7 @@ type paced struct {
 
 // pace returns what the law still leaves to a copy that is to shrink; nil where it may shrink at once.
 func (c *Controller) pace(m *member, s plan.Source, t plan.Target, p paced) (*int64, string) {
-	shares, own := c.shares(m, s, p.key)
+	shares, own := c.shares(m, s, t, p.key)
 	shares[own].Target = p.goal
 	asked := s.AskedFor(shares)
 	now := plan.Pace(shares, own, asked)
@@ -134,17 +134,18 @@ func (c *Controller) pace(m *member, s plan.Source, t plan.Target, p paced) (*in
 }
 
 // shares returns what each engaged member holds of an object, and which of them is m's.
-func (c *Controller) shares(m *member, s plan.Source, k key) (shares []plan.Share, own int) {
+func (c *Controller) shares(m *member, s plan.Source, t plan.Target, k key) (shares []plan.Share, own int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, other := range c.members {
 		if other == m {
 			own = len(shares)
 		}
-		shares = append(shares, other.share(s, k))
+		theirs, _ := c.target(other.Name)
+		shares = append(shares, other.share(s, theirs, k))
 	}
 	if c.members[m.Name] != m { // it has just been lost
-		own, shares = len(shares), append(shares, m.share(s, k))
+		own, shares = len(shares), append(shares, m.share(s, t, k))
 	}
 	return shares, own
 }

@@ -3,6 +3,7 @@ package propagation
 import (
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,7 +24,9 @@ func (c *Controller) source(k key, federated *unstructured.Unstructured) plan.So
 	if s.Placement != nil && s.Placement.Policy != "" {
 		s.Policy = c.policy(types.NamespacedName{Namespace: k.Namespace, Name: s.Placement.Policy})
 	}
-	s.Scaled = k.kind.Paced && c.autoscaled(k)
+	if k.kind.Paced {
+		s.Autoscalers = c.autoscalersOf(k)
+	}
 	return s
 }
 
@@ -139,20 +142,30 @@ func (c *Controller) watchAutoscalers() error {
 		}
 	}
 	return c.listen(informer, cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(was, is any) {
-		if scaleTarget(object(was)) != scaleTarget(object(is)) {
+		switch {
+		case scaleTarget(object(was)) != scaleTarget(object(is)):
 			wake(was)
+			wake(is)
+		case !sameSource(was, is): // it may go elsewhere
 			wake(is)
 		}
 	}})
 }
 
-// autoscaled tells whether an autoscaler at the federation has the object as its target.
-func (c *Controller) autoscaled(k key) bool {
-	if c.kindOf(autoscalers) == nil {
-		return false
+// autoscalersOf returns the autoscalers at the federation that have the object as their target.
+func (c *Controller) autoscalersOf(k key) (out []plan.Source) {
+	kind := c.kindOf(autoscalers)
+	if kind == nil {
+		return nil
 	}
 	objects, err := c.Informers(autoscalers).GetIndexer().ByIndex(byTarget, k.kind.Kind+"/"+k.Namespace+"/"+k.Name)
-	return err == nil && len(objects) > 0
+	if err != nil {
+		return nil // there is no index where there is no kind
+	}
+	for _, obj := range objects {
+		out = append(out, c.source(keyOf(kind, object(obj)), object(obj)))
+	}
+	return out
 }
 
 // kindOf returns the row of a resource; nil where it is not propagated here.
@@ -170,7 +183,7 @@ func (c *Controller) kindOf(resource schema.GroupVersionResource) *plan.Kind {
 func (c *Controller) target(name string) (plan.Target, bool) {
 	obj, ok, _ := c.Informers(v1beta1.ClustersResource).GetStore().GetByKey(name)
 	if !ok {
-		return plan.Target{Cluster: &v1beta1.Cluster{}, Federation: c.Federation}, false
+		return plan.Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, Federation: c.Federation}, false
 	}
 	return plan.Target{Cluster: asTarget(object(obj)), Federation: c.Federation}, true
 }

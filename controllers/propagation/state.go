@@ -232,11 +232,12 @@ func (m *member) reserve(k key, number *int64) {
 }
 
 // share returns what the member holds of an object. What our own shrinking is about to take counts no more.
-func (m *member) share(s plan.Source, k key) plan.Share {
+func (m *member) share(s plan.Source, t plan.Target, k key) plan.Share {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	u, st := m.current(k)
-	share := plan.ShareOf(s, m.Name, u)
+	t.Have = u
+	share := plan.ShareOf(s, t)
 	if st.ceiling != nil && st.written == nil && u != nil && plan.Settled(s, u) {
 		st.ceiling = nil
 	}

@@ -112,13 +112,14 @@ func Applied(s Source, copy *unstructured.Unstructured) int64 {
 
 // ShareOf reads a cluster's share from its copy. A copy that is on its way out, or is of an earlier object of
 // the name, counts for nothing.
-func ShareOf(s Source, cluster string, copy *unstructured.Unstructured) Share {
-	share := Share{Placed: s.Share(cluster), Target: s.Share(cluster)}
+func ShareOf(s Source, t Target) Share {
+	placed, copy := s.Share(t.Cluster.Name), t.Have
+	share := Share{Placed: placed, Target: placed}
 	if copy == nil || copy.GetDeletionTimestamp() != nil || Outlived(Desired{Source: s.Object.GetUID()}, copy) {
 		return share
 	}
 	share.Applied = Applied(s, copy)
-	if share.Target > 0 && s.autoscales(copy) {
+	if share.Target > 0 && s.autoscales(t) {
 		share.Target, share.Autoscaled = share.Applied, true
 	}
 	share.Ready = min(share.Applied, statusOf(copy, "readyReplicas"))

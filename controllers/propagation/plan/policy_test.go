@@ -3,8 +3,10 @@ package plan
 import (
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -116,7 +118,10 @@ func TestAutoscalersOwnTheNumber(t *testing.T) {
 		u := parse(t, deployment)
 		annotate(v1beta1.PlacementAnnotation, c.placement)(u)
 		s, target := source(k, u), east
-		s.Scaled, target.Have = c.scaled, parse(t, deployment)
+		target.Have = parse(t, deployment)
+		if c.scaled {
+			s.Autoscalers = []Source{autoscaler(t)}
+		}
 		_ = unstructured.SetNestedField(target.Have.Object, c.has, "spec", "replicas")
 		if c.scaledBy != "" {
 			annotate(v1beta1.ScaledByAnnotation, c.scaledBy)(target.Have)
@@ -134,6 +139,42 @@ func TestAutoscalersOwnTheNumber(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func autoscaler(t *testing.T, annotations ...string) Source {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	for i := 0; i < len(annotations); i += 2 {
+		annotate(annotations[i], annotations[i+1])(u)
+	}
+	return source(kind(t, "HorizontalPodAutoscaler"), u)
+}
+
+// TestAutoscalersScaleWhereTheyGo: in other clusters the number is the placement's.
+func TestAutoscalersScaleWhereTheyGo(t *testing.T) {
+	silver, gold := `[{"key":"tier","operator":"In","values":["silver"]}]`, `[{"key":"tier","operator":"In","values":["gold"]}]`
+	leaving := autoscaler(t, v1beta1.ClusterSelectorAnnotation, silver)
+	leaving.Object.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	for name, c := range map[string]struct {
+		autoscaler Source
+		want       int64
+	}{
+		"goes there by its selector":        {autoscaler(t, v1beta1.ClusterSelectorAnnotation, gold), 33},
+		"goes elsewhere by its selector":    {autoscaler(t, v1beta1.ClusterSelectorAnnotation, silver), 20},
+		"goes there by its placement":       {autoscaler(t, v1beta1.PlacementAnnotation, `{"clusters":{"east-a":1}}`), 33},
+		"goes elsewhere by its placement":   {autoscaler(t, v1beta1.PlacementAnnotation, `{"clusters":{"west-a":1}}`), 20},
+		"may still be where it is to leave": {leaving, 33},
+	} {
+		deployment := strings.ReplaceAll(web, "ReplicaSet", "Deployment")
+		u, target := parse(t, deployment), east
+		annotate(v1beta1.PlacementAnnotation, `{"clusters":{"east-a":20}}`)(u)
+		target.Have = parse(t, deployment)
+		_ = unstructured.SetNestedField(target.Have.Object, int64(33), "spec", "replicas")
+		s := source(kind(t, "Deployment"), u)
+		s.Autoscalers = []Source{c.autoscaler}
+		if _, number, _ := s.Wanted(target); number == nil || *number != c.want {
+			t.Errorf("%s: %v, want %d", name, number, c.want)
 		}
 	}
 }

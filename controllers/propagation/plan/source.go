@@ -20,8 +20,8 @@ type Source struct {
 	Placement *v1beta1.Placement
 	// Policy is the one that the placement names; nil where it names none, or one that is not known yet.
 	Policy *v1beta1.PlacementPolicy
-	// Scaled: an autoscaler at the federation has the object as its target.
-	Scaled bool
+	// Autoscalers are those at the federation that have the object as their target.
+	Autoscalers []Source
 }
 
 // Target is the member for which something is decided.
@@ -128,7 +128,7 @@ func (s Source) Goes(t Target) bool {
 func (s Source) autoscaled(t Target, share int64) (*int64, string) {
 	has := Applied(s, t.Have)
 	switch {
-	case !s.autoscales(t.Have):
+	case !s.autoscales(t):
 	case ScaledByMember(t.Have):
 		return nil, fmt.Sprintf("%d replicas by the cluster's autoscaler", has)
 	default:
@@ -138,8 +138,13 @@ func (s Source) autoscaled(t Target, share int64) (*int64, string) {
 }
 
 // autoscales tells whether an autoscaler decides how many replicas a copy has. None does of one that has none.
-func (s Source) autoscales(copy *unstructured.Unstructured) bool {
-	return Applied(s, copy) > 0 && (s.Scaled || ScaledByMember(copy) && !leftByAutoscaler(copy))
+func (s Source) autoscales(t Target) bool {
+	return Applied(s, t.Have) > 0 && (s.scaled(t) || ScaledByMember(t.Have) && !leftByAutoscaler(t.Have))
+}
+
+// scaled tells whether an autoscaler of the federation scales the object in a cluster: it goes there, or is yet to leave.
+func (s Source) scaled(t Target) bool {
+	return slices.ContainsFunc(s.Autoscalers, func(a Source) bool { return a.leaving() || a.Goes(t) })
 }
 
 // ScaledByMember tells whether an autoscaler in a member owns the number of replicas of a copy.
