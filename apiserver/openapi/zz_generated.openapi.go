@@ -1204,8 +1204,16 @@ func schema_apiserver_apis_federation_v1beta1_Info(ref common.ReferenceCallback)
 							Format:      "int32",
 						},
 					},
+					"FailoverWindow": {
+						SchemaProps: spec.SchemaProps{
+							Description: "FailoverWindow is the time within which the loss of a majority is taken for one event: the federation's own. 0: the federation is older than that and does not say.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 				},
-				Required: []string{"Name", "DNSZone", "DNSTTL", "FailoverMaxZones"},
+				Required: []string{"Name", "DNSZone", "DNSTTL", "FailoverMaxZones", "FailoverWindow"},
 			},
 		},
 	}

@@ -46,7 +46,7 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 		Informers: from.ForResource, Federation: info.Name, Zone: o.zone, TTL: uint32(info.DNSTTL / time.Second),
 		Providers: []servicedns.NamedProvider{{Name: "built-in", Provider: z, Local: true}},
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
-			return failover.CutOff(clusters, failover.DefaultSettings(), time.Now())
+			return failover.CutOff(clusters, failover.SettingsOf(info), time.Now())
 		},
 	})
 	if err != nil {

@@ -16,7 +16,10 @@ import (
 
 // info is what the controllers say of how the federation is set up.
 func (o *controllersOptions) info() v1beta1.Info {
-	return v1beta1.Info{Name: o.name, DNSZone: o.zone, DNSTTL: o.dnsTTL, FailoverMaxZones: o.failover.settings.MaxZones}
+	return v1beta1.Info{
+		Name: o.name, DNSZone: o.zone, DNSTTL: o.dnsTTL,
+		FailoverMaxZones: o.failover.settings.MaxZones, FailoverWindow: o.failover.settings.Window,
+	}
 }
 
 // publishInfo writes the info where tools and reviews find it: one write at the start. It tries until it succeeds

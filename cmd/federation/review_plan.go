@@ -61,11 +61,10 @@ func reviewed(in reviewInput, spec v1beta1.FailoverReviewSpec) (s v1beta1.Failov
 
 // settings are those of failover, as far as they decide what is held.
 func (in *reviewInput) settings() failover.Settings {
-	s := failover.DefaultSettings()
-	if in.info != nil {
-		s.MaxZones = in.info.FailoverMaxZones
+	if in.info == nil {
+		return failover.DefaultSettings()
 	}
-	return s
+	return failover.SettingsOf(*in.info)
 }
 
 // lostClusters are the names of the clusters that a spec takes as lost, sorted.

@@ -132,7 +132,7 @@ func (f *federation) dnsInput(ctx context.Context) (in plan.Input, err error) {
 	if err != nil {
 		return in, err
 	}
-	held := failover.CutOff(clusters, failover.DefaultSettings(), time.Now())
+	held := failover.CutOff(clusters, failover.SettingsOf(*info), time.Now())
 	for _, c := range clusters {
 		in.Clusters = append(in.Clusters, plan.ClusterOf(c, held))
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 func TestCutOffBeforeTheGracePeriod(t *testing.T) {
@@ -32,4 +34,18 @@ func TestCutOffBeforeTheGracePeriod(t *testing.T) {
 	f.observe("c", "-")
 	f.settle()
 	check("b c")
+}
+
+// The tools' settings and the controllers' lead to the same clusters: who is cut off depends on the window.
+func TestCutOffFollowsThePublishedWindow(t *testing.T) {
+	for window, want := range map[time.Duration]int{time.Minute: 0, 5 * time.Minute: 1, 0: 0} {
+		f := newFleet(t, SettingsOf(v1beta1.Info{FailoverMaxZones: 1, FailoverWindow: window}), "a", "b", "c")
+		f.observe("a", "-")
+		f.settle()
+		f.wait(2 * time.Minute)
+		f.observe("b", "-")
+		if got := CutOff(f.clusters, f.settings, f.now); len(got) != want {
+			t.Errorf("window %s: cut off %v, want %d (the other is out already)", window, got, want)
+		}
+	}
 }

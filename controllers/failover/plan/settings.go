@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Settings say how patient and how bold failover is. Take DefaultSettings and change what you need.
@@ -34,6 +36,17 @@ func DefaultSettings() Settings {
 		GracePeriod: 30 * time.Second, Window: time.Minute, MaxZones: 1,
 		HoldDown: 10 * time.Minute, Stable: time.Minute, Steps: []int32{10, 50, 100},
 	}
+}
+
+// SettingsOf are the settings of a federation, as far as it publishes them: what is held, and who is cut off, follows
+// from these.
+func SettingsOf(info v1beta1.Info) Settings {
+	s := DefaultSettings()
+	s.MaxZones = info.FailoverMaxZones
+	if info.FailoverWindow > 0 {
+		s.Window = info.FailoverWindow
+	}
+	return s
 }
 
 // Validate names the setting, its value and what is allowed.

@@ -59,12 +59,16 @@ type Info struct {
 	DNSTTL time.Duration
 	// FailoverMaxZones is how many zones may be failed over at once; negative: no limit.
 	FailoverMaxZones int
+	// FailoverWindow is the time within which the loss of a majority is taken for one event: the federation's own. 0: the
+	// federation is older than that and does not say.
+	FailoverWindow time.Duration
 }
 
 // ConfigMapData returns the info as the data of InfoConfigMap.
 func (i Info) ConfigMapData() map[string]string {
 	return map[string]string{
 		"name": i.Name, "dnsZone": i.DNSZone, "dnsTTL": i.DNSTTL.String(), "failoverMaxZones": fmt.Sprint(i.FailoverMaxZones),
+		"failoverWindow": i.FailoverWindow.String(),
 	}
 }
 
@@ -81,6 +85,11 @@ func ParseInfo(data map[string]string) (i Info, err error) {
 	}
 	if _, err = fmt.Sscan(data["failoverMaxZones"], &i.FailoverMaxZones); err != nil {
 		return i, fmt.Errorf("ConfigMap %s/%s: failoverMaxZones %q: must be a whole number", FederationNamespace, InfoConfigMap, data["failoverMaxZones"])
+	}
+	if text, there := data["failoverWindow"]; there {
+		if i.FailoverWindow, err = time.ParseDuration(text); err != nil || i.FailoverWindow < 0 {
+			return i, fmt.Errorf("ConfigMap %s/%s: failoverWindow %q: must be a duration, as 1m0s", FederationNamespace, InfoConfigMap, text)
+		}
 	}
 	return i, nil
 }
