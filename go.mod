@@ -82,6 +82,10 @@ require (
 	github.com/miekg/dns v1.1.68
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
+	github.com/google/nftables v0.3.0
+	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42
+	github.com/vishvananda/netlink v1.3.1
+	github.com/vishvananda/netns v0.0.5
 	go.etcd.io/bbolt v1.4.3
 	go.etcd.io/etcd/api/v3 v3.6.8
 	go.etcd.io/etcd/client/pkg/v3 v3.6.8
@@ -318,6 +322,7 @@ require (
 require (
 	github.com/dchest/siphash v1.2.3 // indirect
 	github.com/gaissmai/bart v0.26.0 // indirect
+	github.com/mdlayher/socket v0.5.0 // indirect
 )
 
 tool (

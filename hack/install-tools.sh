@@ -15,6 +15,7 @@ knotd   knot    is a DNS server that ours is measured beside
 nsd     nsd     is a DNS server that ours is measured beside
 END
   [ "${1:-}" != tests ] || cat <<'END'
+nft           nftables      loads rules by hand, and shows ours, in tests of the node agent
 named         bind9         is a DNS server that tests compare ours with, and keep records in
 knotd         knot          is a DNS server that tests compare ours with, and keep records in
 nsd           nsd           is a DNS server that tests have follow ours

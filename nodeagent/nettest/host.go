@@ -1,0 +1,129 @@
+package nettest
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// Host is a network namespace: a node, a pod or a client outside.
+type Host struct {
+	Name   string
+	V4, V6 netip.Addr // its addresses
+
+	ns    netns.NsHandle
+	links *netlink.Handle
+}
+
+// Do runs f on a thread that is in the namespace: sockets that it opens, files below /proc/sys/net and programs that
+// it starts are the host's. Goroutines that f starts are not.
+func (h *Host) Do(f func() error) error {
+	runtime.LockOSThread()
+	before, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("namespace of this thread: %w", err)
+	}
+	defer func() { _ = before.Close() }()
+	if err := netns.Set(h.ns); err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("entering the namespace of %s: %w", h.Name, err)
+	}
+	defer func() {
+		if netns.Set(before) == nil { // else the thread stays locked, and ends with its goroutine
+			runtime.UnlockOSThread()
+		}
+	}()
+	return f()
+}
+
+// Address of the host in the family of like.
+func (h *Host) Address(like netip.Addr) netip.Addr {
+	if like.Is4() {
+		return h.V4
+	}
+	return h.V6
+}
+
+func newHost(t testing.TB, name string) *Host {
+	t.Helper()
+	runtime.LockOSThread()
+	before, err := netns.Get()
+	must(t, "namespace of this thread", err)
+	ns, err := netns.New()
+	must(t, "making a namespace", err)
+	must(t, "leaving the new namespace", netns.Set(before))
+	must(t, "closing a namespace", before.Close())
+	runtime.UnlockOSThread()
+	links, err := netlink.NewHandleAt(ns)
+	must(t, "netlink of "+name, err)
+	h := &Host{Name: name, ns: ns, links: links}
+	t.Cleanup(func() { links.Close(); _ = h.ns.Close() })
+	h.up(t, "lo")
+	h.sysctl(t, "net/ipv4/icmp_ratelimit", "0")
+	h.sysctl(t, "net/ipv6/icmp/ratelimit", "0")
+	h.sysctl(t, "net/ipv6/conf/default/accept_dad", "0")
+	return h
+}
+
+func (h *Host) sysctl(t testing.TB, name, value string) {
+	t.Helper()
+	must(t, name, h.Do(func() error { return os.WriteFile("/proc/sys/"+name, []byte(value), 0o644) }))
+}
+
+func (h *Host) link(t testing.TB, name string) netlink.Link {
+	t.Helper()
+	link, err := h.links.LinkByName(name)
+	must(t, h.Name+": interface "+name, err)
+	return link
+}
+
+func (h *Host) up(t testing.TB, name string) {
+	t.Helper()
+	must(t, h.Name+": "+name+" up", h.links.LinkSetUp(h.link(t, name)))
+}
+
+// address gives an interface an address of the prefix's length.
+func (h *Host) address(t testing.TB, device string, p netip.Prefix) {
+	t.Helper()
+	addr, err := netlink.ParseAddr(p.String())
+	must(t, "address "+p.String(), err)
+	if p.Addr().Is6() {
+		addr.Flags = 0x02 // IFA_F_NODAD: nobody else has it
+	}
+	must(t, h.Name+": address "+p.String(), h.links.AddrAdd(h.link(t, device), addr))
+}
+
+// Route leads a network through an address of a neighbour.
+func (h *Host) Route(t testing.TB, to netip.Prefix, via netip.Addr) {
+	t.Helper()
+	h.route(t, to, via, "")
+}
+
+func (h *Host) route(t testing.TB, to netip.Prefix, via netip.Addr, device string) {
+	t.Helper()
+	dst, err := netlink.ParseIPNet(to.String())
+	must(t, "network "+to.String(), err)
+	r := &netlink.Route{Dst: dst}
+	if via.IsValid() {
+		r.Gw = via.AsSlice()
+	} else {
+		r.Scope = netlink.SCOPE_LINK
+	}
+	if device != "" {
+		r.LinkIndex = h.link(t, device).Attrs().Index
+	}
+	must(t, fmt.Sprintf("%s: route to %s via %s %s", h.Name, to, via, device), h.links.RouteReplace(r))
+}
+
+func must(t testing.TB, doing string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", doing, err)
+	}
+}
