@@ -1,0 +1,51 @@
+package ruleset
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// Node is the node that the rules are for, and how it was told to do its work.
+type Node struct {
+	Name, Zone, Region string
+	// Addrs are the node's own addresses. A Service whose source ranges hold one of them can be reached from this node.
+	Addrs []netip.Addr
+	// NodePortAddrs are those at which node ports are served; none: all, save loopback.
+	NodePortAddrs []netip.Addr
+	// Pods tells what pods of this node send.
+	Pods Pods
+	// MasqueradeAll: whatever goes to a cluster IP is masqueraded.
+	MasqueradeAll bool
+	// ServiceProxyName: only Services with this label service.kubernetes.io/service-proxy-name; "": those without one.
+	ServiceProxyName string
+}
+
+// Pods tells by what a packet of a pod of this node is known; the zero value: by nothing. One of the fields is used.
+type Pods struct {
+	CIDRs           []netip.Prefix // their addresses, at most one range a family
+	Bridge          string         // the name of the interface that it comes in by
+	InterfacePrefix string         // what the interface's name begins with
+}
+
+// In tells what pods are known by in one family.
+func (p Pods) In(ipv6 bool) Pods {
+	for _, cidr := range p.CIDRs {
+		if cidr.Addr().Is6() == ipv6 {
+			return Pods{CIDRs: []netip.Prefix{cidr}}
+		}
+	}
+	return Pods{Bridge: p.Bridge, InterfacePrefix: p.InterfacePrefix}
+}
+
+// Known tells whether pods are known by anything.
+func (p Pods) Known() bool { return len(p.CIDRs) > 0 || p.Bridge != "" || p.InterfacePrefix != "" }
+
+// Sent tells whether a packet is of a pod of this node.
+func (p Pods) Sent(from netip.Addr, iface string) bool {
+	for _, cidr := range p.CIDRs {
+		if cidr.Contains(from) {
+			return true
+		}
+	}
+	return p.Bridge != "" && iface == p.Bridge || p.InterfacePrefix != "" && strings.HasPrefix(iface, p.InterfacePrefix)
+}

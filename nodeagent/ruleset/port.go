@@ -1,0 +1,111 @@
+package ruleset
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Key names a Service.
+type Key struct{ Namespace, Name string }
+
+func (k Key) String() string { return k.Namespace + "/" + k.Name }
+
+// Port is what a node does for one port of a Service in one address family. It is never changed once it is
+// out of the model.
+type Port struct {
+	ID   PortID
+	Hash string // 16 characters: KUBE-SVC-<Hash> and its like; the same in both families
+	IPv6 bool
+
+	// Frontends are the addresses that it answers at, sorted by Key; those that an older Service has are left out.
+	Frontends []Frontend
+	// Cluster are the backends by the traffic policy Cluster, Local those on this node. A pool that no route leads to is empty.
+	Cluster, Local Pool
+	// Affinity is for how many seconds a client stays with its backend, counted from its last connection; 0: not at all.
+	Affinity uint32
+	// HealthCheckNodePort is a TCP port of the node that load balancers ask for health; 0: none.
+	HealthCheckNodePort uint16
+}
+
+// Kind is how a frontend came to be.
+type Kind string
+
+// The kinds of frontends.
+const (
+	ClusterIP    Kind = "cluster IP"
+	NodePort     Kind = "node port"
+	ExternalIP   Kind = "external IP"
+	LoadBalancer Kind = "load balancer IP"
+)
+
+// FrontendKey is what a packet must have as destination.
+type FrontendKey struct {
+	Addr     netip.Addr // of a node port invalid: any address of the node that serves node ports
+	IPv6     bool       // the family, which Addr tells too if it is valid
+	Protocol corev1.Protocol
+	Port     uint16
+}
+
+// Frontend is one destination that a Port answers at, and what happens there with new connections, by where
+// they come from.
+type Frontend struct {
+	Key  FrontendKey
+	Kind Kind
+	// SourceRanges are who may connect; none: everybody. Others are dropped, whatever the routes say.
+	SourceRanges []netip.Prefix
+	// FromPod is for what Node.Pods detects, FromNode for the node's own addresses, FromOutside for the rest.
+	// Where Node.Pods detects nothing, pods are outside.
+	FromPod, FromNode, FromOutside Route
+}
+
+// Target is what a route ends in.
+type Target string
+
+// The targets of routes.
+const (
+	ToCluster Target = "cluster" // one of Port.Cluster, by weight
+	ToLocal   Target = "local"   // one of Port.Local, by weight
+	Reject    Target = "reject"  // refused at once: TCP reset, else ICMP port unreachable
+	Drop      Target = "drop"    // no answer: another node might have one
+)
+
+// Route is what happens with a new connection.
+type Route struct {
+	To Target
+	// Masquerade: the backend sees an address of this node as source, so that answers come back this way.
+	// Beside it, what a backend sends to itself (hairpin) and what goes to a remote backend is always masqueraded.
+	Masquerade bool
+}
+
+// Tier is which of the endpoints that there are a pool is made of.
+type Tier string
+
+// The tiers, in their order: the first with an endpoint is the pool.
+const (
+	TierNode         Tier = "ready on this node"         // by hints, or by the policy Local
+	TierZone         Tier = "ready in this zone"         // by hints
+	TierReady        Tier = "ready"                      //
+	TierTerminating  Tier = "terminating, still serving" //
+	TierRemoteRegion Tier = "another cluster of this region"
+	TierRemote       Tier = "another cluster"
+	TierNone         Tier = "none"
+)
+
+// Remote tells whether the tier is of other clusters.
+func (t Tier) Remote() bool { return t == TierRemoteRegion || t == TierRemote }
+
+// Pool are the backends that new connections are divided over.
+type Pool struct {
+	Tier     Tier
+	Backends []Backend // sorted by address; each address once
+}
+
+// Backend is an address that connections are sent to.
+type Backend struct {
+	Addr   netip.AddrPort
+	Weight uint32 // its share of new connections among all of its pool; at least 1
+	Local  bool   // on this node
+	// Cluster is the other cluster whose load balancer this is; "" for an endpoint of this cluster.
+	Cluster string
+}

@@ -1,0 +1,135 @@
+package ruleset
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// addFrontends gives a Port the addresses of its Service, with the routes that its pools allow. A health check
+// node port is no frontend: the agent itself answers there.
+func (b *builder) addFrontends(p *Port, sp *corev1.ServicePort, clusterIP netip.Addr) {
+	inside, outside := b.insideRoutes(p), b.outsideRoutes(p)
+	add := func(kind Kind, addr netip.Addr, port int32, f Frontend) {
+		f.Kind, f.Key = kind, FrontendKey{addr, p.IPv6, p.ID.Protocol, uint16(port)}
+		p.Frontends = append(p.Frontends, f)
+	}
+	add(ClusterIP, clusterIP, sp.Port, inside)
+	for _, addr := range b.addrsOf("spec.externalIPs", b.service.Spec.ExternalIPs, p.IPv6) {
+		add(ExternalIP, addr, sp.Port, outside)
+	}
+	if sp.NodePort != 0 {
+		add(NodePort, netip.Addr{}, sp.NodePort, outside)
+	}
+	vips := b.addrsOf("status.loadBalancer.ingress", virtualIPs(b.service), p.IPv6)
+	outside.SourceRanges = b.sourceRanges(p.IPv6, vips)
+	for _, addr := range vips {
+		add(LoadBalancer, addr, sp.Port, outside)
+	}
+	slices.SortStableFunc(p.Frontends, func(x, y Frontend) int { return x.Key.Compare(y.Key) })
+	p.Frontends = slices.CompactFunc(p.Frontends, func(x, y Frontend) bool { return x.Key == y.Key })
+}
+
+// Compare orders keys.
+func (k FrontendKey) Compare(o FrontendKey) int {
+	return cmp.Or(k.Addr.Compare(o.Addr), strings.Compare(string(k.Protocol), string(o.Protocol)), cmp.Compare(k.Port, o.Port))
+}
+
+// insideRoutes are the routes of a cluster IP. What does not come from a pod is masqueraded where pods are known:
+// it may have been routed here from outside the cluster, and the answer must come back this way.
+func (b *builder) insideRoutes(p *Port) Frontend {
+	to := p.clusterTarget(true)
+	if internalLocal(b.service) {
+		to = p.localTarget()
+	}
+	elsewhere := b.node.MasqueradeAll || b.node.Pods.In(p.IPv6).Known()
+	return Frontend{FromPod: route(to, b.node.MasqueradeAll), FromNode: route(to, elsewhere), FromOutside: route(to, elsewhere)}
+}
+
+// outsideRoutes are the routes of all other addresses. With the policy Local, what comes from this node's pods or
+// the node itself is treated as if it had gone out and come back through a load balancer, which chooses any node.
+//
+// What comes from outside is never sent on to another cluster: it may have come from one, through its load balancer,
+// and would go round in circles.
+func (b *builder) outsideRoutes(p *Port) Frontend {
+	own, any := p.clusterTarget(false), p.clusterTarget(true)
+	if !externalLocal(b.service) {
+		return Frontend{FromPod: route(any, true), FromNode: route(any, true), FromOutside: route(own, true)}
+	}
+	local := p.localTarget()
+	pod := route(local, false)
+	if b.node.Pods.In(p.IPv6).Known() {
+		pod = route(any, false)
+	}
+	return Frontend{FromPod: pod, FromNode: route(any, true), FromOutside: route(local, false)}
+}
+
+// route forgets masquerading where nothing is sent on.
+func route(to Target, masquerade bool) Route {
+	return Route{To: to, Masquerade: masquerade && (to == ToCluster || to == ToLocal)}
+}
+
+// clusterTarget is where the policy Cluster leads; remote: also to other clusters.
+func (p *Port) clusterTarget(remote bool) Target {
+	if len(p.Cluster.Backends) == 0 || p.Cluster.Tier.Remote() && !remote {
+		return Reject
+	}
+	return ToCluster
+}
+
+// localTarget is where the policy Local leads: without endpoint on this node there is no answer, as another node may
+// have one; without any in the cluster it is refused.
+func (p *Port) localTarget() Target {
+	switch {
+	case len(p.Local.Backends) > 0:
+		return ToLocal
+	case len(p.Cluster.Backends) == 0 || p.Cluster.Tier.Remote():
+		return Reject
+	}
+	return Drop
+}
+
+// virtualIPs are the load balancer's addresses that packets keep as destination; to those of the mode Proxy they
+// must go (KEP-1860).
+func virtualIPs(s *corev1.Service) []string {
+	var out []string
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		if in.IP != "" && (in.IPMode == nil || *in.IPMode == corev1.LoadBalancerIPModeVIP) {
+			out = append(out, in.IP)
+		}
+	}
+	return out
+}
+
+// sourceRanges are who may connect to a load balancer's address. Where the node may, so may its connections to
+// that address that come with the same address as source, as the address is often one of the node's own.
+func (b *builder) sourceRanges(ipv6 bool, vips []netip.Addr) []netip.Prefix {
+	if len(b.service.Spec.LoadBalancerSourceRanges) == 0 {
+		return nil
+	}
+	var out []netip.Prefix
+	node := false
+	for _, text := range b.service.Spec.LoadBalancerSourceRanges {
+		prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
+		switch {
+		case err != nil:
+			b.because("spec.loadBalancerSourceRanges: %q is no range like 192.0.2.0/24", text)
+		case prefix.Addr().Is6() != ipv6:
+		case prefix.Bits() == 0:
+			return nil
+		default:
+			out = append(out, prefix.Masked())
+			node = node || slices.ContainsFunc(b.node.Addrs, prefix.Contains)
+		}
+	}
+	if node {
+		for _, vip := range vips {
+			out = append(out, netip.PrefixFrom(vip, vip.BitLen()))
+		}
+	}
+	slices.SortFunc(out, netip.Prefix.Compare)
+	return slices.Compact(out)
+}
