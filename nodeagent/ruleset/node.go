@@ -2,6 +2,7 @@ package ruleset
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -48,4 +49,12 @@ func (p Pods) Sent(from netip.Addr, iface string) bool {
 		}
 	}
 	return p.Bridge != "" && iface == p.Bridge || p.InterfacePrefix != "" && strings.HasPrefix(iface, p.InterfacePrefix)
+}
+
+// ServesNodePorts tells whether node ports are reached at an address.
+func (n *Node) ServesNodePorts(addr netip.Addr) bool {
+	if len(n.NodePortAddrs) > 0 {
+		return slices.Contains(n.NodePortAddrs, addr)
+	}
+	return slices.Contains(n.Addrs, addr) && !addr.IsLoopback()
 }
