@@ -24,6 +24,6 @@
 // only A, AAAA and CNAME, are checked here. Names are plain host names:
 // letters, digits, "-" and "_"; no wildcards and no escapes.
 //
-// The folders below are the edges, one for each kind of server, and providertest, the suite that
-// all of them pass.
+// The folders below are the edges, one for each kind of server; providertest, the suite that all of
+// them pass; and servertest, which runs real servers for tests.
 package dnsprovider

@@ -4,39 +4,25 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
 
 	"federation/dnsprovider"
+	"federation/dnsprovider/servertest"
 )
 
 // startBIND runs a real BIND with the zone on a free port of loopback until the test ends.
 func startBIND(t *testing.T, zoneFile string) string {
 	t.Helper()
-	named, err := exec.LookPath("named")
-	if err != nil {
-		if named = "/usr/sbin/named"; exec.Command(named, "-v").Run() != nil {
-			t.Skip("named is not installed (Debian: bind9): no comparison with another server")
-		}
-	}
-	dir := t.TempDir()
-	for _, d := range []string{filepath.Dir(dir), dir} { // named reads as another user where it may
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	port := freePort(t)
-	write(t, filepath.Join(dir, "zone"), zoneFile)
-	write(t, filepath.Join(dir, "named.conf"), fmt.Sprintf(`
+	named := servertest.Find(t, "named", "bind9")
+	dir, port := servertest.Dir(t), servertest.FreePort(t)
+	servertest.Write(t, dir, "zone", zoneFile)
+	config := servertest.Write(t, dir, "named.conf", fmt.Sprintf(`
 options {
 	directory "%s"; pid-file none; session-keyfile "%[1]s/session.key"; managed-keys-directory "%[1]s";
 	listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; };
@@ -44,45 +30,10 @@ options {
 };
 controls { };
 zone "%s" { type primary; file "zone"; check-names ignore; };`, dir, port, testZone))
-	cmd := exec.Command(named, "-g", "-n", "1", "-c", filepath.Join(dir, "named.conf"))
-	var log strings.Builder
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("named wrote:\n%s", log.String())
-		}
-	})
+	servertest.Run(t, exec.Command(named, "-g", "-n", "1", "-c", config))
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if reply, err := dns.Exchange(new(dns.Msg).SetQuestion(testZone, dns.TypeSOA), address); err == nil && reply.Rcode == dns.RcodeSuccess {
-			return address
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("named did not answer within 10 s")
-		}
-	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	servertest.AwaitSOA(t, address, testZone)
+	return address
 }
 
 // randomName has up to four labels of a small alphabet below the zone, so that names meet.
@@ -225,10 +176,7 @@ func said(m *dns.Msg) string {
 
 // TestZoneIsWhatNamedCheckzoneAccepts lets BIND's own checker look at what a resolver would see.
 func TestZoneIsWhatNamedCheckzoneAccepts(t *testing.T) {
-	checker, err := exec.LookPath("named-checkzone")
-	if err != nil {
-		t.Skip("named-checkzone is not installed (Debian: bind9-utils)")
-	}
+	checker := servertest.Find(t, "named-checkzone", "bind9-utils")
 	s := start(t, Options{})
 	fill(t, s, zoneLines(t, sample))
 	var file strings.Builder
@@ -245,8 +193,7 @@ func TestZoneIsWhatNamedCheckzoneAccepts(t *testing.T) {
 	for _, set := range sets {
 		fmt.Fprintln(&file, set)
 	}
-	name := filepath.Join(t.TempDir(), "zone")
-	write(t, name, file.String())
+	name := servertest.Write(t, t.TempDir(), "zone", file.String())
 	if out, err := exec.Command(checker, "-i", "local", testZone, name).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

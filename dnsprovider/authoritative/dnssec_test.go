@@ -3,7 +3,6 @@ package authoritative
 import (
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"federation/dnsprovider"
 	"federation/dnsprovider/dnssec"
+	"federation/dnsprovider/servertest"
 )
 
 // startSigned runs a server of the sample that signs with a new key.
@@ -189,10 +189,7 @@ func TestASignedZoneIsNotTransferred(t *testing.T) {
 
 // TestDelvValidates has BIND's validator look at answers of all kinds.
 func TestDelvValidates(t *testing.T) {
-	delv, err := exec.LookPath("delv")
-	if err != nil {
-		t.Skip("delv is not installed (Debian: bind9-dnsutils)")
-	}
+	delv := servertest.Find(t, "delv", "bind9-dnsutils")
 	for _, a := range []dnssec.Algorithm{dnssec.ECDSAP256, dnssec.Ed25519} {
 		s, key := startSigned(t, a)
 		sets, err := s.Records(t.Context(), testZone)
@@ -201,8 +198,7 @@ func TestDelvValidates(t *testing.T) {
 		}
 		served := sets[slices.IndexFunc(sets, func(s dnsprovider.RRSet) bool { return s.Type == dnsprovider.A })].Name
 		public := key.DNSKEY(testZone)
-		anchor := filepath.Join(t.TempDir(), "anchor")
-		write(t, anchor, fmt.Sprintf("trust-anchors { %q static-key %d %d %d %q; };\n", testZone, public.Flags, public.Protocol, public.Algorithm, public.PublicKey))
+		anchor := servertest.Write(t, t.TempDir(), "anchor", fmt.Sprintf("trust-anchors { %q static-key %d %d %d %q; };\n", testZone, public.Flags, public.Protocol, public.Algorithm, public.PublicKey))
 		for question, want := range map[string]string{
 			sets[0].Name + " " + string(sets[0].Type): "; fully validated",
 			testZone + " DNSKEY":                      "; fully validated",

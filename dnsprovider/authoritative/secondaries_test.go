@@ -1,20 +1,17 @@
 package authoritative
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+
+	"federation/dnsprovider/servertest"
 )
 
 // secondaries are the real servers that follow ours: what starts them, and the Debian package.
@@ -105,59 +102,16 @@ zone:
 func startSecondary(t *testing.T, name string, port int, primary netip.AddrPort) {
 	t.Helper()
 	s := secondaries[name]
-	command, err := exec.LookPath(s.command)
-	if err != nil {
-		command = "/usr/sbin/" + s.command
-		if _, err := os.Stat(command); err != nil {
-			t.Skipf("%s is not installed (Debian: %s, see hack/install-tools.sh)", s.command, s.pkg)
-		}
-	}
-	dir := t.TempDir()
-	for _, d := range []string{filepath.Dir(dir), dir} { // the servers may become another user
-		if err := os.Chmod(d, 0o777); err != nil {
-			t.Fatal(err)
-		}
-	}
-	config := filepath.Join(dir, "config")
-	write(t, config, s.config(dir, port, primary))
-	cmd := exec.Command(command, append(s.args, config)...)
-	log := &lockedBuffer{}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("%s wrote:\n%s", s.command, log)
-		}
-	})
-}
-
-// lockedBuffer is what a process writes, and a test reads meanwhile.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	command, dir := servertest.Find(t, s.command, s.pkg), servertest.Dir(t)
+	config := servertest.Write(t, dir, "config", s.config(dir, port, primary))
+	servertest.Run(t, exec.Command(command, append(s.args, config)...))
 }
 
 // TestRealServersFollow changes the zone, and waits until each of the secondaries has it.
 func TestRealServersFollow(t *testing.T) {
 	for name := range secondaries {
 		t.Run(name, func(t *testing.T) {
-			port := freePort(t)
+			port := servertest.FreePort(t)
 			at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port))
 			primary := startPrimary(t, Options{Transfers: Transfers{Notify: []netip.AddrPort{at}}})
 			fill(t, primary, append(manyNames(t, 2000), zoneLines(t, sample)...))

@@ -14,6 +14,7 @@ import (
 
 	"federation/dnsprovider"
 	"federation/dnsprovider/providertest"
+	"federation/dnsprovider/servertest"
 )
 
 const testZone = "example.test."
@@ -406,10 +407,7 @@ func isTimeout(err error) bool {
 }
 
 func TestDig(t *testing.T) {
-	dig, err := exec.LookPath("dig")
-	if err != nil {
-		t.Skip("dig is not installed (Debian: bind9-dnsutils)")
-	}
+	dig := servertest.Find(t, "dig", "bind9-dnsutils")
 	s := start(t, Options{})
 	fill(t, s, zoneLines(t, sample))
 	for _, args := range []string{"alias2 AAAA", "alias2 AAAA +tcp", "alias2 AAAA +noedns", "alias2 AAAA +dnssec +norec"} {

@@ -1,7 +1,6 @@
 package authoritative
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -12,13 +11,14 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"federation/dnsprovider/servertest"
 )
 
 func TestMetrics(t *testing.T) {
@@ -46,26 +46,8 @@ federation_dns_server_rate_limited_total 0
 	}
 }
 
-// safeBuffer is written by the server and read by the test.
-type safeBuffer struct {
-	lock sync.Mutex
-	bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	return b.Buffer.String()
-}
-
 func TestQueryLog(t *testing.T) {
-	var log safeBuffer
+	var log servertest.Log
 	s := start(t, Options{QueryLog: slog.New(slog.NewTextHandler(&log, nil))})
 	fill(t, s, zoneLines(t, sample))
 	ask(t, s, "udp", "wEb."+testZone, dns.TypeAAAA)

@@ -1,26 +1,21 @@
 package coredns
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 
-	"github.com/miekg/dns"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
 	"federation/dnsprovider"
 	"federation/dnsprovider/batch"
+	"federation/dnsprovider/servertest"
 )
 
 const testZone = "example.test."
@@ -67,55 +62,15 @@ func startCoreDNS(t *testing.T, etcd *clientv3.Client) string {
 	if _, missing := os.Stat(command); err != nil || missing != nil {
 		t.Skip("CoreDNS is not built: `make test-coredns` builds it and tests with it")
 	}
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := conn.LocalAddr().(*net.UDPAddr).Port
-	conn.Close()
-	dir := t.TempDir()
-	config := fmt.Sprintf("%s:%d {\n bind 127.0.0.1\n errors\n etcd {\n  endpoint %s\n }\n}\n", testZone, port, etcd.Endpoints()[0])
-	if err := os.WriteFile(filepath.Join(dir, "Corefile"), []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	cmd, log := exec.Command(command, "-conf", filepath.Join(dir, "Corefile")), &lockedBuffer{}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGKILL) // it would wait for its health checks
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("CoreDNS wrote:\n%s", log)
-		}
-	})
+	dir, port := t.TempDir(), servertest.FreePort(t)
+	corefile := servertest.Write(t, dir, "Corefile",
+		fmt.Sprintf("%s:%d {\n bind 127.0.0.1\n errors\n etcd {\n  endpoint %s\n }\n}\n", testZone, port, etcd.Endpoints()[0]))
+	cmd := exec.Command(command, "-conf", corefile)
+	servertest.Run(t, cmd)
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // asked to end, it would wait for its health checks
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := dns.Exchange(new(dns.Msg).SetQuestion(testZone, dns.TypeSOA), address); err == nil {
-			return address
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("CoreDNS did not answer within 60 s:\n%s", log)
-		}
-	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	servertest.AwaitSOA(t, address, testZone)
+	return address
 }
 
 func mustNew(t testing.TB, name string, typ dnsprovider.Type, rdata ...string) dnsprovider.RRSet {

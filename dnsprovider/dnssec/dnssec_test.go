@@ -7,14 +7,14 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+
+	"federation/dnsprovider/servertest"
 )
 
 const zone = "example.test."
@@ -110,22 +110,16 @@ func TestDenialNamesNobodyElse(t *testing.T) {
 
 // TestOthersAcceptTheZone lets the checkers of two other projects look at a signed zone, during a rollover too.
 func TestOthersAcceptTheZone(t *testing.T) {
+	ldns, bind := servertest.Find(t, "ldns-verify-zone", "ldnsutils"), servertest.Find(t, "dnssec-verify", "bind9-utils")
 	for name, s := range map[string]Signer{
 		"ECDSA":    {Zone: zone, Key: newKey(t, ECDSAP256)},
 		"Ed25519":  {Zone: zone, Key: newKey(t, Ed25519)},
 		"rollover": {Zone: zone, Key: newKey(t, ECDSAP256), More: []Key{newKey(t, ECDSAP256)}},
 	} {
-		file := filepath.Join(t.TempDir(), "zone")
-		if err := os.WriteFile(file, []byte(signedZone(t, s)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		for _, checker := range [][]string{{"ldns-verify-zone", file}, {"dnssec-verify", "-z", "-o", zone, file}} {
-			path, err := exec.LookPath(checker[0])
-			if err != nil {
-				t.Skipf("%s is not installed (see hack/install-tools.sh)", checker[0])
-			}
-			if out, err := exec.Command(path, checker[1:]...).CombinedOutput(); err != nil {
-				t.Errorf("%s: %s: %v\n%s", name, checker[0], err, out)
+		file := servertest.Write(t, t.TempDir(), "zone", signedZone(t, s))
+		for _, check := range []*exec.Cmd{exec.Command(ldns, file), exec.Command(bind, "-z", "-o", zone, file)} {
+			if out, err := check.CombinedOutput(); err != nil {
+				t.Errorf("%s: %s: %v\n%s", name, check.Path, err, out)
 			}
 		}
 	}

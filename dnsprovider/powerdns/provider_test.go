@@ -16,6 +16,7 @@ import (
 	"federation/dnsprovider"
 	"federation/dnsprovider/batch"
 	"federation/dnsprovider/providertest"
+	"federation/dnsprovider/servertest"
 )
 
 func provider(t *testing.T, url, key string) *batch.Provider {
@@ -85,7 +86,7 @@ func apply(t *testing.T, p dnsprovider.Provider, changes dnsprovider.ChangeSet) 
 
 func TestErrorsSayWhatIsWrong(t *testing.T) {
 	s := start(t, "NATIVE")
-	closed := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+	closed := fmt.Sprintf("http://127.0.0.1:%d", servertest.FreePort(t))
 	for name, c := range map[string]struct {
 		url, key, zone string
 		want           []string

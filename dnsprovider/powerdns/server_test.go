@@ -1,18 +1,15 @@
 package powerdns
 
 import (
-	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
+
+	"federation/dnsprovider/servertest"
 )
 
 const (
@@ -34,10 +31,10 @@ type server struct {
 // start runs a server that has an empty zone of that kind (MASTER, NATIVE), until the test ends.
 func start(t *testing.T, kind string) server {
 	t.Helper()
+	command := servertest.Find(t, "pdns_server", "pdns-server")
 	text, err := os.ReadFile(schema)
-	command := lookPath("pdns_server")
-	if err != nil || command == "" {
-		t.Skip("PowerDNS is not installed (Debian: pdns-server, pdns-backend-sqlite3, see hack/install-tools.sh)")
+	if err != nil {
+		t.Skipf("%v (Debian: pdns-backend-sqlite3, see hack/install-tools.sh)", err)
 	}
 	dir := t.TempDir()
 	sqlite := exec.Command("sqlite3", "-bail", filepath.Join(dir, "db"))
@@ -45,8 +42,8 @@ func start(t *testing.T, kind string) server {
 	if out, err := sqlite.CombinedOutput(); err != nil {
 		t.Fatalf("sqlite3 (Debian: sqlite3, see hack/install-tools.sh): %v\n%s", err, out)
 	}
-	api, dns := freePort(t), freePort(t)
-	config := fmt.Sprintf(`launch=gsqlite3
+	api, dns := servertest.FreePort(t), servertest.FreePort(t)
+	servertest.Write(t, dir, "pdns.conf", fmt.Sprintf(`launch=gsqlite3
 gsqlite3-database=%s/db
 gsqlite3-pragma-synchronous=0
 primary=yes
@@ -60,73 +57,15 @@ local-address=127.0.0.1
 local-port=%d
 socket-dir=%[1]s
 disable-syslog=yes
-`, dir, testKey, api, dns)
-	if err := os.WriteFile(filepath.Join(dir, "pdns.conf"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`, dir, testKey, api, dns))
 	s := server{url: fmt.Sprintf("http://127.0.0.1:%d", api), dns: fmt.Sprintf("127.0.0.1:%d", dns)}
-	run(t, exec.Command(command, "--config-dir="+dir, "--daemon=no", "--guardian=no"), s.url)
-	return s
-}
-
-// run runs the command until the test ends, and returns when it answers at the address.
-func run(t *testing.T, cmd *exec.Cmd, url string) {
-	t.Helper()
-	log := &lockedBuffer{}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("%s wrote:\n%s", cmd.Path, log)
-		}
-	})
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if response, err := http.Get(url); err == nil {
+	servertest.Run(t, exec.Command(command, "--config-dir="+dir, "--daemon=no", "--guardian=no"))
+	servertest.Await(t, func() error {
+		response, err := http.Get(s.url)
+		if err == nil {
 			response.Body.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not answer within 60 s", cmd.Path)
-		}
-	}
-}
-
-func lookPath(command string) string {
-	for _, path := range []string{command, "/usr/sbin/" + command} {
-		if found, err := exec.LookPath(path); err == nil {
-			return found
-		}
-	}
-	return ""
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+		return err
+	})
+	return s
 }

@@ -13,6 +13,7 @@ import (
 
 	"federation/dnsprovider"
 	"federation/dnsprovider/providertest"
+	"federation/dnsprovider/servertest"
 )
 
 func TestProvider(t *testing.T) {
@@ -61,7 +62,7 @@ func TestNoReaderMissesASwitchingName(t *testing.T) {
 
 func TestErrorsSayWhatIsWrong(t *testing.T) {
 	eachServer(t, func(t *testing.T, address string) {
-		closed := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		closed := fmt.Sprintf("127.0.0.1:%d", servertest.FreePort(t))
 		other := func(k *Key) {
 			k.Secret = func() (string, error) { return "YW5vdGhlciBzZWNyZXQgb2Ygc2l4dGVlbiBieXRlcw==", nil }
 		}

@@ -1,22 +1,14 @@
 package rfc2136
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
-
-	"github.com/miekg/dns"
 
 	"federation/dnsprovider"
+	"federation/dnsprovider/servertest"
 )
 
 const (
@@ -96,76 +88,13 @@ func eachServer(t *testing.T, test func(t *testing.T, address string)) {
 func startServer(t *testing.T, name string) (address string) {
 	t.Helper()
 	s := servers[name]
-	command, err := exec.LookPath(s.command)
-	if err != nil {
-		if command = "/usr/sbin/" + s.command; exec.Command(command, "-V").Run() != nil {
-			t.Skipf("%s is not installed (Debian: %s, see hack/install-tools.sh)", s.command, s.pkg)
-		}
-	}
-	dir, port := t.TempDir(), freePort(t)
-	for _, d := range []string{filepath.Dir(dir), dir} { // the servers may become another user
-		if err := os.Chmod(d, 0o777); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(t, filepath.Join(dir, "zone"), zoneFile)
-	write(t, filepath.Join(dir, "config"), s.config(dir, port))
-	cmd := exec.Command(command, append(s.args, filepath.Join(dir, "config"))...)
-	log := &lockedBuffer{}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("%s wrote:\n%s", s.command, log)
-		}
-	})
+	command, dir, port := servertest.Find(t, s.command, s.pkg), servertest.Dir(t), servertest.FreePort(t)
+	servertest.Write(t, dir, "zone", zoneFile)
+	config := servertest.Write(t, dir, "config", s.config(dir, port))
+	servertest.Run(t, exec.Command(command, append(s.args, config)...))
 	address = fmt.Sprintf("127.0.0.1:%d", port)
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if reply, err := dns.Exchange(new(dns.Msg).SetQuestion(testZone, dns.TypeSOA), address); err == nil && reply.Rcode == dns.RcodeSuccess {
-			return address
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not answer within 60 s:\n%s", s.command, log)
-		}
-	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	servertest.AwaitSOA(t, address, testZone)
+	return address
 }
 
 // testKey is the key that may do all, changed by the functions.
