@@ -22,6 +22,9 @@ type sockets struct {
 // listen opens UDP and TCP at the same port. With port 0 the port that UDP got may be taken for
 // TCP: then it tries another.
 func listen(o *Options) (sockets, error) {
+	if o.TLSListen != "" && o.TLSConfig == nil {
+		return sockets{}, fmt.Errorf("DNS server on %q (TLS): no certificate", o.TLSListen)
+	}
 	for attempt := 0; ; attempt++ {
 		s, err := listenOnce(o.Listen, o.Threads)
 		if err == nil && o.TLSListen != "" {
@@ -38,9 +41,6 @@ func listen(o *Options) (sockets, error) {
 }
 
 func (s *sockets) listenTLS(o *Options) error {
-	if o.TLSConfig == nil {
-		return fmt.Errorf("DNS server on %q (TLS): no certificate", o.TLSListen)
-	}
 	config := o.TLSConfig.Clone()
 	config.NextProtos = []string{"dot"} // RFC 7858, section 3.2, as registered
 	listener, err := tls.Listen("tcp", o.TLSListen, config)
