@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 
 	"google.golang.org/api/dns/v1"
 	"google.golang.org/api/googleapi"
@@ -30,10 +29,9 @@ const maxSets, maxBytes = 1000, 100_000
 
 // api is the zones of one project.
 type api struct {
-	Options
+	project string
 	service *dns.Service
-	// known are the resource names of zones that were found, by name.
-	known sync.Map
+	zones   *batch.Zones
 }
 
 // New makes a provider. It fails without a project, or when there are no credentials; whether these
@@ -53,19 +51,21 @@ func newProvider(ctx context.Context, o Options, more ...option.ClientOption) (d
 	if err != nil {
 		return nil, fmt.Errorf("client of Google Cloud DNS: %w", err)
 	}
-	return &batch.Provider{Name: "Cloud DNS", Service: &api{Options: o, service: service}, Most: maxBytes, Size: size}, nil
+	a := &api{project: o.Project, service: service}
+	a.zones = &batch.Zones{Kind: "managed zone", Where: fmt.Sprintf("in project %q", o.Project), ID: o.ManagedZone, Named: a.managedZones}
+	return &batch.Provider{Name: "Cloud DNS", Service: a, Most: maxBytes, Size: size}, nil
 }
 
 // List returns the plain sets of the zone. See batch.Service.
 func (a *api) List(ctx context.Context, zone string, _ ...string) (sets []dnsprovider.RRSet, err error) {
-	name, err := a.managedZone(ctx, zone)
+	name, err := a.zones.Find(ctx, zone)
 	if err != nil {
 		return nil, err
 	}
 	for token := ""; ; {
-		page, err := again(ctx, a.service.ResourceRecordSets.List(a.Project, name).PageToken(token).Context(ctx).Do)
+		page, err := again(ctx, a.service.ResourceRecordSets.List(a.project, name).PageToken(token).Context(ctx).Do)
 		if err != nil {
-			return nil, a.forget(zone, err)
+			return nil, a.zones.Forget(zone, err)
 		}
 		for _, theirs := range page.Rrsets {
 			if set, ok := ours(theirs, zone); ok {
@@ -80,7 +80,7 @@ func (a *api) List(ctx context.Context, zone string, _ ...string) (sets []dnspro
 
 // Change sends one transaction. See batch.Service.
 func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
-	name, err := a.managedZone(ctx, zone)
+	name, err := a.zones.Find(ctx, zone)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 		transaction.Deletions = append(transaction.Deletions, theirs(step.Old)...)
 		transaction.Additions = append(transaction.Additions, theirs(step.New)...)
 	}
-	_, err = again(ctx, a.service.Changes.Create(a.Project, name, transaction).Context(ctx).Do)
+	_, err = again(ctx, a.service.Changes.Create(a.project, name, transaction).Context(ctx).Do)
 	var said *googleapi.Error
 	if errors.As(err, &said) {
 		switch said.Code {
@@ -97,13 +97,5 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 			err = &batch.Refused{Err: err}
 		}
 	}
-	return a.forget(zone, err)
-}
-
-// forget has the zone looked for anew after an error: it may be another by now.
-func (a *api) forget(zone string, err error) error {
-	if err != nil {
-		a.known.Delete(zone)
-	}
-	return err
+	return a.zones.Forget(zone, err)
 }

@@ -88,7 +88,7 @@ func TestManagedZoneIsFound(t *testing.T) {
 	}{
 		"the only one":     {one(), "", "example.com.", ""},
 		"by its name":      {many(), "d", "example.com.", ""},
-		"none":             {one(), "", "example.org.", `project "p": no managed zone has that DNS name`},
+		"none":             {one(), "", "example.org.", `no managed zone of that name in project "p"`},
 		"several":          {many(), "", "example.com.", "a private, b private, c private, d private"},
 		"a name of others": {many(), "other", "example.com.", `no managed zone "other"`},
 	} {

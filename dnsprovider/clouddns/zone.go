@@ -2,9 +2,6 @@ package clouddns
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 
 	"google.golang.org/api/dns/v1"
 
@@ -12,49 +9,17 @@ import (
 	"federation/dnsprovider/batch"
 )
 
-// managedZone returns the resource name of the zone of that name. It fails when there is none or, as
-// the same name may be public and private, more than one.
-func (a *api) managedZone(ctx context.Context, zone string) (string, error) {
-	if name, ok := a.known.Load(zone); ok {
-		return name.(string), nil
-	}
-	zones, err := a.managedZones(ctx, zone)
-	if err != nil {
-		return "", err
-	}
-	if a.ManagedZone != "" {
-		zones = slices.DeleteFunc(zones, func(z *dns.ManagedZone) bool { return z.Name != a.ManagedZone })
-	}
-	if len(zones) != 1 {
-		return "", a.notOne(zones)
-	}
-	a.known.Store(zone, zones[0].Name)
-	return zones[0].Name, nil
-}
-
-// notOne says what is wrong with none or several zones.
-func (a *api) notOne(zones []*dns.ManagedZone) error {
-	if len(zones) == 0 && a.ManagedZone != "" {
-		return fmt.Errorf("project %q: no managed zone %q has that DNS name", a.Project, a.ManagedZone)
-	}
-	if len(zones) == 0 {
-		return fmt.Errorf("project %q: no managed zone has that DNS name", a.Project)
-	}
-	var found []string
-	for _, z := range zones {
-		found = append(found, z.Name+" "+z.Visibility)
-	}
-	return fmt.Errorf("project %q: %d managed zones have that DNS name (%s): say which one", a.Project, len(zones), strings.Join(found, ", "))
-}
-
-// managedZones lists those of the name.
-func (a *api) managedZones(ctx context.Context, zone string) (zones []*dns.ManagedZone, err error) {
+// managedZones returns the visibility of those of the name, by their resource names.
+func (a *api) managedZones(ctx context.Context, name string) (map[string]string, error) {
+	zones := map[string]string{}
 	for token := ""; ; {
-		page, err := again(ctx, a.service.ManagedZones.List(a.Project).DnsName(zone).PageToken(token).Context(ctx).Do)
+		page, err := again(ctx, a.service.ManagedZones.List(a.project).DnsName(name).PageToken(token).Context(ctx).Do)
 		if err != nil {
 			return nil, err
 		}
-		zones = append(zones, page.ManagedZones...)
+		for _, z := range page.ManagedZones {
+			zones[z.Name] = z.Visibility
+		}
 		if token = page.NextPageToken; token == "" {
 			return zones, nil
 		}

@@ -35,14 +35,12 @@ const maxRetries = 5
 
 // api is the zones that a token may see.
 type api struct {
-	zones   *zones.ZoneService
+	service *zones.ZoneService
 	records *dns.RecordService
 	token   func() (string, error)
-	zoneID  string
+	zones   *batch.Zones
 
 	mu sync.Mutex
-	// known are the IDs of zones that were found, by name.
-	known map[string]string
 	// seen are the records that were listed last before a change, by zone and name.
 	seen map[string]map[string][]record
 }
@@ -67,9 +65,10 @@ func New(o Options) (dnsprovider.Provider, error) {
 		o.MinTTL = 60
 	}
 	a := &api{
-		zones: zones.NewZoneService(options...), records: dns.NewRecordService(options...), zoneID: o.ZoneID, token: o.Token,
-		known: map[string]string{}, seen: map[string]map[string][]record{},
+		service: zones.NewZoneService(options...), records: dns.NewRecordService(options...), token: o.Token,
+		seen: map[string]map[string][]record{},
 	}
+	a.zones = &batch.Zones{Kind: "zone", Where: "that the token sees", ID: o.ZoneID, Named: a.named}
 	return &batch.Provider{
 		Name: "Cloudflare", Service: a, Most: o.BatchSize, Size: batch.Records, Blind: true, MinTTL: o.MinTTL,
 		Types: []dnsprovider.Type{dnsprovider.A, dnsprovider.AAAA, dnsprovider.CNAME, "TXT"},
@@ -87,13 +86,13 @@ func (a *api) authorized() (option.RequestOption, error) {
 
 // List returns the sets of the zone, or at least of the names. See batch.Service.
 func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprovider.RRSet, error) {
-	id, err := a.find(ctx, zone)
+	id, err := a.zones.Find(ctx, zone)
 	if err != nil {
 		return nil, err
 	}
 	records, err := a.fetch(ctx, id, names)
 	if err != nil {
-		return nil, a.forget(zone, err)
+		return nil, a.zones.Forget(zone, err)
 	}
 	if len(names) > 0 {
 		a.mu.Lock()
@@ -109,7 +108,7 @@ func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprov
 
 // Change sends one transaction. It takes the IDs from what was listed last. See batch.Service.
 func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
-	id, err := a.find(ctx, zone)
+	id, err := a.zones.Find(ctx, zone)
 	if err != nil {
 		return err
 	}
@@ -126,15 +125,5 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 	if errors.As(err, &said) && (said.StatusCode == http.StatusBadRequest || said.StatusCode == http.StatusNotFound) {
 		err = &batch.Refused{Err: err}
 	}
-	return a.forget(zone, err)
-}
-
-// forget has the zone looked for anew after an error: it may be another by now.
-func (a *api) forget(zone string, err error) error {
-	if err != nil {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.known, zone)
-	}
-	return err
+	return a.zones.Forget(zone, err)
 }

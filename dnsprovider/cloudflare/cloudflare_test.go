@@ -125,7 +125,7 @@ func TestZoneIsFound(t *testing.T) {
 		"by its ID":      {two, "2", zone, ""},
 		"none":           {one(), "", "example.org.", "no zone of that name"},
 		"two":            {two, "", zone, "2 zones of that name"},
-		"an ID of other": {two, "3", zone, `with the ID "3"`},
+		"an ID of other": {two, "3", zone, `no zone "3" of that name`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := connect(t, startFake(t, c.zones), Options{ZoneID: c.id}).Records(t.Context(), c.zone)

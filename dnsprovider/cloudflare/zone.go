@@ -2,8 +2,6 @@ package cloudflare
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,48 +16,21 @@ const (
 	maxNames = 10
 )
 
-// find returns the ID of the zone of that name. It fails when there is none, or more than one.
-func (a *api) find(ctx context.Context, zone string) (string, error) {
-	a.mu.Lock()
-	id, ok := a.known[zone]
-	a.mu.Unlock()
-	if ok {
-		return id, nil
-	}
+// named returns whose the zones of the name are, by their IDs.
+func (a *api) named(ctx context.Context, name string) (map[string]string, error) {
 	token, err := a.authorized()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	page, err := a.zones.List(ctx, zones.ZoneListParams{}, token, option.WithQuery("name", strings.TrimSuffix(zone, ".")))
+	page, err := a.service.List(ctx, zones.ZoneListParams{}, token, option.WithQuery("name", strings.TrimSuffix(name, ".")))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	found := page.Result
-	if a.zoneID != "" {
-		found = slices.DeleteFunc(found, func(z zones.Zone) bool { return z.ID != a.zoneID })
+	found := map[string]string{}
+	for _, z := range page.Result {
+		found[z.ID] = "of " + z.Account.Name
 	}
-	if len(found) != 1 {
-		return "", a.notOne(found)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.known[zone] = found[0].ID
-	return found[0].ID, nil
-}
-
-// notOne says what is wrong with none or several zones.
-func (a *api) notOne(found []zones.Zone) error {
-	if len(found) == 0 && a.zoneID != "" {
-		return fmt.Errorf("the token sees no zone of that name with the ID %q", a.zoneID)
-	}
-	if len(found) == 0 {
-		return fmt.Errorf("the token sees no zone of that name")
-	}
-	var ids []string
-	for _, z := range found {
-		ids = append(ids, z.ID+" of "+z.Account.Name)
-	}
-	return fmt.Errorf("the token sees %d zones of that name (%s): say which one by its ID", len(found), strings.Join(ids, ", "))
+	return found, nil
 }
 
 // fetch returns the records of the names, if they are few, or all, by name.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -39,10 +38,8 @@ const (
 // api is the hosted zones of one account.
 type api struct {
 	client *route53.Client
-	zoneID string
 	limit  *rate.Limiter
-	// known are the IDs of hosted zones that were found, by name.
-	known sync.Map
+	zones  *batch.Zones
 }
 
 // New makes a provider. It fails when the SDK's configuration cannot be read; whether the credentials
@@ -73,12 +70,14 @@ func newAPI(ctx context.Context, o Options) (*api, error) {
 			r.BaseEndpoint = aws.String(o.Endpoint)
 		}
 	})
-	return &api{client: client, zoneID: o.ZoneID, limit: rate.NewLimiter(requestsPerSecond, requestsPerSecond)}, nil
+	a := &api{client: client, limit: rate.NewLimiter(requestsPerSecond, requestsPerSecond)}
+	a.zones = &batch.Zones{Kind: "hosted zone", Where: "in the account", ID: o.ZoneID, Named: a.hostedZones}
+	return a, nil
 }
 
 // List returns the plain sets of the hosted zone. See batch.Service.
 func (a *api) List(ctx context.Context, zone string, _ ...string) (sets []dnsprovider.RRSet, err error) {
-	id, err := a.hostedZone(ctx, zone)
+	id, err := a.zones.Find(ctx, zone)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +88,7 @@ func (a *api) List(ctx context.Context, zone string, _ ...string) (sets []dnspro
 		}
 		out, err := a.client.ListResourceRecordSets(ctx, in)
 		if err != nil {
-			return nil, a.forget(zone, err)
+			return nil, a.zones.Forget(zone, err)
 		}
 		for _, theirs := range out.ResourceRecordSets {
 			if set, ok := ours(theirs, zone); ok {
@@ -105,7 +104,7 @@ func (a *api) List(ctx context.Context, zone string, _ ...string) (sets []dnspro
 
 // Change sends one transaction. See batch.Service.
 func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
-	id, err := a.hostedZone(ctx, zone)
+	id, err := a.zones.Find(ctx, zone)
 	if err != nil {
 		return err
 	}
@@ -122,13 +121,5 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 	if errors.As(err, &refused) { // the error's own text leaves out what is wrong
 		return &batch.Refused{Err: fmt.Errorf("%w: %s", err, strings.Join(refused.Messages, "; "))}
 	}
-	return a.forget(zone, err)
-}
-
-// forget has the hosted zone looked for anew after an error: it may be another by now.
-func (a *api) forget(zone string, err error) error {
-	if err != nil {
-		a.known.Delete(zone)
-	}
-	return err
+	return a.zones.Forget(zone, err)
 }

@@ -96,7 +96,7 @@ func TestHostedZoneIsFound(t *testing.T) {
 		"none":                 {one(), "", "example.org.", "no hosted zone of that name in the account"},
 		"the parent is no one": {one(), "", "sub.example.com.", "no hosted zone"},
 		"two":                  {two(), "", "example.com.", "Z1 public, Z2 private"},
-		"an ID of another":     {two(), "Z3", "example.com.", `has the ID "Z3"`},
+		"an ID of another":     {two(), "Z3", "example.com.", `no hosted zone "Z3" of that name`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := connect(t, startFake(t, c.zones), Options{ZoneID: c.id}).Records(t.Context(), c.zone)
