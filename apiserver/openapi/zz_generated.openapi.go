@@ -26,6 +26,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ClusterServiceIngress{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref),
 		v1beta1.ClusterSpec{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref),
 		v1beta1.ClusterStatus{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref),
+		v1beta1.DNSCheck{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_DNSCheck(ref),
 		v1beta1.DNSClusterSettings{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_DNSClusterSettings(ref),
 		v1beta1.DNSSettings{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DNSSettings(ref),
 		v1beta1.Drain{}.OpenAPIModelName():                      schema_apiserver_apis_federation_v1beta1_Drain(ref),
@@ -740,6 +741,84 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_DNSCheck(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DNSCheck says how load balancers are asked from the federation whether they work. One of a cluster's that answers is enough.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "TCP, HTTP or HTTPS.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"port": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Port of the load balancer. If left out 80 with HTTP and 443 with HTTPS; TCP must have one.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path that HTTP and HTTPS ask for, \"/\" if left out. At most 256 bytes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"host": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Host that HTTP and HTTPS ask for; the address if left out. With HTTPS the certificate must be for it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"insecureSkipVerify": {
+						SchemaProps: spec.SchemaProps{
+							Description: "HTTPS takes any certificate. Without it there must be a host.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"intervalSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Seconds from one question to the next, from 1 to 3600; 10 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"timeoutSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Seconds that an answer may take, from 1 to 60 and at most the interval; 2 if left out, or the interval if that is less.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"failures": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many questions in a row must fail until the load balancer counts as failing, from 1 to 10; 3 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"successes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many in a row must be answered until it counts as working again, from 1 to 10; 2 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"type"},
+			},
+		},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_DNSClusterSettings(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -823,11 +902,17 @@ func schema_apiserver_apis_federation_v1beta1_DNSSettings(ref common.ReferenceCa
 							},
 						},
 					},
+					"check": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Whether the load balancers answer is asked from the federation, too: a cluster whose load balancer does not is out of the answers while others serve. If left out, what the members say is all that counts.",
+							Ref:         ref(v1beta1.DNSCheck{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1beta1.DNSClusterSettings{}.OpenAPIModelName()},
+			v1beta1.DNSCheck{}.OpenAPIModelName(), v1beta1.DNSClusterSettings{}.OpenAPIModelName()},
 	}
 }
 

@@ -48,6 +48,7 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failover.CutOff(clusters, failover.SettingsOf(info), time.Now())
 		},
+		Kube: kube,
 	})
 	if err != nil {
 		return err

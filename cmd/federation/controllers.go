@@ -81,6 +81,10 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	if err != nil {
 		return err
 	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
 	states := newDNSStates()
 	names, err := servicedns.New(servicedns.Options{
 		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second),
@@ -88,7 +92,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, o.failover.settings, time.Now())
 		},
-		Report: states.report,
+		Report: states.report, Kube: kube,
 	})
 	if err != nil {
 		return err
@@ -102,7 +106,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return names.Run(ctx)
 	})
 	group.Go(func() error {
-		c := &controllers{controllersOptions: o, config: config, client: client, names: names, states: states, several: several}
+		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, names: names, states: states, several: several}
 		return c.run(ctx, shared)
 	})
 	return group.Wait()
@@ -126,9 +130,6 @@ type controllers struct {
 
 // run runs the controllers until ctx is done. shared are the caches of who is alone.
 func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err error) {
-	if c.kube, err = kubernetes.NewForConfig(c.config); err != nil {
-		return err
-	}
 	if c.federation, err = c.uid(ctx); err != nil {
 		return nil // asked to end
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -139,8 +140,23 @@ func (f *federation) dnsInput(ctx context.Context) (in plan.Input, err error) {
 	if in.Objects, err = f.namedObjects(ctx); err != nil {
 		return in, err
 	}
+	if in.Failing, err = f.failingChecks(ctx); err != nil {
+		return in, err
+	}
 	in.Resolved = lookup(ctx, plan.Records(in).Resolve)
 	return in, nil
+}
+
+// failingChecks reads which load balancers do not answer the federation.
+func (f *federation) failingChecks(ctx context.Context) (map[string]plan.Failure, error) {
+	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSChecksConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil // none was ever checked
+	}
+	if err != nil {
+		return nil, err
+	}
+	return plan.ParseFailures(m.Data[v1beta1.DNSChecksFailing])
 }
 
 // namedObjects reads all Services and Ingresses: of two that want a host, one may be elsewhere.

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -49,6 +50,19 @@ func TestDNSOnAScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "testdata/dns.json", out.String())
+}
+
+// A cluster that fails its check is out, and the reason is said.
+func TestDNSSaysWhichCheckFails(t *testing.T) {
+	in := dnsExample()
+	in.Objects[0].Settings.Check = &v1beta1.DNSCheck{Type: v1beta1.DNSCheckHTTP, Path: "/healthz"}
+	target := plan.Target{Address: "192.0.2.2", Check: in.Objects[0].Settings.Check.WithDefaults()}
+	in.Failing = map[string]plan.Failure{target.Key(): {Target: target.Key(), Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Why: "status 503"}}
+	var out strings.Builder
+	printDNS(&out, viewDNS(in, plan.Records(in), func(o plan.Object) bool { return o.Name == "web" }))
+	if want := "      east-b  it fails the check HTTP 192.0.2.2:80/healthz from the federation since 2026-01-02T03:04:05Z (status 503): its addresses are out\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("%s\nwant %q", out.String(), want)
+	}
 }
 
 func TestDNSOfWhat(t *testing.T) {

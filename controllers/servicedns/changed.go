@@ -1,6 +1,7 @@
 package servicedns
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -9,6 +10,8 @@ import (
 type seen struct {
 	// objects are Services and Ingresses, by plan.Object.Key; policies by namespace/name.
 	objects, policies, clusters, hosts map[string]bool
+	// targets are the load balancers that answer checks no more, or again, by plan.Target.Key.
+	targets map[string]bool
 	// since is when the first of it changed; zero when nothing did.
 	since time.Time
 }
@@ -34,6 +37,10 @@ func (c *changed) policy(key string)   { c.note(func(s *seen) { s.policies[key] 
 func (c *changed) cluster(name string) { c.note(func(s *seen) { s.clusters[name] = true }) }
 func (c *changed) host(name string)    { c.note(func(s *seen) { s.hosts[name] = true }) }
 
+func (c *changed) checks(keys map[string]bool) {
+	c.note(func(s *seen) { maps.Copy(s.targets, keys) })
+}
+
 func (c *changed) note(add func(*seen)) {
 	c.mu.Lock()
 	add(&c.seen)
@@ -56,6 +63,6 @@ func (c *changed) take() seen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.seen
-	c.seen = seen{objects: map[string]bool{}, policies: map[string]bool{}, clusters: map[string]bool{}, hosts: map[string]bool{}}
+	c.seen = seen{objects: map[string]bool{}, policies: map[string]bool{}, clusters: map[string]bool{}, hosts: map[string]bool{}, targets: map[string]bool{}}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -36,6 +37,9 @@ type Options struct {
 	Held func([]*v1beta1.Cluster) map[string]bool
 	// Report, if set, is called after each pass over a provider, by that provider's goroutine.
 	Report func(ProviderState)
+	// Kube, if set, is a client of the federation: by it is written and read which load balancers do not answer the checks
+	// that objects ask for. Without it nothing is checked.
+	Kube kubernetes.Interface
 	// Resolver looks up host names of load balancers. Default: net.DefaultResolver.
 	Resolver Resolver
 }
@@ -46,6 +50,7 @@ type Controller struct {
 	stores
 	changed *changed
 	hosts   *hosts
+	checks  *checks
 	world   *world
 	planner *planner
 }
@@ -71,6 +76,7 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{Options: o, stores: newStores(o.Informers), changed: newChanged(), world: newWorld()}
 	c.hosts = newHosts(o.Resolver, time.Duration(o.TTL)*time.Second, c.changed.host)
+	c.checks = newChecks(o.Kube, c.changed.checks)
 	c.planner = newPlanner(c)
 	return c, nil
 }
@@ -83,11 +89,14 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching what has names in DNS: %w", err)
 	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	if c.Kube != nil {
+		synced = append(synced, c.checks.follow(ctx, &running))
+	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
-	var running sync.WaitGroup
-	defer running.Wait()
 	running.Go(func() { c.hosts.run(ctx) })
 	running.Go(func() { c.publish(ctx, true) })
 	c.changed.wakeUp()
@@ -101,9 +110,16 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// Lead keeps the providers right that are not Local, until the context ends, and returns then. It is for one process at a
+// Lead keeps the providers right that are not Local, and checks load balancers, until the context ends, and returns then. It is for one process at a
 // time, in which Run must run, too.
-func (c *Controller) Lead(ctx context.Context) { c.publish(ctx, false) }
+func (c *Controller) Lead(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	if c.Kube != nil {
+		running.Go(func() { c.checks.lead(ctx) })
+	}
+	c.publish(ctx, false)
+}
 
 // publish keeps some of the providers right, each in a goroutine of its own.
 func (c *Controller) publish(ctx context.Context, local bool) {
@@ -127,4 +143,5 @@ func (c *Controller) report(s ProviderState) {
 func (c *Controller) pass() {
 	seen := c.changed.take()
 	c.world.set(c.planner.plan(seen), seen.since)
+	c.checks.settle()
 }

@@ -31,6 +31,8 @@ type memory struct {
 	mu    sync.Mutex
 	sets  []dnsprovider.RRSet
 	calls int
+	// began is the first ChangeSet.
+	began string
 	fails int
 	// gate, where there is one, must give an element for each call of Apply.
 	gate chan struct{}
@@ -48,7 +50,9 @@ func (m *memory) Apply(_ context.Context, _ string, changes dnsprovider.ChangeSe
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.calls++
+	if m.calls++; m.calls == 1 {
+		m.began = changes.String()
+	}
 	if m.fails > 0 {
 		m.fails--
 		return errors.New("the provider is away")
@@ -71,6 +75,12 @@ func (m *memory) names() []string {
 	return out
 }
 
+func (m *memory) first() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.began
+}
+
 func (m *memory) callCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,22 +96,29 @@ type stage struct {
 
 func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime.Object) *stage {
 	t.Helper()
+	return startWith(t, provider, Options{Resolver: resolver}, objects...)
+}
+
+// startWith has further options.
+func startWith(t *testing.T, provider *memory, o Options, objects ...runtime.Object) *stage {
+	t.Helper()
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		servicesResource: "ServiceList", ingressesResource: "IngressList", v1beta1.ClustersResource: "ClusterList", v1beta1.PoliciesResource: "PlacementPolicyList"}, objects...)
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
-	c, err := New(Options{
-		Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
-			return factory.ForResource(r).Informer()
-		},
-		Federation: "fed", Zone: "Example.com", Providers: []NamedProvider{{Name: "memory", Provider: provider, Local: true}}, Resolver: resolver, TTL: 1,
-	})
+	o.Informers = func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+		return factory.ForResource(r).Informer()
+	}
+	o.Federation, o.Zone, o.TTL = "fed", "Example.com", 1
+	o.Providers = append([]NamedProvider{{Name: "memory", Provider: provider, Local: true}}, o.Providers...)
+	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	factory.Start(ctx.Done())
-	done := make(chan error)
+	done, led := make(chan error), make(chan struct{})
 	go func() { done <- c.Run(ctx) }()
+	go func() { defer close(led); c.Lead(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if provider.gate != nil {
@@ -110,6 +127,7 @@ func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+		<-led
 		factory.Shutdown()
 	})
 	w := &stage{T: t, client: client, provider: provider}

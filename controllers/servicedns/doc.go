@@ -20,6 +20,9 @@
 // Names that do not have the form of this federation's are left alone, so several may share a zone. The
 // other names that we put in such a zone bear a mark, dnsprovider.Mark: ADR 19.
 //
+// Where an object's settings ask for it, who leads also asks its load balancers whether they answer (package probe). Which
+// of them do not is written to a ConfigMap that all processes follow, federation-dns and the tools too: ADR 30.
+//
 // A Service that is being deleted leaves DNS at once, so that clients stop coming before its pods go.
 //
 // What was traded: host names of load balancers are looked up again at the pace of our TTL, beside

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 var (
@@ -31,12 +33,21 @@ var (
 		Name: "federation_dns_repaired_names_total",
 		Help: "Names at which a provider's zone was not as it was applied and was put right, by provider.",
 	}, []string{"provider"})
+	checkSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Name:    "federation_dns_check_duration_seconds",
+		Help:    "Time that a load balancer took for a check, by type (TCP, HTTP, HTTPS) and outcome (ok, failed; unknown: it could not be asked from here).",
+		Buckets: metrics.ExponentialBuckets(0.001, 4, 9),
+	}, []string{"type", "outcome"})
+	checksFailing = metrics.NewGauge(&metrics.GaugeOpts{
+		Name: "federation_dns_checks_failing",
+		Help: "Load balancers that do not answer the checks that objects ask for, counted by the process that leads.",
+	})
 	register sync.Once
 )
 
 func registerMetrics() {
 	register.Do(func() {
-		legacyregistry.MustRegister(recordCount, providerUp, applySeconds, changeSeconds, repairs)
+		legacyregistry.MustRegister(recordCount, providerUp, applySeconds, changeSeconds, repairs, checkSeconds, checksFailing)
 	})
 }
 
@@ -55,6 +66,12 @@ func observeApply(provider string, started, since time.Time, err error) {
 func observeRecords(provider string, n int) { recordCount.WithLabelValues(provider).Set(float64(n)) }
 
 func observeRepair(provider string, names int) { repairs.WithLabelValues(provider).Add(float64(names)) }
+
+func observeCheck(check v1beta1.DNSCheckType, outcome string, took time.Duration) {
+	checkSeconds.WithLabelValues(string(check), outcome).Observe(took.Seconds())
+}
+
+func observeFailing(n int) { checksFailing.Set(float64(n)) }
 
 func observeState(s ProviderState) {
 	published := 0.0

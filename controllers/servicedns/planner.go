@@ -30,6 +30,8 @@ type entry struct {
 	plan.Plan
 	// clusters are those that the object's annotation names.
 	clusters []string
+	// targets are the keys of what is checked for it.
+	targets []string
 }
 
 func newPlanner(c *Controller) *planner {
@@ -44,9 +46,9 @@ func (p *planner) plan(seen seen) records {
 	keys := seen.objects
 	p.policiesChanged(seen.policies, keys)
 	moved := p.clustersChanged(seen.clusters)
-	if len(moved)+len(seen.hosts) > 0 {
+	if len(moved)+len(seen.hosts)+len(seen.targets) > 0 {
 		for key, e := range p.planned {
-			if containsAny(e.clusters, moved) || containsAny(e.Resolve, seen.hosts) {
+			if containsAny(e.clusters, moved) || containsAny(e.Resolve, seen.hosts) || containsAny(e.targets, seen.targets) {
 				keys[key] = true
 			}
 		}
@@ -109,8 +111,11 @@ func (p *planner) planOne(o *plan.Object) entry {
 	}
 	e := entry{Plan: plan.Records(plan.Input{
 		Federation: p.Federation, Zone: p.Zone, TTL: p.TTL, Objects: []plan.Object{*o},
-		Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.known(),
+		Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.known(), Failing: p.checks.known(),
 	})}
+	for _, t := range e.Targets {
+		e.targets = append(e.targets, t.Key())
+	}
 	if o.Ingresses != nil {
 		for _, item := range o.Ingresses.Items {
 			e.clusters = append(e.clusters, item.Cluster)
@@ -127,6 +132,8 @@ func (p *planner) commit(key string, e entry) {
 	}
 	p.hosts.count(e.Resolve, +1) // before -1, so that one that stays is not a new one
 	p.hosts.count(was.Resolve, -1)
+	p.checks.count(e.Targets, +1)
+	p.checks.count(was.Targets, -1)
 	if p.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 {
 		delete(p.planned, key)
 	}

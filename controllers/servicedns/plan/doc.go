@@ -15,7 +15,8 @@
 // has a ready endpoint there. The names of a zone and a region exist for every joined cluster that the annotation
 // names, also while it cannot be reached, so that clients near it are led on and not told "no such name".
 //
-// What a cluster has is ranked: it serves; it is drained; it served when it was last seen. Global and host names give
+// What a cluster has is ranked: it serves; it is drained; its load balancer does not answer the federation's check,
+// where the settings ask for one; it served when it was last seen. Global and host names give
 // the best rank that there is, so they are empty only when the members say that nothing is ready anywhere. Settings
 // say which of the clusters that serve are given: by weight and by region as variants, of which the server chooses.
 //
@@ -23,6 +24,10 @@
 // then its own DNS keeps its addresses and their time to live. Beside others a name can have no
 // CNAME, so its addresses are needed: Plan.Resolve says which, and Input.Resolved brings them. Until
 // they are known, and where nothing else serves at the level, the first host name is used alone.
+//
+// Plan.Targets say which load balancers are to be checked, and Input.Failing brings those that do not answer. What has
+// not been checked counts as answering. When more than half of an object's clusters fail, though they say that they
+// serve, the check counts for nothing: it is more likely that the federation cannot reach them.
 //
 // What was traded: a zone or region whose label cannot be one label of a DNS name (a dot in it, say)
 // has no names at that level. To put something in its place could make two places share one name.

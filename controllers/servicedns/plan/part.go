@@ -16,6 +16,8 @@ const (
 	serving rank = iota
 	// drained: it serves, and is to be left alone while others do.
 	drained
+	// failing: it serves, as the member says, and does not answer the federation's check.
+	failing
 	// unseen: it served when it was last seen.
 	unseen
 	// nothing: it has nothing to give.
@@ -70,6 +72,7 @@ func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
 	case t.weight == 0:
 		t.rank, t.why = drained, "the cluster's DNS weight is 0: its addresses count only for the global name, and only while no other cluster serves"
 	case t.Held:
+		p.plan.Static = true
 		t.why = "most clusters vanished together: its addresses stay, for it may be the federation that is cut off"
 	default:
 		t.why = "serves"
@@ -130,6 +133,7 @@ func (p *planner) choose(l *level) (given []*part, standings []Standing) {
 		default:
 			s.Given = true
 			given = append(given, t)
+			p.plan.Static = p.plan.Static || best == unseen
 			if best != serving {
 				s.Why = "given all the same: no other cluster serves; " + t.why
 			}

@@ -33,6 +33,8 @@ func Records(in Input) Plan {
 		all.Reasons = append(all.Reasons, p.plan.Reasons...)
 		all.Resolve = append(all.Resolve, p.plan.Resolve...)
 		all.Names = append(all.Names, p.plan.Names...)
+		all.Targets = append(all.Targets, p.plan.Targets...)
+		all.Static = all.Static || p.plan.Static
 	}
 	slices.SortFunc(all.Records, dnsprovider.Compare)
 	slices.SortFunc(all.Reasons, func(a, b Reason) int {
@@ -41,6 +43,8 @@ func Records(in Input) Plan {
 	all.Reasons = slices.Compact(all.Reasons)
 	slices.Sort(all.Resolve)
 	all.Resolve = slices.Compact(all.Resolve)
+	slices.SortFunc(all.Targets, func(a, b Target) int { return cmp.Compare(a.Key(), b.Key()) })
+	all.Targets = slices.Compact(all.Targets)
 	slices.SortFunc(all.Names, func(a, b Name) int { return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Name, b.Name)) })
 	return all
 }
@@ -82,6 +86,7 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 		return
 	}
 	hosts := p.hosts()
+	var parts []*part
 	for _, item := range p.object.Ingresses.Items {
 		cluster, joined := clusters[item.Cluster]
 		if !joined {
@@ -89,6 +94,7 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 			continue
 		}
 		part := p.part(cluster, item)
+		parts = append(parts, part)
 		names := hosts
 		if p.object.Kind == KindService {
 			names = append(p.place(cluster), hosts...)
@@ -97,6 +103,7 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 			p.levels[name].parts = append(p.levels[name].parts, part)
 		}
 	}
+	p.check(parts)
 }
 
 // hosts returns the names that the object has got of those that it claims, and makes their levels.

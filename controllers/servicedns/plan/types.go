@@ -27,6 +27,8 @@ type Input struct {
 	// Resolved has addresses of host names of load balancers, by canonical name. A host that is
 	// missing is not resolved yet.
 	Resolved map[string][]netip.Addr
+	// Failing are the targets that do not answer, by Target.Key.
+	Failing map[string]Failure
 	// Explain asks for Plan.Names.
 	Explain bool
 }
@@ -80,6 +82,10 @@ type Plan struct {
 	Reasons []Reason
 	// Resolve are the host names whose addresses are needed, canonical and sorted.
 	Resolve []string
+	// Targets are what is to be checked; sorted by their keys.
+	Targets []Target
+	// Static: some cluster is in the answers only because the federation may be unable to see.
+	Static bool
 	// Names are, where they are asked for, all names sorted, those without records too.
 	Names []Name
 }

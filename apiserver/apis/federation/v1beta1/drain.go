@@ -45,6 +45,11 @@ const (
 	// DNSProvidersConfigMap is a ConfigMap in FederationNamespace that has, by the name of each DNS provider, a condition as
 	// JSON.
 	DNSProvidersConfigMap = "federation-dns-providers"
+	// DNSChecksConfigMap is a ConfigMap in FederationNamespace that has, under DNSChecksFailing, as JSON, the load balancers
+	// that do not answer the checks of DNSSettings.
+	DNSChecksConfigMap = "federation-dns-checks"
+	// DNSChecksFailing is its only key.
+	DNSChecksFailing = "failing"
 	// DNSPublished is the type of these conditions: the provider has the records.
 	DNSPublished = "Published"
 )

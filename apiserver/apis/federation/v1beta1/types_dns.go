@@ -45,6 +45,10 @@ type DNSSettings struct {
 	// +optional
 	// +listType=set
 	Hosts []string `json:"hosts,omitempty"`
+	// Whether the load balancers answer is asked from the federation, too: a cluster whose load balancer does not is out
+	// of the answers while others serve. If left out, what the members say is all that counts.
+	// +optional
+	Check *DNSCheck `json:"check,omitempty"`
 }
 
 // DNSClusterSettings are one cluster's part of DNSSettings.
@@ -103,6 +107,9 @@ func (s *DNSSettings) Validate(path *field.Path) (errs field.ErrorList) {
 			errs = append(errs, between(*w, 0, maxDNSNumber, at.Child("weight"))...)
 		}
 		errs = append(errs, between(s.Clusters[name].Priority, 0, maxDNSNumber, at.Child("priority"))...)
+	}
+	if s.Check != nil {
+		errs = append(errs, s.Check.validate(path.Child("check"))...)
 	}
 	return append(errs, validateHosts(s.Hosts, path.Child("hosts"))...)
 }

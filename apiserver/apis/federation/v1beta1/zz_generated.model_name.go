@@ -66,6 +66,11 @@ func (in ClusterStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DNSCheck) OpenAPIModelName() string {
+	return "federation.v1beta1.DNSCheck"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DNSClusterSettings) OpenAPIModelName() string {
 	return "federation.v1beta1.DNSClusterSettings"
 }

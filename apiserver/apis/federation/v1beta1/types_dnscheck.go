@@ -1,0 +1,126 @@
+package v1beta1
+
+import (
+	"cmp"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// DNSCheckType is how a load balancer is asked whether it works.
+type DNSCheckType string
+
+// Types of checks.
+const (
+	// DNSCheckTCP: it accepts a connection.
+	DNSCheckTCP DNSCheckType = "TCP"
+	// DNSCheckHTTP: it answers a GET with a status from 200 to 399. Redirects are not followed.
+	DNSCheckHTTP DNSCheckType = "HTTP"
+	// DNSCheckHTTPS: the same over TLS.
+	DNSCheckHTTPS DNSCheckType = "HTTPS"
+)
+
+// DNSCheck says how load balancers are asked from the federation whether they work. One of a cluster's that answers is enough.
+type DNSCheck struct {
+	// TCP, HTTP or HTTPS.
+	Type DNSCheckType `json:"type"`
+	// Port of the load balancer. If left out 80 with HTTP and 443 with HTTPS; TCP must have one.
+	// +optional
+	Port int32 `json:"port,omitempty"`
+	// Path that HTTP and HTTPS ask for, "/" if left out. At most 256 bytes.
+	// +optional
+	Path string `json:"path,omitempty"`
+	// Host that HTTP and HTTPS ask for; the address if left out. With HTTPS the certificate must be for it.
+	// +optional
+	Host string `json:"host,omitempty"`
+	// HTTPS takes any certificate. Without it there must be a host.
+	// +optional
+	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
+	// Seconds from one question to the next, from 1 to 3600; 10 if left out.
+	// +optional
+	IntervalSeconds int32 `json:"intervalSeconds,omitempty"`
+	// Seconds that an answer may take, from 1 to 60 and at most the interval; 2 if left out, or the interval if that is less.
+	// +optional
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+	// How many questions in a row must fail until the load balancer counts as failing, from 1 to 10; 3 if left out.
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
+	// How many in a row must be answered until it counts as working again, from 1 to 10; 2 if left out.
+	// +optional
+	Successes int32 `json:"successes,omitempty"`
+}
+
+// Bounds of a DNSCheck.
+const (
+	maxCheckPort     = 65535
+	maxCheckPath     = 256
+	maxCheckInterval = 3600
+	maxCheckTimeout  = 60
+	maxCheckRow      = 10
+)
+
+var dnsCheckTypes = []DNSCheckType{DNSCheckHTTP, DNSCheckHTTPS, DNSCheckTCP}
+
+// WithDefaults returns the check with all that is left out filled in; the path stays empty with TCP.
+func (c DNSCheck) WithDefaults() DNSCheck {
+	switch c.Type {
+	case DNSCheckHTTP:
+		c.Port, c.Path = cmp.Or(c.Port, 80), cmp.Or(c.Path, "/")
+	case DNSCheckHTTPS:
+		c.Port, c.Path = cmp.Or(c.Port, 443), cmp.Or(c.Path, "/")
+	}
+	c.IntervalSeconds = cmp.Or(c.IntervalSeconds, 10)
+	c.TimeoutSeconds = cmp.Or(c.TimeoutSeconds, min(2, max(1, c.IntervalSeconds)))
+	c.Failures, c.Successes = cmp.Or(c.Failures, 3), cmp.Or(c.Successes, 2)
+	return c
+}
+
+func (c *DNSCheck) validate(path *field.Path) (errs field.ErrorList) {
+	switch c.Type {
+	case "":
+		errs = append(errs, field.Required(path.Child("type"), "must be TCP, HTTP or HTTPS"))
+	case DNSCheckTCP, DNSCheckHTTP, DNSCheckHTTPS:
+		errs = append(errs, c.validateWhat(path)...)
+	default:
+		errs = append(errs, field.NotSupported(path.Child("type"), c.Type, dnsCheckTypes))
+	}
+	d := c.WithDefaults()
+	errs = append(errs, between(d.IntervalSeconds, 1, maxCheckInterval, path.Child("intervalSeconds"))...)
+	errs = append(errs, between(d.TimeoutSeconds, 1, min(maxCheckTimeout, max(d.IntervalSeconds, 1)), path.Child("timeoutSeconds"))...)
+	errs = append(errs, between(d.Failures, 1, maxCheckRow, path.Child("failures"))...)
+	return append(errs, between(d.Successes, 1, maxCheckRow, path.Child("successes"))...)
+}
+
+// validateWhat checks what is asked: the fields that depend on the type.
+func (c *DNSCheck) validateWhat(path *field.Path) (errs field.ErrorList) {
+	d := c.WithDefaults()
+	errs = append(errs, between(d.Port, 1, maxCheckPort, path.Child("port"))...)
+	if c.Type == DNSCheckTCP {
+		for name, value := range map[string]string{"path": c.Path, "host": c.Host} {
+			if value != "" {
+				errs = append(errs, field.Invalid(path.Child(name), value, "must not be there with type TCP"))
+			}
+		}
+	} else {
+		if u, err := url.ParseRequestURI(d.Path); err != nil || u.Host != "" || !strings.HasPrefix(d.Path, "/") || strings.ContainsAny(d.Path, " #") {
+			errs = append(errs, field.Invalid(path.Child("path"), c.Path, "must be a path that begins with /, as /healthz"))
+		}
+		if len(c.Path) > maxCheckPath {
+			errs = append(errs, field.TooLong(path.Child("path"), "", maxCheckPath))
+		}
+	}
+	if c.Host != "" {
+		for _, msg := range validation.IsDNS1123Subdomain(c.Host) {
+			errs = append(errs, field.Invalid(path.Child("host"), c.Host, msg))
+		}
+	}
+	if c.InsecureSkipVerify && c.Type != DNSCheckHTTPS {
+		errs = append(errs, field.Invalid(path.Child("insecureSkipVerify"), true, "must not be there without type HTTPS"))
+	}
+	if c.Type == DNSCheckHTTPS && c.Host == "" && !c.InsecureSkipVerify {
+		errs = append(errs, field.Required(path.Child("host"), "the certificate must be for it; or set insecureSkipVerify"))
+	}
+	return errs
+}

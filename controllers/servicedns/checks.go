@@ -1,0 +1,188 @@
+package servicedns
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns/plan"
+	"federation/controllers/servicedns/probe"
+)
+
+// checks knows which load balancers are to be checked, and which of them are written down as failing. Who leads checks
+// them and writes; all processes, and the tools, read, so that they decide the same.
+type checks struct {
+	// kube is a client of the federation; nil: nothing is checked.
+	kube kubernetes.Interface
+	// changed is called with the keys of the targets that fail or do not any more.
+	changed func(keys map[string]bool)
+	// due has an element when other targets are wanted.
+	due chan struct{}
+
+	mu sync.Mutex
+	// wanted counts the objects that want a target; planned tells that they are of all objects.
+	wanted  map[plan.Target]int
+	planned bool
+	// failing is replaced and never changed.
+	failing map[string]plan.Failure
+}
+
+func newChecks(kube kubernetes.Interface, changed func(map[string]bool)) *checks {
+	return &checks{kube: kube, changed: changed, due: make(chan struct{}, 1), wanted: map[plan.Target]int{}}
+}
+
+// known returns the targets that fail, by key. The map is not changed later.
+func (c *checks) known() map[string]plan.Failure {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failing
+}
+
+// count adds n to the number of those that want the targets.
+func (c *checks) count(targets []plan.Target, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range targets {
+		was := c.wanted[t]
+		if c.wanted[t] += n; c.wanted[t] == 0 {
+			delete(c.wanted, t)
+		}
+		if was == 0 || c.wanted[t] == 0 {
+			c.wake()
+		}
+	}
+}
+
+// settle tells that what is wanted is of all objects.
+func (c *checks) settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.planned {
+		c.planned = true
+		c.wake()
+	}
+}
+
+func (c *checks) wake() {
+	select {
+	case c.due <- struct{}{}:
+	default:
+	}
+}
+
+// targets returns what is wanted, once that is known.
+func (c *checks) targets() ([]plan.Target, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.wanted)), c.planned
+}
+
+// follow reads what is written down until ctx ends. synced tells whether it has been read once.
+func (c *checks) follow(ctx context.Context, running *sync.WaitGroup) (synced cache.InformerSynced) {
+	maps := c.kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace)
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, v1beta1.DNSChecksConfigMap).String()
+	informer := cache.NewSharedInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = only
+			return maps.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = only
+			return maps.Watch(ctx, o)
+		},
+	}, c.kube), &corev1.ConfigMap{}, 0)
+	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    c.learn,
+		UpdateFunc: func(_, now any) { c.learn(now) },
+		DeleteFunc: func(any) { c.learn(&corev1.ConfigMap{}) },
+	})
+	if err != nil {
+		klog.ErrorS(err, "The checks of load balancers cannot be followed") // fails only for an informer that has ended
+		return func() bool { return true }
+	}
+	running.Go(func() { informer.RunWithContext(ctx) })
+	return handler.HasSynced
+}
+
+// learn takes in what is written down.
+func (c *checks) learn(obj any) {
+	written, _ := obj.(*corev1.ConfigMap)
+	now, err := plan.ParseFailures(written.Data[v1beta1.DNSChecksFailing])
+	if err != nil {
+		klog.ErrorS(err, "What is known of load balancers stays as it was")
+		return
+	}
+	c.mu.Lock()
+	other := map[string]bool{}
+	for key, f := range now {
+		if c.failing[key] != f {
+			other[key] = true
+		}
+	}
+	for key := range c.failing {
+		if _, still := now[key]; !still {
+			other[key] = true
+		}
+	}
+	c.failing = now
+	c.mu.Unlock()
+	c.wake() // so that who leads sees whether that is what he wrote
+	if len(other) > 0 {
+		c.changed(other)
+	}
+}
+
+const (
+	// writePause is the least time between two writes of what fails, in which changes gather.
+	writePause = 200 * time.Millisecond
+	// writeAgain is how long to wait after one that failed.
+	writeAgain = 2 * time.Second
+)
+
+// lead checks what is wanted, and writes down what fails, until ctx ends.
+func (c *checks) lead(ctx context.Context) {
+	prober := probe.New(probe.Options{Failing: c.known(), Observe: observeCheck})
+	c.wake()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.due:
+			if targets, planned := c.targets(); planned {
+				prober.Want(ctx, targets)
+			}
+		case <-prober.Changed():
+			failing := prober.Failing()
+			observeFailing(len(failing))
+			if err := c.write(ctx, plan.FormatFailures(failing)); err != nil && ctx.Err() == nil {
+				klog.ErrorS(err, "Which load balancers fail could not be written down; will be tried again", "configMap", v1beta1.DNSChecksConfigMap)
+				prober.Again()
+				pause(ctx, writeAgain)
+			}
+			pause(ctx, writePause)
+		}
+	}
+}
+
+// write writes down what fails, unless it says so already.
+func (c *checks) write(ctx context.Context, text string) error {
+	if known := slices.Collect(maps.Values(c.known())); plan.FormatFailures(known) == text {
+		return nil
+	}
+	want := applycorev1.ConfigMap(v1beta1.DNSChecksConfigMap, v1beta1.FederationNamespace).WithData(map[string]string{v1beta1.DNSChecksFailing: text})
+	_, err := c.kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Apply(ctx, want, metav1.ApplyOptions{FieldManager: "federation-dns", Force: true})
+	return err
+}

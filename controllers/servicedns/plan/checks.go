@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Target is a load balancer that is checked, and how.
+type Target struct {
+	// Address is an IP address, or the canonical name of a host.
+	Address string
+	// Check has its defaults filled in.
+	Check v1beta1.DNSCheck
+}
+
+// String is what is asked, for people: "HTTP 192.0.2.1:80/healthz".
+func (t Target) String() string {
+	c := t.Check
+	return fmt.Sprintf("%s %s%s", c.Type, net.JoinHostPort(strings.TrimSuffix(t.Address, "."), fmt.Sprint(c.Port)), c.Path)
+}
+
+// Key tells a target from all others.
+func (t Target) Key() string {
+	c := t.Check
+	key := t.String()
+	if c.Host != "" {
+		key += " host " + c.Host
+	}
+	if c.InsecureSkipVerify {
+		key += " unverified"
+	}
+	return fmt.Sprintf("%s every %ds timeout %ds rows %d/%d", key, c.IntervalSeconds, c.TimeoutSeconds, c.Failures, c.Successes)
+}
+
+// Failure is a target that does not answer.
+type Failure struct {
+	// Target is its Key.
+	Target string `json:"target"`
+	// Since is when it began to count as failing.
+	Since time.Time `json:"since"`
+	// Why is what went wrong first, for people.
+	Why string `json:"why"`
+}
+
+// maxFailures bounds the text of failures in bytes: a ConfigMap has a megabyte.
+const maxFailures = 900_000
+
+// FormatFailures returns the value of v1beta1.DNSChecksFailing: sorted, and the same for the same failures. Of more than
+// fit, the last are left out, and count as answering.
+func FormatFailures(all []Failure) string {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b Failure) int { return strings.Compare(a.Target, b.Target) })
+	lines := make([]string, 0, len(all))
+	size := 0
+	for _, f := range all {
+		f.Since = f.Since.UTC().Truncate(time.Second)
+		line, err := json.Marshal(f)
+		if size += len(line) + 2; err != nil || size > maxFailures { // a time of year 10000 has no JSON
+			break
+		}
+		lines = append(lines, string(line))
+	}
+	return "[" + strings.Join(lines, ",\n") + "]"
+}
+
+// ParseFailures reads that value. Nothing, as before the first check, has no failures.
+func ParseFailures(value string) (map[string]Failure, error) {
+	var all []Failure
+	if value != "" {
+		if err := json.Unmarshal([]byte(value), &all); err != nil {
+			return nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", v1beta1.FederationNamespace, v1beta1.DNSChecksConfigMap, v1beta1.DNSChecksFailing, err)
+		}
+	}
+	failures := make(map[string]Failure, len(all))
+	for _, f := range all {
+		failures[f.Target] = f
+	}
+	return failures, nil
+}
+
+// check ranks clusters lower that serve, as they say, and whose load balancers do not answer. Where these are more than
+// half of those that serve, it may be the federation that cannot reach them: then they stay as they are.
+func (p *planner) check(parts []*part) {
+	if p.settings().Check == nil {
+		return
+	}
+	var fails []*part
+	serve := 0
+	for _, t := range parts {
+		why := p.ask(t)
+		if t.rank > drained || !t.Ready {
+			continue
+		}
+		if serve++; why != "" {
+			t.why = why
+			fails = append(fails, t)
+		}
+	}
+	for _, t := range fails {
+		if 2*len(fails) > serve {
+			p.plan.Static = true
+			t.why += fmt.Sprintf("; so do %d of %d clusters that say that they serve: it may be the federation that cannot reach them, and its addresses stay", len(fails), serve)
+		} else {
+			t.rank = failing
+			t.why += ": its addresses are out"
+		}
+		p.because(t.Name, "%s", t.why)
+	}
+}
+
+// ask notes what is to be checked of a cluster's load balancers, and returns why it fails: none of them answers.
+func (p *planner) ask(t *part) (why string) {
+	answers := false
+	for _, address := range slices.Concat(texts(t.addresses), t.hosts) {
+		target := Target{Address: address, Check: p.settings().Check.WithDefaults()}
+		p.plan.Targets = append(p.plan.Targets, target)
+		f, fails := p.in.Failing[target.Key()]
+		if !fails {
+			answers = true
+		} else if why == "" {
+			why = fmt.Sprintf("it fails the check %s from the federation since %s (%s)", target, f.Since.UTC().Format(time.RFC3339), f.Why)
+		}
+	}
+	if answers {
+		return ""
+	}
+	return why
+}

@@ -1,0 +1,100 @@
+package probe
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns/plan"
+)
+
+const (
+	// maxHeader bounds the head of an answer in bytes. Its body is not read.
+	maxHeader = 16 << 10
+	// maxWhy bounds what is told of a failure in bytes.
+	maxWhy = 160
+	// Statuses from okay on are answers; from failed on they are not.
+	okay, failed = 200, 400
+)
+
+// ask asks a target once, for its timeout at most. nil: it answered.
+func ask(ctx context.Context, t plan.Target, trust *x509.CertPool) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.Check.TimeoutSeconds)*time.Second)
+	defer cancel()
+	host := strings.TrimSuffix(t.Address, ".")
+	if addr, err := netip.ParseAddr(host); err == nil && (addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast()) {
+		return errors.New("no load balancer can be at this address: it is not asked")
+	}
+	address := net.JoinHostPort(host, fmt.Sprint(t.Check.Port))
+	if t.Check.Type == v1beta1.DNSCheckTCP {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			_ = conn.Close() // it was accepted, which is all we asked
+		}
+		return err
+	}
+	return askHTTP(ctx, t.Check, address, trust)
+}
+
+func askHTTP(ctx context.Context, c v1beta1.DNSCheck, address string, trust *x509.CertPool) error {
+	u, err := url.Parse(strings.ToLower(string(c.Type)) + "://" + address + c.Path)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	request.Host = c.Host
+	request.Header.Set("User-Agent", "federation-check")
+	transport := &http.Transport{
+		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.Host, RootCAs: trust, InsecureSkipVerify: c.InsecureSkipVerify}, //nolint:gosec // the user's word
+	}
+	answer, err := transport.RoundTrip(request) // which follows no redirects
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close() // it is not read
+	if answer.StatusCode < okay || answer.StatusCode >= failed {
+		return fmt.Errorf("status %d", answer.StatusCode)
+	}
+	return nil
+}
+
+// ours tells whether an error says nothing of the target.
+func ours(err error) bool {
+	var lookup *net.DNSError
+	if errors.As(err, &lookup) {
+		return true
+	}
+	for _, fault := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.EADDRNOTAVAIL, syscall.ENETUNREACH, syscall.ENETDOWN} {
+		if errors.Is(err, fault) {
+			return true
+		}
+	}
+	return errors.Is(err, context.Canceled)
+}
+
+// why says in a few words what went wrong, without what differs from one time to the next.
+func why(err error) string {
+	text := err.Error()
+	var dial *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.As(err, &dial) && dial.Op == "dial":
+		text = dial.Err.Error()
+	}
+	return text[:min(len(text), maxWhy)]
+}

@@ -1,0 +1,191 @@
+package probe
+
+import (
+	"context"
+	"crypto/x509"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns/plan"
+)
+
+// maxAsked bounds how many targets are asked at once.
+const maxAsked = 256
+
+// Options are what a Prober needs.
+type Options struct {
+	// Failing are the targets that failed when they were last asked, by key: they do until they answer again.
+	Failing map[string]plan.Failure
+	// Trust are the authorities whose certificates are taken. Default: the system's.
+	Trust *x509.CertPool
+	// Observe, if set, is called with the outcome of each question: "ok", "failed", or "unknown" where it is our own fault.
+	Observe func(check v1beta1.DNSCheckType, outcome string, took time.Duration)
+}
+
+// Prober asks targets. Make it with New.
+type Prober struct {
+	Options
+	ask     func(context.Context, plan.Target, *x509.CertPool) error
+	slots   chan struct{}
+	changed chan struct{}
+
+	mu      sync.Mutex
+	stop    map[plan.Target]context.CancelFunc
+	failing map[string]plan.Failure
+}
+
+// New makes a prober of no targets.
+func New(o Options) *Prober {
+	if o.Observe == nil {
+		o.Observe = func(v1beta1.DNSCheckType, string, time.Duration) {}
+	}
+	return &Prober{
+		Options: o, ask: ask, slots: make(chan struct{}, maxAsked), changed: make(chan struct{}, 1),
+		stop: map[plan.Target]context.CancelFunc{}, failing: map[string]plan.Failure{},
+	}
+}
+
+// Changed has an element when other targets fail than before.
+func (p *Prober) Changed() <-chan struct{} { return p.changed }
+
+// Failing returns those that fail.
+func (p *Prober) Failing() (all []plan.Failure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.failing {
+		all = append(all, f)
+	}
+	return all
+}
+
+// Want has these targets asked, and no others, until ctx ends. ctx is the same in all calls.
+func (p *Prober) Want(ctx context.Context, targets []plan.Target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wanted := make(map[plan.Target]bool, len(targets))
+	for _, t := range targets {
+		wanted[t] = true
+		if p.stop[t] != nil {
+			continue
+		}
+		s := standing{}
+		if f, known := p.Options.Failing[t.Key()]; known {
+			s.failing, p.failing[t.Key()] = true, f
+		}
+		running, stop := context.WithCancel(ctx)
+		p.stop[t] = stop
+		go p.run(running, t, s)
+	}
+	for t, stop := range p.stop {
+		if !wanted[t] {
+			stop()
+			delete(p.stop, t)
+			delete(p.failing, t.Key())
+		}
+	}
+	p.Options.Failing = nil // what was known is of those that were wanted first
+	p.wake()
+}
+
+// Again has Changed say so once more: for who could not do with it what he should.
+func (p *Prober) Again() { p.wake() }
+
+func (p *Prober) wake() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run asks one target until ctx ends.
+func (p *Prober) run(ctx context.Context, t plan.Target, s standing) {
+	interval := time.Duration(t.Check.IntervalSeconds) * time.Second
+	for wait := time.Duration(rand.Int64N(int64(interval))); pause(ctx, wait); wait = interval*9/10 + time.Duration(rand.Int64N(int64(interval/5))) {
+		select {
+		case <-ctx.Done():
+			return
+		case p.slots <- struct{}{}:
+		}
+		started := time.Now()
+		err := p.ask(ctx, t, p.Trust)
+		<-p.slots
+		if ctx.Err() != nil {
+			return
+		}
+		outcome := outcomeOf(err)
+		p.Observe(t.Check.Type, outcome, time.Since(started))
+		if outcome == unknown {
+			continue
+		}
+		before := s
+		if s = s.after(err == nil, t.Check); s.failing != before.failing {
+			p.note(ctx, t, s.failing, err)
+		}
+	}
+}
+
+// pause returns whether ctx goes on after that time.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// note writes down that a target fails, or does not any more, unless it is not wanted meanwhile.
+func (p *Prober) note(ctx context.Context, t plan.Target, fails bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	if delete(p.failing, t.Key()); fails {
+		p.failing[t.Key()] = plan.Failure{Target: t.Key(), Since: time.Now(), Why: why(err)}
+	}
+	p.wake()
+}
+
+// Outcomes of a question.
+const (
+	ok      = "ok"
+	bad     = "failed"
+	unknown = "unknown"
+)
+
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return ok
+	case ours(err):
+		return unknown
+	}
+	return bad
+}
+
+// standing is what is thought of a target.
+type standing struct {
+	failing bool
+	// streak is how many outcomes in a row spoke against that.
+	streak int32
+}
+
+// after returns what is thought after one more outcome.
+func (s standing) after(ok bool, c v1beta1.DNSCheck) standing {
+	if ok != s.failing {
+		return standing{failing: s.failing}
+	}
+	enough := c.Failures
+	if s.failing {
+		enough = c.Successes
+	}
+	if s.streak++; s.streak >= enough {
+		return standing{failing: !s.failing}
+	}
+	return s
+}
