@@ -197,7 +197,8 @@ func find(in []*Port, like *Port) *Port {
 // Equal tells whether two Ports are the same in everything.
 func (p *Port) Equal(o *Port) bool {
 	return p.ID == o.ID && p.IPv6 == o.IPv6 && p.Affinity == o.Affinity && p.HealthCheckNodePort == o.HealthCheckNodePort &&
-		p.Cluster.equal(o.Cluster) && p.Local.equal(o.Local) && slices.EqualFunc(p.Frontends, o.Frontends, Frontend.Equal)
+		p.Cluster.equal(o.Cluster) && p.Local.equal(o.Local) && slices.EqualFunc(p.Frontends, o.Frontends, Frontend.Equal) &&
+		slices.Equal(p.Living, o.Living)
 }
 
 func (p Pool) equal(o Pool) bool { return p.Tier == o.Tier && slices.Equal(p.Backends, o.Backends) }

@@ -63,6 +63,18 @@ func TestPortsGoByNameAndProtocolInEachSlice(t *testing.T) {
 	}
 }
 
+func TestFlowsMayGoOnToWhatServes(t *testing.T) {
+	s := es1(func(s *corev1.Service) { s.Spec.Ports[0].Protocol = "UDP" })
+	udp := slice("a", "10.180.1.1 zone=zb", "10.180.1.2 zone=za", "10.180.1.3 terminating", "10.180.1.4 notready")
+	*udp.Ports[0].Protocol = "UDP"
+	m := New(node())
+	m.SetSlice(udp)
+	m.Update(m.SetService(s))
+	if got := fmt.Sprint(m.PortsOf(Key{"default", "es1"})[0].Living); got != "[10.180.1.1:9200 10.180.1.2:9200 10.180.1.3:9200]" {
+		t.Error(got)
+	}
+}
+
 func TestAnAddressIsOneServices(t *testing.T) {
 	named := func(name string, born int64, change func(*corev1.Service)) *corev1.Service {
 		s := es1(change)

@@ -1,6 +1,9 @@
 package ruleset
 
-import "slices"
+import (
+	"net/netip"
+	"slices"
+)
 
 // clusterPool is what the policy Cluster leads to. The first of these with an endpoint: the ready ones, those that
 // hints mean for this node or zone where each has a hint and one is for us (KEP-2433, KEP-3015); those that end but
@@ -48,6 +51,14 @@ func (b builder) hinted(ready []endpoint) Pool {
 		}
 	}
 	return pool(TierReady, ready)
+}
+
+func living(all []endpoint) []netip.AddrPort {
+	var out []netip.AddrPort
+	for _, e := range where(all, func(e endpoint) bool { return e.Cluster == "" && (e.ready || e.serving) }) {
+		out = append(out, e.Addr)
+	}
+	return out
 }
 
 func where(all []endpoint, is func(endpoint) bool) []endpoint {

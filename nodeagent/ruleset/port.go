@@ -22,6 +22,9 @@ type Port struct {
 	Frontends []Frontend
 	// Cluster are the backends by the traffic policy Cluster, Local those on this node. A pool that no route leads to is empty.
 	Cluster, Local Pool
+	// Living are, for UDP and SCTP, this cluster's endpoints that serve, sorted, also those that no pool has: flows that
+	// reached one before may go on.
+	Living []netip.AddrPort
 	// Affinity is for how many seconds a client stays with its backend, counted from its last connection; 0: not at all.
 	Affinity uint32
 	// HealthCheckNodePort is a TCP port of the node that load balancers ask for health; 0: none.

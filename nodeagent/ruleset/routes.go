@@ -55,16 +55,15 @@ func (b *builder) insideRoutes(p *Port) Frontend {
 // What comes from outside is never sent on to another cluster: it may have come from one, through its load balancer,
 // and would go round in circles.
 func (b *builder) outsideRoutes(p *Port) Frontend {
-	own, any := p.clusterTarget(false), p.clusterTarget(true)
-	if !externalLocal(b.service) {
-		return Frontend{FromPod: route(any, true), FromNode: route(any, true), FromOutside: route(own, true)}
+	any, local := p.clusterTarget(true), externalLocal(b.service)
+	f := Frontend{FromPod: route(any, !local), FromNode: route(any, true), FromOutside: route(p.clusterTarget(false), true)}
+	if local {
+		f.FromOutside = route(p.localTarget(), false)
 	}
-	local := p.localTarget()
-	pod := route(local, false)
-	if b.node.Pods.In(p.IPv6).Known() {
-		pod = route(any, false)
+	if !b.node.Pods.In(p.IPv6).Known() {
+		f.FromPod = f.FromOutside
 	}
-	return Frontend{FromPod: pod, FromNode: route(any, true), FromOutside: route(local, false)}
+	return f
 }
 
 // route forgets masquerading where nothing is sent on.

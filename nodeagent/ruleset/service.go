@@ -90,6 +90,9 @@ func (b *builder) port(sp *corev1.ServicePort, clusterIP netip.Addr) *Port {
 	}
 	all := b.endpointsOf(id, p.IPv6)
 	p.Cluster, p.Local = b.clusterPool(all), localPool(all)
+	if id.Protocol != corev1.ProtocolTCP {
+		p.Living = living(all)
+	}
 	b.addFrontends(p, sp, clusterIP)
 	p.forgetUnused()
 	return p

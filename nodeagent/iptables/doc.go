@@ -1,0 +1,13 @@
+// Package iptables is an edge of the node agent: it brings a ruleset into the kernel as iptables rules, in the
+// chains that kube-proxy has too (KUBE-SERVICES, KUBE-SVC-…, KUBE-SEP-…), by iptables-restore, with the commands of
+// either kind (nft or legacy) and for both families.
+//
+// How to use it: New, then Sync with all Ports, then Write with what changes. Watch says when somebody else removed
+// what we wrote; Cleanup takes all of it away. Each Write is one iptables-restore that names only the chains that
+// differ; a Sync compares with iptables-save first, so that one with nothing to do writes nothing.
+//
+// What was traded: KUBE-SERVICES is a tree. Where there are more than 16 addresses it leads to chains KUBE-NET-… by
+// prefixes of the address, and so do node ports. A packet meets some dozens of rules in place of all, and a new
+// Service changes one small chain. What is refused is marked in nat (KUBE-MARK-REJECT, KUBE-MARK-DROP) and refused
+// in filter (KUBE-REFUSE), so that no Service needs a rule in two tables.
+package iptables

@@ -1,0 +1,209 @@
+package iptables
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"strings"
+
+	"federation/nodeagent/ruleset"
+)
+
+// dialect is what rules need to know beside the Port. Rules are written as iptables-save prints them, so that
+// comparing with it is comparing text.
+type dialect struct {
+	ipv6  bool
+	fully bool // --random-fully
+	node  *ruleset.Node
+}
+
+// host is an address as iptables-save has it.
+func host(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
+
+func proto(id ruleset.PortID) string { return strings.ToLower(string(id.Protocol)) }
+
+func destination(f *ruleset.Frontend) string {
+	p := strings.ToLower(string(f.Key.Protocol))
+	out := fmt.Sprintf("-p %s -m %s --dport %d", p, p, f.Key.Port)
+	if f.Key.Addr.IsValid() {
+		out = "-d " + host(f.Key.Addr) + " " + out
+	}
+	return out
+}
+
+// dispatch is the rule that leads from a tree to what serves a frontend.
+func dispatch(p *ruleset.Port, f *ruleset.Frontend) string {
+	return fmt.Sprintf("%s -m comment --comment \"%s %s\" -j %s", destination(f), p.ID, f.Kind, entrance(p, f))
+}
+
+// entrance is the chain that a frontend leads to.
+func entrance(p *ruleset.Port, f *ruleset.Frontend) string {
+	if f.Kind == ruleset.ClusterIP {
+		return target(p, f.FromOutside.To)
+	}
+	if len(f.SourceRanges) > 0 {
+		return prefixFirewall + p.Hash
+	}
+	return external(p, f)
+}
+
+// external is the chain of a frontend that is reached from outside, where its routes differ or masquerade.
+func external(p *ruleset.Port, f *ruleset.Frontend) string {
+	if to := f.FromOutside; f.FromPod == to && f.FromNode == to && !to.Masquerade {
+		return target(p, to.To)
+	}
+	return prefixExternal + p.Hash
+}
+
+func target(p *ruleset.Port, to ruleset.Target) string {
+	switch to {
+	case ruleset.ToCluster:
+		return prefixCluster + p.Hash
+	case ruleset.ToLocal:
+		return prefixLocal + p.Hash
+	case ruleset.Drop:
+		return chainMarkDrop
+	}
+	return chainMarkReject
+}
+
+// chains are a Port's own chains in nat, with their rules.
+func (d dialect) chains(p *ruleset.Port) map[string][]string {
+	out := map[string][]string{}
+	for i := range p.Frontends {
+		f := &p.Frontends[i]
+		if f.Kind == ruleset.ClusterIP {
+			continue
+		}
+		if c := external(p, f); strings.HasPrefix(c, prefixExternal) {
+			out[c] = d.externalRules(p, f)
+		}
+		if len(f.SourceRanges) > 0 {
+			out[prefixFirewall+p.Hash] = firewallRules(p, f)
+		}
+	}
+	for prefix, pool := range map[string]ruleset.Pool{prefixCluster: p.Cluster, prefixLocal: p.Local} {
+		if len(pool.Backends) > 0 {
+			out[prefix+p.Hash] = append(d.clusterIPRules(p, prefix+p.Hash), d.poolRules(p, pool)...)
+			for _, b := range pool.Backends {
+				chain, rules := d.backend(p, b)
+				out[chain] = rules
+			}
+		}
+	}
+	return out
+}
+
+// clusterIPRules mark what comes to a cluster IP and not from a pod: the first rules of the chain that serves it.
+func (d dialect) clusterIPRules(p *ruleset.Port, chain string) []string {
+	for i := range p.Frontends {
+		f := &p.Frontends[i]
+		if f.Kind != ruleset.ClusterIP || target(p, f.FromOutside.To) != chain || !f.FromOutside.Masquerade {
+			continue
+		}
+		return []string{d.notFromPod(f) + " -j " + chainMarkMasq}
+	}
+	return nil
+}
+
+// fromPod matches what pods send.
+func (d dialect) fromPod() string {
+	switch pods := d.node.Pods.In(d.ipv6); {
+	case len(pods.CIDRs) > 0:
+		return "-s " + pods.CIDRs[0].Masked().String()
+	case pods.Bridge != "":
+		return "-i " + pods.Bridge
+	default:
+		return "-i " + pods.InterfacePrefix + "+"
+	}
+}
+
+// notFromPod matches what comes to a cluster IP, save what pods may send there without being masqueraded.
+func (d dialect) notFromPod(f *ruleset.Frontend) string {
+	to := destination(f)
+	switch pods := d.node.Pods.In(d.ipv6); {
+	case f.FromPod.Masquerade:
+		return to
+	case len(pods.CIDRs) > 0:
+		return "! " + d.fromPod() + " " + to
+	}
+	addr := "-d " + host(f.Key.Addr) // iptables-save has the interface after it
+	return addr + " ! " + d.fromPod() + strings.TrimPrefix(to, addr)
+}
+
+// externalRules divide connections by where they are from.
+func (d dialect) externalRules(p *ruleset.Port, f *ruleset.Frontend) []string {
+	var out []string
+	add := func(match string, r ruleset.Route) {
+		if r.Masquerade {
+			out = append(out, match+"-j "+chainMarkMasq)
+		}
+		out = append(out, match+"-j "+target(p, r.To))
+	}
+	if f.FromPod != f.FromOutside {
+		add(d.fromPod()+" ", f.FromPod)
+	}
+	if f.FromNode != f.FromOutside {
+		add("-m addrtype --src-type LOCAL ", f.FromNode)
+	}
+	add("", f.FromOutside)
+	return out
+}
+
+func firewallRules(p *ruleset.Port, f *ruleset.Frontend) []string {
+	var out []string
+	for _, r := range f.SourceRanges {
+		out = append(out, "-s "+r.String()+" -j "+external(p, f))
+	}
+	return append(out, "-j "+chainMarkDrop)
+}
+
+// poolRules choose a backend: first the one that the client had, then by weight, each rule with its share of what
+// the rules before it left over.
+func (d dialect) poolRules(p *ruleset.Port, pool ruleset.Pool) []string {
+	var out []string
+	rest := uint64(0)
+	for _, b := range pool.Backends {
+		rest += uint64(b.Weight)
+		if p.Affinity > 0 {
+			chain := prefixBackend + p.ID.BackendHash(b.Addr)
+			out = append(out, fmt.Sprintf("-m recent --rcheck --seconds %d --reap --name %s %s -j %s", p.Affinity, chain, d.recentMask(), chain))
+		}
+	}
+	for _, b := range pool.Backends {
+		rule := "-j " + prefixBackend + p.ID.BackendHash(b.Addr)
+		if share := uint64(b.Weight); share < rest {
+			rule = "-m statistic --mode random --probability " + probability(share, rest) + " " + rule
+		}
+		rest -= uint64(b.Weight)
+		out = append(out, rule)
+	}
+	return out
+}
+
+// probability is part/whole as the kernel has it, in 2^31sts.
+func probability(part, whole uint64) string {
+	const one = 1 << 31
+	return fmt.Sprintf("%.11f", math.Round(one*float64(part)/float64(whole))/one)
+}
+
+func (d dialect) recentMask() string {
+	if d.ipv6 {
+		return "--mask ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff --rsource"
+	}
+	return "--mask 255.255.255.255 --rsource"
+}
+
+// backend is the chain that sends to a backend.
+func (d dialect) backend(p *ruleset.Port, b ruleset.Backend) (chain string, rules []string) {
+	chain = prefixBackend + p.ID.BackendHash(b.Addr)
+	from := "-s " + host(b.Addr.Addr()) + " "
+	if b.Cluster != "" {
+		from = ""
+	}
+	recent := ""
+	if p.Affinity > 0 {
+		recent = "-m recent --set --name " + chain + " " + d.recentMask() + " "
+	}
+	return chain, []string{from + "-j " + chainMarkMasq, fmt.Sprintf("-p %s %s-j DNAT --to-destination %s", proto(p.ID), recent, b.Addr)}
+}

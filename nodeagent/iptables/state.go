@@ -1,0 +1,174 @@
+package iptables
+
+import (
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"federation/nodeagent/ruleset"
+)
+
+// place is a chain in a table.
+type place struct{ table, chain string }
+
+// want is what chains are to hold; nil: the chain is to go.
+type want map[place][]string
+
+func (w want) add(table string, chains map[string][]string) {
+	for chain, rules := range chains {
+		w[place{table, chain}] = rules
+	}
+}
+
+// state is what one family's tables are to hold, by what changes it, and what they hold now, as hashes.
+type state struct {
+	d           dialect
+	addrs       tree
+	nodePorts   tree
+	at          map[string]map[ruleset.FrontendKey]rule // what is reached at an address, by its bytes
+	healthPorts map[uint16]int                          // health check node port → how many Ports have it
+	have        map[place]uint64
+}
+
+type rule struct {
+	text      string
+	clusterIP bool
+}
+
+var seed = maphash.MakeSeed()
+
+func hashOf(rules []string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, r := range rules {
+		h.WriteString(r)
+		h.WriteByte('\n')
+	}
+	return h.Sum64()
+}
+
+func newState(d dialect) *state {
+	s := &state{d: d, at: map[string]map[ruleset.FrontendKey]rule{}, healthPorts: map[uint16]int{}, have: map[place]uint64{}}
+	s.addrs = tree{root: chainServices, tail: d.servicesTail(), scope: addrScope, rules: map[string][]string{}}
+	s.nodePorts = tree{root: chainNodePorts, scope: portScope, rules: map[string][]string{}}
+	return s
+}
+
+// load takes in all Ports and returns all that there is to be. The state must be new.
+func (s *state) load(ports []*ruleset.Port) want {
+	w := want{}
+	keys := map[string]bool{}
+	for _, p := range ports {
+		s.add(p, w, keys)
+	}
+	for key := range keys {
+		s.place(key).insert(key, s.rulesAt(key))
+	}
+	for _, t := range []*tree{&s.addrs, &s.nodePorts} {
+		t.sort()
+		t.all(func(chain string, rules []string) { w[place{nat, chain}] = rules })
+	}
+	for table, chains := range s.d.fixed() {
+		w.add(table, chains)
+	}
+	w[place{filter, chainNodePorts}] = s.healthRules()
+	return w
+}
+
+// apply takes in changes and returns the chains that they touch.
+func (s *state) apply(changes []ruleset.PortChange) want {
+	w, keys, before := want{}, map[string]bool{}, maps.Clone(s.healthPorts)
+	for _, c := range changes {
+		if c.Before != nil {
+			s.remove(c.Before, w, keys)
+		}
+	}
+	for _, c := range changes {
+		if c.After != nil {
+			s.add(c.After, w, keys)
+		}
+	}
+	for key := range keys {
+		w.add(nat, s.place(key).set(key, s.rulesAt(key)))
+	}
+	if !maps.Equal(before, s.healthPorts) {
+		w[place{filter, chainNodePorts}] = s.healthRules()
+	}
+	return w
+}
+
+func (s *state) remove(p *ruleset.Port, w want, keys map[string]bool) {
+	for chain := range s.d.chains(p) {
+		w[place{nat, chain}] = nil
+	}
+	for i := range p.Frontends {
+		k := p.Frontends[i].Key
+		delete(s.at[keyOf(k)], k)
+		keys[keyOf(k)] = true
+	}
+	if p.HealthCheckNodePort != 0 {
+		if s.healthPorts[p.HealthCheckNodePort]--; s.healthPorts[p.HealthCheckNodePort] == 0 {
+			delete(s.healthPorts, p.HealthCheckNodePort)
+		}
+	}
+}
+
+func (s *state) add(p *ruleset.Port, w want, keys map[string]bool) {
+	w.add(nat, s.d.chains(p))
+	for i := range p.Frontends {
+		f := &p.Frontends[i]
+		key := keyOf(f.Key)
+		if s.at[key] == nil {
+			s.at[key] = map[ruleset.FrontendKey]rule{}
+		}
+		s.at[key][f.Key] = rule{dispatch(p, f), f.Kind == ruleset.ClusterIP}
+		keys[key] = true
+	}
+	if p.HealthCheckNodePort != 0 {
+		s.healthPorts[p.HealthCheckNodePort]++
+	}
+}
+
+// keyOf is the key in the tree that a frontend is in.
+func keyOf(k ruleset.FrontendKey) string {
+	if k.Addr.IsValid() {
+		return string(k.Addr.AsSlice())
+	}
+	return portKey(k)
+}
+
+func (s *state) place(key string) *tree {
+	if len(key) == 3 {
+		return &s.nodePorts
+	}
+	return &s.addrs
+}
+
+// rulesAt are the rules of one key, sorted; at the end of a cluster IP's what refuses all other ports.
+func (s *state) rulesAt(key string) []string {
+	if len(s.at[key]) == 0 {
+		delete(s.at, key)
+		return nil
+	}
+	frontends := slices.SortedFunc(maps.Keys(s.at[key]), ruleset.FrontendKey.Compare)
+	var out []string
+	refuse := false
+	for _, k := range frontends {
+		out = append(out, s.at[key][k].text)
+		refuse = refuse || s.at[key][k].clusterIP
+	}
+	if addr, ok := netip.AddrFromSlice([]byte(key)); ok && refuse {
+		out = append(out, s.d.clusterIPTail(host(addr)))
+	}
+	return out
+}
+
+func (s *state) healthRules() []string {
+	out := []string{}
+	for _, port := range slices.Sorted(maps.Keys(s.healthPorts)) {
+		out = append(out, fmt.Sprintf("-p tcp -m tcp --dport %d -m comment --comment \"health check node port\" -j ACCEPT", port))
+	}
+	return out
+}

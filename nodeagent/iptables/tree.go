@@ -1,0 +1,113 @@
+package iptables
+
+import (
+	"slices"
+	"sort"
+	"strings"
+)
+
+// maxLeaf is how many keys a chain has at most before it leads to chains of parts of them.
+const maxLeaf = 16
+
+// tree finds the rules of a key (an address, or a port) in few steps: a chain for the keys of one prefix has their rules,
+// or, where these are more than maxLeaf, jumps by the next four bits. Prefixes that make no difference have no chain.
+type tree struct {
+	root  string
+	tail  []string // rules at the end of the root
+	scope func(key string, bits int) (match, chain string)
+
+	keys  []string // sorted; all of one length
+	rules map[string][]string
+}
+
+// set gives a key its rules (none: it goes) and returns what chains became: nil where one is gone. Chains that the
+// change does not touch are left out, but not all that are in are different from before.
+func (t *tree) set(key string, rules []string) map[string][]string {
+	changed := map[string][]string{}
+	t.near(key, func(chain string, _ []string) { changed[chain] = nil })
+	at, there := slices.BinarySearch(t.keys, key)
+	switch {
+	case len(rules) == 0 && there:
+		t.keys = slices.Delete(t.keys, at, at+1)
+		delete(t.rules, key)
+	case len(rules) > 0:
+		if !there {
+			t.keys = slices.Insert(t.keys, at, key)
+		}
+		t.rules[key] = rules
+	}
+	t.near(key, func(chain string, rules []string) { changed[chain] = rules })
+	return changed
+}
+
+// near visits the chains that a change of a key may touch: those on the way to it, and all under what is so small that
+// one key more or less decides whether it is divided.
+func (t *tree) near(key string, visit func(chain string, rules []string)) {
+	t.walk(t.root, 0, len(t.keys), 0, visit, func(lo, hi, bits int) bool {
+		return hi-lo <= maxLeaf+1 || samePrefix(t.keys[lo], key, bits)
+	})
+}
+
+// all visits all chains.
+func (t *tree) all(visit func(chain string, rules []string)) {
+	t.walk(t.root, 0, len(t.keys), 0, visit, func(int, int, int) bool { return true })
+}
+
+// walk visits the chain for keys lo to hi, which have their first bits in common, and those below it that are wanted.
+func (t *tree) walk(chain string, lo, hi, bits int, visit func(string, []string), wanted func(lo, hi, bits int) bool) {
+	rules := []string{}
+	if hi-lo <= maxLeaf {
+		for _, k := range t.keys[lo:hi] {
+			rules = append(rules, t.rules[k]...)
+		}
+		lo = hi
+	}
+	for lo < hi {
+		next := t.end(lo, hi, bits+4)
+		if next-lo == 1 {
+			rules = append(rules, t.rules[t.keys[lo]]...)
+		} else {
+			common := commonBits(t.keys[lo], t.keys[next-1])
+			match, child := t.scope(t.keys[lo], common)
+			rules = append(rules, match+" -j "+child)
+			if wanted(lo, next, common) {
+				t.walk(child, lo, next, common, visit, wanted)
+			}
+		}
+		lo = next
+	}
+	if bits == 0 {
+		rules = append(rules, t.tail...)
+	}
+	visit(chain, rules)
+}
+
+// end is the first key after lo, before hi, that differs from it in its first bits.
+func (t *tree) end(lo, hi, bits int) int {
+	return lo + sort.Search(hi-lo, func(i int) bool { return !samePrefix(t.keys[lo+i], t.keys[lo], bits) })
+}
+
+// nibble is the i-th group of four bits.
+func nibble(key string, i int) byte { return key[i/2] >> (4 * (1 - i%2)) & 15 }
+
+// commonBits is how many bits two different keys have in common, in fours.
+func commonBits(a, b string) int {
+	i := 0
+	for nibble(a, i) == nibble(b, i) {
+		i++
+	}
+	return 4 * i
+}
+
+func samePrefix(a, b string, bits int) bool {
+	whole := bits / 8
+	return strings.HasPrefix(a, b[:whole]) && (bits%8 == 0 || nibble(a, bits/4-1) == nibble(b, bits/4-1))
+}
+
+// insert gives a key its rules where many are to be; sort must follow.
+func (t *tree) insert(key string, rules []string) {
+	t.keys = append(t.keys, key)
+	t.rules[key] = rules
+}
+
+func (t *tree) sort() { slices.Sort(t.keys) }

@@ -1,0 +1,232 @@
+package iptables
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"federation/nodeagent/ruleset"
+)
+
+// Backend is which of the two kinds of iptables in the kernel is used.
+type Backend string
+
+// The backends.
+const (
+	NFT    Backend = "nft"
+	Legacy Backend = "legacy"
+)
+
+// Config is what a Writer is made of.
+type Config struct {
+	Backend Backend
+	IPv4    bool // which families are served
+	IPv6    bool
+}
+
+// Writer brings rulesets into the kernel. Not for use by several goroutines at once, save Watch.
+type Writer struct {
+	families []*family
+}
+
+// family is the writer of one family.
+type family struct {
+	ipv6    bool
+	backend Backend
+	state   *state // nil: not known, Sync first
+	exec    func(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error)
+}
+
+// ErrNotSynced: Write was called before Sync, or after it failed.
+var ErrNotSynced = errors.New("what the kernel holds is not known: Sync first")
+
+// New is a Writer; it does nothing yet.
+func New(c Config) *Writer {
+	w := &Writer{}
+	if c.IPv4 {
+		w.families = append(w.families, &family{backend: c.Backend, exec: command})
+	}
+	if c.IPv6 {
+		w.families = append(w.families, &family{backend: c.Backend, exec: command, ipv6: true})
+	}
+	return w
+}
+
+// Sync makes the kernel hold the rules of these Ports and no others of ours: it asks what is there (iptables-save) and
+// writes the differences in one transaction a table.
+func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) error {
+	return w.each(func(f *family) error {
+		var mine []*ruleset.Port
+		for _, p := range ports {
+			if p.IPv6 == f.ipv6 {
+				mine = append(mine, p)
+			}
+		}
+		return f.sync(ctx, node, mine)
+	})
+}
+
+// Write brings changes into the kernel, in one transaction a table and family that names only the chains that differ.
+// After an error the kernel holds what it did before, and Sync has to follow.
+func (w *Writer) Write(ctx context.Context, _ *ruleset.Node, changes []ruleset.PortChange) error {
+	return w.each(func(f *family) error {
+		var mine []ruleset.PortChange
+		for _, c := range changes {
+			if (c.After != nil && c.After.IPv6 == f.ipv6) || (c.Before != nil && c.Before.IPv6 == f.ipv6) {
+				mine = append(mine, c)
+			}
+		}
+		if len(mine) == 0 {
+			return nil
+		}
+		return f.write(ctx, mine)
+	})
+}
+
+// Cleanup takes away all that a Writer, or kube-proxy, put into chains of these names.
+func (w *Writer) Cleanup(ctx context.Context) error {
+	return w.each(func(f *family) error {
+		there, err := f.save(ctx)
+		if err != nil {
+			return err
+		}
+		return f.run(ctx, "restore", cleanup(there), "--noflush", "--wait", "5")
+	})
+}
+
+func (w *Writer) each(do func(*family) error) error {
+	var errs []error
+	for _, f := range w.families {
+		if err := do(f); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) error {
+	f.state = nil
+	there, err := f.save(ctx)
+	if err != nil {
+		return err
+	}
+	s := newState(dialect{ipv6: f.ipv6, fully: true, node: node})
+	wanted := s.load(ports)
+	for p, rules := range there.chains {
+		s.have[p] = hashOf(rules)
+		if _, keep := wanted[p]; !keep {
+			wanted[p] = nil
+		}
+	}
+	if err := f.restore(ctx, s, write{wanted, missing(there)}); err != nil {
+		return err
+	}
+	f.state = s
+	return nil
+}
+
+func (f *family) write(ctx context.Context, changes []ruleset.PortChange) error {
+	if f.state == nil {
+		return ErrNotSynced
+	}
+	s := f.state
+	f.state = nil
+	if err := f.restore(ctx, s, write{chains: s.apply(changes)}); err != nil {
+		return err
+	}
+	f.state = s
+	return nil
+}
+
+// restore writes what differs from what the kernel holds.
+func (f *family) restore(ctx context.Context, s *state, w write) error {
+	for p, rules := range w.chains {
+		if have, there := s.have[p]; (rules == nil && !there) || (rules != nil && there && have == hashOf(rules)) {
+			delete(w.chains, p)
+		}
+	}
+	if w.empty() {
+		return nil
+	}
+	if err := f.run(ctx, "restore", w.text(), "--noflush", "--wait", "5"); err != nil {
+		return err
+	}
+	for p, rules := range w.chains {
+		if s.have[p] = hashOf(rules); rules == nil {
+			delete(s.have, p)
+		}
+	}
+	return nil
+}
+
+// missing are the jumps that are not there.
+func missing(there *saved) []jump {
+	var out []jump
+	for _, j := range jumps {
+		if there.jumps[j] == 0 {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// save asks the kernel what it holds of us.
+func (f *family) save(ctx context.Context) (*saved, error) {
+	there := &saved{want{}, map[jump]int{}}
+	for _, table := range []string{nat, filter} {
+		out, err := f.output(ctx, "save", nil, "-t", table)
+		if err != nil {
+			return nil, err
+		}
+		parseSave(table, out, there)
+	}
+	return there, nil
+}
+
+// cleanup is the input of iptables-restore that takes away our chains and whatever leads to them.
+func cleanup(there *saved) []byte {
+	w := write{chains: want{}}
+	for p := range there.chains {
+		w.chains[p] = nil
+	}
+	text := string(w.text())
+	for j, n := range there.jumps {
+		_, target, ok := strings.Cut(j.rule, "-j ")
+		if chain, _, _ := strings.Cut(target, " "); ok && ours(chain) {
+			drop := strings.Repeat("-D "+j.chain+" "+j.rule+"\n", n)
+			text = strings.Replace(text, "*"+j.table+"\n", "*"+j.table+"\n"+drop, 1)
+		}
+	}
+	return []byte(text)
+}
+
+func (f *family) run(ctx context.Context, what string, stdin []byte, args ...string) error {
+	_, err := f.output(ctx, what, stdin, args...)
+	return err
+}
+
+// output runs one of the commands, like ip6tables-nft-save.
+func (f *family) output(ctx context.Context, what string, stdin []byte, args ...string) ([]byte, error) {
+	name := "iptables-" + string(f.backend) + "-" + what
+	if f.ipv6 {
+		name = "ip6tables-" + string(f.backend) + "-" + what
+	}
+	return f.exec(ctx, stdin, name, args...)
+}
+
+// command runs a program and returns what it printed; what it complained of is in the error.
+func command(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &errs
+	if err := cmd.Run(); err != nil {
+		if said := strings.TrimSpace(errs.String()); said != "" {
+			err = fmt.Errorf("%w: %s", err, said)
+		}
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,146 @@
+package iptables
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/nodeagent/nettest"
+	"federation/nodeagent/ruleset"
+)
+
+// testNode is the node of the mission's sources.
+func testNode() *ruleset.Node {
+	return &ruleset.Node{
+		Name:  "n1",
+		Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.10"), netip.MustParseAddr("2001:db8::10")},
+		Pods:  ruleset.Pods{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.180.0.0/14"), netip.MustParsePrefix("fd00:180::/32")}},
+	}
+}
+
+// testPorts are Ports with all that a rule can have in it, n times in both families.
+func testPorts(n int) []*ruleset.Port {
+	var out []*ruleset.Port
+	for i := range n {
+		for _, ipv6 := range []bool{false, true} {
+			for _, protocol := range []corev1.Protocol{"TCP", "UDP", "SCTP"} {
+				out = append(out, testPort(fmt.Sprint("s", i), i, ipv6, protocol))
+			}
+		}
+	}
+	return out
+}
+
+func testPort(name string, i int, ipv6 bool, protocol corev1.Protocol) *ruleset.Port {
+	service, vip, pods, source := "10.0.%d.%d", "203.0.113.%[2]d", "10.180.%d.%d", "198.51.100.0/24"
+	if ipv6 {
+		service, vip, pods, source = "fd00:147::%x:%x", "2001:db8:113::%[2]x", "fd00:180::%x:%x", "2001:db8:51::/48"
+	}
+	addr := func(format string, i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf(format, i>>6, i&63+1)) }
+	id := ruleset.PortID{Key: ruleset.Key{Namespace: "default", Name: name}, Port: strings.ToLower(string(protocol)), Protocol: protocol}
+	p := &ruleset.Port{ID: id, Hash: id.Hash(), IPv6: ipv6, Affinity: uint32(i % 2 * 10800), HealthCheckNodePort: uint16(30000 + i)}
+	for n := range 3 {
+		p.Cluster.Backends = append(p.Cluster.Backends, ruleset.Backend{Addr: netip.AddrPortFrom(addr(pods, 3*i+n), 80), Weight: uint32(1 + n*i%3)})
+	}
+	p.Cluster.Backends[2].Cluster = "east"
+	p.Local.Backends = p.Cluster.Backends[:i%2]
+	masq, plain := ruleset.Route{To: ruleset.ToCluster, Masquerade: true}, ruleset.Route{To: ruleset.ToCluster}
+	local := ruleset.Route{To: ruleset.Drop}
+	if i%2 > 0 {
+		local.To = ruleset.ToLocal
+	}
+	key := func(a netip.Addr, port int) ruleset.FrontendKey {
+		return ruleset.FrontendKey{Addr: a, IPv6: ipv6, Protocol: protocol, Port: uint16(port)}
+	}
+	p.Frontends = []ruleset.Frontend{
+		{Key: key(netip.Addr{}, 31000+i), Kind: ruleset.NodePort, FromPod: plain, FromNode: masq, FromOutside: local},
+		{Key: key(addr(service, i), 9200), Kind: ruleset.ClusterIP, FromPod: plain, FromNode: masq, FromOutside: masq},
+		{Key: key(addr(vip, i), 80), Kind: ruleset.LoadBalancer, FromPod: plain, FromNode: masq, FromOutside: local,
+			SourceRanges: []netip.Prefix{netip.MustParsePrefix(source)}},
+	}
+	return p
+}
+
+// eachBackend runs a test with the commands of each kind, as a node of a rig. The restores that a Writer makes are counted.
+func eachBackend(t *testing.T, do func(t *testing.T, node *nettest.Node, b Backend)) {
+	for _, b := range []Backend{NFT, Legacy} {
+		t.Run(string(b), func(t *testing.T) {
+			if _, err := exec.LookPath("iptables-" + string(b) + "-restore"); err != nil && os.Getenv("CI") == "" {
+				t.Skip("iptables is not installed: hack/install-tools.sh tests")
+			}
+			do(t, nettest.New(t).Nodes[0], b)
+		})
+	}
+}
+
+func writer(b Backend, restores *int) *Writer {
+	w := New(Config{Backend: b, IPv4: true, IPv6: true})
+	for _, f := range w.families {
+		f.exec = func(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error) {
+			if strings.HasSuffix(name, "restore") {
+				*restores++
+			}
+			return command(ctx, stdin, name, args...)
+		}
+	}
+	return w
+}
+
+func TestASecondSyncWritesNothing(t *testing.T) {
+	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
+		ctx, restores := t.Context(), 0
+		in(t, node, func() error { return writer(b, &restores).Sync(ctx, testNode(), testPorts(40)) })
+		if restores != 2 {
+			t.Fatalf("the first Sync restored %d times, want once a family", restores)
+		}
+		again := 0
+		in(t, node, func() error { return writer(b, &again).Sync(ctx, testNode(), testPorts(40)) })
+		if again != 0 {
+			t.Errorf("a second Writer restored %d times", again)
+			differences(t, node, b)
+		}
+	})
+}
+
+// differences shows rules that iptables-save prints otherwise than they were written.
+func differences(t *testing.T, node *nettest.Node, b Backend) {
+	for _, f := range New(Config{Backend: b, IPv4: true, IPv6: true}).families {
+		in(t, node, func() error {
+			there, err := f.save(t.Context())
+			if err != nil {
+				return err
+			}
+			for p, rules := range newState(dialect{ipv6: f.ipv6, fully: true, node: testNode()}).load(only(testPorts(40), f.ipv6)) {
+				for i, r := range rules {
+					if have := there.chains[p]; i >= len(have) || have[i] != r {
+						t.Logf("written: %s %s\n  saved: %q", p.chain, r, have)
+						break
+					}
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func only(ports []*ruleset.Port, ipv6 bool) (out []*ruleset.Port) {
+	for _, p := range ports {
+		if p.IPv6 == ipv6 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func in(t *testing.T, node *nettest.Node, do func() error) {
+	t.Helper()
+	if err := node.Do(do); err != nil {
+		t.Fatal(err)
+	}
+}
