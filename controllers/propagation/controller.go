@@ -112,7 +112,7 @@ func New(o Options) (*Controller, error) {
 	}))
 	if err := errors.Join(errs...); err != nil {
 		c.unlisten()
-		c.reports.ShutDown()
+		c.shutDown()
 		return nil, err
 	}
 	return c, nil
@@ -216,8 +216,7 @@ func isFederated(k *plan.Kind, u *unstructured.Unstructured) bool {
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.serving.end()
 	defer c.unlisten()
-	defer c.reports.ShutDown()
-	defer c.dues.waiting.ShutDown()
+	defer c.shutDown()
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
 		return nil // asked to end before there was anything to end
 	}
@@ -227,10 +226,15 @@ func (c *Controller) Run(ctx context.Context) error {
 		reporters.Go(func() { work(ctx, c.reports, c.syncReport) })
 	}
 	<-ctx.Done()
-	c.reports.ShutDown()
-	c.dues.waiting.ShutDown()
+	c.shutDown()
 	reporters.Wait()
 	return nil
+}
+
+// shutDown ends the queues of reports. It may be called again.
+func (c *Controller) shutDown() {
+	c.reports.ShutDown()
+	c.dues.waiting.ShutDown()
 }
 
 func (c *Controller) synced() bool {

@@ -3,6 +3,7 @@ package propagation
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -11,21 +12,28 @@ import (
 )
 
 // A status is for people and for other controllers, and a report costs the federation more than the write
-// to a member that it tells about. So a report waits until the copies have settled, and reports of many objects take
-// turns: what changes again meanwhile is told together. DNS and deletions don't wait.
+// to a member that it tells about. So a report waits until the copies have settled, the longer the more objects are due,
+// and reports of many objects take turns: what changes again meanwhile is told together. DNS and deletions don't wait.
 const (
-	settleTime = 250 * time.Millisecond // without a change, until an object is reported
-	settleMost = time.Second            // from its first change until it is reported in any case
+	settleTime = 250 * time.Millisecond // without a change, until an object is reported, where few are due
+	settleLong = 5 * time.Second        // the same where very many are
+	settleMost = 4                      // times as long: from its first change until it is reported in any case
+	dueShare   = 4                      // an object settles for this part of the time that the reports of all that are due take
 	burst      = 2                      // seconds of reports that go out at once after a time without
 )
 
-// yield is how much longer a turn takes while members wait for writes: what was asked for comes before what is told of it.
-const yield = 200 * time.Millisecond
+// What was asked for comes before what is told of it: while members wait for writes, a turn takes yield longer, or until they have
+// not waited for as long as lull.
+const (
+	yield = 500 * time.Millisecond
+	lull  = yield / 5
+)
 
 // dues are the objects whose status is to be reported.
 type dues struct {
 	limit   *rate.Limiter
 	waiting workqueue.TypedInterface[key] // for their turn, first come first served
+	unspent atomic.Int64                  // turns that came and were for nothing
 
 	mu   sync.Mutex
 	of   map[key]due  // when they changed
@@ -42,16 +50,25 @@ func newDues(aSecond int) *dues {
 	}
 }
 
-// note notes a change.
-func (d *dues) note(k key, now time.Time) {
+// note notes a change. If it is the first one since the last report, it returns when that is to be asked for; 0: it has been.
+func (d *dues) note(k key, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	one, there := d.of[k]
-	if !there {
-		one.first = now
-	}
 	one.last = now
+	if there {
+		d.of[k] = one
+		return 0
+	}
+	one.first = now
 	d.of[k] = one
+	return d.settling()
+}
+
+// settling is how long an object is to be without a change for now, until it is reported.
+func (d *dues) settling() time.Duration {
+	all := float64(len(d.of)+len(d.turn)) / float64(d.limit.Limit()) * float64(time.Second)
+	return min(max(time.Duration(all)/dueShare, settleTime), settleLong)
 }
 
 // settled tells whether the report of an object may be written as far as its changes go; what was noted is forgotten
@@ -63,8 +80,9 @@ func (d *dues) settled(k key, now time.Time) (yes bool, again time.Duration) {
 		return false, 0
 	}
 	if one, there := d.of[k]; there {
-		at := one.last.Add(settleTime)
-		if latest := one.first.Add(settleMost); latest.Before(at) {
+		quiet := d.settling()
+		at := one.last.Add(quiet)
+		if latest := one.first.Add(settleMost * quiet); latest.Before(at) {
 			at = latest
 		}
 		if left := at.Sub(now); left > 0 {
@@ -75,17 +93,26 @@ func (d *dues) settled(k key, now time.Time) (yes bool, again time.Duration) {
 	return true, 0
 }
 
-// takeTurn tells whether it is the turn of an object that has something to report. If not it comes, see giveTurns.
+// takeTurn tells whether it is the turn of an object to be looked at, and reported. If not it comes, see giveTurns.
 func (d *dues) takeTurn(k key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.turn[k] || len(d.turn) == 0 && d.limit.Allow() {
+	if d.turn[k] {
 		delete(d.turn, k)
 		return true
 	}
 	d.turn[k] = false
 	d.waiting.Add(k)
 	return false
+}
+
+// wait waits for the next turn that there is to give: one that came and was for nothing, or a new one.
+func (d *dues) wait(ctx context.Context) error {
+	if d.unspent.Add(-1) >= 0 {
+		return nil
+	}
+	d.unspent.Add(1)
+	return d.limit.Wait(ctx)
 }
 
 // give gives an object its turn, if it still wants it.
@@ -101,28 +128,43 @@ func (d *dues) give(k key) bool {
 
 // giveTurns gives turns until ctx is done.
 func (c *Controller) giveTurns(ctx context.Context) {
-	for {
+	for busy := false; ; {
 		k, quit := c.dues.waiting.Get()
-		if quit || c.dues.limit.Wait(ctx) != nil {
+		if quit || c.dues.wait(ctx) != nil {
 			return
 		}
-		if c.busy() {
-			_ = wait.PollUntilContextTimeout(ctx, yield/10, yield, false, func(context.Context) (bool, error) { return !c.busy(), nil })
+		if busy || c.busy() {
+			busy = !c.calmsDown(ctx)
 		}
 		c.dues.waiting.Done(k)
 		if c.dues.give(k) {
 			c.reports.Add(k)
+		} else {
+			c.dues.unspent.Add(1)
 		}
 	}
 }
 
-// busy tells whether most members have more to write than can be under way. One that is slow is not most.
+// calmsDown waits until members have not waited for writes for a while, and tells whether that came before it was too long.
+func (c *Controller) calmsDown(ctx context.Context) bool {
+	const step = lull / 5
+	var quiet time.Duration
+	return wait.PollUntilContextTimeout(ctx, step, yield, false, func(context.Context) (bool, error) {
+		if quiet += step; c.busy() {
+			quiet = 0
+		}
+		return quiet >= lull, nil
+	}) == nil
+}
+
+// busy tells whether most members have more writes before them than a fraction of what can be under way. One that is slow is
+// not most.
 func (c *Controller) busy() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	behind := 0
 	for _, m := range c.members {
-		if m.queue.Len() > c.Workers {
+		if m.queue.Len()+int(m.writing.Load()) > c.Workers/8 {
 			behind++
 		}
 	}
@@ -143,8 +185,9 @@ func (c *Controller) report(k key) {
 		c.reportNow(k)
 		return
 	}
-	c.dues.note(k, time.Now())
-	c.reports.AddAfter(k, settleTime)
+	if wait := c.dues.note(k, time.Now()); wait > 0 {
+		c.reports.AddAfter(k, wait)
+	}
 }
 
 // reportNow is for what does not wait.

@@ -47,6 +47,49 @@ func TestAReportWaitsUntilTheCopiesSettle(t *testing.T) {
 	}
 }
 
+func TestTheMoreObjectsAreDueTheLongerTheySettle(t *testing.T) {
+	const aSecond = 10
+	start := time.Unix(0, 0)
+	for _, c := range []struct {
+		due         int
+		quiet, most time.Duration
+	}{
+		{1, 250 * time.Millisecond, time.Second},
+		{40, time.Second, 4 * time.Second},
+		{5000, 5 * time.Second, 20 * time.Second},
+	} {
+		d := newDues(aSecond)
+		for i := range c.due {
+			d.note(key{NamespacedName: types.NamespacedName{Name: fmt.Sprint(i)}}, start)
+		}
+		k := key{NamespacedName: types.NamespacedName{Name: "0"}}
+		if _, again := d.settled(k, start); again != c.quiet {
+			t.Errorf("with %d due an object settles for %s, want %s", c.due, again, c.quiet)
+		}
+		d.note(k, start.Add(c.most-time.Millisecond))
+		if yes, again := d.settled(k, start.Add(c.most-time.Millisecond)); yes || again != time.Millisecond {
+			t.Errorf("with %d due an object that goes on changing is reported after %s more, want 1 ms", c.due, again)
+		}
+	}
+}
+
+func TestATurnForNothingIsGivenOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, began := newDues(1), time.Now()
+		wait := func(want time.Duration, what string) {
+			if err := d.wait(t.Context()); err != nil || time.Since(began) != want {
+				t.Errorf("%s came after %s (%v), want %s", what, time.Since(began), err, want)
+			}
+		}
+		for range burst {
+			wait(0, "a turn after a time without")
+		}
+		d.unspent.Add(1)
+		wait(0, "a turn that was for nothing")
+		wait(time.Second, "a new one")
+	})
+}
+
 func TestReportsOfManyObjectsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const aSecond, objects = 10, 50

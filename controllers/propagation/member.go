@@ -21,8 +21,9 @@ import (
 // member is one engaged member: what is to be done there, and what is known of it.
 type member struct {
 	Member
-	queue  workqueue.TypedRateLimitingInterface[key]
-	joined time.Time
+	queue   workqueue.TypedRateLimitingInterface[key]
+	writing atomic.Int32 // writes under way
+	joined  time.Time
 	handlers
 
 	mu     sync.Mutex

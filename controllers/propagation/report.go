@@ -56,14 +56,17 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		c.reports.AddAfter(k, wait) // or sooner: a member that is taken up reports all that it has looked at
 		return nil
 	}
+	takesTurns := !k.kind.Endpoints
+	if takesTurns && !c.dues.takeTurn(k) {
+		return nil
+	}
 	copies := c.copies(k, federated)
 	c.events(federated, k, copies)
 	summary := plan.Summarize(k.kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
 	if summary.Empty() {
-		c.dues.drop(k)
-		return nil
-	}
-	if !k.kind.Endpoints && !c.dues.takeTurn(k) {
+		if takesTurns {
+			c.dues.unspent.Add(1)
+		}
 		return nil
 	}
 	body, err := json.Marshal(summary.Patch())

@@ -104,11 +104,14 @@ type operation struct {
 }
 
 func (c *Controller) operate(ctx context.Context, m *member, k key, op operation) error {
+	if op.verb == plan.Nothing || op.verb == plan.Wait {
+		return nil
+	}
+	m.writing.Add(1)
+	defer m.writing.Add(-1)
 	started := time.Now()
 	var err error
 	switch op.verb {
-	case plan.Nothing, plan.Wait:
-		return nil
 	case plan.Create:
 		err = c.create(ctx, m, k, op)
 	case plan.Update:
