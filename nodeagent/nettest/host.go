@@ -127,3 +127,16 @@ func must(t testing.TB, doing string, err error) {
 		t.Fatalf("%s: %v", doing, err)
 	}
 }
+
+// AddAddress gives the host one more address, which it answers at.
+func (h *Host) AddAddress(a netip.Addr) error {
+	addr, err := netlink.ParseAddr(netip.PrefixFrom(a, a.BitLen()).String())
+	if err != nil {
+		return err
+	}
+	lo, err := h.links.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return h.links.AddrAdd(lo, addr)
+}

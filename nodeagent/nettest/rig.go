@@ -53,6 +53,10 @@ func New(t testing.TB) *Rig {
 	}
 	r.Outside = newHost(t, "outside")
 	plug(t, wire, r.Outside, 200)
+	for _, n := range r.Nodes { // what goes nowhere else ends outside, unanswered: a node has a default route
+		n.route(t, everyV4, r.Outside.V4, "")
+		n.route(t, everyV6, r.Outside.V6, "")
+	}
 	return r
 }
 

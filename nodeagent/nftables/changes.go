@@ -1,0 +1,121 @@
+package nftables
+
+import (
+	"net/netip"
+
+	"federation/nodeagent/ruleset"
+)
+
+// stateFrom puts a port's backends into the slots that they have in the kernel.
+func (t *table) stateFrom(p *ruleset.Port, have *kernel) *state {
+	s := &state{port: p}
+	s.cluster = slotsFor(p.Cluster.Backends, t.slotsIn(p, have, 0))
+	s.local = slotsFor(p.Local.Backends, t.slotsIn(p, have, localSlots))
+	return s
+}
+
+// slotsIn are the slots of the port's first frontend that has some.
+func (t *table) slotsIn(p *ruleset.Port, have *kernel, first int) (slots []netip.AddrPort) {
+	for i := range p.Frontends {
+		key := t.frontendKey(p.Frontends[i].Key)
+		for {
+			value, ok := have.elements[entry{endpoints, key + slotKey(first+len(slots))}]
+			if !ok {
+				break
+			}
+			slots = append(slots, parseBackend(value))
+		}
+		if len(slots) > 0 {
+			break
+		}
+	}
+	return slots
+}
+
+// shared tells of entries that several frontends may have.
+func (e entry) shared() bool {
+	return e.set == "" || e.set == clusterIPs || e.set == hairpin || e.set == remote
+}
+
+// count notes that one more or less has an entry, and returns how many have it now.
+func (t *table) count(e entry, n int) int {
+	if !e.shared() {
+		return max(n, 0)
+	}
+	t.shared[e] += n
+	left := t.shared[e]
+	if left == 0 {
+		delete(t.shared, e)
+	}
+	return left
+}
+
+// before and after of an entry that changes touch.
+type before struct {
+	there bool
+	value string
+}
+
+// delta is what the changes take away from a table, and what they bring. What gets another value is in both.
+func (w *Writer) delta(t *table, ipv6 bool, changes []ruleset.PortChange) (gone []entry, come map[entry]string) {
+	was := map[entry]before{}
+	touch := func(e entry, b before) {
+		if _, ok := was[e]; !ok {
+			was[e] = b
+		}
+	}
+	come = map[entry]string{}
+	for _, c := range changes {
+		if c.Before != nil && c.Before.IPv6 == ipv6 && w.states[keyOf(c.Before)] != nil {
+			t.entries(w.states[keyOf(c.Before)], func(e entry, v string) {
+				touch(e, before{true, v})
+				t.count(e, -1)
+			})
+		}
+	}
+	for _, c := range changes {
+		if c.After != nil && c.After.IPv6 == ipv6 {
+			s := w.next(c.After)
+			t.entries(s, func(e entry, v string) {
+				touch(e, before{e.shared() && t.shared[e] > 0, v})
+				t.count(e, 1)
+				come[e] = v
+			})
+		} else if c.Before != nil && c.Before.IPv6 == ipv6 {
+			delete(w.states, keyOf(c.Before))
+		}
+	}
+	for e, b := range was {
+		v, stays := come[e]
+		switch {
+		case b.there && stays && v == b.value:
+			delete(come, e)
+		case b.there && !stays && t.shared[e] > 0: // others have it still
+		case b.there:
+			gone = append(gone, e)
+		}
+	}
+	return gone, come
+}
+
+// next is the state of a port after a change: backends stay in the slots that they have.
+func (w *Writer) next(p *ruleset.Port) *state {
+	s := &state{port: p}
+	var have state
+	if old := w.states[keyOf(p)]; old != nil {
+		have = *old
+	}
+	s.cluster, s.local = slotsFor(p.Cluster.Backends, have.cluster), slotsFor(p.Local.Backends, have.local)
+	w.states[keyOf(p)] = s
+	return s
+}
+
+func (w *Writer) forgetRecipes() {
+	for _, t := range w.tables {
+		for name := range t.recipes {
+			if t.shared[entry{"", name}] == 0 {
+				delete(t.recipes, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,28 @@
+// Package nftables writes a ruleset into the kernel's nftables, so that what a packet costs and what a change costs do
+// not grow with the number of Services.
+//
+//	w, err := nftables.New(node)                // opens the kernel in the network namespace of the thread
+//	wrote, err := w.Sync(model.Ports())         // reads what is there, writes what differs
+//	wrote, err = w.Apply(model.Update(key).Ports)
+//	go w.Watch(ctx, report)                     // puts back within milliseconds what another hand takes
+//	err = nftables.Cleanup()
+//
+// There is one table a family, ip federation and ip6 federation. All Services are elements of these sets:
+//
+//	services     address . protocol . port → goto a chain
+//	endpoints    address . protocol . port . slot → address . port
+//	refused      address . protocol . port
+//	cluster-ips  address: ports that no Service has are refused there
+//	sources      address . protocol . port . range of source addresses
+//	sticky       address . protocol . port → goto a chain that remembers the client in
+//	affinity     client . address . protocol . port → address . port, with a timeout; filled by packets
+//	hairpin      address . address: an endpoint of this node that comes back to itself is masqueraded
+//	remote       address: what goes to other clusters is masqueraded
+//
+// A node port has the address 0.0.0.0 or :: in them. No chain is of one Service: pick-… choose one of so many slots,
+// route-… go to pick-… by where a packet comes from, stick-… remember clients for so many seconds. A backend of weight 3 has three slots. So a change of a Service is
+// a change of its elements, and a packet to the last of 10,000 Services costs as much as one to the first.
+//
+// What was traded: `nft list ruleset` shows the Services in maps, not each in a chain of its own; their names are not
+// in the kernel at all. Node ports are not served at 127.0.0.1, which the kernel routes nowhere.
+package nftables

@@ -1,0 +1,270 @@
+package nftables
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"time"
+
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"federation/nodeagent/ruleset"
+)
+
+// rule is what a chain does in one step; says is a comment for who lists it.
+type rule struct {
+	says  string
+	exprs []expr.Any
+}
+
+// encoded is a rule as the kernel takes it. Its comment ends with a hash of the rest, by which we know it again.
+type encoded struct {
+	exprs   [][]byte
+	comment string
+}
+
+func (r rule) encode(family uint8) (encoded, error) {
+	var out encoded
+	hash := fnv.New32a()
+	for _, e := range r.exprs {
+		b, err := expr.Marshal(family, e)
+		if err != nil {
+			return out, fmt.Errorf("rule %q: %w", r.says, err)
+		}
+		if c, ok := e.(*expr.Ct); ok && c.Key == expr.CtKeyDST {
+			b = bytes.Replace(b, ctKey(uint32(c.Key)), ctKey(originalAddress(family)), 1)
+		}
+		_, _ = hash.Write(b)
+		out.exprs = append(out.exprs, b)
+	}
+	out.comment = fmt.Sprintf("%s (%08x)", r.says, hash.Sum32())
+	return out, nil
+}
+
+// originalAddress is the key (NFT_CT_DST_IP, NFT_CT_DST_IP6) of the address that a connection asked for. The library
+// says a direction only with the older key, of which nft does not know the length: it would abort when it lists a rule.
+func originalAddress(family uint8) uint32 {
+	if family == unix.NFPROTO_IPV6 {
+		return 22
+	}
+	return 20
+}
+
+func ctKey(key uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{8, 0, unix.NFTA_CT_KEY, 0}, key)
+}
+
+// masqueradeMark is the bit of a packet's mark that has it masqueraded, as with kube-proxy.
+const masqueradeMark = 0x4000
+
+// register is the n-th of sixteen registers of four bytes.
+func register(n int) uint32 { return uint32(unix.NFT_REG32_00 + n) }
+
+func number(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
+
+func join(parts ...[]expr.Any) (out []expr.Any) {
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return out
+}
+
+func (t *table) header(at, offset int) []expr.Any {
+	return []expr.Any{&expr.Payload{DestRegister: register(at), Base: expr.PayloadBaseNetworkHeader, Offset: uint32(offset), Len: uint32(t.words * 4)}}
+}
+
+// source loads the packet's source address into registers.
+func (t *table) source(at int) []expr.Any {
+	if t.family == unix.NFPROTO_IPV6 {
+		return t.header(at, 8)
+	}
+	return t.header(at, 12)
+}
+
+// target loads the packet's destination address.
+func (t *table) target(at int) []expr.Any {
+	if t.family == unix.NFPROTO_IPV6 {
+		return t.header(at, 24)
+	}
+	return t.header(at, 16)
+}
+
+// frontendOf loads address . protocol . port of the packet's destination; of a node port the address is that of none.
+func (t *table) frontendOf(at int, nodePort bool) []expr.Any {
+	addr := t.target(at)
+	if nodePort {
+		addr = nil
+		for i := range t.words {
+			addr = append(addr, &expr.Immediate{Register: register(at + i), Data: make([]byte, 4)})
+		}
+	}
+	return append(addr,
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register(at + t.words)},
+		&expr.Payload{DestRegister: register(at + t.words + 1), Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
+}
+
+// in goes on where the registers hold an element of a set.
+func in(set string, at int) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: register(at), SetName: set}}
+}
+
+func notIn(set string, at int) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: register(at), SetName: set, Invert: true}}
+}
+
+// value goes on where a map has the key, and loads what it is mapped to.
+func value(set string, key, to int) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: register(key), DestRegister: register(to), IsDestRegSet: true, SetName: set}}
+}
+
+// verdict does what a map says to do with the key.
+func verdict(set string, key int) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: register(key), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: set}}
+}
+
+func does(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }
+
+func goes(kind expr.VerdictKind, chain string) []expr.Any {
+	return []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}
+}
+
+// bits goes on where register 0, of four bytes, has some of the bits (or none of them).
+func bits(mask uint32, op expr.CmpOp) []expr.Any {
+	return []expr.Any{
+		&expr.Bitwise{SourceRegister: register(0), DestRegister: register(0), Len: 4, Mask: number(mask), Xor: number(0)},
+		&expr.Cmp{Op: op, Register: register(0), Data: number(0)},
+	}
+}
+
+// setMark sets or clears the mark for masquerading.
+func setMark(to uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: register(0)},
+		&expr.Bitwise{SourceRegister: register(0), DestRegister: register(0), Len: 4, Mask: number(^uint32(masqueradeMark)), Xor: number(to)},
+		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: register(0)},
+	}
+}
+
+func (t *table) translate(addr int) []expr.Any {
+	return []expr.Any{&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(t.family),
+		RegAddrMin: register(addr), RegProtoMin: register(addr + t.words)}}
+}
+
+// isLocal goes on where an address of the packet is one of this node's, loopback too.
+func isLocal(source bool) []expr.Any {
+	return []expr.Any{
+		&expr.Fib{Register: register(0), ResultADDRTYPE: true, FlagSADDR: source, FlagDADDR: !source},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: register(0), Data: number(unix.RTN_LOCAL)},
+	}
+}
+
+// within goes on where the address in the registers from 0 is of a network (or is not).
+func (t *table) within(p netip.Prefix, op expr.CmpOp) []expr.Any {
+	first, last := ends(p)
+	mask := make([]byte, len(first))
+	for i := range mask {
+		mask[i] = ^(first[i] ^ last[i])
+	}
+	return []expr.Any{
+		&expr.Bitwise{SourceRegister: register(0), DestRegister: register(0), Len: uint32(len(mask)), Mask: mask, Xor: make([]byte, len(mask))},
+		&expr.Cmp{Op: op, Register: register(0), Data: first},
+	}
+}
+
+// fromPod goes on where the packet is of a pod of this node.
+func (t *table) fromPod() []expr.Any {
+	p := t.pods
+	switch {
+	case len(p.CIDRs) > 0:
+		return append(t.source(0), t.within(p.CIDRs[0], expr.CmpOpEq)...)
+	case p.Bridge != "":
+		return byInterface(append([]byte(p.Bridge), 0))
+	}
+	return byInterface([]byte(p.InterfacePrefix))
+}
+
+func byInterface(name []byte) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: register(0)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: register(0), Data: name},
+	}
+}
+
+// pickRules choose one of n slots from the number first on, or the one that the client has.
+func (t *table) pickRules(s shape, n, first int) []rule {
+	if s.affinity == 0 {
+		return t.anyOf(s, n, first)
+	}
+	stay := join(t.source(0), t.frontendOf(t.words, s.nodePort), value(affinity, 0, 0), t.translate(0))
+	return append([]rule{{"the client stays with its backend", stay}}, t.anyOf(s, n, first)...)
+}
+
+// asked loads address . protocol . port that a connection asked for, from when it is translated.
+func (t *table) asked(at int, nodePort bool) []expr.Any {
+	out := t.frontendOf(at, nodePort)
+	if !nodePort {
+		out[0] = &expr.Ct{Key: expr.CtKeyDST, Register: register(at)}
+	}
+	out[len(out)-1] = &expr.Ct{Key: expr.CtKeyPROTODST, Register: register(at + t.words + 1)}
+	return out
+}
+
+// stickRules remember where a client was sent, or that it was sent there once more.
+func (t *table) stickRules(s shape) []rule {
+	port := &expr.Payload{DestRegister: register(3*t.words + 2), Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}
+	return []rule{{"the client stays here", join(
+		t.source(0), t.asked(t.words, s.nodePort), t.target(2*t.words+2), []expr.Any{port, &expr.Dynset{
+			SrcRegKey: register(0), SrcRegData: register(2*t.words + 2), SetName: affinity,
+			Operation: unix.NFT_DYNSET_OP_UPDATE, Timeout: time.Duration(s.affinity) * time.Second}})}}
+}
+
+// anyOf are the rules for any slot. A packet that began with the rules of before a change may find its slot gone; the
+// first slot is there as long as there is any.
+func (t *table) anyOf(s shape, n, first int) []rule {
+	slot := t.words + 2
+	to := func(choice []expr.Any) []expr.Any {
+		return join(t.frontendOf(0, s.nodePort), choice, value(endpoints, 0, 0), t.translate(0))
+	}
+	one := rule{"to the first slot", to([]expr.Any{&expr.Immediate{Register: register(slot), Data: number(uint32(first))}})}
+	if n == 1 {
+		return []rule{one}
+	}
+	return []rule{{"to a slot at random", to(t.randomSlot(slot, n, first))}, one}
+}
+
+func (t *table) randomSlot(at, n, first int) []expr.Any {
+	return []expr.Any{&expr.Numgen{Register: register(at), Modulus: uint32(n), Type: unix.NFT_NG_RANDOM, Offset: uint32(first)}}
+}
+
+// routeRules send packets on by where they come from.
+func (t *table) routeRules(s shape) []rule {
+	var rules []rule
+	if s.ranges {
+		rules = append(rules, rule{"not of the Service's source ranges",
+			join(t.frontendOf(0, s.nodePort), t.source(t.words+2), notIn(sources, 0), does(expr.VerdictDrop))})
+	}
+	if s.pod != s.outside {
+		rules = append(rules, rule{"from a pod of this node", join(t.fromPod(), s.follow(s.pod))})
+	}
+	if s.node != s.outside {
+		rules = append(rules, rule{"from this node", join(isLocal(true), s.follow(s.node))})
+	}
+	return append(rules, rule{"from elsewhere", s.follow(s.outside)})
+}
+
+func (s shape) follow(r ruleset.Route) []expr.Any {
+	var mark []expr.Any
+	if r.Masquerade {
+		mark = setMark(masqueradeMark)
+	}
+	switch r.To {
+	case ruleset.Drop:
+		return does(expr.VerdictDrop)
+	case ruleset.Reject:
+		return does(expr.VerdictReturn)
+	}
+	return append(mark, goes(expr.VerdictGoto, s.pick(r.To))...)
+}

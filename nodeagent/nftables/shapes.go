@@ -1,0 +1,105 @@
+package nftables
+
+import (
+	"fmt"
+	"strings"
+
+	"federation/nodeagent/ruleset"
+)
+
+// shape is all that the chains for a frontend depend on. Frontends of one shape share their chains.
+type shape struct {
+	pod, node, outside ruleset.Route
+	cluster, local     int // slots in the pools that the routes lead to; 0: none leads there
+	affinity           uint32
+	ranges, nodePort   bool
+}
+
+func (t *table) shapeOf(s *state, f *ruleset.Frontend) shape {
+	sh := shape{pod: f.FromPod, node: f.FromNode, outside: f.FromOutside,
+		affinity: s.port.Affinity, ranges: len(f.SourceRanges) > 0, nodePort: !f.Key.Addr.IsValid()}
+	if !t.pods.Known() {
+		sh.pod = sh.outside
+	}
+	if sh.uses(ruleset.ToCluster) {
+		sh.cluster = len(s.cluster)
+	}
+	if sh.uses(ruleset.ToLocal) {
+		sh.local = len(s.local)
+	}
+	return sh
+}
+
+func (s shape) routes() []ruleset.Route { return []ruleset.Route{s.pod, s.node, s.outside} }
+
+func (s shape) uses(to ruleset.Target) bool {
+	return s.pod.To == to || s.node.To == to || s.outside.To == to
+}
+
+// leads tells whether there is anything to do before the packet is routed; what is only refused is dealt with later.
+func (s shape) leads() bool {
+	return s.uses(ruleset.ToCluster) || s.uses(ruleset.ToLocal) || s.uses(ruleset.Drop)
+}
+
+// name is that of the chain that packets of this shape go to.
+func (s shape) name() string {
+	if s.pod == s.node && s.node == s.outside && !s.pod.Masquerade && !s.ranges && s.pod.To != ruleset.Drop {
+		return s.pick(s.pod.To)
+	}
+	var b strings.Builder
+	b.WriteString("route")
+	for _, r := range s.routes() {
+		fmt.Fprintf(&b, "-%s", r.To)
+		if r.Masquerade {
+			b.WriteString(".masq")
+		}
+	}
+	if s.ranges {
+		b.WriteString("-ranges")
+	}
+	return fmt.Sprintf("%s-%d-%d%s", &b, s.cluster, s.local, s.suffix())
+}
+
+// pick is the name of the chain that chooses a slot of a pool.
+func (s shape) pick(to ruleset.Target) string {
+	n := s.cluster
+	if to == ruleset.ToLocal {
+		n = s.local
+	}
+	return fmt.Sprintf("pick-%s-%d%s", to, n, s.suffix())
+}
+
+// stick is the name of the chain that remembers where a client was sent.
+func (s shape) stick() string { return "stick" + s.suffix() }
+
+func (s shape) suffix() (out string) {
+	if s.affinity > 0 {
+		out = fmt.Sprintf("-%ds", s.affinity)
+	}
+	if s.nodePort {
+		out += "-nodeport"
+	}
+	return out
+}
+
+// chainsOf calls emit with the names of the shape's chains, and remembers how they are made.
+func (t *table) chainsOf(s shape, emit func(name string)) {
+	emitOnce := func(name string, rules func() []rule) {
+		if t.recipes[name] == nil {
+			t.recipes[name] = rules
+		}
+		emit(name)
+	}
+	if s.uses(ruleset.ToCluster) {
+		emitOnce(s.pick(ruleset.ToCluster), func() []rule { return t.pickRules(s, s.cluster, 0) })
+	}
+	if s.uses(ruleset.ToLocal) {
+		emitOnce(s.pick(ruleset.ToLocal), func() []rule { return t.pickRules(s, s.local, localSlots) })
+	}
+	if s.affinity > 0 {
+		emitOnce(s.stick(), func() []rule { return t.stickRules(s) })
+	}
+	if name := s.name(); strings.HasPrefix(name, "route") {
+		emitOnce(name, func() []rule { return t.routeRules(s) })
+	}
+}

@@ -1,0 +1,65 @@
+package nftables
+
+import (
+	"net/netip"
+
+	"federation/nodeagent/ruleset"
+)
+
+// maxSlots bounds the slots of one pool; more backends than that have one each.
+const maxSlots = 4096
+
+// slotsFor gives each backend slots by its weight, and leaves what the slots have in place as far as it may stay, so
+// that few change: what goes is replaced by what comes, and holes are filled from the end.
+func slotsFor(pool []ruleset.Backend, have []netip.AddrPort) []netip.AddrPort {
+	missing := map[netip.AddrPort]int{}
+	total := 0
+	for i, n := range shares(pool) {
+		missing[pool[i].Addr] += n
+		total += n
+	}
+	var free []int
+	slots := make([]netip.AddrPort, total)
+	for i := range slots {
+		if i < len(have) && missing[have[i]] > 0 {
+			slots[i] = have[i]
+			missing[have[i]]--
+		} else {
+			free = append(free, i)
+		}
+	}
+	for _, b := range pool {
+		for ; missing[b.Addr] > 0; missing[b.Addr]-- {
+			slots[free[0]], free = b.Addr, free[1:]
+		}
+	}
+	return slots
+}
+
+// shares is how many slots each backend gets: its weight without what all weights have in common, and less exactly
+// so, where that would be more slots than may be.
+func shares(pool []ruleset.Backend) []int {
+	common, sum := uint64(0), uint64(0)
+	for _, b := range pool {
+		common = gcd(uint64(b.Weight), common)
+	}
+	for _, b := range pool {
+		sum += uint64(b.Weight) / common
+	}
+	out := make([]int, len(pool))
+	for i, b := range pool {
+		n := uint64(b.Weight) / common
+		if sum > maxSlots {
+			n = (n*maxSlots + sum/2) / sum
+		}
+		out[i] = max(1, int(n))
+	}
+	return out
+}
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return max(a, 1)
+}

@@ -1,0 +1,149 @@
+package nftables
+
+import (
+	"net/netip"
+
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"federation/nodeagent/ruleset"
+)
+
+// TableName is that of both tables.
+const TableName = "federation"
+
+// table is what we have in the kernel for one family.
+type table struct {
+	family    uint8
+	words     int // of an address, in registers
+	pods      ruleset.Pods
+	nodePorts []netip.Addr // where node ports are served
+	allAddrs  bool         // node ports are served at all addresses but loopback
+
+	recipes map[string]func() []rule // how chains are made that Services use
+	shared  map[entry]int            // how many times Services have what several may have
+}
+
+func newTable(family uint8, node *ruleset.Node) *table {
+	ipv6 := family == unix.NFPROTO_IPV6
+	t := &table{family: family, words: 1, pods: node.Pods.In(ipv6), allAddrs: len(node.NodePortAddrs) == 0,
+		recipes: map[string]func() []rule{}, shared: map[entry]int{}}
+	if ipv6 {
+		t.words = 4
+	}
+	for _, a := range node.NodePortAddrs {
+		if a.Is6() == ipv6 {
+			t.nodePorts = append(t.nodePorts, a)
+		}
+	}
+	return t
+}
+
+// anywhere is the address of what is not of one address.
+func (t *table) anywhere() []byte { return make([]byte, t.words*4) }
+
+func (t *table) loopback() netip.Prefix {
+	if t.family == unix.NFPROTO_IPV6 {
+		return netip.MustParsePrefix("::1/128")
+	}
+	return netip.MustParsePrefix("127.0.0.0/8")
+}
+
+// chain is a chain and its rules; kind is "" for one that the kernel does not call.
+type chain struct {
+	name     string
+	kind     string
+	hook     uint32
+	priority int32
+	rules    []rule
+}
+
+// baseChains are those that are there without any Service.
+func (t *table) baseChains() []chain {
+	const dnat, snat = -100, 100
+	afterNAT := []rule{{"every packet", goes(expr.VerdictJump, "after-nat")}}
+	dispatch := []rule{{"every connection", goes(expr.VerdictJump, "dispatch")}}
+	return []chain{
+		{name: "refuse", rules: t.refuseRules()},
+		{name: "after-nat", rules: t.afterNATRules()},
+		{name: "dispatch", rules: t.dispatchRules()},
+		{"nat-prerouting", "nat", unix.NF_INET_PRE_ROUTING, dnat, dispatch},
+		{"nat-output", "nat", unix.NF_INET_LOCAL_OUT, dnat, dispatch},
+		// A reset that is made in a chain of the kind nat gets lost; these see the packet right after.
+		{"filter-prerouting", "filter", unix.NF_INET_PRE_ROUTING, dnat + 1, afterNAT},
+		{"filter-output", "filter", unix.NF_INET_LOCAL_OUT, dnat + 1, afterNAT},
+		{"nat-postrouting", "nat", unix.NF_INET_POST_ROUTING, snat, t.postroutingRules()},
+	}
+}
+
+func (t *table) dispatchRules() []rule {
+	rules := []rule{{"to a Service's address", join(t.frontendOf(0, false), verdict(services, 0))}}
+	for _, where := range t.nodePortAddresses() {
+		rules = append(rules, rule{"to a node port", join(where, t.frontendOf(0, true), verdict(services, 0))})
+	}
+	return rules
+}
+
+// nodePortAddresses are conditions, each for some addresses at which node ports are served.
+func (t *table) nodePortAddresses() (out [][]expr.Any) {
+	if t.allAddrs {
+		return [][]expr.Any{join(isLocal(false), t.target(0), t.within(t.loopback(), expr.CmpOpNeq))}
+	}
+	for _, a := range t.nodePorts {
+		out = append(out, join(t.target(0), t.within(netip.PrefixFrom(a, a.BitLen()), expr.CmpOpEq)))
+	}
+	return out
+}
+
+// afterNATRules deal with new connections when it is settled where they go: clients that are to stay there are
+// remembered, and what goes to no backend is refused.
+func (t *table) afterNATRules() []rule {
+	refuse := goes(expr.VerdictGoto, "refuse")
+	state := []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: register(0)}}
+	rules := []rule{
+		{"connections that are there already", join(state, bits(expr.CtStateBitNEW, expr.CmpOpEq), does(expr.VerdictReturn))},
+		{"to a Service with affinity", join(t.sent(), t.asked(0, false), verdict(sticky, 0))},
+		{"to a node port with affinity", join(t.sent(), t.asked(0, true), verdict(sticky, 0))},
+		{"a Service without a backend", join(t.frontendOf(0, false), in(refused, 0), refuse)},
+		{"a port that the Service does not have", join(t.target(0), in(clusterIPs, 0), refuse)},
+	}
+	for _, where := range t.nodePortAddresses() {
+		rules = append(rules, rule{"a node port without a backend", join(where, t.frontendOf(0, true), in(refused, 0), refuse)})
+	}
+	return rules
+}
+
+// refuseRules refuse. A reset ends a connect() at once that an ICMP message would not reach while it holds its socket.
+func (t *table) refuseRules() []rule {
+	protocol := func(p byte) []expr.Any {
+		return []expr.Any{
+			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register(0)},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: register(0), Data: []byte{p}},
+		}
+	}
+	unreachable := &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 3}
+	if t.family == unix.NFPROTO_IPV6 {
+		unreachable.Code = 4
+	}
+	return []rule{
+		{"TCP", join(protocol(unix.IPPROTO_TCP), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}})},
+		{"UDP", join(protocol(unix.IPPROTO_UDP), []expr.Any{unreachable})},
+		{"SCTP", join(protocol(unix.IPPROTO_SCTP), []expr.Any{unreachable})},
+	}
+}
+
+// sent goes on where a connection was sent to another address than it asked for.
+func (t *table) sent() []expr.Any {
+	const dnatDone = 1 << 5 // IPS_DST_NAT
+	return join([]expr.Any{&expr.Ct{Key: expr.CtKeySTATUS, Register: register(0)}}, bits(dnatDone, expr.CmpOpNeq))
+}
+
+func (t *table) postroutingRules() []rule {
+	masquerade := []expr.Any{&expr.Masq{FullyRandom: true}}
+	mark := []expr.Any{&expr.Meta{Key: expr.MetaKeyMARK, Register: register(0)}}
+	return []rule{
+		{"marked", join(mark, bits(masqueradeMark, expr.CmpOpNeq), setMark(0), masquerade)},
+		{"back to where it comes from", join(t.sent(), t.source(0), t.target(t.words), in(hairpin, 0), masquerade)},
+		{"to another cluster", join(t.sent(), t.target(0), in(remote, 0), masquerade)},
+	}
+}

@@ -1,0 +1,166 @@
+package nftables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"federation/nodeagent/nfnetlink"
+	"federation/nodeagent/ruleset"
+)
+
+// Writer keeps the kernel's tables as a ruleset says. It is for one goroutine at a time, save Watch.
+type Writer struct {
+	socket *nfnetlink.Socket
+	events *nfnetlink.Events
+	tables [2]*table // IPv4, IPv6
+	states map[portKey]*state
+	wrote  int // elements, chains and rules that the last call wrote or took away
+}
+
+type portKey struct {
+	id   ruleset.PortID
+	ipv6 bool
+}
+
+func keyOf(p *ruleset.Port) portKey { return portKey{p.ID, p.IPv6} }
+
+// New opens the kernel in the network namespace of the thread. It takes CAP_NET_ADMIN.
+func New() (*Writer, error) {
+	s, err := nfnetlink.Dial()
+	if err != nil {
+		return nil, err
+	}
+	events, err := nfnetlink.Listen(unix.NFNLGRP_NFTABLES, s.Port())
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return &Writer{socket: s, events: events}, nil
+}
+
+// Close leaves the tables as they are.
+func (w *Writer) Close() {
+	w.socket.Close()
+	w.events.Close()
+}
+
+// Wrote is how many messages the last Write or Sync had for the kernel.
+func (w *Writer) Wrote() int { return w.wrote }
+
+// Watch calls lost whenever another hand has changed our tables, until the context ends. Sync puts them right.
+func (w *Writer) Watch(ctx context.Context, lost func()) error {
+	defer context.AfterFunc(ctx, w.events.Close)()
+	for {
+		ours := false
+		err := w.events.Next(func(_ uint8, attributes []byte) { // in all of them the table is the first attribute
+			ours = ours || text(nfnetlink.Attribute(attributes, unix.NFTA_TABLE_NAME)) == TableName
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, syscall.ENOBUFS): // others changed more than the kernel could tell
+			ours = true
+		case err != nil:
+			return fmt.Errorf("listening for changes of nftables: %w", err)
+		}
+		if ours {
+			lost()
+		}
+	}
+}
+
+// Cleanup takes both tables away.
+func (w *Writer) Cleanup(context.Context) error {
+	var b nfnetlink.Batch
+	for _, family := range families {
+		x := transaction{t: &table{family: family}, batch: &b}
+		x.table(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE) // so that it is there to be deleted
+		x.table(unix.NFT_MSG_DELTABLE, 0)
+	}
+	w.states = nil
+	return w.socket.Commit(&b)
+}
+
+var families = [2]uint8{unix.NFPROTO_IPV4, unix.NFPROTO_IPV6}
+
+// Sync makes the tables what these ports say, whatever is in them now: it reads them and writes what differs, in one
+// transaction. What slots backends have in the kernel they keep.
+func (w *Writer) Sync(_ context.Context, node *ruleset.Node, ports []*ruleset.Port) error {
+	for attempt := range attempts {
+		err := w.sync(node, ports, attempt > 1)
+		if err == nil || !lostRace(err) || attempt == attempts-1 {
+			return err
+		}
+	}
+	return nil
+}
+
+// lostRace tells of errors that come from others having changed the table after it was read.
+func lostRace(err error) bool {
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EEXIST) || errors.Is(err, syscall.EBUSY)
+}
+
+func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) error {
+	var b nfnetlink.Batch
+	var tables [2]*table
+	states := make(map[portKey]*state, len(ports))
+	for i, family := range families {
+		have, err := read(w.socket, family)
+		if err != nil {
+			return fmt.Errorf("reading table %s: %w", TableName, err)
+		}
+		tables[i] = newTable(family, node)
+		want := map[entry]string{}
+		for _, p := range ports {
+			if p.IPv6 == (family == unix.NFPROTO_IPV6) {
+				s := tables[i].stateFrom(p, have)
+				states[keyOf(p)] = s
+				tables[i].entries(s, func(e entry, v string) { tables[i].count(e, 1); want[e] = v })
+			}
+		}
+		x := transaction{t: tables[i], batch: &b}
+		if x.differences(have, want, anew); x.err != nil {
+			return x.err
+		}
+	}
+	w.states = nil // until the kernel has it, nothing is known
+	if err := w.commit(&b); err != nil {
+		return err
+	}
+	w.tables, w.states = tables, states
+	return w.forget(w.stays(nil), false)
+}
+
+func (w *Writer) commit(b *nfnetlink.Batch) error {
+	w.wrote = b.Len()
+	if err := w.socket.Commit(b); err != nil {
+		return fmt.Errorf("writing tables %s: %w", TableName, err)
+	}
+	return nil
+}
+
+// Write makes the tables follow changes of ports, in one transaction. After an error the kernel has what it had before,
+// and Sync must be next.
+func (w *Writer) Write(_ context.Context, _ *ruleset.Node, changes []ruleset.PortChange) error {
+	if w.states == nil {
+		return errors.New("nftables: Write before Sync")
+	}
+	var b nfnetlink.Batch
+	for i, t := range w.tables {
+		gone, come := w.delta(t, i == 1, changes)
+		x := transaction{t: t, batch: &b}
+		if x.write(gone, come); x.err != nil {
+			return x.err
+		}
+	}
+	if err := w.commit(&b); err != nil {
+		w.states = nil
+		return err
+	}
+	w.forgetRecipes()
+	return w.forget(w.stays(changes), true)
+}
