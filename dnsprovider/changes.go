@@ -2,7 +2,6 @@ package dnsprovider
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -22,22 +21,44 @@ type ChangeSet []Step
 // Diff returns what to do to get from current to desired. Both have at most one set of a name and
 // type, in any order. Equal contents give an empty ChangeSet.
 func Diff(current, desired []RRSet) ChangeSet {
-	have, want := byName(current), byName(desired)
-	names := slices.Collect(maps.Keys(have))
-	for name := range want {
-		if _, ok := have[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
+	have, want := sorted(current), sorted(desired)
 	var changes ChangeSet
-	for _, name := range names {
-		step := Step{Name: name, Old: without(have[name], want[name]), New: without(want[name], have[name])}
+	for len(have)+len(want) > 0 {
+		name := firstName(have, want)
+		var old, now []RRSet
+		old, have = cutName(have, name)
+		now, want = cutName(want, name)
+		step := Step{Name: name, Old: without(old, now), New: without(now, old)}
 		if len(step.Old)+len(step.New) > 0 {
 			changes = append(changes, step)
 		}
 	}
 	return changes
+}
+
+// sorted returns the sets in order; the argument stays as it is.
+func sorted(sets []RRSet) []RRSet {
+	if slices.IsSortedFunc(sets, Compare) {
+		return sets
+	}
+	return slices.SortedFunc(slices.Values(sets), Compare)
+}
+
+// firstName is the least name in two sorted lists, of which one at least has any.
+func firstName(a, b []RRSet) string {
+	if len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name {
+		return a[0].Name
+	}
+	return b[0].Name
+}
+
+// cutName divides a sorted list, whose first name is not less, into the sets of a name and the rest.
+func cutName(sets []RRSet, name string) (of, rest []RRSet) {
+	n := 0
+	for n < len(sets) && sets[n].Name == name {
+		n++
+	}
+	return sets[:n], sets[n:]
 }
 
 // Apply returns what current becomes by the changes, sorted; current stays as it is. It is what

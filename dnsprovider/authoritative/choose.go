@@ -1,8 +1,13 @@
 package authoritative
 
 import (
+	"encoding/binary"
+	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/netip"
+
+	"federation/dnsprovider"
 )
 
 // Locator tells which regions are near an address of the internet.
@@ -13,63 +18,88 @@ type Locator interface {
 	Near(client netip.Addr) []string
 }
 
-// variants are the answers of which a name gives one: by weight, or by region.
-type variants struct {
-	list []variant
-	// weight is the sum of all; 0 for variants by region.
-	weight uint64
-}
-
+// variant is one of the answers of which a name gives one: by weight, or by region.
 type variant struct {
-	records
 	weight uint32
 	region string
+	records
 }
 
-func (v *variants) add(one variant) {
-	v.list = append(v.list, one)
-	v.weight += uint64(one.weight)
+// variants packs those of a set: for each its weight (4 bytes), its region and the size of that (1), and its records.
+func (p packer) variants(t uint16, set dnsprovider.RRSet) (string, error) {
+	var b []byte
+	for _, v := range set.Variants {
+		part, err := p.records(t, set, v.Rdata)
+		if err != nil {
+			return "", err
+		}
+		if len(v.Region) > 255 {
+			return "", fmt.Errorf("record %s %s: region %q: must have at most 255 bytes", set.Name, set.Type, v.Region)
+		}
+		b = binary.LittleEndian.AppendUint32(b, v.Weight)
+		b = part.append(append(append(b, byte(len(v.Region))), v.Region...))
+	}
+	return string(b), nil
+}
+
+// variants reads what packer.variants has packed, of the types A and AAAA.
+func (a *answer) variants() iter.Seq[variant] {
+	return func(yield func(variant) bool) {
+		for b, more := a.more, true; b != "" && more; {
+			region := 5 + int(b[4])
+			v := variant{weight: uint32At(b, 0), region: b[5:region]}
+			v.records, b = cutRecords(b[region:])
+			more = yield(v)
+		}
+	}
 }
 
 // choose returns the records to answer with: all, or a variant's.
-func (r *responder) choose(a *answer) *records {
-	switch {
-	case a.variants == nil:
-		return &a.records
-	case a.variants.weight > 0:
-		return a.variants.at(rand.Uint64N(a.variants.weight))
+func (r *responder) choose(a *answer) records {
+	if a.more == "" || a.stride() == 0 {
+		return a.records
+	}
+	if weight := a.weight(); weight > 0 {
+		return a.at(rand.Uint64N(weight))
 	}
 	for _, region := range r.near() {
-		if found := a.variants.of(region); found != nil {
+		if found, ok := a.of(region); ok {
 			return found
 		}
 	}
-	if elsewhere := a.variants.of(""); elsewhere != nil {
+	if elsewhere, ok := a.of(""); ok {
 		return elsewhere
 	}
-	return &a.records
+	return a.records
+}
+
+// weight is the sum of the variants' weights; 0 for variants by region.
+func (a *answer) weight() (sum uint64) {
+	for v := range a.variants() {
+		sum += uint64(v.weight)
+	}
+	return sum
 }
 
 // at returns the variant at a point of the weights, laid one behind the other.
-func (v *variants) at(point uint64) *records {
-	for i := range v.list {
-		one := &v.list[i]
-		if point < uint64(one.weight) {
-			return &one.records
+func (a *answer) at(point uint64) records {
+	for v := range a.variants() {
+		if point < uint64(v.weight) {
+			return v.records
 		}
-		point -= uint64(one.weight)
+		point -= uint64(v.weight)
 	}
-	return nil // not reached: the weight is the sum
+	return a.records // not reached: the point is within the sum
 }
 
-// of returns the variant for a region, nil if there is none.
-func (v *variants) of(region string) *records {
-	for i := range v.list {
-		if v.list[i].region == region {
-			return &v.list[i].records
+// of returns the variant for a region.
+func (a *answer) of(region string) (records, bool) {
+	for v := range a.variants() {
+		if v.region == region {
+			return v.records, true
 		}
 	}
-	return nil
+	return records{}, false
 }
 
 // near returns the regions near the client, or near his resolver if that does not tell more. What it

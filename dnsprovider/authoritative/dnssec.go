@@ -21,13 +21,6 @@ const (
 	renewEvery, renewBatch = time.Hour, 100
 )
 
-// signature is what signs records.
-type signature struct {
-	records
-	// due is when it is to be made anew.
-	due time.Time
-}
-
 // Sign has all that is in the zone signed, now and when it changes; nil: signed no more. It takes some 50 µs
 // for each record set, and the zone is answered as before meanwhile. A signed zone is not transferred.
 func (s *Server) Sign(signer *dnssec.Signer) error {
@@ -45,28 +38,21 @@ func (s *Server) Sign(signer *dnssec.Signer) error {
 }
 
 // packAgain packs, and signs, what a name has.
-func (e edit) packAgain(n *node) error {
-	answers := make([]answer, 0, len(n.answers))
+func (e edit) packAgain(n node) error {
+	var answers []answer
 	var err error
-	switch {
-	case n.name == e.wire:
+	switch n.name() {
+	case e.wire:
 		answers, err = e.apex()
-	case n.name == wireName(e.soa.Ns):
+	case wireName(e.soa.Ns):
 		answers, err = e.addresses(e.nameServers)
-	case len(n.sets) == 0:
-		return nil // it has only names below it
+	default:
+		answers, err = e.packSets(n.sets(nameOf(n.name())))
 	}
 	if err != nil {
 		return err
 	}
-	for _, set := range n.sets {
-		packed, err := e.packSet(set)
-		if err != nil {
-			return err
-		}
-		answers = append(answers, packed)
-	}
-	e.set(nameOf(n.name), *n, answers)
+	e.set(n.name(), answers)
 	return nil
 }
 
@@ -120,15 +106,12 @@ func ownerless(rr dns.RR) []byte {
 }
 
 // packSignatures packs the signatures of one set.
-func packSignatures(list []*dns.RRSIG, ttl uint32) *signature {
-	s := &signature{due: dnssec.Due(list[0])}
+func packSignatures(list []*dns.RRSIG, ttl uint32) signature {
 	var packed []byte
 	for _, one := range list {
 		packed = appendRecord(packed, dns.TypeRRSIG, ttl, signatureData(one))
-		s.count++
 	}
-	s.packed = string(packed)
-	return s
+	return newSignature(dnssec.Due(list[0]), uint16(len(list)), packed)
 }
 
 // signatureData is the data of a signature on the wire (RFC 4034, section 3.1).
@@ -143,22 +126,22 @@ func signatureData(s *dns.RRSIG) []byte {
 	return append(data, signed...)
 }
 
-// sign signs records whose answers have a time to live of ttl; nil in a zone that is not signed.
-func (p packer) sign(set []dns.RR, ttl uint32) (*signature, error) {
+// sign signs records whose answers have a time to live of ttl; "" in a zone that is not signed.
+func (p packer) sign(set []dns.RR, ttl uint32) (signature, error) {
 	if p.signer == nil || len(set) == 0 {
-		return nil, nil
+		return "", nil
 	}
 	made, err := p.signer.Sign(set, time.Now())
 	if err != nil {
-		return nil, fmt.Errorf("records %s %s cannot be signed: %w", set[0].Header().Name, dns.Type(set[0].Header().Rrtype), err)
+		return "", fmt.Errorf("records %s %s cannot be signed: %w", set[0].Header().Name, dns.Type(set[0].Header().Rrtype), err)
 	}
 	return packSignatures([]*dns.RRSIG{made}, ttl), nil
 }
 
 // signSet signs the values of a set.
-func (p packer) signSet(set dnsprovider.RRSet, values []string) (*signature, error) {
+func (p packer) signSet(set dnsprovider.RRSet, values []string) (signature, error) {
 	if p.signer == nil {
-		return nil, nil
+		return "", nil
 	}
 	set.Rdata = values
 	return p.sign(recordsOf(set), set.TTL)
@@ -187,7 +170,7 @@ func (s *Server) renew(now time.Time) error {
 	var due []string
 	for n := range s.current.Load().names.all() {
 		if n.due(now) {
-			due = append(due, n.name)
+			due = append(due, n.name())
 		}
 	}
 	for len(due) > 0 {
@@ -206,7 +189,7 @@ func (s *Server) renewNames(names []string) error {
 	old := s.current.Load()
 	next := old.edit()
 	for _, name := range names {
-		if n := old.names.find(hashOf([]byte(name)), []byte(name)); n != nil {
+		if n := old.lookup(name); n != "" {
 			if err := next.packAgain(n); err != nil {
 				return err
 			}
@@ -216,9 +199,9 @@ func (s *Server) renewNames(names []string) error {
 }
 
 // due tells whether a signature of the name is to be made anew.
-func (n *node) due(now time.Time) bool {
-	for i := range n.answers {
-		if s := n.answers[i].signature; s != nil && !now.Before(s.due) {
+func (n node) due(now time.Time) bool {
+	for a := range n.answers() {
+		if s := a.signature; s != "" && !now.Before(s.due()) {
 			return true
 		}
 	}

@@ -29,11 +29,11 @@ func newDenials() *denials {
 	return &denials{limit: rate.NewLimiter(denialsASecond, denialsASecond)}
 }
 
-// of returns the proof of what the name has not; nil when there are too many to be made. n is nil for a name
+// of returns the proof of what the name has not; nil when there are too many to be made. n is "" for a name
 // that does not exist.
-func (d *denials) of(s *snapshot, name []byte, n *node) *records {
+func (d *denials) of(s *snapshot, name []byte, n node) *records {
 	types := []uint16{dns.TypeNXNAME}
-	if n != nil {
+	if n != "" {
 		types = n.types()
 	}
 	key := string(name)
@@ -45,13 +45,13 @@ func (d *denials) of(s *snapshot, name []byte, n *node) *records {
 	if d.signer != s.signer || d.kept == nil {
 		d.signer, d.kept = s.signer, map[string]*records{}
 	}
-	if known := d.kept[key]; known != nil && time.Now().Before(known.signature.due) {
+	if known := d.kept[key]; known != nil && time.Now().Before(known.signature.due()) {
 		return known
 	}
 	if !d.limit.Allow() {
 		return nil
 	}
-	proof := dnssec.Denial(nameOf(string(name)), s.negativeTTL(), types...)
+	proof := dnssec.Denial(s.zone, nameOf(string(name)), s.negativeTTL(), types...)
 	signed, err := s.sign([]dns.RR{proof}, proof.Hdr.Ttl)
 	if err != nil {
 		return nil
@@ -68,10 +68,9 @@ func (d *denials) of(s *snapshot, name []byte, n *node) *records {
 }
 
 // types are those that a name has.
-func (n *node) types() []uint16 {
-	types := make([]uint16, len(n.answers))
-	for i := range n.answers {
-		types[i] = n.answers[i].rtype
+func (n node) types() (types []uint16) {
+	for a := range n.answers() {
+		types = append(types, a.rtype)
 	}
 	return types
 }
@@ -79,7 +78,7 @@ func (n *node) types() []uint16 {
 // deny puts the proof that a name has not what was asked for, if the client wants one and the zone is signed. A name
 // that does not exist is then one without types (RFC 9824, section 3.2), with the code that belongs to that
 // unless the client takes the other (section 5).
-func (r *responder) deny(name []byte, n *node, owner int) {
+func (r *responder) deny(name []byte, n node, owner int) {
 	e := &r.query.edns
 	if !e.do || r.snapshot.signer == nil {
 		return

@@ -1,6 +1,7 @@
 package authoritative
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -117,7 +118,7 @@ func TestProofsAreBounded(t *testing.T) {
 	d := s.denials
 	d.limit = rate.NewLimiter(0, 10)
 	proof := func(i int) *records {
-		return d.of(s.current.Load(), []byte(wireName(fmt.Sprintf("n%d.%s", i, testZone))), nil)
+		return d.of(s.current.Load(), []byte(wireName(fmt.Sprintf("n%d.%s", i, testZone))), "")
 	}
 	made := 0
 	for i := range 20 {
@@ -147,21 +148,26 @@ func TestSignaturesAreMadeAnew(t *testing.T) {
 	if same := askSigned(t, s, testZone, dns.TypeDNSKEY).Answer; fmt.Sprint(same) != fmt.Sprint(before) {
 		t.Error("signatures were made anew that are not due")
 	}
-	s.applying.Lock() // as if made three weeks ago
-	for n := range s.current.Load().names.all() {
-		for i := range n.answers {
-			if n.answers[i].signature != nil {
-				n.answers[i].signature.due = time.Now()
+	s.applying.Lock()
+	old := s.current.Load()
+	aged := old.edit() // as if made three weeks ago
+	for n := range old.names.all() {
+		answers := slices.Collect(n.answers())
+		for i, a := range answers {
+			if made := a.signature.records(); made.count > 0 {
+				answers[i].signature = newSignature(time.Now(), made.count, []byte(made.packed))
 			}
 		}
+		aged.set(n.name(), answers)
 	}
+	s.current.Store(aged.snapshot)
 	s.applying.Unlock()
 	if err := s.renew(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	for n := range s.current.Load().names.all() {
 		if n.due(time.Now()) {
-			t.Errorf("%s is still due", nameOf(n.name))
+			t.Errorf("%s is still due", nameOf(n.name()))
 		}
 	}
 	checkSignatures(t, key.DNSKEY(testZone), askSigned(t, s, testZone, dns.TypeDNSKEY).Answer)
@@ -177,13 +183,59 @@ func TestASignedZoneIsNotTransferred(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(t, s, zoneLines(t, sample))
-	conn, err := dns.Dial("tcp", s.Addr().String())
+	m, secret := new(dns.Msg).SetAxfr(testZone), testKey(t)
+	m.SetEdns0(1232, false)
+	m.SetTsig(secret.Name, secret.Algorithm+".", 300, time.Now().Unix())
+	client := dns.Client{Net: "tcp", TsigSecret: map[string]string{secret.Name: secret.Secret}}
+	reply, _, err := client.Exchange(m, s.Addr().String())
+	if err != nil || reply.Rcode != dns.RcodeRefused || !strings.Contains(fmt.Sprint(reply.IsEdns0()), "cannot be transferred") {
+		t.Errorf("%v, %v, want REFUSED and why", reply, err)
+	}
+}
+
+// TestKnotIsToldThatASignedZoneIsNotTransferred has a real secondary ask for it: it says so, and has nothing.
+func TestKnotIsToldThatASignedZoneIsNotTransferred(t *testing.T) {
+	s := startPrimary(t, Options{})
+	key, err := dnssec.NewKey(dnssec.Ed25519)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	if all, err := received(t, conn, new(dns.Msg).SetAxfr(testZone), testKey(t)); err == nil {
-		t.Errorf("%d records were transferred without the proofs that go with them", len(all))
+	if err := s.Sign(&dnssec.Signer{Zone: testZone, Key: key}); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, zoneLines(t, sample))
+	port := servertest.FreePort(t)
+	log := startSecondary(t, "Knot", port, s.Addr())
+	servertest.Await(t, func() error {
+		if !strings.Contains(log.String(), "REFUSED") {
+			return errors.New("Knot does not say that the transfer was refused")
+		}
+		return nil
+	})
+	reply, err := dns.Exchange(new(dns.Msg).SetQuestion(testZone, dns.TypeSOA), fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil || reply.Rcode != dns.RcodeServerFailure {
+		t.Errorf("Knot says %v, %v, want SERVFAIL: it has no zone", reply, err)
+	}
+}
+
+// TestLongNamesAreDenied asks for names that have no room for another label below them.
+func TestLongNamesAreDenied(t *testing.T) {
+	s, key := startSigned(t, dnssec.Ed25519)
+	for size := 252; size <= 255; size++ {
+		name, left := testZone, size-len(wireName(testZone))
+		for ; left > 64; left -= 62 {
+			name = strings.Repeat("l", 61) + "." + name
+		}
+		name = strings.Repeat("a", left-1) + "." + name
+		reply := askSigned(t, s, name, dns.TypeA)
+		i := slices.IndexFunc(reply.Ns, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeNSEC })
+		if len(wireName(name)) != size || i < 0 {
+			t.Fatalf("%d bytes: %v, want a proof", size, reply)
+		}
+		if next := reply.Ns[i].(*dns.NSEC).NextDomain; next == name || !dns.IsSubDomain(testZone, next) {
+			t.Errorf("%d bytes: the name behind is %q", size, next)
+		}
+		checkSignatures(t, key.DNSKEY(testZone), reply.Ns)
 	}
 }
 

@@ -10,7 +10,8 @@
 // what it touches and not what the zone holds (table.go). The zone is in memory alone: until the first
 // Apply every question in the zone gets SERVFAIL, so that a restart is never taken for "no such name".
 //
-// Records are packed when they change (pack.go). An answer is then made in the place where the query
+// Records are packed when they change (pack.go), and all that a name has is one piece of memory (node.go): what was given is
+// read from that again. An answer is then made in the place where the query
 // lies: its header and question stay, records are copied behind them, and the pointers in them to
 // names are set right (reply.go). Packets come and go many at a time, through one socket for each
 // thread (batch.go). No packet costs memory.

@@ -18,9 +18,8 @@ type records struct {
 	packed string
 	count  uint16
 	// suffixes are the offsets at which packed has a pointer to the zone's name; 0: no more.
-	suffixes [2]uint16
-	// signature is nil in a zone that is not signed.
-	signature *signature
+	suffixes  [2]uint16
+	signature signature
 }
 
 const (
@@ -34,10 +33,9 @@ const (
 type answer struct {
 	rtype uint16
 	records
-	// variants are the answers of which one is given, none: always the records.
-	variants *variants
-	// target is where a CNAME leads to, as on the wire; empty when that is outside the zone.
-	target []byte
+	// more depends on the type. Of a CNAME it is where that leads to, as on the wire, if it is in the zone; of addresses the
+	// variants of which one is given (choose.go), if any; of other types the values as text, one a line.
+	more string
 }
 
 // stride is the size of one record where all have the same and their order is free to change, else 0.
@@ -68,6 +66,18 @@ type packer struct {
 	signer *dnssec.Signer
 }
 
+// packSets packs all sets of a name. See packSet.
+func (p packer) packSets(sets []dnsprovider.RRSet) ([]answer, error) {
+	answers := make([]answer, len(sets))
+	for i, set := range sets {
+		var err error
+		if answers[i], err = p.packSet(set); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
 // packSet packs a set. It refuses sets that are not canonical, and types that would change what other names mean.
 func (p packer) packSet(set dnsprovider.RRSet) (answer, error) {
 	t := dns.StringToType[string(set.Type)]
@@ -76,23 +86,20 @@ func (p packer) packSet(set dnsprovider.RRSet) (answer, error) {
 	}
 	a := answer{rtype: t}
 	var err error
-	if a.records, err = p.records(&a, set, set.Rdata); err != nil {
+	if a.records, err = p.records(t, set, set.Rdata); err != nil {
 		return answer{}, err
 	}
-	if t == dns.TypeCNAME && a.target != nil {
-		a.suffixes[0] = uint16(len(a.packed) - 2)
-	}
-	if len(set.Variants) > 0 {
-		a.variants = &variants{}
-	}
-	for _, v := range set.Variants {
-		part, err := p.records(&a, set, v.Rdata)
-		if err != nil {
-			return answer{}, err
+	switch set.Type {
+	case dnsprovider.A, dnsprovider.AAAA:
+		a.more, err = p.variants(t, set)
+	case dnsprovider.CNAME:
+		if dnsprovider.InZone(set.Rdata[0], p.zone) {
+			a.more, a.suffixes[0] = wireName(set.Rdata[0]), uint16(len(a.packed)-2)
 		}
-		a.variants.add(variant{records: part, weight: v.Weight, region: v.Region})
+	default:
+		a.more = strings.Join(set.Rdata, "\n") // each is one line
 	}
-	return a, nil
+	return a, err
 }
 
 func check(set dnsprovider.RRSet, t uint16) error {
@@ -112,33 +119,32 @@ func check(set dnsprovider.RRSet, t uint16) error {
 }
 
 // records packs some of a set's values.
-func (p packer) records(a *answer, set dnsprovider.RRSet, values []string) (records, error) {
+func (p packer) records(t uint16, set dnsprovider.RRSet, values []string) (records, error) {
 	var buf []byte
 	for _, data := range values {
-		rdata, err := p.rdata(a, set, data)
+		rdata, err := p.rdata(t, set.Type, data)
 		if err != nil {
 			return records{}, fmt.Errorf("record %s %s: value %q: must be data of the type in presentation format: %w", set.Name, set.Type, data, err)
 		}
-		buf = appendRecord(buf, a.rtype, set.TTL, rdata)
+		buf = appendRecord(buf, t, set.TTL, rdata)
 	}
 	signed, err := p.signSet(set, values)
 	return records{packed: string(buf), count: uint16(len(values)), signature: signed}, err
 }
 
-// rdata packs the usual types directly, which is ten times as fast as the zone file parser.
-func (p packer) rdata(a *answer, set dnsprovider.RRSet, data string) ([]byte, error) {
-	switch set.Type {
+// rdata packs the usual types directly, which is ten times as fast as the zone file parser. The target of a CNAME
+// in the zone ends in a pointer to the zone's name.
+func (p packer) rdata(t uint16, name dnsprovider.Type, data string) ([]byte, error) {
+	switch name {
 	case dnsprovider.A, dnsprovider.AAAA:
 		return netip.MustParseAddr(data).AsSlice(), nil
 	case dnsprovider.CNAME:
-		target := wireName(data)
 		if dnsprovider.InZone(data, p.zone) {
-			a.target = []byte(target)
-			target = target[:len(target)-len(p.wire)] + "\xc0\x00"
+			return p.relative(data), nil
 		}
-		return []byte(target), nil
+		return []byte(wireName(data)), nil
 	}
-	return otherRdata(a.rtype, string(set.Type), data)
+	return otherRdata(t, string(name), data)
 }
 
 func otherRdata(t uint16, name, data string) ([]byte, error) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 
 	"github.com/miekg/dns"
@@ -25,6 +26,8 @@ type responder struct {
 	// room is how long the sections of the answer may be, with what is before them.
 	room int
 	from origin
+	// target is where the last CNAME leads to.
+	target [maxName]byte
 	// service says how to answer; second is the time in seconds since 1970.
 	service  *service
 	counters *counters
@@ -71,10 +74,11 @@ func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
 	if !r.query.parse(message) {
 		r.query.qtype = dns.TypeNone
 		if r.special != nil {
-			if reply, handled := r.special(message, from); handled && reply != nil {
-				return append(message[:0], reply...)
-			} else if handled {
+			reply, handled := r.special(message, from)
+			if handled && (reply == nil || r.tooMany()) { // counted with the errors: no signature frees from the limit, as it may be sent again
 				return nil
+			} else if handled {
+				return append(message[:0], reply...)
 			}
 		}
 		plain, refusal := unusual(message)
@@ -198,40 +202,36 @@ func (r *responder) decide() {
 // follow answers along the CNAMEs as far as they stay in the zone. The code is that of the last name
 // (RFC 6604), and a negative end brings the SOA (RFC 2308).
 func (r *responder) follow() {
-	var chain [maxChain]*node
+	var chain [maxChain]node
 	n := r.snapshot.names.find(r.query.hash, r.query.name)
 	name, owner := r.query.name, headerSize
 	for hop := range maxChain {
-		if n == nil {
+		if n == "" {
 			r.rcode = dns.RcodeNameError
 			r.negative()
-			r.deny(name, nil, owner)
+			r.deny(name, n, owner)
 			return
 		}
-		found := n.find(r.query.qtype)
-		if r.query.qtype == dns.TypeANY && len(n.answers) > 0 {
-			found = &n.answers[0] // one set of them is enough: RFC 8482, section 4.1
-		}
-		if found != nil {
-			r.positive(found, owner)
+		if found, ok := n.find(r.query.qtype); ok {
+			r.positive(&found, owner)
 			return
 		}
-		if found = n.find(dns.TypeCNAME); found == nil {
+		alias, ok := n.find(dns.TypeCNAME)
+		if !ok {
 			r.negative()
 			r.deny(name, n, owner)
 			return
 		}
 		chain[hop] = n
 		next := len(r.reply) + recordHeader
-		r.answers += r.putSigned(&found.records, owner, 0)
-		if found.target == nil {
+		r.answers += r.putSigned(&alias.records, owner, 0)
+		if alias.more == "" {
 			return
 		}
-		n, name, owner = r.snapshot.names.find(hashOf(found.target), found.target), found.target, next
-		for _, seen := range chain[:hop+1] {
-			if seen == n {
-				return
-			}
+		name, owner = r.target[:copy(r.target[:], alias.more)], next
+		n = r.snapshot.names.find(hashOf(name), name)
+		if slices.Contains(chain[:hop+1], n) {
+			return
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (r *responder) positive(a *answer, owner int) {
 	if stride := a.stride(); chosen.count > 1 && stride > 0 {
 		first = int(rand.Uint32N(uint32(chosen.count))) * stride
 	}
-	r.answers += r.putSigned(chosen, owner, first)
+	r.answers += r.putSigned(&chosen, owner, first)
 	if a.rtype == dns.TypeNS {
 		r.nameServers(at + recordHeader)
 	}
@@ -256,14 +256,13 @@ func (r *responder) negative() {
 // nameServers saves who asks for the name server, whose name is at the offset, the next question.
 // Its addresses are left out when there is no room for them.
 func (r *responder) nameServers(name int) {
-	ns := r.snapshot.lookup(r.snapshot.soa.Ns)
-	if ns == nil || r.overflow {
+	if r.overflow {
 		return
 	}
 	end := len(r.reply)
-	for i := range ns.answers {
-		r.put(&ns.answers[i].records, name, 0)
-		r.additional += ns.answers[i].count
+	for a := range r.snapshot.lookup(wireName(r.snapshot.soa.Ns)).answers() {
+		r.put(&a.records, name, 0)
+		r.additional += a.count
 	}
 	if r.overflow {
 		r.reply, r.additional, r.overflow = r.reply[:end], 0, false
@@ -276,11 +275,12 @@ func (r *responder) zoneAt() int { return headerSize + len(r.query.name) - len(r
 // putSigned puts records, and their signature if the client wants it. It returns how many that are.
 func (r *responder) putSigned(records *records, owner, first int) uint16 {
 	r.put(records, owner, first)
-	if records.signature == nil || !r.query.edns.do {
+	if records.signature == "" || !r.query.edns.do {
 		return records.count
 	}
-	r.put(&records.signature.records, owner, 0)
-	return records.count + records.signature.count
+	signed := records.signature.records()
+	r.put(&signed, owner, 0)
+	return records.count + signed.count
 }
 
 // put appends records, whose owner's name is at an offset of the message. They begin with that at

@@ -98,13 +98,13 @@ zone:
 `, port, dir, testSecret, primary.Addr(), primary.Port(), testZone)
 }
 
-// startSecondary runs a real server that follows primary until the test ends.
-func startSecondary(t *testing.T, name string, port int, primary netip.AddrPort) {
+// startSecondary runs a real server that follows primary until the test ends. It returns what that writes.
+func startSecondary(t *testing.T, name string, port int, primary netip.AddrPort) *servertest.Log {
 	t.Helper()
 	s := secondaries[name]
 	command, dir := servertest.Find(t, s.command, s.pkg), servertest.Dir(t)
 	config := servertest.Write(t, dir, "config", s.config(dir, port, primary))
-	servertest.Run(t, exec.Command(command, append(s.args, config)...))
+	return servertest.Run(t, exec.Command(command, append(s.args, config)...))
 }
 
 // TestRealServersFollow changes the zone, and waits until each of the secondaries has it.

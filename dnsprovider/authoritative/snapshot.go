@@ -2,48 +2,15 @@ package authoritative
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/miekg/dns"
 
 	"federation/dnsprovider"
 )
-
-// node is what a name has. It never changes. A name that has only names below it (an empty
-// non-terminal) has a node too: it exists (RFC 8020).
-type node struct {
-	// name is in lower case and as on the wire.
-	name string
-	// answers has what the name has of each type, packed: of the provider's records and the server's own.
-	answers []answer
-	// sets are the provider's records, sorted.
-	sets []dnsprovider.RRSet
-	// children counts the names directly below that exist.
-	children int
-	// one is where answers are kept if there is but one: a lookup then ends in one place of memory.
-	one [1]answer
-}
-
-// find returns what the name has of a type, nil for nothing.
-func (n *node) find(t uint16) *answer {
-	for i := range n.answers {
-		if n.answers[i].rtype == t {
-			return &n.answers[i]
-		}
-	}
-	return nil
-}
-
-func (n *node) setAnswers(answers []answer) {
-	n.answers, n.one = answers, [1]answer{}
-	if len(answers) == 1 {
-		n.one[0] = answers[0]
-		n.answers = n.one[:]
-	}
-}
 
 // snapshot is one state of the zone. It never changes.
 type snapshot struct {
@@ -88,8 +55,8 @@ func newSnapshot(zone string, nameServers []netip.Addr, negativeTTL uint32) (*sn
 	if err != nil {
 		return nil, err
 	}
-	e.set(zone, node{}, apex)
-	e.set(ns, node{}, addresses)
+	e.set(wireName(zone), apex)
+	e.set(wireName(ns), addresses)
 	return e.finish(1)
 }
 
@@ -120,19 +87,30 @@ func (s *snapshot) addresses(list []netip.Addr) (answers []answer, err error) {
 	return answers, nil
 }
 
-// lookup returns what a canonical name has, nil when it does not exist.
-func (s *snapshot) lookup(name string) *node {
-	wire := []byte(wireName(name))
+// lookup returns what a name as on the wire, in lower case, has; "" when it does not exist.
+func (s *snapshot) lookup(name string) node {
+	wire := []byte(name)
 	return s.names.find(hashOf(wire), wire)
+}
+
+// own tells whether a name, as on the wire, is one that has the server's own records, and none of the provider's.
+func (s *snapshot) own(name string) bool { return name == s.wire || name == wireName(s.soa.Ns) }
+
+// provided gives the provider's records, a name at a time, in no order.
+func (s *snapshot) provided() iter.Seq[[]dnsprovider.RRSet] {
+	return func(yield func([]dnsprovider.RRSet) bool) {
+		for n := range s.names.all() {
+			if !s.own(n.name()) && !yield(n.sets(nameOf(n.name()))) {
+				return
+			}
+		}
+	}
 }
 
 // sets returns the provider's records, sorted.
 func (s *snapshot) sets() (all []dnsprovider.RRSet) {
-	for n := range s.names.all() {
-		for _, set := range n.sets {
-			set.Rdata = slices.Clone(set.Rdata)
-			all = append(all, set)
-		}
+	for sets := range s.provided() {
+		all = append(all, sets...)
 	}
 	slices.SortFunc(all, dnsprovider.Compare)
 	return all
@@ -152,48 +130,44 @@ func (e edit) change(step dnsprovider.Step) error {
 	if step.Name == e.soa.Ns || step.Name == e.zone || !dnsprovider.InZone(step.Name, e.zone) {
 		return fmt.Errorf("name %q: must be below %s, and not %s", step.Name, e.zone, e.soa.Ns)
 	}
-	n := node{}
-	if old := e.lookup(step.Name); old != nil {
-		n = *old
-	}
-	sets, err := step.Apply(n.sets)
+	name := wireName(step.Name)
+	sets, err := step.Apply(e.lookup(name).sets(step.Name))
 	if err != nil {
 		return err
 	}
-	answers := make([]answer, len(sets))
-	for i, set := range sets {
-		if answers[i], err = e.packSet(set); err != nil {
-			return err
-		}
+	answers, err := e.packSets(sets)
+	if err != nil {
+		return err
 	}
-	n.sets = sets
-	e.set(step.Name, n, answers)
+	e.set(name, answers)
 	return nil
 }
 
-// set puts n with the answers in the place of what the name had, and keeps count in the names above.
-func (e edit) set(name string, n node, answers []answer) {
+// set gives a name, as on the wire, the answers in the place of what it had, and keeps count in the names above.
+func (e edit) set(name string, answers []answer) {
 	old := e.lookup(name)
-	n.name = wireName(name)
-	n.setAnswers(answers)
-	exists, existed := len(answers)+n.children > 0, old != nil
+	e.put(old, newNode(name, old.children(), answers))
+}
+
+// put puts a node in the place of the old one, "" for none.
+func (e edit) put(old, n node) {
+	name, exists, existed := n.name(), n.children() > 0 || n.packed() != "", old != ""
 	switch {
 	case exists:
-		e.names.put(e.edits, &n)
+		e.names.put(e.edits, n)
 	case existed:
-		e.names.remove(e.edits, n.name)
+		e.names.remove(e.edits, name)
 	}
-	if exists == existed || name == e.zone {
+	if exists == existed || name == e.wire {
 		return
 	}
-	parentName, parent := name[strings.IndexByte(name, '.')+1:], node{}
-	if p := e.lookup(parentName); p != nil {
-		parent = *p
+	above := name[1+name[0]:]
+	parent := e.lookup(above)
+	children := parent.children() + 1
+	if !exists {
+		children -= 2
 	}
-	if parent.children--; exists {
-		parent.children += 2
-	}
-	e.set(parentName, parent, parent.answers)
+	e.put(parent, parent.withChildren(above, children))
 }
 
 // negativeTTL is how many seconds it may be remembered that there is nothing (RFC 2308, section 3).
@@ -205,8 +179,7 @@ func (e edit) finish(serial uint32) (*snapshot, error) {
 	negative := e.soa
 	negative.Hdr.Ttl = e.negativeTTL()
 	e.negative = e.packSOA(&negative)
-	apex := *e.lookup(e.zone)
-	answers := slices.Clone(apex.answers)
+	answers := slices.Collect(e.lookup(e.wire).answers())
 	answers[0] = e.packSOA(&e.soa)
 	var err error
 	if answers[0].signature, err = e.sign([]dns.RR{&e.soa}, e.soa.Hdr.Ttl); err != nil {
@@ -215,6 +188,6 @@ func (e edit) finish(serial uint32) (*snapshot, error) {
 	if e.negative.signature, err = e.sign([]dns.RR{&e.soa}, e.negativeTTL()); err != nil {
 		return nil, err
 	}
-	e.set(e.zone, apex, answers)
+	e.set(e.wire, answers)
 	return e.snapshot, nil
 }

@@ -3,11 +3,12 @@ package authoritative
 import (
 	"hash/maphash"
 	"iter"
+	"slices"
 )
 
 // table has the nodes by the hash of their names. It is a tree of two levels with a small hash table
 // at each leaf. What an edit does not touch, the old table and the new one share: a change of a name
-// copies one leaf, whose size is that of the zone divided by 4096, and the two arrays above it.
+// copies one leaf, whose size is that of the zone divided by 4096, and what is above it.
 type table struct {
 	branches [fanout]*branch
 }
@@ -20,10 +21,10 @@ const (
 type branch struct {
 	// edit is the number of the edit that made it, and may still change it.
 	edit   uint64
-	leaves [fanout]*leaf
+	leaves [fanout]leaf
 }
 
-// leaf is a hash table with linear probing. Its length is a power of two, and a third of it at least is free.
+// leaf is a hash table with linear probing. A quarter of it at least is free, if it has any slots.
 type leaf struct {
 	edit  uint64
 	used  int
@@ -32,7 +33,7 @@ type leaf struct {
 
 type slot struct {
 	hash uint64
-	node *node
+	node node
 }
 
 var seed = maphash.MakeSeed()
@@ -40,32 +41,37 @@ var seed = maphash.MakeSeed()
 // hashOf is the hash of a name as on the wire, in lower case.
 func hashOf(name []byte) uint64 { return maphash.Bytes(seed, name) }
 
-// find returns the node of a name as on the wire, in lower case; nil when it does not exist.
-func (t *table) find(hash uint64, name []byte) *node {
+// find returns the node of a name as on the wire, in lower case; "" when it does not exist.
+func (t *table) find(hash uint64, name []byte) node {
 	b := t.branches[hash>>(64-fanoutBits)]
 	if b == nil {
-		return nil
+		return ""
 	}
-	l := b.leaves[hash>>(64-2*fanoutBits)%fanout]
-	if l == nil {
-		return nil
+	slots := b.leaves[hash>>(64-2*fanoutBits)%fanout].slots
+	if len(slots) == 0 {
+		return ""
 	}
-	last := uint64(len(l.slots) - 1)
-	for i := hash & last; ; i = (i + 1) & last {
-		s := &l.slots[i&last]
-		if s.node == nil || s.hash == hash && s.node.name == string(name) {
+	for i := firstSlot(hash, len(slots)); ; i++ {
+		if i == len(slots) {
+			i = 0
+		}
+		s := &slots[i]
+		if s.node == "" || s.hash == hash && s.node.name() == string(name) {
 			return s.node
 		}
 	}
 }
 
+// firstSlot is where the search for a hash begins in a leaf of that many slots.
+func firstSlot(hash uint64, slots int) int { return int(uint64(uint32(hash)) * uint64(slots) >> 32) }
+
 // all gives the nodes in no order.
-func (t *table) all() iter.Seq[*node] {
-	return func(yield func(*node) bool) {
+func (t *table) all() iter.Seq[node] {
+	return func(yield func(node) bool) {
 		for _, b := range t.branches {
 			for l := range b.all() {
 				for _, s := range l.slots {
-					if s.node != nil && !yield(s.node) {
+					if s.node != "" && !yield(s.node) {
 						return
 					}
 				}
@@ -79,8 +85,8 @@ func (b *branch) all() iter.Seq[*leaf] {
 		if b == nil {
 			return
 		}
-		for _, l := range b.leaves {
-			if l != nil && !yield(l) {
+		for i := range b.leaves {
+			if !yield(&b.leaves[i]) {
 				return
 			}
 		}
@@ -88,18 +94,19 @@ func (b *branch) all() iter.Seq[*leaf] {
 }
 
 // put makes n the node of its name; the edit of that number owns what it makes anew.
-func (t *table) put(edit uint64, n *node) {
-	l := t.owned(edit, hashOf([]byte(n.name)))
-	if 3*(l.used+1) > 2*len(l.slots) {
-		l.rebuild(2*len(l.slots), nil)
+func (t *table) put(edit uint64, n node) {
+	hash := maphash.String(seed, n.name())
+	l := t.owned(edit, hash)
+	if 4*(l.used+1) > 3*len(l.slots) {
+		l.rebuild(len(l.slots)+max(2, len(l.slots)/4), "")
 	}
-	l.insert(slot{hashOf([]byte(n.name)), n})
+	l.insert(slot{hash, n})
 }
 
 // remove takes the node of a name away.
 func (t *table) remove(edit uint64, name string) {
-	l := t.owned(edit, hashOf([]byte(name)))
-	l.rebuild(len(l.slots), &name)
+	l := t.owned(edit, maphash.String(seed, name))
+	l.rebuild(len(l.slots), name)
 }
 
 // owned returns the leaf for the hash, which is the edit's own.
@@ -113,24 +120,24 @@ func (t *table) owned(edit, hash uint64) *leaf {
 		b = &own
 		t.branches[hash>>(64-fanoutBits)] = b
 	}
-	at := &b.leaves[hash>>(64-2*fanoutBits)%fanout]
-	if l := *at; l == nil {
-		*at = &leaf{edit: edit, slots: make([]slot, 2)}
-	} else if l.edit != edit {
-		*at = &leaf{edit: edit, used: l.used, slots: append([]slot(nil), l.slots...)}
+	l := &b.leaves[hash>>(64-2*fanoutBits)%fanout]
+	if l.edit != edit {
+		*l = leaf{edit: edit, used: l.used, slots: slices.Clone(l.slots)}
 	}
-	return *at
+	return l
 }
 
 // insert puts s in the place of the slot with its name, or into a free one.
 func (l *leaf) insert(s slot) {
-	last := uint64(len(l.slots) - 1)
-	for i := s.hash & last; ; i = (i + 1) & last {
+	for i := firstSlot(s.hash, len(l.slots)); ; i++ {
+		if i == len(l.slots) {
+			i = 0
+		}
 		old := l.slots[i].node
-		if old == nil {
+		if old == "" {
 			l.used++
 		}
-		if old == nil || old.name == s.node.name {
+		if old == "" || l.slots[i].hash == s.hash && old.name() == s.node.name() {
 			l.slots[i] = s
 			return
 		}
@@ -138,11 +145,11 @@ func (l *leaf) insert(s slot) {
 }
 
 // rebuild puts all nodes but that named without into a table of the size.
-func (l *leaf) rebuild(size int, without *string) {
+func (l *leaf) rebuild(size int, without string) {
 	old := l.slots
 	l.slots, l.used = make([]slot, size), 0
 	for _, s := range old {
-		if s.node != nil && (without == nil || s.node.name != *without) {
+		if s.node != "" && s.node.name() != without {
 			l.insert(s)
 		}
 	}

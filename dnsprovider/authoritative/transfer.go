@@ -3,6 +3,7 @@ package authoritative
 import (
 	"bufio"
 	"encoding/binary"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -16,6 +17,8 @@ import (
 type Transfers struct {
 	// Keys are those with which the zone may be had (AXFR, RFC 5936; IXFR, RFC 1995). None: nobody may.
 	Keys []Key
+	// Networks are those from which it may be had, with a key. None: any.
+	Networks []netip.Prefix
 	// Notify are the servers that are told of changes (NOTIFY, RFC 1996), signed with the first key.
 	Notify []netip.AddrPort
 }
@@ -38,10 +41,13 @@ type transfers struct {
 	slots   chan struct{}
 	limit   *rate.Limiter
 	targets []*target
+	// complain bounds what is logged about refusals.
+	complain rate.Sometimes
 }
 
 func newTransfers(o Transfers) *transfers {
-	t := &transfers{Transfers: o, slots: make(chan struct{}, maxTransfers), limit: rate.NewLimiter(transfersASecond, transfersASecond)}
+	t := &transfers{Transfers: o, slots: make(chan struct{}, maxTransfers), limit: rate.NewLimiter(transfersASecond, transfersASecond),
+		complain: rate.Sometimes{First: 1, Interval: time.Minute}}
 	if len(o.Keys) > 0 {
 		for _, address := range o.Notify {
 			t.targets = append(t.targets, &target{address: address, wake: make(chan struct{}, 1)})
@@ -122,8 +128,10 @@ func (s *Server) transfer(send *sender, from origin) error {
 	switch {
 	case dns.CanonicalName(question.Name) != s.zone:
 		return send.code(dns.RcodeNotAuth)
-	case now.signer != nil: // its denials are made for each question: see the doc
+	case !s.transfers.allow(from.client):
 		return send.code(dns.RcodeRefused)
+	case now.signer != nil:
+		return s.refuseSigned(send, from)
 	case !now.synced:
 		return send.code(dns.RcodeServerFailure)
 	case from.udp && !incremental: // RFC 5936, section 4.2
@@ -152,6 +160,25 @@ func (s *Server) transfer(send *sender, from origin) error {
 	}
 	s.transfers.journal.sent(client, now.soa.Serial)
 	return nil
+}
+
+// allow tells whether a client is in one of the networks that may have the zone.
+func (t *Transfers) allow(client netip.Addr) bool {
+	return len(t.Networks) == 0 || slices.ContainsFunc(t.Networks, func(n netip.Prefix) bool { return n.Contains(client) })
+}
+
+// refuseSigned says why a signed zone cannot be had (ADR 32), and logs it now and then.
+func (s *Server) refuseSigned(send *sender, from origin) error {
+	const why = "the zone is signed while it is asked for, and cannot be transferred"
+	s.transfers.complain.Do(func() {
+		slog.Warn("Transfer refused: "+why+"; run another federation-dns instead", "zone", s.zone, "client", from.client, "key", send.key.Name)
+	})
+	m := new(dns.Msg).SetRcode(send.query, dns.RcodeRefused)
+	if opt := send.query.IsEdns0(); opt != nil {
+		m.SetEdns0(ednsSize, opt.Do())
+		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: dns.ExtendedErrorCodeNotSupported, ExtraText: why}}
+	}
+	return send.send(m)
 }
 
 // askedFrom returns the serial number that the one who asks for changes has (RFC 1995, section 3).

@@ -83,8 +83,8 @@ func (s *snapshot) transferredSets() iter.Seq[dns.RR] {
 				return
 			}
 		}
-		for n := range s.names.all() {
-			for _, set := range n.sets {
+		for sets := range s.provided() {
+			for _, set := range sets {
 				for _, rr := range recordsOf(set) {
 					if !yield(rr) {
 						return
@@ -97,16 +97,8 @@ func (s *snapshot) transferredSets() iter.Seq[dns.RR] {
 
 // ownAddresses are those of the zone's name server.
 func (s *snapshot) ownAddresses() (list []dns.RR) {
-	n := s.lookup(s.soa.Ns)
-	if n == nil {
-		return nil
-	}
-	for _, a := range n.answers {
-		stride := a.stride()
-		for data := a.packed; len(data) > 0; data = data[stride:] {
-			address, _ := netip.AddrFromSlice([]byte(data[recordHeader:stride]))
-			list = append(list, addressRecord(s.soa.Ns, ownTTL, address))
-		}
+	for a := range s.lookup(wireName(s.soa.Ns)).answers() {
+		list = append(list, recordsOf(a.set(s.soa.Ns))...)
 	}
 	return list
 }

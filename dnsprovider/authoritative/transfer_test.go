@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -247,6 +248,19 @@ func TestTransfersAreOnlyWithAKey(t *testing.T) {
 	}
 }
 
+func TestTransfersAreOnlyForTheNetworks(t *testing.T) {
+	for network, want := range map[string]int{"127.0.0.0/8": dns.RcodeSuccess, "192.0.2.0/24": dns.RcodeRefused} {
+		s := startPrimary(t, Options{Transfers: Transfers{Networks: []netip.Prefix{netip.MustParsePrefix(network)}}})
+		fill(t, s, zoneLines(t, "a A 192.0.2.1"))
+		key, m := testKey(t), new(dns.Msg).SetAxfr(testZone)
+		m.SetTsig(key.Name, key.Algorithm+".", 300, time.Now().Unix())
+		client := dns.Client{Net: "tcp", TsigSecret: map[string]string{key.Name: key.Secret}}
+		if reply, _, err := client.Exchange(m, s.Addr().String()); err != nil || reply.Rcode != want {
+			t.Errorf("only for %s: %v, %v, want %s", network, reply, err, dns.RcodeToString[want])
+		}
+	}
+}
+
 // sentRaw is the answer to a message over UDP, unchecked.
 func sentRaw(t *testing.T, s *Server, message []byte) *dns.Msg {
 	t.Helper()
@@ -292,6 +306,21 @@ func TestWhatGetsNoAnswerIsNotAnswered(t *testing.T) {
 	message := packed(t, func(m *dns.Msg) { m.SetTsig("key.", dns.HmacSHA256, 300, 1) })
 	if reply := r.respond(filled(t, nil), message, origin{}); reply != nil {
 		t.Errorf("reply %x, want none", reply)
+	}
+}
+
+// TestSignedPacketsAreBounded has more of them come in a second than a network gets answers.
+func TestSignedPacketsAreBounded(t *testing.T) {
+	r := &responder{service: &service{limiter: newLimiter(10)}, second: 1, special: func([]byte, origin) ([]byte, bool) { return make([]byte, headerSize), true }}
+	answered := 0
+	for range 100 {
+		message := packed(t, func(m *dns.Msg) { m.SetTsig("key.", dns.HmacSHA256, 300, 1) })
+		if r.respond(filled(t, nil), message, origin{client: netip.MustParseAddr("192.0.2.1"), udp: true}) != nil {
+			answered++
+		}
+	}
+	if answered != 10 {
+		t.Errorf("%d of 100 were answered, want 10", answered)
 	}
 }
 

@@ -97,14 +97,38 @@ func TestSignaturesAreSpread(t *testing.T) {
 
 func TestDenialNamesNobodyElse(t *testing.T) {
 	for want, got := range map[string]*dns.NSEC{
-		`web.example.test. 5 IN NSEC \000.web.example.test. A RRSIG NSEC`:     Denial("web.example.test.", 5, dns.TypeA),
-		`no.example.test. 5 IN NSEC \000.no.example.test. RRSIG NSEC NXNAME`:  Denial("no.example.test.", 5, dns.TypeNXNAME),
-		`empty.example.test. 5 IN NSEC \000.empty.example.test. RRSIG NSEC`:   Denial("empty.example.test.", 5),
-		`example.test. 5 IN NSEC \000.example.test. NS SOA RRSIG NSEC DNSKEY`: Denial(zone, 5, dns.TypeSOA, dns.TypeNS, dns.TypeDNSKEY),
+		`web.example.test. 5 IN NSEC \000.web.example.test. A RRSIG NSEC`:     Denial(zone, "web.example.test.", 5, dns.TypeA),
+		`no.example.test. 5 IN NSEC \000.no.example.test. RRSIG NSEC NXNAME`:  Denial(zone, "no.example.test.", 5, dns.TypeNXNAME),
+		`empty.example.test. 5 IN NSEC \000.empty.example.test. RRSIG NSEC`:   Denial(zone, "empty.example.test.", 5),
+		`example.test. 5 IN NSEC \000.example.test. NS SOA RRSIG NSEC DNSKEY`: Denial(zone, zone, 5, dns.TypeSOA, dns.TypeNS, dns.TypeDNSKEY),
 	} {
 		if text := strings.ReplaceAll(got.String(), "\t", " "); text != want {
 			t.Errorf("%s, want %s", text, want)
 		}
+	}
+}
+
+func TestTheNameBehindALongNameIsNoLonger(t *testing.T) {
+	long := strings.Repeat(strings.Repeat("l", 61)+".", 3) + zone // 200 bytes on the wire
+	a, single := strings.Repeat("a", 53), strings.Repeat("a.", 24)
+	for name, want := range map[string]string{
+		a[:52] + "." + long: `\000.` + a[:52] + "." + long, // 253 bytes
+		a + "." + long:      a + `\000.` + long,            // 254
+		a + "a." + long:     a + "b." + long,               // 255
+		a + "@." + long:     a + "[." + long,
+		"a" + strings.Repeat(`\255`, 53) + "." + long: "b." + long,
+		strings.Repeat(`\255`, 54) + "." + long:       strings.Repeat("l", 61) + `\000.` + long[62:],
+		"a." + single + "zzz." + long:                 `a\000.` + single + "zzz." + long,
+		"a." + single + "zzzz." + long:                "b." + single + "zzzz." + long,
+	} {
+		if got := next(zone, name); got != want || len(wireOf(got)) > maxName {
+			t.Errorf("behind %q (%d bytes) is\n%q, want\n%q", name, len(wireOf(name)), got, want)
+		}
+	}
+	last := strings.Repeat(`\255`, 63) + "."
+	last = strings.Repeat(`\255`, 48) + "." + last + last + last + zone
+	if got := next(zone, last); got != zone {
+		t.Errorf("behind the last name is %q, want the zone's own", got)
 	}
 }
 
@@ -151,9 +175,9 @@ func signedZone(t *testing.T, s Signer) string {
 			fmt.Fprintln(&file, rr)
 		}
 	}
-	first := Denial(zone, 5, dns.TypeSOA, dns.TypeNS, dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY)
+	first := Denial(zone, zone, 5, dns.TypeSOA, dns.TypeNS, dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY)
 	first.NextDomain = "ns.example.test."
-	last := Denial("ns.example.test.", 5, dns.TypeA)
+	last := Denial(zone, "ns.example.test.", 5, dns.TypeA)
 	last.NextDomain = zone
 	sign(first)
 	sign(last)

@@ -71,9 +71,9 @@ func Write(t testing.TB, dir, name, text string) (path string) {
 	return path
 }
 
-// Run starts the command. When the test ends it is asked to end too, and waited for; what it wrote is
-// logged where the test has failed.
-func Run(t testing.TB, cmd *exec.Cmd) {
+// Run starts the command, and returns what it writes. When the test ends it is asked to end too, and waited for; what it
+// wrote is logged where the test has failed.
+func Run(t testing.TB, cmd *exec.Cmd) *Log {
 	t.Helper()
 	log := &Log{}
 	cmd.Stdout, cmd.Stderr = log, log
@@ -87,6 +87,7 @@ func Run(t testing.TB, cmd *exec.Cmd) {
 			t.Logf("%s wrote:\n%s", cmd.Path, log)
 		}
 	})
+	return log
 }
 
 // Await calls done until it returns nil, and fails the test with its last error after a minute.

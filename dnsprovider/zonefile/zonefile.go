@@ -117,8 +117,13 @@ func (c collection) add(apex string, rr dns.RR) error {
 // can carry, and keeps text as it was written: what has been on the wire, and reads again, is neither.
 // The usual types New checks.
 func rdata(rr dns.RR) (string, error) {
-	switch rr.(type) {
-	case *dns.A, *dns.AAAA, *dns.CNAME:
+	switch usual := rr.(type) {
+	case *dns.A:
+		return usual.A.String(), nil
+	case *dns.AAAA:
+		return usual.AAAA.String(), nil
+	case *dns.CNAME:
+		return usual.Target, nil
 	default:
 		wire := make([]byte, dns.Len(rr))
 		end, err := dns.PackRR(rr, wire, 0, nil, false)
