@@ -78,12 +78,12 @@ require (
 	github.com/aws/aws-sdk-go-v2/config v1.33.15
 	github.com/aws/aws-sdk-go-v2/service/route53 v1.70.8
 	github.com/cloudflare/cloudflare-go/v7 v7.9.0
+	github.com/google/nftables v0.3.0
 	github.com/googleapis/gax-go/v2 v2.17.0
+	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42
 	github.com/miekg/dns v1.1.68
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
-	github.com/google/nftables v0.3.0
-	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42
 	github.com/vishvananda/netlink v1.3.1
 	github.com/vishvananda/netns v0.0.5
 	go.etcd.io/bbolt v1.4.3
@@ -322,7 +322,10 @@ require (
 require (
 	github.com/dchest/siphash v1.2.3 // indirect
 	github.com/gaissmai/bart v0.26.0 // indirect
+	github.com/maxmind/mmdbwriter v1.2.0
 	github.com/mdlayher/socket v0.5.0 // indirect
+	github.com/oschwald/maxminddb-golang/v2 v2.4.1
+	go4.org/netipx v0.0.0-20231129151722-fdeea329fbba // indirect
 )
 
 tool (

@@ -6,17 +6,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"k8s.io/klog/v2"
 
 	"federation/dnsprovider"
+	"federation/dnsprovider/filechange"
 	"federation/dnsprovider/zonefile"
 )
-
-// lookEvery is how often a zone file is looked at. It is read again when it has changed, and then stayed
-// as it is for as long: so that nobody's half-written file is served.
-const lookEvery = time.Second
 
 // readZone reads the master file. Without one the zone is empty.
 func (o *options) readZone() (zonefile.Zone, error) {
@@ -47,47 +43,17 @@ func split(zone zonefile.Zone) (nameServer, others []dnsprovider.RRSet) {
 	return nameServer, others
 }
 
-// seen is what tells one content of a file from another.
-type seen struct {
-	modified time.Time
-	size     int64
-}
-
-func (o *options) look() seen {
-	info, err := os.Stat(o.zoneFile)
-	if err != nil {
-		return seen{}
-	}
-	return seen{info.ModTime(), info.Size()}
-}
-
 // followFile reads the file again when it has changed, or when the process gets SIGHUP, until ctx ends.
-func (o *options) followFile(ctx context.Context, z *zone, read seen) {
+func (o *options) followFile(ctx context.Context, z *zone, file *filechange.Watcher) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for before := read; ; {
-		now := before
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-			now, read = o.look(), seen{}
-			before = now
-		case <-tick.C:
-			now = o.look()
-		}
-		if now == before && now != read {
-			read = now
-			o.reload(ctx, z)
-		}
-		before = now
-	}
+	file.Follow(ctx, hangup, func() { o.reload(ctx, z) })
 }
 
 func (o *options) reload(ctx context.Context, z *zone) {
+	collectSeldom(o.zoneFile)
+	defer giveBack()
 	file, err := o.readZone()
 	if err == nil {
 		_, sets := split(file)

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,68 +16,23 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/dnskeys"
 	"federation/dnsprovider"
-	"federation/dnsprovider/authoritative"
 	"federation/dnsprovider/dnssec"
 )
 
-// keyOptions are the flags about keys: those of secondaries, and those that sign the zone.
+// keyOptions are the flags about the keys that sign the zone.
 type keyOptions struct {
-	transferKeys string
-	notify       []string
-	dnssecKeys   []string
+	dnssecKeys []string
 	// federationKeys says to sign with the keys that the federation has.
 	federationKeys bool
 }
 
 func (o *keyOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.transferKeys, "transfer-key-file", "", "`FILE` with TSIG keys, one a line as ALGORITHM:NAME:SECRET; servers that have one may transfer the zone, and nobody else")
-	fs.StringSliceVar(&o.notify, "notify", nil, "`IP:PORT` of servers that are told when the zone changes, with the first key of --transfer-key-file")
 	fs.BoolVar(&o.federationKeys, "dnssec", false, "sign the zone with the keys of the federation, which \"federation serve --dnssec\" makes (Secret federation-system/dns-signing-keys)")
 	o.addDNSSEC(fs)
 }
 
 func (o *keyOptions) addDNSSEC(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.dnssecKeys, "dnssec-key-file", nil, "private key `FILE` that signs the zone, as \"federation-dns keygen\" makes it; further ones are published beside it, for a rollover")
-	for _, name := range []string{"notify", "dnssec-key-file"} {
-		if f := fs.Lookup(name); f != nil {
-			f.DefValue = ""
-		}
-	}
-}
-
-// transfers reads who may have the zone.
-func (o *keyOptions) transfers() (t authoritative.Transfers, err error) {
-	if o.transferKeys == "" && len(o.notify) > 0 {
-		return t, errors.New("--notify needs --transfer-key-file: who is told of changes must be able to get them")
-	}
-	if o.transferKeys == "" {
-		return t, nil
-	}
-	text, err := os.ReadFile(o.transferKeys)
-	if err != nil {
-		return t, fmt.Errorf("--transfer-key-file: %w", err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
-		key, err := authoritative.ParseKey(line)
-		if err != nil {
-			return t, fmt.Errorf("--transfer-key-file %s: %w", o.transferKeys, err)
-		}
-		t.Keys = append(t.Keys, key)
-	}
-	if len(t.Keys) == 0 {
-		return t, fmt.Errorf("--transfer-key-file %s: must have at least one key", o.transferKeys)
-	}
-	for _, text := range o.notify {
-		address, err := netip.ParseAddrPort(text)
-		if err != nil {
-			return t, fmt.Errorf("--notify %q: must be IP:PORT", text)
-		}
-		t.Notify = append(t.Notify, address)
-	}
-	return t, nil
 }
 
 // signer reads the keys that sign a zone, nil for none.

@@ -43,14 +43,19 @@ func TestAKeyHasADS(t *testing.T) {
 
 func TestKeyFlagsAreChecked(t *testing.T) {
 	serve := []string{"--zone", "a.test", "--zone-file", keep(t, "a 15 A 192.0.2.1\n"), "--listen", "127.0.0.1:0"}
+	key, err := output(t, "keygen")
+	if err != nil {
+		t.Fatal(err)
+	}
 	secret := "hmac-sha256:transfer:c2l4dGVlbiBieXRlcyBvciBtb3Jl"
 	for want, args := range map[string][]string{
 		"must be ecdsa-p256 or ed25519":    {"keygen", "--algorithm", "rsa"},
 		"--dnssec needs --kubeconfig":      append(serve, "--dnssec"),
 		"--dnssec-key-file is required":    {"ds", "--zone", "a.test"},
-		"--notify needs":                   append(serve, "--notify", "192.0.2.1:53"),
+		"need --transfer-key-file":         append(serve, "--notify", "192.0.2.1:53"),
 		`--notify "here": must be IP:PORT`: append(serve, "--notify", "here", "--transfer-key-file", keep(t, secret)),
 		"must have at least one key":       append(serve, "--transfer-key-file", keep(t, "# none\n")),
+		"must not be beside --dnssec":      append(serve, "--dnssec-key-file", keep(t, key), "--transfer-key-file", keep(t, secret)),
 		"ALGORITHM:NAME:SECRET":            append(serve, "--transfer-key-file", keep(t, "transfer\n")),
 		"must be PEM":                      append(serve, "--dnssec-key-file", keep(t, "key\n")),
 		"--dnssec-key-file: open /none":    append(serve, "--dnssec-key-file", "/none"),

@@ -13,7 +13,7 @@ import (
 
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative"
-	"federation/dnsprovider/authoritative/nearest"
+	"federation/dnsprovider/filechange"
 	"federation/dnsprovider/zonefile"
 )
 
@@ -22,7 +22,8 @@ func (o *options) run(ctx context.Context) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	read := o.look()
+	collectSeldom(o.zoneFile)
+	watched := filechange.Watch(o.zoneFile)
 	file, err := o.readZone()
 	if err != nil {
 		return err
@@ -41,12 +42,15 @@ func (o *options) run(ctx context.Context) error {
 	if err := z.setFile(ctx, sets); err != nil {
 		return fmt.Errorf("--zone-file %s: %w", o.zoneFile, err)
 	}
+	file, sets = zonefile.Zone{}, nil
+	giveBack()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Run(ctx) })
 	group.Go(func() error { return o.serveHealth(ctx, z) })
 	fmt.Fprintf(os.Stderr, "federation-dns: %s on %s, over UDP and TCP\n", o.zone, server.Addr())
+	group.Go(func() error { o.server.Follow(ctx); return nil })
 	if o.zoneFile != "" {
-		group.Go(func() error { o.followFile(ctx, z, read); return nil })
+		group.Go(func() error { o.followFile(ctx, z, watched); return nil })
 	}
 	if o.kubeconfig != "" {
 		group.Go(func() error { return o.followFederation(ctx, z) })
@@ -56,13 +60,12 @@ func (o *options) run(ctx context.Context) error {
 
 // newServer makes the server, with its keys.
 func (o *options) newServer(nameServer []dnsprovider.RRSet, negativeTTL uint32) (*authoritative.Server, error) {
-	near, err := o.locator()
-	if err != nil {
-		return nil, fmt.Errorf("--networks: %w", err)
-	}
-	transfers, err := o.transfers()
-	if err != nil {
+	options := authoritative.Options{Zone: o.zone, Listen: o.listen, NegativeTTL: negativeTTL}
+	if err := o.server.Fill(&options); err != nil {
 		return nil, err
+	}
+	if len(options.NameServers) == 0 {
+		options.NameServers = addresses(nameServer)
 	}
 	signer, err := o.signer(o.zone)
 	if err != nil {
@@ -71,13 +74,10 @@ func (o *options) newServer(nameServer []dnsprovider.RRSet, negativeTTL uint32) 
 	if o.federationKeys && (o.kubeconfig == "" || signer != nil) {
 		return nil, errors.New("--dnssec needs --kubeconfig, and must not be beside --dnssec-key-file: the keys are those of the federation")
 	}
-	if (signer != nil || o.federationKeys) && len(transfers.Keys) > 0 {
-		return nil, errors.New("--transfer-key-file: must not be beside --dnssec or --dnssec-key-file: the proofs that a name does not exist are made for each question, and cannot be transferred")
+	if (signer != nil || o.federationKeys) && len(options.Transfers.Keys) > 0 {
+		return nil, errors.New("--transfer-key-file: must not be beside --dnssec or --dnssec-key-file: a signed zone cannot be transferred (ADR 32)")
 	}
-	server, err := authoritative.New(authoritative.Options{
-		Zone: o.zone, Listen: o.listen, NameServers: o.addresses(nameServer), NegativeTTL: negativeTTL, Threads: o.threads,
-		Transfers: transfers, RateLimit: o.rateLimit, Locator: near,
-	})
+	server, err := authoritative.New(options)
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
@@ -85,14 +85,6 @@ func (o *options) newServer(nameServer []dnsprovider.RRSet, negativeTTL uint32) 
 		return server, nil
 	}
 	return server, server.Sign(signer)
-}
-
-// locator reads the table of networks, if there is one.
-func (o *options) locator() (authoritative.Locator, error) {
-	if o.networks == "" {
-		return nil, nil
-	}
-	return nearest.Load(o.networks)
 }
 
 // negativeTTL is the last field of the file's SOA, 0 where there is none (RFC 2308, section 4).

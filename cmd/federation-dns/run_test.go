@@ -80,9 +80,9 @@ func TestFlagsAreChecked(t *testing.T) {
 		"--zone a..b --zone-file x":       `label ""`,
 		"--zone a.test":                   "--kubeconfig or --zone-file is required",
 		"--zone a.test --zone-file /none": "--zone-file: open /none",
-		"--zone a.test --zone-file x --listen here":     "must be HOST:PORT",
-		"--zone a.test --zone-file x --threads -1":      "must be from 0 to 1024",
-		"--zone a.test --zone-file x --threads 1 extra": "extra",
+		"--zone a.test --zone-file x --listen here":        "must be HOST:PORT",
+		"--zone a.test --zone-file /dev/null --threads -1": "must be from 0 to 1024",
+		"--zone a.test --zone-file x --threads 1 extra":    "extra",
 	} {
 		c := command()
 		c.SetArgs(strings.Fields(args))

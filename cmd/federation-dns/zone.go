@@ -22,27 +22,37 @@ type zone struct {
 	ready atomic.Bool
 
 	mu sync.Mutex
-	// federated is whether a federation has yet to be heard of, before there is a zone.
+	// federated is whether the federation has names in the zone too.
 	federated bool
-	// file has the records of the file, and names their names.
+	// file has the records of the file until there is a zone, and names, where there is a federation, their names.
 	file  []dnsprovider.RRSet
 	names map[string]bool
 }
 
-// setFile makes sets the records of the file, in the place of those that it had.
+// setFile makes sets the records of the file, in the place of those that it had. A name that the federation has, too, becomes the file's.
 func (z *zone) setFile(ctx context.Context, sets []dnsprovider.RRSet) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	if !z.federated || z.ready.Load() {
-		if err := z.server.Apply(ctx, z.name, dnsprovider.Diff(z.file, sets)); err != nil {
-			return err
-		}
-		z.ready.Store(true)
-	}
-	z.file, z.names = sets, make(map[string]bool, len(sets))
+	names := map[string]bool{}
 	for _, set := range sets {
-		z.names[set.Name] = true
+		if z.federated {
+			names[set.Name] = true
+		}
 	}
+	if z.federated && !z.ready.Load() {
+		z.file, z.names = sets, names
+		return nil
+	}
+	have, err := z.server.Records(ctx, z.name)
+	if err != nil {
+		return err
+	}
+	have = slices.DeleteFunc(have, func(s dnsprovider.RRSet) bool { return z.federated && !z.names[s.Name] && !names[s.Name] })
+	if err := z.server.Apply(ctx, z.name, dnsprovider.Diff(have, sets)); err != nil {
+		return err
+	}
+	z.names = names
+	z.ready.Store(true)
 	return nil
 }
 
@@ -75,5 +85,6 @@ func (z *zone) Apply(ctx context.Context, name string, changes dnsprovider.Chang
 		return err
 	}
 	z.ready.Store(true)
+	z.file = nil
 	return nil
 }

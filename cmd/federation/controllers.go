@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -34,24 +34,17 @@ import (
 	"federation/controllers/shards"
 	"federation/controllers/shards/plan"
 	"federation/dnsprovider/authoritative"
-	"federation/dnsprovider/authoritative/nearest"
 )
 
 // withDNS runs the DNS server and, beside it, do. The server answers SERVFAIL until it has been given
 // the zone; its port is taken before anything else starts, so that a clash shows at once.
 func (o *controllersOptions) withDNS(ctx context.Context, do func(context.Context, *authoritative.Server) error) error {
-	servers := make([]netip.Addr, len(o.nameServers))
-	for i, ip := range o.nameServers {
-		servers[i], _ = netip.AddrFromSlice(ip)
-		servers[i] = servers[i].Unmap()
+	options := authoritative.Options{Zone: o.zone, Listen: o.dnsBindAddress}
+	if err := o.dnsServer.Fill(&options); err != nil {
+		return err
 	}
-	options := authoritative.Options{Zone: o.zone, Listen: o.dnsBindAddress, NameServers: servers}
-	if o.dnsNetworks != "" {
-		table, err := nearest.Load(o.dnsNetworks)
-		if err != nil {
-			return fmt.Errorf("--dns-networks: %w", err)
-		}
-		options.Locator = table
+	if o.dnssec && len(options.Transfers.Keys) > 0 {
+		return errors.New("--dns-transfer-key-file: must not be beside --dnssec: a signed zone cannot be transferred (ADR 32)")
 	}
 	dns, err := authoritative.New(options)
 	if err != nil {
@@ -64,6 +57,7 @@ func (o *controllersOptions) withDNS(ctx context.Context, do func(context.Contex
 	defer registry.Unregister(dns)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return dns.Run(ctx) })
+	group.Go(func() error { o.dnsServer.Follow(ctx); return nil })
 	group.Go(func() error { return do(ctx, dns) })
 	return group.Wait()
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"federation/controllers/servicedns"
+	"federation/dnsprovider/authoritative/serverflags"
 )
 
 // controllersOptions are the settings of the controllers and of DNS.
@@ -19,9 +20,8 @@ type controllersOptions struct {
 	reports        int
 	zone           string
 	dnsBindAddress string
-	dnsNetworks    string
 	dnsTTL         time.Duration
-	nameServers    []net.IP
+	dnsServer      serverflags.Flags
 	dnssec         bool
 	dnsProviders   string                     // a file
 	others         []servicedns.NamedProvider // those of that file
@@ -47,9 +47,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.reports, "status-updates-per-second", o.reports, "how many statuses of federated objects are written in the long run; what changes faster is told together. Services don't wait")
 	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
-	fs.StringVar(&o.dnsNetworks, "dns-networks", "", "`FILE` with networks of clients and the regions near them, for names with the strategy Nearest; a line is \"198.51.100.0/24 REGION…\", the nearest region first")
-	fs.IPSliceVar(&o.nameServers, "dns-name-server-ips", nil, "`IP` addresses of the zone's name server ns.DNS-ZONE, as the delegation above the zone has them; without it the address in --dns-bind-address, if it is one")
-	fs.Lookup("dns-name-server-ips").DefValue = ""
+	o.dnsServer.Add(fs, "dns-")
 	fs.BoolVar(&o.dnssec, "dnssec", false, "sign the zone, with the keys in the Secret federation-system/dns-signing-keys; made if it is missing")
 	fs.StringVar(&o.dnsProviders, "dns-providers", "", "`FILE` in YAML of other DNS servers and services that are to have the zone, too: BIND, PowerDNS, clouds and so on; see docs/dns.md")
 	fs.DurationVar(&o.dnsTTL, "dns-ttl", o.dnsTTL, "how long resolvers may keep an answer")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -15,6 +16,7 @@ import (
 type bench struct {
 	seconds, rounds, threads int
 	only, into, dir          string
+	names                    []int
 }
 
 // figures are what was measured of one server with one zone.
@@ -40,16 +42,30 @@ func main() {
 	flag.StringVar(&b.only, "only", "", "measure only these servers, names with commas between")
 	flag.StringVar(&b.into, "into", "", "`FILE` into which the tables go, between marks")
 	flag.StringVar(&b.dir, "dir", "", "`DIRECTORY` for zones, configurations and logs (required)")
+	b.names = []int{10000, 200000}
+	flag.Func("names", "how many names the zone has, several `NUMBERS` with commas between (default 10000,200000)", b.setNames)
 	flag.Parse()
-	if err := b.run([]int{10000, 200000}); err != nil {
+	if err := b.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func (b *bench) run(sizes []int) error {
+func (b *bench) setNames(text string) error {
+	b.names = nil
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < perService {
+			return fmt.Errorf("%q: must be a number from %d", part, perService)
+		}
+		b.names = append(b.names, n)
+	}
+	return nil
+}
+
+func (b *bench) run() error {
 	var text strings.Builder
-	for _, names := range sizes {
+	for _, names := range b.names {
 		all, err := b.size(names)
 		if err != nil {
 			return err

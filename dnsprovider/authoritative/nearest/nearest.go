@@ -1,13 +1,19 @@
-// Package nearest says which regions are near an address, by a table of networks that the user keeps:
+// Package nearest says which regions are near an address, by a table that the user keeps, and a database of places in
+// MaxMind's format (GeoIP, .mmdb):
 //
-//	# network        regions, the nearest first
-//	198.51.100.0/24  eu-west eu-central
-//	2001:db8::/32    us-east
-//	0.0.0.0/0        us-east eu-west
+//	# network or place  regions, the nearest first
+//	198.51.100.0/24     eu-west eu-central
+//	2001:db8::/32       us-east
+//	subdivision:US-CA   us-west
+//	country:DE          eu-central eu-west
+//	continent:EU        eu-west
+//	0.0.0.0/0           us-east eu-west
 //
-// Of the networks that hold an address the smallest counts.
+// Of the networks that hold an address the smallest counts. Networks go before places, and of these the smallest that is in the
+// table counts; the networks that hold all addresses, 0.0.0.0/0 and ::/0, come last.
 //
-// What was traded: the table is read once and kept in memory, about 100 bytes a network.
+// What was traded: both are read into memory, about 100 bytes for each network of the table, and the database as large as its
+// file: it may be replaced in place while it is used.
 package nearest
 
 import (
@@ -27,10 +33,13 @@ const maxNetworks = 2_000_000
 // Table is a table of networks. It may be used by several goroutines.
 type Table struct {
 	networks bart.Table[[]string]
+	// everywhere are the regions of the networks that hold all addresses, and places those of places.
+	everywhere bart.Table[[]string]
+	places     map[string][]string
 }
 
-// Load reads a table from a file. Errors name the file and the line.
-func Load(file string) (*Table, error) {
+// load reads a table from a file. Errors name the file and the line.
+func load(file string) (*Table, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -43,10 +52,10 @@ func Load(file string) (*Table, error) {
 	return t, nil
 }
 
-// Parse reads a table. It fails for a line that is no network and regions, for a network that comes
-// twice, and for more than two million networks.
+// Parse reads a table. It fails for a line that is no network or place with regions, for one that comes
+// twice, and for more than two million of them.
 func Parse(r io.Reader) (*Table, error) {
-	t, lists := &Table{}, map[string][]string{}
+	t, lists := &Table{places: map[string][]string{}}, map[string][]string{}
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
@@ -63,29 +72,38 @@ func Parse(r io.Reader) (*Table, error) {
 
 // add takes a line. Many lines have the same regions: lists keeps them once.
 func (t *Table) add(fields []string, lists map[string][]string) error {
-	network, err := netip.ParsePrefix(fields[0])
-	switch {
-	case err != nil || network != network.Masked() || network.Addr().Is4In6():
-		return fmt.Errorf("network %q: must be an address and a length, without bits behind the length, as 198.51.100.0/24", fields[0])
-	case len(fields) == 1:
-		return fmt.Errorf("network %s: must have at least one region behind it", network)
-	case t.networks.Size() == maxNetworks:
-		return fmt.Errorf("network %s: must be one of at most %d", network, maxNetworks)
+	if len(fields) == 1 {
+		return fmt.Errorf("%s: must have at least one region behind it", fields[0])
 	}
-	if _, twice := t.networks.Get(network); twice {
-		return fmt.Errorf("network %s: must be there once", network)
+	if t.networks.Size()+len(t.places) == maxNetworks {
+		return fmt.Errorf("%s: must be one of at most %d", fields[0], maxNetworks)
 	}
 	key := strings.Join(fields[1:], " ")
 	if lists[key] == nil {
 		lists[key] = fields[1:]
 	}
-	t.networks.Insert(network, lists[key])
-	return nil
+	if of := place(fields[0]); of != "" {
+		if t.places[of] != nil {
+			return fmt.Errorf("place %s: must be there once", of)
+		}
+		t.places[of] = lists[key]
+		return nil
+	}
+	return t.addNetwork(fields[0], lists[key])
 }
 
-// Near returns the regions near a client, the nearest first; nil when no network holds it. The list
-// is not the caller's to change.
-func (t *Table) Near(client netip.Addr) []string {
-	regions, _ := t.networks.Lookup(client.Unmap())
-	return regions
+func (t *Table) addNetwork(text string, regions []string) error {
+	network, err := netip.ParsePrefix(text)
+	if err != nil || network != network.Masked() || network.Addr().Is4In6() {
+		return fmt.Errorf("%q: must be an address and a length, without bits behind the length, as 198.51.100.0/24, or a place, as country:DE, continent:EU or subdivision:US-CA", text)
+	}
+	into := &t.networks
+	if network.Bits() == 0 {
+		into = &t.everywhere
+	}
+	if _, twice := into.Get(network); twice {
+		return fmt.Errorf("network %s: must be there once", network)
+	}
+	into.Insert(network, regions)
+	return nil
 }

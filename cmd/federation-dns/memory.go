@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// While a large zone is read, garbage is several times what is kept, and collecting it would take a third of the time; then
+// there is little of it. The numbers are by how many percent the heap grows from one time to the next.
+const (
+	largeFile = 8 << 20
+	readingGC = 400
+	servingGC = 50
+)
+
+// collectSeldom prepares for reading a file. GOGC in the environment goes before it.
+func collectSeldom(file string) {
+	if info, err := os.Stat(file); err == nil && info.Size() > largeFile {
+		setGC(readingGC)
+	} else {
+		setGC(servingGC)
+	}
+}
+
+func setGC(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+}
+
+// giveBack gives memory back that reading a zone, or starting, has taken: what the heap does not hold any more, and the pages
+// of the program itself that are mapped. Kubernetes' types register themselves at the start, which touches
+// 20 MB of it; what is needed again the kernel maps again.
+func giveBack() {
+	setGC(servingGC)
+	debug.FreeOSMemory()
+	program, err := os.Executable()
+	if err != nil {
+		return
+	}
+	smaps, err := os.Open("/proc/self/smaps")
+	if err != nil {
+		return
+	}
+	defer smaps.Close()
+	for _, m := range unchanged(smaps, program) {
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED) // or else they stay
+	}
+}
+
+// mapping is a range of addresses.
+type mapping struct{ start, end uintptr }
+
+// unchanged are the mappings of a file, in the format of /proc/PID/smaps, that cannot be written to and of which no page
+// was changed before that: what is in them is what the file has.
+func unchanged(smaps *os.File, file string) (all []mapping) {
+	var current mapping
+	of := false
+	for lines := bufio.NewScanner(smaps); lines.Scan(); {
+		f := strings.Fields(lines.Text())
+		if len(f) >= 5 && strings.Contains(f[0], "-") {
+			of = len(f) == 6 && f[5] == file && f[1][1] == '-'
+			current = parseRange(f[0])
+			continue
+		}
+		if of && len(f) == 3 && f[0] == "Anonymous:" && f[1] == "0" && current.end > current.start {
+			all = append(all, current)
+		}
+	}
+	return all
+}
+
+// parseRange reads START-END in hexadecimal; an empty range for anything else.
+func parseRange(text string) (m mapping) {
+	first, last, _ := strings.Cut(text, "-")
+	start, err := strconv.ParseUint(first, 16, 64)
+	end, err2 := strconv.ParseUint(last, 16, 64)
+	if err != nil || err2 != nil {
+		return mapping{}
+	}
+	return mapping{uintptr(start), uintptr(end)}
+}
