@@ -426,7 +426,7 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// process is one of the pair's. One that is not killed must end well when it is asked to.
+// process is one of ours. One that is not killed must end well when it is asked to.
 type process struct {
 	*exec.Cmd
 	log    string
@@ -434,7 +434,15 @@ type process struct {
 	killed bool
 }
 
-func (p *pair) process(t *testing.T, name string, args ...string) *process {
+func (p *pair) process(t *testing.T, log string, args ...string) *process {
+	t.Helper()
+	one := startProcess(t, "federation", log, args...)
+	p.processes = append(p.processes, one)
+	return one
+}
+
+// startProcess runs one of our programs with a log of that name.
+func startProcess(t *testing.T, program, name string, args ...string) *process {
 	t.Helper()
 	log := filepath.Join(s.dir, "logs", name+".log")
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -442,7 +450,7 @@ func (p *pair) process(t *testing.T, name string, args ...string) *process {
 		t.Fatal(err)
 	}
 	defer out.Close() // the process has its own handle
-	one := &process{Cmd: exec.Command(filepath.Join(s.root, "_output", "bin", "federation"), args...), log: log, ended: make(chan struct{})}
+	one := &process{Cmd: exec.Command(filepath.Join(s.root, "_output", "bin", program), args...), log: log, ended: make(chan struct{})}
 	one.Stdout, one.Stderr = out, out
 	if err := one.Start(); err != nil {
 		t.Fatal(err)
@@ -451,7 +459,6 @@ func (p *pair) process(t *testing.T, name string, args ...string) *process {
 		_ = one.Wait() // ProcessState tells
 		close(one.ended)
 	}()
-	p.processes = append(p.processes, one)
 	return one
 }
 
