@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
+	"time"
 
 	"federation/nodeagent/ruleset"
 )
@@ -36,8 +38,16 @@ type Writer struct {
 type family struct {
 	ipv6    bool
 	backend Backend
-	state   *state // nil: not known, Sync first
-	exec    func(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error)
+	mu      sync.Mutex // for what follows
+	state   *state     // nil: not known, Sync first
+
+	wrote    string // the fingerprint of the kernel's rules when they were last written, or looked at
+	foreign  bool   // somebody changed something since the last look
+	suspect  bool   // the same, since all rules were last looked at
+	saved    time.Time
+	saveTook time.Duration
+
+	exec func(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error)
 }
 
 // ErrNotSynced: Write was called before Sync, or after it failed.
@@ -108,11 +118,14 @@ func (w *Writer) each(do func(*family) error) error {
 }
 
 func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) error {
-	f.state = nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state, f.suspect, f.saved = nil, false, time.Now()
 	there, err := f.save(ctx)
 	if err != nil {
 		return err
 	}
+	f.saveTook = time.Since(f.saved)
 	s := newState(dialect{ipv6: f.ipv6, fully: true, node: node})
 	wanted := s.load(ports)
 	for p, rules := range there.chains {
@@ -121,24 +134,30 @@ func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 			wanted[p] = nil
 		}
 	}
-	if err := f.restore(ctx, s, write{wanted, missing(there)}); err != nil {
-		return err
+	return f.keep(s, f.restore(ctx, s, write{wanted, missing(there)}))
+}
+
+// keep remembers the state that the kernel is in now, unless writing it failed.
+func (f *family) keep(s *state, err error) error {
+	if err == nil {
+		f.wrote, err = f.fingerprint()
+		f.state = s
 	}
-	f.state = s
-	return nil
+	return err
 }
 
 func (f *family) write(ctx context.Context, changes []ruleset.PortChange) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.state == nil {
 		return ErrNotSynced
 	}
+	if now, err := f.fingerprint(); err != nil || now != f.wrote {
+		f.foreign = true // the next look will not see it, as the number will be that of this write
+	}
 	s := f.state
 	f.state = nil
-	if err := f.restore(ctx, s, write{chains: s.apply(changes)}); err != nil {
-		return err
-	}
-	f.state = s
-	return nil
+	return f.keep(s, f.restore(ctx, s, write{chains: s.apply(changes)}))
 }
 
 // restore writes what differs from what the kernel holds.

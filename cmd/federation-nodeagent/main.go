@@ -1,0 +1,60 @@
+// Command federation-nodeagent makes Services work on one node of a member cluster, in place of kube-proxy.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "federation-nodeagent: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	o := &options{}
+	root := &cobra.Command{
+		Use:   "federation-nodeagent [--kubeconfig FILE]",
+		Short: "Makes Services work on a node, in place of kube-proxy",
+		Long: `Watch Services, EndpointSlices and this Node, and keep the kernel's rules as they say: cluster IPs, node ports,
+external IPs and load balancer IPs lead to endpoints.
+
+It needs root, or the capabilities NET_ADMIN and NET_RAW, in the node's network. Flags have kube-proxy's names where they
+mean the same. Run one on each node, and no kube-proxy beside it.
+
+When it ends, rules stay, so that it can be replaced by a newer one without a connection noticing; --cleanup takes them
+away. When the API server cannot be reached, rules stay as they are.`,
+		Example: `  # On a node, with the rights of a kubeconfig; pods have addresses of 10.180.0.0/14
+  federation-nodeagent --kubeconfig /etc/kubernetes/nodeagent.kubeconfig --cluster-cidr 10.180.0.0/14
+
+  # Where would a connection of a pod go, and why?
+  federation-nodeagent trace --kubeconfig nodeagent.kubeconfig --cluster-cidr 10.180.0.0/14 --from 10.180.2.7 --to 10.0.147.93:9200
+
+  # Take all rules away
+  federation-nodeagent --cleanup`,
+		Version: version, Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true, DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+	}
+	o.addWatchFlags(root.PersistentFlags())
+	o.addFlags(root.Flags())
+	root.AddCommand(traceCommand(o))
+	logs := flag.NewFlagSet("", flag.ContinueOnError)
+	klog.InitFlags(logs)
+	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
+	root.PersistentFlags().Lookup("v").Usage = "`LEVEL` of the log: 0 warnings and errors; 2 also what is not served, and why"
+	return root
+}

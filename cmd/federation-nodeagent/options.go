@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"federation/nodeagent/ruleset"
+)
+
+// options are what the flags say.
+type options struct {
+	kubeconfig, master, hostname string
+	clusterCIDR, detectLocal     string
+	podBridge, podPrefix         string
+	nodePortAddresses            []string
+	masqueradeAll                bool
+	serviceProxyName             string
+
+	proxyMode, iptables string
+	metrics, healthz    string
+	minSync, lookPeriod time.Duration
+	cleanup             bool
+}
+
+// addWatchFlags are those that say what the rules are; all commands have them.
+func (o *options) addWatchFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` with the address of the API server and a credential; without it, and without --master, those of the pod that the agent runs in")
+	f.StringVar(&o.master, "master", "", "`URL` of the API server, over that of the kubeconfig")
+	f.StringVar(&o.hostname, "hostname-override", "", "`NAME` of this Node; else the host's name")
+	f.StringVar(&o.clusterCIDR, "cluster-cidr", "", "`RANGE[,RANGE]` of the addresses of pods, one a family: what does not come from there to a cluster IP is masqueraded")
+	f.StringVar(&o.detectLocal, "detect-local-mode", "ClusterCIDR", "by what pods are known: ClusterCIDR, NodeCIDR (the Node's spec.podCIDRs), BridgeInterface or InterfaceNamePrefix")
+	f.StringVar(&o.podBridge, "pod-bridge-interface", "", "`NAME` of the bridge that pods are at, for --detect-local-mode BridgeInterface")
+	f.StringVar(&o.podPrefix, "pod-interface-name-prefix", "", "`PREFIX` of the names of pods' interfaces, for --detect-local-mode InterfaceNamePrefix")
+	f.StringSliceVar(&o.nodePortAddresses, "nodeport-addresses", nil, "`RANGES` of this node's addresses at which node ports are served, or primary: those that the Node object names; else all, save loopback")
+	f.BoolVar(&o.masqueradeAll, "masquerade-all", false, "masquerade all that goes to a cluster IP")
+	f.StringVar(&o.serviceProxyName, "service-proxy-name", "", "serve only Services whose label service.kubernetes.io/service-proxy-name is this `NAME`; else those without the label")
+}
+
+func (o *options) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how rules get into the kernel: "+strings.Join(modes(), " or "))
+	f.StringVar(&o.iptables, "iptables-backend", "auto", "`KIND` of iptables: nft, legacy, or auto: the one that has rules of kubelet, else the one that the command iptables is")
+	f.StringVar(&o.metrics, "metrics-bind-address", "127.0.0.1:10249", "`ADDRESS` of /metrics; \"\": none")
+	f.StringVar(&o.healthz, "healthz-bind-address", "0.0.0.0:10256", "`ADDRESS` of /healthz; \"\": none")
+	f.DurationVar(&o.minSync, "iptables-min-sync-period", 0, "least `TIME` between two writes of rules; 0: none, as what comes during a write is gathered anyhow")
+	f.DurationVar(&o.lookPeriod, "iptables-sync-period", 30*time.Second, "`TIME` after which rules are compared with the kernel at the latest, where somebody else has changed something; that the tables were flushed is seen within seconds")
+	f.BoolVar(&o.cleanup, "cleanup", false, "take all rules away and end")
+}
+
+// check finds what is not allowed in the flags.
+func (o *options) check() error {
+	if !slices.Contains(modes(), o.proxyMode) {
+		return fmt.Errorf("--proxy-mode %q: want %s", o.proxyMode, strings.Join(modes(), " or "))
+	}
+	return o.checkWatch()
+}
+
+func (o *options) checkWatch() error {
+	if _, err := prefixes("--cluster-cidr", strings.Split(o.clusterCIDR, ",")); err != nil {
+		return err
+	}
+	needs := map[string]string{"BridgeInterface": o.podBridge, "InterfaceNamePrefix": o.podPrefix, "ClusterCIDR": "-", "NodeCIDR": "-"}
+	switch value, known := needs[o.detectLocal]; {
+	case !known:
+		return fmt.Errorf("--detect-local-mode %q: want ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix", o.detectLocal)
+	case value == "":
+		return fmt.Errorf("--detect-local-mode %s needs --pod-bridge-interface or --pod-interface-name-prefix", o.detectLocal)
+	}
+	return nil
+}
+
+// prefixes reads ranges; empty ones are none.
+func prefixes(flag string, texts []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range texts {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s %q: want ranges like 10.180.0.0/14", flag, text)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}
+
+func (o *options) nodeName() (string, error) {
+	if o.hostname != "" {
+		return o.hostname, nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("this host has no name; --hostname-override gives one: %w", err)
+	}
+	return strings.ToLower(name), nil
+}
+
+func (o *options) client() (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, err)
+	}
+	config.UserAgent = "federation-nodeagent/" + version
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	return kubernetes.NewForConfig(config)
+}
+
+// pods tells by what pods are known; podCIDRs are those that the Node object has.
+func (o *options) pods(podCIDRs []string) (ruleset.Pods, error) {
+	switch o.detectLocal {
+	case "BridgeInterface":
+		return ruleset.Pods{Bridge: o.podBridge}, nil
+	case "InterfaceNamePrefix":
+		return ruleset.Pods{InterfacePrefix: o.podPrefix}, nil
+	case "NodeCIDR":
+		cidrs, err := prefixes("Node spec.podCIDRs", podCIDRs)
+		return ruleset.Pods{CIDRs: cidrs}, err
+	}
+	cidrs, err := prefixes("--cluster-cidr", strings.Split(o.clusterCIDR, ","))
+	return ruleset.Pods{CIDRs: cidrs}, err
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"federation/nodeagent"
+)
+
+// run serves the node until ctx ends, or takes all rules away.
+func (o *options) run(ctx context.Context) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	alone, err := claimNode()
+	if err != nil {
+		return err
+	}
+	defer alone.Close()
+	k, err := o.kernel(ctx)
+	if err != nil {
+		return err
+	}
+	if o.cleanup {
+		return k.cleanup(ctx)
+	}
+	if err := forward(); err != nil {
+		return err
+	}
+	client, err := o.client()
+	if err != nil {
+		return err
+	}
+	name, err := o.nodeName()
+	if err != nil {
+		return err
+	}
+	a, err := nodeagent.New(nodeagent.Config{
+		Client: client, NodeName: name, Node: o.node, Writer: k.writer, Watch: k.watch, MinSyncPeriod: o.minSync,
+	})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return serve(ctx, "--metrics-bind-address", o.metrics, "/metrics", legacyregistry.Handler())
+	})
+	group.Go(func() error { return serve(ctx, "--healthz-bind-address", o.healthz, "/healthz", a.Health) })
+	group.Go(func() error { return a.Run(ctx) })
+	return group.Wait()
+}
+
+// claimNode makes sure that this is the only agent in the node's network: a name there can be listened at once. It
+// is free again when the process ends, however it ends.
+func claimNode() (net.Listener, error) {
+	l, err := net.Listen("unix", "@federation-nodeagent")
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, errors.New("another federation-nodeagent serves this node; two would undo each other's rules")
+	}
+	return l, err
+}
+
+// forward has the kernel send packets on, without which no pod of another node is reached.
+func forward() error {
+	for _, file := range []string{"/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding"} {
+		is, err := os.ReadFile(file)
+		if os.IsNotExist(err) || err == nil && strings.TrimSpace(string(is)) == "1" {
+			continue
+		}
+		if err := os.WriteFile(file, []byte("1"), 0); err != nil {
+			return fmt.Errorf("packets are not forwarded on this node (%s is not 1), and that cannot be changed: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// serve answers one path at an address until ctx ends.
+func serve(ctx context.Context, flag, address, path string, handler http.Handler) error {
+	if address == "" {
+		return nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", flag, address, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET "+path, handler)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // it ends either way
+	defer stop()
+	if err := server.Serve(l); err != http.ErrServerClosed {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package nodeagent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"federation/nodeagent/ruleset"
+)
+
+// Writer brings a ruleset into the kernel.
+type Writer interface {
+	// Sync makes the kernel hold the rules of these Ports and nothing else of ours.
+	Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) error
+	// Write brings in what changed since the last Sync or Write. After an error Sync follows.
+	Write(ctx context.Context, node *ruleset.Node, changes []ruleset.PortChange) error
+}
+
+// Config is what an agent is made of.
+type Config struct {
+	Client   kubernetes.Interface
+	NodeName string
+	// Node says what the rules need to know of the node; it is asked at the start (nil) and when the Node changes.
+	Node   func(*corev1.Node) (ruleset.Node, error)
+	Writer Writer
+	// Watch calls lost when somebody else took away what was written, until ctx ends; nil: nobody looks.
+	Watch func(ctx context.Context, lost func())
+	// Flows ends flows to backends that are gone; it is called beside the next write. nil: nobody does.
+	Flows func(ctx context.Context, changes []ruleset.PortChange)
+	// MinSyncPeriod is the least time between two writes; 0: none.
+	MinSyncPeriod time.Duration
+	// Retry is how long to wait after a write that failed; 0: a second.
+	Retry time.Duration
+}
+
+// Agent serves one node.
+type Agent struct {
+	Config
+	Health *Health
+
+	mu      sync.Mutex // for what follows; a write is made without it
+	model   *ruleset.Model
+	touched map[ruleset.Key]bool
+	lost    bool // Sync instead of Write
+	changed []time.Time
+	unended []ruleset.PortChange // of a write that failed: their flows are to be ended yet
+	wake    chan struct{}
+	flows   chan []ruleset.PortChange
+}
+
+// New is an agent that has seen nothing yet.
+func New(c Config) (*Agent, error) {
+	node, err := c.Node(nil)
+	if err != nil {
+		return nil, err
+	}
+	if c.Retry == 0 {
+		c.Retry = time.Second
+	}
+	return &Agent{
+		Config: c, Health: newHealth(), model: ruleset.New(node), touched: map[ruleset.Key]bool{}, lost: true,
+		wake: make(chan struct{}, 1), flows: make(chan []ruleset.PortChange, 16),
+	}, nil
+}
+
+// Run serves the node until ctx ends. What it wrote stays. The error is of the watch at the start; later ones are logged.
+func (a *Agent) Run(ctx context.Context) error {
+	if err := a.watch(ctx); err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	if a.Flows != nil {
+		group.Go(func() { a.endFlows(ctx) })
+	}
+	a.write(ctx) // everything, at once
+	if a.Watch != nil {
+		group.Go(func() { a.Watch(ctx, a.resync) })
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			a.Health.close()
+			return nil
+		case <-a.wake:
+			a.write(ctx)
+		}
+		a.rest(ctx, a.MinSyncPeriod)
+	}
+}
+
+// touch notes Services that may have changed.
+func (a *Agent) touch(triggered time.Time, change func(*ruleset.Model) []ruleset.Key) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, k := range change(a.model) {
+		a.touched[k] = true
+	}
+	if !triggered.IsZero() {
+		a.changed = append(a.changed, triggered)
+	}
+	a.wakeUp()
+}
+
+// resync has what the kernel holds looked at, as somebody else changed it.
+func (a *Agent) resync() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lost = true
+	a.wakeUp()
+}
+
+func (a *Agent) wakeUp() {
+	a.Health.queued()
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// work is what is to be written now.
+type work struct {
+	node    ruleset.Node
+	change  ruleset.Change
+	all     []*ruleset.Port // of a Sync
+	sync    bool
+	checks  map[ruleset.Key]healthCheck
+	changed []time.Time
+	flows   []ruleset.PortChange // what has changed since flows were ended
+}
+
+// take works out what is to be written and forgets that it is to be.
+func (a *Agent) take() work {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := work{node: *a.model.Node(), sync: a.lost, changed: a.changed, checks: map[ruleset.Key]healthCheck{}}
+	w.change = a.model.Update(slices.Collect(maps.Keys(a.touched))...)
+	w.flows = append(a.unended, w.change.Ports...)
+	if w.sync {
+		w.all = a.model.Ports()
+	}
+	for k := range a.touched {
+		w.checks[k] = checkOf(a.model.PortsOf(k))
+	}
+	a.touched, a.changed, a.unended, a.lost = map[ruleset.Key]bool{}, nil, nil, false
+	return w
+}
+
+// write brings what there is to be written into the kernel.
+func (a *Agent) write(ctx context.Context) {
+	w := a.take()
+	for _, reason := range w.change.Reasons {
+		klog.V(2).InfoS("Not served", "reason", reason)
+	}
+	start := time.Now()
+	err := a.put(ctx, w)
+	if err == nil {
+		observe(w, start)
+		a.Health.set(w.checks)
+		a.Health.written()
+		if a.Flows != nil && len(w.flows) > 0 {
+			select {
+			case a.flows <- w.flows:
+			case <-ctx.Done():
+			}
+		}
+		return
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	failures.Inc()
+	klog.ErrorS(err, "Rules could not be written; the kernel is looked at and they are written again", "in", a.Retry)
+	a.rest(ctx, a.Retry)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lost, a.unended = true, w.flows
+	for k := range w.checks {
+		a.touched[k] = true
+	}
+	a.changed = append(w.changed, a.changed...)
+	a.wakeUp()
+}
+
+func (a *Agent) put(ctx context.Context, w work) error {
+	switch {
+	case w.sync:
+		return a.Writer.Sync(ctx, &w.node, w.all)
+	case len(w.change.Ports) == 0:
+		return nil
+	}
+	return a.Writer.Write(ctx, &w.node, w.change.Ports)
+}
+
+// endFlows ends stale flows, one batch after the other, beside the writes.
+func (a *Agent) endFlows(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case changes := <-a.flows:
+			a.Flows(ctx, changes)
+		}
+	}
+}
+
+func (a *Agent) rest(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// setNode takes in the Node. When what the rules need of it is other than before, all of them are made anew.
+func (a *Agent) setNode(n *corev1.Node) {
+	node, err := a.Node(n)
+	if err != nil {
+		klog.ErrorS(err, "The Node cannot be read; the rules are as before", "node", n.Name)
+		return
+	}
+	a.mu.Lock()
+	same := fmt.Sprint(node) == fmt.Sprint(*a.model.Node())
+	a.lost = a.lost || !same
+	a.mu.Unlock()
+	if !same {
+		a.touch(time.Time{}, func(m *ruleset.Model) []ruleset.Key { return m.SetNode(node) })
+	}
+}

@@ -1,0 +1,161 @@
+package iptables
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Looks say how often Watch looks.
+type Looks struct {
+	Every time.Duration // at a number that the kernel changes with its rules: costs nothing
+	Full  time.Duration // at all rules at the latest, where that number says that somebody changed something
+}
+
+// Watch calls lost when somebody else has changed what was written, or may have, until ctx ends: Sync is to follow,
+// which finds out. It may run while rules are written.
+//
+// Legacy: the number and size of a table's rules are compared with those after the last write. nft has one number
+// for all changes of all tables; where another hand raised it, first some rules are looked at without which no Service
+// works, and all of them as soon as that takes no more than a twentieth of the time.
+func (w *Writer) Watch(ctx context.Context, looks Looks, lost func()) {
+	ticker := time.NewTicker(looks.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		for _, f := range w.families {
+			if f.look(ctx, looks.Full) {
+				lost()
+			}
+		}
+	}
+}
+
+// look tells whether rules may have been lost.
+func (f *family) look(ctx context.Context, full time.Duration) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.state == nil { // Sync will follow anyhow
+		return false
+	}
+	if now, err := f.fingerprint(); err != nil || now != f.wrote || f.foreign {
+		f.wrote, f.suspect, f.foreign = now, true, false
+		if f.backend == Legacy || f.harmed(ctx) {
+			return true
+		}
+	}
+	return f.suspect && time.Since(f.saved) > min(full, 20*f.saveTook)
+}
+
+// fingerprint changes whenever the kernel's rules do.
+func (f *family) fingerprint() (string, error) {
+	if f.backend == NFT {
+		return generation()
+	}
+	out := ""
+	for _, table := range []string{nat, filter} {
+		entries, size, err := legacyInfo(f.ipv6, table)
+		if err != nil {
+			return "", err
+		}
+		out += fmt.Sprintln(table, entries, size)
+	}
+	return out, nil
+}
+
+// harmed tells whether rules are gone without which nothing works.
+func (f *family) harmed(ctx context.Context) bool {
+	command := "iptables-nft"
+	if f.ipv6 {
+		command = "ip6tables-nft"
+	}
+	fixed := f.state.d.fixed()
+	for _, want := range append([]jump{
+		{nat, chainMarkMasq, fixed[nat][chainMarkMasq][0]},
+		{filter, chainRefuse, fixed[filter][chainRefuse][0]},
+		{nat, chainServices, f.state.addrs.tail[len(f.state.addrs.tail)-1]},
+	}, jumps...) {
+		out, err := f.exec(ctx, nil, command, "-t", want.table, "-S", want.chain)
+		if err != nil || !strings.Contains(string(out), "-A "+want.chain+" "+want.rule+"\n") {
+			return true
+		}
+	}
+	return false
+}
+
+// generation is the number that nftables counts up with each transaction (NFT_MSG_GETGEN).
+func generation() (string, error) {
+	r := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETGEN, 0)
+	r.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_UNSPEC})
+	answers, err := r.Execute(unix.NETLINK_NETFILTER, 0)
+	if err != nil || len(answers) == 0 || len(answers[0]) < 12 {
+		return "", fmt.Errorf("the generation of nftables cannot be asked: %w", err)
+	}
+	return fmt.Sprintf("%x", answers[0][8:12]), nil // after the header and the first attribute's: NFTA_GEN_ID
+}
+
+// legacyInfo is how many entries a legacy table has, and of how many bytes: struct ipt_getinfo of linux/netfilter_ipv4/ip_tables.h.
+func legacyInfo(ipv6 bool, table string) (entries, size uint32, err error) {
+	family, level := unix.AF_INET, unix.IPPROTO_IP
+	if ipv6 {
+		family, level = unix.AF_INET6, unix.IPPROTO_IPV6
+	}
+	s, err := unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = unix.Close(s) }() // nothing was written to it
+	const getInfo = 64 // IPT_SO_GET_INFO, IP6T_SO_GET_INFO
+	var info struct {
+		name              [32]byte
+		validHooks        uint32
+		hooks, underflows [5]uint32
+		entries, size     uint32
+	}
+	copy(info.name[:], table)
+	length := uint32(unsafe.Sizeof(info))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(s), uintptr(level), getInfo,
+		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&length)), 0)
+	if errno != 0 {
+		return 0, 0, errno
+	}
+	return info.entries, info.size, nil
+}
+
+// Choose finds which kind of iptables to use: "nft", "legacy", or "auto": that which has rules of kubelet
+// (KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY in the table mangle), else the one that the command iptables is.
+func Choose(ctx context.Context, kind string) (Backend, error) {
+	switch kind {
+	case "auto":
+		for _, b := range []Backend{NFT, Legacy} {
+			out, err := command(ctx, nil, "iptables-"+string(b)+"-save", "-t", "mangle")
+			if err == nil && (strings.Contains(string(out), ":KUBE-IPTABLES-HINT") || strings.Contains(string(out), ":KUBE-KUBELET-CANARY")) {
+				return b, nil
+			}
+		}
+		out, err := command(ctx, nil, "iptables", "--version")
+		if err != nil {
+			return "", fmt.Errorf("the package iptables is needed on this node: %w", err)
+		}
+		if strings.Contains(string(out), "legacy") {
+			return Legacy, nil
+		}
+		return NFT, nil
+	case string(NFT), string(Legacy):
+		if _, err := exec.LookPath("iptables-" + kind + "-restore"); err != nil {
+			return "", fmt.Errorf("the package iptables is needed on this node: %w", err)
+		}
+		return Backend(kind), nil
+	}
+	return "", fmt.Errorf("want nft, legacy or auto")
+}
