@@ -79,6 +79,10 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	if err != nil {
 		return err
 	}
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	defer broadcaster.Shutdown()
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
+	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "federation"})
 	states := newDNSStates()
 	names, err := servicedns.New(servicedns.Options{
 		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second),
@@ -86,7 +90,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, o.failover.settings, time.Now())
 		},
-		Report: states.report, Kube: kube,
+		Report: states.report, Kube: kube, Client: client, Recorder: recorder,
 	})
 	if err != nil {
 		return err
@@ -100,7 +104,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return names.Run(ctx)
 	})
 	group.Go(func() error {
-		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, names: names, states: states, several: several}
+		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, recorder: recorder, names: names, states: states, several: several}
 		return c.run(ctx, shared)
 	})
 	return group.Wait()
@@ -127,10 +131,6 @@ func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err erro
 	if c.federation, err = c.uid(ctx); err != nil {
 		return nil // asked to end
 	}
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.kube.CoreV1().Events("")})
-	c.recorder = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "federation"})
 	c.registry, err = clusterregistry.New(clusterregistry.Options{
 		Config: c.config, FederationUID: c.federation, Policy: c.looks.policy(), Timeout: c.looks.timeout,
 		Report: func() bool { return !c.several || c.leads.Load() },

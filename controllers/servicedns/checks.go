@@ -5,21 +5,18 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
-	"federation/controllers/servicedns/probe"
 )
 
 // checks knows which load balancers are to be checked, and which of them are written down as failing. Who leads checks
@@ -31,17 +28,23 @@ type checks struct {
 	changed func(keys map[string]bool)
 	// due has an element when other targets are wanted.
 	due chan struct{}
+	// planned is closed when what is wanted is of all objects, and what is written down has been read.
+	planned chan struct{}
+	settle  func()
 
 	mu sync.Mutex
-	// wanted counts the objects that want a target; planned tells that they are of all objects.
-	wanted  map[plan.Target]int
-	planned bool
+	// wanted counts the objects that want a target.
+	wanted map[plan.Target]int
 	// failing is replaced and never changed.
 	failing map[string]plan.Failure
 }
 
 func newChecks(kube kubernetes.Interface, changed func(map[string]bool)) *checks {
-	return &checks{kube: kube, changed: changed, due: make(chan struct{}, 1), wanted: map[plan.Target]int{}}
+	planned := make(chan struct{})
+	return &checks{
+		kube: kube, changed: changed, due: make(chan struct{}, 1), wanted: map[plan.Target]int{},
+		planned: planned, settle: sync.OnceFunc(func() { close(planned) }),
+	}
 }
 
 // known returns the targets that fail, by key. The map is not changed later.
@@ -66,16 +69,6 @@ func (c *checks) count(targets []plan.Target, n int) {
 	}
 }
 
-// settle tells that what is wanted is of all objects.
-func (c *checks) settle() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.planned {
-		c.planned = true
-		c.wake()
-	}
-}
-
 func (c *checks) wake() {
 	select {
 	case c.due <- struct{}{}:
@@ -83,11 +76,21 @@ func (c *checks) wake() {
 	}
 }
 
-// targets returns what is wanted, once that is known.
-func (c *checks) targets() ([]plan.Target, bool) {
+func (c *checks) targets() []plan.Target {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.wanted)), c.planned
+	return slices.Collect(maps.Keys(c.wanted))
+}
+
+// begin waits until it is known what is wanted and what fails. It returns false if ctx ends before: who began sooner would
+// write that nothing fails.
+func (c *checks) begin(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-c.planned:
+		return true
+	}
 }
 
 // follow reads what is written down until ctx ends. synced tells whether it has been read once.
@@ -143,46 +146,4 @@ func (c *checks) learn(obj any) {
 	if len(other) > 0 {
 		c.changed(other)
 	}
-}
-
-const (
-	// writePause is the least time between two writes of what fails, in which changes gather.
-	writePause = 200 * time.Millisecond
-	// writeAgain is how long to wait after one that failed.
-	writeAgain = 2 * time.Second
-)
-
-// lead checks what is wanted, and writes down what fails, until ctx ends.
-func (c *checks) lead(ctx context.Context) {
-	prober := probe.New(probe.Options{Failing: c.known(), Observe: observeCheck})
-	c.wake()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.due:
-			if targets, planned := c.targets(); planned {
-				prober.Want(ctx, targets)
-			}
-		case <-prober.Changed():
-			failing := prober.Failing()
-			observeFailing(len(failing))
-			if err := c.write(ctx, plan.FormatFailures(failing)); err != nil && ctx.Err() == nil {
-				klog.ErrorS(err, "Which load balancers fail could not be written down; will be tried again", "configMap", v1beta1.DNSChecksConfigMap)
-				prober.Again()
-				pause(ctx, writeAgain)
-			}
-			pause(ctx, writePause)
-		}
-	}
-}
-
-// write writes down what fails, unless it says so already.
-func (c *checks) write(ctx context.Context, text string) error {
-	if known := slices.Collect(maps.Values(c.known())); plan.FormatFailures(known) == text {
-		return nil
-	}
-	want := applycorev1.ConfigMap(v1beta1.DNSChecksConfigMap, v1beta1.FederationNamespace).WithData(map[string]string{v1beta1.DNSChecksFailing: text})
-	_, err := c.kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Apply(ctx, want, metav1.ApplyOptions{FieldManager: "federation-dns", Force: true})
-	return err
 }

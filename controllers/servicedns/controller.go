@@ -10,8 +10,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
@@ -40,6 +42,9 @@ type Options struct {
 	// Kube, if set, is a client of the federation: by it is written and read which load balancers do not answer the checks
 	// that objects ask for. Without it nothing is checked.
 	Kube kubernetes.Interface
+	// Client and Recorder, if both are set, are for telling on objects how they stand in DNS: conditions and events.
+	Client   dynamic.Interface
+	Recorder record.EventRecorder
 	// Resolver looks up host names of load balancers. Default: net.DefaultResolver.
 	Resolver Resolver
 }
@@ -51,6 +56,7 @@ type Controller struct {
 	changed *changed
 	hosts   *hosts
 	checks  *checks
+	told    *conditions
 	world   *world
 	planner *planner
 }
@@ -77,6 +83,7 @@ func New(o Options) (*Controller, error) {
 	c := &Controller{Options: o, stores: newStores(o.Informers), changed: newChanged(), world: newWorld()}
 	c.hosts = newHosts(o.Resolver, time.Duration(o.TTL)*time.Second, c.changed.host)
 	c.checks = newChecks(o.Kube, c.changed.checks)
+	c.told = newConditions(o, &c.stores)
 	c.planner = newPlanner(c)
 	return c, nil
 }
@@ -84,7 +91,7 @@ func New(o Options) (*Controller, error) {
 // Run plans, and keeps the Local providers right, until the context ends, and returns nil then. It leaves the records.
 func (c *Controller) Run(ctx context.Context) error {
 	registerMetrics()
-	unsubscribe, synced, err := c.subscribe(c.changed)
+	unsubscribe, synced, err := c.subscribe(c.changed, c.told)
 	defer unsubscribe()
 	if err != nil {
 		return fmt.Errorf("watching what has names in DNS: %w", err)
@@ -110,13 +117,16 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// Lead keeps the providers right that are not Local, and checks load balancers, until the context ends, and returns then. It is for one process at a
+// Lead keeps the providers right that are not Local, checks load balancers, and tells on objects how they stand, until the context ends, and returns then. It is for one process at a
 // time, in which Run must run, too.
 func (c *Controller) Lead(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if c.Kube != nil {
 		running.Go(func() { c.checks.lead(ctx) })
+	}
+	if c.Client != nil && c.Recorder != nil {
+		running.Go(func() { c.told.lead(ctx) })
 	}
 	c.publish(ctx, false)
 }
@@ -134,6 +144,7 @@ func (c *Controller) publish(ctx context.Context, local bool) {
 
 func (c *Controller) report(s ProviderState) {
 	observeState(s)
+	c.told.provider(s.Provider, s.Objects)
 	if c.Report != nil {
 		c.Report(s)
 	}
@@ -144,4 +155,5 @@ func (c *Controller) pass() {
 	seen := c.changed.take()
 	c.world.set(c.planner.plan(seen), seen.since)
 	c.checks.settle()
+	c.told.settle()
 }

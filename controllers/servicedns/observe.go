@@ -38,7 +38,7 @@ func newStores(from Informers) stores {
 }
 
 // subscribe makes changes be noted. It returns the end of that.
-func (s *stores) subscribe(c *changed) (unsubscribe func(), synced []cache.InformerSynced, err error) {
+func (s *stores) subscribe(c *changed, told *conditions) (unsubscribe func(), synced []cache.InformerSynced, err error) {
 	var ends []func()
 	on := func(i cache.SharedIndexInformer, same func(a, b *unstructured.Unstructured) bool, note func(key string)) {
 		handler, failed := i.AddEventHandler(notes(same, note))
@@ -52,7 +52,9 @@ func (s *stores) subscribe(c *changed) (unsubscribe func(), synced []cache.Infor
 	for kind, i := range s.objects {
 		on(i, sameObject, c.object(kind))
 	}
+	on(s.objects[plan.KindService], sameCondition, told.seen(plan.KindService))
 	on(s.clusters, sameStatus, c.cluster)
+	on(s.clusters, sameCondition, told.cluster)
 	on(s.policies, samePolicy, c.policy)
 	return func() {
 		for _, end := range ends {
@@ -86,6 +88,23 @@ func sameObject(a, b *unstructured.Unstructured) bool {
 	return a.GetUID() == b.GetUID() && (a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
 		x[v1beta1.ServiceIngressesAnnotation] == y[v1beta1.ServiceIngressesAnnotation] && x[v1beta1.DNSAnnotation] == y[v1beta1.DNSAnnotation] &&
 		typeOf(a) == typeOf(b) && slices.Equal(plan.Hosts(a), plan.Hosts(b)) && maps.Equal(a.GetLabels(), b.GetLabels())
+}
+
+// sameCondition tells whether nobody has changed what we say on a Service or Cluster.
+func sameCondition(a, b *unstructured.Unstructured) bool {
+	return a.GetUID() == b.GetUID() && reflect.DeepEqual(ownCondition(a), ownCondition(b))
+}
+
+func ownCondition(u *unstructured.Unstructured) any {
+	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
+	all, _ := list.([]any)
+	for _, item := range all {
+		c, _ := item.(map[string]any)
+		if c["type"] == v1beta1.ConditionDNSPublished || c["type"] == string(v1beta1.ClusterDNSIncomplete) {
+			return item
+		}
+	}
+	return nil
 }
 
 func typeOf(u *unstructured.Unstructured) string {

@@ -59,6 +59,7 @@ func (p *planner) plan(seen seen) records {
 		e := p.planOne(objects[key])
 		some[key] = e.Records
 		p.commit(key, e)
+		p.told.object(key, e.Plan)
 	}
 	p.hosts.forget()
 	return some
@@ -160,6 +161,7 @@ func (p *planner) clustersChanged(names map[string]bool) map[string]bool {
 		before[c.Name] = c
 		moved[c.Name] = p.known[c.Name] == nil
 	}
+	defer func() { p.told.setClusters(p.clusters) }()
 	p.clusters = nil
 	for name, cluster := range p.known {
 		now := plan.ClusterOf(cluster, held)

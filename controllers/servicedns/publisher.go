@@ -50,6 +50,10 @@ type publisher struct {
 	put map[string]bool
 	// taken are names at which others have records, as of the last time the zone was read.
 	taken map[string]bool
+	// robbed are the objects that others' records keep from having theirs, by key, with why.
+	robbed map[string]string
+	// pending are the objects with changes that are not applied, by key, with when the change came.
+	pending map[string]time.Time
 	// late is when the oldest change was seen that is not applied yet.
 	late time.Time
 	// settling tells that something was applied since the zone was last found as it was applied.
@@ -61,7 +65,7 @@ type publisher struct {
 
 func newPublisher(p NamedProvider, zone plan.Zone, w *world, report func(ProviderState)) *publisher {
 	zone.Shared = !p.Local
-	return &publisher{NamedProvider: p, zone: zone, world: w, report: report, put: map[string]bool{}}
+	return &publisher{NamedProvider: p, zone: zone, world: w, report: report, put: map[string]bool{}, pending: map[string]time.Time{}}
 }
 
 // run keeps the zone until the context ends. It leaves the records.
@@ -117,6 +121,11 @@ func pause(ctx context.Context, d time.Duration) {
 func (p *publisher) pass(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
+	for key := range p.world.changes(p.in) {
+		if _, waits := p.pending[key]; !waits {
+			p.pending[key] = time.Now()
+		}
+	}
 	want, since := p.world.take(p.in, !p.trusted)
 	if p.late.IsZero() {
 		p.late = since
@@ -129,7 +138,9 @@ func (p *publisher) pass(ctx context.Context) error {
 	if err == nil {
 		err = p.become(ctx, have, want)
 	}
-	p.trusted, p.failed = err == nil, err != nil
+	if p.trusted, p.failed = err == nil, err != nil; err == nil {
+		clear(p.pending)
+	}
 	return err
 }
 
@@ -159,6 +170,14 @@ func (p *publisher) have(ctx context.Context, want records) (have []dnsprovider.
 	}
 	have, others := p.zone.Split(all, p.put)
 	p.taken = plan.Taken(others, want.all())
+	p.robbed = map[string]string{}
+	for key, sets := range want {
+		for _, set := range sets {
+			if p.taken[set.Name] {
+				p.robbed[key] = "others have records at " + set.Name
+			}
+		}
+	}
 	p.judge(have)
 	return have, nil
 }

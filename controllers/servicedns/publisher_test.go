@@ -169,7 +169,7 @@ func TestAFailingProviderSaysSoAndIsTriedAgain(t *testing.T) {
 func TestASlowProviderDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fast, slow := &memory{}, &memory{gate: make(chan struct{})}
-		c := &Controller{Options: Options{Zone: zone, Federation: "fed", Providers: []NamedProvider{{Name: "slow", Provider: slow}, {Name: "fast", Provider: fast}}}, world: newWorld()}
+		c := &Controller{Options: Options{Zone: zone, Federation: "fed", Providers: []NamedProvider{{Name: "slow", Provider: slow}, {Name: "fast", Provider: fast}}}, world: newWorld(), told: newConditions(Options{}, nil)}
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { c.Lead(ctx); close(done) }()
@@ -212,5 +212,26 @@ func TestOnlyAProviderThatChoosesHasVariants(t *testing.T) {
 		if got := choosing.sets; len(got) != 1 || !got[0].Equal(weighted) {
 			t.Errorf("one that chooses has %v", got)
 		}
+	})
+}
+
+// holding is a provider with a zone file that has some names.
+type holding struct {
+	dnsprovider.Provider
+	names []string
+}
+
+func (h *holding) Held() []string { return h.names }
+
+func TestNamesThatAZoneFileHoldsAreSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		h := &holding{Provider: m}
+		s := startShared(t, h, m)
+		s.want(set(t, "www", dnsprovider.A, "192.0.2.1"))
+		s.says(ReasonPublished, true, "all records")
+		h.names = []string{"www." + zone}
+		s.want(set(t, "www", dnsprovider.A, "192.0.2.2"))
+		s.says(ReasonHeldByZoneFile, true, "held by the zone file, which is served and not what the federation says: www.example.com.")
 	})
 }

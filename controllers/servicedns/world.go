@@ -101,6 +101,13 @@ func (w *world) leave(in *inbox) {
 	delete(w.inboxes, in)
 }
 
+// changes returns the keys that an inbox has.
+func (w *world) changes(in *inbox) map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(in.keys)
+}
+
 // take empties an inbox. It returns the records by key: of all objects, or of those with changes, where nil says
 // that there are none any more.
 func (w *world) take(in *inbox, all bool) (some records, since time.Time) {

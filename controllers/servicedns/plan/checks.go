@@ -103,14 +103,15 @@ func (p *planner) check(parts []*part) {
 		}
 	}
 	for _, t := range fails {
+		code := ""
 		if 2*len(fails) > serve {
-			p.plan.Static = true
+			code = FailStatic
 			t.why += fmt.Sprintf("; so do %d of %d clusters that say that they serve: it may be the federation that cannot reach them, and its addresses stay", len(fails), serve)
 		} else {
 			t.rank = failing
 			t.why += ": its addresses are out"
 		}
-		p.because(t.Name, "%s", t.why)
+		p.note(code, t.Name, "%s", t.why)
 	}
 }
 

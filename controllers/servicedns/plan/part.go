@@ -72,13 +72,15 @@ func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
 	case t.weight == 0:
 		t.rank, t.why = drained, "the cluster's DNS weight is 0: its addresses count only for the global name, and only while no other cluster serves"
 	case t.Held:
-		p.plan.Static = true
 		t.why = "most clusters vanished together: its addresses stay, for it may be the federation that is cut off"
 	default:
 		t.why = "serves"
 		return
 	}
-	if t.rank != nothing || item.Items == nil {
+	switch {
+	case t.Held:
+		p.note(FailStatic, t.Name, "%s", t.why)
+	case t.rank != nothing || item.Items == nil:
 		p.because(t.Name, "%s", t.why)
 	}
 }
@@ -133,7 +135,9 @@ func (p *planner) choose(l *level) (given []*part, standings []Standing) {
 		default:
 			s.Given = true
 			given = append(given, t)
-			p.plan.Static = p.plan.Static || best == unseen
+			if best == unseen {
+				p.note(FailStatic, t.Name, "no other cluster serves: the addresses stay that it had when it was last seen")
+			}
 			if best != serving {
 				s.Why = "given all the same: no other cluster serves; " + t.why
 			}

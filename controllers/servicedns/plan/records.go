@@ -34,7 +34,6 @@ func Records(in Input) Plan {
 		all.Resolve = append(all.Resolve, p.plan.Resolve...)
 		all.Names = append(all.Names, p.plan.Names...)
 		all.Targets = append(all.Targets, p.plan.Targets...)
-		all.Static = all.Static || p.plan.Static
 	}
 	slices.SortFunc(all.Records, dnsprovider.Compare)
 	slices.SortFunc(all.Reasons, func(a, b Reason) int {
@@ -67,6 +66,12 @@ type planner struct {
 
 func (p *planner) because(cluster, format string, args ...any) {
 	p.plan.Reasons = append(p.plan.Reasons, Reason{Object: p.object.Key(), Cluster: cluster, Message: fmt.Sprintf(format, args...)})
+}
+
+// note is because with a code.
+func (p *planner) note(code, cluster, format string, args ...any) {
+	p.because(cluster, format, args...)
+	p.plan.Reasons[len(p.plan.Reasons)-1].Code = code
 }
 
 func (p *planner) settings() *v1beta1.DNSSettings {
@@ -116,7 +121,7 @@ func (p *planner) hosts() (names []string) {
 		if fault != "" {
 			p.because("", "host %s has no records: %s", host, fault)
 		} else if owner := p.in.Claims.owner(name); owner != p.object.Key() {
-			p.because("", "host %s has no records of this object: %s has it, which is older", host, owner)
+			p.note(HostTaken, "", "host %s has no records of this object: %s has it, which is older", host, owner)
 		} else if !slices.Contains(names, name) {
 			names = append(names, p.ensure(name, LevelHost, ""))
 		}
@@ -129,26 +134,26 @@ func (p *planner) place(cluster *Cluster) []string {
 	namer := newNamer(p.in, p.object)
 	global, err := namer.name()
 	if err != nil {
-		p.because("", "no records: %v", err)
+		p.note(NameInvalid, "", "no records: %v", err)
 		return nil
 	}
 	names := []string{p.ensure(global, LevelGlobal, "")}
 	if cluster.Region == "" {
-		p.because(cluster.Name, "the cluster has no region: it counts for the global name only")
+		p.note(ClusterUnlabelled, cluster.Name, "the cluster has no region: it counts for the global name only")
 		return names
 	}
 	region, err := namer.name(cluster.Region)
 	if err != nil {
-		p.because(cluster.Name, "no names of the region: %v", err)
+		p.note(NameInvalid, cluster.Name, "no names of the region: %v", err)
 		return names
 	}
 	names = append(names, p.ensure(region, LevelRegion, global))
 	if len(cluster.Zones) == 0 {
-		p.because(cluster.Name, "the cluster has no zones: it counts for the region and the global name only")
+		p.note(ClusterUnlabelled, cluster.Name, "the cluster has no zones: it counts for the region and the global name only")
 	}
 	for _, z := range cluster.Zones {
 		if zone, err := namer.name(z, cluster.Region); err != nil {
-			p.because(cluster.Name, "no name of the zone: %v", err)
+			p.note(NameInvalid, cluster.Name, "no name of the zone: %v", err)
 		} else if !slices.Contains(names, zone) {
 			names = append(names, p.ensure(zone, LevelZone, region))
 		}

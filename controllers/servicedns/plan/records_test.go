@@ -123,7 +123,7 @@ func TestRecords(t *testing.T) {
 		"a name is not emptied because its only cluster cannot be seen": {
 			in:      input(change(0, func(c *Cluster) { c.Ready = false }), service("east-a=192.0.2.1", "east-b")),
 			want:    []string{"@ A 192.0.2.1", "a.east CNAME east", "b.east CNAME east", "east CNAME @"},
-			reasons: []string{"east-a: the cluster is not ready", "east-b: no endpoint"},
+			reasons: []string{"east-a: no other cluster serves: the addresses stay", "east-a: the cluster is not ready", "east-b: no endpoint"},
 		},
 		"clusters that vanished with most others stay as they were": {
 			in: input([]Cluster{{Name: "east-a", Held: true, Weight: 100, Zones: []string{"a"}, Region: "east"}, {Name: "east-b", Ready: true, Weight: 100, Zones: []string{"b"}, Region: "east"}},

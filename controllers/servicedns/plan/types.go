@@ -84,8 +84,6 @@ type Plan struct {
 	Resolve []string
 	// Targets are what is to be checked; sorted by their keys.
 	Targets []Target
-	// Static: some cluster is in the answers only because the federation may be unable to see.
-	Static bool
 	// Names are, where they are asked for, all names sorted, those without records too.
 	Names []Name
 }
@@ -96,6 +94,8 @@ type Reason struct {
 	Object string
 	// Cluster is empty when the reason is not one cluster's.
 	Cluster string
+	// Code is one of those of Condition, where the reason is worth one.
+	Code    string
 	Message string
 }
 

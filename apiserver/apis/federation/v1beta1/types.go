@@ -69,7 +69,7 @@ type ServerAddressByClientCIDR struct {
 
 // ClusterStatus is what the federation last saw of a member cluster.
 type ClusterStatus struct {
-	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld.
+	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete where it is.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -184,6 +184,8 @@ const (
 	ClusterFailedOver ClusterConditionType = "FailedOver"
 	// ClusterFailoverHeld means that the cluster is lost and not failed over; the reason says why.
 	ClusterFailoverHeld ClusterConditionType = "FailoverHeld"
+	// ClusterDNSIncomplete is there while names of the cluster's region or zones are missing in DNS; the reason says why.
+	ClusterDNSIncomplete ClusterConditionType = "DNSIncomplete"
 )
 
 // Reasons of cluster conditions.

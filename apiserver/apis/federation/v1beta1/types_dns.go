@@ -13,6 +13,9 @@ import (
 // DNSAnnotation holds DNSSettings as JSON, on Services and Ingresses. It replaces the settings of their policy.
 const DNSAnnotation = "federation.kubernetes.io/dns"
 
+// ConditionDNSPublished is the type of a condition on Services of type LoadBalancer: they have the names that they ask for.
+const ConditionDNSPublished = "DNSPublished"
+
 // DNSStrategy says which of the clusters that serve are in an answer.
 type DNSStrategy string
 

@@ -1,0 +1,59 @@
+package servicedns
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns/plan"
+	"federation/controllers/servicedns/probe"
+)
+
+const (
+	// writePause is the least time between two writes of what fails, in which changes gather.
+	writePause = 200 * time.Millisecond
+	// writeAgain is how long to wait after one that failed.
+	writeAgain = 2 * time.Second
+)
+
+// lead checks what is wanted, and writes down what fails, until ctx ends.
+func (c *checks) lead(ctx context.Context) {
+	if !c.begin(ctx) {
+		return
+	}
+	prober := probe.New(probe.Options{Failing: c.known(), Observe: observeCheck})
+	c.wake()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.due:
+			prober.Want(ctx, c.targets())
+		case <-prober.Changed():
+			failing := prober.Failing()
+			observeFailing(len(failing))
+			if err := c.write(ctx, plan.FormatFailures(failing)); err != nil && ctx.Err() == nil {
+				klog.ErrorS(err, "Which load balancers fail could not be written down; will be tried again", "configMap", v1beta1.DNSChecksConfigMap)
+				prober.Again()
+				pause(ctx, writeAgain)
+			}
+			pause(ctx, writePause)
+		}
+	}
+}
+
+// write writes down what fails, unless it says so already.
+func (c *checks) write(ctx context.Context, text string) error {
+	if known := slices.Collect(maps.Values(c.known())); plan.FormatFailures(known) == text {
+		return nil
+	}
+	want := applycorev1.ConfigMap(v1beta1.DNSChecksConfigMap, v1beta1.FederationNamespace).WithData(map[string]string{v1beta1.DNSChecksFailing: text})
+	_, err := c.kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Apply(ctx, want, metav1.ApplyOptions{FieldManager: "federation-dns", Force: true})
+	return err
+}

@@ -1,0 +1,150 @@
+package servicedns
+
+import (
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
+
+	"federation/controllers/servicedns/plan"
+)
+
+// FieldManager owns the conditions DNSPublished of Services and DNSIncomplete of Clusters.
+const FieldManager = "federation-dns"
+
+// conditions say on Services, on Ingresses and on Clusters how they stand in DNS. All processes know; who leads writes.
+type conditions struct {
+	client   dynamic.Interface
+	recorder record.EventRecorder
+	stores   *stores
+	queue    workqueue.TypedRateLimitingInterface[string]
+	limit    flowcontrol.RateLimiter
+
+	mu sync.Mutex
+	// leads tells that this process writes, planned that all objects have been planned once.
+	leads, planned bool
+	// plans and clusters are what was planned, by key and by name.
+	plans    map[string]plan.Plan
+	clusters map[string]plan.Cluster
+	// invalid has, by cluster, why an object lacks names there, by the object's key.
+	invalid map[string]map[string]string
+	// providers are what each says of objects that it does not have as they should be, by key.
+	providers map[string]map[string]string
+	// told are the last events of Ingresses, by key.
+	told map[string]plan.Condition
+}
+
+func newConditions(o Options, s *stores) *conditions {
+	return &conditions{
+		client: o.Client, recorder: o.Recorder, stores: s, limit: flowcontrol.NewTokenBucketRateLimiter(conditionWrites, conditionBurst),
+		plans: map[string]plan.Plan{}, clusters: map[string]plan.Cluster{}, invalid: map[string]map[string]string{},
+		providers: map[string]map[string]string{}, told: map[string]plan.Condition{},
+	}
+}
+
+// object takes in what was planned for an object.
+func (c *conditions) object(key string, p plan.Plan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client == nil {
+		return // nobody is ever told
+	}
+	before := c.plans[key]
+	if c.plans[key] = p; len(p.Records)+len(p.Reasons) == 0 {
+		delete(c.plans, key)
+	}
+	c.misnamed(key, before.Reasons, false)
+	c.misnamed(key, p.Reasons, true)
+	c.add(key)
+}
+
+// misnamed notes or forgets that an object lacks names at clusters.
+func (c *conditions) misnamed(key string, reasons []plan.Reason, is bool) {
+	for _, r := range reasons {
+		if r.Code != plan.NameInvalid || r.Cluster == "" {
+			continue
+		}
+		if c.invalid[r.Cluster] == nil {
+			c.invalid[r.Cluster] = map[string]string{}
+		}
+		if delete(c.invalid[r.Cluster], key); is {
+			c.invalid[r.Cluster][key] = key + ": " + r.Message
+		}
+		c.add(clusterKey(r.Cluster))
+	}
+}
+
+// setClusters takes in all Clusters.
+func (c *conditions) setClusters(all []plan.Cluster) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clusters = make(map[string]plan.Cluster, len(all))
+	for _, one := range all {
+		c.clusters[one.Name] = one
+		c.add(clusterKey(one.Name))
+	}
+	maps.DeleteFunc(c.invalid, func(name string, _ map[string]string) bool { return c.clusters[name].Name == "" })
+}
+
+// provider takes in what a provider says of objects, by key.
+func (c *conditions) provider(name string, says map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range c.providers[name] {
+		c.add(key)
+	}
+	for key := range says {
+		c.add(key)
+	}
+	c.providers[name] = says
+}
+
+// settle tells that all objects have been planned.
+func (c *conditions) settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.planned {
+		c.planned = true
+		c.addAll()
+	}
+}
+
+// cluster is for Clusters whose condition somebody has changed.
+func (c *conditions) cluster(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(clusterKey(name))
+}
+
+func clusterKey(name string) string { return "Cluster " + name }
+
+// seen is for objects whose condition somebody has changed.
+func (c *conditions) seen(kind string) func(key string) {
+	return func(key string) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.add(kind + " " + key)
+	}
+}
+
+func (c *conditions) add(key string) {
+	if c.leads && c.planned {
+		c.queue.Add(key)
+	}
+}
+
+func (c *conditions) addAll() {
+	for _, informer := range c.stores.objects {
+		for _, obj := range informer.GetStore().List() {
+			u, _ := obj.(*unstructured.Unstructured)
+			c.add(u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName())
+		}
+	}
+	for name := range c.clusters {
+		c.add(clusterKey(name))
+	}
+}

@@ -1,0 +1,194 @@
+package servicedns
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns/plan"
+)
+
+const (
+	// conditionWrites is how many conditions are written a second in the long run, conditionBurst how many at once: those of
+	// many objects may change together, and other writes shall not wait for them.
+	conditionWrites, conditionBurst = 20, 50
+	// writeTimeout bounds one of these writes.
+	writeTimeout = 10 * time.Second
+)
+
+// lead writes until ctx ends.
+func (c *conditions) lead(ctx context.Context) {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	c.mu.Lock()
+	c.queue, c.leads = queue, true
+	c.addAll()
+	c.mu.Unlock()
+	defer context.AfterFunc(ctx, queue.ShutDown)()
+	for {
+		key, end := queue.Get()
+		if end {
+			break
+		}
+		if err := c.sync(ctx, key); err == nil {
+			queue.Forget(key)
+		} else if ctx.Err() == nil {
+			klog.ErrorS(err, "How an object stands in DNS could not be written; will be tried again", "object", key)
+			queue.AddRateLimited(key)
+		}
+		queue.Done(key)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leads = false
+}
+
+// sync makes an object say how it stands: one write, if it says something else.
+func (c *conditions) sync(ctx context.Context, key string) error {
+	kind, name, _ := strings.Cut(key, " ")
+	if kind == "Cluster" {
+		return c.syncCluster(ctx, name)
+	}
+	u := c.stores.object(key)
+	want := c.of(key, u)
+	switch {
+	case kind == plan.KindIngress:
+		c.tell(key, u, want)
+	case u != nil && u.GetDeletionTimestamp() == nil:
+		return c.syncService(ctx, u, want)
+	}
+	return nil
+}
+
+// of returns the condition of an object; nil where it has nothing to do with DNS.
+func (c *conditions) of(key string, u *unstructured.Unstructured) *plan.Condition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var says []string
+	for _, name := range slices.Sorted(maps.Keys(c.providers)) {
+		if text := c.providers[name][key]; text != "" && u != nil {
+			says = append(says, "provider "+name+": "+text)
+		}
+	}
+	return c.plans[key].Condition(says)
+}
+
+// tell sends an event when an Ingress, whose status has no conditions, stands otherwise than was told last. That all is
+// well is news only after something was not.
+func (c *conditions) tell(key string, u *unstructured.Unstructured, want *plan.Condition) {
+	before, told := c.told[key]
+	if u == nil || want == nil {
+		delete(c.told, key)
+		return
+	}
+	if c.told[key] = *want; *want == before || !told && want.Reason == plan.AllPublished {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if !want.Published {
+		kind = corev1.EventTypeWarning
+	}
+	c.recorder.Event(u, kind, "DNS"+want.Reason, want.Message)
+}
+
+func (c *conditions) syncService(ctx context.Context, u *unstructured.Unstructured, want *plan.Condition) error {
+	is := publishedOf(u)
+	if want == nil && is == nil {
+		return nil
+	}
+	status := &corev1.ServiceStatus{}
+	if want != nil {
+		next := metav1.Condition{Type: v1beta1.ConditionDNSPublished, Status: metav1.ConditionFalse, Reason: want.Reason, Message: want.Message}
+		if want.Published {
+			next.Status = metav1.ConditionTrue
+		}
+		if is != nil {
+			status.Conditions = []metav1.Condition{*is}
+		}
+		if !meta.SetStatusCondition(&status.Conditions, next) {
+			return nil
+		}
+	}
+	return c.apply(ctx, u, status)
+}
+
+// publishedOf is the condition that a Service has; nil where it has none.
+func publishedOf(u *unstructured.Unstructured) *metav1.Condition {
+	service := &corev1.Service{}
+	status, _, _ := unstructured.NestedMap(u.Object, "status")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"status": status}, service); err != nil {
+		return nil // as good as none: it is written anew
+	}
+	return meta.FindStatusCondition(service.Status.Conditions, v1beta1.ConditionDNSPublished)
+}
+
+func (c *conditions) syncCluster(ctx context.Context, name string) error {
+	obj, _, _ := c.stores.clusters.GetStore().GetByKey(name) // fails for no store in memory
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	cluster := clusterOf(u)
+	if cluster == nil || cluster.Condition(v1beta1.ClusterReady) == nil || cluster.Status.KubernetesVersion == "" {
+		return nil // it has not been seen yet
+	}
+	c.mu.Lock()
+	known := plan.ClusterOf(cluster, nil)
+	example := ""
+	if keys := slices.Sorted(maps.Keys(c.invalid[name])); len(keys) > 0 {
+		example = c.invalid[name][keys[0]]
+	}
+	c.mu.Unlock()
+	reason, message := known.Unplaced(example)
+	is := cluster.Condition(v1beta1.ClusterDNSIncomplete)
+	if is == nil && reason == "" || is != nil && is.Reason == reason && is.Message == message {
+		return nil
+	}
+	status := &v1beta1.ClusterStatus{}
+	if reason != "" {
+		next := v1beta1.ClusterCondition{Type: v1beta1.ClusterDNSIncomplete, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: metav1.Now()}
+		if is != nil {
+			next.LastTransitionTime = is.LastTransitionTime
+		}
+		status.Conditions = []v1beta1.ClusterCondition{next}
+	}
+	return c.apply(ctx, u, status)
+}
+
+// apply has status be all that we say of the object.
+func (c *conditions) apply(ctx context.Context, u *unstructured.Unstructured, status any) error {
+	if err := c.limit.Wait(ctx); err != nil {
+		return err
+	}
+	text, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return err
+	}
+	delete(text, "loadBalancer") // which has no omitempty, and is not ours
+	body := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "status": text}}
+	body.SetName(u.GetName())
+	body.SetNamespace(u.GetNamespace())
+	body.SetUID(u.GetUID())
+	resource := v1beta1.ClustersResource
+	if u.GetKind() == plan.KindService {
+		resource = servicesResource
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	_, err = c.client.Resource(resource).Namespace(u.GetNamespace()).ApplyStatus(ctx, u.GetName(), body, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // gone, or another one by now
+	}
+	return err
+}
