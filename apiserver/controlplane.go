@@ -66,7 +66,7 @@ func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (o
 		o.Etcd.StorageConfig.Transport.KeyFile = c.Etcd.KeyFile
 	}
 	authenticate(o, files)
-	authorizeAndAdmit(o, admission.New(s.policies, c.Place))
+	authorizeAndAdmit(o, admission.New(s.policies, c.Place, c.NamesInDNS))
 
 	completed, err := o.Complete(ctx, nil, nil)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"federation/apiserver/admission"
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/etcd"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	// kind, has a name and no placement, and its version is that of v1beta1.FederatedKinds. Place may be called
 	// at any time, by many at once, for objects that are refused afterwards too, and it delays the create.
 	Place func(object *unstructured.Unstructured) string
+	// NamesInDNS returns what the names of Services and Ingresses are made of, so that those that DNS cannot have are
+	// refused; nil while that is not known. Without it none are.
+	NamesInDNS admission.NamesInDNS
 }
 
 // NewOptions returns the defaults.

@@ -49,6 +49,7 @@ type Plugin struct {
 	place      Placer
 	namespaces federated.NamespaceGetter
 	objects    dynamic.Interface
+	names      NamesInDNS
 }
 
 var (
@@ -56,9 +57,9 @@ var (
 	_ admission.ValidationInterface = &Plugin{}
 )
 
-// New returns the plugin. place may be nil.
-func New(policies Policies, place Placer) *Plugin {
-	p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), policies: policies, place: place}
+// New returns the plugin. place and names may be nil.
+func New(policies Policies, place Placer, names NamesInDNS) *Plugin {
+	p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), policies: policies, place: place, names: names}
 	p.SetReadyFunc(policies.Synced)
 	return p
 }
@@ -120,7 +121,7 @@ func annotate(object metav1.Object, key, value string) {
 	object.SetAnnotations(annotations)
 }
 
-// Validate refuses federated objects with annotations that cannot be understood.
+// Validate refuses federated objects with annotations that cannot be understood, or that ask for names that DNS cannot have.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete {
 		return nil
@@ -130,7 +131,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return err
 	}
 	old := annotationsOf(a.GetOldObject())
-	if errs := validation.ValidateChangedAnnotations(object.GetAnnotations(), old); len(errs) > 0 {
+	if errs := append(validation.ValidateChangedAnnotations(object.GetAnnotations(), old), p.checkNames(a)...); len(errs) > 0 {
 		return errors.NewInvalid(a.GetKind().GroupKind(), object.GetName(), errs)
 	}
 	for _, text := range validation.WarnOfAnnotations(a.GetResource().GroupResource(), object.GetAnnotations(), old) {

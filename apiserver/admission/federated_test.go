@@ -38,7 +38,7 @@ func admit(t *testing.T, object, old *apps.ReplicaSet, subresource string) *apps
 	t.Helper()
 	a := admission.NewAttributesRecord(object, old, apps.Kind("ReplicaSet").WithVersion("v1"), "shop", "web",
 		schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, subresource, admission.Update, &metav1.UpdateOptions{}, false, nil)
-	if err := New(policies{}, nil).Admit(t.Context(), a, nil); err != nil {
+	if err := New(policies{}, nil, nil).Admit(t.Context(), a, nil); err != nil {
 		t.Fatal(err)
 	}
 	return a.GetObject().(*apps.ReplicaSet)

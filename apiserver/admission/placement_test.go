@@ -71,7 +71,7 @@ func TestWhatAPolicyGovernsWaitsForItsDecision(t *testing.T) {
 		if c.placement != "" {
 			object.Annotations = map[string]string{v1beta1.PlacementAnnotation: c.placement}
 		}
-		create(t, New(c.policies, nil), object, core.SchemeGroupVersion.WithKind("ConfigMap"), "configmaps")
+		create(t, New(c.policies, nil, nil), object, core.SchemeGroupVersion.WithKind("ConfigMap"), "configmaps")
 		if got := object.Annotations[v1beta1.PlacementAnnotation]; got != c.want {
 			t.Errorf("%s: placement %q, want %q", name, got, c.want)
 		}
@@ -84,7 +84,7 @@ func TestDividedObjectsArePlacedInTheirCreate(t *testing.T) {
 	for _, name := range []string{"web", ""} {
 		asked = nil
 		object := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"}, Spec: apps.ReplicaSetSpec{Replicas: 7}}
-		create(t, New(policies{selecting("apps/v1", "ReplicaSet", nil)}, place), object, apps.SchemeGroupVersion.WithKind("ReplicaSet"), "replicasets")
+		create(t, New(policies{selecting("apps/v1", "ReplicaSet", nil)}, place, nil), object, apps.SchemeGroupVersion.WithKind("ReplicaSet"), "replicasets")
 		got := object.Annotations[v1beta1.PlacementAnnotation]
 		if name == "" {
 			if asked != nil || got != "" {
@@ -103,7 +103,7 @@ func TestCustomObjectsAreFederatedByPolicy(t *testing.T) {
 	for namespace, want := range map[string]string{"shop": "pending", "office": "", v1beta1.FederationNamespace: ""} {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1beta1", "kind": "CronTab",
 			"metadata": map[string]any{"name": "nightly", "namespace": namespace}}}
-		create(t, New(policies{selecting("example.com/v1", "CronTab", nil)}, nil), object, object.GroupVersionKind(), "crontabs")
+		create(t, New(policies{selecting("example.com/v1", "CronTab", nil)}, nil, nil), object, object.GroupVersionKind(), "crontabs")
 		finalized := slices.Contains(object.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer)
 		if got := object.GetAnnotations()[v1beta1.PlacementAnnotation]; got != want || finalized != (want != "") {
 			t.Errorf("in %s: placement %q, finalizers %s", namespace, got, strings.Join(object.GetFinalizers(), ", "))

@@ -72,6 +72,18 @@ func (p *placer) follow(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
+// places are "ZONE.REGION" of the Clusters that are known.
+func (p *placer) places() (all []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.clusters {
+		for _, zone := range c.Status.Zones {
+			all = append(all, zone+"."+c.Status.Region)
+		}
+	}
+	return all
+}
+
 // keep keeps the objects of an informer in a map of the placer's. One that cannot be read is as good as none.
 func keep[T any](p *placer, informer cache.SharedIndexInformer, all map[types.NamespacedName]*T) error {
 	put := func(obj any) {

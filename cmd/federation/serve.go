@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"federation/apiserver"
+	"federation/apiserver/validation"
 	"federation/dnsprovider/authoritative"
 )
 
@@ -49,7 +50,7 @@ func serve(ctx context.Context, o *apiserver.Options, controllers *controllersOp
 		return err
 	}
 	return controllers.withDNS(ctx, func(ctx context.Context, dns *authoritative.Server) error {
-		return runServer(ctx, o, func(ctx context.Context, config *rest.Config) error {
+		return runServer(ctx, o, controllers, func(ctx context.Context, config *rest.Config) error {
 			return controllers.run(ctx, config, dns, len(o.Etcd.Servers) > 0)
 		})
 	})
@@ -64,18 +65,24 @@ func apiserverCommand() *cobra.Command {
     --etcd-servers https://10.0.0.1:2379,https://10.0.0.2:2379,https://10.0.0.3:2379 \
     --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runServer(cmd.Context(), server, nil) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServer(cmd.Context(), server, nil, nil) },
 	}
 	server.AddFlags(cmd.Flags())
 	return cmd
 }
 
 // runServer runs the apiserver and, once it is ready, what goes with it. Either one's end ends both; the
-// server is the last, for who ends has things to say to it still: that its Lease is free.
-func runServer(ctx context.Context, o *apiserver.Options, then func(context.Context, *rest.Config) error) error {
+// server is the last, for who ends has things to say to it still: that its Lease is free. names, if they are not nil, have
+// the federation's name and zone.
+func runServer(ctx context.Context, o *apiserver.Options, names *controllersOptions, then func(context.Context, *rest.Config) error) error {
 	reviews := &reviewer{}
 	places := newPlacer()
 	o.ReviewFailover, o.Place = reviews.ReviewFailover, places.Place
+	if names != nil {
+		o.NamesInDNS = func() *validation.DNSNames {
+			return &validation.DNSNames{Federation: names.name, Zone: names.zone, Places: places.places()}
+		}
+	}
 	config, err := o.Complete()
 	if err != nil {
 		return err

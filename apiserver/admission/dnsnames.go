@@ -1,0 +1,49 @@
+package admission
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/networking"
+
+	"federation/apiserver/validation"
+)
+
+// NamesInDNS returns what names in DNS are made of; nil while that is not known: then nothing is refused, and what has no
+// name says so in its condition.
+type NamesInDNS func() *validation.DNSNames
+
+// checkNames refuses what asks for names that DNS cannot have. What was stored before does not get in the way of changes.
+func (p *Plugin) checkNames(a admission.Attributes) field.ErrorList {
+	if p.names == nil || a.GetSubresource() != "" {
+		return nil
+	}
+	switch object := a.GetObject().(type) {
+	case *core.Service:
+		old, _ := a.GetOldObject().(*core.Service)
+		if object.Spec.Type != core.ServiceTypeLoadBalancer || old != nil && old.Spec.Type == core.ServiceTypeLoadBalancer {
+			return nil
+		}
+		if names := p.names(); names != nil {
+			return names.ValidateService(a.GetNamespace(), object.Name)
+		}
+	case *networking.Ingress:
+		if names := p.names(); names != nil {
+			return names.ValidateHosts(hostsOf(object), hostsOf(a.GetOldObject()), func(i int) *field.Path {
+				return field.NewPath("spec", "rules").Index(i).Child("host")
+			})
+		}
+	}
+	return nil
+}
+
+// hostsOf returns the host of each rule of an Ingress, "" where it has none.
+func hostsOf(object runtime.Object) (hosts []string) {
+	if ingress, ok := object.(*networking.Ingress); ok && ingress != nil {
+		for _, rule := range ingress.Spec.Rules {
+			hosts = append(hosts, rule.Host)
+		}
+	}
+	return hosts
+}

@@ -1,0 +1,65 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/networking"
+
+	"federation/apiserver/validation"
+)
+
+func TestNamesThatDNSCannotHaveAreRefused(t *testing.T) {
+	long := strings.Repeat("n", 63)
+	names := &validation.DNSNames{Federation: "fed", Zone: strings.Repeat("z.", 50) + "example.com", Places: []string{"a.east"}}
+	service := func(name string, kind core.ServiceType) *core.Service {
+		return &core.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: long}, Spec: core.ServiceSpec{Type: kind}}
+	}
+	ingress := func(hosts ...string) *networking.Ingress {
+		i := &networking.Ingress{ObjectMeta: metav1.ObjectMeta{Name: "front", Namespace: long}}
+		for _, host := range hosts {
+			i.Spec.Rules = append(i.Spec.Rules, networking.IngressRule{Host: host})
+		}
+		return i
+	}
+	bad := long + "n." + names.Zone
+	for name, c := range map[string]struct {
+		object, old runtime.Object
+		names       *validation.DNSNames
+		want        string
+	}{
+		"a short one":                           {service("web", core.ServiceTypeLoadBalancer), nil, names, ""},
+		"too long":                              {service(long, core.ServiceTypeLoadBalancer), nil, names, "metadata.name: Invalid value"},
+		"too long, without a name in DNS":       {service(long, core.ServiceTypeClusterIP), nil, names, ""},
+		"it becomes a load balancer":            {service(long, core.ServiceTypeLoadBalancer), service(long, core.ServiceTypeClusterIP), names, "for the clusters in a.east"},
+		"it was one":                            {service(long, core.ServiceTypeLoadBalancer), service(long, core.ServiceTypeLoadBalancer), names, ""},
+		"too long, and the zone is not known":   {service(long, core.ServiceTypeLoadBalancer), nil, nil, ""},
+		"a host":                                {ingress("", bad), nil, names, "spec.rules[1].host: Invalid value"},
+		"a host that was there":                 {ingress("", bad, "shop.example.com"), ingress(bad), names, ""},
+		"a host, and the zone is not known yet": {ingress(bad), nil, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := New(policies{}, nil, nil)
+			p.names = func() *validation.DNSNames { return c.names }
+			kind, resource, object := core.Kind("Service"), "services", "web"
+			group := ""
+			if _, is := c.object.(*networking.Ingress); is {
+				kind, resource, object, group = networking.Kind("Ingress"), "ingresses", "front", "networking.k8s.io"
+			}
+			operation := admission.Create
+			if c.old != nil {
+				operation = admission.Update
+			}
+			err := p.Validate(t.Context(), admission.NewAttributesRecord(c.object, c.old, kind.WithVersion("v1"), long, object,
+				schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}, "", operation, nil, false, nil), nil)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,67 @@
+package validation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Limits of DNS, in bytes (RFC 1035, section 2.3.4): of a label, and of a name as it is written, without the last dot.
+const (
+	maxDNSLabel = utilvalidation.DNS1123LabelMaxLength
+	maxDNSName  = utilvalidation.DNS1123SubdomainMaxLength
+	// dnsMark is what the mark of ownership of a host is longer by.
+	dnsMark = len("_federation.")
+)
+
+// DNSNames are what the names of a federation's objects in DNS are made of.
+type DNSNames struct {
+	// Federation is its name, Zone that of its DNS zone without the last dot.
+	Federation, Zone string
+	// Places are "ZONE.REGION" of the Clusters that are known.
+	Places []string
+}
+
+// ValidateService refuses a Service whose names would be longer than a name in DNS may be: the global one, and the longest
+// of a zone. Places that are no two labels have no names, whatever the Service: their Clusters say so.
+func (n *DNSNames) ValidateService(namespace, name string) field.ErrorList {
+	global := strings.Join([]string{name, namespace, n.Federation, "svc", n.Zone}, ".")
+	longest := ""
+	for _, place := range n.Places {
+		labels := strings.Split(place, ".")
+		if len(labels) == 2 && len(labels[0]) <= maxDNSLabel && len(labels[1]) <= maxDNSLabel && len(place) > len(longest) {
+			longest = place
+		}
+	}
+	full, what := global, "its name in DNS"
+	if longest != "" {
+		full, what = strings.Join([]string{name, namespace, n.Federation, "svc", longest, n.Zone}, "."), "its name in DNS for the clusters in "+longest
+	}
+	if len(full) <= maxDNSName {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name,
+		fmt.Sprintf("%s, %s, would have %d bytes: must be at most %d; take a name or a namespace that is shorter by %d", what, full, len(full), maxDNSName, len(full)-maxDNSName))}
+}
+
+// ValidateHosts refuses hosts in the zone that no name in DNS can have. Others are none of ours, and old ones stay.
+func (n *DNSNames) ValidateHosts(hosts, old []string, path func(i int) *field.Path) (errs field.ErrorList) {
+	for i, host := range hosts {
+		name := strings.ToLower(strings.TrimSuffix(host, "."))
+		if slices.Contains(old, host) || name != n.Zone && !strings.HasSuffix(name, "."+n.Zone) {
+			continue
+		}
+		if most := maxDNSName - dnsMark; len(name) > most {
+			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("has %d bytes: must be at most %d, for its mark of ownership is %d bytes longer and a name in DNS has at most %d", len(name), most, dnsMark, maxDNSName)))
+		}
+		labels := strings.Split(name, ".")
+		if label := slices.MaxFunc(labels, func(a, b string) int { return cmp.Compare(len(a), len(b)) }); len(label) > maxDNSLabel {
+			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("label %q has %d bytes: must be at most %d", label, len(label), maxDNSLabel)))
+		}
+	}
+	return errs
+}
