@@ -87,10 +87,13 @@ func (o *dnsCommand) run(ctx context.Context, args []string) error {
 	if key != "" && len(view.Objects) == 0 {
 		return fmt.Errorf("%s has no names in DNS: there is no such object in the namespace, or no cluster has a load balancer for it", strings.ToLower(key))
 	}
+	if view.Providers, err = f.dnsProviders(ctx); err != nil {
+		return err
+	}
 	if o.output != "table" {
 		return o.output.print(o.Out, view)
 	}
-	printDNS(o.Out, view)
+	printDNS(o.Out, view, time.Now())
 	return nil
 }
 

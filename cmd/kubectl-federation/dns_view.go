@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
@@ -11,9 +12,11 @@ import (
 
 // dnsView is what dns lists, as -o json and yaml have it.
 type dnsView struct {
-	Federation string      `json:"federation"`
-	Zone       string      `json:"zone"`
-	Objects    []dnsObject `json:"objects"`
+	Federation string `json:"federation"`
+	Zone       string `json:"zone"`
+	// Providers are those that have the zone; none where that is not said.
+	Providers []dnsProvider `json:"providers,omitempty"`
+	Objects   []dnsObject   `json:"objects"`
 }
 
 type dnsObject struct {
@@ -103,8 +106,9 @@ func viewSet(set dnsprovider.RRSet) dnsAnswer {
 }
 
 // printDNS writes the list for people.
-func printDNS(out io.Writer, view *dnsView) {
+func printDNS(out io.Writer, view *dnsView, now time.Time) {
 	tell(out, "Zone %s of federation %s\n", view.Zone, view.Federation)
+	printProviders(out, view.Providers, now)
 	if len(view.Objects) == 0 {
 		tell(out, "\nNo object here has a name. -A looks in all namespaces.\n")
 	}

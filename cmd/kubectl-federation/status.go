@@ -30,8 +30,8 @@ func newStatus(streams genericiooptions.IOStreams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Say how the whole federation stands",
-		Long: `Say how the whole federation stands: its clusters, with what is free in them; how many objects of each
-kind it spreads; and which of them are not as desired in all clusters, longest first.
+		Long: `Say how the whole federation stands: its clusters, with what is free in them; the servers and services
+that have its DNS zone; how many objects of each kind it spreads; and which of them are not as desired in all clusters, longest first.
 
 Of ConfigMaps, Secrets and other kinds without a status only the number is known: explain looks at one.`,
 		Example: `  kubectl federation status
@@ -44,7 +44,7 @@ Of ConfigMaps, Secrets and other kinds without a status only the number is known
 	o.output.addFlag(c)
 	o.addFlags(c)
 	c.Flags().BoolVar(&o.all, "all", false, fmt.Sprintf("show all clusters and objects, not only %d", maxRows))
-	c.Flags().BoolVar(&o.exitCode, "exit-code", false, "end with 1 unless all clusters serve and all objects are in sync")
+	c.Flags().BoolVar(&o.exitCode, "exit-code", false, "end with 1 unless all clusters serve, all objects are in sync and no DNS provider is behind")
 	return c
 }
 
@@ -86,6 +86,9 @@ func (f *federation) status(ctx context.Context) (*status, error) {
 	info, err := f.info(ctx)
 	if err == nil && info != nil {
 		s.Name, s.DNSZone = info.Name, info.DNSZone
+	}
+	if s.DNSProviders, err = f.dnsProviders(ctx); err != nil {
+		return nil, err
 	}
 	clusters, err := f.clusters(ctx)
 	if err != nil {

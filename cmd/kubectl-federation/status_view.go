@@ -21,10 +21,12 @@ import (
 type status struct {
 	Name    string `json:"name,omitempty"`
 	DNSZone string `json:"dnsZone,omitempty"`
-	// Well: all clusters serve, and all objects are in sync.
+	// Well: all clusters serve, all objects are in sync, and no DNS provider is behind.
 	Well     bool            `json:"well"`
 	Clusters []clusterStatus `json:"clusters"`
 	Kinds    []kindStatus    `json:"kinds"`
+	// DNSProviders are those that have the zone; none where that is not said.
+	DNSProviders []dnsProvider `json:"dnsProviders,omitempty"`
 	// Reasons counts the objects that are out of sync by their reason.
 	Reasons map[string]int `json:"reasons,omitempty"`
 	// OutOfSync are the objects that are not as desired in all clusters, longest first.
@@ -122,6 +124,9 @@ func (s *status) conclude() {
 	for _, k := range s.Kinds {
 		s.Well = s.Well && k.Pending == 0
 	}
+	for _, p := range s.DNSProviders {
+		s.Well = s.Well && p.Published
+	}
 }
 
 func (c *clusterStatus) well() bool { return c.Ready && c.Phase == string(v1beta1.FailoverServing) }
@@ -163,6 +168,7 @@ func printStatus(out io.Writer, s *status, rows int, now time.Time) {
 	tell(out, "Federation%s%s: %d of %s serve, %s, %d out of sync\n\n", prefixed(" ", s.Name), prefixed(", DNS zone ", s.DNSZone),
 		ready, count(int64(len(s.Clusters)), "cluster"), count(int64(objects), "object"), len(s.OutOfSync))
 	printClusters(out, s.Clusters, rows, now)
+	printProviders(out, s.DNSProviders, now)
 	printKinds(out, s.Kinds)
 	printOutOfSync(out, s, rows, now)
 }
