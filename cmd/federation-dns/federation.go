@@ -48,7 +48,7 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failover.CutOff(clusters, failover.SettingsOf(info), time.Now())
 		},
-		Kube: kube,
+		Kube: kube, Report: reportChanges(),
 	})
 	if err != nil {
 		return err
@@ -59,6 +59,17 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 	go watchAway(ctx, askReady(kube), z.server.SetAway)
 	from.Start(ctx.Done())
 	return names.Run(ctx)
+}
+
+// reportChanges returns what logs how the zone stands, when that changes.
+func reportChanges() func(servicedns.ProviderState) {
+	var last string
+	return func(s servicedns.ProviderState) { // by one goroutine
+		if text := s.Reason + s.Message; text != last {
+			last = text
+			klog.InfoS("How the federation's names stand here", "published", s.Published, "reason", s.Reason, "message", s.Message)
+		}
+	}
 }
 
 // waitSigned has the zone signed with the federation's keys from now on. It returns false if ctx ends before.

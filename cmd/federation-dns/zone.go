@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,7 +15,7 @@ import (
 )
 
 // zone brings what a file and a federation say together. For the federation's controller it is the
-// provider: the file's records are hidden from it, and what it would do at their names is left undone.
+// provider: the file's records are hidden from it, and what it says of their names is kept for when the file leaves them.
 type zone struct {
 	server *authoritative.Server
 	name   string
@@ -27,6 +28,8 @@ type zone struct {
 	// file has the records of the file until there is a zone, and names, where there is a federation, their names.
 	file  []dnsprovider.RRSet
 	names map[string]bool
+	// hidden is what the federation says of the file's names: it is served when the file leaves them.
+	hidden map[string][]dnsprovider.RRSet
 }
 
 // setFile makes sets the records of the file, in the place of those that it had. A name that the federation has, too, becomes the file's.
@@ -48,43 +51,99 @@ func (z *zone) setFile(ctx context.Context, sets []dnsprovider.RRSet) error {
 		return err
 	}
 	have = slices.DeleteFunc(have, func(s dnsprovider.RRSet) bool { return z.federated && !z.names[s.Name] && !names[s.Name] })
-	if err := z.server.Apply(ctx, z.name, dnsprovider.Diff(have, sets)); err != nil {
+	want, hidden := z.exchange(have, names)
+	if err := z.server.Apply(ctx, z.name, dnsprovider.Diff(have, append(want, sets...))); err != nil {
 		return err
 	}
 	z.names = names
+	z.hide(hidden)
 	z.ready.Store(true)
 	return nil
+}
+
+// exchange returns the federation's records at names that the file leaves for others, and what it hides of the federation's
+// then. have is what is served at the old names and the new.
+func (z *zone) exchange(have []dnsprovider.RRSet, names map[string]bool) (back []dnsprovider.RRSet, hidden map[string][]dnsprovider.RRSet) {
+	hidden = map[string][]dnsprovider.RRSet{}
+	for name, sets := range z.hidden {
+		if names[name] {
+			hidden[name] = sets
+		} else {
+			back = append(back, sets...)
+		}
+	}
+	for _, set := range have {
+		if names[set.Name] && !z.names[set.Name] {
+			hidden[set.Name] = append(hidden[set.Name], set)
+		}
+	}
+	return back, hidden
+}
+
+// hide notes what is hidden now, and logs the names if they are others than before.
+func (z *zone) hide(hidden map[string][]dnsprovider.RRSet) {
+	before := z.heldNames()
+	z.hidden = hidden
+	if now := z.heldNames(); !slices.Equal(before, now) {
+		klog.InfoS("Names are held by the zone file: what the federation says of them is not served", "names", now)
+	}
+}
+
+func (z *zone) heldNames() []string { return slices.Sorted(maps.Keys(z.hidden)) }
+
+// Held returns the names of which the file is served and not what the federation says, sorted.
+func (z *zone) Held() []string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.heldNames()
 }
 
 // Chooses is the server's promise to give one variant of a set at a time. See dnsprovider.Chooser.
 func (z *zone) Chooses() {}
 
-// Records returns what the federation has in the zone.
+// Records returns what the federation has said, served or hidden.
 func (z *zone) Records(ctx context.Context, name string) ([]dnsprovider.RRSet, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	all, err := z.server.Records(ctx, name)
-	return slices.DeleteFunc(all, func(s dnsprovider.RRSet) bool { return z.names[s.Name] }), err
+	all = slices.DeleteFunc(all, func(s dnsprovider.RRSet) bool { return z.names[s.Name] })
+	for _, name := range z.heldNames() {
+		all = append(all, z.hidden[name]...)
+	}
+	return all, err
 }
 
 // Apply makes the federation's changes; the first call makes the zone, with the file's records.
 func (z *zone) Apply(ctx context.Context, name string, changes dnsprovider.ChangeSet) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	changes = slices.DeleteFunc(slices.Clone(changes), func(s dnsprovider.Step) bool {
-		if z.names[s.Name] {
-			klog.InfoS("The zone file has this name: what the federation says of it is not served", "name", s.Name)
-		}
-		return z.names[s.Name]
-	})
-	if !z.ready.Load() {
-		changes = append(changes, dnsprovider.Diff(nil, z.file)...)
-		slices.SortFunc(changes, func(a, b dnsprovider.Step) int { return cmp.Compare(a.Name, b.Name) })
+	hidden := maps.Clone(z.hidden)
+	if hidden == nil {
+		hidden = map[string][]dnsprovider.RRSet{}
 	}
-	if err := z.server.Apply(ctx, name, changes); err != nil {
+	var free dnsprovider.ChangeSet
+	for _, step := range changes {
+		if !z.names[step.Name] {
+			free = append(free, step)
+			continue
+		}
+		sets, err := step.Apply(hidden[step.Name])
+		if err != nil {
+			return err
+		}
+		if hidden[step.Name] = sets; len(sets) == 0 {
+			delete(hidden, step.Name)
+		}
+	}
+	if !z.ready.Load() {
+		free = append(free, dnsprovider.Diff(nil, z.file)...)
+		slices.SortFunc(free, func(a, b dnsprovider.Step) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	if err := z.server.Apply(ctx, name, free); err != nil {
 		return err
 	}
 	z.ready.Store(true)
 	z.file = nil
+	z.hide(hidden)
 	return nil
 }

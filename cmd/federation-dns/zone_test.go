@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"federation/dnsprovider"
@@ -80,13 +81,41 @@ func TestTheFederationsNamesStandBesideTheFiles(t *testing.T) {
 	if got, want := content(t, server), dnsprovider.Diff(nil, []dnsprovider.RRSet{static, served}).String(); got != want || status(z) != 200 {
 		t.Errorf("the zone is\n%swant\n%sand to be ready (%d)", got, want, status(z))
 	}
-	if got, want := content(t, z), dnsprovider.Diff(nil, []dnsprovider.RRSet{served}).String(); got != want {
-		t.Errorf("the federation sees\n%swant\n%s", got, want)
+	sees := func(want ...dnsprovider.RRSet) {
+		t.Helper()
+		if got, want := content(t, z), dnsprovider.Diff(nil, want).String(); got != want {
+			t.Errorf("the federation sees\n%swant\n%s", got, want)
+		}
 	}
+	serves := func(held string, want ...dnsprovider.RRSet) {
+		t.Helper()
+		if got, want := content(t, server), dnsprovider.Diff(nil, want).String(); got != want {
+			t.Errorf("the zone is\n%swant\n%s", got, want)
+		}
+		if got := strings.Join(z.Held(), " "); got != held {
+			t.Errorf("held: %q, want %q", got, held)
+		}
+	}
+	sees(served, taken)
+	serves("static.example.test.", static, served)
+	later, err := dnsprovider.New("served."+testZone, dnsprovider.CNAME, 15, "elsewhere.example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := z.setFile(ctx, []dnsprovider.RRSet{later}); err != nil { // it takes one name, and leaves the other
+		t.Fatal(err)
+	}
+	serves("served.example.test.", taken, later)
+	if err := z.Apply(ctx, testZone, dnsprovider.Diff([]dnsprovider.RRSet{served, taken}, []dnsprovider.RRSet{address(t, "served", 4), taken})); err != nil {
+		t.Fatal(err)
+	}
+	serves("served.example.test.", taken, later)
 	if err := z.setFile(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := content(t, server), dnsprovider.Diff(nil, []dnsprovider.RRSet{served}).String(); got != want {
-		t.Errorf("without the file the zone is\n%swant\n%s", got, want)
+	serves("", address(t, "served", 4), taken)
+	if err := z.Apply(ctx, testZone, dnsprovider.Diff(nil, []dnsprovider.RRSet{served})); err == nil {
+		t.Error("a change from what is not there was made")
 	}
+	serves("", address(t, "served", 4), taken)
 }
