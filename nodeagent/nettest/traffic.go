@@ -149,7 +149,11 @@ func (f *Flow) Ask() (Answer, error) {
 	if err := f.c.SetDeadline(time.Now().Add(patience / 5)); err != nil {
 		return Answer{}, err
 	}
-	if _, err := f.c.Write([]byte("who")); err != nil {
+	_, err := f.c.Write([]byte("who"))
+	if errors.Is(err, unix.ECONNREFUSED) { // that was what came back to an earlier datagram
+		_, err = f.c.Write([]byte("who"))
+	}
+	if err != nil {
 		return Answer{}, err
 	}
 	b := make([]byte, 256)

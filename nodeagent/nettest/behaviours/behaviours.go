@@ -35,6 +35,9 @@ func Run(t *testing.T, open func(testing.TB) Writer) {
 		"another Service at the same address": rebirth,
 		"an endpoint of another cluster":      otherCluster,
 		"terminating endpoints serve on":      terminating,
+		"UDP flows of endpoints that go":      flowsGo,
+		"UDP flows of Services that go":       flowsOfGoneServices,
+		"UDP flows that live stay":            flowsStay,
 	} {
 		for family, ipv6 := range map[string]bool{"IPv4": false, "IPv6": true} {
 			t.Run(name+"/"+family, func(t *testing.T) { check(t, NewWorld(t, ipv6, open)) })
@@ -305,4 +308,63 @@ func terminating(t *testing.T, w *World) {
 	w.Gets(t, w.Client, w.Web(w.VIP), w.There, netip.Addr{})
 	w.Endpoints(t, w.Here)
 	w.Gets(t, w.Client, w.Web(w.VIP), w.Here, netip.Addr{})
+}
+
+// answers checks who answers on a flow; nil: it is refused.
+func answers(t *testing.T, flow *nettest.Flow, want *nettest.Host) {
+	t.Helper()
+	got, err := flow.Ask()
+	switch {
+	case want == nil && !refused(err):
+		t.Errorf("flow: answer of %q, %v; want it refused", got.Server, err)
+	case want != nil && (err != nil || got.Server != want.Name):
+		t.Errorf("flow: answer of %q, %v; want %s", got.Server, err, want.Name)
+	}
+}
+
+func flowsGo(t *testing.T, w *World) {
+	w.Service(t, nodePorts)
+	w.Endpoints(t, w.There)
+	flows := []*nettest.Flow{w.Client.Flow(t, w.DNS(w.VIP)), w.Nodes[0].Flow(t, w.DNS(w.VIP)), w.Outside.Flow(t, netip.AddrPortFrom(w.Node(), 30053))}
+	for _, want := range []*nettest.Host{w.There, w.Here, w.There, nil, w.Here} {
+		if want == nil {
+			w.Endpoints(t)
+		} else {
+			w.Endpoints(t, want)
+		}
+		for _, f := range flows {
+			answers(t, f, want)
+		}
+	}
+}
+
+func flowsOfGoneServices(t *testing.T, w *World) {
+	w.Service(t)
+	w.Endpoints(t, w.There)
+	flow := w.Client.Flow(t, w.DNS(w.VIP))
+	answers(t, flow, w.There)
+	w.Apply(t, w.Model.DeleteService(ruleset.Key{Namespace: "default", Name: "web"}))
+	if got, err := flow.Ask(); err == nil {
+		t.Errorf("a flow of a deleted Service: answer of %q", got.Server)
+	}
+}
+
+// flowsStay has a flow that was begun with one endpoint keep it: when others come, when it terminates and serves on, and
+// when another Service changes. Its server sees one client port all the time.
+func flowsStay(t *testing.T, w *World) {
+	w.Service(t)
+	w.Endpoints(t, w.There)
+	flow := w.Client.Flow(t, w.DNS(w.VIP))
+	answers(t, flow, w.There)
+	w.Endpoints(t, w.Here, w.There)
+	answers(t, flow, w.There)
+	s := w.Slice("web", w.Here, w.There)
+	yes, no := true, false
+	s.Endpoints[1].Conditions = discoveryv1.EndpointConditions{Ready: &no, Serving: &yes, Terminating: &yes}
+	w.Apply(t, w.Model.SetSlice(s)...)
+	answers(t, flow, w.There)
+	w.Apply(t, w.Model.SetSlice(w.Slice("other", w.Here))...)
+	answers(t, flow, w.There)
+	w.Endpoints(t, w.Here)
+	answers(t, flow, w.Here)
 }

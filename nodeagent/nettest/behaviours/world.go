@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"federation/nodeagent/conntrack"
 	"federation/nodeagent/nettest"
 	"federation/nodeagent/ruleset"
 )
@@ -32,6 +33,7 @@ type World struct {
 	IPv6          bool
 
 	writer Writer
+	flows  *conntrack.Table
 }
 
 // NewWorld builds the rig and gives its first node rules for no Service.
@@ -54,22 +56,29 @@ func NewWorld(t testing.TB, ipv6 bool, open func(testing.TB) Writer) *World {
 		Name: n.Name, Zone: "za", Region: "ra", Addrs: []netip.Addr{n.V4, n.V6},
 		Pods: ruleset.Pods{CIDRs: []netip.Prefix{nettest.ClusterV4, nettest.ClusterV6}},
 	})
-	err := n.Do(func() error {
+	err := n.Do(func() (err error) {
+		if w.flows, err = conntrack.Open(); err != nil {
+			return err
+		}
 		w.writer = open(t)
 		return w.writer.Sync(context.Background(), w.Model.Node(), nil)
 	})
 	if err != nil {
 		t.Fatalf("rules for no Service: %v", err)
 	}
+	t.Cleanup(w.flows.Close)
 	return w
 }
 
-// Apply writes what changed of some Services.
+// Apply writes what changed of some Services, and then has the kernel forget flows that this made stale.
 func (w *World) Apply(t testing.TB, keys ...ruleset.Key) {
 	t.Helper()
 	change := w.Model.Update(keys...)
 	if err := w.Nodes[0].Do(func() error { return w.writer.Write(context.Background(), w.Model.Node(), change.Ports) }); err != nil {
 		t.Fatalf("writing %v: %v", keys, err)
+	}
+	if _, err := w.flows.Remove(change.Ports); err != nil {
+		t.Fatalf("flows of %v: %v", keys, err)
 	}
 }
 

@@ -1,0 +1,66 @@
+package conntrack
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/nodeagent/ruleset"
+)
+
+// keep says which backends flows to a frontend may have; nil: none.
+type keep map[ruleset.FrontendKey]map[netip.AddrPort]bool
+
+// frontends that changes touch, of the protocols whose flows do not end by themselves when their backend is gone.
+func frontends(changes []ruleset.PortChange) keep {
+	out := keep{}
+	for _, c := range changes {
+		for _, p := range []*ruleset.Port{c.Before, c.After} {
+			if p == nil || p.ID.Protocol == corev1.ProtocolTCP {
+				continue
+			}
+			for _, f := range p.Frontends {
+				out[f.Key] = nil
+			}
+		}
+	}
+	for _, c := range changes {
+		if c.After == nil {
+			continue
+		}
+		living := backends(c.After)
+		for _, f := range c.After.Frontends {
+			if _, ok := out[f.Key]; ok {
+				out[f.Key] = living
+			}
+		}
+	}
+	return out
+}
+
+func backends(p *ruleset.Port) map[netip.AddrPort]bool {
+	out := map[netip.AddrPort]bool{}
+	for _, pool := range []ruleset.Pool{p.Cluster, p.Local} {
+		for _, b := range pool.Backends {
+			out[b.Addr] = true
+		}
+	}
+	for _, a := range p.Living {
+		out[a] = true
+	}
+	return out
+}
+
+// stale tells whether a flow is to be forgotten. What asked for an address of a node port is of it only if this node sent
+// it on; what asked for a Service's own address and was not sent on is from before there were rules for it.
+func (k keep) stale(f *flow) bool {
+	key := ruleset.FrontendKey{Addr: f.to.Addr(), IPv6: f.to.Addr().Is6(), Protocol: f.protocolName(), Port: f.to.Port()}
+	living, ok := k[key]
+	if !ok {
+		key.Addr = netip.Addr{}
+		if living, ok = k[key]; !ok || f.answers == f.to {
+			return false
+		}
+	}
+	return !living[f.answers]
+}

@@ -1,0 +1,198 @@
+package conntrack
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/nodeagent/nfnetlink"
+	"federation/nodeagent/ruleset"
+)
+
+// Attributes of linux/netfilter/nfnetlink_conntrack.h.
+const (
+	subsystem = unix.NFNL_SUBSYS_CTNETLINK << 8
+	get       = subsystem | 1
+	remove    = subsystem | 2
+
+	tupleOrig, tupleReply, id, filter = 1, 2, 12, 25
+	tupleIP, tupleProto               = 1, 2
+	v4Src, v4Dst, v6Src, v6Dst        = 1, 2, 3, 4
+	protoNumber, protoSrc, protoDst   = 1, 2, 3
+	filterOrig                        = 1
+	wantDst, wantNumber, wantPort     = 1 << 1, 1 << 3, 1 << 5 // what a filter compares
+)
+
+// maxQuestions is how many frontends are asked for one by one. Each question costs the kernel a walk of its table.
+const maxQuestions = 8
+
+// Table is the kernel's table of flows. It is for one goroutine at a time.
+type Table struct{ socket *nfnetlink.Socket }
+
+// Open opens the table of the thread's network namespace. It takes CAP_NET_ADMIN.
+func Open() (*Table, error) {
+	s, err := nfnetlink.Dial()
+	if err != nil {
+		return nil, err
+	}
+	return &Table{s}, nil
+}
+
+// Close frees the socket.
+func (t *Table) Close() { t.socket.Close() }
+
+// Remove forgets the flows that changes made stale, and returns how many.
+func (t *Table) Remove(changes []ruleset.PortChange) (int, error) {
+	k := frontends(changes)
+	found := map[string]*flow{}
+	for _, q := range k.questions() {
+		if err := t.find(q, k, found); err != nil {
+			return 0, fmt.Errorf("reading flows: %w", err)
+		}
+	}
+	var b nfnetlink.Batch
+	for _, f := range found {
+		b.Begin(remove, 0, f.family)
+		b.Bytes(tupleOrig|unix.NLA_F_NESTED, f.orig)
+		b.Bytes(id, f.id)
+	}
+	removed := len(found)
+	var errs []error
+	for _, err := range t.socket.Do(&b) {
+		removed--
+		if !errors.Is(err, syscall.ENOENT) { // it ended by itself
+			errs = append(errs, fmt.Errorf("forgetting a flow: %w", err))
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// questions are what to ask the kernel for.
+func (k keep) questions() (out []ruleset.FrontendKey) {
+	if len(k) <= maxQuestions {
+		for key := range k {
+			out = append(out, key)
+		}
+		return out
+	}
+	all := map[ruleset.FrontendKey]bool{}
+	for key := range k {
+		all[ruleset.FrontendKey{IPv6: key.IPv6, Protocol: key.Protocol}] = true
+	}
+	for key := range all {
+		out = append(out, key)
+	}
+	return out
+}
+
+func (t *Table) find(q ruleset.FrontendKey, k keep, found map[string]*flow) error {
+	var err error
+	for range 5 {
+		b := question(q)
+		err = t.socket.Dump(&b, func(family uint8, attributes []byte) {
+			if f := parse(family, attributes); f != nil && k.stale(f) {
+				found[string(f.orig)+string(f.id)] = f
+			}
+		})
+		if !errors.Is(err, nfnetlink.ErrInterrupted) {
+			break
+		}
+	}
+	return err
+}
+
+// question asks for flows to an address, unless it is that of none, and port, unless it is 0, of a protocol. Of IPv6 it
+// asks for all addresses: Linux (6.18 still) then gives those that are not the one that was asked for.
+func question(q ruleset.FrontendKey) (b nfnetlink.Batch) {
+	family, want := uint8(unix.NFPROTO_IPV4), uint32(wantNumber)
+	if q.IPv6 {
+		family = unix.NFPROTO_IPV6
+	}
+	b.Begin(get, 0, family)
+	tuple := b.Nest(tupleOrig)
+	if q.Addr.Is4() {
+		want |= wantDst
+		ip := b.Nest(tupleIP)
+		b.Bytes(v4Dst, q.Addr.AsSlice())
+		b.End(ip)
+	}
+	proto := b.Nest(tupleProto)
+	b.Bytes(protoNumber, []byte{number(q.Protocol)})
+	if q.Port != 0 {
+		b.Bytes(protoDst, binary.BigEndian.AppendUint16(nil, q.Port))
+		want |= wantPort
+	}
+	b.End(proto)
+	b.End(tuple)
+	only := b.Nest(filter)
+	b.Bytes(filterOrig, binary.NativeEndian.AppendUint32(nil, want))
+	b.End(only)
+	return b
+}
+
+func number(p corev1.Protocol) byte {
+	if p == corev1.ProtocolSCTP {
+		return unix.IPPROTO_SCTP
+	}
+	return unix.IPPROTO_UDP
+}
+
+// flow is an entry of the table.
+type flow struct {
+	family      uint8
+	orig, id    []byte // as the kernel wrote them
+	protocol    byte
+	to, answers netip.AddrPort // what it asked for, and who answers
+}
+
+func (f *flow) protocolName() corev1.Protocol {
+	switch f.protocol {
+	case unix.IPPROTO_SCTP:
+		return corev1.ProtocolSCTP
+	case unix.IPPROTO_UDP:
+		return corev1.ProtocolUDP
+	}
+	return ""
+}
+
+// parse reads an entry; nil where it is none of addresses and ports.
+func parse(family uint8, attributes []byte) *flow {
+	f := &flow{family: family}
+	var reply []byte
+	nfnetlink.Attributes(attributes, func(kind int, data []byte) {
+		switch kind {
+		case tupleOrig:
+			f.orig = append([]byte(nil), data...)
+		case tupleReply:
+			reply = data
+		case id:
+			f.id = append([]byte(nil), data...)
+		}
+	})
+	f.protocol, f.to = end(f.orig, v4Dst, v6Dst, protoDst)
+	_, f.answers = end(reply, v4Src, v6Src, protoSrc)
+	if !f.to.IsValid() || !f.answers.IsValid() {
+		return nil
+	}
+	return f
+}
+
+// end is one end of a tuple.
+func end(tuple []byte, v4, v6, port int) (protocol byte, out netip.AddrPort) {
+	ip, proto := nfnetlink.Attribute(tuple, tupleIP), nfnetlink.Attribute(tuple, tupleProto)
+	b := nfnetlink.Attribute(ip, v4)
+	if b == nil {
+		b = nfnetlink.Attribute(ip, v6)
+	}
+	addr, ok := netip.AddrFromSlice(b)
+	n, p := nfnetlink.Attribute(proto, protoNumber), nfnetlink.Attribute(proto, port)
+	if !ok || len(n) != 1 || len(p) != 2 {
+		return 0, out
+	}
+	return n[0], netip.AddrPortFrom(addr, binary.BigEndian.Uint16(p))
+}
