@@ -42,7 +42,7 @@ func (f *Fleet) start() error {
 	c := &control{fleet: f, stop: stop}
 	c.client = f.Federation.Client("federation", f.carry)
 	c.caches = newInformers(c.client, "", nil)
-	c.registry = &registry{client: c.client, members: f.joined, room: f.room, keepers: map[string]*keeper{}}
+	c.registry = &registry{client: c.client, members: f.joined, cluster: f.cluster, room: f.room, keepers: map[string]*keeper{}}
 	runs, err := c.controllers(ctx)
 	if err != nil {
 		stop()

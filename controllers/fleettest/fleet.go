@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -57,6 +58,8 @@ type Fleet struct {
 	events  *events
 	control *control
 	world   sync.WaitGroup
+
+	clusters sync.Map // name → readCluster
 
 	mu         sync.Mutex // guards what follows and all of the members; never held while waiting
 	members    map[string]*Member
@@ -161,6 +164,29 @@ func (f *Fleet) Join(p Place) error {
 	u.SetLabels(p.Labels)
 	_, err := f.user.Resource(v1beta1.ClustersResource).Create(f.ctx, u, metav1.CreateOptions{})
 	return err
+}
+
+// readCluster is a Cluster and what it was read from: each version is read once.
+type readCluster struct {
+	from    *unstructured.Unstructured
+	cluster *v1beta1.Cluster
+}
+
+// cluster returns a Cluster, nil where there is none. It must not be changed.
+func (f *Fleet) cluster(name string) *v1beta1.Cluster {
+	u := f.Federation.Get(v1beta1.ClustersResource, "", name)
+	if u == nil {
+		return nil
+	}
+	if known, ok := f.clusters.Load(name); ok && known.(readCluster).from == u {
+		return known.(readCluster).cluster
+	}
+	c := &v1beta1.Cluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c); err != nil {
+		panic(err) // the API stores none that cannot be read
+	}
+	f.clusters.Store(name, readCluster{u, c})
+	return c
 }
 
 // room is what a member has room for, nil where nobody counts.
@@ -277,8 +303,7 @@ func (f *Fleet) Settle() error {
 // comingBack tells whether a cluster that can be used is to get more of what it would have.
 func (f *Fleet) comingBack() bool {
 	return slices.ContainsFunc(f.settled(), func(m *Member) bool {
-		c, err := clusterOf(f.Federation.Get(v1beta1.ClustersResource, "", m.Name))
-		return err == nil && c.Phase() == v1beta1.FailoverReturning
+		return f.cluster(m.Name).Phase() == v1beta1.FailoverReturning
 	})
 }
 

@@ -203,11 +203,7 @@ func (f *Fleet) CheckIdle() error {
 // settled are the members that the federation can work in and has nothing against.
 func (f *Fleet) settled() (out []*Member) {
 	for _, m := range f.Members() {
-		u := f.Federation.Get(v1beta1.ClustersResource, "", m.Name)
-		if u == nil || m.Wire.Fault() != Well {
-			continue
-		}
-		if c, err := clusterOf(u); err == nil && c.IsReady() {
+		if c := f.cluster(m.Name); c != nil && c.IsReady() && m.Wire.Fault() == Well {
 			out = append(out, m)
 		}
 	}

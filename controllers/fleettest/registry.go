@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -23,6 +22,8 @@ import (
 type registry struct {
 	client  dynamic.Interface
 	members func() map[string]*Member
+	// cluster is a Cluster as an informer would have it, nil where there is none.
+	cluster func(name string) *v1beta1.Cluster
 	// room is what a member has room for, nil where nobody counts.
 	room func(m *Member) *v1beta1.ClusterCapacity
 
@@ -97,7 +98,7 @@ func (r *registry) keep(ctx context.Context, name string, m *Member) {
 	if kept {
 		return
 	}
-	if _, err := r.cluster(ctx, name); err != nil {
+	if r.cluster(name) == nil {
 		return // it has not joined
 	}
 	r.mu.Lock()
@@ -120,19 +121,6 @@ func (r *registry) lookNow(name string) {
 	}
 }
 
-func (r *registry) cluster(ctx context.Context, name string) (*v1beta1.Cluster, error) {
-	u, err := r.client.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return clusterOf(u)
-}
-
-func clusterOf(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
-	c := &v1beta1.Cluster{}
-	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c)
-}
-
 func (k *keeper) run(ctx context.Context) {
 	defer k.disconnect()
 	defer func() {
@@ -143,8 +131,8 @@ func (k *keeper) run(ctx context.Context) {
 	first := true
 	for ctx.Err() == nil {
 		begin := time.Now()
-		known, err := k.cluster(ctx, k.member.Name)
-		if err != nil {
+		known := k.cluster(k.member.Name)
+		if known == nil {
 			return
 		}
 		if first {

@@ -210,14 +210,10 @@ func (p *player) showHistory(args []string) (out []string, err error) {
 // clusters: their conditions and where they stand.
 func (p *player) showClusters([]string) (out []string, err error) {
 	for _, m := range p.Members() {
-		u := p.Federation.Get(v1beta1.ClustersResource, "", m.Name)
-		if u == nil {
+		c := p.Fleet.cluster(m.Name)
+		if c == nil {
 			out = append(out, m.Name+": has not joined")
 			continue
-		}
-		c, err := clusterOf(u)
-		if err != nil {
-			return nil, err
 		}
 		line := fmt.Sprintf("%s: %s", m.Name, c.Phase())
 		if c.Phase() == v1beta1.FailoverReturning {

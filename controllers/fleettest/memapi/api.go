@@ -108,7 +108,8 @@ func (a *API) Resources() (out []Resource) {
 	return out
 }
 
-// List returns copies of the objects of a resource that a selector matches, sorted by key. Nil matches all.
+// List returns the objects of a resource that a selector matches, sorted by key. Nil matches all. They are what is stored,
+// not copies: they never change, and must not be changed.
 func (a *API) List(gvr schema.GroupVersionResource, selector labels.Selector) []*unstructured.Unstructured {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,14 +120,12 @@ func (a *API) List(gvr schema.GroupVersionResource, selector labels.Selector) []
 	return s.list("", selector)
 }
 
-// Get returns a copy of an object, nil where there is none.
+// Get returns an object, nil where there is none. It is what is stored, not a copy: it must not be changed.
 func (a *API) Get(gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s := a.resources[gvr]; s != nil {
-		if u := s.objects[types.NamespacedName{Namespace: namespace, Name: name}]; u != nil {
-			return u.DeepCopy()
-		}
+		return s.objects[types.NamespacedName{Namespace: namespace, Name: name}]
 	}
 	return nil
 }
@@ -134,7 +133,7 @@ func (a *API) Get(gvr schema.GroupVersionResource, namespace, name string) *unst
 func (s *store) list(namespace string, selector labels.Selector) (out []*unstructured.Unstructured) {
 	for key, u := range s.objects {
 		if (namespace == "" || key.Namespace == namespace) && (selector == nil || selector.Matches(labels.Set(u.GetLabels()))) {
-			out = append(out, u.DeepCopy())
+			out = append(out, u)
 		}
 	}
 	slices.SortFunc(out, func(x, y *unstructured.Unstructured) int {

@@ -218,7 +218,7 @@ func (r resource) DeleteCollection(context.Context, metav1.DeleteOptions, metav1
 func (r resource) Get(ctx context.Context, name string, _ metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
 	return r.call(ctx, r.request("get", name, sub), func(s *store) (*unstructured.Unstructured, error) {
 		if u := r.client.api.Get(r.gvr, r.namespace, name); u != nil {
-			return u, nil
+			return u.DeepCopy(), nil
 		}
 		return nil, apierrors.NewNotFound(s.GroupResource(), name)
 	})
@@ -239,7 +239,7 @@ func (r resource) List(ctx context.Context, o metav1.ListOptions) (*unstructured
 		out.SetKind(s.Kind + "List")
 		out.SetResourceVersion(strconv.FormatUint(a.version, 10))
 		for _, u := range s.list(r.namespace, selector) {
-			out.Items = append(out.Items, *u)
+			out.Items = append(out.Items, *u.DeepCopy())
 		}
 		return nil, nil
 	})

@@ -61,7 +61,7 @@ func (a *API) begin(w *watcher, s *store, o metav1.ListOptions) error {
 	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if since == 0 || initial {
 		for _, u := range s.list(w.namespace, w.selector) {
-			w.queue = append(w.queue, watch.Event{Type: watch.Added, Object: u})
+			w.queue = append(w.queue, watch.Event{Type: watch.Added, Object: u.DeepCopy()})
 		}
 		if initial {
 			w.queue = append(w.queue, watch.Event{Type: watch.Bookmark, Object: bookmark(s.Resource, a.version)})
