@@ -207,8 +207,11 @@ func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 			if this, ours := changed(obj); ours && m.isNews(this, about(obj)) {
 				m.queue.Add(this) // it may have come late: a request that was under way when the member was lost
 			}
-			if k.Resource == namespaces {
+			switch k.Resource {
+			case namespaces:
 				c.wakeNamespace(m, about(obj).GetName())
+			case autoscalers:
+				c.wakeScaled(m, object(obj))
 			}
 		},
 		UpdateFunc: func(was, is any) {
@@ -221,6 +224,9 @@ func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 			if this, ours := changed(obj); ours {
 				m.queue.Add(this)
 				c.reportOrFinish(this)
+			}
+			if k.Resource == autoscalers {
+				c.wakeScaled(m, object(obj))
 			}
 		},
 	})

@@ -142,6 +142,7 @@ func (c *Controller) shares(m *member, s plan.Source, t plan.Target, k key) (sha
 			own = len(shares)
 		}
 		theirs, _ := c.target(other.Name)
+		theirs.Scaled = c.scaled(other, s, theirs)
 		shares = append(shares, other.share(s, theirs, k))
 	}
 	if c.members[m.Name] != m { // it has just been lost
@@ -160,6 +161,7 @@ func (c *Controller) turns(s plan.Source, want plan.Desired, k key) (turns []pla
 			continue
 		}
 		t.Have, _ = m.observe(k)
+		t.Scaled = c.scaled(m, s, t)
 		theirs := want
 		if presence, _, _ := s.Wanted(t); presence != plan.Present {
 			continue

@@ -1,6 +1,7 @@
 package propagation
 
 import (
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,14 +132,8 @@ func (c *Controller) watchAutoscalers() error {
 		return err
 	}
 	wake := func(obj any) {
-		u := object(obj)
-		name, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
-		kind, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind")
-		for i := range c.Kinds {
-			k := key{&c.Kinds[i], types.NamespacedName{Namespace: u.GetNamespace(), Name: name}}
-			if k.kind.Paced && k.kind.Kind == kind && c.owns(k) {
-				c.changed(k)
-			}
+		if k, ok := c.scaledBy(object(obj)); ok {
+			c.changed(k)
 		}
 	}
 	return c.listen(informer, cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(was, is any) {
@@ -150,6 +145,39 @@ func (c *Controller) watchAutoscalers() error {
 			wake(is)
 		}
 	}})
+}
+
+// scaledBy returns what an autoscaler scales, if it is of a kind that is divided, and ours.
+func (c *Controller) scaledBy(autoscaler *unstructured.Unstructured) (k key, ok bool) {
+	name, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", "name")
+	kind, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", "kind")
+	for i := range c.Kinds {
+		k = key{&c.Kinds[i], types.NamespacedName{Namespace: autoscaler.GetNamespace(), Name: name}}
+		if k.kind.Paced && k.kind.Kind == kind && c.owns(k) {
+			return k, true
+		}
+	}
+	return key{}, false
+}
+
+// wakeScaled has what an autoscaler scales looked at in a member, where the autoscaler came or went or was refused.
+func (c *Controller) wakeScaled(m *member, autoscaler *unstructured.Unstructured) {
+	if k, ok := c.scaledBy(autoscaler); ok {
+		m.queue.Add(k)
+		c.wakeWaiting(k)
+	}
+}
+
+// scaled tells whether an autoscaler of the federation scales an object in a member.
+func (c *Controller) scaled(m *member, s plan.Source, t plan.Target) bool {
+	return slices.ContainsFunc(s.Autoscalers, func(a plan.Source) bool {
+		k := keyOf(a.Kind, a.Object)
+		t.Have = nil
+		if obj, there, _ := m.Informers(a.Kind.Resource).GetStore().GetByKey(storeKey(k.NamespacedName)); there {
+			t.Have = object(obj)
+		}
+		return a.Scales(t, !m.comes(k))
+	})
 }
 
 // autoscalersOf returns the autoscalers at the federation that have the object as their target.

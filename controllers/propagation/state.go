@@ -214,12 +214,12 @@ func (m *member) looked(k key) bool {
 	return s != nil && s.outcome != ""
 }
 
-// comes tells whether a copy may come yet: nothing has been found that keeps it away.
+// comes tells whether a copy may come yet, or again: nothing has been found that keeps it away.
 func (m *member) comes(k key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.states[k]
-	return s == nil || s.outcome == "" || s.outcome == plan.Pending
+	return s == nil || s.outcome != plan.Refused && s.outcome != plan.Foreign && s.outcome != plan.Unreachable
 }
 
 // reserve notes the number to which a write that is about to go out shrinks a copy; nil: none does.

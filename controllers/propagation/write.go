@@ -50,7 +50,9 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 		if k.kind.Siblings && have == nil {
 			target.Siblings = c.siblings(m, k)
 		}
-		op.want, op.held = c.allowed(m, c.source(k, op.federated), target, k)
+		source := c.source(k, op.federated)
+		target.Scaled = c.scaled(m, source, target)
+		op.want, op.held = c.allowed(m, source, target, k)
 	}
 	op.verb = plan.Operate(op.want, have, settled)
 	if op.verb == plan.Create && !hasFinalizers(op.federated) {
@@ -262,8 +264,11 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 	}
 	if m.note(k, now) {
 		c.reportOrFinish(k)
-		if k.kind.Resource == namespaces && !m.comes(k) {
+		switch {
+		case k.kind.Resource == namespaces && !m.comes(k):
 			c.wakeNamespace(m, k.Name)
+		case k.kind.Resource == autoscalers && end.federated != nil:
+			c.wakeScaled(m, end.federated)
 		}
 	}
 	if now.outcome == plan.Foreign {

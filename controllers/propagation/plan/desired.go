@@ -83,7 +83,7 @@ func (d Desired) seal(u *unstructured.Unstructured, s Source, t Target) Desired 
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	if s.scaled(t) || leftByAutoscaler(t.Have) {
+	if t.Scaled || leftByAutoscaler(t.Have) {
 		annotations[AutoscaledAnnotation] = "true"
 		u.SetAnnotations(annotations)
 	}

@@ -118,10 +118,7 @@ func TestAutoscalersOwnTheNumber(t *testing.T) {
 		u := parse(t, deployment)
 		annotate(v1beta1.PlacementAnnotation, c.placement)(u)
 		s, target := source(k, u), east
-		target.Have = parse(t, deployment)
-		if c.scaled {
-			s.Autoscalers = []Source{autoscaler(t)}
-		}
+		target.Have, target.Scaled = parse(t, deployment), c.scaled
 		_ = unstructured.SetNestedField(target.Have.Object, c.has, "spec", "replicas")
 		if c.scaledBy != "" {
 			annotate(v1beta1.ScaledByAnnotation, c.scaledBy)(target.Have)
@@ -151,30 +148,31 @@ func autoscaler(t *testing.T, annotations ...string) Source {
 	return source(kind(t, "HorizontalPodAutoscaler"), u)
 }
 
-// TestAutoscalersScaleWhereTheyGo: in other clusters the number is the placement's.
-func TestAutoscalersScaleWhereTheyGo(t *testing.T) {
+// TestAutoscalersScaleWhereTheyAre: or where they will be soon. In other clusters the number is the placement's.
+func TestAutoscalersScaleWhereTheyAre(t *testing.T) {
 	silver, gold := `[{"key":"tier","operator":"In","values":["silver"]}]`, `[{"key":"tier","operator":"In","values":["gold"]}]`
-	leaving := autoscaler(t, v1beta1.ClusterSelectorAnnotation, silver)
+	leaving := autoscaler(t)
 	leaving.Object.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	for name, c := range map[string]struct {
-		autoscaler Source
-		want       int64
+		autoscaler           Source
+		there, refused, want bool
 	}{
-		"goes there by its selector":        {autoscaler(t, v1beta1.ClusterSelectorAnnotation, gold), 33},
-		"goes elsewhere by its selector":    {autoscaler(t, v1beta1.ClusterSelectorAnnotation, silver), 20},
-		"goes there by its placement":       {autoscaler(t, v1beta1.PlacementAnnotation, `{"clusters":{"east-a":1}}`), 33},
-		"goes elsewhere by its placement":   {autoscaler(t, v1beta1.PlacementAnnotation, `{"clusters":{"west-a":1}}`), 20},
-		"may still be where it is to leave": {leaving, 33},
+		"goes there by its selector":       {autoscaler(t, v1beta1.ClusterSelectorAnnotation, gold), false, false, true},
+		"goes elsewhere by its selector":   {autoscaler(t, v1beta1.ClusterSelectorAnnotation, silver), false, false, false},
+		"goes there by its placement":      {autoscaler(t, v1beta1.PlacementAnnotation, `{"clusters":{"east-a":1}}`), false, false, true},
+		"goes elsewhere by its placement":  {autoscaler(t, v1beta1.PlacementAnnotation, `{"clusters":{"west-a":1}}`), false, false, false},
+		"the cluster refuses it":           {autoscaler(t), false, true, false},
+		"the cluster refuses a change":     {autoscaler(t), true, true, true},
+		"is to leave, and is there still":  {leaving, true, false, true},
+		"may have left others not yet":     {leaving, false, false, true},
+		"goes elsewhere, and is there yet": {autoscaler(t, v1beta1.ClusterSelectorAnnotation, silver), true, false, true},
 	} {
-		deployment := strings.ReplaceAll(web, "ReplicaSet", "Deployment")
-		u, target := parse(t, deployment), east
-		annotate(v1beta1.PlacementAnnotation, `{"clusters":{"east-a":20}}`)(u)
-		target.Have = parse(t, deployment)
-		_ = unstructured.SetNestedField(target.Have.Object, int64(33), "spec", "replicas")
-		s := source(kind(t, "Deployment"), u)
-		s.Autoscalers = []Source{c.autoscaler}
-		if _, number, _ := s.Wanted(target); number == nil || *number != c.want {
-			t.Errorf("%s: %v, want %d", name, number, c.want)
+		target := east
+		if c.there {
+			target.Have = c.autoscaler.Object
+		}
+		if got := c.autoscaler.Scales(target, c.refused); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}
 }

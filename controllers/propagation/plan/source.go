@@ -38,6 +38,8 @@ type Target struct {
 	Template map[string]any
 	// Siblings are the copies in other clusters, by their names, for kinds that ask for them.
 	Siblings map[string]*unstructured.Unstructured
+	// Scaled: an autoscaler of the federation scales the object there, see Scales.
+	Scaled bool
 }
 
 // Presence says whether a copy is to be in a member.
@@ -139,12 +141,14 @@ func (s Source) autoscaled(t Target, share int64) (*int64, string) {
 
 // autoscales tells whether an autoscaler decides how many replicas a copy has. None does of one that has none.
 func (s Source) autoscales(t Target) bool {
-	return Applied(s, t.Have) > 0 && (s.scaled(t) || ScaledByMember(t.Have) && !leftByAutoscaler(t.Have))
+	return Applied(s, t.Have) > 0 && (t.Scaled || ScaledByMember(t.Have) && !leftByAutoscaler(t.Have))
 }
 
-// scaled tells whether an autoscaler of the federation scales the object in a cluster: it goes there, or is yet to leave.
-func (s Source) scaled(t Target) bool {
-	return slices.ContainsFunc(s.Autoscalers, func(a Source) bool { return a.leaving() || a.Goes(t) })
+// Scales tells of an autoscaler of the federation whether it scales its target in a cluster: a copy of it is there, or is
+// to come and the cluster has not said no to it. One that is being deleted counts until it is gone everywhere: then all numbers
+// are the placement's at once, and what the clusters have is no less than what is asked for.
+func (s Source) Scales(t Target, refused bool) bool {
+	return t.Have != nil || !refused && (s.leaving() || s.Goes(t))
 }
 
 // ScaledByMember tells whether an autoscaler in a member owns the number of replicas of a copy.
