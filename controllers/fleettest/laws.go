@@ -2,6 +2,8 @@ package fleettest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +30,7 @@ func against(law, format string, args ...any) error {
 
 // laws remembers what it takes to see that ready replicas fall.
 type laws struct {
-	ready map[workloadKey]int
+	ready map[workloadKey]readiness
 	// taken is when something other than the federation took ready replicas away.
 	taken map[workloadKey]time.Time
 	asked map[workloadKey]asked
@@ -41,7 +43,7 @@ type asked struct {
 }
 
 func newLaws() laws {
-	return laws{ready: map[workloadKey]int{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}}
+	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}}
 }
 
 // hearing is how long it takes at most until all that the federation does is based on what has happened: the time
@@ -58,18 +60,17 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 		for _, u := range f.Federation.List(k.Resource, nil) {
 			key := workloadKey{k.Resource.Resource, u.GetNamespace(), u.GetName()}
 			want := f.laws.want(key, f.askedFor(key, u), now)
-			ready, dropped, detail := f.readyOf(key, now)
+			before, is := f.laws.ready[key], f.readyOf(key, now)
 			f.countMove(u)
-			before := f.laws.ready[key]
-			f.laws.ready[key] = ready
-			if before-ready > dropped || f.scaled(key) {
+			f.laws.ready[key] = is
+			if is.lostSince(before) || f.scaled(key) {
 				f.laws.taken[key] = now
 			}
-			if u.GetDeletionTimestamp() != nil || dropped == 0 || ready >= min(before, want) || now.Sub(f.laws.taken[key]) < hearing {
+			if u.GetDeletionTimestamp() != nil || is.dropped == 0 || is.sum >= min(before.sum, want) || now.Sub(f.laws.taken[key]) < hearing {
 				continue
 			}
 			broken = append(broken, against("law of ready replicas", "%s %s: %d were ready, %d are asked for, and now %d are ready:%s",
-				key.resource, key.name, before, want, ready, detail))
+				key.resource, key.name, before.sum, want, is.sum, is))
 		}
 	}
 	return broken
@@ -141,21 +142,45 @@ func (l *laws) want(k workloadKey, n int, now time.Time) int {
 	return min(n, a.least)
 }
 
-// readyOf sums up ready and dropped replicas over the clusters that can be reached.
-func (f *Fleet) readyOf(k workloadKey, now time.Time) (ready, dropped int, detail string) {
+// readiness is how many replicas of a workload are ready in the clusters that can be reached, and how many of those that
+// were the last step took away because fewer are asked for.
+type readiness struct {
+	sum, dropped int
+	ready, fewer map[string]int // by cluster
+}
+
+// lostSince tells whether replicas are gone in any cluster though they are asked for, whatever others have gained.
+func (r readiness) lostSince(before readiness) bool {
+	for name, n := range before.ready {
+		if n-r.ready[name] > r.fewer[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// String is what each cluster has.
+func (r readiness) String() (out string) {
+	for _, name := range slices.Sorted(maps.Keys(r.ready)) {
+		out += fmt.Sprintf(" %s %d", name, r.ready[name])
+		if n := r.fewer[name]; n > 0 {
+			out += fmt.Sprintf(" (%d fewer)", n)
+		}
+	}
+	return out
+}
+
+func (f *Fleet) readyOf(k workloadKey, now time.Time) readiness {
+	r := readiness{ready: map[string]int{}, fewer: map[string]int{}}
 	for name, m := range f.members {
 		if fault := m.Wire.Fault(); fault != Well && fault != Unhealthy {
 			continue
 		}
-		n := m.Ready(k, now)
-		ready += n
-		dropped += m.dropped[k]
-		detail += fmt.Sprintf(" %s %d", name, n)
-		if d := m.dropped[k]; d > 0 {
-			detail += fmt.Sprintf(" (%d fewer)", d)
-		}
+		r.ready[name], r.fewer[name] = m.Ready(k, now), m.dropped[k]
+		r.sum += r.ready[name]
+		r.dropped += r.fewer[name]
 	}
-	return ready, dropped, detail
+	return r
 }
 
 func replicasOf(u *unstructured.Unstructured) int {

@@ -287,7 +287,7 @@ func (p *player) expect(args []string) error {
 	switch args[0] {
 	case "ready":
 		p.mu.Lock()
-		got, _, _ = p.readyOf(workloadKey{t.Resource.Resource, t.namespace, t.name}, time.Now())
+		got = p.readyOf(workloadKey{t.Resource.Resource, t.namespace, t.name}, time.Now()).sum
 		p.mu.Unlock()
 	case "asked":
 		for _, m := range p.Members() {
