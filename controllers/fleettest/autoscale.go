@@ -3,9 +3,7 @@ package fleettest
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strconv"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,24 +70,13 @@ func (m *Member) autoscaled(k workloadKey) bool {
 
 // load CLUSTER KIND/NAME N: the workload is loaded there so that its autoscaler, if it has one, wants N replicas.
 func (p *player) loaded(args []string) error {
-	if err := need(args, 3, "load CLUSTER KIND/NAME N"); err != nil {
-		return err
-	}
-	m, err := p.find(args[0])
+	m, t, n, err := p.memberObjectNumber(args, "load CLUSTER KIND/NAME N")
 	if err != nil {
 		return err
-	}
-	t, err := p.target(args[1])
-	if err != nil {
-		return err
-	}
-	n, err := strconv.Atoi(args[2])
-	if err != nil {
-		return fmt.Errorf("load %q: must be a whole number", args[2])
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m.load[workloadKey{t.Resource.Resource, t.namespace, t.name}] = n
+	m.load[t.workload()] = n
 	m.seen = 0
 	return nil
 }

@@ -44,10 +44,11 @@ func init() {
 		"member":    silent((*player).member),
 		"partition": fault(Partitioned), "hang": fault(Hung), "kill": fault(Dead), "sicken": fault(Unhealthy), "expire": fault(Expired), "heal": fault(Well),
 		"slow": silent((*player).slow), "refuse": silent((*player).refuse), "accept": silent((*player).accept), "lose": silent((*player).lose),
-		"pods": silent((*player).podsReady), "crash": silent((*player).crash),
+		"pods": silent((*player).podsReady), "quota": silent((*player).limit), "crash": silent((*player).crash),
 		"taint": silent((*player).taint), "untaint": silent((*player).untaint), "dns-weight": silent((*player).dnsWeight),
-		"restart": silent(func(p *player, _ []string) error { p.Restart(); return nil }),
-		"drain":   silent((*player).drain), "undrain": silent((*player).undrain),
+		"restart":   silent(func(p *player, _ []string) error { p.Restart(); return nil }),
+		"processes": silent((*player).runProcesses),
+		"drain":     silent((*player).drain), "undrain": silent((*player).undrain),
 		"load":   silent((*player).loaded),
 		"wait":   silent((*player).pass),
 		"settle": silent((*player).settle),
@@ -215,6 +216,11 @@ type target struct {
 	namespace, name string
 }
 
+// workload is the key of one that has pods.
+func (t target) workload() workloadKey {
+	return workloadKey{t.Resource.Resource, t.namespace, t.name}
+}
+
 func (p *player) target(text string) (t target, err error) {
 	parts := strings.Split(text, "/")
 	if len(parts) < 2 {
@@ -348,7 +354,7 @@ func (p *player) member(args []string) error {
 		return err
 	}
 	p.mu.Lock()
-	p.laws.taken[workloadKey{t.Resource.Resource, t.namespace, t.name}] = time.Now() // what comes of it is not the federation's doing
+	p.laws.taken[t.workload()] = time.Now() // what comes of it is not the federation's doing
 	p.mu.Unlock()
 	if args[1] == "delete" {
 		return at(client, t.Resource, t.namespace).Delete(p.ctx, t.name, metav1.DeleteOptions{})
@@ -381,22 +387,28 @@ func (p *player) memberAndDuration(args []string, usage string) (*Member, time.D
 	return m, d, err
 }
 
+// memberObjectNumber reads the arguments CLUSTER KIND/NAME N.
+func (p *player) memberObjectNumber(args []string, usage string) (m *Member, t target, n int, err error) {
+	if err := need(args, 3, usage); err != nil {
+		return nil, t, 0, err
+	}
+	m, err1 := p.find(args[0])
+	t, err2 := p.target(args[1])
+	n, err3 := strconv.Atoi(args[2])
+	return m, t, n, errors.Join(err1, err2, err3)
+}
+
 // pods CLUSTER DURATION|never: how long pods take there to get ready. pods CLUSTER fail KIND/NAME N: so many crash.
 func (p *player) podsReady(args []string) error {
 	if len(args) == 4 && args[1] == "fail" {
-		m, err := p.find(args[0])
+		m, t, n, err := p.memberObjectNumber(slices.Delete(slices.Clone(args), 1, 2), "pods CLUSTER fail KIND/NAME N")
 		if err != nil {
 			return err
 		}
-		t, err := p.target(args[2])
-		if err != nil {
-			return err
-		}
-		n, err := strconv.Atoi(args[3])
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		m.FailPods(workloadKey{t.Resource.Resource, t.namespace, t.name}, n, time.Now())
-		return err
+		m.FailPods(t.workload(), n, time.Now())
+		return nil
 	}
 	m, d, err := p.memberAndDuration(args, "pods CLUSTER DURATION|never|fail KIND/NAME N")
 	if err == nil {
@@ -412,17 +424,12 @@ func (p *player) refuse(args []string) error {
 	if err := need(args, 4, "refuse CLUSTER KIND/NAME CODE MESSAGE"); err != nil {
 		return err
 	}
-	m, err := p.find(args[0])
+	m, t, code, err := p.memberObjectNumber(args, "refuse CLUSTER KIND/NAME CODE MESSAGE")
 	if err != nil {
 		return err
 	}
-	t, err := p.target(args[1])
-	if err != nil {
-		return err
-	}
-	code, err := strconv.Atoi(args[2])
 	m.Wire.Refuse(Refusal{Resource: t.Resource.Resource, Name: t.name, Code: code, Message: strings.Join(args[3:], " "), Remaining: -1})
-	return err
+	return nil
 }
 
 // accept CLUSTER: it refuses nothing any more.
@@ -435,6 +442,22 @@ func (p *player) accept(args []string) error {
 		m.Wire.Accept()
 	}
 	return err
+}
+
+// quota CLUSTER N: no more than N pods are made there; 0: as many as are asked for.
+func (p *player) limit(args []string) error {
+	if err := need(args, 2, "quota CLUSTER N"); err != nil {
+		return err
+	}
+	m, err1 := p.find(args[0])
+	n, err2 := strconv.Atoi(args[1])
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.quota, m.seen = n, 0
+	return nil
 }
 
 // lose CLUSTER N: the answers of the next N writes there are lost.

@@ -3,9 +3,12 @@ package fleettest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -23,88 +26,127 @@ import (
 	"federation/controllers/propagation"
 	"federation/controllers/propagation/plan"
 	"federation/controllers/servicedns"
+	shardsplan "federation/controllers/shards/plan"
 )
 
-// control is one run of the federation's process: its controllers, wired as cmd/federation wires them.
+// control is one process of the federation: its controllers, wired as cmd/federation wires them.
 type control struct {
 	fleet  *Fleet
+	name   string
 	client *memapi.Client
-	caches *informers
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
+	dead   atomic.Bool // it has died, and nobody has noticed
 
 	registry *registry
 }
 
-// start runs the controllers.
-func (f *Fleet) start() error {
+// newControl starts a process.
+func (f *Fleet) newControl() *control {
 	ctx, stop := context.WithCancel(f.ctx)
-	c := &control{fleet: f, stop: stop}
+	f.started++
+	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), stop: stop}
 	c.client = f.Federation.Client("federation", f.carry)
-	c.caches = newInformers(c.client, "", nil)
 	c.registry = &registry{client: c.client, members: f.joined, cluster: f.cluster, room: f.room, keepers: map[string]*keeper{}}
-	runs, err := c.controllers(ctx)
-	if err != nil {
-		stop()
-		return err
+	run := func(ctx context.Context) error { return c.work(ctx, shardsplan.All) }
+	if f.processes > 1 {
+		run = c.share
 	}
-	c.caches.start(ctx)
-	for _, run := range append(runs, c.registry.run) {
+	for _, run := range []func(context.Context) error{run, c.registry.run} {
 		c.ended.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
 				f.fail(err)
 			}
 		})
 	}
-	f.control = c
-	return nil
+	return c
 }
 
-// controllers makes them, and returns what runs each.
-func (c *control) controllers(ctx context.Context) (runs []func(context.Context) error, err error) {
-	f, from := c.fleet, c.caches.get
+// work works with some shards until ctx is done, and decides if the first is among them.
+func (c *control) work(ctx context.Context, held shardsplan.Set) error {
+	from := newInformers(c.client, "", nil)
+	group, ctx := errgroup.WithContext(ctx)
+	runs, err := c.propagators(ctx, from, held)
+	if held.Has(0) {
+		deciders, err2 := c.deciders(from.get)
+		runs, err = append(runs, deciders...), errors.Join(err, err2)
+		c.registry.reports.Store(true)
+		defer c.registry.reports.Store(false)
+	}
+	if err != nil {
+		return err
+	}
+	from.start(ctx)
+	for _, run := range runs {
+		group.Go(func() error { return run(ctx) })
+	}
+	return group.Wait()
+}
+
+// deciders are the controllers that look at all objects.
+func (c *control) deciders(from func(schema.GroupVersionResource) cache.SharedIndexInformer) (runs []func(context.Context) error, err error) {
+	f := c.fleet
 	placer, err1 := placement.New(placement.Options{
 		Client: c.client, Informers: from, Recorder: f.events, Resolve: customkinds.Resolver(from(customkinds.Definitions)), Start: func() {},
 	})
 	over, err2 := failover.New(failover.Options{Client: c.client, Informers: from, Recorder: f.events, Settings: f.Settings.failover()})
-	propagator, err3 := c.propagation(nil, nil)
-	custom, err4 := customkinds.New(customkinds.Options{Informers: from, Work: c.propagateKind})
-	names, err5 := servicedns.New(servicedns.Options{
+	names, err3 := servicedns.New(servicedns.Options{
 		Informers: from, Federation: "fed", Zone: zone, Resolver: noResolver{},
 		Providers: []servicedns.NamedProvider{{Name: "fleet", Provider: f.DNS, Local: true}},
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, f.Settings.failover(), time.Now())
 		},
 	})
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	c.registry.follow(ctx, c.engager(propagator))
-	return []func(context.Context) error{placer.Run, over.Run, propagator.Run, custom.Run, names.Run}, nil
+	return []func(context.Context) error{placer.Run, over.Run, names.Run}, nil
+}
+
+// propagators are the controllers that bring members to what the federation says of the objects of some shards.
+func (c *control) propagators(ctx context.Context, from *informers, held shardsplan.Set) (runs []func(context.Context) error, err error) {
+	p := propagators{c, from, held}
+	builtIn, err1 := p.propagation(nil, nil)
+	custom, err2 := customkinds.New(customkinds.Options{Informers: from.get, Work: p.propagateKind})
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	c.registry.follow(ctx, p.engager(builtIn))
+	return []func(context.Context) error{builtIn.Run, custom.Run}, nil
+}
+
+// propagators make the propagations of some shards.
+type propagators struct {
+	*control
+	from *informers
+	held shardsplan.Set
 }
 
 // propagation makes one for some kinds, or all that are built in.
-func (c *control) propagation(kinds []plan.Kind, owns func(*plan.Kind, string, string) bool) (*propagation.Controller, error) {
+func (p propagators) propagation(kinds []plan.Kind, owns func(name string) bool) (*propagation.Controller, error) {
 	return propagation.New(propagation.Options{
-		Client: c.client, Informers: c.caches.get, Federation: c.fleet.uid, Recorder: c.fleet.events, Kinds: kinds, Owns: owns,
+		Client: p.client, Informers: p.from.get, Federation: p.fleet.uid, Recorder: p.fleet.events, Kinds: kinds,
+		Owns: func(_ *plan.Kind, namespace, name string) bool {
+			return p.held.Has(v1beta1.Shard(namespace, name)) && (owns == nil || owns(name))
+		},
 	})
 }
 
 // propagateKind propagates the objects of a custom kind, and its definition before them.
-func (c *control) propagateKind(ctx context.Context, k customplan.Kind) error {
-	definition, err := c.propagation([]plan.Kind{plan.CustomResourceDefinitions}, func(_ *plan.Kind, _, name string) bool { return name == k.Definition })
+func (p propagators) propagateKind(ctx context.Context, k customplan.Kind) error {
+	definition, err := p.propagation([]plan.Kind{plan.CustomResourceDefinitions}, func(name string) bool { return name == k.Definition })
 	if err != nil {
 		return err
 	}
-	objects, err := c.propagation([]plan.Kind{plan.CustomKind(k.Resource, k.Kind)}, nil)
+	objects, err := p.propagation([]plan.Kind{plan.CustomKind(k.Resource, k.Kind)}, nil)
 	if err != nil {
 		ended, end := context.WithCancel(ctx)
 		end()
 		return errors.Join(err, definition.Run(ended)) // for what it has begun
 	}
-	c.registry.follow(ctx, c.engager(definition))
-	c.registry.follow(ctx, func(ctx context.Context, m *Member) error {
-		go c.onceServed(ctx, m, k.Resource, c.engager(objects))
+	p.registry.follow(ctx, p.engager(definition))
+	p.registry.follow(ctx, func(ctx context.Context, m *Member) error {
+		go p.onceServed(ctx, m, k.Resource, p.engager(objects))
 		return nil
 	})
 	var both sync.WaitGroup
@@ -128,14 +170,23 @@ func (c *control) onceServed(ctx context.Context, m *Member, gvr schema.GroupVer
 	}
 }
 
-// engager has a propagation take up work in a member, with informers of its own.
-func (c *control) engager(p *propagation.Controller) engager {
+// engager has a propagation take up work in a member, with informers of its own: of namespaces whatever their shard, for
+// what goes into one waits for it.
+func (p propagators) engager(c *propagation.Controller) engager {
 	return func(ctx context.Context, m *Member) error {
-		i := newInformers(m.Wire.client, v1beta1.ManagedByLabel+"="+c.fleet.uid, func() { c.registry.lookNow(m.Name) })
-		if err := p.Engage(ctx, propagation.Member{Name: m.Name, Client: m.Wire.client, Informers: i.get}); err != nil {
+		broken := func() { p.registry.lookNow(m.Name) }
+		all, ours := newInformers(m.Wire.client, p.selector(shardsplan.All), broken), newInformers(m.Wire.client, p.selector(p.held), broken)
+		err := c.Engage(ctx, propagation.Member{Name: m.Name, Client: m.Wire.client, Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
+			if gvr == namespaces {
+				return all.get(gvr)
+			}
+			return ours.get(gvr)
+		}})
+		if err != nil {
 			return err
 		}
-		i.start(ctx)
+		all.start(ctx)
+		ours.start(ctx)
 		return nil
 	}
 }

@@ -8,7 +8,8 @@
 //
 // The controllers are the real ones. Around them are: APIs (package memapi), members that turn replicas into pods
 // after a while (Member), a wire to each member that can be cut, hung, slowed and made to refuse (Wire), and
-// a registry that looks at the members once a second and judges them by clusterregistry/health (registry).
+// a registry that looks at the members once a second and judges them by clusterregistry/health (registry). They run in one
+// process or share the work among several, which may die (processes.go).
 //
 // After each step the laws are checked (laws.go): ready replicas never fall below what was asked for or was there
 // through anything the federation does; and once the fleet has settled, nothing is lost, left behind or out

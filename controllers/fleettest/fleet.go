@@ -50,14 +50,17 @@ type Fleet struct {
 	Federation *memapi.API
 	DNS        *DNS
 
-	ctx     context.Context
-	cancel  context.CancelFunc
-	wait    func()
-	uid     string
-	user    *memapi.Client
-	events  *events
-	control *control
-	world   sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelFunc
+	wait   func()
+	uid    string
+	user   *memapi.Client
+	events *events
+	leases *memapi.API
+	world  sync.WaitGroup
+	// processes is how many are to run, started how many ever did. They change in turns.
+	processes, started int
+	turns              chan struct{}
 
 	clusters sync.Map // name → readCluster
 
@@ -67,22 +70,23 @@ type Fleet struct {
 	writes     []string
 	moves      map[types.UID]int    // how often the numbers of a placement changed, by the UID of the object
 	placed     map[types.UID]string // the numbers
+	controls   []*control
 	crashAfter int
-	crashed    bool
 	failures   []error
 }
 
 // New makes a fleet without members and starts its federation.
 func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, events: &events{}, members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]string{}}
+	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]string{}}
 	gate := front{policies: map[string]*v1beta1.PlacementPolicy{}}
 	f.Federation = memapi.New(memapi.Options{Resources: federationResources, Admit: gate.admit, Deleting: gate.deleting})
 	f.user = f.Federation.Client("kubectl", nil)
 	bootstrap(f.Federation)
 	f.uid = string(f.Federation.Get(namespaces, "", metav1.NamespaceSystem).GetUID())
 	f.world.Go(f.turn)
-	return f, f.start()
+	f.start()
+	return f, nil
 }
 
 // Close ends everything.
@@ -90,7 +94,9 @@ func (f *Fleet) Close() {
 	for _, m := range f.Members() {
 		m.Wire.Set(Well)
 	}
-	f.control.end()
+	for _, c := range f.controls {
+		c.end()
+	}
 	f.cancel()
 	f.world.Wait()
 	for _, m := range f.Members() {
@@ -117,12 +123,8 @@ func (f *Fleet) turn() {
 			f.failures = append(f.failures, f.instant(now)...)
 			stood = v
 		}
-		crashed := f.crashed
-		f.crashed = false
 		f.mu.Unlock()
-		if crashed {
-			f.Restart()
-		}
+		f.replace()
 	}
 }
 
@@ -201,15 +203,7 @@ func (f *Fleet) Unjoin(name string) error {
 	return f.user.Resource(v1beta1.ClustersResource).Delete(f.ctx, name, metav1.DeleteOptions{})
 }
 
-// Restart ends the federation's process and starts a new one.
-func (f *Fleet) Restart() {
-	f.control.end()
-	if err := f.start(); err != nil {
-		f.fail(err)
-	}
-}
-
-// CrashAfter has the process die right after its n-th write from now, before it hears the answer.
+// CrashAfter has a process die right after the n-th write from now, before it hears the answer.
 func (f *Fleet) CrashAfter(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,8 +237,7 @@ func (f *Fleet) wrote(where string, r memapi.Request, err error) {
 	f.writes = append(f.writes, line)
 	if f.crashAfter > 0 {
 		if f.crashAfter--; f.crashAfter == 0 {
-			f.crashed = true
-			f.control.stop()
+			f.controls[len(f.writes)%len(f.controls)].die()
 		}
 	}
 }

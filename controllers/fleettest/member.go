@@ -39,6 +39,7 @@ type Member struct {
 
 	index   int
 	delay   time.Duration // from a pod's being asked for to its being ready
+	quota   int           // no more pods than that are made; 0: as many as are asked for
 	kubelet *memapi.Client
 	pods    map[workloadKey]*pods
 	// dropped counts the ready pods that the last step took away because fewer were asked for.
@@ -242,10 +243,25 @@ func (m *Member) resize(k workloadKey, u *unstructured.Unstructured, wanted int,
 		slices.SortStableFunc(set.list, func(a, b *pod) int { return cmp.Compare(worth(b, template, now), worth(a, template, now)) })
 		set.list = set.list[:keep]
 	}
-	for ; updated < wanted && len(set.list) < keep; updated++ {
+	for ; updated < wanted && len(set.list) < keep && m.mayMake(now); updated++ {
 		set.list = append(set.list, &pod{template: template, since: now})
 	}
 	m.dropped[k] += max(0, before-readyIn(set.list, now))
+}
+
+// mayMake tells whether the quota leaves a pod. Where it does not, the member tries again.
+func (m *Member) mayMake(now time.Time) bool {
+	if m.quota == 0 {
+		return true
+	}
+	sum := 0
+	for _, set := range m.pods {
+		sum += len(set.list)
+	}
+	if sum >= m.quota {
+		m.wakeAt(now.Add(time.Second))
+	}
+	return sum < m.quota
 }
 
 // worth orders pods by what is lost with them: those of little worth go first.

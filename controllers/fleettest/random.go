@@ -19,6 +19,7 @@ type Random struct {
 	sick    map[string]bool // members with a fault
 	tainted map[string]bool
 	drained string // the member that is drained
+	several bool   // more than one process runs
 	made    int
 	steps   int
 	log     []string
@@ -89,7 +90,7 @@ func (r *Random) Step() error {
 // order makes everything well and checks the laws of a fleet that has settled.
 func (r *Random) order() error {
 	for _, name := range r.members {
-		for _, line := range []string{"heal " + name, "slow " + name + " 0s", "accept " + name, "pods " + name + " 2s"} {
+		for _, line := range []string{"heal " + name, "slow " + name + " 0s", "accept " + name, "pods " + name + " 2s", "quota " + name + " 0"} {
 			if err := r.do("%s", line); err != nil {
 				return err
 			}
@@ -124,6 +125,11 @@ func (r *Random) clear() error {
 	clear(r.tainted)
 	if r.drained != "" {
 		if err := r.drain(); err != nil {
+			return err
+		}
+	}
+	if r.several {
+		if err := r.processes(1); err != nil {
 			return err
 		}
 	}

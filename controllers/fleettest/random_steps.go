@@ -102,10 +102,19 @@ func (r *Random) edit() error {
 func (r *Random) lose() error { return r.do("lose %s %d", r.member(), 1+r.chance.IntN(3)) }
 
 func (r *Random) restart() error {
-	if r.chance.IntN(2) == 0 {
+	switch r.chance.IntN(5) {
+	case 0:
+		return r.processes(1 + r.chance.IntN(3))
+	case 1, 2:
 		return r.do("restart")
 	}
 	return r.do("crash %d", 1+r.chance.IntN(5))
+}
+
+// processes has so many processes share the work.
+func (r *Random) processes(n int) error {
+	r.several = n > 1
+	return r.do("processes %d", n)
 }
 
 func (r *Random) taint() error {
@@ -132,7 +141,10 @@ func (r *Random) drain() error {
 }
 
 func (r *Random) delay() error {
-	if r.chance.IntN(2) == 0 {
+	switch r.chance.IntN(5) {
+	case 0:
+		return r.do("quota %s %d", r.member(), 10*r.chance.IntN(5))
+	case 1, 2:
 		return r.do("slow %s %dms", r.member(), 100*r.chance.IntN(20))
 	}
 	return r.do("pods %s %s", r.member(), []string{"1s", "3s", "20s"}[r.chance.IntN(3)])

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,9 @@ type registry struct {
 	cluster func(name string) *v1beta1.Cluster
 	// room is what a member has room for, nil where nobody counts.
 	room func(m *Member) *v1beta1.ClusterCapacity
+
+	// reports: what is found of members is written to their Clusters. One process does.
+	reports atomic.Bool
 
 	mu        sync.Mutex
 	keepers   map[string]*keeper
@@ -145,7 +149,9 @@ func (k *keeper) run(ctx context.Context) {
 		verdict := health.Judge(k.state, evidence, health.DefaultPolicy(), time.Now())
 		k.state = verdict.State
 		k.connect(ctx)
-		k.report(ctx, known)
+		if k.reports.Load() {
+			k.report(ctx, known)
+		}
 		k.rest(ctx, begin, verdict.Next)
 	}
 }

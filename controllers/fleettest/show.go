@@ -45,7 +45,7 @@ func (p *player) showReplicas(args []string) (out []string, err error) {
 	total := 0
 	for _, m := range p.Members() {
 		p.mu.Lock()
-		ready := m.Ready(workloadKey{t.Resource.Resource, t.namespace, t.name}, time.Now())
+		ready := m.Ready(t.workload(), time.Now())
 		p.mu.Unlock()
 		total += ready
 		asked := "none"
@@ -287,7 +287,7 @@ func (p *player) expect(args []string) error {
 	switch args[0] {
 	case "ready":
 		p.mu.Lock()
-		got = p.readyOf(workloadKey{t.Resource.Resource, t.namespace, t.name}, time.Now()).sum
+		got = p.readyOf(t.workload(), time.Now()).sum
 		p.mu.Unlock()
 	case "asked":
 		for _, m := range p.Members() {

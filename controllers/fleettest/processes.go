@@ -1,0 +1,111 @@
+package fleettest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/fleettest/memapi"
+	"federation/controllers/shards"
+	"federation/controllers/shards/plan"
+)
+
+// Processes ends the federation's processes and has n run from now on. One alone does all. Several share the shards by Leases
+// (ADR 16). Who holds the first shard leads: cmd/federation has client-go elect a leader, by a Lease of its own.
+func (f *Fleet) Processes(n int) {
+	f.processes = n
+	f.Restart()
+}
+
+// Restart ends the federation's processes and starts new ones.
+func (f *Fleet) Restart() {
+	f.turns <- struct{}{}
+	defer func() { <-f.turns }()
+	for _, c := range f.controls {
+		c.end()
+	}
+	f.start()
+}
+
+// start runs the federation's processes.
+func (f *Fleet) start() {
+	controls := make([]*control, f.processes)
+	for i := range controls {
+		controls[i] = f.newControl()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.controls = controls
+}
+
+// replace starts a process in place of each that has died.
+func (f *Fleet) replace() {
+	select {
+	case f.turns <- struct{}{}:
+		defer func() { <-f.turns }()
+	default:
+		return // all are being replaced
+	}
+	for i, c := range f.controls {
+		if c.dead.Load() {
+			c.end()
+			next := f.newControl()
+			f.mu.Lock()
+			f.controls[i] = next
+			f.mu.Unlock()
+		}
+	}
+}
+
+// die ends a process as kill -9 does: nothing of it reaches the federation any more, and its Leases stay as they are.
+func (c *control) die() {
+	c.dead.Store(true)
+	c.stop()
+}
+
+var errDead = errors.New("the process is dead")
+
+// reach is the wire between a process and the API of Leases.
+func (c *control) reach(ctx context.Context, _ memapi.Request, do func() error) error {
+	if c.dead.Load() {
+		return errDead
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return do()
+}
+
+// share works with the shards that the process holds while others hold the rest.
+func (c *control) share(ctx context.Context) error {
+	return shards.Run(ctx, shards.Options{Leases: leasesOf(c.fleet.leases.Client(c.name, c.reach)), Name: c.name, Work: c.work})
+}
+
+// selector selects in a member our copies of the objects of some shards.
+func (c *control) selector(held plan.Set) string {
+	ours := v1beta1.ManagedByLabel + "=" + c.fleet.uid
+	if held == plan.All {
+		return ours
+	}
+	values := make([]string, 0, held.Len())
+	for _, shard := range held.Shards() {
+		values = append(values, strconv.Itoa(shard))
+	}
+	return fmt.Sprintf("%s,%s in (%s)", ours, v1beta1.ShardLabel, strings.Join(values, ","))
+}
+
+// processes N: the federation's processes end, and N run from now on.
+func (p *player) runProcesses(args []string) error {
+	if err := need(args, 1, "processes N"); err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(args[0])
+	if err != nil || n < 1 {
+		return fmt.Errorf("processes %q: must be a whole number above 0", args[0])
+	}
+	p.Processes(n)
+	return nil
+}
