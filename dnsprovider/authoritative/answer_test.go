@@ -132,6 +132,7 @@ func FuzzRespond(f *testing.F) {
 		f.Add(c.message, false)
 	}
 	f.Fuzz(func(t *testing.T, message []byte, udp bool) {
+		s.names.touch(message)
 		reply := answerTo(s, message, udp)
 		if reply == nil {
 			if len(message) >= headerSize && message[2]&0x80 == 0 {
@@ -149,17 +150,29 @@ func FuzzRespond(f *testing.F) {
 	})
 }
 
-// BenchmarkRespond is one query for one name of 10,000, without the socket.
+// BenchmarkRespond is a query for any of 10,000 and 200,000 names, without the socket; 32 have come together.
 func BenchmarkRespond(b *testing.B) {
-	s := filled(b, manyNames(b, 10000))
-	message := packed(b, func(m *dns.Msg) { m.Question[0].Name = "n4711." + testZone; m.SetEdns0(1232, false) })
-	r, buf := &responder{counters: &counters{}, service: &service{limiter: newLimiter(1 << 24)}}, make([]byte, packetSize)
-	from := origin{netip.MustParseAddr("192.0.2.99"), true}
-	b.ReportAllocs()
-	for b.Loop() {
-		if len(r.respond(s, append(buf[:0], message...), from)) < 60 {
-			b.Fatal("no answer")
-		}
+	for _, n := range []int{10000, 200000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s, messages := filled(b, manyNames(b, n)), make([][]byte, 1<<16)
+			for i := range messages {
+				name := fmt.Sprintf("n%d.%s", i*7919%n, testZone)
+				messages[i] = packed(b, func(m *dns.Msg) { m.Question[0].Name = name; m.SetEdns0(1232, false) })
+			}
+			r, buf := &responder{counters: &counters{}, service: &service{limiter: newLimiter(1 << 24)}}, make([]byte, packetSize)
+			from, i := origin{netip.MustParseAddr("192.0.2.99"), true}, 0
+			b.ReportAllocs()
+			for b.Loop() {
+				if i++; i%32 == 0 {
+					for _, message := range messages[i%len(messages):][:32] {
+						r.touched += s.names.touch(message)
+					}
+				}
+				if len(r.respond(s, append(buf[:0], messages[i%len(messages)]...), from)) < 60 {
+					b.Fatal("no answer")
+				}
+			}
+		})
 	}
 }
 

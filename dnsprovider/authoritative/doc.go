@@ -14,7 +14,7 @@
 // read from that again. An answer is then made in the place where the query
 // lies: its header and question stay, records are copied behind them, and the pointers in them to
 // names are set right (reply.go). Packets come and go many at a time, through one socket for each
-// thread (batch.go). No packet costs memory.
+// thread (batch.go), and for all of them what the answers need is read ahead (table.go). No packet costs memory.
 //
 // It speaks EDNS with cookies (RFC 7873, 9018), client subnets (7871), NSID (5001) and extended errors
 // (8914), and bounds the answers a second to one network over UDP (limiter.go), so that nobody is

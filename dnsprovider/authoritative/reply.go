@@ -28,6 +28,8 @@ type responder struct {
 	from origin
 	// target is where the last CNAME leads to.
 	target [maxName]byte
+	// touched has what is read ahead only to have been read.
+	touched byte
 	// service says how to answer; second is the time in seconds since 1970.
 	service  *service
 	counters *counters

@@ -43,11 +43,7 @@ func hashOf(name []byte) uint64 { return maphash.Bytes(seed, name) }
 
 // find returns the node of a name as on the wire, in lower case; "" when it does not exist.
 func (t *table) find(hash uint64, name []byte) node {
-	b := t.branches[hash>>(64-fanoutBits)]
-	if b == nil {
-		return ""
-	}
-	slots := b.leaves[hash>>(64-2*fanoutBits)%fanout].slots
+	slots := t.slots(hash)
 	if len(slots) == 0 {
 		return ""
 	}
@@ -58,6 +54,44 @@ func (t *table) find(hash uint64, name []byte) node {
 		s := &slots[i]
 		if s.node == "" || s.hash == hash && s.node.name() == string(name) {
 			return s.node
+		}
+	}
+}
+
+// slots are those of the leaf for a hash.
+func (t *table) slots(hash uint64) []slot {
+	b := t.branches[hash>>(64-fanoutBits)]
+	if b == nil {
+		return nil
+	}
+	return b.leaves[hash>>(64-2*fanoutBits)%fanout].slots
+}
+
+// touch reads what find is going to, of the name in a message's question. Done for several messages before
+// they are answered, their waits for memory overlap: a large zone is not in the processor's cache. It is a hint, and not for
+// names with capitals. What it returns means nothing.
+func (t *table) touch(message []byte) byte {
+	end := headerSize
+	for end < len(message) && message[end] != 0 {
+		end += 1 + int(message[end])
+	}
+	if end >= len(message) {
+		return 0
+	}
+	hash := hashOf(message[headerSize : end+1])
+	slots := t.slots(hash)
+	if len(slots) == 0 {
+		return 0
+	}
+	for i := firstSlot(hash, len(slots)); ; i++ {
+		if i == len(slots) {
+			i = 0
+		}
+		switch s := &slots[i]; {
+		case s.node == "":
+			return 0
+		case s.hash == hash:
+			return s.node[0] + s.node[len(s.node)-1]
 		}
 	}
 }

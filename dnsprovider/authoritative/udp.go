@@ -33,6 +33,9 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn, counters *co
 		current, received := s.current.Load(), time.Now()
 		r.second = uint32(received.Unix())
 		for i := range n {
+			r.touched += current.names.touch(packets.message(i))
+		}
+		for i := range n {
 			if reply := r.guarded(current, packets.message(i), origin{packets.from(i), true}); reply != nil {
 				packets.queue(i, reply)
 			}
