@@ -239,3 +239,43 @@ func TestCallsForEachChange(t *testing.T) {
 		})
 	})
 }
+
+// The copies that members delete with a namespace are not made again, and nothing is told of them.
+func TestCallsWhileANamespaceGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, "east-a", "east-b", "west-a")
+		shop := `{apiVersion: v1, kind: Namespace, metadata: {name: shop, finalizers: [example.test/held]}}`
+		remove := func(m *meter, gvr schema.GroupVersionResource, namespace, name string) {
+			t.Helper()
+			var r dynamic.ResourceInterface = m.others.Resource(gvr)
+			if namespace != "" {
+				r = m.others.Resource(gvr).Namespace(namespace)
+			}
+			background := metav1.DeletePropagationBackground
+			if err := r.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(what, federation, members string) {
+			t.Helper()
+			calm()
+			if gotFederation, gotMembers := f.read(); gotFederation != federation || gotMembers != members {
+				t.Errorf("%s\nat the federation  %q, want %q\nin each member     %q, want %q", what, gotFederation, federation, gotMembers, members)
+			}
+		}
+		f.run(t, Options{}, func() {
+			f.federation.create(t, namespaces, "", shop)
+			f.federation.create(t, replicaSets, "shop", webSet)
+			calm()
+			f.read()
+			remove(f.federation, namespaces, "", "shop")
+			want("the namespace is deleted", "", "delete namespaces 1")
+			for _, m := range f.members {
+				remove(m, replicaSets, "shop", "web")
+			}
+			want("members delete what is in it", "", "")
+			remove(f.federation, replicaSets, "shop", "web")
+			want("the federation does", "patch replicasets 1", "")
+		})
+	})
+}

@@ -52,6 +52,9 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		return c.setFinalizers(ctx, k, federated, slices.Compact(slices.Sorted(slices.Values(append(
 			federated.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer)))))
 	}
+	if c.namespaceGoes(k) {
+		return nil
+	}
 	if wait := c.takingUp(k, time.Now()); wait > 0 {
 		c.reports.AddAfter(k, wait) // or sooner: a member that is taken up reports all that it has looked at
 		return nil
@@ -196,7 +199,11 @@ func (c *Controller) patch(ctx context.Context, k key, kind types.PatchType, bod
 	if err != nil {
 		return err
 	}
-	c.patched.Store(k, version(got))
+	after := version(got)
+	if got.GetDeletionTimestamp() != nil && len(got.GetFinalizers()) == 0 {
+		after++ // it went with that, and the answer is what it was before
+	}
+	c.patched.Store(k, after)
 	if c.lookup(k) == nil {
 		c.patched.Delete(k) // that was the last of it, and the cache knows
 	}

@@ -58,7 +58,9 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	if op.verb == plan.Create && !hasFinalizers(op.federated) {
 		op.verb = plan.Wait // put on by admission, or by the report for objects older than that
 	}
-	if op.verb == plan.Create && c.awaitsNamespace(m, k) {
+	if op.verb == plan.Create && c.namespaceGoes(k) {
+		op.verb, op.want = plan.Wait, plan.Desired{Reason: "its namespace is being deleted"} // and so will be the object
+	} else if op.verb == plan.Create && c.awaitsNamespace(m, k) {
 		op.verb, op.want = plan.Wait, plan.Desired{Reason: "waits for its namespace"} // which wakes it
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
@@ -69,18 +71,32 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 // awaitsNamespace tells whether the namespace of an object is still to come to a member: to try before is a write for nothing,
 // and thousands of them would stand before the namespace.
 func (c *Controller) awaitsNamespace(m *member, k key) bool {
-	kind := c.kindOf(namespaces)
-	if kind == nil || k.Namespace == "" {
+	ns, federated := c.namespaceOf(k)
+	if federated == nil {
 		return false
 	}
-	ns := key{kind, types.NamespacedName{Name: k.Namespace}}
-	have, _ := m.observe(ns)
-	federated := c.lookup(ns)
-	if have != nil || federated == nil {
+	if have, _ := m.observe(ns); have != nil {
 		return false
 	}
 	target, known := c.target(m.Name)
 	return known && m.comes(ns) && c.source(ns, federated).Goes(target)
+}
+
+// namespaceGoes tells whether the namespace of an object is being deleted. Members delete what is in it: what goes there is not made
+// again, nor reported.
+func (c *Controller) namespaceGoes(k key) bool {
+	_, federated := c.namespaceOf(k)
+	return federated != nil && federated.GetDeletionTimestamp() != nil
+}
+
+// namespaceOf returns the federated namespace of an object; nil where there is none.
+func (c *Controller) namespaceOf(k key) (key, *unstructured.Unstructured) {
+	kind := c.kindOf(namespaces)
+	if kind == nil || k.Namespace == "" {
+		return key{}, nil
+	}
+	ns := key{kind, types.NamespacedName{Name: k.Namespace}}
+	return ns, c.lookup(ns)
 }
 
 // siblings returns the copies that other members hold of an object.
