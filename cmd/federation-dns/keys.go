@@ -130,7 +130,11 @@ func (o *keyOptions) printDS(ctx context.Context, out io.Writer, name, kubeconfi
 	if signer == nil {
 		return errors.New("--kubeconfig or --dnssec-key-file is required: they have the key that signs the zone")
 	}
-	for _, key := range append([]dnssec.Key{signer.Key}, signer.More...) {
+	keys := signer.Submitted()
+	if len(keys) == 0 {
+		return errors.New("no key may be vouched for yet: resolvers may have answers from before the zone was signed (kubectl federation dns keys says until when)")
+	}
+	for _, key := range keys {
 		if _, err := fmt.Fprintln(out, key.DS(zone)); err != nil {
 			return err
 		}
@@ -152,5 +156,6 @@ func federationSigner(ctx context.Context, zone, kubeconfig string) (*dnssec.Sig
 	if err != nil {
 		return nil, fmt.Errorf("the keys of the federation, which \"federation serve --dnssec\" makes: %w", err)
 	}
-	return dnskeys.Signer(zone, secret.Data)
+	ring, err := dnskeys.Read(zone, secret)
+	return ring.Signer, err
 }

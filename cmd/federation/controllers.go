@@ -226,6 +226,7 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	group.Go(func() error { return over.Run(ctx) })
 	group.Go(func() error { c.names.Lead(ctx); return nil })
 	group.Go(func() error { c.states.run(ctx, c.kube); return nil })
+	group.Go(func() error { return c.keepKeys(ctx, c.kube, c.recorder) })
 	group.Go(func() error { publishInfo(ctx, c.kube, c.info()); return nil })
 	return group.Wait()
 }

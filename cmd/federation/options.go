@@ -23,12 +23,17 @@ type controllersOptions struct {
 	dnsTTL         time.Duration
 	dnsServer      serverflags.Flags
 	dnssec         bool
+	keyLifetime    time.Duration
+	parentServers  []string
 	dnsProviders   string                     // a file
 	others         []servicedns.NamedProvider // those of that file
 	looks          looks
 	failover       failoverFlags
 	unschedulable  time.Duration
 }
+
+// leastKeyLifetime is that of a key that is rolled by itself.
+const leastKeyLifetime = 7 * 24 * time.Hour
 
 func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
@@ -49,6 +54,9 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
 	o.dnsServer.Add(fs, "dns-")
 	fs.BoolVar(&o.dnssec, "dnssec", false, "sign the zone, with the keys in the Secret federation-system/dns-signing-keys; made if it is missing")
+	fs.DurationVar(&o.keyLifetime, "dnssec-key-lifetime", 0, "how long a key signs the zone until another one takes its place; 0: until somebody asks for that. Someone, or something, must give the new DS record to the zone above each time")
+	fs.StringSliceVar(&o.parentServers, "dnssec-parent-servers", nil, "`HOST:PORT` of all servers of the zone above, which are asked for DS records; without it they are looked up")
+	fs.Lookup("dnssec-parent-servers").DefValue = ""
 	fs.StringVar(&o.dnsProviders, "dns-providers", "", "`FILE` in YAML of other DNS servers and services that are to have the zone, too: BIND, PowerDNS, clouds and so on; see docs/dns.md")
 	fs.DurationVar(&o.dnsTTL, "dns-ttl", o.dnsTTL, "how long resolvers may keep an answer")
 }
@@ -76,6 +84,14 @@ func (o *controllersOptions) validate() (err error) {
 	}
 	if o.dnsTTL < time.Second || o.dnsTTL > 24*time.Hour {
 		return fmt.Errorf("--dns-ttl %s: must be from 1s to 24h", o.dnsTTL)
+	}
+	if o.keyLifetime != 0 && o.keyLifetime < leastKeyLifetime {
+		return fmt.Errorf("--dnssec-key-lifetime %s: must be 0 or at least %s: a roll takes days", o.keyLifetime, leastKeyLifetime)
+	}
+	for _, address := range o.parentServers {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return fmt.Errorf("--dnssec-parent-servers %q: must be HOST:PORT (%v)", address, err)
+		}
 	}
 	if _, _, err := net.SplitHostPort(o.dnsBindAddress); err != nil {
 		return fmt.Errorf("--dns-bind-address %q: must be HOST:PORT (%v)", o.dnsBindAddress, err)

@@ -57,6 +57,7 @@ balancers are looked up from here. What a server answers: dig @SERVER NAME.`,
 	}
 	o.addFlags(c)
 	o.output.addFlag(c)
+	c.AddCommand(newDNSDS(streams), newDNSKeys(streams))
 	c.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; without it that of the context")
 	c.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "list the names of all namespaces")
 	_ = c.RegisterFlagCompletionFunc("namespace", o.offer(namespaces)) // fails only for a flag that is not there

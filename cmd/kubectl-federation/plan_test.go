@@ -103,7 +103,7 @@ func TestPlanReplicasAsTable(t *testing.T) {
 func TestHelp(t *testing.T) {
 	var all strings.Builder
 	for _, args := range [][]string{{"--help"}, {"join", "--help"}, {"unjoin", "--help"}, {"plan", "replicas", "--help"}, {"plan", "failover", "--help"},
-		{"cordon", "--help"}, {"uncordon", "--help"}, {"drain", "--help"}, {"undrain", "--help"}, {"explain", "--help"}, {"status", "--help"}, {"dns", "--help"}} {
+		{"cordon", "--help"}, {"uncordon", "--help"}, {"drain", "--help"}, {"undrain", "--help"}, {"explain", "--help"}, {"status", "--help"}, {"dns", "--help"}, {"dns", "ds", "--help"}, {"dns", "keys", "--help"}} {
 		out, err := run(args...)
 		if err != "" {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package dnskeys
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -15,15 +14,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/dnskeys/plan"
 	"federation/dnsprovider/dnssec"
 )
 
-const (
-	// signing is the entry with the key that signs.
-	signing = "signing.pem"
-	// readEvery is how often the Secret is read, and waitEvery while there are no keys yet.
-	readEvery, waitEvery = 30 * time.Second, time.Second
-)
+// readEvery is how often the Secret is read, and waitEvery while there are no keys yet.
+const readEvery, waitEvery = 30 * time.Second, time.Second
 
 // Options are what keeps a zone signed.
 type Options struct {
@@ -39,22 +35,28 @@ type Options struct {
 	Ready func()
 }
 
+// used is what a zone is signed with.
+type used struct {
+	data   map[string][]byte
+	submit []uint16
+}
+
 // Run has the keys used until the context ends, and returns nil then. What fails is tried again.
 func (o Options) Run(ctx context.Context) error {
-	var used map[string][]byte
+	var now *used
 	for {
-		keys, err := o.once(ctx, used)
+		next, err := o.once(ctx, now)
 		if err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "No new keys to sign the zone with", "zone", o.Zone)
 		}
 		if err == nil {
-			if used == nil && o.Ready != nil {
+			if now == nil && o.Ready != nil {
 				o.Ready()
 			}
-			used = keys
+			now = next
 		}
 		pause := readEvery
-		if used == nil {
+		if now == nil {
 			pause = waitEvery
 		}
 		select {
@@ -66,7 +68,7 @@ func (o Options) Run(ctx context.Context) error {
 }
 
 // once uses the keys in the Secret, unless they are those that are used already. It returns them.
-func (o Options) once(ctx context.Context, used map[string][]byte) (map[string][]byte, error) {
+func (o Options) once(ctx context.Context, now *used) (*used, error) {
 	secret, err := o.Secrets.Get(ctx, v1beta1.DNSKeysSecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && o.Make {
 		secret, err = o.make(ctx)
@@ -74,14 +76,14 @@ func (o Options) once(ctx context.Context, used map[string][]byte) (map[string][
 	if err != nil {
 		return nil, err
 	}
-	if maps.EqualFunc(secret.Data, used, bytes.Equal) {
-		return used, nil
-	}
-	signer, err := Signer(o.Zone, secret.Data)
+	ring, err := Read(o.Zone, secret)
 	if err != nil {
 		return nil, err
 	}
-	return secret.Data, o.Use(signer)
+	if now != nil && maps.EqualFunc(secret.Data, now.data, bytes.Equal) && slices.Equal(ring.Signer.Submit, now.submit) {
+		return now, nil
+	}
+	return &used{secret.Data, ring.Signer.Submit}, o.Use(ring.Signer)
 }
 
 // make makes a key, unless another one was quicker.
@@ -90,13 +92,9 @@ func (o Options) make(ctx context.Context) (*corev1.Secret, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := key.Marshal()
-	if err != nil {
+	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.DNSKeysSecret}}
+	if err := put(made, plan.Add(plan.State{}, key.Tag(), now()), []dnssec.Key{key}); err != nil {
 		return nil, err
-	}
-	made := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.DNSKeysSecret},
-		Data:       map[string][]byte{signing: text},
 	}
 	secret, err := o.Secrets.Create(ctx, made, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -108,22 +106,5 @@ func (o Options) make(ctx context.Context) (*corev1.Secret, error) {
 	return secret, err
 }
 
-// Signer reads the data of the Secret. The error names the entry, and has nothing of a key in it.
-func Signer(zone string, data map[string][]byte) (*dnssec.Signer, error) {
-	s := &dnssec.Signer{Zone: zone}
-	if data[signing] == nil {
-		return nil, fmt.Errorf("secret %s/%s: %s is missing: the key that signs", v1beta1.FederationNamespace, v1beta1.DNSKeysSecret, signing)
-	}
-	for _, entry := range slices.Sorted(maps.Keys(data)) {
-		key, err := dnssec.ParseKey(data[entry])
-		if err != nil {
-			return nil, fmt.Errorf("secret %s/%s: %s: %w", v1beta1.FederationNamespace, v1beta1.DNSKeysSecret, entry, err)
-		}
-		if entry == signing {
-			s.Key = key
-		} else {
-			s.More = append(s.More, key)
-		}
-	}
-	return s, nil
-}
+// now is the time as it is written down: in seconds.
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -96,12 +97,14 @@ func TestKeysAreRolledAndNeverLost(t *testing.T) {
 	})
 }
 
-func TestSignerRefuses(t *testing.T) {
+func TestReadRefuses(t *testing.T) {
+	same := newKey(t)
 	for want, data := range map[string]map[string][]byte{
 		"signing.pem is missing": {"next.pem": newKey(t)},
 		"next.pem: DNSSEC key":   {signing: newKey(t), "next.pem": []byte("secret text")},
+		"has the tag":            {signing: same, "same.pem": same},
 	} {
-		if _, err := Signer(zone, data); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret text") {
+		if _, err := Read(zone, &corev1.Secret{Data: data}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret text") {
 			t.Errorf("error %v, want one with %q and without the key", err, want)
 		}
 	}

@@ -2,6 +2,7 @@ package dnssec
 
 import (
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -24,6 +25,16 @@ type Signer struct {
 	Key Key
 	// More are further keys that are in the zone: a new one before it signs, an old one after (RFC 7583).
 	More []Key
+	// Submit are the tags of the keys that CDS and CDNSKEY name. Nil: of all; empty: of none, and there are no such records.
+	Submit []uint16
+}
+
+// Keys are all keys that are in the zone, that which signs it first.
+func (s Signer) Keys() []Key { return append([]Key{s.Key}, s.More...) }
+
+// Submitted are the keys that the zone above is to vouch for.
+func (s Signer) Submitted() []Key {
+	return slices.DeleteFunc(s.Keys(), func(k Key) bool { return s.Submit != nil && !slices.Contains(s.Submit, k.Tag()) })
 }
 
 // Sign returns the signature of a record set, which is valid from an hour before now (RFC 4034, section 3).
@@ -52,23 +63,24 @@ func Due(signature *dns.RRSIG) time.Time {
 	return time.Unix(int64(signature.Expiration), 0).Add(-Renew)
 }
 
-// Apex returns the sets that a signed zone has at its apex, each with its signatures behind it: the keys, which
-// every key signs (RFC 6840, section 5.11, wants one for each algorithm), and CDS and CDNSKEY, by which the
-// zone above can follow (RFC 7344, RFC 8078).
+// Apex returns the sets that a signed zone has at its apex, each with its signatures behind it: the keys, and CDS and
+// CDNSKEY, by which the zone above can follow (RFC 7344, RFC 8078). Every key signs them: the zone above takes
+// what a key says that it vouches for (RFC 7344, section 4.1).
 func (s Signer) Apex(now time.Time) ([][]dns.RR, error) {
 	keys, cds, cdnskey := []dns.RR{}, []dns.RR{}, []dns.RR{}
-	all := append([]Key{s.Key}, s.More...)
-	for _, k := range all {
+	for _, k := range s.Keys() {
 		keys = append(keys, k.DNSKEY(s.Zone))
+	}
+	for _, k := range s.Submitted() {
 		cds = append(cds, k.DS(s.Zone).ToCDS())
 		cdnskey = append(cdnskey, k.DNSKEY(s.Zone).ToCDNSKEY())
 	}
 	sets := [][]dns.RR{keys, cds, cdnskey}
+	if len(cds) == 0 {
+		sets = sets[:1]
+	}
 	for i, set := range sets {
-		for j, k := range all {
-			if j > 0 && i > 0 {
-				break // CDS and CDNSKEY are records as others are
-			}
+		for _, k := range s.Keys() {
 			signature, err := s.signWith(k, set, now)
 			if err != nil {
 				return nil, err

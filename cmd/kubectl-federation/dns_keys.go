@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/miekg/dns"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/dnskeys"
+	"federation/controllers/dnskeys/plan"
+	"federation/dnsprovider"
+)
+
+// keysCommand shows the keys that sign the zone: "dns ds" and "dns keys".
+type keysCommand struct {
+	target
+	genericiooptions.IOStreams
+	output output
+}
+
+func newDNSDS(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &keysCommand{IOStreams: streams}
+	c := &cobra.Command{
+		Use:   "ds [ZONE]",
+		Short: "Print the DS records that the zone above must have",
+		Long: `Print the DS records by which the zone above vouches for the federation's signed zone, as lines of a zone
+file. Give them to whom the zone is delegated by, in the place of those that it has.`,
+		Example: `  kubectl federation dns ds`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE:    func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, printDS) },
+	}
+	o.addFlags(c)
+	o.output.addFlag(c)
+	return c
+}
+
+func newDNSKeys(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &keysCommand{IOStreams: streams}
+	c := &cobra.Command{
+		Use:   "keys [ZONE]",
+		Short: "Show the keys that sign the zone, and what a roll waits for",
+		Long: `Show the keys that sign the federation's zone (DNSSEC), and what comes next.
+
+Published keys are in the zone so that caches learn them, the Active one signs, and Retired ones stay until no
+cache and no zone above needs them.`,
+		Example: `  kubectl federation dns keys
+
+  # Put a new key in the place of the one that signs
+  kubectl -n ` + v1beta1.FederationNamespace + ` annotate secret ` + v1beta1.DNSKeysSecret + ` ` + v1beta1.DNSKeyRollAnnotation + `=now
+
+  # Say what the zone above has, where the federation cannot ask it
+  kubectl -n ` + v1beta1.FederationNamespace + ` annotate secret ` + v1beta1.DNSKeysSecret + ` ` + v1beta1.DNSParentAnnotation + `=KEY`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, printKeys) },
+	}
+	o.addFlags(c)
+	o.output.addFlag(c)
+	return c
+}
+
+// keysView is what is shown of the keys of a zone.
+type keysView struct {
+	Zone string    `json:"zone"`
+	Keys []keyView `json:"keys"`
+	// ZoneAbove is Secure when the zone above is seen to vouch for the key that signs, None when it is seen to have no DS
+	// record, and else Unknown.
+	ZoneAbove string `json:"zoneAbove"`
+	Waits     string `json:"waits,omitempty"`
+}
+
+type keyView struct {
+	Tag       uint16     `json:"tag"`
+	Algorithm string     `json:"algorithm"`
+	Phase     plan.Phase `json:"phase"`
+	Since     time.Time  `json:"since"`
+	// Submit is whether the zone above must have its DS record.
+	Submit bool   `json:"submit"`
+	DS     string `json:"ds"`
+}
+
+func (o *keysCommand) run(ctx context.Context, args []string, show func(io.Writer, keysView) error) error {
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	f, err := o.connect()
+	if err != nil {
+		return err
+	}
+	info, err := f.info(ctx)
+	if err != nil {
+		return err
+	}
+	if info == nil {
+		return errors.New("the federation does not say which zone it has: its controllers have not run yet")
+	}
+	zone, err := dnsprovider.CanonicalName(info.DNSZone)
+	if err != nil {
+		return err
+	}
+	if asked := dns.CanonicalName(strings.Join(args, "")); len(args) > 0 && asked != zone {
+		return fmt.Errorf("zone %q: the federation's zone is %q", args[0], zone)
+	}
+	secret, err := f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSKeysSecret, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf(`the keys of the federation, which "federation serve --dnssec" makes: %w`, err)
+	}
+	ring, err := dnskeys.Read(zone, secret)
+	if err != nil {
+		return err
+	}
+	view := viewKeys(ring)
+	if o.output != "table" {
+		return o.output.print(o.Out, view)
+	}
+	return show(o.Out, view)
+}
+
+func viewKeys(ring dnskeys.Ring) keysView {
+	v := keysView{Zone: ring.Signer.Zone, ZoneAbove: "Unknown", Waits: ring.State.Waits}
+	if !ring.State.ParentSince.IsZero() {
+		v.ZoneAbove = "None"
+		if ring.State.ParentSecure {
+			v.ZoneAbove = "Secure"
+		}
+	}
+	submit := map[uint16]bool{}
+	for _, k := range ring.Signer.Submitted() {
+		submit[k.Tag()] = true
+	}
+	for _, k := range ring.Signer.Keys() {
+		one := keyView{Tag: k.Tag(), Algorithm: dns.AlgorithmToString[uint8(k.Algorithm)], Submit: submit[k.Tag()], DS: k.DS(v.Zone).String()}
+		for _, known := range ring.State.Keys {
+			if known.Tag == one.Tag {
+				one.Phase, one.Since = known.Phase, known.Since
+			}
+		}
+		v.Keys = append(v.Keys, one)
+	}
+	return v
+}
+
+func printDS(out io.Writer, v keysView) error {
+	none := true
+	for _, k := range v.Keys {
+		if k.Submit {
+			none = false
+			tell(out, "%s\n", k.DS)
+		}
+	}
+	if none {
+		return errors.New("not yet: " + v.Waits)
+	}
+	return nil
+}
+
+func printKeys(out io.Writer, v keysView) error {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	tell(w, "KEY\tALGORITHM\tPHASE\tSINCE\tDS WANTED\n")
+	for _, k := range v.Keys {
+		tell(w, "%d\t%s\t%s\t%s\t%t\n", k.Tag, k.Algorithm, k.Phase, k.Since.Format(time.RFC3339), k.Submit)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	tell(out, "\nZone above: %s\n", v.ZoneAbove)
+	if v.Waits != "" {
+		tell(out, "Next:       %s\n", v.Waits)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package dnskeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/dnskeys/plan"
+	"federation/dnsprovider/dnssec"
+)
+
+// above is a zone above with two servers.
+type above struct {
+	servers [2][]*dns.DS
+	err     error
+}
+
+func (a *above) ask(context.Context, string) ([][]*dns.DS, error) { return a.servers[:], a.err }
+
+// keeps rolls keys until the test ends; the last key of a zone that is signed with them is in the result.
+func keeps(ctx context.Context, secrets typedcorev1.SecretInterface, a *above) (last **dnssec.Signer, events chan string) {
+	last = runs(ctx, secrets, true)
+	recorder := record.NewFakeRecorder(1000)
+	go Keeper{Secrets: secrets, Zone: zone, Settings: plan.DefaultSettings(time.Hour), Above: a.ask, Recorder: recorder}.Run(ctx)
+	return last, recorder.Events
+}
+
+func ringOf(t *testing.T, secrets typedcorev1.SecretInterface) Ring {
+	t.Helper()
+	secret, err := secrets.Get(t.Context(), v1beta1.DNSKeysSecret, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := Read(zone, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func annotate(t *testing.T, secrets typedcorev1.SecretInterface, key, value string) {
+	t.Helper()
+	secret, err := secrets.Get(t.Context(), v1beta1.DNSKeysSecret, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, key, value)
+	if _, err := secrets.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAKeyIsRolled goes through a roll with what a server of the zone signs with at each point.
+func TestAKeyIsRolled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		secrets, a := fake.NewClientset().CoreV1().Secrets(v1beta1.FederationNamespace), &above{}
+		signs, events := keeps(ctx, secrets, a)
+		time.Sleep(49 * time.Hour)
+		old := (*signs).Key
+		if got := (*signs).Submitted(); len(got) != 1 || got[0].Tag() != old.Tag() {
+			t.Fatalf("the zone above is to vouch for %v, want %d", got, old.Tag())
+		}
+		a.servers = [2][]*dns.DS{{old.DS(zone)}, {old.DS(zone)}}
+		annotate(t, secrets, v1beta1.DNSKeyRollAnnotation, "now")
+		time.Sleep(time.Hour)
+		if len((*signs).More) != 1 || (*signs).Key.Tag() != old.Tag() || (*signs).Submitted()[0].Tag() != old.Tag() {
+			t.Fatalf("a roll has begun: %+v", ringOf(t, secrets).State)
+		}
+		time.Sleep(25 * time.Hour)
+		next := (*signs).Key
+		if next.Tag() == old.Tag() || next.Algorithm != old.Algorithm || len((*signs).More) != 1 || (*signs).Submitted()[0].Tag() != next.Tag() {
+			t.Fatalf("the new key does not sign: %+v", ringOf(t, secrets).State)
+		}
+		a.servers[0] = []*dns.DS{next.DS(zone)} // the other server of the zone above is late
+		time.Sleep(5 * 24 * time.Hour)
+		if ring := ringOf(t, secrets); len((*signs).More) != 1 || !strings.Contains(ring.State.Waits, fmt.Sprint(next.Tag())) {
+			t.Fatalf("the old key went before all servers of the zone above had followed: %+v", ring.State)
+		}
+		a.servers[1] = a.servers[0]
+		time.Sleep(50 * time.Hour)
+		if ring := ringOf(t, secrets); len((*signs).More) != 0 || (*signs).Key.Tag() != next.Tag() || ring.State.Waits != "" {
+			t.Fatalf("the roll did not end: %+v", ring.State)
+		}
+		end()
+		close(events)
+		said := []string{}
+		for e := range events {
+			said = append(said, strings.Fields(e)[1])
+		}
+		if want := []string{"ZoneAboveFollowed", "KeyMade", "KeyActive", "ZoneAboveFollowed", "KeyRemoved"}; !slices.Equal(said, want) {
+			t.Errorf("events %q, want %q", said, want)
+		}
+	})
+}
+
+// TestWhoCannotAskIsTold: a roll waits while the zone above cannot be asked, says so, and goes on when people say what it has.
+func TestWhoCannotAskIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		secrets := fake.NewClientset().CoreV1().Secrets(v1beta1.FederationNamespace)
+		signs, events := keeps(ctx, secrets, &above{err: errors.New("nobody answers")})
+		time.Sleep(time.Hour)
+		annotate(t, secrets, v1beta1.DNSKeyRollAnnotation, "now")
+		time.Sleep(80 * time.Hour)
+		if len((*signs).More) != 1 {
+			t.Fatalf("the roll did not wait: %+v", ringOf(t, secrets).State)
+		}
+		told := false
+		for range len(events) {
+			told = told || strings.Contains(<-events, "ZoneAboveUnknown the zone above cannot be asked for DS records (say what it has in the annotation")
+		}
+		if !told {
+			t.Error("nobody is told that the zone above cannot be asked")
+		}
+		annotate(t, secrets, v1beta1.DNSParentAnnotation, fmt.Sprint((*signs).Key.Tag()))
+		time.Sleep(50 * time.Hour)
+		if len((*signs).More) != 0 {
+			t.Errorf("the roll did not go on: %+v", ringOf(t, secrets).State)
+		}
+	})
+}
+
+func TestWhatPeopleSayIsChecked(t *testing.T) {
+	secrets := fake.NewClientset().CoreV1().Secrets(v1beta1.FederationNamespace)
+	if _, err := (Options{Secrets: secrets, Zone: zone, Make: true, Use: func(*dnssec.Signer) error { return nil }}).once(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{"none": "", "11": "11", "11, 12": "11 12", "all": "must be tags", "70000": "must be tags"} {
+		annotate(t, secrets, v1beta1.DNSParentAnnotation, value)
+		secret, err := secrets.Get(t.Context(), v1beta1.DNSKeysSecret, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := confirmed(secret)
+		got := ""
+		switch {
+		case err != nil:
+			got = err.Error()
+		case p != nil:
+			got = strings.Trim(fmt.Sprint(p.All), "[]")
+		}
+		if !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("%q is taken for %q, want %q", value, got, want)
+		}
+	}
+}
+
+// TestDSRecordsAreKnownByTheirDigest: a tag alone says nothing.
+func TestDSRecordsAreKnownByTheirDigest(t *testing.T) {
+	key, err := dnssec.NewKey(dnssec.Ed25519)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, sha384, wrong := key.DS(zone), key.DNSKEY(zone).ToDS(dns.SHA384), key.DS(zone)
+	good.Digest, wrong.Digest, sha384.Hdr.Ttl = strings.ToUpper(good.Digest), strings.Repeat("0", len(wrong.Digest)), 7200
+	p := match(zone, []dnssec.Key{key}, [][]*dns.DS{{good}, {sha384, good}})
+	if !slices.Equal(p.All, []uint16{key.Tag()}) || !slices.Equal(p.Any, p.All) || p.Others || p.TTL != 2*time.Hour {
+		t.Errorf("two servers with good records: %+v", p)
+	}
+	if p := match(zone, []dnssec.Key{key}, [][]*dns.DS{{good}, {wrong}}); len(p.All) != 0 || !slices.Equal(p.Any, []uint16{key.Tag()}) || !p.Others {
+		t.Errorf("one server with a record of another key: %+v", p)
+	}
+}

@@ -1,0 +1,49 @@
+package dnskeys
+
+import (
+	"sync"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"federation/controllers/dnskeys/plan"
+)
+
+var (
+	keyCount = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Name: "federation_dns_keys",
+		Help: "Keys that sign the zone or take part in a roll, by zone and phase (Published, Active, Retired).",
+	}, []string{"zone", "phase"})
+	vouched = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Name: "federation_dns_key_vouched_for",
+		Help: "1 where the zone above is seen to have the DS record of the key that signs, and of no other key that we have; else 0.",
+	}, []string{"zone"})
+	register sync.Once
+)
+
+func registerMetrics() {
+	register.Do(func() { legacyregistry.MustRegister(keyCount, vouched) })
+}
+
+func observe(zone string, s plan.State) {
+	for _, phase := range []plan.Phase{plan.Published, plan.Active, plan.Retired} {
+		n := 0
+		for _, k := range s.Keys {
+			if k.Phase == phase {
+				n++
+			}
+		}
+		keyCount.WithLabelValues(zone, string(phase)).Set(float64(n))
+	}
+	value := 0.0
+	if s.ParentSecure {
+		value = 1
+	}
+	vouched.WithLabelValues(zone).Set(value)
+}
+
+// forget takes the metrics away of who keeps the keys no more.
+func forget(zone string) {
+	keyCount.DeletePartialMatch(map[string]string{"zone": zone})
+	vouched.DeleteLabelValues(zone)
+}

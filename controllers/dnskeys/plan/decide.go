@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Decide decides what becomes of the keys now. Nothing that it says depends on how often it is asked.
+func Decide(s State, settings Settings, f Facts) Decision {
+	s.Keys = slices.Clone(s.Keys)
+	d := &Decision{State: s}
+	if d.State.in(Active) == nil {
+		d.Make = true
+		return *d
+	}
+	d.observe(f)
+	d.activate(settings, f.Now)
+	d.remove(settings, f.Now)
+	d.begin(settings, f)
+	d.submit(settings, f.Now)
+	d.State.Waits = d.State.waits(settings)
+	return *d
+}
+
+func (d *Decision) tell(reason, format string, args ...any) {
+	d.Events = append(d.Events, Event{reason, fmt.Sprintf(format, args...)})
+}
+
+// observe takes up what the zone above has.
+func (d *Decision) observe(f Facts) {
+	p, s := f.Parent, &d.State
+	if p == nil {
+		return
+	}
+	s.ParentTTL = max(s.ParentTTL, p.TTL)
+	active := s.Active()
+	none := len(p.Any) == 0 && !p.Others
+	secure := slices.Contains(p.All, active) && len(p.Any) == 1
+	switch {
+	case !none && !secure:
+		if s.ParentSecure {
+			d.tell("ZoneAboveChanged", "the zone above vouches for other keys than %d alone", active)
+		}
+		s.ParentSince, s.ParentSecure = time.Time{}, false
+	case s.ParentSince.IsZero() || s.ParentSecure != secure:
+		if secure {
+			d.tell("ZoneAboveFollowed", "the zone above vouches for key %d", active)
+		}
+		s.ParentSince, s.ParentSecure = f.Now, secure
+	}
+}
+
+// activate has the published key sign the zone, when every cache that has keys has it among them.
+func (d *Decision) activate(settings Settings, now time.Time) {
+	s := &d.State
+	next, old := s.in(Published), s.in(Active)
+	if next == nil || s.in(Retired) != nil || now.Before(next.Since.Add(settings.learnt())) {
+		return
+	}
+	next.Phase, next.Since, old.Phase, old.Since = Active, now, Retired, now
+	s.ParentSince, s.ParentSecure = time.Time{}, false
+	d.tell("KeyActive", "key %d signs the zone in place of key %d. The zone above must have its DS record: kubectl federation dns ds", next.Tag, old.Tag)
+}
+
+// remove takes the retired key out, when nothing in any cache leads to it.
+func (d *Decision) remove(settings Settings, now time.Time) {
+	s := &d.State
+	old := s.in(Retired)
+	if old == nil || s.ParentSince.IsZero() || now.Before(s.removable(settings)) {
+		return
+	}
+	tag := old.Tag
+	d.Removed = append(d.Removed, tag)
+	s.Keys = slices.DeleteFunc(s.Keys, func(k Key) bool { return k.Tag == tag })
+	d.tell("KeyRemoved", "key %d is gone: the roll to key %d is done", tag, s.Active())
+}
+
+// begin asks for a new key.
+func (d *Decision) begin(settings Settings, f Facts) {
+	active := d.State.in(Active)
+	old := settings.Lifetime > 0 && !f.Now.Before(active.Since.Add(settings.Lifetime))
+	d.Make = !d.State.Rolling() && (f.Roll || old)
+	if f.Roll && !d.Make {
+		d.tell("RollUnderWay", "no other key is made: %s", d.State.waits(settings))
+	}
+}
+
+// submit says which key the zone above is to vouch for: none while caches may have answers from before the zone was signed.
+func (d *Decision) submit(settings Settings, now time.Time) {
+	d.State.Submit = nil
+	if !now.Before(d.State.Signed.Add(settings.forgotten())) {
+		d.State.Submit = []uint16{d.State.Active()}
+	}
+}
+
+// learnt is after what time every cache has a key that is in the zone, or asks for it.
+func (s Settings) learnt() time.Duration { return s.Propagation + s.KeyTTL }
+
+// forgotten is after what time no cache has an answer from before a change.
+func (s Settings) forgotten() time.Duration { return s.Propagation + s.MaxTTL }
+
+// removable is when the retired key may go, if the zone above stays as it is seen.
+func (s *State) removable(settings Settings) time.Time {
+	signed := s.in(Active).Since.Add(settings.forgotten())
+	above := s.ParentSince.Add(settings.Propagation + max(settings.DSTTL, s.ParentTTL))
+	if above.After(signed) {
+		return above
+	}
+	return signed
+}
+
+// waits says what is waited for.
+func (s *State) waits(settings Settings) string {
+	active := s.Active()
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	if old := s.in(Retired); old != nil {
+		if s.ParentSince.IsZero() {
+			return fmt.Sprintf("the zone above must have the DS record of key %d and none of key %d: kubectl federation dns ds", active, old.Tag)
+		}
+		return fmt.Sprintf("key %d goes at %s: caches may need it until then", old.Tag, at(s.removable(settings)))
+	}
+	if next := s.in(Published); next != nil {
+		return fmt.Sprintf("key %d signs from %s: caches may have keys without it until then", next.Tag, at(next.Since.Add(settings.learnt())))
+	}
+	switch {
+	case len(s.Submit) == 0:
+		return fmt.Sprintf("the zone above may have the DS record of key %d from %s: caches may have answers without signatures until then", active, at(s.Signed.Add(settings.forgotten())))
+	case s.ParentSince.IsZero():
+		return fmt.Sprintf("the zone above is not seen to have the DS record of key %d alone: kubectl federation dns ds", active)
+	case !s.ParentSecure:
+		return fmt.Sprintf("the zone above has no DS record, so resolvers check nothing; give it that of key %d: kubectl federation dns ds", active)
+	}
+	return ""
+}
