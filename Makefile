@@ -30,8 +30,8 @@ test: build ## all tests, the end-to-end ones with real clusters among them
 fleet: ## random faults in a fleet in memory, the laws checked after each step [SEED=1] [SEEDS=20] [STEPS=3000]
 	@go test ./controllers/fleettest -run TestRandom -count 1 -timeout 6h -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
 
-test-coredns: ## tests with a real CoreDNS, which takes minutes to build
-	@hack/build-coredns.sh && go test -count=1 ./dnsprovider/coredns
+test-coredns: build ## tests with a real CoreDNS, which takes minutes to build
+	@hack/build-coredns.sh && go test -count=1 ./dnsprovider/coredns && go test -count=1 -v -run TestNamesInACluster ./hack/e2e
 
 build: ## install what is missing and build all programs into _output/bin
 	@hack/install-tools.sh
