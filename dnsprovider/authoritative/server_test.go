@@ -44,18 +44,10 @@ func start(t *testing.T, options Options) *Server {
 	return s
 }
 
-// zoneLines makes sets from lines "name type rdata rdata…", names relative to testZone, TTL 15.
-func zoneLines(t testing.TB, lines string) (sets []dnsprovider.RRSet) {
+// zoneLines is providertest.Sets below testZone.
+func zoneLines(t testing.TB, lines string) []dnsprovider.RRSet {
 	t.Helper()
-	for line := range strings.Lines(strings.TrimSpace(lines)) {
-		f := strings.Fields(line)
-		set, err := dnsprovider.New(f[0]+"."+testZone, dnsprovider.Type(f[1]), 15, f[2:]...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sets = append(sets, set)
-	}
-	return sets
+	return providertest.Sets(t, testZone, lines)
 }
 
 func fill(t testing.TB, s *Server, sets []dnsprovider.RRSet) {

@@ -42,15 +42,6 @@ func TestProvider(t *testing.T) {
 		providertest.Except{Clause: "Apply/shows no reader half of a step", Why: "Azure has no transactions: doc.go says what that means"})
 }
 
-func set(t *testing.T, name string, typ dnsprovider.Type, rdata ...string) dnsprovider.RRSet {
-	t.Helper()
-	s, err := dnsprovider.New(name, typ, 15, rdata...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func apply(t *testing.T, p dnsprovider.Provider, from, to []dnsprovider.RRSet) {
 	t.Helper()
 	if err := p.Apply(t.Context(), zone, dnsprovider.Diff(from, to)); err != nil {
@@ -62,10 +53,10 @@ func apply(t *testing.T, p dnsprovider.Provider, from, to []dnsprovider.RRSet) {
 func TestFailedSwitchPutsBack(t *testing.T) {
 	f := startFake(t)
 	p := provider(connect(t, f, inGroup, "good"))
-	addresses := []dnsprovider.RRSet{set(t, "a.example.com", dnsprovider.A, "192.0.2.1"), set(t, "a.example.com", dnsprovider.AAAA, "2001:db8::1")}
+	addresses := []dnsprovider.RRSet{providertest.Set(t, "a.example.com", dnsprovider.A, "192.0.2.1"), providertest.Set(t, "a.example.com", dnsprovider.AAAA, "2001:db8::1")}
 	apply(t, p, nil, addresses)
 	f.refuse = "CNAME"
-	err := p.Apply(t.Context(), zone, dnsprovider.Diff(addresses, []dnsprovider.RRSet{set(t, "a.example.com", dnsprovider.CNAME, "b.example.com")}))
+	err := p.Apply(t.Context(), zone, dnsprovider.Diff(addresses, []dnsprovider.RRSet{providertest.Set(t, "a.example.com", dnsprovider.CNAME, "b.example.com")}))
 	if err == nil || !strings.Contains(err.Error(), "told to refuse") {
 		t.Errorf("error %v, want the API's words", err)
 	}
@@ -78,7 +69,7 @@ func TestFailedSwitchPutsBack(t *testing.T) {
 // TestChangeBetweenReadingAndWritingIsSeen has somebody change a set after it was read.
 func TestChangeBetweenReadingAndWritingIsSeen(t *testing.T) {
 	a := connect(t, startFake(t), inGroup, "good")
-	old, other := set(t, "a.example.com", dnsprovider.A, "192.0.2.1"), set(t, "a.example.com", dnsprovider.A, "192.0.2.2")
+	old, other := providertest.Set(t, "a.example.com", dnsprovider.A, "192.0.2.1"), providertest.Set(t, "a.example.com", dnsprovider.A, "192.0.2.2")
 	apply(t, provider(a), nil, []dnsprovider.RRSet{old})
 	for _, to := range [][]dnsprovider.RRSet{nil, {other}} {
 		a.tags[zone] = map[id]string{{old.Name, old.Type}: "before"}
@@ -91,7 +82,7 @@ func TestChangeBetweenReadingAndWritingIsSeen(t *testing.T) {
 func TestSmallChangesReadTheirNamesOnly(t *testing.T) {
 	f := startFake(t)
 	p := provider(connect(t, f, inGroup, "good"))
-	sets := []dnsprovider.RRSet{set(t, "a.example.com", dnsprovider.A, "192.0.2.1"), set(t, "b.example.com", dnsprovider.A, "192.0.2.1")}
+	sets := []dnsprovider.RRSet{providertest.Set(t, "a.example.com", dnsprovider.A, "192.0.2.1"), providertest.Set(t, "b.example.com", dnsprovider.A, "192.0.2.1")}
 	apply(t, p, nil, sets)
 	f.read = 0
 	if apply(t, p, sets[:1], nil); f.read != 1 {
@@ -139,7 +130,7 @@ func TestOthersRecordsAreLeftAlone(t *testing.T) {
 	if have, err := p.Records(t.Context(), zone); err != nil || len(have) != 0 {
 		t.Fatalf("%v, %v, want none", have, err)
 	}
-	web := []dnsprovider.RRSet{set(t, "web.example.com", dnsprovider.A, "192.0.2.1")}
+	web := []dnsprovider.RRSet{providertest.Set(t, "web.example.com", dnsprovider.A, "192.0.2.1")}
 	apply(t, p, nil, web)
 	apply(t, p, web, nil)
 	if *f.sets["A/*"].Etag != "3" || *f.sets["A/@"].Etag != "4" || len(f.sets) != 4 {

@@ -73,15 +73,6 @@ func startCoreDNS(t *testing.T, etcd *clientv3.Client) string {
 	return address
 }
 
-func mustNew(t testing.TB, name string, typ dnsprovider.Type, rdata ...string) dnsprovider.RRSet {
-	t.Helper()
-	set, err := dnsprovider.New(name+"."+testZone, typ, 15, rdata...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
-}
-
 func apply(t *testing.T, p dnsprovider.Provider, changes dnsprovider.ChangeSet) {
 	t.Helper()
 	if err := p.Apply(context.Background(), testZone, changes); err != nil {

@@ -177,15 +177,6 @@ func objects(t *testing.T, name string) map[string]*unstructured.Unstructured {
 	return byName
 }
 
-func set(t *testing.T, name string, typ dnsprovider.Type, rdata ...string) dnsprovider.RRSet {
-	t.Helper()
-	s, err := dnsprovider.New(name, typ, 15, rdata...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func apply(t *testing.T, p dnsprovider.Provider, from, to []dnsprovider.RRSet) {
 	t.Helper()
 	if err := p.Apply(t.Context(), zone, dnsprovider.Diff(from, to)); err != nil {
@@ -195,7 +186,7 @@ func apply(t *testing.T, p dnsprovider.Provider, from, to []dnsprovider.RRSet) {
 
 func TestObjectIsWhatExternalDNSReads(t *testing.T) {
 	p, name := fresh(t)
-	apply(t, p, nil, []dnsprovider.RRSet{set(t, "a.example.com", dnsprovider.A, "192.0.2.1", "192.0.2.2"), set(t, "b.example.com", dnsprovider.CNAME, "a.example.com")})
+	apply(t, p, nil, []dnsprovider.RRSet{providertest.Set(t, "a.example.com", dnsprovider.A, "192.0.2.1", "192.0.2.2"), providertest.Set(t, "b.example.com", dnsprovider.CNAME, "a.example.com")})
 	o := objects(t, name)[name+"-0"]
 	got := fmt.Sprint(o.Object["spec"])
 	want := "map[endpoints:[map[dnsName:a.example.com recordTTL:15 recordType:A targets:[192.0.2.1 192.0.2.2]] map[dnsName:b.example.com recordTTL:15 recordType:CNAME targets:[a.example.com]]]]"
@@ -208,11 +199,11 @@ func TestChangeWritesTheObjectsThatItTouches(t *testing.T) {
 	p, name := fresh(t)
 	var sets []dnsprovider.RRSet
 	for i := range 1200 {
-		sets = append(sets, set(t, fmt.Sprintf("n%04d.example.com", i), dnsprovider.A, "192.0.2.1"))
+		sets = append(sets, providertest.Set(t, fmt.Sprintf("n%04d.example.com", i), dnsprovider.A, "192.0.2.1"))
 	}
 	apply(t, p, nil, sets)
 	before := objects(t, name)
-	apply(t, p, sets[700:701], []dnsprovider.RRSet{set(t, "n0700.example.com", dnsprovider.A, "192.0.2.2")})
+	apply(t, p, sets[700:701], []dnsprovider.RRSet{providertest.Set(t, "n0700.example.com", dnsprovider.A, "192.0.2.2")})
 	after := objects(t, name)
 	for i, changed := range []bool{false, true, false} {
 		object := fmt.Sprintf("%s-%d", name, i)
@@ -239,7 +230,7 @@ func TestOthersObjectsAreLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := []dnsprovider.RRSet{set(t, "web.example.com", dnsprovider.A, "192.0.2.1")}
+	web := []dnsprovider.RRSet{providertest.Set(t, "web.example.com", dnsprovider.A, "192.0.2.1")}
 	apply(t, p, nil, web)
 	ours := objects(t, name)[name+"-0"]
 	list, _, _ := unstructured.NestedSlice(ours.Object, "spec", "endpoints")

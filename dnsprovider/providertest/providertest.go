@@ -74,11 +74,7 @@ type suite struct {
 
 func (s *suite) set(name string, t dnsprovider.Type, rdata ...string) dnsprovider.RRSet {
 	s.Helper()
-	set, err := dnsprovider.New(name+"."+s.zone, t, 15, rdata...)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return set
+	return Set(s, name+"."+s.zone, t, rdata...)
 }
 
 // many are the names n0000, n0001 and so on, each with one address: more than any server takes in

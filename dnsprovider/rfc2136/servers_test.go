@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"federation/dnsprovider"
+	"federation/dnsprovider/providertest"
 	"federation/dnsprovider/servertest"
 )
 
@@ -115,18 +115,10 @@ func provider(t *testing.T, address string, key Key) *Provider {
 	return p
 }
 
-// zoneLines makes sets from lines "name type rdata rdata…", names relative to testZone, TTL 15.
-func zoneLines(t testing.TB, lines string) (sets []dnsprovider.RRSet) {
+// zoneLines is providertest.Sets below testZone.
+func zoneLines(t testing.TB, lines string) []dnsprovider.RRSet {
 	t.Helper()
-	for line := range strings.Lines(strings.TrimSpace(lines)) {
-		f := strings.Fields(line)
-		set, err := dnsprovider.New(f[0]+"."+testZone, dnsprovider.Type(f[1]), 15, f[2:]...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sets = append(sets, set)
-	}
-	return sets
+	return providertest.Sets(t, testZone, lines)
 }
 
 // become makes the zone be want.

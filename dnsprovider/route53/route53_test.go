@@ -44,19 +44,10 @@ func TestProvider(t *testing.T) {
 	})
 }
 
-func set(t *testing.T, name string, typ dnsprovider.Type, rdata ...string) dnsprovider.RRSet {
-	t.Helper()
-	s, err := dnsprovider.New(name, typ, 15, rdata...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // many are n names with two addresses each.
 func many(t *testing.T, n int) (sets []dnsprovider.RRSet) {
 	for i := range n {
-		sets = append(sets, set(t, fmt.Sprintf("n%05d.example.com", i), dnsprovider.A, "192.0.2.1", "192.0.2.2"))
+		sets = append(sets, providertest.Set(t, fmt.Sprintf("n%05d.example.com", i), dnsprovider.A, "192.0.2.1", "192.0.2.2"))
 	}
 	return sets
 }
@@ -149,7 +140,7 @@ func TestOthersRecordsAreLeftAlone(t *testing.T) {
 	if err != nil || len(have) != 0 {
 		t.Fatalf("%v, %v, want none", have, err)
 	}
-	web := []dnsprovider.RRSet{set(t, "web.example.com", dnsprovider.A, "192.0.2.1")}
+	web := []dnsprovider.RRSet{providertest.Set(t, "web.example.com", dnsprovider.A, "192.0.2.1")}
 	for _, c := range []dnsprovider.ChangeSet{dnsprovider.Diff(nil, web), dnsprovider.Diff(web, nil)} {
 		if err := p.Apply(t.Context(), "example.com.", c); err != nil {
 			t.Fatal(err)

@@ -116,6 +116,29 @@ func AwaitSOA(t testing.TB, address, zone string) {
 	})
 }
 
+// AskWhile asks the server for the addresses of the name as long as change takes. It fails the test with the
+// first answer that has not so many records, in all.
+func AskWhile(t testing.TB, address, name string, records int, change func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		change()
+	}()
+	for asked := 1; ; asked++ {
+		reply, err := dns.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), address)
+		if err != nil || reply.Rcode != dns.RcodeSuccess || len(reply.Answer) != records {
+			t.Fatalf("a reader gets %v, %v", err, reply)
+		}
+		select {
+		case <-done:
+			t.Logf("%d questions meanwhile", asked)
+			return
+		default:
+		}
+	}
+}
+
 // Log is what a process or server writes and a test may read meanwhile.
 type Log struct {
 	lock sync.Mutex

@@ -1,0 +1,28 @@
+package providertest
+
+import (
+	"strings"
+	"testing"
+
+	"federation/dnsprovider"
+)
+
+// Set is a set with a TTL of 15 s. Where there can be no such set the test fails.
+func Set(t testing.TB, name string, typ dnsprovider.Type, rdata ...string) dnsprovider.RRSet {
+	t.Helper()
+	set, err := dnsprovider.New(name, typ, 15, rdata...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// Sets are those of the lines "NAME TYPE RDATA RDATA…", with names below the zone.
+func Sets(t testing.TB, zone, lines string) (sets []dnsprovider.RRSet) {
+	t.Helper()
+	for line := range strings.Lines(strings.TrimSpace(lines)) {
+		f := strings.Fields(line)
+		sets = append(sets, Set(t, f[0]+"."+zone, dnsprovider.Type(f[1]), f[2:]...))
+	}
+	return sets
+}
