@@ -15,6 +15,7 @@ import (
 	"federation/dnsprovider/authoritative"
 	"federation/dnsprovider/filechange"
 	"federation/dnsprovider/zonefile"
+	"federation/monitoring"
 )
 
 // run serves the zone until ctx ends. It fails at the start only, and when a socket does.
@@ -45,8 +46,7 @@ func (o *options) run(ctx context.Context) error {
 	file, sets = zonefile.Zone{}, nil
 	giveBack()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return server.Run(ctx) })
-	group.Go(func() error { return o.serveHealth(ctx, z) })
+	group.Go(func() error { return monitoring.Beside(ctx, o.metrics, z.isReady, server.Run) })
 	fmt.Fprintf(os.Stderr, "federation-dns: %s on %s, over UDP and TCP\n", o.zone, server.Addr())
 	group.Go(func() error { o.server.Follow(ctx); return nil })
 	if o.zoneFile != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -145,5 +146,13 @@ func (z *zone) Apply(ctx context.Context, name string, changes dnsprovider.Chang
 	z.ready.Store(true)
 	z.file = nil
 	z.hide(hidden)
+	return nil
+}
+
+// isReady says why questions are not answered yet.
+func (z *zone) isReady() error {
+	if !z.ready.Load() {
+		return errors.New("the federation has not been read yet: questions get SERVFAIL")
+	}
 	return nil
 }

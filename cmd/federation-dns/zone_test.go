@@ -9,6 +9,7 @@ import (
 
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative"
+	"federation/monitoring"
 )
 
 const testZone = "example.test."
@@ -49,7 +50,7 @@ func content(t *testing.T, p dnsprovider.Provider) string {
 
 func status(z *zone) int {
 	w := httptest.NewRecorder()
-	health(z).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+	monitoring.Handler(z.isReady).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
 	return w.Code
 }
 

@@ -14,6 +14,7 @@ import (
 	"federation/apiserver"
 	"federation/apiserver/validation"
 	"federation/dnsprovider/authoritative"
+	"federation/monitoring"
 )
 
 // hideAll hides the flags of a set from the help, but for those named: they work, few need them.
@@ -142,7 +143,7 @@ of them answer DNS.`,
 			if err != nil {
 				return fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)
 			}
-			return withMetrics(cmd.Context(), metrics, func(ctx context.Context) error {
+			return monitoring.Beside(cmd.Context(), metrics, nil, func(ctx context.Context) error {
 				return o.withDNS(ctx, func(ctx context.Context, dns *authoritative.Server) error {
 					return o.run(ctx, config, dns, true)
 				})
