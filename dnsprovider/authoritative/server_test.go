@@ -52,13 +52,7 @@ func zoneLines(t testing.TB, lines string) []dnsprovider.RRSet {
 
 func fill(t testing.TB, s *Server, sets []dnsprovider.RRSet) {
 	t.Helper()
-	have, err := s.Records(context.Background(), s.Zone())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Apply(context.Background(), s.Zone(), dnsprovider.Diff(have, sets)); err != nil {
-		t.Fatal(err)
-	}
+	providertest.Become(t, s, s.Zone(), sets...)
 }
 
 const sample = `

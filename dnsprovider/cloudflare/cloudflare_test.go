@@ -42,26 +42,14 @@ func set(t *testing.T, name string, ttl uint32, rdata ...string) dnsprovider.RRS
 	return s
 }
 
-// become applies what differs from want.
-func become(t *testing.T, p dnsprovider.Provider, want ...dnsprovider.RRSet) {
-	t.Helper()
-	have, err := p.Records(t.Context(), zone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Apply(t.Context(), zone, dnsprovider.Diff(have, want)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestWhatStaysIsNotTouched: the name servers get each record for itself, so one that stays must not
 // go and come again.
 func TestWhatStaysIsNotTouched(t *testing.T) {
 	f := startFake(t, one())
 	p := connect(t, f, Options{})
-	become(t, p, set(t, "a.example.com", 60, "192.0.2.1", "192.0.2.2"))
-	become(t, p, set(t, "a.example.com", 60, "192.0.2.2", "192.0.2.3"))
-	become(t, p, set(t, "a.example.com", 120, "192.0.2.2", "192.0.2.3"))
+	providertest.Become(t, p, zone, set(t, "a.example.com", 60, "192.0.2.1", "192.0.2.2"))
+	providertest.Become(t, p, zone, set(t, "a.example.com", 60, "192.0.2.2", "192.0.2.3"))
+	providertest.Become(t, p, zone, set(t, "a.example.com", 120, "192.0.2.2", "192.0.2.3"))
 	if want := [][3]int{{0, 0, 2}, {1, 0, 1}, {0, 2, 0}}; !slices.Equal(f.batches, want) {
 		t.Errorf("deletes, patches, posts: %v, want %v", f.batches, want)
 	}
@@ -76,7 +64,7 @@ func many(t *testing.T, n int) (sets []dnsprovider.RRSet) {
 
 func TestLargeChangesGoInBatches(t *testing.T) {
 	f := startFake(t, one())
-	become(t, connect(t, f, Options{}), many(t, 250)...)
+	providertest.Become(t, connect(t, f, Options{}), zone, many(t, 250)...)
 	if want := [][3]int{{0, 0, 200}, {0, 0, 200}, {0, 0, 100}}; !slices.Equal(f.batches, want) {
 		t.Errorf("deletes, patches, posts: %v, want %v", f.batches, want)
 	}
@@ -86,7 +74,7 @@ func TestSmallChangesReadTheirNamesOnly(t *testing.T) {
 	f := startFake(t, one())
 	p := connect(t, f, Options{})
 	sets := many(t, 100)
-	become(t, p, sets...)
+	providertest.Become(t, p, zone, sets...)
 	f.lists = 0
 	if err := p.Apply(t.Context(), zone, dnsprovider.Diff(sets[:2], nil)); err != nil || f.lists != 2 {
 		t.Errorf("%d pages were read for two names, want 2; error %v", f.lists, err)

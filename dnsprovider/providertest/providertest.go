@@ -102,10 +102,7 @@ func (s *suite) apply(changes dnsprovider.ChangeSet) error {
 // become applies the difference to want, and checks that the zone then is want.
 func (s *suite) become(want ...dnsprovider.RRSet) {
 	s.Helper()
-	changes := dnsprovider.Diff(s.records(), want)
-	if err := s.apply(changes); err != nil {
-		s.Fatalf("%v\nat the changes\n%.2000s", err, changes)
-	}
+	Become(s, s.provider, s.zone, want...)
 	s.is(want...)
 }
 

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -25,4 +26,17 @@ func Sets(t testing.TB, zone, lines string) (sets []dnsprovider.RRSet) {
 		sets = append(sets, Set(t, f[0]+"."+zone, dnsprovider.Type(f[1]), f[2:]...))
 	}
 	return sets
+}
+
+// Become makes the zone be want.
+func Become(t testing.TB, p dnsprovider.Provider, zone string, want ...dnsprovider.RRSet) {
+	t.Helper()
+	have, err := p.Records(context.Background(), zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := dnsprovider.Diff(have, want)
+	if err := p.Apply(context.Background(), zone, changes); err != nil {
+		t.Fatalf("%v\nat the changes\n%.2000s", err, changes)
+	}
 }

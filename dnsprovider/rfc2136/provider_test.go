@@ -34,7 +34,7 @@ func TestNoReaderMissesASwitchingName(t *testing.T) {
 			zoneLines(t, "web A 192.0.2.1 192.0.2.2\nweb AAAA 2001:db8::1\nother A 192.0.2.3"),
 			zoneLines(t, "web CNAME other.example.test.\nother A 192.0.2.3"),
 		}
-		become(t, p, states[0])
+		providertest.Become(t, p, testZone, states[0]...)
 		servertest.AskWhile(t, address, "web."+testZone, 2, func() {
 			for i := range 200 {
 				if err := p.Apply(context.Background(), testZone, dnsprovider.Diff(states[i%2], states[1-i%2])); err != nil {
@@ -101,9 +101,9 @@ func TestHandEdit(t *testing.T) {
 	eachServer(t, func(t *testing.T, address string) {
 		p := provider(t, address, testKey())
 		ours := zoneLines(t, "web A 192.0.2.1")
-		become(t, p, ours)
+		providertest.Become(t, p, testZone, ours...)
 		hand := append(zoneLines(t, "web A 192.0.2.66"), providertest.Set(t, "web."+testZone, "MX", "10 mx.elsewhere.test."), providertest.Set(t, "only-mail."+testZone, "MX", "10 mx.elsewhere.test."))
-		become(t, p, hand)
+		providertest.Become(t, p, testZone, hand...)
 
 		var conflict *dnsprovider.ConflictError
 		err := p.Apply(context.Background(), testZone, dnsprovider.Diff(ours, zoneLines(t, "web A 192.0.2.2")))

@@ -1,7 +1,6 @@
 package rfc2136
 
 import (
-	"context"
 	"fmt"
 	"os/exec"
 	"testing"
@@ -119,16 +118,4 @@ func provider(t *testing.T, address string, key Key) *Provider {
 func zoneLines(t testing.TB, lines string) []dnsprovider.RRSet {
 	t.Helper()
 	return providertest.Sets(t, testZone, lines)
-}
-
-// become makes the zone be want.
-func become(t *testing.T, p *Provider, want []dnsprovider.RRSet) {
-	t.Helper()
-	have, err := p.Records(context.Background(), testZone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Apply(context.Background(), testZone, dnsprovider.Diff(have, want)); err != nil {
-		t.Fatal(err)
-	}
 }
