@@ -5,11 +5,9 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -56,9 +54,7 @@ func newMember(ctx context.Context, name, uid string, l *link) (*Member, error) 
 	if err != nil {
 		return nil, err
 	}
-	binary := rest.CopyConfig(l.config)
-	binary.AcceptContentTypes, binary.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
-	core, err := kubernetes.NewForConfigAndClient(binary, l.client)
+	core, err := kubernetes.NewForConfigAndClient(wire.Protobuf(l.config), l.client)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,13 @@ func NewDynamic(config *rest.Config, client *http.Client, slim Slim) (dynamic.In
 	return either{plain, dynamic.New(raw)}, nil
 }
 
+// Protobuf is the config for a typed client: it speaks protobuf, and reads JSON of kinds that have none.
+func Protobuf(config *rest.Config) *rest.Config {
+	binary := rest.CopyConfig(config)
+	binary.AcceptContentTypes, binary.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
+	return binary
+}
+
 type either struct{ plain, binary dynamic.Interface }
 
 // Resource implements dynamic.Interface.

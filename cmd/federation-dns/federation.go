@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -92,9 +91,7 @@ func newInformers(config *rest.Config) (*wire.Informers, kubernetes.Interface, e
 	if err != nil {
 		return nil, nil, err
 	}
-	packed := rest.CopyConfig(config)
-	packed.AcceptContentTypes, packed.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
-	kube, err := kubernetes.NewForConfig(packed)
+	kube, err := kubernetes.NewForConfig(wire.Protobuf(config))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -15,9 +14,8 @@ import (
 // newCaches makes informers of the federation's API for the shards that are held: of others' objects they have only the
 // metadata. client reads what is not Kubernetes' own.
 func newCaches(config *rest.Config, client dynamic.Interface, held plan.Set) (*wire.Informers, error) {
-	config = rest.CopyConfig(config)
+	config = wire.Protobuf(config)
 	config.QPS = -1
-	config.AcceptContentTypes, config.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
