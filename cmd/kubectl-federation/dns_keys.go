@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,7 +158,7 @@ func printDS(out io.Writer, v keysView) error {
 		}
 	}
 	if none {
-		return errors.New("not yet: " + v.Waits)
+		return errors.New("not yet: " + cmp.Or(v.Waits, "the federation has not looked at its new key; ask again in a minute"))
 	}
 	return nil
 }

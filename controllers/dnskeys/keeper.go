@@ -90,7 +90,7 @@ func (k Keeper) write(ctx context.Context, secret *corev1.Secret, ring Ring, d p
 			return err
 		}
 		keys = append(keys, key)
-		d.State = plan.Add(d.State, key.Tag(), now())
+		d.State = plan.Decide(plan.Add(d.State, key.Tag(), now()), k.Settings, plan.Facts{Now: now()}).State // what it waits for now
 		d.Events = append(d.Events, plan.Event{Reason: "KeyMade", Message: fmt.Sprintf("key %d is in the zone, and will sign it when caches have it", key.Tag())})
 	}
 	next := secret.DeepCopy()

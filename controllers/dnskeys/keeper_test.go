@@ -69,16 +69,20 @@ func TestAKeyIsRolled(t *testing.T) {
 		defer end()
 		secrets, a := fake.NewClientset().CoreV1().Secrets(v1beta1.FederationNamespace), &above{}
 		signs, events := keeps(ctx, secrets, a)
-		time.Sleep(49 * time.Hour)
+		time.Sleep(49*time.Hour + decideEvery/2) // what is done here is done between two looks
 		old := (*signs).Key
 		if got := (*signs).Submitted(); len(got) != 1 || got[0].Tag() != old.Tag() {
 			t.Fatalf("the zone above is to vouch for %v, want %d", got, old.Tag())
 		}
 		a.servers = [2][]*dns.DS{{old.DS(zone)}, {old.DS(zone)}}
+		time.Sleep(askEvery)
 		annotate(t, secrets, v1beta1.DNSKeyRollAnnotation, "now")
 		time.Sleep(time.Hour)
 		if len((*signs).More) != 1 || (*signs).Key.Tag() != old.Tag() || (*signs).Submitted()[0].Tag() != old.Tag() {
 			t.Fatalf("a roll has begun: %+v", ringOf(t, secrets).State)
+		}
+		if waits := ringOf(t, secrets).State.Waits; !strings.Contains(waits, fmt.Sprintf("key %d signs from", (*signs).More[0].Tag())) {
+			t.Errorf("a roll that has begun waits for %q", waits)
 		}
 		time.Sleep(25 * time.Hour)
 		next := (*signs).Key
@@ -86,7 +90,7 @@ func TestAKeyIsRolled(t *testing.T) {
 			t.Fatalf("the new key does not sign: %+v", ringOf(t, secrets).State)
 		}
 		a.servers[0] = []*dns.DS{next.DS(zone)} // the other server of the zone above is late
-		time.Sleep(5 * 24 * time.Hour)
+		time.Sleep(3 * 24 * time.Hour)
 		if ring := ringOf(t, secrets); len((*signs).More) != 1 || !strings.Contains(ring.State.Waits, fmt.Sprint(next.Tag())) {
 			t.Fatalf("the old key went before all servers of the zone above had followed: %+v", ring.State)
 		}
@@ -114,7 +118,7 @@ func TestWhoCannotAskIsTold(t *testing.T) {
 		defer end()
 		secrets := fake.NewClientset().CoreV1().Secrets(v1beta1.FederationNamespace)
 		signs, events := keeps(ctx, secrets, &above{err: errors.New("nobody answers")})
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour + decideEvery/2)
 		annotate(t, secrets, v1beta1.DNSKeyRollAnnotation, "now")
 		time.Sleep(80 * time.Hour)
 		if len((*signs).More) != 1 {
