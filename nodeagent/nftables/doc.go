@@ -23,6 +23,8 @@
 // route-… go to pick-… by where a packet comes from, stick-… remember clients for so many seconds. A backend of weight 3 has three slots. So a change of a Service is
 // a change of its elements, and a packet to the last of 10,000 Services costs as much as one to the first.
 //
+// Figures, as root: go test -run NONE -bench . ./nodeagent/nftables
+//
 // What was traded: `nft list ruleset` shows the Services in maps, not each in a chain of its own; their names are not
 // in the kernel at all. Node ports are not served at 127.0.0.1, which the kernel routes nowhere.
 package nftables

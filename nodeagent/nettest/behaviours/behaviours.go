@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(testing.TB) Writer) {
 		"UDP flows of endpoints that go":      flowsGo,
 		"UDP flows of Services that go":       flowsOfGoneServices,
 		"UDP flows that live stay":            flowsStay,
+		"no connection fails during changes":  churn,
 	} {
 		for family, ipv6 := range map[string]bool{"IPv4": false, "IPv6": true} {
 			t.Run(name+"/"+family, func(t *testing.T) { check(t, NewWorld(t, ipv6, open)) })

@@ -32,6 +32,7 @@ type World struct {
 	VIP, OtherVIP netip.Addr    // addresses for Services, which outside sends to the first node
 	IPv6          bool
 
+	open   func(testing.TB) Writer
 	writer Writer
 	flows  *conntrack.Table
 }
@@ -39,7 +40,7 @@ type World struct {
 // NewWorld builds the rig and gives its first node rules for no Service.
 func NewWorld(t testing.TB, ipv6 bool, open func(testing.TB) Writer) *World {
 	t.Helper()
-	w := &World{Rig: nettest.New(t), IPv6: ipv6, VIP: netip.MustParseAddr("10.96.0.10"), OtherVIP: netip.MustParseAddr("10.96.0.11")}
+	w := &World{Rig: nettest.New(t), IPv6: ipv6, open: open, VIP: netip.MustParseAddr("10.96.0.10"), OtherVIP: netip.MustParseAddr("10.96.0.11")}
 	if ipv6 {
 		w.VIP, w.OtherVIP = netip.MustParseAddr("fd00:10:96::10"), netip.MustParseAddr("fd00:10:96::11")
 	}
@@ -57,17 +58,30 @@ func NewWorld(t testing.TB, ipv6 bool, open func(testing.TB) Writer) *World {
 		Pods: ruleset.Pods{CIDRs: []netip.Prefix{nettest.ClusterV4, nettest.ClusterV6}},
 	})
 	err := n.Do(func() (err error) {
-		if w.flows, err = conntrack.Open(); err != nil {
-			return err
-		}
-		w.writer = open(t)
-		return w.writer.Sync(context.Background(), w.Model.Node(), nil)
+		w.flows, err = conntrack.Open()
+		return err
 	})
 	if err != nil {
-		t.Fatalf("rules for no Service: %v", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(w.flows.Close)
+	w.restart(t)
 	return w
+}
+
+// restart opens the writer anew, as another process would, and has it write what differs.
+func (w *World) restart(t testing.TB) {
+	t.Helper()
+	_ = w.Nodes[0].Do(func() error { w.writer = w.open(t); return nil })
+	w.Sync(t)
+}
+
+// nth is an address for one of 256 further Services.
+func (w *World) nth(i int) netip.Addr {
+	b := w.VIP.AsSlice()
+	b[len(b)-2], b[len(b)-1] = b[len(b)-2]+1, byte(i)
+	addr, _ := netip.AddrFromSlice(b)
+	return addr
 }
 
 // Apply writes what changed of some Services, and then has the kernel forget flows that this made stale.
