@@ -45,8 +45,12 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	end, err := flows()
+	if err != nil {
+		return err
+	}
 	a, err := nodeagent.New(nodeagent.Config{
-		Client: client, NodeName: name, Node: o.node, Writer: k.writer, Watch: k.watch, MinSyncPeriod: o.minSync,
+		Client: client, NodeName: name, Node: o.node, Writer: k.writer, Watch: k.watch, Flows: end, MinSyncPeriod: o.minSync,
 	})
 	if err != nil {
 		return err

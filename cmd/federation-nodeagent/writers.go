@@ -6,8 +6,13 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"federation/nodeagent"
+	"federation/nodeagent/conntrack"
 	"federation/nodeagent/iptables"
+	"federation/nodeagent/nftables"
+	"federation/nodeagent/ruleset"
 )
 
 // kernel is a way into the kernel.
@@ -18,10 +23,17 @@ type kernel struct {
 }
 
 // modes are what --proxy-mode may be.
-func modes() []string { return []string{"iptables"} }
+func modes() []string { return []string{"iptables", "nftables"} }
 
 // kernel makes the way that --proxy-mode says.
 func (o *options) kernel(ctx context.Context) (kernel, error) {
+	if o.proxyMode == "nftables" {
+		return viaNftables()
+	}
+	return o.viaIptables(ctx)
+}
+
+func (o *options) viaIptables(ctx context.Context) (kernel, error) {
 	backend, err := iptables.Choose(ctx, o.iptables)
 	if err != nil {
 		return kernel{}, fmt.Errorf("--iptables-backend %s: %w", o.iptables, err)
@@ -32,4 +44,30 @@ func (o *options) kernel(ctx context.Context) (kernel, error) {
 		w.Watch(ctx, iptables.Looks{Every: time.Second, Full: o.lookPeriod}, lost)
 	}
 	return kernel{w, watch, w.Cleanup}, nil
+}
+
+func viaNftables() (kernel, error) {
+	w, err := nftables.New()
+	if err != nil {
+		return kernel{}, fmt.Errorf("--proxy-mode nftables: %w", err)
+	}
+	watch := func(ctx context.Context, lost func()) {
+		if err := w.Watch(ctx, lost); err != nil {
+			klog.ErrorS(err, "Nobody sees any more when another hand changes our rules")
+		}
+	}
+	return kernel{w, watch, w.Cleanup}, nil
+}
+
+// flows ends flows to backends that are gone; UDP and SCTP would go there for as long as their client sends.
+func flows() (func(ctx context.Context, changes []ruleset.PortChange), error) {
+	table, err := conntrack.Open()
+	if err != nil {
+		return nil, fmt.Errorf("the kernel's table of connections: %w", err)
+	}
+	return func(_ context.Context, changes []ruleset.PortChange) {
+		if _, err := table.Remove(changes); err != nil {
+			klog.ErrorS(err, "Flows to backends that are gone could not be ended")
+		}
+	}, nil
 }
