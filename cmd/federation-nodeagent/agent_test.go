@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"federation/nodeagent/nettest"
+)
+
+// asAgent makes the test's own program be the agent: what is to be killed must be a process.
+const asAgent = "TEST_AS_AGENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asAgent) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// site is a rig whose first node reaches a real kube-apiserver.
+type site struct {
+	*testing.T
+	*nettest.Rig
+	kube       kubernetes.Interface
+	kubeconfig string
+	mode       string
+}
+
+// The agent as a process on a node, with a real kube-apiserver: changes arrive, its death and the API server's are not
+// noticed, and it leaves nothing behind when told so.
+func TestAgentOnANode(t *testing.T) {
+	kubeconfig, kube := apiserver(t)
+	for _, mode := range modes() {
+		t.Run(mode, func(t *testing.T) {
+			s := &site{t, nettest.New(t), kube, kubeconfig, mode}
+			s.forward()
+			client, here, there := s.Nodes[0].Pod(t, "client"), s.Nodes[0].Pod(t, "here"), s.Nodes[1].Pod(t, "there")
+			here.ServeHTTP(t, 8080)
+			there.ServeHTTP(t, 8080)
+			vip := s.service("web-" + mode)
+			s.endpoints("web-"+mode, here)
+
+			agent := s.start()
+			s.arrives(client, vip, here)
+			s.endpoints("web-"+mode, there)
+			s.arrives(client, vip, there)
+			if out, err := s.second(); err == nil || !strings.Contains(string(out), "another federation-nodeagent serves this node") {
+				t.Errorf("a second agent: %v %s", err, out)
+			}
+			trace := s.run("trace", "--from", client.V4.String(), "--to", vip.String())
+			if want := "→ " + there.V4.String() + ":8080, 100.0 % of new connections, source address kept"; !strings.Contains(trace, want) {
+				t.Errorf("trace says\n%swant %q in it", trace, want)
+			}
+
+			s.end(agent, syscall.SIGKILL)
+			s.gets(client, vip, there)
+			s.endpoints("web-"+mode, here)
+			agent = s.start()
+			s.arrives(client, vip, here)
+			s.end(agent, syscall.SIGTERM)
+			s.gets(client, vip, here)
+			s.run("--cleanup")
+			if _, err := client.Get(vip); err == nil {
+				t.Error("the Service is reached after --cleanup")
+			}
+		})
+	}
+}
+
+// apiserver starts a member cluster's control plane, as `make build` made it.
+func apiserver(t *testing.T) (kubeconfig string, kube kubernetes.Interface) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	dir := t.TempDir()
+	cmd := exec.Command("../../_output/bin/member", "--name=m", "--region=ra", "--zone=za", "--nodes=1", "--lb-cidr=203.0.113.0/24",
+		"--data-dir="+dir, "--port="+port)
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("make build makes it: %v", err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	kubeconfig = filepath.Join(dir, "kubeconfig")
+	eventually(t, "the API server is there", func() error {
+		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		if err == nil {
+			kube, err = kubernetes.NewForConfig(config)
+		}
+		if err == nil {
+			_, err = kube.CoreV1().ServiceAccounts("default").Get(t.Context(), "default", metav1.GetOptions{})
+		}
+		return err
+	})
+	return kubeconfig, kube
+}
+
+// forward lets the node reach the API server at the address that the kubeconfig has.
+func (s *site) forward() {
+	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+	if err != nil {
+		s.Fatal(err)
+	}
+	address := strings.TrimPrefix(config.Host, "https://")
+	var l net.Listener
+	if err := s.Nodes[0].Do(func() (err error) { l, err = net.Listen("tcp", address); return err }); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer in.Close()
+				out, err := net.Dial("tcp", address)
+				if err != nil {
+					return
+				}
+				defer out.Close()
+				go func() { _, _ = io.Copy(out, in); out.Close() }()
+				_, _ = io.Copy(in, out)
+			}()
+		}
+	}()
+}
+
+// service makes a Service without selector and returns the address that it got.
+func (s *site) service(name string) netip.AddrPort {
+	made, err := s.kube.CoreV1().Services("default").Create(s.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return netip.AddrPortFrom(netip.MustParseAddr(made.Spec.ClusterIP), 80)
+}
+
+// endpoints makes a pod the endpoint of a Service.
+func (s *site) endpoints(service string, pod *nettest.Host) {
+	s.Helper()
+	name, port, protocol := "", int32(8080), corev1.ProtocolTCP
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &protocol}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{pod.V4.String()}}},
+	}
+	api := s.kube.DiscoveryV1().EndpointSlices("default")
+	if _, err := api.Update(s.Context(), slice, metav1.UpdateOptions{}); err != nil {
+		if _, err = api.Create(s.Context(), slice, metav1.CreateOptions{}); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// command is the agent's, or one of its commands.
+func (s *site) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], append(args, "--kubeconfig", s.kubeconfig, "--hostname-override", "m-node-1",
+		"--cluster-cidr", nettest.ClusterV4.String())...)
+	if len(args) == 0 || args[0] == "--cleanup" {
+		cmd.Args = append(cmd.Args, "--proxy-mode", s.mode)
+	}
+	cmd.Env = append(os.Environ(), asAgent+"=yes")
+	return cmd
+}
+
+// run runs a command on the node to its end and returns what it printed.
+func (s *site) run(args ...string) string {
+	s.Helper()
+	cmd := s.command(args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := s.Nodes[0].Do(cmd.Run); err != nil {
+		s.Fatalf("%v: %v\n%s", args, err, out.String())
+	}
+	return out.String()
+}
+
+// second runs one more agent on the node.
+func (s *site) second() (out []byte, err error) {
+	err = s.Nodes[0].Do(func() (err error) { out, err = s.command().CombinedOutput(); return err })
+	return out, err
+}
+
+func (s *site) start() *exec.Cmd {
+	cmd := s.command()
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := s.Nodes[0].Do(cmd.Start); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if s.Failed() {
+			s.Log(log.String())
+		}
+	})
+	return cmd
+}
+
+func (s *site) end(agent *exec.Cmd, by os.Signal) {
+	if err := agent.Process.Signal(by); err != nil {
+		s.Fatal(err)
+	}
+	_ = agent.Wait() // by SIGKILL it ends with an error
+}
+
+func (s *site) arrives(client *nettest.Host, to netip.AddrPort, server *nettest.Host) {
+	s.Helper()
+	start := time.Now()
+	eventually(s.T, server.Name+" answers", func() error { return s.ask(client, to, server) })
+	s.Logf("%s: live after %v", s.mode, time.Since(start).Round(time.Millisecond))
+}
+
+func (s *site) gets(client *nettest.Host, to netip.AddrPort, server *nettest.Host) {
+	s.Helper()
+	if err := s.ask(client, to, server); err != nil {
+		s.Error(err)
+	}
+}
+
+func (s *site) ask(client *nettest.Host, to netip.AddrPort, server *nettest.Host) error {
+	got, err := client.Get(to)
+	if err == nil && got.Server != server.Name {
+		err = fmt.Errorf("%s answers, want %s", got.Server, server.Name)
+	}
+	return err
+}
+
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer stop()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
