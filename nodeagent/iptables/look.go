@@ -115,7 +115,7 @@ func legacyInfo(ipv6 bool, table string) (entries, size uint32, err error) {
 		return 0, 0, err
 	}
 	defer func() { _ = unix.Close(s) }() // nothing was written to it
-	const getInfo = 64 // IPT_SO_GET_INFO, IP6T_SO_GET_INFO
+	const getInfo = 64                   // IPT_SO_GET_INFO, IP6T_SO_GET_INFO
 	var info struct {
 		name              [32]byte
 		validHooks        uint32

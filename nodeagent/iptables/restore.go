@@ -16,6 +16,57 @@ type write struct {
 
 func (w write) empty() bool { return len(w.chains) == 0 && len(w.jumps) == 0 }
 
+// maxPart is how many chains iptables-nft-restore gets at a time: beyond some thousands it takes more than linearly long.
+const maxPart = 1000
+
+// parts are writes that come to the same, one after the other, of at most maxPart chains where that can be: first what is
+// led to, then what leads there, at last what goes. So no rule leads nowhere in between.
+func (w write) parts() []write {
+	if len(w.chains) <= 2*maxPart {
+		return []write{w}
+	}
+	const trees, gone = 5, 6
+	levels := [gone + 1][]place{}
+	for p, rules := range w.chains {
+		at := gone
+		if rules != nil {
+			at = level(p.chain)
+		}
+		levels[at] = append(levels[at], p)
+	}
+	var out []write
+	for at, places := range levels {
+		size := maxPart
+		if at >= trees { // those lead to each other
+			size = max(1, len(places))
+		}
+		for part := range slices.Chunk(places, size) {
+			next := write{chains: want{}}
+			for _, p := range part {
+				next.chains[p] = w.chains[p]
+			}
+			out = append(out, next)
+		}
+		if at == trees {
+			out = append(out, write{jumps: w.jumps})
+		}
+	}
+	return out
+}
+
+// level is how far above what it leads to a chain is.
+func level(chain string) int {
+	levels := [][]string{{prefixBackend}, {prefixCluster, prefixLocal}, {prefixExternal}, {prefixFirewall}, {prefixTree, chainServices, chainNodePorts}}
+	for i, prefixes := range levels {
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(chain, prefix) {
+				return i + 1
+			}
+		}
+	}
+	return 0
+}
+
 // text is the input of iptables-restore --noflush. A chain's line empties it, or makes it; what goes is taken away at
 // the end, when no rule leads to it.
 func (w write) text() []byte {

@@ -66,7 +66,8 @@ func New(c Config) *Writer {
 }
 
 // Sync makes the kernel hold the rules of these Ports and no others of ours: it asks what is there (iptables-save) and
-// writes the differences in one transaction a table.
+// writes the differences in one transaction a table; where they are thousands of chains, with iptables-nft in several,
+// which leave each Service whole at any time.
 func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) error {
 	return w.each(func(f *family) error {
 		var mine []*ruleset.Port
@@ -170,8 +171,17 @@ func (f *family) restore(ctx context.Context, s *state, w write) error {
 	if w.empty() {
 		return nil
 	}
-	if err := f.run(ctx, "restore", w.text(), "--noflush", "--wait", "5"); err != nil {
-		return err
+	parts := []write{w}
+	if f.backend == NFT {
+		parts = w.parts()
+	}
+	for _, part := range parts {
+		if part.empty() {
+			continue
+		}
+		if err := f.run(ctx, "restore", part.text(), "--noflush", "--wait", "5"); err != nil {
+			return err
+		}
 	}
 	for p, rules := range w.chains {
 		if s.have[p] = hashOf(rules); rules == nil {

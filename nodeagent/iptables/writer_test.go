@@ -108,6 +108,20 @@ func TestASecondSyncWritesNothing(t *testing.T) {
 	})
 }
 
+// A first load of thousands of chains, and their end, come in parts.
+func TestManyChainsAreWrittenInParts(t *testing.T) {
+	node, restores, ctx := nettest.New(t).Nodes[0], 0, t.Context()
+	w := writer(NFT, &restores)
+	// Fixed chains, three of backends, one of pools, trees, jumps, and IPv6's own; then nothing; then trees and what goes.
+	for _, c := range []struct{ ports, restores int }{{250, 8}, {250, 0}, {1, 2}, {1, 0}} {
+		restores = 0
+		in(t, node, func() error { return w.Sync(ctx, testNode(), benchPorts(c.ports)) })
+		if restores != c.restores {
+			t.Errorf("%d Ports: %d restores, want %d", c.ports, restores, c.restores)
+		}
+	}
+}
+
 // differences shows rules that iptables-save prints otherwise than they were written.
 func differences(t *testing.T, node *nettest.Node, b Backend) {
 	for _, f := range New(Config{Backend: b, IPv4: true, IPv6: true}).families {
