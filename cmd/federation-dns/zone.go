@@ -143,9 +143,11 @@ func (z *zone) Apply(ctx context.Context, name string, changes dnsprovider.Chang
 	if err := z.server.Apply(ctx, name, free); err != nil {
 		return err
 	}
-	z.ready.Store(true)
 	z.file = nil
 	z.hide(hidden)
+	if !z.ready.Swap(true) {
+		giveBack()
+	}
 	return nil
 }
 

@@ -147,9 +147,9 @@ func (a *answer) set(name string) dnsprovider.RRSet {
 	set := dnsprovider.RRSet{Name: name, Type: dnsprovider.Type(dns.Type(a.rtype).String()), TTL: binary.BigEndian.Uint32([]byte(a.packed[6:10]))}
 	switch set.Type {
 	case dnsprovider.A, dnsprovider.AAAA:
-		set.Rdata = a.records.addresses()
+		set.Rdata = a.addresses()
 		for v := range a.variants() {
-			set.Variants = append(set.Variants, dnsprovider.Variant{Rdata: v.records.addresses(), Weight: v.weight, Region: strings.Clone(v.region)})
+			set.Variants = append(set.Variants, dnsprovider.Variant{Rdata: v.addresses(), Weight: v.weight, Region: strings.Clone(v.region)})
 		}
 	case dnsprovider.CNAME:
 		target := a.more

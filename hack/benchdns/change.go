@@ -53,6 +53,7 @@ func updates(address string, times int) (time.Duration, error) {
 		return 0, err
 	}
 	defer ask.conn.Close()
+	client := dns.Client{Timeout: 10 * time.Second} // of 200,000 names the first change may take seconds
 	name, took := service(1)+"."+zoneName, make([]time.Duration, 0, times)
 	for i := range times {
 		to := fmt.Sprintf("192.0.2.%d", i%200+1)
@@ -64,7 +65,7 @@ func updates(address string, times int) (time.Duration, error) {
 		update.RemoveRRset([]dns.RR{rr})
 		update.Insert([]dns.RR{rr})
 		begun := time.Now()
-		reply, err := dns.Exchange(update, address)
+		reply, _, err := client.Exchange(update, address)
 		if err != nil || reply.Rcode != dns.RcodeSuccess {
 			return 0, fmt.Errorf("update: %v, %v", reply, err)
 		}
