@@ -92,7 +92,7 @@ func (c *control) deciders(from func(schema.GroupVersionResource) cache.SharedIn
 	over, err2 := failover.New(failover.Options{Client: c.client, Informers: from, Recorder: f.events, Settings: f.Settings.failover()})
 	names, err3 := servicedns.New(servicedns.Options{
 		Informers: from, Federation: "fed", Zone: zone, Resolver: noResolver{},
-		Providers: []servicedns.NamedProvider{{Name: "fleet", Provider: f.DNS, Local: true}},
+		Providers: []servicedns.NamedProvider{{Name: "fleet", Provider: f.DNS, Local: true}}, Client: c.client, Recorder: f.events,
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, f.Settings.failover(), time.Now())
 		},
