@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +20,8 @@ type Writer struct {
 	events *nfnetlink.Events
 	tables [2]*table // IPv4, IPv6
 	states map[portKey]*state
-	wrote  int // elements, chains and rules that the last call wrote or took away
+	node   ruleset.Node // that the tables are for
+	wrote  int          // elements, chains and rules that the last call wrote or took away
 }
 
 type portKey struct {
@@ -131,7 +134,7 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 	if err := w.commit(&b); err != nil {
 		return err
 	}
-	w.tables, w.states = tables, states
+	w.tables, w.states, w.node = tables, states, *node
 	return w.forget(w.stays(nil), false)
 }
 
@@ -144,10 +147,13 @@ func (w *Writer) commit(b *nfnetlink.Batch) error {
 }
 
 // Write makes the tables follow changes of ports, in one transaction. After an error the kernel has what it had before,
-// and Sync must be next.
-func (w *Writer) Write(_ context.Context, _ *ruleset.Node, changes []ruleset.PortChange) error {
+// and Sync must be next. For another node than before it is a Sync.
+func (w *Writer) Write(ctx context.Context, node *ruleset.Node, changes []ruleset.PortChange) error {
 	if w.states == nil {
 		return errors.New("nftables: Write before Sync")
+	}
+	if !sameTables(node, &w.node) {
+		return w.Sync(ctx, node, w.after(changes))
 	}
 	var b nfnetlink.Batch
 	for i, t := range w.tables {
@@ -163,4 +169,29 @@ func (w *Writer) Write(_ context.Context, _ *ruleset.Node, changes []ruleset.Por
 	}
 	w.forgetRecipes()
 	return w.forget(w.stays(changes), true)
+}
+
+// sameTables tells whether two nodes have the same rules for the same ports.
+func sameTables(a, b *ruleset.Node) bool {
+	return slices.Equal(a.NodePortAddrs, b.NodePortAddrs) && slices.Equal(a.Pods.CIDRs, b.Pods.CIDRs) &&
+		a.Pods.Bridge == b.Pods.Bridge && a.Pods.InterfacePrefix == b.Pods.InterfacePrefix
+}
+
+// after are all ports after changes.
+func (w *Writer) after(changes []ruleset.PortChange) (all []*ruleset.Port) {
+	ports := map[portKey]*ruleset.Port{}
+	for k, s := range w.states {
+		ports[k] = s.port
+	}
+	for _, c := range changes {
+		if c.Before != nil {
+			delete(ports, keyOf(c.Before))
+		}
+	}
+	for _, c := range changes {
+		if c.After != nil {
+			ports[keyOf(c.After)] = c.After
+		}
+	}
+	return slices.Collect(maps.Values(ports))
 }

@@ -228,6 +228,23 @@ func TestOtherVersion(t *testing.T) {
 	}
 }
 
+// Another node has other rules, also when that comes with a change.
+func TestNodeChanges(t *testing.T) {
+	k, r := newKernel(t), rand.New(rand.NewPCG(7, 8))
+	k.sync()
+	k.fill(5, r)
+	node := *k.model.Node()
+	node.NodePortAddrs = []netip.Addr{k.node.V4}
+	keys := k.model.SetNode(node)
+	k.update(append(keys, k.vary(1, r)...)...)
+	if !strings.Contains(k.nft("list", "chain", "ip", "federation", "dispatch"), k.node.V4.String()) {
+		t.Error("node ports are not limited to the node's new address")
+	}
+	if n := k.sync(); n != 0 {
+		t.Errorf("%d messages were still to be written", n)
+	}
+}
+
 // Write without knowing what the kernel has is an error, not a guess.
 func TestWriteBeforeSync(t *testing.T) {
 	if err := newKernel(t).Write(context.Background(), nil, nil); err == nil || errors.Is(err, context.Canceled) {
