@@ -31,7 +31,7 @@ const (
 	prefixTree     = "KUBE-NET-"
 )
 
-// The marks, in /proc/net/nf_conntrack's terms of the packet, not of the connection.
+// The marks of packets.
 const (
 	masqueradeMark = "0x4000"
 	rejectMark     = "0x2000"

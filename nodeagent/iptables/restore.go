@@ -19,44 +19,73 @@ func (w write) empty() bool { return len(w.chains) == 0 && len(w.jumps) == 0 }
 // maxPart is how many chains iptables-nft-restore gets at a time: beyond some thousands it takes more than linearly long.
 const maxPart = 1000
 
-// parts are writes that come to the same, one after the other, of at most maxPart chains where that can be: first what is
-// led to, then what leads there, at last what goes. So no rule leads nowhere in between.
+// parts are writes that come to the same, one after the other, of about maxPart chains where that can be: first what is
+// led to, then what leads there, at last what goes. So no rule leads nowhere in between. Pools come with their backends,
+// as a rule that leads to a chain of an earlier part takes long, too.
 func (w write) parts() []write {
 	if len(w.chains) <= 2*maxPart {
 		return []write{w}
 	}
-	const trees, gone = 5, 6
+	const pools, trees, gone = 1, 4, 5
 	levels := [gone + 1][]place{}
 	for p, rules := range w.chains {
-		at := gone
-		if rules != nil {
-			at = level(p.chain)
+		switch at := level(p.chain); {
+		case rules == nil:
+			levels[gone] = append(levels[gone], p)
+		case at != 0 || !strings.HasPrefix(p.chain, prefixBackend):
+			levels[at] = append(levels[at], p)
 		}
-		levels[at] = append(levels[at], p)
 	}
 	var out []write
+	left := maps.Clone(w.chains)
 	for at, places := range levels {
-		size := maxPart
-		if at >= trees { // those lead to each other
-			size = max(1, len(places))
-		}
-		for part := range slices.Chunk(places, size) {
-			next := write{chains: want{}}
-			for _, p := range part {
-				next.chains[p] = w.chains[p]
+		part := write{chains: want{}}
+		for _, p := range places {
+			part.chains[p] = w.chains[p]
+			delete(left, p)
+			if at == pools {
+				part.take(left, w.chains[p])
 			}
-			out = append(out, next)
+			if len(part.chains) >= maxPart && at < trees { // trees lead to each other
+				out, part = append(out, part), write{chains: want{}}
+			}
 		}
-		if at == trees {
+		if at == pools {
+			maps.Copy(part.chains, backends(left))
+		}
+		if out = append(out, part); at == trees {
 			out = append(out, write{jumps: w.jumps})
 		}
 	}
 	return out
 }
 
-// level is how far above what it leads to a chain is.
+// take adds the chains that rules lead to.
+func (w write) take(from want, rules []string) {
+	for _, r := range rules {
+		_, chain, _ := strings.Cut(r, "-j ")
+		p := place{nat, chain}
+		if to, there := from[p]; there && strings.HasPrefix(chain, prefixBackend) {
+			w.chains[p] = to
+			delete(from, p)
+		}
+	}
+}
+
+// backends are the chains of backends among those that are left: of pools that stay as they are.
+func backends(left want) want {
+	out := want{}
+	for p, rules := range left {
+		if rules != nil && strings.HasPrefix(p.chain, prefixBackend) {
+			out[p] = rules
+		}
+	}
+	return out
+}
+
+// level is how far above what it leads to a chain is; backends are with pools.
 func level(chain string) int {
-	levels := [][]string{{prefixBackend}, {prefixCluster, prefixLocal}, {prefixExternal}, {prefixFirewall}, {prefixTree, chainServices, chainNodePorts}}
+	levels := [][]string{{prefixCluster, prefixLocal}, {prefixExternal}, {prefixFirewall}, {prefixTree, chainServices, chainNodePorts}}
 	for i, prefixes := range levels {
 		for _, prefix := range prefixes {
 			if strings.HasPrefix(chain, prefix) {

@@ -112,8 +112,8 @@ func TestASecondSyncWritesNothing(t *testing.T) {
 func TestManyChainsAreWrittenInParts(t *testing.T) {
 	node, restores, ctx := nettest.New(t).Nodes[0], 0, t.Context()
 	w := writer(NFT, &restores)
-	// Fixed chains, three of backends, one of pools, trees, jumps, and IPv6's own; then nothing; then trees and what goes.
-	for _, c := range []struct{ ports, restores int }{{250, 8}, {250, 0}, {1, 2}, {1, 0}} {
+	// Fixed chains, three of pools with their backends, trees, jumps, and IPv6's own; then nothing; then trees and what goes.
+	for _, c := range []struct{ ports, restores int }{{250, 7}, {250, 0}, {1, 2}, {1, 0}} {
 		restores = 0
 		in(t, node, func() error { return w.Sync(ctx, testNode(), benchPorts(c.ports)) })
 		if restores != c.restores {
