@@ -34,12 +34,21 @@ type conditions struct {
 	invalid map[string]map[string]string
 	// providers are what each says of objects that it does not have as they should be, by key.
 	providers map[string]map[string]string
+	// unread are the providers of which nothing is known yet.
+	unread map[string]bool
+	// written are the versions of what was written last, by key: a cache that has not seen it yet tells nothing.
+	written map[string]string
 	// told are the last events of Ingresses, by key.
 	told map[string]plan.Condition
 }
 
 func newConditions(o Options, s *stores) *conditions {
+	unread := map[string]bool{}
+	for _, p := range o.Providers {
+		unread[p.Name] = true
+	}
 	return &conditions{
+		unread: unread, written: map[string]string{},
 		client: o.Client, recorder: o.Recorder, stores: s, limit: flowcontrol.NewTokenBucketRateLimiter(conditionWrites, conditionBurst),
 		plans: map[string]plan.Plan{}, clusters: map[string]plan.Cluster{}, invalid: map[string]map[string]string{},
 		providers: map[string]map[string]string{}, told: map[string]plan.Condition{},
@@ -91,16 +100,20 @@ func (c *conditions) setClusters(all []plan.Cluster) {
 }
 
 // provider takes in what a provider says of objects, by key.
-func (c *conditions) provider(name string, says map[string]string) {
+func (c *conditions) provider(s ProviderState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key := range c.providers[name] {
+	for key := range c.providers[s.Provider] {
 		c.add(key)
 	}
-	for key := range says {
+	for key := range s.Objects {
 		c.add(key)
 	}
-	c.providers[name] = says
+	c.providers[s.Provider] = s.Objects
+	if c.unread[s.Provider] && !s.Unread {
+		delete(c.unread, s.Provider)
+		c.addAll()
+	}
 }
 
 // settle tells that all objects have been planned.

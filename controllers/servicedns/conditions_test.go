@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,15 @@ type office struct {
 }
 
 func newOffice(t *testing.T, objects ...*unstructured.Unstructured) *office {
+	w := emptyOffice(t)
+	for _, u := range objects {
+		w.put(u)
+	}
+	w.start()
+	return w
+}
+
+func emptyOffice(t *testing.T) *office {
 	w := &office{T: t, recorder: record.NewFakeRecorder(100), provider: &memory{}, api: memapi.New(memapi.Options{Resources: []memapi.Resource{
 		{GroupVersionResource: v1beta1.ClustersResource, Kind: "Cluster", Status: true},
 		{GroupVersionResource: v1beta1.PoliciesResource, Kind: "PlacementPolicy", Namespaced: true},
@@ -41,9 +51,11 @@ func newOffice(t *testing.T, objects ...*unstructured.Unstructured) *office {
 		{GroupVersionResource: ingressesResource, Kind: "Ingress", Namespaced: true, Status: true},
 	}})}
 	w.client = w.api.Client("user", nil)
-	for _, u := range objects {
-		w.put(u)
-	}
+	return w
+}
+
+// start runs a controller until the test's end, or the returned function is called.
+func (w *office) start() (end func()) {
 	ours := w.api.Client("dns", func(_ context.Context, q memapi.Request, do func() error) error {
 		if q.Writes() {
 			w.writes.Add(1)
@@ -59,23 +71,24 @@ func newOffice(t *testing.T, objects ...*unstructured.Unstructured) *office {
 		Providers: []NamedProvider{{Name: "built-in", Provider: &memory{}, Local: true}, {Name: "outside", Provider: w.provider}},
 	})
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(w.Context())
 	factory.Start(ctx.Done())
 	ran, led := make(chan error), make(chan struct{})
 	go func() { ran <- c.Run(ctx) }()
 	go func() { defer close(led); c.Lead(ctx) }()
-	t.Cleanup(func() {
+	end = sync.OnceFunc(func() {
 		stop()
 		if err := <-ran; err != nil {
-			t.Error(err)
+			w.Error(err)
 		}
 		<-led
 		factory.Shutdown()
 	})
+	w.Cleanup(end)
 	w.wait(time.Second)
-	return w
+	return end
 }
 
 func (w *office) wait(d time.Duration) {
@@ -193,7 +206,7 @@ func TestAServiceSaysHowItStands(t *testing.T) {
 		w.writes.Store(0)
 
 		// What somebody takes away comes back, and what is none of DNS' business says nothing of it.
-		u := w.api.Get(servicesResource, "default", "web")
+		u := w.api.Get(servicesResource, "default", "web").DeepCopy()
 		unstructured.RemoveNestedField(u.Object, "status", "conditions")
 		if _, err := w.client.Resource(servicesResource).Namespace("default").UpdateStatus(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -252,6 +265,35 @@ func TestAServiceSaysThatAProviderIsBehind(t *testing.T) {
 		w.provider.mu.Lock()
 		w.provider.fails = 0
 		w.provider.mu.Unlock()
+		w.wait(time.Minute)
+		w.service("True Published")
+		w.wrote(1)
+	})
+}
+
+// A new leader does not say that all is well of a provider that it could not read yet.
+func TestThatAProviderIsBehindOutlivesARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyOffice(t)
+		w.put(place("a", "True", "z1", "east"))
+		w.put(service("web", map[string]string{"a": "192.0.2.1"}))
+		end := w.start()
+		fail := func(times int) {
+			w.provider.mu.Lock()
+			defer w.provider.mu.Unlock()
+			w.provider.fails = times
+		}
+		fail(1000)
+		w.put(service("web", map[string]string{"a": "192.0.2.3"}))
+		w.wait(time.Minute)
+		w.service("False ProviderBehind")
+		end()
+		w.writes.Store(0)
+		w.start()
+		w.wait(time.Minute)
+		w.service("False ProviderBehind")
+		w.wrote(0)
+		fail(0)
 		w.wait(time.Minute)
 		w.service("True Published")
 		w.wrote(1)
@@ -332,7 +374,7 @@ func TestAConditionThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newConditions(Options{Client: client, Recorder: record.NewFakeRecorder(1)}, &s)
-		c.provider("outside", map[string]string{"Service default/web": "it is away"})
+		c.provider(ProviderState{Provider: "outside", Objects: map[string]string{"Service default/web": "it is away"}})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); c.lead(ctx) }()

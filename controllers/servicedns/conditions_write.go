@@ -1,6 +1,7 @@
 package servicedns
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -65,7 +67,9 @@ func (c *conditions) sync(ctx context.Context, key string) error {
 	switch {
 	case kind == plan.KindIngress:
 		c.tell(key, u, want)
-	case u != nil && u.GetDeletionTimestamp() == nil:
+	case u == nil:
+		delete(c.written, key)
+	case u.GetDeletionTimestamp() == nil && !c.unseen(key, u):
 		return c.syncService(ctx, u, want)
 	}
 	return nil
@@ -107,6 +111,9 @@ func (c *conditions) syncService(ctx context.Context, u *unstructured.Unstructur
 	if want == nil && is == nil {
 		return nil
 	}
+	if want != nil && is != nil && is.Reason == plan.ProviderBehind && want.Reason != plan.ProviderBehind && c.anyUnread() {
+		return nil // another process said it, and it may be so still
+	}
 	status := &corev1.ServiceStatus{}
 	if want != nil {
 		next := metav1.Condition{Type: v1beta1.ConditionDNSPublished, Status: metav1.ConditionFalse, Reason: want.Reason, Message: want.Message}
@@ -123,6 +130,12 @@ func (c *conditions) syncService(ctx context.Context, u *unstructured.Unstructur
 	return c.apply(ctx, u, status)
 }
 
+func (c *conditions) anyUnread() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.unread) > 0
+}
+
 // publishedOf is the condition that a Service has; nil where it has none.
 func publishedOf(u *unstructured.Unstructured) *metav1.Condition {
 	service := &corev1.Service{}
@@ -137,6 +150,10 @@ func (c *conditions) syncCluster(ctx context.Context, name string) error {
 	obj, _, _ := c.stores.clusters.GetStore().GetByKey(name) // fails for no store in memory
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
+		delete(c.written, clusterKey(name))
+		return nil
+	}
+	if c.unseen(clusterKey(name), u) {
 		return nil
 	}
 	cluster := clusterOf(u)
@@ -186,9 +203,19 @@ func (c *conditions) apply(ctx context.Context, u *unstructured.Unstructured, st
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	_, err = c.client.Resource(resource).Namespace(u.GetNamespace()).ApplyStatus(ctx, u.GetName(), body, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	got, err := c.client.Resource(resource).Namespace(u.GetNamespace()).ApplyStatus(ctx, u.GetName(), body, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // gone, or another one by now
 	}
+	if err == nil {
+		key := u.GetKind() + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
+		c.written[key] = got.GetResourceVersion()
+	}
 	return err
+}
+
+// unseen tells whether the object is as it was before our last write: the event of that brings us here again.
+func (c *conditions) unseen(key string, u *unstructured.Unstructured) bool {
+	order, err := resourceversion.CompareResourceVersion(u.GetResourceVersion(), cmp.Or(c.written[key], u.GetResourceVersion()))
+	return err == nil && order < 0
 }

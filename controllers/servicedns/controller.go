@@ -144,7 +144,7 @@ func (c *Controller) publish(ctx context.Context, local bool) {
 
 func (c *Controller) report(s ProviderState) {
 	observeState(s)
-	c.told.provider(s.Provider, s.Objects)
+	c.told.provider(s)
 	if c.Report != nil {
 		c.Report(s)
 	}

@@ -21,6 +21,8 @@ type ProviderState struct {
 	Reason, Message string
 	// Objects are those whose records it does not have as they should be, by their key, with why.
 	Objects map[string]string
+	// Unread: this process has not read its zone yet, so of objects that have not changed since the start nothing is known.
+	Unread bool
 }
 
 // Reasons of a ProviderState.
@@ -52,7 +54,7 @@ const maxNamed = 5
 // state sums up where the provider stands after a pass.
 func (p *publisher) state(err error) ProviderState {
 	s := ProviderState{Provider: p.Name, Published: true, Reason: ReasonPublished, Message: "the zone " + p.zone.Name + " has all records"}
-	s.Objects = p.inTheWay(time.Now())
+	s.Objects, s.Unread = p.inTheWay(time.Now()), p.applied == nil
 	switch {
 	case err != nil:
 		s.Published, s.Reason, s.Message = false, ReasonFailing, err.Error()

@@ -58,6 +58,9 @@ func (w *world) set(next records, since time.Time) {
 			delete(w.records, key)
 		}
 	}
+	if first {
+		changed = nil // whoever has an inbox takes all, and what changed since the start is nothing yet
+	}
 	for in := range w.inboxes {
 		if len(changed) > 0 || first {
 			in.note(changed, since)
