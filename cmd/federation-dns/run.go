@@ -43,7 +43,6 @@ func (o *options) run(ctx context.Context) error {
 	if err := z.setFile(ctx, sets); err != nil {
 		return fmt.Errorf("--zone-file %s: %w", o.zoneFile, err)
 	}
-	file, sets = zonefile.Zone{}, nil
 	giveBack()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return monitoring.Beside(ctx, o.metrics, z.isReady, server.Run) })

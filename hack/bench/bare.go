@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 )
 
 // job is what objects are sent where: to the bare client as JSON, and to the federation.
@@ -26,6 +28,9 @@ type job struct {
 	Writes int
 	// Divided: each object goes to one member in turn instead of to all.
 	Divided bool
+	// Watch: the bare client has informers of ReplicaSets and pods in each member, as who is to keep copies and to know what
+	// room there is cannot do without, and ends when these have seen all.
+	Watch bool
 }
 
 // sent is what came of a job: when each object was sent first, and what it cost the process.
@@ -79,8 +84,15 @@ func bareMain(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 		members = append(members, m)
 	}
+	seen := func(context.Context) error { return nil }
+	if j.Watch {
+		seen = j.watch(ctx, members)
+	}
 	at, err := j.send(ctx, members)
 	if err != nil {
+		return err
+	}
+	if err := seen(ctx); err != nil {
 		return err
 	}
 	return json.NewEncoder(out).Encode(at)
@@ -121,6 +133,23 @@ func (j job) send(ctx context.Context, members []kubernetes.Interface) ([]time.T
 		return nil, cause
 	}
 	return at, nil
+}
+
+// watch starts informers in each member, and returns what waits until they have seen all objects.
+func (j job) watch(ctx context.Context, members []kubernetes.Interface) (seen func(context.Context) error) {
+	var sets []cache.SharedIndexInformer
+	for _, m := range members {
+		factory := informers.NewSharedInformerFactoryWithOptions(m, 0, informers.WithNamespace(j.Namespace))
+		sets = append(sets, factory.Apps().V1().ReplicaSets().Informer())
+		factory.Core().V1().Pods().Informer()
+		factory.Start(ctx.Done())
+		factory.WaitForCacheSync(ctx.Done())
+	}
+	return func(ctx context.Context) error {
+		return until(ctx, func() bool {
+			return !slices.ContainsFunc(sets, func(i cache.SharedIndexInformer) bool { return len(i.GetStore().ListKeys()) < j.Objects })
+		})
+	}
 }
 
 // pace calls do for each object at the job's rate.

@@ -83,6 +83,7 @@ type results struct {
 	idle               usage
 	steady             []pair
 	storedBare, stored *figures
+	storedWatching     *figures
 	restart            *restarted
 	well, hung         *figures
 	failoverBare       *figures
@@ -103,9 +104,9 @@ func (b *bench) run(ctx context.Context) (r results, err error) {
 			}
 		case 'a':
 			b.say("a: %d ReplicaSets that are stored when the controllers start", b.objects)
-			var bare, fed figures
-			bare, fed, err = b.stored(ctx)
-			r.storedBare, r.stored = &bare, &fed
+			var bare, watching, fed figures
+			bare, watching, fed, err = b.stored(ctx)
+			r.storedBare, r.storedWatching, r.stored = &bare, &watching, &fed
 		case 'c':
 			b.say("c: restart with %d ReplicaSets in place", b.objects)
 			var out restarted

@@ -103,28 +103,33 @@ func (b *bench) without(name string) map[string]kubernetes.Interface {
 
 // stored has the controllers start where all objects are stored already, and members are empty. It leaves
 // the objects in place, for the restart.
-func (b *bench) stored(ctx context.Context) (bare, fed figures, err error) {
+func (b *bench) stored(ctx context.Context) (bare, watching, fed figures, err error) {
 	if bare, err = b.bare(ctx, b.job("stored-bare", b.objects), nil); err != nil {
-		return bare, fed, err
+		return bare, watching, fed, err
+	}
+	informed := b.job("stored-watching", b.objects)
+	informed.Watch = true
+	if watching, err = b.bare(ctx, informed, nil); err != nil {
+		return bare, watching, fed, err
 	}
 	b.fed.stop()
 	if err := b.fed.startAPI(ctx); err != nil {
-		return bare, fed, err
+		return bare, watching, fed, err
 	}
 	j := b.job("stored", b.objects)
 	j.Replicas = int32(len(b.members))
 	if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
-		return bare, fed, err
+		return bare, watching, fed, err
 	}
 	began := time.Now()
 	if _, err := b.create(ctx, j); err != nil {
-		return bare, fed, err
+		return bare, watching, fed, err
 	}
 	b.say("stored %d objects in %s", j.Objects, time.Since(began).Round(time.Second))
 	fed, err = b.measure(ctx, b.members, j, func() (sent, error) {
 		return sent{Began: time.Now(), At: []time.Time{}}, b.fed.startControllers()
 	})
-	return bare, fed, err
+	return bare, watching, fed, err
 }
 
 // rest is how long a process is given to give back what it has taken while it was busy.
@@ -257,7 +262,10 @@ func (b *bench) bareMoves(ctx context.Context, left map[string]kubernetes.Interf
 		if err != nil {
 			return base, err
 		}
-		return figures{whole: a.last().Sub(did.Began), writes: j.Objects, cpu: did.CPU}, a.wait()
+		if err := a.wait(); err != nil {
+			return base, err
+		}
+		return figures{whole: a.last().Sub(did.Began), writes: j.Objects, cpu: did.CPU}, nil
 	})
 }
 
