@@ -34,6 +34,13 @@ type laws struct {
 	// taken is when something other than the federation took ready replicas away.
 	taken map[workloadKey]time.Time
 	asked map[workloadKey]asked
+	sums  map[workloadKey][]sum // of the time that a write may be under way
+}
+
+// sum is how many replicas were ready in all at a time.
+type sum struct {
+	at    time.Time
+	ready int
 }
 
 // asked is how many replicas a workload is to have: the least of the last while, for members take time to hear.
@@ -43,12 +50,23 @@ type asked struct {
 }
 
 func newLaws() laws {
-	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}}
+	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}}
 }
 
 // hearing is how long it takes at most until all that the federation does is based on what has happened: the time
 // until a loss is believed, and that of a write under way.
 const hearing = 15 * time.Second
+
+// underWay is how long a write takes at most, to the slowest member of the driver. What got ready since it was sent, who sent it
+// could not know: of pods that have just started some go with those that had not.
+const underWay = 2500 * time.Millisecond
+
+// known is how many replicas were ready for as long as a write may be under way.
+func (l *laws) known(k workloadKey, before int, now time.Time) int {
+	sums := slices.DeleteFunc(l.sums[k], func(s sum) bool { return now.Sub(s.at) > underWay })
+	l.sums[k] = append(sums, sum{now, before})
+	return slices.MinFunc(l.sums[k], func(a, b sum) int { return a.ready - b.ready }).ready
+}
 
 // instant checks the law of each moment: the sum of ready replicas in clusters that can be reached does not fall below
 // what it was or what is asked for, whichever is less, through fewer being asked of a member.
@@ -61,16 +79,17 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 			key := workloadKey{k.Resource.Resource, u.GetNamespace(), u.GetName()}
 			want := f.laws.want(key, f.askedFor(key, u), now)
 			before, is := f.laws.ready[key], f.readyOf(key, now)
+			was := f.laws.known(key, before.sum, now)
 			f.countMove(u)
 			f.laws.ready[key] = is
 			if is.lostSince(before) || f.scaled(key) {
 				f.laws.taken[key] = now
 			}
-			if u.GetDeletionTimestamp() != nil || is.dropped == 0 || is.sum >= min(before.sum, want) || now.Sub(f.laws.taken[key]) < hearing {
+			if u.GetDeletionTimestamp() != nil || is.dropped == 0 || is.sum >= min(was, want) || now.Sub(f.laws.taken[key]) < hearing {
 				continue
 			}
 			broken = append(broken, against("law of ready replicas", "%s %s: %d were ready, %d are asked for, and now %d are ready:%s",
-				key.resource, key.name, before.sum, want, is.sum, is))
+				key.resource, key.name, was, want, is.sum, is))
 		}
 	}
 	return broken
