@@ -121,7 +121,10 @@ type paced struct {
 func (c *Controller) pace(m *member, s plan.Source, t plan.Target, p paced) (*int64, string) {
 	shares, own := c.shares(m, s, t, p.key)
 	shares[own].Target = p.goal
-	asked := s.AskedFor(shares)
+	asked := s.Asked()
+	if c.autoscalersKnown(s) {
+		asked = s.AskedFor(shares)
+	}
 	now := plan.Pace(shares, own, asked)
 	if plan.ScaledByMember(t.Have) && now > p.goal {
 		now = shares[own].Applied // by steps would be a fight with its autoscaler: all at once, when it may

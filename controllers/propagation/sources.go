@@ -180,6 +180,22 @@ func (c *Controller) scaled(m *member, s plan.Source, t plan.Target) bool {
 	})
 }
 
+// autoscalersKnown tells whether the autoscalers of an object have been looked at in all engaged members: until then nobody knows
+// which of these refuse one, and with it whether less is asked for than the object says. Of one that is another replica's to look at
+// that is never known.
+func (c *Controller) autoscalersKnown(s plan.Source) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, m := range c.members {
+		for _, a := range s.Autoscalers {
+			if k := keyOf(a.Kind, a.Object); c.owns(k) && !m.looked(k) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // autoscalersOf returns the autoscalers at the federation that have the object as their target.
 func (c *Controller) autoscalersOf(k key) (out []plan.Source) {
 	kind := c.kindOf(autoscalers)
