@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,16 +47,7 @@ func startClusterDNS(t *testing.T) string {
 func TestNamesInACluster(t *testing.T) {
 	server := startClusterDNS(t)
 	const name = "inside"
-	sets, services := s.fed.client.AppsV1().ReplicaSets(ns), s.fed.client.CoreV1().Services(ns)
-	if _, err := sets.Create(t.Context(), replicaSet(name, 3, nil), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	remove(t, func(ctx context.Context) error { return sets.Delete(ctx, name, background) })
-	if _, err := services.Create(t.Context(), loadBalancer(name), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	remove(t, func(ctx context.Context) error { return services.Delete(ctx, name, background) })
-	named(t, name, names...)
+	serve(t, name, 3)
 
 	local, err := s.members["east-a"].client.CoreV1().Services(ns).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {

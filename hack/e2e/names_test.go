@@ -176,11 +176,11 @@ func TestANameInUse(t *testing.T) {
 	t.Logf("the address of a cluster that does not serve was last given out %s after that was known", late.Round(time.Millisecond))
 }
 
-func startInUse(t *testing.T) *inUse {
+// serve makes a ReplicaSet and its Service at the federation, and waits until it has all its names.
+func serve(t *testing.T, name string, replicas int32) {
 	t.Helper()
-	const name = "used"
 	sets, services := s.fed.client.AppsV1().ReplicaSets(ns), s.fed.client.CoreV1().Services(ns)
-	if _, err := sets.Create(t.Context(), replicaSet(name, 6, nil), metav1.CreateOptions{}); err != nil {
+	if _, err := sets.Create(t.Context(), replicaSet(name, replicas, nil), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, func(ctx context.Context) error { return sets.Delete(ctx, name, background) })
@@ -189,6 +189,12 @@ func startInUse(t *testing.T) *inUse {
 	}
 	remove(t, func(ctx context.Context) error { return services.Delete(ctx, name, background) })
 	named(t, name, names...)
+}
+
+func startInUse(t *testing.T) *inUse {
+	t.Helper()
+	const name = "used"
+	serve(t, name, 6)
 	u := &inUse{
 		stub:     &stub{name: strings.Join([]string{name, ns, s.env["FEDERATION_NAME"], "svc", s.env["DNS_ZONE"]}, ".")},
 		detector: &detector{out: map[string][]span{}, surely: map[string]time.Time{}}, address: map[string]string{},
