@@ -23,17 +23,22 @@ type options struct {
 	nodePortAddresses            []string
 	masqueradeAll                bool
 	serviceProxyName             string
+	qps                          float32
+	burst                        int
 
 	proxyMode, iptables string
 	metrics, healthz    string
 	minSync, lookPeriod time.Duration
-	cleanup             bool
+	cleanup, initOnly   bool
+	sysctls             sysctls
 }
 
 // addWatchFlags are those that say what the rules are; all commands have them.
 func (o *options) addWatchFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` with the address of the API server and a credential; without it, and without --master, those of the pod that the agent runs in")
 	f.StringVar(&o.master, "master", "", "`URL` of the API server, over that of the kubeconfig")
+	f.Float32Var(&o.qps, "kube-api-qps", 5, "`NUMBER` of requests a second to the API server")
+	f.IntVar(&o.burst, "kube-api-burst", 10, "`NUMBER` of requests at once to the API server")
 	f.StringVar(&o.hostname, "hostname-override", "", "`NAME` of this Node; else the host's name")
 	f.StringVar(&o.clusterCIDR, "cluster-cidr", "", "`RANGE[,RANGE]` of the addresses of pods, one a family: what does not come from there to a cluster IP is masqueraded")
 	f.StringVar(&o.detectLocal, "detect-local-mode", "ClusterCIDR", "by what pods are known: ClusterCIDR, NodeCIDR (the Node's spec.podCIDRs), BridgeInterface or InterfaceNamePrefix")
@@ -52,12 +57,18 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.minSync, "iptables-min-sync-period", 0, "least `TIME` between two writes of rules; 0: none, as what comes during a write is gathered anyhow")
 	f.DurationVar(&o.lookPeriod, "iptables-sync-period", 30*time.Second, "`TIME` after which rules are compared with the kernel at the latest, where somebody else has changed something; that the tables were flushed is seen within seconds")
 	f.BoolVar(&o.cleanup, "cleanup", false, "take all rules away and end")
+	f.BoolVar(&o.initOnly, "init-only", false, "set sysctls and end, so that who serves the node need not be able to")
+	o.sysctls.addFlags(f)
+	addForeignFlags(f)
 }
 
 // check finds what is not allowed in the flags.
 func (o *options) check() error {
 	if !slices.Contains(modes(), o.proxyMode) {
 		return fmt.Errorf("--proxy-mode %q: want %s", o.proxyMode, strings.Join(modes(), " or "))
+	}
+	if err := o.sysctls.check(); err != nil {
+		return err
 	}
 	return o.checkWatch()
 }
@@ -109,7 +120,7 @@ func (o *options) client() (kubernetes.Interface, error) {
 		return nil, fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, err)
 	}
 	config.UserAgent = "federation-nodeagent/" + version
-	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.ContentType, config.QPS, config.Burst = "application/vnd.kubernetes.protobuf", o.qps, o.burst
 	return kubernetes.NewForConfig(config)
 }
 

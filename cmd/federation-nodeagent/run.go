@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -22,6 +20,9 @@ func (o *options) run(ctx context.Context) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if o.initOnly {
+		return o.sysctls.apply()
+	}
 	alone, err := claimNode()
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func (o *options) run(ctx context.Context) error {
 	if o.cleanup {
 		return k.cleanup(ctx)
 	}
-	if err := forward(); err != nil {
+	if err := o.sysctls.apply(); err != nil {
 		return err
 	}
 	client, err := o.client()
@@ -72,20 +73,6 @@ func claimNode() (net.Listener, error) {
 		return nil, errors.New("another federation-nodeagent serves this node; two would undo each other's rules")
 	}
 	return l, err
-}
-
-// forward has the kernel send packets on, without which no pod of another node is reached.
-func forward() error {
-	for _, file := range []string{"/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding"} {
-		is, err := os.ReadFile(file)
-		if os.IsNotExist(err) || err == nil && strings.TrimSpace(string(is)) == "1" {
-			continue
-		}
-		if err := os.WriteFile(file, []byte("1"), 0); err != nil {
-			return fmt.Errorf("packets are not forwarded on this node (%s is not 1), and that cannot be changed: %w", file, err)
-		}
-	}
-	return nil
 }
 
 // serve answers one path at an address until ctx ends.
