@@ -39,7 +39,7 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	for i := range c.Kinds {
 		errs = append(errs, c.watchCopies(m, &c.Kinds[i]))
 	}
-	errs = append(errs, c.watchEndpoints(m))
+	errs = append(errs, c.watchEndpoints(m), c.watchScaling(m))
 	if err := errors.Join(errs...); err != nil {
 		m.unlisten()
 		m.queue.ShutDown()
@@ -207,11 +207,8 @@ func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 			if this, ours := changed(obj); ours && m.isNews(this, about(obj)) {
 				m.queue.Add(this) // it may have come late: a request that was under way when the member was lost
 			}
-			switch k.Resource {
-			case namespaces:
+			if k.Resource == namespaces {
 				c.wakeNamespace(m, about(obj).GetName())
-			case autoscalers:
-				c.wakeScaled(m, object(obj))
 			}
 		},
 		UpdateFunc: func(was, is any) {
@@ -224,9 +221,6 @@ func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 			if this, ours := changed(obj); ours {
 				m.queue.Add(this)
 				c.reportOrFinish(this)
-			}
-			if k.Resource == autoscalers {
-				c.wakeScaled(m, object(obj))
 			}
 		},
 	})

@@ -122,13 +122,17 @@ func scaleTarget(u *unstructured.Unstructured) string {
 	return kind + "/" + u.GetNamespace() + "/" + name
 }
 
+func indexByTarget(autoscalers cache.SharedIndexInformer) error {
+	return index(autoscalers, byTarget, func(obj any) ([]string, error) { return []string{scaleTarget(object(obj))}, nil })
+}
+
 // watchAutoscalers wakes the target of an autoscaler at the federation when it comes, goes or changes.
 func (c *Controller) watchAutoscalers() error {
 	if c.kindOf(autoscalers) == nil {
 		return nil
 	}
 	informer := c.Informers(autoscalers)
-	if err := index(informer, byTarget, func(obj any) ([]string, error) { return []string{scaleTarget(object(obj))}, nil }); err != nil {
+	if err := indexByTarget(informer); err != nil {
 		return err
 	}
 	wake := func(obj any) {
@@ -160,6 +164,24 @@ func (c *Controller) scaledBy(autoscaler *unstructured.Unstructured) (k key, ok 
 	return key{}, false
 }
 
+// watchScaling wakes the target of an autoscaler when its copy in a member comes, goes or takes another target.
+func (c *Controller) watchScaling(m *member) error {
+	if c.kindOf(autoscalers) == nil {
+		return nil
+	}
+	informer := m.Informers(autoscalers)
+	if err := indexByTarget(informer); err != nil {
+		return err
+	}
+	wake := func(obj any) { c.wakeScaled(m, object(obj)) }
+	return m.listen(informer, cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(was, is any) {
+		if scaleTarget(object(was)) != scaleTarget(object(is)) {
+			wake(was)
+			wake(is)
+		}
+	}})
+}
+
 // wakeScaled has what an autoscaler scales looked at in a member, where the autoscaler came or went or was refused.
 func (c *Controller) wakeScaled(m *member, autoscaler *unstructured.Unstructured) {
 	if k, ok := c.scaledBy(autoscaler); ok {
@@ -168,15 +190,15 @@ func (c *Controller) wakeScaled(m *member, autoscaler *unstructured.Unstructured
 	}
 }
 
-// scaled tells whether an autoscaler of the federation scales an object in a member.
+// scaled tells whether an autoscaler of the federation scales an object in a member: a copy of one is there, though it may be
+// of one that is no more at the federation, or one is to come. Copies that are another replica's to look at are not seen.
 func (c *Controller) scaled(m *member, s plan.Source, t plan.Target) bool {
-	return slices.ContainsFunc(s.Autoscalers, func(a plan.Source) bool {
-		k := keyOf(a.Kind, a.Object)
-		t.Have = nil
-		if obj, there, _ := m.Informers(a.Kind.Resource).GetStore().GetByKey(storeKey(k.NamespacedName)); there {
-			t.Have = object(obj)
-		}
-		return a.Scales(t, !m.comes(k))
+	if !s.Kind.Paced || s.Object == nil || c.kindOf(autoscalers) == nil {
+		return false
+	}
+	there, _ := m.Informers(autoscalers).GetIndexer().IndexKeys(byTarget, s.Kind.Kind+"/"+s.Object.GetNamespace()+"/"+s.Object.GetName())
+	return len(there) > 0 || slices.ContainsFunc(s.Autoscalers, func(a plan.Source) bool {
+		return m.comes(keyOf(a.Kind, a.Object)) && a.Comes(t)
 	})
 }
 

@@ -148,30 +148,22 @@ func autoscaler(t *testing.T, annotations ...string) Source {
 	return source(kind(t, "HorizontalPodAutoscaler"), u)
 }
 
-// TestAutoscalersScaleWhereTheyAre: or where they will be soon. In other clusters the number is the placement's.
-func TestAutoscalersScaleWhereTheyAre(t *testing.T) {
+// TestAutoscalersComeWhereTheyGo: in other clusters the number is the placement's.
+func TestAutoscalersComeWhereTheyGo(t *testing.T) {
 	silver, gold := `[{"key":"tier","operator":"In","values":["silver"]}]`, `[{"key":"tier","operator":"In","values":["gold"]}]`
-	leaving := autoscaler(t)
+	leaving := autoscaler(t, v1beta1.ClusterSelectorAnnotation, silver)
 	leaving.Object.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	for name, c := range map[string]struct {
-		autoscaler           Source
-		there, refused, want bool
+		autoscaler Source
+		want       bool
 	}{
-		"goes there by its selector":       {autoscaler(t, v1beta1.ClusterSelectorAnnotation, gold), false, false, true},
-		"goes elsewhere by its selector":   {autoscaler(t, v1beta1.ClusterSelectorAnnotation, silver), false, false, false},
-		"goes there by its placement":      {autoscaler(t, v1beta1.PlacementAnnotation, `{"clusters":{"east-a":1}}`), false, false, true},
-		"goes elsewhere by its placement":  {autoscaler(t, v1beta1.PlacementAnnotation, `{"clusters":{"west-a":1}}`), false, false, false},
-		"the cluster refuses it":           {autoscaler(t), false, true, false},
-		"the cluster refuses a change":     {autoscaler(t), true, true, true},
-		"is to leave, and is there still":  {leaving, true, false, true},
-		"may have left others not yet":     {leaving, false, false, true},
-		"goes elsewhere, and is there yet": {autoscaler(t, v1beta1.ClusterSelectorAnnotation, silver), true, false, true},
+		"goes there by its selector":      {autoscaler(t, v1beta1.ClusterSelectorAnnotation, gold), true},
+		"goes elsewhere by its selector":  {autoscaler(t, v1beta1.ClusterSelectorAnnotation, silver), false},
+		"goes there by its placement":     {autoscaler(t, v1beta1.PlacementAnnotation, `{"clusters":{"east-a":1}}`), true},
+		"goes elsewhere by its placement": {autoscaler(t, v1beta1.PlacementAnnotation, `{"clusters":{"west-a":1}}`), false},
+		"may have left others not yet":    {leaving, true},
 	} {
-		target := east
-		if c.there {
-			target.Have = c.autoscaler.Object
-		}
-		if got := c.autoscaler.Scales(target, c.refused); got != c.want {
+		if got := c.autoscaler.Comes(east); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}

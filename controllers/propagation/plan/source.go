@@ -38,7 +38,7 @@ type Target struct {
 	Template map[string]any
 	// Siblings are the copies in other clusters, by their names, for kinds that ask for them.
 	Siblings map[string]*unstructured.Unstructured
-	// Scaled: an autoscaler of the federation scales the object there, see Scales.
+	// Scaled: an autoscaler of the federation scales the object there, or is to: its copy is there, or Comes.
 	Scaled bool
 }
 
@@ -144,12 +144,10 @@ func (s Source) autoscales(t Target) bool {
 	return Applied(s, t.Have) > 0 && (t.Scaled || ScaledByMember(t.Have) && !leftByAutoscaler(t.Have))
 }
 
-// Scales tells of an autoscaler of the federation whether it scales its target in a cluster: a copy of it is there, or is
-// to come and the cluster has not said no to it. One that is being deleted counts until it is gone everywhere: then all numbers
-// are the placement's at once, and what the clusters have is no less than what is asked for.
-func (s Source) Scales(t Target, refused bool) bool {
-	return t.Have != nil || !refused && (s.leaving() || s.Goes(t))
-}
+// Comes tells of an autoscaler of the federation whether its copy is to be in a cluster. One that is being deleted counts
+// until it is gone everywhere: then all numbers are the placement's at once, and what the clusters have is no less than
+// what is asked for.
+func (s Source) Comes(t Target) bool { return s.leaving() || s.Goes(t) }
 
 // ScaledByMember tells whether an autoscaler in a member owns the number of replicas of a copy.
 func ScaledByMember(copy *unstructured.Unstructured) bool {
