@@ -6,7 +6,7 @@
 // In the member: the namespace federation-system, a ServiceAccount, a ClusterRole with the verbs that
 // propagation needs and no others, and its bindings. All of it is owned by the ClusterRole, so that
 // deleting that one object takes everything away, by the member's own garbage collector; the account
-// may delete only that. At the federation: a Secret with the address's CA and a token, and the Cluster.
+// may delete only that. What is installed also, such as the node agent, is owned by it, too. At the federation: a Secret with the address's CA and a token, and the Cluster.
 //
 // What was traded:
 //   - The token lasts a week and the registry renews it; an account's token that never expires would

@@ -41,6 +41,9 @@ type Request struct {
 	// CustomKinds are custom kinds that the federation may spread to the cluster, each as RESOURCE.GROUP. Those
 	// of an earlier join are kept.
 	CustomKinds []string
+	// Also are objects that are installed in the member by MemberDynamic, and go when it leaves. Only for Join.
+	Also          []*unstructured.Unstructured
+	MemberDynamic dynamic.Interface
 	// Say, if set, is told of each step, for people.
 	Say func(format string, args ...any)
 }

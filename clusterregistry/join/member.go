@@ -39,6 +39,9 @@ func (r *Request) prepareMember(ctx context.Context, uid string) (string, error)
 	if err := r.ensureAccount(ctx, meta); err != nil {
 		return "", err
 	}
+	if err := r.installAlso(ctx, meta); err != nil {
+		return "", err
+	}
 	r.say("account %s/%s may read and write what is propagated%s", namespace, account, map[bool]string{true: ", and impersonate"}[r.AllowProxy])
 	return r.token(ctx, account)
 }

@@ -23,6 +23,8 @@ var ErrNotJoined = errors.New("is no member of the federation")
 type Left struct {
 	// FederationUID is the value of v1beta1.ManagedByLabel on the workloads that stay in the member.
 	FederationUID string
+	// DaemonSets are those that joining had also installed; they go with account and rights.
+	DaemonSets []string
 	// Behind is why the account and rights are still in the member, or nil.
 	Behind error
 }
@@ -40,7 +42,7 @@ func Unjoin(ctx context.Context, r Request) (Left, error) {
 	if err != nil {
 		return left, fmt.Errorf("cluster %q: %w", r.Name, err)
 	}
-	if left.Behind = r.clearMember(ctx, AccountName(uid)); left.Behind == nil {
+	if left.DaemonSets, left.Behind = r.clearMember(ctx, uid); left.Behind == nil {
 		r.say("account and rights in the cluster removed")
 	}
 	err = r.Federation.CoreV1().Secrets(namespace).Delete(ctx, SecretName(r.Name), metav1.DeleteOptions{})
@@ -76,32 +78,35 @@ func (r *Request) deleteCluster(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// clearMember deletes the role that owns all else which joining made. The namespace goes too if we made
-// it and nobody else lives there.
-func (r *Request) clearMember(ctx context.Context, account string) error {
+// clearMember deletes the role that owns all else which joining made, and returns the DaemonSets among that. The namespace goes
+// too if we made it and nobody else lives there.
+func (r *Request) clearMember(ctx context.Context, uid string) (daemonSets []string, err error) {
 	if r.Member == nil {
-		return errors.New("no credential for the cluster")
+		return nil, errors.New("no credential for the cluster")
 	}
-	roles := r.Member.RbacV1().ClusterRoles()
+	roles, account := r.Member.RbacV1().ClusterRoles(), AccountName(uid)
 	role, err := roles.Get(ctx, account, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if name := role.Labels[ClusterLabel]; name != r.Name {
-		return fmt.Errorf("this cluster is the member %q, not %q", name, r.Name)
+		return nil, fmt.Errorf("this cluster is the member %q, not %q", name, r.Name)
+	}
+	if daemonSets, err = r.daemonSets(ctx, uid); err != nil {
+		return nil, err
 	}
 	if err := r.adoptNamespace(ctx, role); err != nil {
-		return err
+		return nil, err
 	}
 	background := metav1.DeletePropagationBackground
 	err = roles.Delete(ctx, account, metav1.DeleteOptions{PropagationPolicy: &background})
 	if apierrors.IsNotFound(err) {
-		return nil
+		err = nil
 	}
-	return err
+	return daemonSets, err
 }
 
 // adoptNamespace makes the namespace one more thing that goes with the role.

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,8 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"federation/nodeagent/nettest"
 )
@@ -28,37 +25,42 @@ import (
 const asAgent = "TEST_AS_AGENT"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asAgent) != "" {
+	switch os.Getenv(asAgent) {
+	case "yes":
 		main()
 		return
+	case "confined":
+		confined()
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if shared != nil {
+		shared.kill()
+		_ = os.RemoveAll(shared.dir)
+	}
+	os.Exit(code)
 }
 
 // site is a rig whose first node reaches a real kube-apiserver.
 type site struct {
 	*testing.T
 	*nettest.Rig
-	kube       kubernetes.Interface
-	kubeconfig string
-	mode       string
+	*controlPlane
+	mode string
 }
 
 // The agent as a process on a node, with a real kube-apiserver: changes arrive, its death and the API server's are not
 // noticed, and it leaves nothing behind when told so.
 func TestAgentOnANode(t *testing.T) {
-	kubeconfig, kube := apiserver(t)
 	for _, mode := range modes() {
 		t.Run(mode, func(t *testing.T) {
-			s := &site{t, nettest.New(t), kube, kubeconfig, mode}
-			s.forward()
+			s := newSite(t, mode)
 			client, here, there := s.Nodes[0].Pod(t, "client"), s.Nodes[0].Pod(t, "here"), s.Nodes[1].Pod(t, "there")
 			here.ServeHTTP(t, 8080)
 			there.ServeHTTP(t, 8080)
 			vip := s.service("web-" + mode)
 			s.endpoints("web-"+mode, here)
 
-			agent := s.start()
+			agent := s.serve()
 			s.arrives(client, vip, here)
 			s.endpoints("web-"+mode, there)
 			s.arrives(client, vip, there)
@@ -73,7 +75,7 @@ func TestAgentOnANode(t *testing.T) {
 			s.end(agent, syscall.SIGKILL)
 			s.gets(client, vip, there)
 			s.endpoints("web-"+mode, here)
-			agent = s.start()
+			agent = s.serve()
 			s.arrives(client, vip, here)
 			s.end(agent, syscall.SIGTERM)
 			s.gets(client, vip, here)
@@ -85,42 +87,17 @@ func TestAgentOnANode(t *testing.T) {
 	}
 }
 
-// apiserver starts a member cluster's control plane, as `make build` made it.
-func apiserver(t *testing.T) (kubeconfig string, kube kubernetes.Interface) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
-	dir := t.TempDir()
-	cmd := exec.Command("../../_output/bin/member", "--name=m", "--region=ra", "--zone=za", "--nodes=1", "--lb-cidr=203.0.113.0/24",
-		"--data-dir="+dir, "--port="+port)
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("make build makes it: %v", err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	kubeconfig = filepath.Join(dir, "kubeconfig")
-	eventually(t, "the API server is there", func() error {
-		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-		if err == nil {
-			kube, err = kubernetes.NewForConfig(config)
-		}
-		if err == nil {
-			_, err = kube.CoreV1().ServiceAccounts("default").Get(t.Context(), "default", metav1.GetOptions{})
-		}
-		return err
-	})
-	return kubeconfig, kube
+// newSite makes a rig whose first node reaches the tests' control plane.
+func newSite(t *testing.T, mode string) *site {
+	t.Helper()
+	s := &site{t, nettest.New(t), controlPlaneOf(t), mode}
+	s.forward()
+	return s
 }
 
 // forward lets the node reach the API server at the address that the kubeconfig has.
 func (s *site) forward() {
-	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
-	if err != nil {
-		s.Fatal(err)
-	}
-	address := strings.TrimPrefix(config.Host, "https://")
+	address := strings.TrimPrefix(s.config.Host, "https://")
 	var l net.Listener
 	if err := s.Nodes[0].Do(func() (err error) { l, err = net.Listen("tcp", address); return err }); err != nil {
 		s.Fatal(err)
@@ -204,8 +181,10 @@ func (s *site) second() (out []byte, err error) {
 	return out, err
 }
 
-func (s *site) start() *exec.Cmd {
-	cmd := s.command()
+func (s *site) serve() *exec.Cmd { return s.begin(s.command()) }
+
+// begin starts a command on the node, which ends with the test.
+func (s *site) begin(cmd *exec.Cmd) *exec.Cmd {
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := s.Nodes[0].Do(cmd.Start); err != nil {

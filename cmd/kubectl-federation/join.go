@@ -26,6 +26,7 @@ type joinCommand struct {
 	address    string
 	allowProxy bool
 	kinds      []string
+	nodeAgent  nodeAgent
 }
 
 func newJoin(streams genericiooptions.IOStreams) *cobra.Command {
@@ -52,12 +53,21 @@ You need an administrator's rights in the cluster for this, once.`,
   # Objects of a custom kind are to be spread to it, too
   kubectl federation join east-a --context east --custom-kinds widgets.example.com
 
+  # Services in it are to be served by the node agent, also by other clusters when its own pods are gone
+  kubectl federation join east-a --context east --with-nodeagent --nodeagent-image IMAGE
+
   # What became of it
   kubectl get clusters`,
 		Args: oneName,
-		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.nodeAgent.check(c.Flags()); err != nil {
+				return err
+			}
+			return o.run(c.Context(), args[0])
+		},
 	}
 	o.addFlags(c)
+	o.nodeAgent.addFlags(c.Flags())
 	c.Flags().StringVar(&o.address, "address", "", "host:port at which the federation reaches the cluster; without it the one in the kubeconfig")
 	c.Flags().BoolVar(&o.allowProxy, "allow-proxy", false, "let the federation act in the cluster as any user, for clusters/NAME/proxy")
 	c.Flags().StringSliceVar(&o.kinds, "custom-kinds", nil, "custom kinds, each as `RESOURCE.GROUP`, that the federation may spread to the cluster; those of an earlier join are kept")
@@ -95,11 +105,16 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	if o.address != "" {
 		server = "https://" + o.address
 	}
-	err = join.Join(ctx, join.Request{
+	r := join.Request{
 		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy,
 		CustomKinds: o.kinds, Say: steps(o.IOStreams),
-	})
-	if err != nil {
+	}
+	if o.nodeAgent.with {
+		if err := o.nodeAgent.join(ctx, member, &r); err != nil {
+			return err
+		}
+	}
+	if err := join.Join(ctx, r); err != nil {
 		return err
 	}
 	return o.waitReady(ctx, dyn, name)

@@ -131,6 +131,12 @@ To remove them when it can be reached (account and bindings go with the role, th
   %s delete clusterrole %s
 `, why, kubectl, account)
 	}
+	if len(left.DaemonSets) > 0 {
+		tell(o.Out, `
+With them goes the DaemonSet %s. Rules that it wrote stay on the nodes as they are
+until something else serves Services there; federation-nodeagent --cleanup takes them away.
+`, strings.Join(left.DaemonSets, ", "))
+	}
 	selector := v1beta1.ManagedByLabel + "=" + left.FederationUID
 	tell(o.Out, `
 Workloads that the federation made there keep running, and keep the label

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -64,6 +66,57 @@ func TestLeaveAndJoinAgain(t *testing.T) {
 	if after := uids(t, "east-a"); !maps.Equal(before, after) {
 		t.Errorf("copies were made anew: %v, before %v", after, before)
 	}
+}
+
+// TestNodeAgentIsInstalled: a cluster joins again, now with the node agent. It is meant to run on each node, with an account that
+// may read what it needs and no more, and goes when the cluster leaves.
+func TestNodeAgentIsInstalled(t *testing.T) {
+	const where, name = v1beta1.FederationNamespace, "federation-nodeagent"
+	member := s.members["east-a"].client
+	t.Cleanup(func() { joinAgain(t, "east-a") }) // also if the test ends early
+	for range 2 {                                // the second time refreshes
+		out, err := s.plugin(t, "join", "east-a", "--member-kubeconfig", filepath.Join(s.dir, "members", "east-a", "kubeconfig"), "--with-nodeagent")
+		if err != nil || !strings.Contains(out, "DaemonSet "+name+" installed") {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	nodes, err := member.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, func() string {
+		d, err := member.AppsV1().DaemonSets(where).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || int(d.Status.NumberReady) != len(nodes.Items) {
+			return fmt.Sprintf("%v; ready %d of %d", err, d.Status.NumberReady, len(nodes.Items))
+		}
+		return ""
+	})
+	for what, want := range map[string]bool{"services": true, "nodes": true, "endpointslices.discovery.k8s.io": true, "secrets": false, "pods": false} {
+		resource, group, _ := strings.Cut(what, ".")
+		for _, verb := range []string{"list", "watch", "delete"} {
+			review, err := member.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+				Spec: authorizationv1.SubjectAccessReviewSpec{User: "system:serviceaccount:" + where + ":" + name,
+					ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource}},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := want && verb != "delete"; review.Status.Allowed != want {
+				t.Errorf("%s %s: allowed %v, want %v", verb, what, review.Status.Allowed, want)
+			}
+		}
+	}
+	if out, err := s.plugin(t, "unjoin", "east-a"); err != nil || !strings.Contains(out, "With them goes the DaemonSet "+name) {
+		t.Fatalf("%v: %s", err, out)
+	}
+	eventually(t, 30*time.Second, func() string {
+		_, err1 := member.AppsV1().DaemonSets(where).Get(t.Context(), name, metav1.GetOptions{})
+		_, err2 := member.RbacV1().ClusterRoles().Get(t.Context(), name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err1) || !apierrors.IsNotFound(err2) {
+			return fmt.Sprintf("after unjoin: DaemonSet %v, ClusterRole %v", err1, err2)
+		}
+		return ""
+	})
 }
 
 // plugin runs kubectl-federation against the federation and returns what it printed.

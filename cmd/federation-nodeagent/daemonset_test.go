@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+
+	"federation/hack/manifests"
+)
+
+// The manifest of the DaemonSet is accepted, and what it gives the agent is enough to serve a node: the account's rights, the
+// capabilities, a read-only root that has nothing but the program (and for iptables the programs of this machine), and
+// the mounts.
+func TestRightsOfTheDaemonSet(t *testing.T) {
+	c := controlPlaneOf(t)
+	d := apply(t, c)
+	token, err := c.kube.CoreV1().ServiceAccounts(d.Namespace).CreateToken(t.Context(), d.Spec.Template.Spec.ServiceAccountName,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, more := range map[string][]string{"nftables": nil, "iptables nft": nil, "iptables legacy": {"NET_RAW"}} {
+		t.Run(mode, func(t *testing.T) {
+			mode, backend, viaIptables := strings.Cut(mode, " ")
+			s := newSite(t, mode)
+			client, here, there := s.Nodes[0].Pod(t, "client"), s.Nodes[0].Pod(t, "here"), s.Nodes[1].Pod(t, "there")
+			here.ServeHTTP(t, 8080)
+			there.ServeHTTP(t, 8080)
+			vip := s.service("confined-" + mode + backend)
+			s.endpoints("confined-"+mode+backend, here)
+			root := containerRoot(t, c, token.Status.Token, viaIptables)
+
+			run := func(args ...string) *exec.Cmd {
+				cmd := asContainer(d, root, append(capabilities(d), more...))
+				cmd.Args = append(cmd.Args, "--proxy-mode="+mode)
+				if viaIptables {
+					cmd.Args = append(cmd.Args, "--iptables-backend="+backend)
+				}
+				cmd.Args = append(cmd.Args, args...)
+				return s.begin(cmd)
+			}
+			agent := run()
+			s.arrives(client, vip, here)
+			s.endpoints("confined-"+mode+backend, there)
+			s.arrives(client, vip, there)
+			s.end(agent, syscall.SIGTERM)
+			if err := s.Nodes[0].Do(func() error {
+				text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established")
+				if err == nil && strings.TrimSpace(string(text)) != "86400" {
+					err = errors.New("nf_conntrack_tcp_timeout_established was not set: " + string(text))
+				}
+				return err
+			}); err != nil {
+				t.Error(err)
+			}
+			if err := run("--cleanup").Wait(); err != nil {
+				t.Errorf("--cleanup: %v", err)
+			}
+			if _, err := client.Get(vip); err == nil {
+				t.Error("the Service is reached after --cleanup")
+			}
+			without := asContainer(d, root, nil)
+			var out bytes.Buffer
+			without.Stderr, without.Args = &out, append(without.Args, "--proxy-mode=nftables")
+			if err := s.Nodes[0].Do(without.Run); err == nil || !strings.Contains(out.String(), "CAP_NET_ADMIN") || strings.Count(out.String(), "\n") > 1 {
+				t.Errorf("without capabilities: %v %s", err, out.String())
+			}
+		})
+	}
+}
+
+// apply applies the manifest, and returns its DaemonSet.
+func apply(t *testing.T, c *controlPlane) *appsv1.DaemonSet {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &appsv1.DaemonSet{}
+	for documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests.NodeAgent), 4096); ; {
+		obj := &unstructured.Unstructured{}
+		if err := documents.Decode(&obj.Object); err == io.EOF {
+			return d
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		plural, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
+		var api dynamic.ResourceInterface = client.Resource(plural)
+		if obj.GetNamespace() != "" {
+			api = client.Resource(plural).Namespace(obj.GetNamespace())
+		}
+		if _, err := api.Create(t.Context(), obj, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+			t.Fatal(err)
+		}
+		if obj.GetKind() == "DaemonSet" {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func capabilities(d *appsv1.DaemonSet) (names []string) {
+	for _, c := range d.Spec.Template.Spec.Containers[0].SecurityContext.Capabilities.Add {
+		names = append(names, string(c))
+	}
+	return names
+}
+
+// containerRoot makes the files that a container of the agent sees.
+func containerRoot(t *testing.T, c *controlPlane, token string, withPrograms bool) string {
+	t.Helper()
+	root, account := t.TempDir(), "var/run/secrets/kubernetes.io/serviceaccount"
+	for _, dir := range []string{"proc", "node/sys/net", account, "run"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range map[string][]byte{
+		"federation-nodeagent": program, account + "/token": []byte(token), account + "/ca.crt": c.config.CAData, "run/xtables.lock": nil,
+	} {
+		if err := os.WriteFile(filepath.Join(root, file), content, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if withPrograms {
+		for _, dir := range []string{"usr", "etc"} {
+			if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, link := range []string{"bin", "sbin", "lib", "lib64"} {
+			if err := os.Symlink("usr/"+link, filepath.Join(root, link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return root
+}
+
+// asContainer is the agent as the DaemonSet's container.
+func asContainer(d *appsv1.DaemonSet, root string, capabilities []string) *exec.Cmd {
+	c := d.Spec.Template.Spec.Containers[0]
+	cmd := exec.Command(os.Args[0])
+	for _, arg := range c.Args {
+		if !strings.HasPrefix(arg, "--proxy-mode=") {
+			cmd.Args = append(cmd.Args, strings.ReplaceAll(arg, "$(NODE_NAME)", "m-node-1"))
+		}
+	}
+	host, port, _ := net.SplitHostPort(strings.TrimPrefix(shared.config.Host, "https://"))
+	cmd.Env = []string{asAgent + "=confined", "CONFINED_IN=" + root, "CAPABILITIES=" + strings.Join(capabilities, " "),
+		"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "PATH=/usr/sbin:/usr/bin"}
+	return cmd
+}

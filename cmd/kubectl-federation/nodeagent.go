@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"federation/clusterregistry/join"
+	"federation/hack/manifests"
+)
+
+// nodeAgent says how the node agent is to be installed in a member.
+type nodeAgent struct {
+	with                bool
+	image, mode, server string
+	args                []string
+}
+
+func (a *nodeAgent) addFlags(f *pflag.FlagSet) {
+	f.BoolVar(&a.with, "with-nodeagent", false, "install the node agent in the cluster, in place of kube-proxy")
+	f.StringVar(&a.image, "nodeagent-image", "federation-nodeagent", "`IMAGE` of the node agent")
+	f.StringVar(&a.mode, "nodeagent-mode", "nftables", "its --proxy-mode: nftables, or iptables, which needs an image that has iptables")
+	f.StringVar(&a.server, "nodeagent-server", "", "`HOST:PORT` at which nodes reach the cluster's API server, no cluster IP; without it the one in the kubeconfig")
+	f.StringSliceVar(&a.args, "nodeagent-args", nil, "more `FLAGS` of it, such as --cluster-cidr=10.180.0.0/14, which it needs where Nodes have no spec.podCIDRs")
+}
+
+func (a *nodeAgent) check(f *pflag.FlagSet) error {
+	if a.mode != "nftables" && a.mode != "iptables" {
+		return fmt.Errorf("--nodeagent-mode %q: want nftables or iptables", a.mode)
+	}
+	for _, name := range []string{"nodeagent-image", "nodeagent-mode", "nodeagent-server", "nodeagent-args"} {
+		if f.Changed(name) && !a.with {
+			return fmt.Errorf("--%s needs --with-nodeagent", name)
+		}
+	}
+	return nil
+}
+
+// join has joining install the agent, too.
+func (a *nodeAgent) join(ctx context.Context, member *rest.Config, r *join.Request) (err error) {
+	if err := a.refuseBesideKubeProxy(ctx, r.Member); err != nil {
+		return err
+	}
+	if r.MemberDynamic, err = dynamic.NewForConfig(member); err != nil {
+		return err
+	}
+	r.Also, err = a.objects(member.Host)
+	return err
+}
+
+// refuseBesideKubeProxy keeps two service proxies from serving the same Services.
+func (a *nodeAgent) refuseBesideKubeProxy(ctx context.Context, member kubernetes.Interface) error {
+	_, err := member.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || slices.Contains(a.args, "--scope=federated") {
+		return nil
+	}
+	if err == nil {
+		err = errors.New("the cluster has the DaemonSet kube-system/kube-proxy: delete that first (its rules stay until the node agent's are there), or have the node agent serve beside it with --nodeagent-args=--scope=federated")
+	}
+	return err
+}
+
+// objects are what is to be installed; server is the URL of the API server in the kubeconfig.
+func (a *nodeAgent) objects(server string) (out []*unstructured.Unstructured, err error) {
+	if a.server != "" {
+		server = "https://" + a.server
+	}
+	u, err := url.Parse(server)
+	if err != nil || u.Hostname() == "" {
+		return nil, fmt.Errorf("--nodeagent-server %q: want HOST:PORT", a.server)
+	}
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests.NodeAgent), 4096)
+	for {
+		obj := &unstructured.Unstructured{}
+		if err := documents.Decode(&obj.Object); err == io.EOF {
+			return out, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if obj.GetKind() == "DaemonSet" {
+			if obj.Object, err = a.fill(obj.Object, u); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, obj)
+	}
+}
+
+// fill sets in the DaemonSet what the flags say.
+func (a *nodeAgent) fill(content map[string]any, server *url.URL) (map[string]any, error) {
+	d := &appsv1.DaemonSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, d); err != nil {
+		return nil, err
+	}
+	pod := &d.Spec.Template.Spec
+	c := &pod.Containers[0]
+	c.Image = a.image
+	for i, arg := range c.Args {
+		if strings.HasPrefix(arg, "--proxy-mode=") {
+			c.Args[i] = "--proxy-mode=" + a.mode
+		}
+	}
+	c.Args = append(c.Args, a.args...)
+	port := server.Port()
+	if port == "" {
+		port = "443"
+	}
+	for i := range c.Env {
+		switch c.Env[i].Name {
+		case "KUBERNETES_SERVICE_HOST":
+			c.Env[i].Value = server.Hostname()
+		case "KUBERNETES_SERVICE_PORT":
+			c.Env[i].Value = port
+		}
+	}
+	if a.mode == "iptables" {
+		viaIptables(pod)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
+	delete(content, "status")
+	return content, err
+}
+
+// viaIptables gives the agent what iptables needs: raw sockets, and the lock that its users on the node share.
+func viaIptables(pod *corev1.PodSpec) {
+	const lock, file = "xtables-lock", "/run/xtables.lock"
+	c, create := &pod.Containers[0], corev1.HostPathFileOrCreate
+	c.SecurityContext.Capabilities.Add = append(c.SecurityContext.Capabilities.Add, "NET_RAW")
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: lock, MountPath: file})
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: lock, VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: file, Type: &create},
+	}})
+}

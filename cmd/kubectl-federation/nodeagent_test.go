@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+// daemonSet is what would be installed.
+func (a *nodeAgent) daemonSet(t *testing.T, server string) *appsv1.DaemonSet {
+	t.Helper()
+	objects, err := a.objects(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &appsv1.DaemonSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[len(objects)-1].Object, d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestNodeAgentIsFilledIn(t *testing.T) {
+	a := &nodeAgent{image: "registry.test/agent:1", mode: "iptables", args: []string{"--cluster-cidr=10.180.0.0/14"}}
+	c := a.daemonSet(t, "https://[2001:db8::1]:6443").Spec.Template.Spec.Containers[0]
+	for _, want := range []string{"--proxy-mode=iptables", "--cluster-cidr=10.180.0.0/14", "--hostname-override=$(NODE_NAME)"} {
+		if !slices.Contains(c.Args, want) {
+			t.Errorf("%s is not in %q", want, c.Args)
+		}
+	}
+	if env := fmt.Sprint(c.Env[1:]); c.Image != a.image || !strings.Contains(env, "{KUBERNETES_SERVICE_HOST 2001:db8::1 ") || !strings.Contains(env, "{KUBERNETES_SERVICE_PORT 6443 ") {
+		t.Errorf("image %s, environment %s", c.Image, env)
+	}
+	a.server = "api.example.com"
+	if env := fmt.Sprint(a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0].Env); !strings.Contains(env, " api.example.com ") || !strings.Contains(env, " 443 ") {
+		t.Errorf("environment %s", env)
+	}
+}
+
+// The rights of its container are what they have to be, and no more.
+func TestNodeAgentIsNotPrivileged(t *testing.T) {
+	for mode, want := range map[string][]corev1.Capability{"nftables": {"NET_ADMIN"}, "iptables": {"NET_ADMIN", "NET_RAW"}} {
+		pod := (&nodeAgent{image: "i", mode: mode}).daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec
+		s := pod.Containers[0].SecurityContext
+		if s.Privileged != nil || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || !slices.Equal(s.Capabilities.Add, want) {
+			t.Errorf("%s: %+v", mode, s)
+		}
+		if pod.HostPID || pod.HostIPC || len(pod.InitContainers) > 0 {
+			t.Errorf("%s: %+v", mode, pod)
+		}
+	}
+}
+
+func TestNodeAgentIsNotInstalledBesideKubeProxy(t *testing.T) {
+	a := &nodeAgent{}
+	without, with := fake.NewSimpleClientset(), fake.NewSimpleClientset(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}})
+	if err := a.refuseBesideKubeProxy(t.Context(), without); err != nil {
+		t.Error(err)
+	}
+	if err := a.refuseBesideKubeProxy(t.Context(), with); err == nil || !strings.Contains(err.Error(), "kube-system/kube-proxy: delete that first") {
+		t.Errorf("beside kube-proxy: %v", err)
+	}
+	a.args = []string{"--scope=federated"}
+	if err := a.refuseBesideKubeProxy(t.Context(), with); err != nil {
+		t.Errorf("only what is federated, beside kube-proxy: %v", err)
+	}
+}

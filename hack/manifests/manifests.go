@@ -1,0 +1,9 @@
+// Package manifests holds what is installed into clusters, as YAML: for `kubectl apply`, and for programs that install it.
+package manifests
+
+import _ "embed"
+
+// NodeAgent installs the node agent in a member cluster: a Namespace, an account with its rights, and a DaemonSet.
+//
+//go:embed nodeagent.yaml
+var NodeAgent []byte
