@@ -4,13 +4,13 @@ export CGO_ENABLED := 0
 export PATH := $(CURDIR)/_output/bin:$(PATH)
 
 CLUSTERS ?= 3
-NODES    ?= 3
+NODES    ?= $(if $(REAL),2,3)
 SEED     ?= 1
 SEEDS    ?= 20
 STEPS    ?= 3000
 
 .DEFAULT_GOAL := help
-.PHONY: test-coredns help demo up down test fleet build lint generate verify bench bench-dns
+.PHONY: build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -18,8 +18,12 @@ help: ## list the verbs
 demo: up ## the main job, told as a story: three clusters, one dies, it comes back
 	@hack/demo.sh
 
-up: build ## start member clusters and the federation on this machine [CLUSTERS=3] [NODES=3]
-	@_output/bin/local up --clusters $(CLUSTERS) --nodes $(NODES)
+up: build $(if $(REAL),build-real) ## start member clusters and the federation on this machine [CLUSTERS=3] [NODES=3] [REAL=1: nodes and pods are real]
+	@_output/bin/local up --clusters $(CLUSTERS) --nodes $(NODES) $(if $(REAL),--real)
+
+build-real:
+	@hack/install-tools.sh real
+	@hack/build-real.sh
 
 down: ## end exactly what `make up` started, and leave nothing behind
 	@if [ -x _output/bin/local ]; then _output/bin/local down; else echo "nothing was started from here"; fi

@@ -330,6 +330,18 @@ require (
 	go4.org/netipx v0.0.0-20231129151722-fdeea329fbba // indirect
 )
 
+require github.com/google/go-containerregistry v0.20.7
+
+require (
+	github.com/Microsoft/hnslib v0.1.2 // indirect
+	github.com/containerd/stargz-snapshotter/estargz v0.18.1 // indirect
+	github.com/go-logr/zapr v1.3.0 // indirect
+	github.com/klauspost/compress v1.18.1 // indirect
+	github.com/vbatts/tar-split v0.12.2 // indirect
+	go.opentelemetry.io/contrib/instrumentation/github.com/emicklei/go-restful/otelrestful v0.69.0 // indirect
+	k8s.io/cri-streaming v0.36.1 // indirect
+)
+
 tool (
 	k8s.io/code-generator/cmd/deepcopy-gen
 	k8s.io/kube-openapi/cmd/openapi-gen

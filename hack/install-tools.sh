@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the demo needs, and with the argument "tests" also those that only
-# tests need, where they are missing. Go, git and make are taken for granted. It says what it installs
+# Installs the Debian packages that the demo needs, and with an argument also those that only
+# tests, bench-dns or real nodes need, where they are missing. Go, git and make are taken for granted. It says what it installs
 # and why; where it may not, it says that.
 set -euo pipefail
 
@@ -13,6 +13,13 @@ END
 named   bind9   is a DNS server that ours is measured beside
 knotd   knot    is a DNS server that ours is measured beside
 nsd     nsd     is a DNS server that ours is measured beside
+END
+  [ "${1:-}" != real ] || cat <<'END'
+containerd    containerd      runs containers on real nodes
+runc          runc            starts them
+/usr/lib/cni/ptp   containernetworking-plugins   gives pods their network
+iptables-nft-restore   iptables   brings rules into the kernel of real nodes
+conntrack     conntrack       is what kube-proxy, where it is measured beside ours, ends flows with
 END
   [ "${1:-}" != tests ] || cat <<'END'
 nft           nftables      loads rules by hand, and shows ours, in tests of the node agent

@@ -29,11 +29,17 @@ type cluster struct {
 // ctx, which only ends the start itself: stop ends them, in order.
 func (c *cluster) start(ctx context.Context) (err error) {
 	c.failed = make(chan error, 1)
-	if err := ensurePKI(); err != nil {
+	if err := c.Real.open(); err != nil {
+		return err
+	}
+	if err := ensurePKI(c.apiAddresses()); err != nil {
 		return fmt.Errorf("certificates in %s: %w", filepath.Join(c.DataDir, "pki"), err)
 	}
 	if err := c.writeKubeconfig(); err != nil {
 		return fmt.Errorf("--kubeconfig=%s: %w", c.Kubeconfig, err)
+	}
+	if err := c.enterInternet(); err != nil {
+		return fmt.Errorf("internet: %w", err)
 	}
 	if c.etcd, err = startEtcd(); err != nil {
 		return err
@@ -65,6 +71,9 @@ func (c *cluster) startControllers(ctx context.Context, config *rest.Config, kub
 	}
 	if err := c.registerNodes(ctx, kube); err != nil {
 		return fmt.Errorf("nodes: %w", err)
+	}
+	if c.Real.on() {
+		return c.startNodes(ctx)
 	}
 	return c.startKubelets(ctx)
 }

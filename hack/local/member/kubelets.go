@@ -41,9 +41,22 @@ func (c *cluster) registerNodes(ctx context.Context, kube kubernetes.Interface) 
 	return nil
 }
 
-// node is the i-th node as a kubelet would register it, from 1 on.
+// node is the i-th node as a kubelet would register it, from 1 on. A real one says for itself what it has.
 func (c *cluster) node(i int) *corev1.Node {
-	name := fmt.Sprintf("%s-node-%d", c.Name, i)
+	name := c.nodeName(i)
+	labels := map[string]string{
+		corev1.LabelHostname:       name,
+		corev1.LabelOSStable:       "linux",
+		corev1.LabelArchStable:     "amd64",
+		corev1.LabelTopologyRegion: c.Region,
+		corev1.LabelTopologyZone:   c.Zone,
+	}
+	if c.Real.on() {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+			Spec:       corev1.NodeSpec{PodCIDR: c.podsOf(i).String(), PodCIDRs: []string{c.podsOf(i).String()}},
+		}
+	}
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("1k"),
 		corev1.ResourceMemory:           resource.MustParse("1Ti"),
@@ -51,13 +64,7 @@ func (c *cluster) node(i int) *corev1.Node {
 		corev1.ResourcePods:             *resource.NewQuantity(podsPerNode, resource.DecimalSI),
 	}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			corev1.LabelHostname:       name,
-			corev1.LabelOSStable:       "linux",
-			corev1.LabelArchStable:     "amd64",
-			corev1.LabelTopologyRegion: c.Region,
-			corev1.LabelTopologyZone:   c.Zone,
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Status: corev1.NodeStatus{
 			Capacity:    room,
 			Allocatable: room,
@@ -69,6 +76,8 @@ func (c *cluster) node(i int) *corev1.Node {
 		},
 	}
 }
+
+func (c *cluster) nodeName(i int) string { return fmt.Sprintf("%s-node-%d", c.Name, i) }
 
 // stages are what the simulated kubelets do, as kwok ships it: a node becomes ready and renews its
 // lease; a pod runs and is ready at once, completes if it is a job's, and goes when it is deleted.

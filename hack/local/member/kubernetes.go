@@ -57,31 +57,43 @@ func (c *cluster) runAPIServer(ctx context.Context) error {
 }
 
 func (c *cluster) apiServerFlags() []string {
-	return []string{
-		"--etcd-servers=" + etcdEndpoint,
+	return append(c.apiAddressFlags(),
+		"--etcd-servers="+etcdEndpoint,
 		"--bind-address=127.0.0.1",
-		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", c.Port),
-		"--endpoint-reconciler-type=none", // it refuses loopback addresses
-		"--tls-cert-file=" + servingName + ".crt",
-		"--tls-private-key-file=" + servingName + ".key",
-		"--client-ca-file=" + caName + ".crt",
+		"--tls-cert-file="+servingName+".crt",
+		"--tls-private-key-file="+servingName+".key",
+		"--client-ca-file="+caName+".crt",
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
-		"--service-cluster-ip-range=" + c.ServiceCIDR,
+		"--service-cluster-ip-range="+c.ServiceCIDR,
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-account-key-file=" + saKeyFile,
-		"--service-account-signing-key-file=" + saKeyFile,
-		"--requestheader-client-ca-file=" + caName + ".crt",
+		"--service-account-key-file="+saKeyFile,
+		"--service-account-signing-key-file="+saKeyFile,
+		"--requestheader-client-ca-file="+caName+".crt",
 		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + frontProxyName + ".crt",
-		"--proxy-client-key-file=" + frontProxyName + ".key",
+		"--proxy-client-cert-file="+frontProxyName+".crt",
+		"--proxy-client-key-file="+frontProxyName+".key",
 		"--shutdown-delay-duration=0s",
 		"--profiling=false",
+	)
+}
+
+// apiAddressFlags say where nodes find the API and how it finds kubelets. Nobody asks simulated ones.
+func (c *cluster) apiAddressFlags() []string {
+	if !c.Real.on() {
+		return []string{"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"} // it refuses loopback addresses
+	}
+	return []string{
+		"--advertise-address=" + c.apiAddress().String(),
+		"--egress-selector-config-file=" + egressFile,
+		"--kubelet-client-certificate=" + adminName + ".crt",
+		"--kubelet-client-key=" + adminName + ".key",
+		"--kubelet-preferred-address-types=InternalIP",
 	}
 }
 
@@ -96,12 +108,14 @@ func (c *cluster) runControllerManager(ctx context.Context) error {
 		"--cluster-cidr="+c.PodCIDR,
 		"--service-cluster-ip-range="+c.ServiceCIDR,
 		fmt.Sprintf("--node-cidr-mask-size=%d", nodeCIDRBits),
-		"--node-monitor-grace-period="+nodeGracePeriod,
 		"--root-ca-file="+caName+".crt",
 		"--cluster-signing-cert-file="+caName+".crt",
 		"--cluster-signing-key-file="+caName+".key",
 		"--service-account-private-key-file="+saKeyFile,
 	)
+	if !c.Real.on() {
+		flags = append(flags, "--node-monitor-grace-period="+nodeGracePeriod)
+	}
 	if err := parse(o.Flags(all, off, aliases), flags...); err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ type Options struct {
 	LBCIDRs            []string // load balancer addresses, handed out in this order
 	ServiceCIDR        string
 	PodCIDR            string
+	Real               real
 
 	pools []netip.Prefix
 }
@@ -35,11 +36,12 @@ func parseOptions(args []string) (*Options, error) {
 	fs.IntVar(&o.Port, "port", 0, "port of the API on 127.0.0.1")
 	fs.StringVar(&o.Region, "region", "", "region of the nodes, a DNS label")
 	fs.StringVar(&o.Zone, "zone", "", "zone of the nodes, a DNS label")
-	fs.IntVar(&o.Nodes, "nodes", 3, "number of simulated nodes")
+	fs.IntVar(&o.Nodes, "nodes", 3, "number of nodes")
 	fs.StringSliceVar(&o.LBCIDRs, "lb-cidr", nil, "networks of the load balancer addresses, in the order in which they are used")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write the admin kubeconfig (default DATA-DIR/kubeconfig)")
 	fs.StringVar(&o.ServiceCIDR, "service-cidr", "10.96.0.0/16", "network of the Services' cluster addresses")
 	fs.StringVar(&o.PodCIDR, "pod-cidr", "10.128.0.0/14", fmt.Sprintf("network of the pods; each node gets a /%d", nodeCIDRBits))
+	o.Real.addFlags(fs)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -66,6 +68,11 @@ func (o *Options) complete() (err error) {
 	}
 	if o.pools, err = parsePools(o.LBCIDRs); err != nil {
 		return fmt.Errorf("--lb-cidr: %w", err)
+	}
+	for flag, value := range map[string]string{"service-cidr": o.ServiceCIDR, "pod-cidr": o.PodCIDR} {
+		if p, err := netip.ParsePrefix(value); err != nil || !p.Addr().Is4() {
+			return fmt.Errorf("--%s=%q: must be an IPv4 network such as 10.96.0.0/16", flag, value)
+		}
 	}
 	if o.DataDir, err = filepath.Abs(o.DataDir); err != nil {
 		return err

@@ -37,8 +37,9 @@ type keyPair struct {
 }
 
 // ensurePKI makes the cluster's certificates and keys if they are not there yet. The file that is
-// written last is the one looked for, so a first start that was killed half-way begins anew.
-func ensurePKI() error {
+// written last is the one looked for, so a first start that was killed half-way begins anew. The API is
+// asked at these addresses.
+func ensurePKI(addresses []net.IP) error {
 	if _, err := os.Stat(adminName + ".crt"); err == nil {
 		return nil
 	}
@@ -59,7 +60,7 @@ func ensurePKI() error {
 	server := x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IPAddresses: addresses,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	if err := ca.issue(servingName, server); err != nil {
@@ -135,11 +136,29 @@ func writeKey(file string, key crypto.Signer) error {
 	return keyutil.WriteKey(file, pem)
 }
 
+// loadCA reads what ensurePKI has made.
+func loadCA() (*keyPair, error) {
+	certs, err := cert.CertsFromFile(caName + ".crt")
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyutil.PrivateKeyFromFile(caName + ".key")
+	if err != nil {
+		return nil, err
+	}
+	return &keyPair{cert: certs[0], key: key.(crypto.Signer)}, nil // an ECDSA key, which signs
+}
+
 // writeKubeconfig writes the admin kubeconfig with all certificates inside it, so that it can be
 // copied anywhere. It appears whole or not at all: others may be waiting for it.
 func (o *Options) writeKubeconfig() error {
+	return o.writeKubeconfigOf(adminName, o.url(), o.Kubeconfig)
+}
+
+// writeKubeconfigOf writes that of one credential, for an address of the API.
+func (o *Options) writeKubeconfigOf(credential, url, path string) error {
 	var data [3][]byte
-	for i, file := range []string{caName + ".crt", adminName + ".crt", adminName + ".key"} {
+	for i, file := range []string{caName + ".crt", credential + ".crt", credential + ".key"} {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -147,15 +166,15 @@ func (o *Options) writeKubeconfig() error {
 		data[i] = b
 	}
 	config := clientcmdapi.NewConfig()
-	config.Clusters[o.Name] = &clientcmdapi.Cluster{Server: o.url(), CertificateAuthorityData: data[0]}
+	config.Clusters[o.Name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: data[0]}
 	config.AuthInfos[o.Name] = &clientcmdapi.AuthInfo{ClientCertificateData: data[1], ClientKeyData: data[2]}
 	config.Contexts[o.Name] = &clientcmdapi.Context{Cluster: o.Name, AuthInfo: o.Name}
 	config.CurrentContext = o.Name
-	if err := os.MkdirAll(filepath.Dir(o.Kubeconfig), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if err := clientcmd.WriteToFile(*config, o.Kubeconfig+".new"); err != nil {
+	if err := clientcmd.WriteToFile(*config, path+".new"); err != nil {
 		return err
 	}
-	return os.Rename(o.Kubeconfig+".new", o.Kubeconfig)
+	return os.Rename(path+".new", path)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 )
@@ -29,6 +30,9 @@ func (s *stack) down(context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	if err := s.removeCgroups(); err != nil {
+		return err
+	}
 	_, err := os.Stat(s.root)
 	if len(pids) == 0 && err != nil {
 		s.say("nothing is up")
@@ -47,7 +51,7 @@ func label(argv []string) string {
 		return "member " + name
 	}
 	if len(argv) > 0 {
-		return "federation"
+		return filepath.Base(argv[0])
 	}
 	return "gone already"
 }

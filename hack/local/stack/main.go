@@ -51,7 +51,9 @@ func upCommand(s **stack) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return (*s).up(cmd.Context(), o) },
 	}
 	cmd.Flags().IntVar(&o.clusters, "clusters", 3, "number of member clusters; never takes away one that is there")
-	cmd.Flags().IntVar(&o.nodes, "nodes", 3, "simulated nodes in each member that is started")
+	cmd.Flags().IntVar(&o.nodes, "nodes", 3, "nodes in each member that is started")
+	cmd.Flags().BoolVar(&o.real, "real", false, "with real nodes and pods, at the first up; needs root")
+	cmd.Flags().StringVar(&o.serviceProxy, "service-proxy", "iptables", "what makes Services work on real nodes: iptables or nftables (our agent in that mode), kube-proxy-iptables, kube-proxy-nftables, none")
 	cmd.Flags().BoolVar(&o.membersOnly, "members-only", false, "only the member clusters, without the federation")
 	cmd.Flags().StringVar(&o.federationName, "federation-name", "fed", "name of the federation, at the first up")
 	cmd.Flags().StringVar(&o.dnsZone, "dns-zone", "example.test", "DNS zone of the federation, at the first up")

@@ -34,7 +34,7 @@ func ours(argv []string, root string) bool {
 		return false
 	}
 	switch base := filepath.Base(argv[0]); {
-	case base == "member", base == "federation", strings.HasPrefix(base, "federation-"):
+	case base == "member", base == "internet", base == "federation", strings.HasPrefix(base, "federation-"):
 	default:
 		return false
 	}

@@ -17,6 +17,9 @@ func (s *stack) writeEnv(st *state, o upOptions) error {
 		fmt.Fprintf(&b, "DNS_ZONE=%s\n", quote(st.DNSZone))
 	}
 	fmt.Fprintf(&b, "MEMBERS=%s\n", quote(strings.Join(st.memberNames(), " ")))
+	if st.Real {
+		fmt.Fprintf(&b, "INTERNET=%s\n", quote(s.inInternet()))
+	}
 	return writeFile(s.path("env"), b.String())
 }
 
@@ -42,6 +45,9 @@ The federation:    export KUBECONFIG=%s PATH=%s:$PATH
 Its global names:  dig @127.0.0.1 -p %d %s SOA
 `, s.federationKubeconfig(), s.bin, st.DNSPort, st.DNSZone)
 	}
+	if st.Real {
+		fmt.Printf("A client outside:  %s COMMAND, for example dig or curl; its DNS server is %s\n", s.inInternet(), internetDNS)
+	}
 	fmt.Printf(`A member:          kubectl --kubeconfig %s get nodes
 Lose a zone:       kill -STOP $(cat %s)   and back: kill -CONT
 For scripts:       . %s
@@ -61,16 +67,23 @@ func (s *stack) status() error {
 		return err
 	}
 	var programs []*program
+	if st.Real {
+		programs = append(programs, s.internetProgram(st))
+	}
 	if _, err := os.Stat(s.path("federation.pid")); err == nil {
 		programs = append(programs, s.federationProgram(st, upOptions{}))
 	}
 	for i := range st.MemberPorts {
-		programs = append(programs, s.memberProgram(st, i, 1))
+		programs = append(programs, s.memberProgram(st, i, upOptions{}))
 	}
 	var missing []string
 	for _, p := range programs {
 		is := describe(p)
-		fmt.Printf("%-12s https://127.0.0.1:%d  %s\n", p.name, p.ports[0], is)
+		at := ""
+		if len(p.ports) > 0 {
+			at = fmt.Sprintf("https://127.0.0.1:%d", p.ports[0])
+		}
+		fmt.Printf("%-12s %-23s  %s\n", p.name, at, is)
 		if !strings.HasPrefix(is, "runs") {
 			missing = append(missing, p.name)
 		}

@@ -19,6 +19,8 @@ type state struct {
 	DNSPort        int    `json:"dnsPort"`
 	// MemberPorts are those of the members' APIs, in the order of memberAt.
 	MemberPorts []int `json:"memberPorts"`
+	// Real: nodes and pods are real, not simulated.
+	Real bool `json:"real,omitempty"`
 }
 
 func (s *stack) loadState() (*state, error) {
@@ -42,7 +44,10 @@ func (s *stack) loadState() (*state, error) {
 // choose fills in what is not chosen yet: names, and ports that are free now.
 func (st *state) choose(o upOptions) error {
 	if st.FederationName == "" {
-		st.FederationName, st.DNSZone = o.federationName, o.dnsZone
+		st.FederationName, st.DNSZone, st.Real = o.federationName, o.dnsZone, o.real
+	}
+	if o.real && !st.Real {
+		return errors.New("--real: what is up has simulated nodes: make down takes it away")
 	}
 	missing := max(0, o.clusters-len(st.MemberPorts))
 	if st.FederationPort == 0 {

@@ -16,7 +16,8 @@ import (
 
 type upOptions struct {
 	clusters, nodes         int
-	membersOnly             bool
+	membersOnly, real       bool
+	serviceProxy            string
 	federationName, dnsZone string
 	federationFlags         []string
 	timeout                 time.Duration
@@ -81,6 +82,11 @@ func (s *stack) prepare(o upOptions) (*state, error) {
 
 func (s *stack) programs(o upOptions) []string {
 	all := []string{filepath.Join(s.bin, "member")}
+	if o.real {
+		for _, name := range []string{"internet", "node", "kubelet", "federation-nodeagent", "images/pod.tar"} {
+			all = append(all, filepath.Join(s.bin, name))
+		}
+	}
 	if !o.membersOnly {
 		all = append(all, filepath.Join(s.bin, "federation"), filepath.Join(s.bin, "kubectl-federation"))
 	}
@@ -89,6 +95,11 @@ func (s *stack) programs(o upOptions) []string {
 
 // startAll starts the members and the federation at once, and joins each member as soon as both are ready.
 func (s *stack) startAll(ctx context.Context, st *state, o upOptions) []error {
+	if st.Real {
+		if err := s.startInternet(ctx, st); err != nil {
+			return []error{err}
+		}
+	}
 	var wg sync.WaitGroup
 	errs := make([]error, len(st.MemberPorts)+1)
 	var federation *running
@@ -103,7 +114,7 @@ func (s *stack) startAll(ctx context.Context, st *state, o upOptions) []error {
 	}
 	for i := range st.MemberPorts {
 		wg.Go(func() {
-			errs[i] = s.startMember(ctx, st, i, o.nodes)
+			errs[i] = s.startMember(ctx, st, i, o)
 			<-federationReady
 			if errs[i] == nil && federation != nil {
 				errs[i] = s.join(ctx, memberAt(i).name)
@@ -117,11 +128,12 @@ func (s *stack) startAll(ctx context.Context, st *state, o upOptions) []error {
 	return []error{s.waitFederated(ctx, st, federation)}
 }
 
-func (s *stack) startMember(ctx context.Context, st *state, i, nodes int) error {
-	r, did, err := s.memberProgram(st, i, nodes).ensure()
+func (s *stack) startMember(ctx context.Context, st *state, i int, o upOptions) error {
+	r, did, err := s.memberProgram(st, i, o).ensure()
 	if err != nil {
 		return err
 	}
+	nodes := o.nodes
 	if r.exited == nil {
 		nodes = 1 // it runs with as many as it was started with
 	}
@@ -170,18 +182,22 @@ func (s *stack) waitFederated(ctx context.Context, st *state, federation *runnin
 	return nil
 }
 
-func (s *stack) memberProgram(st *state, i, nodes int) *program {
+func (s *stack) memberProgram(st *state, i int, o upOptions) *program {
 	m, port := memberAt(i), st.MemberPorts[i]
 	dir := s.path("members", m.name)
-	return &program{
+	p := &program{
 		name: m.name,
 		args: []string{filepath.Join(s.bin, "member"), "--name=" + m.name, "--data-dir=" + dir,
-			"--port=" + strconv.Itoa(port), "--region=" + m.region, "--zone=" + m.zone, "--nodes=" + strconv.Itoa(nodes),
+			"--port=" + strconv.Itoa(port), "--region=" + m.region, "--zone=" + m.zone, "--nodes=" + strconv.Itoa(o.nodes),
 			"--lb-cidr=" + strings.Join(m.lbCIDRs, ","), "--service-cidr=" + m.serviceCIDR, "--pod-cidr=" + m.podCIDR},
 		pidFile: filepath.Join(dir, "pid"),
 		logFile: s.path("logs", m.name+".log"),
 		ports:   []int{port},
 	}
+	if st.Real {
+		p.args = append(p.args, s.realFlags(i, o)...)
+	}
+	return p
 }
 
 func (s *stack) federationProgram(st *state, o upOptions) *program {

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// serveDNS hands queries inside on to the server outside, and its answers back. The listeners are made by the
+// caller's thread and belong to its namespace; what dials does not.
+func serveDNS(server string) error {
+	if server == "" {
+		return nil
+	}
+	inside := net.JoinHostPort(address, "53")
+	udp, err := net.ListenPacket("udp4", inside)
+	if err != nil {
+		return fmt.Errorf("DNS: %w", err)
+	}
+	tcp, err := net.Listen("tcp4", inside)
+	if err != nil {
+		return fmt.Errorf("DNS: %w", err)
+	}
+	go datagrams(udp, server)
+	go streams(tcp, server)
+	return nil
+}
+
+func datagrams(inside net.PacketConn, server string) {
+	for {
+		query := make([]byte, 4096)
+		n, client, err := inside.ReadFrom(query)
+		if err != nil {
+			return
+		}
+		go func() {
+			out, err := net.DialTimeout("udp4", server, time.Second)
+			if err != nil {
+				return // as a lost packet
+			}
+			defer out.Close()
+			_ = out.SetDeadline(time.Now().Add(2 * time.Second))
+			if _, err := out.Write(query[:n]); err != nil {
+				return
+			}
+			answer := make([]byte, 65535)
+			if n, err = out.Read(answer); err == nil {
+				_, _ = inside.WriteTo(answer[:n], client)
+			}
+		}()
+	}
+}
+
+func streams(inside net.Listener, server string) {
+	for {
+		in, err := inside.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer in.Close()
+			out, err := net.DialTimeout("tcp4", server, time.Second)
+			if err != nil {
+				return
+			}
+			defer out.Close()
+			go func() { _, _ = io.Copy(out, in); out.Close() }()
+			_, _ = io.Copy(in, out)
+		}()
+	}
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// internet is the network between real nodes, as a member uses it.
+type internet struct {
+	ns     netns.NsHandle
+	links  *netlink.Handle
+	bridge netlink.Link
+}
+
+// internetAddress is the router's, and that of the DNS server that all pods may ask.
+const internetAddress = "10.64.255.254"
+
+func openInternet(pidFile string) (*internet, error) {
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		return nil, err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, err
+	}
+	n := &internet{}
+	if n.ns, err = netns.GetFromPid(pid); err != nil {
+		return nil, fmt.Errorf("namespace of process %d: %w", pid, err)
+	}
+	if n.links, err = netlink.NewHandleAt(n.ns); err != nil {
+		return nil, err
+	}
+	n.bridge, err = n.links.LinkByName("internet")
+	return n, err
+}
+
+// inside runs f on a thread that is in the namespace: sockets that it opens belong there.
+func (n *internet) inside(f func() error) error {
+	errs := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and ends with its goroutine
+		err := netns.Set(n.ns)
+		if err == nil {
+			err = f()
+		}
+		errs <- err
+	}()
+	return <-errs
+}
+
+func (n *internet) addAddress(a netip.Addr) error {
+	return n.links.AddrReplace(n.bridge, &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(32, 32)}})
+}
+
+// route leads a network to some nodes, each connection to one of them.
+func (n *internet) route(to netip.Prefix, nodes ...netip.Addr) error {
+	r := &netlink.Route{Dst: &net.IPNet{IP: to.Addr().AsSlice(), Mask: net.CIDRMask(to.Bits(), 32)}}
+	for _, node := range nodes {
+		r.MultiPath = append(r.MultiPath, &netlink.NexthopInfo{LinkIndex: n.bridge.Attrs().Index, Gw: node.AsSlice()})
+	}
+	if err := n.links.RouteReplace(r); err != nil {
+		return fmt.Errorf("route to %s: %w", to, err)
+	}
+	return nil
+}
+
+// plug gives the process's network namespace an interface eth0 that leads here.
+func (n *internet) plug(name string, pid int) error {
+	if old, err := n.links.LinkByName(name); err == nil { // of a node that was just killed
+		if err := n.links.LinkDel(old); err != nil {
+			return err
+		}
+	}
+	veth := &netlink.Veth{
+		LinkAttrs:     netlink.LinkAttrs{Name: name, MasterIndex: n.bridge.Attrs().Index},
+		PeerName:      "eth0",
+		PeerNamespace: netlink.NsPid(pid),
+	}
+	if err := n.links.LinkAdd(veth); err != nil {
+		return fmt.Errorf("cable of %s: %w", name, err)
+	}
+	return n.links.LinkSetUp(veth)
+}
+
+// forward leads connections to an address inside to one outside, until the process ends.
+func (n *internet) forward(inside, outside string) error {
+	var l net.Listener
+	err := n.inside(func() (err error) { l, err = net.Listen("tcp4", inside); return err })
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				out, err := net.Dial("tcp4", outside)
+				if err != nil {
+					in.Close()
+					return
+				}
+				join(in, out)
+			}()
+		}
+	}()
+	return nil
+}
+
+// join carries bytes both ways until either side ends.
+func join(a, b net.Conn) {
+	defer a.Close()
+	defer b.Close()
+	go func() { _, _ = io.Copy(a, b); a.Close(); b.Close() }()
+	_, _ = io.Copy(b, a)
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+func command(name string, args ...string) *exec.Cmd { return exec.Command(name, args...) }
+
+// mounts makes the files of this node what they are for its programs; nobody outside sees it.
+func (o *options) mounts() error {
+	if err := syscall.Sethostname([]byte(o.name)); err != nil {
+		return fmt.Errorf("host name: %w", err)
+	}
+	fds := map[string]string{"/run/node": o.dataDir, "/run/bin": o.bin, "/run/images": o.images}
+	opened := map[string]*os.File{}
+	for at, dir := range fds { // before their paths are covered
+		f, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		opened[at] = f
+	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("mounts of its own: %w", err)
+	}
+	for _, m := range []struct{ kind, at string }{{"proc", "/proc"}, {"tmpfs", "/run"}, {"tmpfs", "/var/lib"}, {"tmpfs", "/var/log"}} {
+		if err := syscall.Mount(m.kind, m.at, m.kind, 0, ""); err != nil {
+			return fmt.Errorf("%s: %w", m.at, err)
+		}
+	}
+	for at, f := range opened {
+		if err := os.Mkdir(at, 0o755); err != nil {
+			return err
+		}
+		if err := syscall.Mount(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), at, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	return syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, "") // among this node's own: kubelet's mounts reach pods
+}
+
+// network waits for eth0, and sets it up.
+func (o *options) network() error {
+	address, err := netlink.ParseAddr(o.address)
+	if err != nil {
+		return fmt.Errorf("--address %q: %w", o.address, err)
+	}
+	eth0, err := netlink.LinkByName("eth0")
+	for end := time.Now().Add(30 * time.Second); err != nil; eth0, err = netlink.LinkByName("eth0") {
+		if time.Now().After(end) {
+			return fmt.Errorf("nobody has plugged in eth0: %w", err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := netlink.AddrAdd(eth0, address); err != nil {
+		return fmt.Errorf("--address %q: %w", o.address, err)
+	}
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	for _, link := range []netlink.Link{lo, eth0} {
+		if err := netlink.LinkSetUp(link); err != nil {
+			return err
+		}
+	}
+	for file, value := range map[string]string{"ip_forward": "1", "conf/all/rp_filter": "0", "conf/default/rp_filter": "0"} {
+		if err := os.WriteFile("/proc/sys/net/ipv4/"+file, []byte(value), 0); err != nil {
+			return err
+		}
+	}
+	err = netlink.RouteAdd(&netlink.Route{LinkIndex: eth0.Attrs().Index, Gw: net.ParseIP(o.gateway)})
+	if err != nil {
+		return fmt.Errorf("--gateway %q: %w", o.gateway, err)
+	}
+	return nil
+}
+
+// cgroups makes the cgroup of the pods. In version 1 it must be there in every hierarchy before kubelet is, and the
+// processors and memory that it may use be written.
+func (o *options) cgroups() error {
+	roots := []string{"/sys/fs/cgroup"}
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
+		if roots, err = filepath.Glob("/sys/fs/cgroup/*"); err != nil {
+			return err
+		}
+	}
+	for _, root := range roots {
+		dir := filepath.Join(root, o.cgroup)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("--cgroup %q: %w", o.cgroup, err)
+		}
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+			all, err := os.ReadFile(filepath.Join(root, file))
+			if err != nil {
+				continue // another hierarchy
+			}
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(strings.TrimSpace(string(all))), 0); err != nil {
+				return fmt.Errorf("--cgroup %q: %w", o.cgroup, err)
+			}
+		}
+	}
+	return nil
+}

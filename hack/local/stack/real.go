@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// internetDNS is where clients in the internet find the federation's DNS server.
+const internetDNS = "10.64.255.254"
+
+// internetProgram is the network that real nodes are plugged into.
+func (s *stack) internetProgram(st *state) *program {
+	return &program{
+		name:    "internet",
+		args:    []string{filepath.Join(s.bin, "internet"), "--data-dir=" + s.path("internet"), "--dns=" + st.dnsAddress()},
+		pidFile: s.path("internet.pid"),
+		logFile: s.path("logs", "internet.log"),
+	}
+}
+
+// startInternet returns when nodes can be plugged in.
+func (s *stack) startInternet(ctx context.Context, st *state) error {
+	if err := os.MkdirAll(s.path("internet"), 0o700); err != nil {
+		return err
+	}
+	p := s.internetProgram(st)
+	if len(findProcesses(p.same)) == 0 {
+		for i := range st.MemberPorts {
+			if len(findProcesses(s.memberProgram(st, i, upOptions{}).same)) > 0 {
+				return fmt.Errorf("the internet ended, and %s is still plugged into the old one: make down, then make up", memberAt(i).name)
+			}
+		}
+	}
+	r, did, err := p.ensure()
+	if err != nil {
+		return err
+	}
+	s.say("%-10s %s (process %d)", r.name, did, r.pid)
+	return r.wait(ctx, func(context.Context) error {
+		pid, err := os.ReadFile(s.path("internet", "pid"))
+		if err == nil && strings.TrimSpace(string(pid)) != strconv.Itoa(r.pid) {
+			err = errors.New("not up yet")
+		}
+		return err
+	})
+}
+
+// inInternet is the beginning of a command that is to run as a client outside of all clusters.
+func (s *stack) inInternet() string {
+	pid, _ := os.ReadFile(s.path("internet", "pid"))
+	return "nsenter --net=/proc/" + strings.TrimSpace(string(pid)) + "/ns/net"
+}
+
+// realFlags are what a member needs for real nodes.
+func (s *stack) realFlags(i int, o upOptions) []string {
+	return []string{"--internet=" + s.path("internet", "pid"), "--number=" + strconv.Itoa(i), "--bin=" + s.bin,
+		"--images=" + filepath.Join(s.bin, "images"), "--cgroup=" + s.cgroup(), "--service-proxy=" + o.serviceProxy}
+}
+
+// cgroup begins the names of the cgroups of this stack's nodes, and of no other's.
+func (s *stack) cgroup() string {
+	return fmt.Sprintf("/federation-%08x", crc32.ChecksumIEEE([]byte(s.root)))
+}
+
+// removeCgroups removes what real nodes, which have ended, leave behind. Their last processes may be ending yet.
+func (s *stack) removeCgroups() error {
+	var left error
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		roots, _ := filepath.Glob("/sys/fs/cgroup" + s.cgroup() + "-*")
+		more, _ := filepath.Glob("/sys/fs/cgroup/*" + s.cgroup() + "-*")
+		left = nil
+		for _, root := range append(roots, more...) {
+			left = errors.Join(left, removeCgroup(root))
+		}
+		if left == nil {
+			return nil
+		}
+	}
+	return left
+}
+
+// removeCgroup removes a cgroup with those below it.
+func removeCgroup(root string) error {
+	var dirs []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return err
+	})
+	for i := len(dirs) - 1; i >= 0 && err == nil; i-- {
+		err = os.Remove(dirs[i])
+	}
+	return err
+}
