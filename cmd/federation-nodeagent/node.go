@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,6 +19,10 @@ func (o *options) node(n *corev1.Node) (ruleset.Node, error) {
 		return ruleset.Node{}, err
 	}
 	out := ruleset.Node{Name: name, MasqueradeAll: o.masqueradeAll, ServiceProxyName: o.serviceProxyName}
+	out.Federated = o.scope == scopeFederated
+	if out.ClusterSetIPs, err = prefixes("--clusterset-ip-range", strings.Split(o.clusterSetIPs, ",")); err != nil {
+		return out, err
+	}
 	if n == nil {
 		n = &corev1.Node{}
 	}

@@ -23,6 +23,7 @@ type options struct {
 	nodePortAddresses            []string
 	masqueradeAll                bool
 	serviceProxyName             string
+	scope, clusterSetIPs         string
 	qps                          float32
 	burst                        int
 
@@ -46,17 +47,19 @@ func (o *options) addWatchFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.podPrefix, "pod-interface-name-prefix", "", "`PREFIX` of the names of pods' interfaces, for --detect-local-mode InterfaceNamePrefix")
 	f.StringSliceVar(&o.nodePortAddresses, "nodeport-addresses", nil, "`RANGES` of this node's addresses at which node ports are served, or primary: those that the Node object names; else all, save loopback")
 	f.BoolVar(&o.masqueradeAll, "masquerade-all", false, "masquerade all that goes to a cluster IP")
+	f.StringVar(&o.scope, "scope", scopeAll, "`SCOPE` all: serve every Service, in place of kube-proxy; federated: beside another service proxy, serve clusterset IPs, and Services annotated federation.kubernetes.io/fallback: \"true\" while other clusters are to serve them")
+	f.StringVar(&o.clusterSetIPs, "clusterset-ip-range", "", "`RANGE[,RANGE]` of clusterset IPs, as the federation's flag has it: others are not served; else all are")
 	f.StringVar(&o.serviceProxyName, "service-proxy-name", "", "serve only Services whose label service.kubernetes.io/service-proxy-name is this `NAME`; else those without the label")
 }
 
 func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how rules get into the kernel: "+strings.Join(modes(), " or "))
 	f.StringVar(&o.iptables, "iptables-backend", "auto", "`KIND` of iptables: nft, legacy, or auto: the one that has rules of kubelet, else the one that the command iptables is")
-	f.StringVar(&o.metrics, "metrics-bind-address", "127.0.0.1:10249", "`ADDRESS` of /metrics; \"\": none")
-	f.StringVar(&o.healthz, "healthz-bind-address", "0.0.0.0:10256", "`ADDRESS` of /healthz; \"\": none")
+	f.StringVar(&o.metrics, "metrics-bind-address", "127.0.0.1:10249", "`ADDRESS` of /metrics; \"\": none; beside kube-proxy (--scope federated) port 10349")
+	f.StringVar(&o.healthz, "healthz-bind-address", "0.0.0.0:10256", "`ADDRESS` of /healthz; \"\": none; beside kube-proxy (--scope federated) port 10356")
 	f.DurationVar(&o.minSync, "iptables-min-sync-period", 0, "least `TIME` between two writes of rules; 0: none, as what comes during a write is gathered anyhow")
 	f.DurationVar(&o.lookPeriod, "iptables-sync-period", 30*time.Second, "`TIME` after which rules are compared with the kernel at the latest, where somebody else has changed something; that the tables were flushed is seen within seconds")
-	f.BoolVar(&o.cleanup, "cleanup", false, "take all rules away and end")
+	f.BoolVar(&o.cleanup, "cleanup", false, "take all rules away and end; with --scope federated only those of that scope, else also kube-proxy's")
 	f.BoolVar(&o.initOnly, "init-only", false, "set sysctls and end, so that who serves the node need not be able to")
 	o.sysctls.addFlags(f)
 	addForeignFlags(f)
@@ -74,8 +77,13 @@ func (o *options) check() error {
 }
 
 func (o *options) checkWatch() error {
-	if _, err := prefixes("--cluster-cidr", strings.Split(o.clusterCIDR, ",")); err != nil {
-		return err
+	if o.scope != scopeAll && o.scope != scopeFederated {
+		return fmt.Errorf("--scope %q: want %s or %s", o.scope, scopeAll, scopeFederated)
+	}
+	for flag, ranges := range map[string]string{"--cluster-cidr": o.clusterCIDR, "--clusterset-ip-range": o.clusterSetIPs} {
+		if _, err := prefixes(flag, strings.Split(ranges, ",")); err != nil {
+			return err
+		}
 	}
 	needs := map[string]string{"BridgeInterface": o.podBridge, "InterfaceNamePrefix": o.podPrefix, "ClusterCIDR": "-", "NodeCIDR": "-"}
 	switch value, known := needs[o.detectLocal]; {

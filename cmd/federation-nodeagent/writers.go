@@ -43,7 +43,8 @@ func (o *options) viaIptables(ctx context.Context) (kernel, error) {
 	watch := func(ctx context.Context, lost func()) {
 		w.Watch(ctx, iptables.Looks{Every: time.Second, Full: o.lookPeriod}, lost)
 	}
-	return kernel{w, watch, w.Cleanup}, nil
+	cleanup := func(ctx context.Context) error { return w.Cleanup(ctx, o.scope == scopeFederated) }
+	return kernel{w, watch, cleanup}, nil
 }
 
 func viaNftables() (kernel, error) {

@@ -40,8 +40,8 @@ func frontends(changes []ruleset.PortChange) keep {
 
 func backends(p *ruleset.Port) map[netip.AddrPort]bool {
 	out := map[netip.AddrPort]bool{}
-	for _, pool := range []ruleset.Pool{p.Cluster, p.Local} {
-		for _, b := range pool.Backends {
+	for _, to := range ruleset.Pools {
+		for _, b := range p.Pool(to).Backends {
 			out[b.Addr] = true
 		}
 	}

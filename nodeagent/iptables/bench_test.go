@@ -71,7 +71,7 @@ func benchPorts(n int) []*ruleset.Port {
 		p := testPort(fmt.Sprint("s", i), 0, false, "TCP")
 		p.Frontends = p.Frontends[1:2]
 		p.Frontends[0].Key.Addr = nth("10.96.0.0", i)
-		p.Local, p.HealthCheckNodePort = ruleset.Pool{}, 0
+		p.Own, p.Local, p.HealthCheckNodePort = ruleset.Pool{}, ruleset.Pool{}, 0
 		p.Cluster.Backends = nil
 		for e := range 10 {
 			p.Cluster.Backends = append(p.Cluster.Backends, backendAt(nth("10.180.0.0", 10*i+e)))

@@ -1,5 +1,5 @@
 // Package iptables is an edge of the node agent: it brings a ruleset into the kernel as iptables rules, in the
-// chains that kube-proxy has too (KUBE-SERVICES, KUBE-SVC-…, KUBE-SEP-…), by iptables-restore, with the commands of
+// chains that kube-proxy has too (KUBE-SERVICES, KUBE-SVC-…, KUBE-SEP-…; beside one, in the scope federated, FED-…), by iptables-restore, with the commands of
 // either kind (nft or legacy) and for both families.
 //
 // How to use it: New, then Sync with all Ports, then Write with what changes. Watch says when somebody else removed

@@ -79,14 +79,16 @@ func (f *family) harmed(ctx context.Context) bool {
 	if f.ipv6 {
 		command = "ip6tables-nft"
 	}
-	fixed := f.state.d.fixed()
+	d := f.state.d
+	fixed, prefix := d.fixed(), string(d.names)
 	for _, want := range append([]jump{
-		{nat, chainMarkMasq, fixed[nat][chainMarkMasq][0]},
-		{filter, chainRefuse, fixed[filter][chainRefuse][0]},
-		{nat, chainServices, f.state.addrs.tail[len(f.state.addrs.tail)-1]},
-	}, jumps...) {
+		{nat, prefix + chainMarkMasq, fixed[nat][chainMarkMasq][0]},
+		{filter, prefix + chainRefuse, fixed[filter][chainRefuse][0]},
+		{nat, prefix + chainServices, f.state.addrs.tail[len(f.state.addrs.tail)-1]},
+	}, d.jumps()...) {
 		out, err := f.exec(ctx, nil, command, "-t", want.table, "-S", want.chain)
-		if err != nil || !strings.Contains(string(out), "-A "+want.chain+" "+want.rule+"\n") {
+		before, _, there := strings.Cut(string(out), "-A "+want.chain+" "+want.rule+"\n")
+		if err != nil || !there || d.names == federated && strings.Contains(before, kubeProxys) {
 			return true
 		}
 	}

@@ -12,44 +12,79 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// The chains that are there always, and what the names of the others begin with.
+// What the names of all chains begin with: kube-proxy's, or, where one is there, another.
 const (
-	chainServices    = "KUBE-SERVICES"
-	chainNodePorts   = "KUBE-NODEPORTS" // nat: node ports; filter: health check node ports
-	chainPostrouting = "KUBE-POSTROUTING"
-	chainMarkMasq    = "KUBE-MARK-MASQ"
-	chainMarkReject  = "KUBE-MARK-REJECT"
-	chainMarkDrop    = "KUBE-MARK-DROP"
-	chainRefuse      = "KUBE-REFUSE"
-	chainForward     = "KUBE-FORWARD"
-
-	prefixCluster  = "KUBE-SVC-"
-	prefixLocal    = "KUBE-SVL-"
-	prefixExternal = "KUBE-EXT-"
-	prefixFirewall = "KUBE-FW-"
-	prefixBackend  = "KUBE-SEP-"
-	prefixTree     = "KUBE-NET-"
+	kube      = "KUBE-"
+	federated = "FED-"
 )
 
-// The marks of packets.
+// The chains that are there always, and what the names of the others begin with, all without kube or federated.
 const (
-	masqueradeMark = "0x4000"
-	rejectMark     = "0x2000"
-	dropMark       = "0x8000"
+	chainServices    = "SERVICES"
+	chainNodePorts   = "NODEPORTS" // nat: node ports; filter: health check node ports
+	chainPostrouting = "POSTROUTING"
+	chainMarkMasq    = "MARK-MASQ"
+	chainMarkReject  = "MARK-REJECT"
+	chainMarkDrop    = "MARK-DROP"
+	chainRefuse      = "REFUSE"
+	chainForward     = "FORWARD"
+
+	prefixCluster  = "SVC-"
+	prefixOwn      = "SVO-"
+	prefixLocal    = "SVL-"
+	prefixExternal = "EXT-"
+	prefixFirewall = "FW-"
+	prefixBackend  = "SEP-"
+	prefixTree     = "NET-"
 )
 
-// ours tells whether a chain is one that this package makes and may take away.
-func ours(chain string) bool {
+// names is kube or federated.
+type names string
+
+// namesFor are those of a node's scope.
+func namesFor(node *ruleset.Node) names {
+	if node.Federated {
+		return federated
+	}
+	return kube
+}
+
+// to is the end of a rule that leads to one of our chains.
+func (n names) to(chain string) string { return "-j " + string(n) + chain }
+
+// target is the chain of ours that a rule leads to; "": none.
+func (n names) target(rule string) string {
+	_, rest, _ := strings.Cut(rule, n.to(""))
+	chain, _, _ := strings.Cut(rest, " ")
+	return chain
+}
+
+// ours tells whether a chain is one that this package makes and may take away, and what it is called without n.
+func (n names) ours(name string) (chain string, is bool) {
+	chain, is = strings.CutPrefix(name, string(n))
 	switch chain {
 	case chainServices, chainNodePorts, chainPostrouting, chainMarkMasq, chainMarkReject, chainMarkDrop, chainRefuse, chainForward:
-		return true
+		return chain, is
 	}
-	for _, prefix := range []string{prefixCluster, prefixLocal, prefixExternal, prefixFirewall, prefixBackend, prefixTree} {
+	for _, prefix := range []string{prefixCluster, prefixOwn, prefixLocal, prefixExternal, prefixFirewall, prefixBackend, prefixTree} {
 		if strings.HasPrefix(chain, prefix) {
-			return true
+			return chain, is
 		}
 	}
-	return false
+	return chain, false
+}
+
+// marks are the bits of packets' marks.
+type marks struct{ masquerade, reject, drop string }
+
+// marks of the scope: kube-proxy takes off its own (0x4000) after it masqueraded, so beside one it is another. Drop is the
+// same for all who use it (kubelet did).
+func (n names) marks() marks {
+	m := marks{masquerade: "0x4000", reject: "0x2000", drop: "0x8000"}
+	if n == federated {
+		m.masquerade = "0x1000"
+	}
+	return m
 }
 
 // addrScope is the tree's scope over addresses.

@@ -12,6 +12,7 @@ import (
 // dialect is what rules need to know beside the Port. Rules are written as iptables-save prints them, so that
 // comparing with it is comparing text.
 type dialect struct {
+	names
 	ipv6  bool
 	fully bool // --random-fully
 	node  *ruleset.Node
@@ -32,13 +33,13 @@ func destination(f *ruleset.Frontend) string {
 }
 
 // dispatch is the rule that leads from a tree to what serves a frontend.
-func dispatch(p *ruleset.Port, f *ruleset.Frontend) string {
-	return fmt.Sprintf("%s -m comment --comment \"%s %s\" -j %s", destination(f), p.ID, f.Kind, entrance(p, f))
+func (d dialect) dispatch(p *ruleset.Port, f *ruleset.Frontend) string {
+	return fmt.Sprintf("%s -m comment --comment \"%s %s\" %s", destination(f), p.ID, f.Kind, d.to(entrance(p, f)))
 }
 
 // entrance is the chain that a frontend leads to.
 func entrance(p *ruleset.Port, f *ruleset.Frontend) string {
-	if f.Kind == ruleset.ClusterIP {
+	if f.Kind.Inside() {
 		return target(p, f.FromOutside.To)
 	}
 	if len(f.SourceRanges) > 0 {
@@ -59,6 +60,8 @@ func target(p *ruleset.Port, to ruleset.Target) string {
 	switch to {
 	case ruleset.ToCluster:
 		return prefixCluster + p.Hash
+	case ruleset.ToOwn:
+		return prefixOwn + p.Hash
 	case ruleset.ToLocal:
 		return prefixLocal + p.Hash
 	case ruleset.Drop:
@@ -72,19 +75,19 @@ func (d dialect) chains(p *ruleset.Port) map[string][]string {
 	out := map[string][]string{}
 	for i := range p.Frontends {
 		f := &p.Frontends[i]
-		if f.Kind == ruleset.ClusterIP {
+		if f.Kind.Inside() || f.Uses(ruleset.Yield) {
 			continue
 		}
 		if c := external(p, f); strings.HasPrefix(c, prefixExternal) {
 			out[c] = d.externalRules(p, f)
 		}
 		if len(f.SourceRanges) > 0 {
-			out[prefixFirewall+p.Hash] = firewallRules(p, f)
+			out[prefixFirewall+p.Hash] = d.firewallRules(p, f)
 		}
 	}
-	for prefix, pool := range map[string]ruleset.Pool{prefixCluster: p.Cluster, prefixLocal: p.Local} {
-		if len(pool.Backends) > 0 {
-			out[prefix+p.Hash] = append(d.clusterIPRules(p, prefix+p.Hash), d.poolRules(p, pool)...)
+	for _, to := range ruleset.Pools {
+		if pool := *p.Pool(to); len(pool.Backends) > 0 {
+			out[target(p, to)] = append(d.insideRules(p, to), d.poolRules(p, pool)...)
 			for _, b := range pool.Backends {
 				chain, rules := d.backend(p, b)
 				out[chain] = rules
@@ -94,16 +97,14 @@ func (d dialect) chains(p *ruleset.Port) map[string][]string {
 	return out
 }
 
-// clusterIPRules mark what comes to a cluster IP and not from a pod: the first rules of the chain that serves it.
-func (d dialect) clusterIPRules(p *ruleset.Port, chain string) []string {
+// insideRules mark what comes to a cluster or clusterset IP and not from a pod: the first rules of the chain that serves it.
+func (d dialect) insideRules(p *ruleset.Port, to ruleset.Target) (out []string) {
 	for i := range p.Frontends {
-		f := &p.Frontends[i]
-		if f.Kind != ruleset.ClusterIP || target(p, f.FromOutside.To) != chain || !f.FromOutside.Masquerade {
-			continue
+		if f := &p.Frontends[i]; f.Kind.Inside() && f.FromOutside.To == to && f.FromOutside.Masquerade {
+			out = append(out, d.notFromPod(f)+" "+d.to(chainMarkMasq))
 		}
-		return []string{d.notFromPod(f) + " -j " + chainMarkMasq}
 	}
-	return nil
+	return out
 }
 
 // fromPod matches what pods send.
@@ -136,9 +137,9 @@ func (d dialect) externalRules(p *ruleset.Port, f *ruleset.Frontend) []string {
 	var out []string
 	add := func(match string, r ruleset.Route) {
 		if r.Masquerade {
-			out = append(out, match+"-j "+chainMarkMasq)
+			out = append(out, match+d.to(chainMarkMasq))
 		}
-		out = append(out, match+"-j "+target(p, r.To))
+		out = append(out, match+d.to(target(p, r.To)))
 	}
 	if f.FromPod != f.FromOutside {
 		add(d.fromPod()+" ", f.FromPod)
@@ -150,12 +151,12 @@ func (d dialect) externalRules(p *ruleset.Port, f *ruleset.Frontend) []string {
 	return out
 }
 
-func firewallRules(p *ruleset.Port, f *ruleset.Frontend) []string {
+func (d dialect) firewallRules(p *ruleset.Port, f *ruleset.Frontend) []string {
 	var out []string
 	for _, r := range f.SourceRanges {
-		out = append(out, "-s "+r.String()+" -j "+external(p, f))
+		out = append(out, "-s "+r.String()+" "+d.to(external(p, f)))
 	}
-	return append(out, "-j "+chainMarkDrop)
+	return append(out, d.to(chainMarkDrop))
 }
 
 // poolRules choose a backend: first the one that the client had, then by weight, each rule with its share of what
@@ -167,11 +168,11 @@ func (d dialect) poolRules(p *ruleset.Port, pool ruleset.Pool) []string {
 		rest += uint64(b.Weight)
 		if p.Affinity > 0 {
 			chain := prefixBackend + p.ID.BackendHash(b.Addr)
-			out = append(out, fmt.Sprintf("-m recent --rcheck --seconds %d --reap --name %s %s -j %s", p.Affinity, chain, d.recentMask(), chain))
+			out = append(out, fmt.Sprintf("-m recent --rcheck --seconds %d --reap --name %s %s %s", p.Affinity, string(d.names)+chain, d.recentMask(), d.to(chain)))
 		}
 	}
 	for _, b := range pool.Backends {
-		rule := "-j " + prefixBackend + p.ID.BackendHash(b.Addr)
+		rule := d.to(prefixBackend + p.ID.BackendHash(b.Addr))
 		if share := uint64(b.Weight); share < rest {
 			rule = "-m statistic --mode random --probability " + probability(share, rest) + " " + rule
 		}
@@ -203,7 +204,7 @@ func (d dialect) backend(p *ruleset.Port, b ruleset.Backend) (chain string, rule
 	}
 	recent := ""
 	if p.Affinity > 0 {
-		recent = "-m recent --set --name " + chain + " " + d.recentMask() + " "
+		recent = "-m recent --set --name " + string(d.names) + chain + " " + d.recentMask() + " "
 	}
-	return chain, []string{from + "-j " + chainMarkMasq, fmt.Sprintf("-p %s %s-j DNAT --to-destination %s", proto(p.ID), recent, b.Addr)}
+	return chain, []string{from + d.to(chainMarkMasq), fmt.Sprintf("-p %s %s-j DNAT --to-destination %s", proto(p.ID), recent, b.Addr)}
 }

@@ -10,8 +10,10 @@ import (
 
 // write is what iptables-restore is to be told: chains with their rules (nil: the chain goes), and jumps.
 type write struct {
+	names
 	chains want
-	jumps  []jump
+	jumps  []jump // that are missing
+	moved  []jump // of these those that are there, but come too late
 }
 
 func (w write) empty() bool { return len(w.chains) == 0 && len(w.jumps) == 0 }
@@ -39,7 +41,7 @@ func (w write) parts() []write {
 	var out []write
 	left := maps.Clone(w.chains)
 	for at, places := range levels {
-		part := write{chains: want{}}
+		part := write{names: w.names, chains: want{}}
 		for _, p := range places {
 			part.chains[p] = w.chains[p]
 			delete(left, p)
@@ -47,14 +49,14 @@ func (w write) parts() []write {
 				part.take(left, w.chains[p])
 			}
 			if len(part.chains) >= maxPart && at < trees { // trees lead to each other
-				out, part = append(out, part), write{chains: want{}}
+				out, part = append(out, part), write{names: w.names, chains: want{}}
 			}
 		}
 		if at == pools {
 			maps.Copy(part.chains, backends(left))
 		}
 		if out = append(out, part); at == trees {
-			out = append(out, write{jumps: w.jumps})
+			out = append(out, write{names: w.names, jumps: w.jumps, moved: w.moved})
 		}
 	}
 	return out
@@ -63,9 +65,8 @@ func (w write) parts() []write {
 // take adds the chains that rules lead to.
 func (w write) take(from want, rules []string) {
 	for _, r := range rules {
-		_, chain, _ := strings.Cut(r, "-j ")
-		p := place{nat, chain}
-		if to, there := from[p]; there && strings.HasPrefix(chain, prefixBackend) {
+		p := place{nat, w.target(r)}
+		if to, there := from[p]; there && strings.HasPrefix(p.chain, prefixBackend) {
 			w.chains[p] = to
 			delete(from, p)
 		}
@@ -85,7 +86,7 @@ func backends(left want) want {
 
 // level is how far above what it leads to a chain is; backends are with pools.
 func level(chain string) int {
-	levels := [][]string{{prefixCluster, prefixLocal}, {prefixExternal}, {prefixFirewall}, {prefixTree, chainServices, chainNodePorts}}
+	levels := [][]string{{prefixCluster, prefixOwn, prefixLocal}, {prefixExternal}, {prefixFirewall}, {prefixTree, chainServices, chainNodePorts}}
 	for i, prefixes := range levels {
 		for _, prefix := range prefixes {
 			if strings.HasPrefix(chain, prefix) {
@@ -100,6 +101,7 @@ func level(chain string) int {
 // the end, when no rule leads to it.
 func (w write) text() []byte {
 	var out bytes.Buffer
+	prefix := string(w.names)
 	places := slices.SortedFunc(maps.Keys(w.chains), func(x, y place) int {
 		return cmp.Or(strings.Compare(x.table, y.table), strings.Compare(x.chain, y.chain))
 	})
@@ -107,18 +109,20 @@ func (w write) text() []byte {
 		var chains, rules, gone bytes.Buffer
 		for _, p := range places {
 			if p.table == table {
-				line(&chains, ":", p.chain, " - [0:0]")
+				line(&chains, ":", prefix, p.chain, " - [0:0]")
 				for _, r := range w.chains[p] {
-					line(&rules, "-A ", p.chain, " ", r)
+					line(&rules, "-A ", prefix, p.chain, " ", r)
 				}
 				if w.chains[p] == nil {
-					line(&gone, "-X ", p.chain)
+					line(&gone, "-X ", prefix, p.chain)
 				}
 			}
 		}
-		for _, j := range w.jumps {
-			if j.table == table {
-				line(&rules, "-I ", j.chain, " ", j.rule)
+		for how, jumps := range [][]jump{w.moved, w.jumps} {
+			for _, j := range jumps {
+				if j.table == table {
+					line(&rules, []string{"-D ", "-I "}[how], j.chain, " ", j.rule)
+				}
 			}
 		}
 		if chains.Len()+rules.Len() > 0 {
@@ -141,27 +145,38 @@ func line(to *bytes.Buffer, parts ...string) {
 
 // saved is what iptables-save printed of us: our chains, and which of our jumps are there.
 type saved struct {
+	names
 	chains want
 	jumps  map[jump]int
+	late   map[jump]bool // comes after kube-proxy's
 }
+
+// kubeProxys is how its rules end that lead to Services. Those of the scope federated must come before.
+const kubeProxys = "-j " + kube + chainServices + "\n"
 
 // parseSave reads what iptables-save printed of one table.
 func parseSave(table string, text []byte, into *saved) {
+	proxied := map[string]bool{} // chains where kube-proxy's rule has been
 	for l := range strings.Lines(string(text)) {
+		proxys := strings.HasSuffix(l, kubeProxys)
 		l = strings.TrimSuffix(l, "\n")
 		switch {
 		case strings.HasPrefix(l, ":"):
-			if chain, _, _ := strings.Cut(l[1:], " "); ours(chain) {
+			name, _, _ := strings.Cut(l[1:], " ")
+			if chain, is := into.ours(name); is {
 				into.chains[place{table, chain}] = []string{}
 			}
 		case strings.HasPrefix(l, "-A "):
-			chain, rule, _ := strings.Cut(l[3:], " ")
-			if ours(chain) {
+			name, rule, _ := strings.Cut(l[3:], " ")
+			if chain, is := into.ours(name); is {
 				p := place{table, chain}
 				into.chains[p] = append(into.chains[p], rule)
-			} else {
-				into.jumps[jump{table, chain, rule}]++
+				continue
 			}
+			j := jump{table, name, rule}
+			into.jumps[j]++
+			into.late[j] = proxied[name]
+			proxied[name] = proxied[name] || proxys && into.names == federated
 		}
 	}
 }

@@ -33,8 +33,8 @@ type state struct {
 }
 
 type rule struct {
-	text      string
-	clusterIP bool
+	text  string
+	alone bool
 }
 
 var seed = maphash.MakeSeed()
@@ -51,8 +51,8 @@ func hashOf(rules []string) uint64 {
 
 func newState(d dialect) *state {
 	s := &state{d: d, at: map[string]map[ruleset.FrontendKey]rule{}, healthPorts: map[uint16]int{}, have: map[place]uint64{}}
-	s.addrs = tree{root: chainServices, tail: d.servicesTail(), scope: addrScope, rules: map[string][]string{}}
-	s.nodePorts = tree{root: chainNodePorts, scope: portScope, rules: map[string][]string{}}
+	s.addrs = tree{names: d.names, root: chainServices, tail: d.servicesTail(), scope: addrScope, rules: map[string][]string{}}
+	s.nodePorts = tree{names: d.names, root: chainNodePorts, scope: portScope, rules: map[string][]string{}}
 	return s
 }
 
@@ -119,11 +119,14 @@ func (s *state) add(p *ruleset.Port, w want, keys map[string]bool) {
 	w.add(nat, s.d.chains(p))
 	for i := range p.Frontends {
 		f := &p.Frontends[i]
+		if f.Uses(ruleset.Yield) {
+			continue
+		}
 		key := keyOf(f.Key)
 		if s.at[key] == nil {
 			s.at[key] = map[ruleset.FrontendKey]rule{}
 		}
-		s.at[key][f.Key] = rule{dispatch(p, f), f.Kind == ruleset.ClusterIP}
+		s.at[key][f.Key] = rule{s.d.dispatch(p, f), f.Alone}
 		keys[key] = true
 	}
 	if p.HealthCheckNodePort != 0 {
@@ -146,7 +149,7 @@ func (s *state) place(key string) *tree {
 	return &s.addrs
 }
 
-// rulesAt are the rules of one key, sorted; at the end of a cluster IP's what refuses all other ports.
+// rulesAt are the rules of one key, sorted; at the end of those of an address that is one Service's alone what refuses all other ports.
 func (s *state) rulesAt(key string) []string {
 	if len(s.at[key]) == 0 {
 		delete(s.at, key)
@@ -157,10 +160,10 @@ func (s *state) rulesAt(key string) []string {
 	refuse := false
 	for _, k := range frontends {
 		out = append(out, s.at[key][k].text)
-		refuse = refuse || s.at[key][k].clusterIP
+		refuse = refuse || s.at[key][k].alone
 	}
 	if addr, ok := netip.AddrFromSlice([]byte(key)); ok && refuse {
-		out = append(out, s.d.clusterIPTail(host(addr)))
+		out = append(out, s.d.aloneTail(host(addr)))
 	}
 	return out
 }

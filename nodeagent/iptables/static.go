@@ -9,15 +9,17 @@ const (
 // jump is a rule in a chain that others own, too. It comes before theirs.
 type jump struct{ table, chain, rule string }
 
-var jumps = []jump{
-	{nat, "PREROUTING", "-j " + chainServices},
-	{nat, "OUTPUT", "-j " + chainServices},
-	{nat, "POSTROUTING", "-j " + chainPostrouting},
-	{filter, "INPUT", "-j " + chainNodePorts},
-	{filter, "INPUT", "-j " + chainRefuse},
-	{filter, "OUTPUT", "-j " + chainRefuse},
-	{filter, "FORWARD", "-j " + chainForward},
-	{filter, "FORWARD", "-j " + chainRefuse},
+func (n names) jumps() []jump {
+	return []jump{
+		{nat, "PREROUTING", n.to(chainServices)},
+		{nat, "OUTPUT", n.to(chainServices)},
+		{nat, "POSTROUTING", n.to(chainPostrouting)},
+		{filter, "INPUT", n.to(chainNodePorts)},
+		{filter, "INPUT", n.to(chainRefuse)},
+		{filter, "OUTPUT", n.to(chainRefuse)},
+		{filter, "FORWARD", n.to(chainForward)},
+		{filter, "FORWARD", n.to(chainRefuse)},
+	}
 }
 
 // fixed are the chains that no Service changes, by table.
@@ -29,56 +31,58 @@ func (d dialect) fixed() map[string]map[string][]string {
 	if d.fully {
 		fully = " --random-fully"
 	}
-	mark := func(m string) []string { return []string{"-j MARK --set-xmark " + m + "/" + m} }
+	set := func(m string) []string { return []string{"-j MARK --set-xmark " + m + "/" + m} }
+	has := func(m string) string { return "-m mark --mark " + m + "/" + m }
+	m := d.marks()
 	return map[string]map[string][]string{
 		nat: {
-			chainMarkMasq:   mark(masqueradeMark),
-			chainMarkReject: mark(rejectMark),
-			chainMarkDrop:   mark(dropMark),
+			chainMarkMasq:   set(m.masquerade),
+			chainMarkReject: set(m.reject),
+			chainMarkDrop:   set(m.drop),
 			chainPostrouting: {
-				"-m mark ! --mark " + masqueradeMark + "/" + masqueradeMark + " -j RETURN",
-				"-j MARK --set-xmark " + masqueradeMark + "/0x0", // taken off again, as the packet may come by once more (xor)
+				"-m mark ! --mark " + m.masquerade + "/" + m.masquerade + " -j RETURN",
+				"-j MARK --set-xmark " + m.masquerade + "/0x0", // taken off again, as the packet may come by once more (xor)
 				"-j MASQUERADE" + fully,
 			},
 		},
 		filter: {
 			// A TCP reset ends even a connect() that blocks at once; an ICMP message would be seen after a retransmission only.
 			chainRefuse: {
-				"-m mark --mark " + dropMark + "/" + dropMark + " -j DROP",
-				"-p tcp -m mark --mark " + rejectMark + "/" + rejectMark + " -j REJECT --reject-with tcp-reset",
-				"-m mark --mark " + rejectMark + "/" + rejectMark + " -j REJECT --reject-with " + unreachable,
+				has(m.drop) + " -j DROP",
+				"-p tcp " + has(m.reject) + " -j REJECT --reject-with tcp-reset",
+				has(m.reject) + " -j REJECT --reject-with " + unreachable,
 			},
 			chainForward: {
 				"-m conntrack --ctstate INVALID -j DROP",
-				"-m mark --mark " + masqueradeMark + "/" + masqueradeMark + " -j ACCEPT",
+				has(m.masquerade) + " -j ACCEPT",
 				"-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
 			},
 		},
 	}
 }
 
-// clusterIPTail refuses what goes to a cluster IP and no port of its Service; ICMP is left alone.
-func (d dialect) clusterIPTail(addr string) string {
+// aloneTail refuses what goes to a Service's own address and none of its ports; ICMP is left alone.
+func (d dialect) aloneTail(addr string) string {
 	icmp := "icmp"
 	if d.ipv6 {
 		icmp = "ipv6-icmp"
 	}
-	return "-d " + addr + " ! -p " + icmp + " -j " + chainMarkReject
+	return "-d " + addr + " ! -p " + icmp + " " + d.to(chainMarkReject)
 }
 
-// servicesTail leads to the node ports, at the end of KUBE-SERVICES.
+// servicesTail leads to the node ports, at the end of chainServices.
 func (d dialect) servicesTail() []string {
 	if len(d.node.NodePortAddrs) == 0 {
 		loopback := "127.0.0.0/8"
 		if d.ipv6 {
 			loopback = "::1/128"
 		}
-		return []string{"! -d " + loopback + " -m addrtype --dst-type LOCAL -j " + chainNodePorts}
+		return []string{"! -d " + loopback + " -m addrtype --dst-type LOCAL " + d.to(chainNodePorts)}
 	}
 	var out []string
 	for _, a := range d.node.NodePortAddrs {
 		if a.Is6() == d.ipv6 && !a.IsLoopback() {
-			out = append(out, "-d "+host(a)+" -j "+chainNodePorts)
+			out = append(out, "-d "+host(a)+" "+d.to(chainNodePorts))
 		}
 	}
 	return out

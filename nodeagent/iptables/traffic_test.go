@@ -34,7 +34,7 @@ func TestWhatOthersFlushComesBack(t *testing.T) {
 			in(t, node, func() error { lost = f.look(t.Context(), time.Nanosecond); return nil })
 			return lost
 		}
-		chain := prefixCluster + w.Model.PortsOf(ruleset.Key{Namespace: "default", Name: "web"})[0].Hash
+		chain := kube + prefixCluster + w.Model.PortsOf(ruleset.Key{Namespace: "default", Name: "web"})[0].Hash
 		run("-t", "nat", "-A", "OUTPUT", "-d", "198.51.100.1", "-j", "ACCEPT")
 		for _, harm := range [][]string{{"-t", "nat", "-F", "KUBE-SERVICES"}, {"-t", "filter", "-F"}, {"-t", "nat", "-D", "OUTPUT", "1"}, {"-t", "nat", "-F", chain}, {"-t", "nat", "-F"}} {
 			w.Sync(t)
@@ -46,10 +46,10 @@ func TestWhatOthersFlushComesBack(t *testing.T) {
 		w.Sync(t)
 		w.Gets(t, w.Client, w.Web(w.VIP), w.Here, w.Client.Address(w.VIP))
 		run("-t", "nat", "-A", "OUTPUT", "-d", "198.51.100.1", "-j", "ACCEPT") // -F took it, too
-		in(t, node, func() error { return writer.Cleanup(t.Context()) })
+		in(t, node, func() error { return writer.Cleanup(t.Context(), false) })
 		in(t, node, func() error {
-			there, err := f.save(t.Context())
-			if err == nil && (len(there.chains) > 0 || len(missing(there)) != len(jumps)) {
+			there, err := f.save(t.Context(), kube)
+			if err == nil && (len(there.chains) > 0 || len(there.complete(nil).jumps) != len(there.names.jumps())) {
 				return fmt.Errorf("left over: %v %v", there.chains, there.jumps)
 			}
 			return err

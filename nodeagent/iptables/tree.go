@@ -12,6 +12,7 @@ const maxLeaf = 16
 // tree finds the rules of a key (an address, or a port) in few steps: a chain for the keys of one prefix has their rules,
 // or, where these are more than maxLeaf, jumps by the next four bits. Prefixes that make no difference have no chain.
 type tree struct {
+	names
 	root  string
 	tail  []string // rules at the end of the root
 	scope func(key string, bits int) (match, chain string)
@@ -69,7 +70,7 @@ func (t *tree) walk(chain string, lo, hi, bits int, visit func(string, []string)
 		} else {
 			common := commonBits(t.keys[lo], t.keys[next-1])
 			match, child := t.scope(t.keys[lo], common)
-			rules = append(rules, match+" -j "+child)
+			rules = append(rules, match+" "+t.to(child))
 			if wanted(lo, next, common) {
 				t.walk(child, lo, next, common, visit, wanted)
 			}

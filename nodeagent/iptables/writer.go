@@ -97,14 +97,24 @@ func (w *Writer) Write(ctx context.Context, _ *ruleset.Node, changes []ruleset.P
 	})
 }
 
-// Cleanup takes away all that a Writer, or kube-proxy, put into chains of these names.
-func (w *Writer) Cleanup(ctx context.Context) error {
+// Cleanup takes away all that a Writer put into the kernel, of the scope federated only or of both. The latter's chains have
+// kube-proxy's names, so its rules go, too.
+func (w *Writer) Cleanup(ctx context.Context, federatedOnly bool) error {
+	scopes := []names{federated}
+	if !federatedOnly {
+		scopes = append(scopes, kube)
+	}
 	return w.each(func(f *family) error {
-		there, err := f.save(ctx)
-		if err != nil {
-			return err
+		for _, n := range scopes {
+			there, err := f.save(ctx, n)
+			if err != nil {
+				return err
+			}
+			if err := f.run(ctx, "restore", cleanup(there), "--noflush", "--wait", "5"); err != nil {
+				return err
+			}
 		}
-		return f.run(ctx, "restore", cleanup(there), "--noflush", "--wait", "5")
+		return nil
 	})
 }
 
@@ -122,12 +132,12 @@ func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state, f.suspect, f.saved = nil, false, time.Now()
-	there, err := f.save(ctx)
+	there, err := f.save(ctx, namesFor(node))
 	if err != nil {
 		return err
 	}
 	f.saveTook = time.Since(f.saved)
-	s := newState(dialect{ipv6: f.ipv6, fully: true, node: node})
+	s := newState(dialect{names: there.names, ipv6: f.ipv6, fully: true, node: node})
 	wanted := s.load(ports)
 	for p, rules := range there.chains {
 		s.have[p] = hashOf(rules)
@@ -135,7 +145,7 @@ func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 			wanted[p] = nil
 		}
 	}
-	return f.keep(s, f.restore(ctx, s, write{wanted, missing(there)}))
+	return f.keep(s, f.restore(ctx, s, there.complete(wanted)))
 }
 
 // keep remembers the state that the kernel is in now, unless writing it failed.
@@ -158,7 +168,7 @@ func (f *family) write(ctx context.Context, changes []ruleset.PortChange) error 
 	}
 	s := f.state
 	f.state = nil
-	return f.keep(s, f.restore(ctx, s, write{chains: s.apply(changes)}))
+	return f.keep(s, f.restore(ctx, s, write{names: s.d.names, chains: s.apply(changes)}))
 }
 
 // restore writes what differs from what the kernel holds.
@@ -191,20 +201,23 @@ func (f *family) restore(ctx context.Context, s *state, w write) error {
 	return nil
 }
 
-// missing are the jumps that are not there.
-func missing(there *saved) []jump {
-	var out []jump
-	for _, j := range jumps {
-		if there.jumps[j] == 0 {
-			out = append(out, j)
+// complete adds the jumps that are missing, or come too late, to what chains are to be written.
+func (there *saved) complete(chains want) write {
+	w := write{names: there.names, chains: chains}
+	for _, j := range there.names.jumps() {
+		if there.late[j] {
+			w.moved = append(w.moved, j)
+		}
+		if there.jumps[j] == 0 || there.late[j] {
+			w.jumps = append(w.jumps, j)
 		}
 	}
-	return out
+	return w
 }
 
 // save asks the kernel what it holds of us.
-func (f *family) save(ctx context.Context) (*saved, error) {
-	there := &saved{want{}, map[jump]int{}}
+func (f *family) save(ctx context.Context, n names) (*saved, error) {
+	there := &saved{n, want{}, map[jump]int{}, map[jump]bool{}}
 	for _, table := range []string{nat, filter} {
 		out, err := f.output(ctx, "save", nil, "-t", table)
 		if err != nil {
@@ -217,14 +230,13 @@ func (f *family) save(ctx context.Context) (*saved, error) {
 
 // cleanup is the input of iptables-restore that takes away our chains and whatever leads to them.
 func cleanup(there *saved) []byte {
-	w := write{chains: want{}}
+	w := write{names: there.names, chains: want{}}
 	for p := range there.chains {
 		w.chains[p] = nil
 	}
 	text := string(w.text())
 	for j, n := range there.jumps {
-		_, target, ok := strings.Cut(j.rule, "-j ")
-		if chain, _, _ := strings.Cut(target, " "); ok && ours(chain) {
+		if _, is := there.ours(string(there.names) + there.target(j.rule)); is {
 			drop := strings.Repeat("-D "+j.chain+" "+j.rule+"\n", n)
 			text = strings.Replace(text, "*"+j.table+"\n", "*"+j.table+"\n"+drop, 1)
 		}

@@ -38,9 +38,9 @@ func testPorts(n int) []*ruleset.Port {
 }
 
 func testPort(name string, i int, ipv6 bool, protocol corev1.Protocol) *ruleset.Port {
-	service, vip, pods, source := "10.0.%d.%d", "203.0.113.%[2]d", "10.180.%d.%d", "198.51.100.0/24"
+	service, set, vip, pods, source := "10.0.%d.%d", "241.0.%d.%d", "203.0.113.%[2]d", "10.180.%d.%d", "198.51.100.0/24"
 	if ipv6 {
-		service, vip, pods, source = "fd00:147::%x:%x", "2001:db8:113::%[2]x", "fd00:180::%x:%x", "2001:db8:51::/48"
+		service, set, vip, pods, source = "fd00:147::%x:%x", "fd00:241::%x:%x", "2001:db8:113::%[2]x", "fd00:180::%x:%x", "2001:db8:51::/48"
 	}
 	addr := func(format string, i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf(format, i>>6, i&63+1)) }
 	id := ruleset.PortID{Key: ruleset.Key{Namespace: "default", Name: name}, Port: strings.ToLower(string(protocol)), Protocol: protocol}
@@ -58,9 +58,13 @@ func testPort(name string, i int, ipv6 bool, protocol corev1.Protocol) *ruleset.
 	key := func(a netip.Addr, port int) ruleset.FrontendKey {
 		return ruleset.FrontendKey{Addr: a, IPv6: ipv6, Protocol: protocol, Port: uint16(port)}
 	}
+	if i%3 == 0 { // what comes from outside must not go to other clusters
+		local.To, p.Own.Backends = ruleset.ToOwn, p.Cluster.Backends[:2]
+	}
 	p.Frontends = []ruleset.Frontend{
 		{Key: key(netip.Addr{}, 31000+i), Kind: ruleset.NodePort, FromPod: plain, FromNode: masq, FromOutside: local},
-		{Key: key(addr(service, i), 9200), Kind: ruleset.ClusterIP, FromPod: plain, FromNode: masq, FromOutside: masq},
+		{Key: key(addr(service, i), 9200), Kind: ruleset.ClusterIP, Alone: true, FromPod: plain, FromNode: masq, FromOutside: masq},
+		{Key: key(addr(set, i), 9200), Kind: ruleset.ClusterSetIP, Alone: true, FromPod: plain, FromNode: masq, FromOutside: masq},
 		{Key: key(addr(vip, i), 80), Kind: ruleset.LoadBalancer, FromPod: plain, FromNode: masq, FromOutside: local,
 			SourceRanges: []netip.Prefix{netip.MustParsePrefix(source)}},
 	}
@@ -94,16 +98,19 @@ func writer(b Backend, restores *int) *Writer {
 
 func TestASecondSyncWritesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
-		ctx, restores := t.Context(), 0
-		in(t, node, func() error { return writer(b, &restores).Sync(ctx, testNode(), testPorts(40)) })
-		if restores != 2 {
-			t.Fatalf("the first Sync restored %d times, want once a family", restores)
-		}
-		again := 0
-		in(t, node, func() error { return writer(b, &again).Sync(ctx, testNode(), testPorts(40)) })
-		if again != 0 {
-			t.Errorf("a second Writer restored %d times", again)
-			differences(t, node, b)
+		for _, federated := range []bool{false, true} {
+			ctx, restores, of := t.Context(), 0, testNode()
+			of.Federated = federated
+			in(t, node, func() error { return writer(b, &restores).Sync(ctx, of, testPorts(40)) })
+			if restores != 2 {
+				t.Fatalf("the first Sync restored %d times, want once a family", restores)
+			}
+			again := 0
+			in(t, node, func() error { return writer(b, &again).Sync(ctx, of, testPorts(40)) })
+			if again != 0 {
+				t.Errorf("a second Writer restored %d times", again)
+				differences(t, node, b, of)
+			}
 		}
 	})
 }
@@ -123,14 +130,14 @@ func TestManyChainsAreWrittenInParts(t *testing.T) {
 }
 
 // differences shows rules that iptables-save prints otherwise than they were written.
-func differences(t *testing.T, node *nettest.Node, b Backend) {
+func differences(t *testing.T, node *nettest.Node, b Backend, of *ruleset.Node) {
 	for _, f := range New(Config{Backend: b, IPv4: true, IPv6: true}).families {
 		in(t, node, func() error {
-			there, err := f.save(t.Context())
+			there, err := f.save(t.Context(), namesFor(of))
 			if err != nil {
 				return err
 			}
-			for p, rules := range newState(dialect{ipv6: f.ipv6, fully: true, node: testNode()}).load(only(testPorts(40), f.ipv6)) {
+			for p, rules := range newState(dialect{names: there.names, ipv6: f.ipv6, fully: true, node: of}).load(only(testPorts(40), f.ipv6)) {
 				for i, r := range rules {
 					if have := there.chains[p]; i >= len(have) || have[i] != r {
 						t.Logf("written: %s %s\n  saved: %q", p.chain, r, have)

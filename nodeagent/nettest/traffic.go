@@ -76,6 +76,31 @@ func (h *Host) Get(to netip.AddrPort) (Answer, error) {
 		DialContext:       func(context.Context, string, string) (net.Conn, error) { return h.Dial(to) },
 	}}
 	defer client.CloseIdleConnections()
+	return get(client, to)
+}
+
+// Stay opens an HTTP connection, which ends with the test, and returns what asks over it: never over another one.
+func (h *Host) Stay(t testing.TB, to netip.AddrPort) (ask func() (Answer, error)) {
+	t.Helper()
+	c, err := h.Dial(to)
+	must(t, "connecting to "+to.String(), err)
+	t.Cleanup(func() { _ = c.Close() })
+	first := make(chan net.Conn, 1)
+	first <- c
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			select {
+			case c := <-first:
+				return c, nil
+			default:
+				return nil, errors.New("the connection is closed")
+			}
+		},
+	}}
+	return func() (Answer, error) { return get(client, to) }
+}
+
+func get(client *http.Client, to netip.AddrPort) (Answer, error) {
 	response, err := client.Get("http://" + to.String())
 	if err != nil {
 		return Answer{}, err

@@ -52,7 +52,7 @@ func (w *Writer) mayStay(p *ruleset.Port, in *[2]stays) {
 		return
 	}
 	backends := map[string]bool{}
-	for _, b := range both(p) {
+	for _, b := range backendsOf(p) {
 		backends[backendValue(b.Addr)] = true
 	}
 	for _, f := range p.Frontends {
@@ -60,8 +60,11 @@ func (w *Writer) mayStay(p *ruleset.Port, in *[2]stays) {
 	}
 }
 
-func both(p *ruleset.Port) []ruleset.Backend {
-	return append(p.Cluster.Backends[:len(p.Cluster.Backends):len(p.Cluster.Backends)], p.Local.Backends...)
+func backendsOf(p *ruleset.Port) (all []ruleset.Backend) {
+	for _, to := range ruleset.Pools {
+		all = append(all, p.Pool(to).Backends...)
+	}
+	return all
 }
 
 // loses tells whether a client may have stayed with a backend that a port no longer has.
@@ -70,10 +73,10 @@ func loses(c ruleset.PortChange) bool {
 		return true
 	}
 	has := map[string]bool{}
-	for _, b := range both(c.After) {
+	for _, b := range backendsOf(c.After) {
 		has[backendValue(b.Addr)] = true
 	}
-	for _, b := range both(c.Before) {
+	for _, b := range backendsOf(c.Before) {
 		if !has[backendValue(b.Addr)] {
 			return true
 		}

@@ -9,8 +9,9 @@ import (
 // stateFrom puts a port's backends into the slots that they have in the kernel.
 func (t *table) stateFrom(p *ruleset.Port, have *kernel) *state {
 	s := &state{port: p}
-	s.cluster = slotsFor(p.Cluster.Backends, t.slotsIn(p, have, 0))
-	s.local = slotsFor(p.Local.Backends, t.slotsIn(p, have, localSlots))
+	for i, to := range ruleset.Pools {
+		s.slots[i] = slotsFor(p.Pool(to).Backends, t.slotsIn(p, have, firstSlot(i)))
+	}
 	return s
 }
 
@@ -105,7 +106,9 @@ func (w *Writer) next(p *ruleset.Port) *state {
 	if old := w.states[keyOf(p)]; old != nil {
 		have = *old
 	}
-	s.cluster, s.local = slotsFor(p.Cluster.Backends, have.cluster), slotsFor(p.Local.Backends, have.local)
+	for i, to := range ruleset.Pools {
+		s.slots[i] = slotsFor(p.Pool(to).Backends, have.slots[i])
+	}
 	w.states[keyOf(p)] = s
 	return s
 }

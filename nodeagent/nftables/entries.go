@@ -11,12 +11,12 @@ import (
 
 // state is a Port and in which slots its backends are.
 type state struct {
-	port           *ruleset.Port
-	cluster, local []netip.AddrPort
+	port  *ruleset.Port
+	slots [len(ruleset.Pools)][]netip.AddrPort
 }
 
-// localSlots is the number of the first slot of a pool Local, above all of the pool Cluster.
-const localSlots = 1 << 16
+// firstSlot is the number of the first slot of a pool, above all of the pools before it.
+func firstSlot(pool int) int { return pool << 16 }
 
 // entry is where an element or a chain is: the set, "" for a chain, and the key, which of a range is both ends.
 type entry struct{ set, key string }
@@ -27,29 +27,24 @@ func (t *table) entries(s *state, emit func(e entry, value string)) {
 	for i := range s.port.Frontends {
 		t.frontend(s, &s.port.Frontends[i], emit)
 	}
-	for _, pool := range []ruleset.Pool{s.port.Cluster, s.port.Local} {
-		for _, b := range pool.Backends {
-			addr := string(b.Addr.Addr().AsSlice())
-			if b.Local {
-				emit(entry{hairpin, addr + addr}, "")
-			}
-			if b.Cluster != "" {
-				emit(entry{remote, addr}, "")
-			}
+	for _, b := range backendsOf(s.port) {
+		addr := string(b.Addr.Addr().AsSlice())
+		if b.Local {
+			emit(entry{hairpin, addr + addr}, "")
+		}
+		if b.Cluster != "" {
+			emit(entry{remote, addr}, "")
 		}
 	}
 }
 
 func (t *table) frontend(s *state, f *ruleset.Frontend, emit func(entry, string)) {
 	key := t.frontendKey(f.Key)
-	if f.Kind == ruleset.ClusterIP {
+	if f.Alone {
 		emit(entry{clusterIPs, string(f.Key.Addr.AsSlice())}, "")
 	}
-	for _, r := range []ruleset.Route{f.FromPod, f.FromNode, f.FromOutside} {
-		if r.To == ruleset.Reject {
-			emit(entry{refused, key}, "")
-			break
-		}
+	if f.Uses(ruleset.Reject) {
+		emit(entry{refused, key}, "")
 	}
 	shape := t.shapeOf(s, f)
 	if !shape.leads() {
@@ -64,11 +59,10 @@ func (t *table) frontend(s *state, f *ruleset.Frontend, emit func(entry, string)
 		first, last := ends(r)
 		emit(entry{sources, key + string(first) + key + string(last)}, "")
 	}
-	if shape.uses(ruleset.ToCluster) {
-		t.slots(key, 0, s.cluster, emit)
-	}
-	if shape.uses(ruleset.ToLocal) {
-		t.slots(key, localSlots, s.local, emit)
+	for i, to := range ruleset.Pools {
+		if shape.uses(to) {
+			t.slots(key, firstSlot(i), s.slots[i], emit)
+		}
 	}
 }
 

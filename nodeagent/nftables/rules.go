@@ -57,8 +57,13 @@ func ctKey(key uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{8, 0, unix.NFTA_CT_KEY, 0}, key)
 }
 
-// masqueradeMark is the bit of a packet's mark that has it masqueraded, as with kube-proxy.
-const masqueradeMark = 0x4000
+// mark is the bit of a packet's mark that has it masqueraded: kube-proxy's, unless one is there.
+func (t *table) mark() uint32 {
+	if t.federated {
+		return 0x1000
+	}
+	return 0x4000
+}
 
 // register is the n-th of sixteen registers of four bytes.
 func register(n int) uint32 { return uint32(unix.NFT_REG32_00 + n) }
@@ -140,10 +145,10 @@ func bits(mask uint32, op expr.CmpOp) []expr.Any {
 }
 
 // setMark sets or clears the mark for masquerading.
-func setMark(to uint32) []expr.Any {
+func (t *table) setMark(to uint32) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyMARK, Register: register(0)},
-		&expr.Bitwise{SourceRegister: register(0), DestRegister: register(0), Len: 4, Mask: number(^uint32(masqueradeMark)), Xor: number(to)},
+		&expr.Bitwise{SourceRegister: register(0), DestRegister: register(0), Len: 4, Mask: number(^t.mark()), Xor: number(to)},
 		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: register(0)},
 	}
 }
@@ -247,23 +252,23 @@ func (t *table) routeRules(s shape) []rule {
 			join(t.frontendOf(0, s.nodePort), t.source(t.words+2), notIn(sources, 0), does(expr.VerdictDrop))})
 	}
 	if s.pod != s.outside {
-		rules = append(rules, rule{"from a pod of this node", join(t.fromPod(), s.follow(s.pod))})
+		rules = append(rules, rule{"from a pod of this node", join(t.fromPod(), t.follow(s, s.pod))})
 	}
 	if s.node != s.outside {
-		rules = append(rules, rule{"from this node", join(isLocal(true), s.follow(s.node))})
+		rules = append(rules, rule{"from this node", join(isLocal(true), t.follow(s, s.node))})
 	}
-	return append(rules, rule{"from elsewhere", s.follow(s.outside)})
+	return append(rules, rule{"from elsewhere", t.follow(s, s.outside)})
 }
 
-func (s shape) follow(r ruleset.Route) []expr.Any {
+func (t *table) follow(s shape, r ruleset.Route) []expr.Any {
 	var mark []expr.Any
 	if r.Masquerade {
-		mark = setMark(masqueradeMark)
+		mark = t.setMark(t.mark())
 	}
 	switch r.To {
 	case ruleset.Drop:
 		return does(expr.VerdictDrop)
-	case ruleset.Reject:
+	case ruleset.Reject, ruleset.Yield:
 		return does(expr.VerdictReturn)
 	}
 	return append(mark, goes(expr.VerdictGoto, s.pick(r.To))...)

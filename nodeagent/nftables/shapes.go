@@ -2,6 +2,7 @@ package nftables
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"federation/nodeagent/ruleset"
@@ -10,7 +11,7 @@ import (
 // shape is all that the chains for a frontend depend on. Frontends of one shape share their chains.
 type shape struct {
 	pod, node, outside ruleset.Route
-	cluster, local     int // slots in the pools that the routes lead to; 0: none leads there
+	slots              [len(ruleset.Pools)]int // in the pools that the routes lead to; 0: none leads there
 	affinity           uint32
 	ranges, nodePort   bool
 }
@@ -21,11 +22,10 @@ func (t *table) shapeOf(s *state, f *ruleset.Frontend) shape {
 	if !t.pods.Known() {
 		sh.pod = sh.outside
 	}
-	if sh.uses(ruleset.ToCluster) {
-		sh.cluster = len(s.cluster)
-	}
-	if sh.uses(ruleset.ToLocal) {
-		sh.local = len(s.local)
+	for i, to := range ruleset.Pools {
+		if sh.uses(to) {
+			sh.slots[i] = len(s.slots[i])
+		}
 	}
 	return sh
 }
@@ -38,7 +38,7 @@ func (s shape) uses(to ruleset.Target) bool {
 
 // leads tells whether there is anything to do before the packet is routed; what is only refused is dealt with later.
 func (s shape) leads() bool {
-	return s.uses(ruleset.ToCluster) || s.uses(ruleset.ToLocal) || s.uses(ruleset.Drop)
+	return s.slots != [len(ruleset.Pools)]int{} || s.uses(ruleset.Drop)
 }
 
 // name is that of the chain that packets of this shape go to.
@@ -57,16 +57,15 @@ func (s shape) name() string {
 	if s.ranges {
 		b.WriteString("-ranges")
 	}
-	return fmt.Sprintf("%s-%d-%d%s", &b, s.cluster, s.local, s.suffix())
+	for _, n := range s.slots {
+		fmt.Fprintf(&b, "-%d", n)
+	}
+	return b.String() + s.suffix()
 }
 
 // pick is the name of the chain that chooses a slot of a pool.
 func (s shape) pick(to ruleset.Target) string {
-	n := s.cluster
-	if to == ruleset.ToLocal {
-		n = s.local
-	}
-	return fmt.Sprintf("pick-%s-%d%s", to, n, s.suffix())
+	return fmt.Sprintf("pick-%s-%d%s", to, s.slots[slices.Index(ruleset.Pools[:], to)], s.suffix())
 }
 
 // stick is the name of the chain that remembers where a client was sent.
@@ -90,11 +89,10 @@ func (t *table) chainsOf(s shape, emit func(name string)) {
 		}
 		emit(name)
 	}
-	if s.uses(ruleset.ToCluster) {
-		emitOnce(s.pick(ruleset.ToCluster), func() []rule { return t.pickRules(s, s.cluster, 0) })
-	}
-	if s.uses(ruleset.ToLocal) {
-		emitOnce(s.pick(ruleset.ToLocal), func() []rule { return t.pickRules(s, s.local, localSlots) })
+	for i, to := range ruleset.Pools {
+		if s.uses(to) {
+			emitOnce(s.pick(to), func() []rule { return t.pickRules(s, s.slots[i], firstSlot(i)) })
+		}
 	}
 	if s.affinity > 0 {
 		emitOnce(s.stick(), func() []rule { return t.stickRules(s) })

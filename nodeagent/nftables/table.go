@@ -19,6 +19,7 @@ type table struct {
 	pods      ruleset.Pods
 	nodePorts []netip.Addr // where node ports are served
 	allAddrs  bool         // node ports are served at all addresses but loopback
+	federated bool         // beside another service proxy
 
 	recipes map[string]func() []rule // how chains are made that Services use
 	shared  map[entry]int            // how many times Services have what several may have
@@ -27,7 +28,7 @@ type table struct {
 func newTable(family uint8, node *ruleset.Node) *table {
 	ipv6 := family == unix.NFPROTO_IPV6
 	t := &table{family: family, words: 1, pods: node.Pods.In(ipv6), allAddrs: len(node.NodePortAddrs) == 0,
-		recipes: map[string]func() []rule{}, shared: map[entry]int{}}
+		federated: node.Federated, recipes: map[string]func() []rule{}, shared: map[entry]int{}}
 	if ipv6 {
 		t.words = 4
 	}
@@ -61,14 +62,18 @@ type chain struct {
 // baseChains are those that are there without any Service.
 func (t *table) baseChains() []chain {
 	const dnat, snat = -100, 100
+	first := int32(dnat)
+	if t.federated { // before the other proxy: what is translated already, the kernel shows no later chain of the kind nat
+		first--
+	}
 	afterNAT := []rule{{"every packet", goes(expr.VerdictJump, "after-nat")}}
 	dispatch := []rule{{"every connection", goes(expr.VerdictJump, "dispatch")}}
 	return []chain{
 		{name: "refuse", rules: t.refuseRules()},
 		{name: "after-nat", rules: t.afterNATRules()},
 		{name: "dispatch", rules: t.dispatchRules()},
-		{"nat-prerouting", "nat", unix.NF_INET_PRE_ROUTING, dnat, dispatch},
-		{"nat-output", "nat", unix.NF_INET_LOCAL_OUT, dnat, dispatch},
+		{"nat-prerouting", "nat", unix.NF_INET_PRE_ROUTING, first, dispatch},
+		{"nat-output", "nat", unix.NF_INET_LOCAL_OUT, first, dispatch},
 		// A reset that is made in a chain of the kind nat gets lost; these see the packet right after.
 		{"filter-prerouting", "filter", unix.NF_INET_PRE_ROUTING, dnat + 1, afterNAT},
 		{"filter-output", "filter", unix.NF_INET_LOCAL_OUT, dnat + 1, afterNAT},
@@ -142,7 +147,7 @@ func (t *table) postroutingRules() []rule {
 	masquerade := []expr.Any{&expr.Masq{FullyRandom: true}}
 	mark := []expr.Any{&expr.Meta{Key: expr.MetaKeyMARK, Register: register(0)}}
 	return []rule{
-		{"marked", join(mark, bits(masqueradeMark, expr.CmpOpNeq), setMark(0), masquerade)},
+		{"marked", join(mark, bits(t.mark(), expr.CmpOpNeq), t.setMark(0), masquerade)},
 		{"back to where it comes from", join(t.sent(), t.source(0), t.target(t.words), in(hairpin, 0), masquerade)},
 		{"to another cluster", join(t.sent(), t.target(0), in(remote, 0), masquerade)},
 	}

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// claims are who wants which address: the first of each has it. A cluster IP comes before what users write
-// (external IPs), so that nobody takes over another's address (CVE-2020-8554); then the older Service.
+// claims are who wants which address: the first of each has it. A cluster IP comes before a clusterset IP, and that before
+// what users write (external IPs), so that nobody takes over another's address (CVE-2020-8554); then the older Service.
 type claims map[FrontendKey][]claim
 
 type claim struct {
@@ -73,10 +73,13 @@ func (c claims) owned(p *Port) (*Port, []string) {
 
 func (x claim) compare(y claim) int {
 	first := func(k Kind) int {
-		if k == ClusterIP {
+		switch k {
+		case ClusterIP:
 			return 0
+		case ClusterSetIP:
+			return 1
 		}
-		return 1
+		return 2
 	}
 	if n := first(x.kind) - first(y.kind); n != 0 {
 		return n

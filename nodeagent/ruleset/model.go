@@ -126,6 +126,7 @@ func (m *Model) Update(keys ...Key) Change {
 	}
 	slices.SortFunc(change.Ports, func(x, y PortChange) int { return x.any().compare(y.any()) })
 	slices.Sort(change.Reasons)
+	change.Reasons = slices.Compact(change.Reasons) // several ports may have the same
 	return change
 }
 
@@ -197,15 +198,15 @@ func find(in []*Port, like *Port) *Port {
 // Equal tells whether two Ports are the same in everything.
 func (p *Port) Equal(o *Port) bool {
 	return p.ID == o.ID && p.IPv6 == o.IPv6 && p.Affinity == o.Affinity && p.HealthCheckNodePort == o.HealthCheckNodePort &&
-		p.Cluster.equal(o.Cluster) && p.Local.equal(o.Local) && slices.EqualFunc(p.Frontends, o.Frontends, Frontend.Equal) &&
-		slices.Equal(p.Living, o.Living)
+		p.Cluster.equal(o.Cluster) && p.Own.equal(o.Own) && p.Local.equal(o.Local) &&
+		slices.EqualFunc(p.Frontends, o.Frontends, Frontend.Equal) && slices.Equal(p.Living, o.Living)
 }
 
 func (p Pool) equal(o Pool) bool { return p.Tier == o.Tier && slices.Equal(p.Backends, o.Backends) }
 
 // Equal tells whether two Frontends are the same in everything.
 func (f Frontend) Equal(o Frontend) bool {
-	return f.Key == o.Key && f.Kind == o.Kind && f.FromPod == o.FromPod && f.FromNode == o.FromNode &&
+	return f.Key == o.Key && f.Kind == o.Kind && f.Alone == o.Alone && f.FromPod == o.FromPod && f.FromNode == o.FromNode &&
 		f.FromOutside == o.FromOutside && slices.Equal(f.SourceRanges, o.SourceRanges)
 }
 

@@ -19,6 +19,11 @@ type Node struct {
 	MasqueradeAll bool
 	// ServiceProxyName: only Services with this label service.kubernetes.io/service-proxy-name; "": those without one.
 	ServiceProxyName string
+	// Federated: another service proxy serves this node. Only clusterset IPs are served, and Services with
+	// AnnotationFallback while connections to them go to other clusters; the rest yields.
+	Federated bool
+	// ClusterSetIPs are the ranges of clusterset IPs that are served; none: all.
+	ClusterSetIPs []netip.Prefix
 }
 
 // Pods tells by what a packet of a pod of this node is known; the zero value: by nothing. One of the fields is used.

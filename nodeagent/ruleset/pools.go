@@ -5,17 +5,33 @@ import (
 	"slices"
 )
 
-// clusterPool is what the policy Cluster leads to. The first of these with an endpoint: the ready ones, those that
-// hints mean for this node or zone where each has a hint and one is for us (KEP-2433, KEP-3015); those that end but
-// still serve (KEP-1669); other clusters of this region; other clusters.
-func (b builder) clusterPool(all []endpoint) Pool {
-	own := func(e endpoint) bool { return e.Cluster == "" && e.ready }
-	if ready := where(all, own); len(ready) > 0 {
-		return b.hinted(ready)
+// clusterPools are what the policy Cluster leads to, and what of it is this cluster's. The first of these with an
+// endpoint: the ready ones, those that hints mean for this node or zone where each has a hint and one is for us (KEP-2433,
+// KEP-3015); those that end but still serve (KEP-1669); other clusters of this region; other clusters.
+//
+// Where the Service says how many must be ready and fewer are, other clusters get the missing part: before those that end.
+func (b *builder) clusterPools(all []endpoint) (cluster, own Pool) {
+	ready := where(all, func(e endpoint) bool { return e.Cluster == "" && e.ready })
+	if own = b.hinted(ready); len(ready) == 0 {
+		own = pool(TierTerminating, where(all, endsServing))
 	}
-	if serving := where(all, endsServing); len(serving) > 0 {
-		return pool(TierTerminating, serving)
+	others, below := b.otherClusters(all), b.fallbackBelow()
+	here, needed := 100*uint64(len(ready)), below*uint64(len(where(all, isHere)))
+	switch {
+	case len(others.Backends) == 0:
+		return own, own
+	case len(own.Backends) == 0, below > 0 && here == 0:
+		return others, own
+	case here < needed:
+		return mixed(own, others, here, needed-here), own
 	}
+	return own, own
+}
+
+// isHere tells of this cluster's endpoints that are meant to serve now.
+func isHere(e endpoint) bool { return e.Cluster == "" && (e.ready || !e.terminating) }
+
+func (b *builder) otherClusters(all []endpoint) Pool {
 	others := where(all, func(e endpoint) bool { return e.Cluster != "" && e.ready })
 	near := where(others, func(e endpoint) bool { return b.node.Region != "" && e.region == b.node.Region })
 	if len(near) > 0 {
@@ -55,7 +71,7 @@ func (b builder) hinted(ready []endpoint) Pool {
 
 func living(all []endpoint) []netip.AddrPort {
 	var out []netip.AddrPort
-	for _, e := range where(all, func(e endpoint) bool { return e.Cluster == "" && (e.ready || e.serving) }) {
+	for _, e := range where(all, func(e endpoint) bool { return e.ready || e.serving && e.Cluster == "" }) {
 		out = append(out, e.Addr)
 	}
 	return out

@@ -2,6 +2,7 @@ package ruleset
 
 import (
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -20,10 +21,11 @@ type Port struct {
 
 	// Frontends are the addresses that it answers at, sorted by Key; those that an older Service has are left out.
 	Frontends []Frontend
-	// Cluster are the backends by the traffic policy Cluster, Local those on this node. A pool that no route leads to is empty.
-	Cluster, Local Pool
-	// Living are, for UDP and SCTP, this cluster's endpoints that serve, sorted, also those that no pool has: flows that
-	// reached one before may go on.
+	// Cluster are the backends by the traffic policy Cluster, Local those on this node, and Own those of this cluster where
+	// Cluster has other clusters' too: for what must not go there. A pool that no route leads to is empty.
+	Cluster, Own, Local Pool
+	// Living are, for UDP and SCTP, the endpoints that serve, sorted, also those that no pool has: flows that reached one
+	// before may go on.
 	Living []netip.AddrPort
 	// Affinity is for how many seconds a client stays with its backend, counted from its last connection; 0: not at all.
 	Affinity uint32
@@ -37,10 +39,14 @@ type Kind string
 // The kinds of frontends.
 const (
 	ClusterIP    Kind = "cluster IP"
+	ClusterSetIP Kind = "clusterset IP" // the same in all clusters (KEP-1645)
 	NodePort     Kind = "node port"
 	ExternalIP   Kind = "external IP"
 	LoadBalancer Kind = "load balancer IP"
 )
+
+// Inside tells of the kinds that pods connect to; outside of the cluster nobody is told these addresses.
+func (k Kind) Inside() bool { return k == ClusterIP || k == ClusterSetIP }
 
 // FrontendKey is what a packet must have as destination.
 type FrontendKey struct {
@@ -55,6 +61,8 @@ type FrontendKey struct {
 type Frontend struct {
 	Key  FrontendKey
 	Kind Kind
+	// Alone: the address is the Service's only, so that ports that no frontend has are refused there.
+	Alone bool
 	// SourceRanges are who may connect; none: everybody. Others are dropped, whatever the routes say.
 	SourceRanges []netip.Prefix
 	// FromPod is for what Node.Pods detects, FromNode for the node's own addresses, FromOutside for the rest.
@@ -68,10 +76,36 @@ type Target string
 // The targets of routes.
 const (
 	ToCluster Target = "cluster" // one of Port.Cluster, by weight
+	ToOwn     Target = "own"     // one of Port.Own, by weight
 	ToLocal   Target = "local"   // one of Port.Local, by weight
 	Reject    Target = "reject"  // refused at once: TCP reset, else ICMP port unreachable
 	Drop      Target = "drop"    // no answer: another node might have one
+	Yield     Target = "yield"   // not touched: the node's other service proxy serves it
 )
+
+// Pool is what a target leads to; nil where that is no pool.
+func (p *Port) Pool(to Target) *Pool {
+	switch to {
+	case ToCluster:
+		return &p.Cluster
+	case ToOwn:
+		return &p.Own
+	case ToLocal:
+		return &p.Local
+	}
+	return nil
+}
+
+// Pools are the targets that lead to pools.
+var Pools = [...]Target{ToCluster, ToOwn, ToLocal}
+
+// Leads tells whether connections are sent on to a pool.
+func (t Target) Leads() bool { return slices.Contains(Pools[:], t) }
+
+// Uses tells whether one of the routes ends there.
+func (f *Frontend) Uses(to Target) bool {
+	return f.FromPod.To == to || f.FromNode.To == to || f.FromOutside.To == to
+}
 
 // Route is what happens with a new connection.
 type Route struct {
@@ -86,12 +120,13 @@ type Tier string
 
 // The tiers, in their order: the first with an endpoint is the pool.
 const (
-	TierNode         Tier = "ready on this node"         // by hints, or by the policy Local
-	TierZone         Tier = "ready in this zone"         // by hints
-	TierReady        Tier = "ready"                      //
-	TierTerminating  Tier = "terminating, still serving" //
-	TierRemoteRegion Tier = "another cluster of this region"
-	TierRemote       Tier = "another cluster"
+	TierNode         Tier = "ready on this node"                                                 // by hints, or by the policy Local
+	TierZone         Tier = "ready in this zone"                                                 // by hints
+	TierReady        Tier = "ready"                                                              //
+	TierScarce       Tier = "ready, but too few of all here: the rest is left to other clusters" // by AnnotationFallbackBelow
+	TierTerminating  Tier = "terminating, still serving"                                         //
+	TierRemoteRegion Tier = "another cluster of this region, as no endpoint here is ready"
+	TierRemote       Tier = "another cluster, as no endpoint here is ready"
 	TierNone         Tier = "none"
 )
 

@@ -14,10 +14,17 @@ import (
 func (b *builder) addFrontends(p *Port, sp *corev1.ServicePort, clusterIP netip.Addr) {
 	inside, outside := b.insideRoutes(p), b.outsideRoutes(p)
 	add := func(kind Kind, addr netip.Addr, port int32, f Frontend) {
+		if b.yields(p, kind, f) {
+			f = Frontend{FromPod: Route{To: Yield}, FromNode: Route{To: Yield}, FromOutside: Route{To: Yield}}
+		}
 		f.Kind, f.Key = kind, FrontendKey{addr, p.IPv6, p.ID.Protocol, uint16(port)}
+		f.Alone = kind == ClusterSetIP || kind == ClusterIP && !b.node.Federated
 		p.Frontends = append(p.Frontends, f)
 	}
 	add(ClusterIP, clusterIP, sp.Port, inside)
+	for _, addr := range b.clusterSetIPs(p.IPv6) {
+		add(ClusterSetIP, addr, sp.Port, inside)
+	}
 	for _, addr := range b.addrsOf("spec.externalIPs", b.service.Spec.ExternalIPs, p.IPv6) {
 		add(ExternalIP, addr, sp.Port, outside)
 	}
@@ -68,15 +75,18 @@ func (b *builder) outsideRoutes(p *Port) Frontend {
 
 // route forgets masquerading where nothing is sent on.
 func route(to Target, masquerade bool) Route {
-	return Route{To: to, Masquerade: masquerade && (to == ToCluster || to == ToLocal)}
+	return Route{To: to, Masquerade: masquerade && to.Leads()}
 }
 
 // clusterTarget is where the policy Cluster leads; remote: also to other clusters.
 func (p *Port) clusterTarget(remote bool) Target {
-	if len(p.Cluster.Backends) == 0 || p.Cluster.Tier.Remote() && !remote {
-		return Reject
+	switch {
+	case len(p.Cluster.Backends) > 0 && (remote || !p.Cluster.Away()):
+		return ToCluster
+	case len(p.Own.Backends) > 0 && !remote:
+		return ToOwn
 	}
-	return ToCluster
+	return Reject
 }
 
 // localTarget is where the policy Local leads: without endpoint on this node there is no answer, as another node may
@@ -85,7 +95,7 @@ func (p *Port) localTarget() Target {
 	switch {
 	case len(p.Local.Backends) > 0:
 		return ToLocal
-	case len(p.Cluster.Backends) == 0 || p.Cluster.Tier.Remote():
+	case len(p.Own.Backends) == 0:
 		return Reject
 	}
 	return Drop

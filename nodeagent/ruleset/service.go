@@ -85,11 +85,12 @@ func (b *builder) port(sp *corev1.ServicePort, clusterIP netip.Addr) *Port {
 		return nil
 	}
 	p := &Port{ID: id, Hash: id.Hash(), IPv6: clusterIP.Is6(), Affinity: affinity(b.service)}
-	if needsHealthCheck(b.service) {
+	if needsHealthCheck(b.service) && !b.node.Federated {
 		p.HealthCheckNodePort = uint16(b.service.Spec.HealthCheckNodePort)
 	}
 	all := b.endpointsOf(id, p.IPv6)
-	p.Cluster, p.Local = b.clusterPool(all), localPool(all)
+	p.Cluster, p.Own = b.clusterPools(all)
+	p.Local = localPool(all)
 	if id.Protocol != corev1.ProtocolTCP {
 		p.Living = living(all)
 	}
@@ -131,15 +132,10 @@ func needsHealthCheck(s *corev1.Service) bool {
 
 // forgetUnused empties a pool that no route leads to, so that a change in it changes nothing.
 func (p *Port) forgetUnused() {
-	used := map[Target]bool{}
-	for _, f := range p.Frontends {
-		used[f.FromPod.To], used[f.FromNode.To], used[f.FromOutside.To] = true, true, true
-	}
-	if !used[ToCluster] {
-		p.Cluster = Pool{Tier: TierNone}
-	}
-	if !used[ToLocal] {
-		p.Local = Pool{Tier: TierNone}
+	for _, to := range Pools {
+		if !slices.ContainsFunc(p.Frontends, func(f Frontend) bool { return f.Uses(to) }) {
+			*p.Pool(to) = Pool{Tier: TierNone}
+		}
 	}
 }
 

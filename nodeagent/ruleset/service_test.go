@@ -36,10 +36,10 @@ func TestPoolsAreTheFirstTierThatHasEndpoints(t *testing.T) {
 			"terminating, still serving: 10.180.2.11:9200", "terminating, still serving: 10.180.2.11:9200"},
 		"a cluster of the region before others": {
 			[]*discoveryv1.EndpointSlice{slice("a", "10.180.2.12 notready"), remote("east", "rb", "", "203.0.113.1"), remote("west", "ra", "3", "203.0.113.2")},
-			"another cluster of this region: 203.0.113.2:9200", "none:"},
+			"another cluster of this region, as no endpoint here is ready: 203.0.113.2:9200", "none:"},
 		"any cluster": {
 			[]*discoveryv1.EndpointSlice{remote("east", "rb", "", "203.0.113.1", "203.0.113.9 notready")},
-			"another cluster: 203.0.113.1:9200", "none:"},
+			"another cluster, as no endpoint here is ready: 203.0.113.1:9200", "none:"},
 		"none": {[]*discoveryv1.EndpointSlice{slice("a", "10.180.2.13 gone")}, "none:", "none:"},
 	} {
 		n := node()

@@ -48,10 +48,11 @@ func (m *Model) Trace(p Packet) Path {
 		t.say("from %s: rejected, as there is no endpoint that it may be sent to", from)
 	case Drop:
 		t.say("from %s: dropped, as no endpoint is on this node and the traffic policy is Local", from)
-	case ToLocal:
-		t.through(from, port.Local, port.Affinity, p)
-	case ToCluster:
-		t.through(from, port.Cluster, port.Affinity, p)
+	case Yield:
+		t.say("from %s: left to this node's other service proxy. In the scope federated only clusterset IPs are served, and Services with the "+
+			"annotation %s: \"true\" while connections to them go to other clusters", from, AnnotationFallback)
+	default:
+		t.through(from, *port.Pool(t.Route.To), port.Affinity, p)
 	}
 	return t
 }
@@ -76,13 +77,13 @@ func (m *Model) frontend(p Packet) (*Port, *Frontend) {
 	return port, &port.Frontends[at]
 }
 
-// noFrontend is for a packet to no frontend: a cluster IP refuses ports that its Service does not have.
+// noFrontend is for a packet to no frontend: an address that is a Service's alone refuses ports that this does not have.
 func (m *Model) noFrontend(p Packet, t Path) Path {
 	for _, e := range m.services {
 		for _, port := range e.ports {
 			for _, f := range port.Frontends {
-				if f.Kind == ClusterIP && f.Key.Addr == p.To.Addr() {
-					t.say("%s is the cluster IP of %s, which has no port %d/%s: rejected", p.To.Addr(), port.ID.Key, p.To.Port(), strings.ToLower(string(p.Protocol)))
+				if f.Alone && f.Key.Addr == p.To.Addr() {
+					t.say("%s is the %s of %s, which has no port %d/%s: rejected", p.To.Addr(), f.Kind, port.ID.Key, p.To.Port(), strings.ToLower(string(p.Protocol)))
 					t.Route.To = Reject
 					return t
 				}
@@ -111,9 +112,9 @@ func (t *Path) through(from string, pool Pool, affinity uint32, p Packet) {
 	if affinity > 0 {
 		t.say("unless %s had one within %d s: then the same", p.From, affinity)
 	}
-	sum := uint32(0)
+	sum := uint64(0)
 	for _, b := range pool.Backends {
-		sum += b.Weight
+		sum += uint64(b.Weight)
 	}
 	for _, b := range pool.Backends {
 		why := "source address kept"

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/netip"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -34,6 +33,9 @@ func Run(t *testing.T, open func(testing.TB) Writer) {
 		"the last endpoint goes":              lastEndpoint,
 		"another Service at the same address": rebirth,
 		"an endpoint of another cluster":      otherCluster,
+		"a clusterset IP":                     clusterSetIP,
+		"fewer endpoints than are to be":      scarce,
+		"the scope federated":                 scopeFederated,
 		"terminating endpoints serve on":      terminating,
 		"UDP flows of endpoints that go":      flowsGo,
 		"UDP flows of Services that go":       flowsOfGoneServices,
@@ -278,26 +280,7 @@ func rebirth(t *testing.T, w *World) {
 	w.Gets(t, w.Client, w.Web(w.VIP), w.There, netip.Addr{})
 	w.Refused(t, w.Client, w.VIP, 81, 53)
 	w.Apply(t, w.Model.DeleteService(reborn))
-	if err := w.Client.Refused(w.Web(w.VIP)); err == nil || strings.Contains(err.Error(), "connected") {
-		t.Errorf("to an address that no Service has: %v; want neither answer nor refusal", err)
-	}
-}
-
-// otherCluster has the load balancer of another cluster serve when this one has no endpoint.
-func otherCluster(t *testing.T, w *World) {
-	s := w.Slice("web", w.Far)
-	s.Name = "far-1"
-	s.Labels = map[string]string{"multicluster.kubernetes.io/service-name": "web", "multicluster.kubernetes.io/source-cluster": "far",
-		corev1.LabelTopologyRegion: "rb"}
-	s.Endpoints[0].NodeName = nil
-	w.Service(t)
-	w.Endpoints(t, w.There)
-	w.Apply(t, w.Model.SetSlice(s)...)
-	w.Gets(t, w.Client, w.Web(w.VIP), w.There, netip.Addr{})
-	w.Endpoints(t)
-	w.Gets(t, w.Client, w.Web(w.VIP), w.Far, w.Node())
-	w.Endpoints(t, w.Here)
-	w.Gets(t, w.Client, w.Web(w.VIP), w.Here, w.Client.Address(w.VIP))
+	w.silent(t, w.VIP)
 }
 
 func terminating(t *testing.T, w *World) {
