@@ -63,6 +63,16 @@ type memberInformer struct {
 	lacking  atomic.Bool
 }
 
+// Packed returns the informer that hands objects to its handlers as they are held, see package wire.
+func (i *memberInformer) Packed() cache.SharedIndexInformer {
+	if holds, ok := i.SharedIndexInformer.(interface {
+		Packed() cache.SharedIndexInformer
+	}); ok {
+		return holds.Packed()
+	}
+	return i.SharedIndexInformer
+}
+
 // HasSynced implements cache.SharedIndexInformer.
 func (i *memberInformer) HasSynced() bool {
 	return i.SharedIndexInformer.HasSynced() || i.lacking.Load()

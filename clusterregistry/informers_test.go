@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -35,6 +36,24 @@ func TestAKindThatMayNotBeSeenHoldsUpNobody(t *testing.T) {
 		second, err := f.Member("east")
 		return err == nil && second != first && len(second.Informers.ForResource(configMaps).GetStore().List()) == 1
 	})
+}
+
+func TestObjectsOfMembersCanBeHadAsTheyAreHeld(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.join("east", east, "good")
+	informer := f.member("east").Informers.ForResource(configMaps)
+	held, ok := informer.(interface {
+		Packed() cache.SharedIndexInformer
+	})
+	if !ok {
+		t.Fatal("each event unpacks the object before and after it")
+	}
+	f.eventually("the object is there", func() bool { return len(held.Packed().GetStore().List()) == 1 })
+	if obj, ok := held.Packed().GetStore().List()[0].(interface {
+		Unpack() *unstructured.Unstructured
+	}); !ok || obj.Unpack().GetName() != "c" {
+		t.Errorf("held as %v", obj)
+	}
 }
 
 func TestACustomKindThatIsNotThereYetIsWaitedFor(t *testing.T) {
