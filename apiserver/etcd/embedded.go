@@ -124,7 +124,7 @@ func (e *Embedded) config(dir, socket string) *embed.Config {
 	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
 	c.ListenPeerUrls = nil // the URLs that etcd advertises stay as they are: names without a listener
 	c.QuotaBackendBytes = maxBytes
-	c.SnapshotCount = 5000
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 1000, 100 // requests held in memory, for followers that there are none of
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.logger())
 	return c
 }
