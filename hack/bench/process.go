@@ -105,16 +105,17 @@ func (p *process) use() (u usage) {
 	return u
 }
 
-// settle waits until the processes use little CPU: what had to be reported has been.
+// settle waits until the processes use little CPU, a tenth of a core or more of them a thirtieth each: what had to be reported has been.
 func settle(ctx context.Context, most time.Duration, processes ...*process) time.Time {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	const step, quiet = 250 * time.Millisecond, 8
+	little := step / 30 * time.Duration(max(3, len(processes)))
 	calm, since, before := 0, time.Now(), totalCPU(processes)
 	for calm < quiet && ctx.Err() == nil {
 		time.Sleep(step)
 		now := totalCPU(processes)
-		if calm++; now-before > step/10 {
+		if calm++; now-before > little {
 			calm, since = 0, time.Now()
 		}
 		before = now

@@ -146,6 +146,9 @@ type restarted struct {
 
 // restart starts the federation anew with everything in place.
 func (b *bench) restart(ctx context.Context) (out restarted, err error) {
+	if err := b.calm(ctx); err != nil {
+		return out, err
+	}
 	b.fed.stop()
 	const fresh = "fresh"
 	was, err := watchArrivals(ctx, b.members, "stored", b.objects, inAll(len(b.members)))
@@ -213,6 +216,9 @@ func (b *bench) failover(ctx context.Context) (bare figures, out moved, err erro
 		return bare, out, err
 	}
 	settle(ctx, time.Minute, b.fed.processes()...)
+	if err := b.calm(ctx); err != nil {
+		return bare, out, err
+	}
 	lost, left := b.names[0], b.without(b.names[0])
 	if bare, err = b.bareMoves(ctx, left); err != nil {
 		return bare, out, err
@@ -296,6 +302,20 @@ func (b *bench) bare(ctx context.Context, j job, then func(figures) (figures, er
 	return out, removeNamespace(ctx, j.Namespace, b.members, apis...)
 }
 
+// calm waits until the members have done what is left of the scenario before: pods are made and removed long after the objects.
+func (b *bench) calm(ctx context.Context) error {
+	var members []*process
+	for _, name := range b.names {
+		pid, err := memberPid(b.root, name)
+		if err != nil {
+			return err
+		}
+		members = append(members, &process{pid: pid})
+	}
+	settle(ctx, 3*time.Minute, members...)
+	return nil
+}
+
 func (b *bench) apis() (out []kubernetes.Interface) {
 	for _, name := range b.names {
 		out = append(out, b.members[name])
@@ -305,8 +325,11 @@ func (b *bench) apis() (out []kubernetes.Interface) {
 
 // measure has the objects of a job made and waits for them in some members.
 func (b *bench) measure(ctx context.Context, in map[string]kubernetes.Interface, j job, do func() (sent, error)) (out figures, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
+	if err := b.calm(ctx); err != nil {
+		return out, err
+	}
 	a, err := watchArrivals(ctx, in, j.Namespace, j.Objects, inAll(len(in)))
 	if err != nil {
 		return out, err
