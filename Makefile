@@ -10,10 +10,10 @@ SEEDS    ?= 20
 STEPS    ?= 3000
 
 .DEFAULT_GOAL := help
-.PHONY: build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns
+.PHONY: build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
 
 help: ## list the verbs
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
 demo: up ## the main job, told as a story: three clusters, one dies, it comes back
 	@hack/demo.sh
@@ -56,3 +56,7 @@ bench: build ## measure beside a bare client in the same run, into docs/performa
 bench-dns: ## measure the DNS server beside Knot, NSD, BIND and CoreDNS, into docs/performance.md
 	@hack/install-tools.sh bench-dns
 	@hack/bench-dns.sh
+
+bench-dataplane: build ## measure the node agent beside kube-proxy, into docs/performance.md (as root)
+	@hack/install-tools.sh bench-dataplane
+	@hack/bench-dataplane.sh

@@ -50,6 +50,7 @@ type Agent struct {
 	touched map[ruleset.Key]bool
 	lost    bool // Sync instead of Write
 	changed []time.Time
+	arrived time.Time            // of the first change since the last write; zero: there was none
 	unended []ruleset.PortChange // of a write that failed: their flows are to be ended yet
 	wake    chan struct{}
 	flows   chan []ruleset.PortChange
@@ -103,6 +104,9 @@ func (a *Agent) touch(triggered time.Time, change func(*ruleset.Model) []ruleset
 	for _, k := range change(a.model) {
 		a.touched[k] = true
 	}
+	if a.arrived.IsZero() {
+		a.arrived = time.Now()
+	}
 	if !triggered.IsZero() {
 		a.changed = append(a.changed, triggered)
 	}
@@ -133,6 +137,7 @@ type work struct {
 	sync    bool
 	checks  map[ruleset.Key]healthCheck
 	changed []time.Time
+	arrived time.Time
 	flows   []ruleset.PortChange // what has changed since flows were ended
 }
 
@@ -140,7 +145,7 @@ type work struct {
 func (a *Agent) take() work {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	w := work{node: *a.model.Node(), sync: a.lost, changed: a.changed, checks: map[ruleset.Key]healthCheck{}}
+	w := work{node: *a.model.Node(), sync: a.lost, changed: a.changed, arrived: a.arrived, checks: map[ruleset.Key]healthCheck{}}
 	w.change = a.model.Update(slices.Collect(maps.Keys(a.touched))...)
 	w.flows = append(a.unended, w.change.Ports...)
 	if w.sync {
@@ -149,7 +154,7 @@ func (a *Agent) take() work {
 	for k := range a.touched {
 		w.checks[k] = checkOf(a.model.PortsOf(k))
 	}
-	a.touched, a.changed, a.unended, a.lost = map[ruleset.Key]bool{}, nil, nil, false
+	a.touched, a.changed, a.unended, a.arrived, a.lost = map[ruleset.Key]bool{}, nil, nil, time.Time{}, false
 	return w
 }
 
@@ -185,7 +190,7 @@ func (a *Agent) write(ctx context.Context) {
 	for k := range w.checks {
 		a.touched[k] = true
 	}
-	a.changed = append(w.changed, a.changed...)
+	a.changed, a.arrived = append(w.changed, a.changed...), w.arrived
 	a.wakeUp()
 }
 

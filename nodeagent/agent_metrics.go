@@ -24,6 +24,11 @@ var (
 		Help:    "From what changed the endpoints (as their EndpointSlice tells) to the commit.",
 		Buckets: metrics.ExponentialBuckets(0.001, 2, 20),
 	})
+	arrivalToCommit = metrics.NewHistogram(&metrics.HistogramOpts{
+		Subsystem: "nodeagent", Name: "arrival_to_commit_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "From the arrival of the first of the changes of a write to the commit.",
+		Buckets: metrics.ExponentialBuckets(0.0001, 1.25, 60),
+	})
 	lastSync = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: "kubeproxy", Name: "sync_proxy_rules_last_timestamp_seconds", StabilityLevel: metrics.ALPHA,
 		Help: "When rules were last brought into the kernel, in seconds since 1970.",
@@ -39,7 +44,7 @@ var (
 )
 
 func init() {
-	legacyregistry.MustRegister(syncDuration, fullSyncDuration, programming, lastSync, failures, healthzAnswers)
+	legacyregistry.MustRegister(syncDuration, fullSyncDuration, programming, arrivalToCommit, lastSync, failures, healthzAnswers)
 }
 
 // observe counts what was written.
@@ -48,6 +53,9 @@ func observe(w work, start time.Time) {
 	syncDuration.Observe(took)
 	if w.sync {
 		fullSyncDuration.Observe(took)
+	}
+	if !w.arrived.IsZero() {
+		arrivalToCommit.Observe(time.Since(w.arrived).Seconds())
 	}
 	for _, t := range w.changed {
 		programming.Observe(time.Since(t).Seconds())

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 	"time"
+
+	"federation/hack/sections"
 )
 
 // write prints the tables or puts them into the file: each number of clusters has a section of its own,
@@ -21,27 +22,15 @@ func (b *bench) write(r results) error {
 	if err != nil {
 		return err
 	}
-	out := replaceSection(string(file), fmt.Sprintf("clusters-%d", len(b.names)), text)
+	out := sections.Replace(string(file), fmt.Sprintf("clusters-%d", len(b.names)), text)
 	if b.planner != "" {
 		table, err := os.ReadFile(b.planner)
 		if err != nil {
 			return err
 		}
-		out = replaceSection(out, "planner", "## The planner\n\n| clusters | one plan |\n|---|---|\n"+string(table))
+		out = sections.Replace(out, "planner", "## The planner\n\n| clusters | one plan |\n|---|---|\n"+string(table))
 	}
 	return os.WriteFile(b.into, []byte(out), 0o644)
-}
-
-// replaceSection replaces what stands between the marks of a name, or adds it at the end.
-func replaceSection(file, name, text string) string {
-	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
-	section := begin + strings.TrimRight(text, "\n") + "\n" + end
-	head, rest, found := strings.Cut(file, begin)
-	if !found {
-		return strings.TrimRight(file, "\n") + "\n\n" + section
-	}
-	_, tail, _ := strings.Cut(rest, end)
-	return head + section + tail
 }
 
 // tables is the section of one run.

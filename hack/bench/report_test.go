@@ -5,16 +5,6 @@ import (
 	"testing"
 )
 
-func TestReplaceSection(t *testing.T) {
-	one := replaceSection("# Head\n", "a", "first\n")
-	two := replaceSection(one, "b", "second")
-	three := replaceSection(two, "a", "third\n\n")
-	want := "# Head\n\n<!-- a -->\nthird\n<!-- end of a -->\n\n<!-- b -->\nsecond\n<!-- end of b -->\n"
-	if three != want {
-		t.Errorf("got\n%s\nwant\n%s", three, want)
-	}
-}
-
 func TestSize(t *testing.T) {
 	for _, c := range []struct {
 		members, objects int

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -61,22 +60,4 @@ func micros(d time.Duration) string { return fmt.Sprintf("%.2f µs", float64(d.N
 func middle[T cmp.Ordered](list []T) T {
 	sorted := slices.Sorted(slices.Values(list))
 	return sorted[len(sorted)/2]
-}
-
-// replaceSection replaces what stands between the marks of a name in a file, or adds it at the end.
-func replaceSection(file, name, text string) error {
-	old, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
-	head, rest, found := strings.Cut(string(old), begin)
-	if !found {
-		head, rest = strings.TrimRight(head, "\n")+"\n\n", end
-	}
-	_, tail, found := strings.Cut(rest, end)
-	if !found {
-		return fmt.Errorf("%s: no %q behind %q", file, strings.TrimSpace(end), strings.TrimSpace(begin))
-	}
-	return os.WriteFile(file, []byte(head+begin+strings.TrimRight(text, "\n")+"\n"+end+tail), 0o644)
 }

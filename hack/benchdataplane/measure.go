@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// figures are what was measured of one proxy at one size.
+type figures struct {
+	proxy proxy
+	// failed: what it did not do within the limit; all that comes after it was not measured.
+	failed string
+
+	start, restart       time.Duration
+	startCPU, restartCPU time.Duration
+	rss, peak            int64
+	one                  []time.Duration // one change: seen → live
+	commit               time.Duration   // our metric's median of these
+	bare                 time.Duration   // the least that iptables-restore takes, median
+	steady               []time.Duration // 20 changes a second: seen → live
+	steadyCPU            time.Duration   // for a second of that
+	burst                time.Duration   // 1000 changes: the last one seen → live
+	burstCPU             time.Duration
+	quickest, slowest    time.Duration // median connect() to Services
+	direct, bareDirect   time.Duration // median connect() to no Service, with the rules and before there were any
+}
+
+// measure does everything with one proxy on a node of its own.
+func (b *bench) measure(ctx context.Context, c *cluster, s size, f *figures) (err error) {
+	progress("%v: %s", s, f.proxy.name)
+	site, err := newSite(c)
+	if err != nil {
+		return err
+	}
+	defer site.ends.end()
+	if f.bareDirect, err = site.latency(site.accepting); err != nil {
+		return err
+	}
+	if err := c.resetProbes(ctx); err != nil {
+		return err
+	}
+	for _, started := range []struct{ took, cpu *time.Duration }{{&f.start, &f.startCPU}, {&f.restart, &f.restartCPU}} {
+		var p *process
+		if p, err = b.start(site, c, f.proxy); err != nil {
+			return err
+		}
+		defer p.stop()
+		err = until(ctx, b.limit, func() error { return errors.Join(p.synced(), site.allAnswer(s), p.alive()) })
+		*started.took, *started.cpu = time.Since(p.begun), p.usage().cpu
+		if err != nil {
+			f.failed = fmt.Sprintf("start or restart %v", err)
+			progress("%v: %s: %s", s, f.proxy.name, f.failed)
+			return ctx.Err()
+		}
+		progress("%v: %s: in place after %v", s, f.proxy.name, *started.took)
+		if started.took == &f.start {
+			p.stop()
+			continue
+		}
+		err = b.changes(ctx, c, p, f)
+	}
+	return err
+}
+
+// changes are the scenarios with a proxy that has everything in place.
+func (b *bench) changes(ctx context.Context, c *cluster, p *process, f *figures) error {
+	var err error
+	if f.direct, err = p.site.latency(p.site.accepting); err != nil {
+		return err
+	}
+	if f.quickest, f.slowest, err = p.site.latencies(c.has); err != nil {
+		return err
+	}
+	for _, scenario := range []func(context.Context, *cluster, *process, *figures) error{one, steady, burst} {
+		if err := scenario(ctx, c, p, f); err != nil {
+			f.failed = err.Error()
+			progress("%s: %s", f.proxy.name, f.failed)
+			return ctx.Err()
+		}
+		progress("one %v, steady %v, burst %v", percentile(f.one, 50), percentile(f.steady, 50), f.burst)
+	}
+	u := p.usage()
+	f.rss, f.peak = u.rss, u.peak
+	if f.proxy.ours() && f.proxy.name != "nftables" {
+		f.bare, err = p.site.bareRestore(f.proxy.name)
+	}
+	return err
+}
+
+// sampled are Services that are looked at for all.
+func sampled(s size) (out []netip.AddrPort) {
+	const samples = 40
+	for i := range samples {
+		out = append(out, vip(probes+i*(s.services-1)/(samples-1)))
+	}
+	return out
+}
+
+// allAnswer tells whether Services answer.
+func (s *site) allAnswer(have size) error {
+	return s.client.Do(func() error {
+		for _, to := range sampled(have) {
+			if got, _, err := connect(to); err != nil || got != accepted {
+				return errors.Join(fmt.Errorf("%v does not answer", to), err)
+			}
+		}
+		return nil
+	})
+}
+
+// latencies are the medians of connect() to the quickest and the slowest of Services.
+func (s *site) latencies(have size) (quickest, slowest time.Duration, err error) {
+	var all []time.Duration
+	for _, to := range sampled(have) {
+		took, err := s.latency(to)
+		if err != nil {
+			return 0, 0, err
+		}
+		all = append(all, took)
+	}
+	return slices.Min(all), slices.Max(all), nil
+}
+
+// latency is the median of connect().
+func (s *site) latency(to netip.AddrPort) (time.Duration, error) {
+	var all []time.Duration
+	err := s.client.Do(func() error {
+		for range 200 {
+			_, took, err := connect(to) // one that a busy machine lets wait too long counts as that long
+			if err != nil {
+				return err
+			}
+			all = append(all, took)
+		}
+		return nil
+	})
+	return percentile(all, 50), err
+}
+
+func percentile(all []time.Duration, p int) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[min(len(all)*p/100, len(all)-1)]
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+)
+
+func heading() string {
+	return fmt.Sprintf(`## The node agent beside kube-proxy
+
+Written by `+"`make bench-dataplane`"+` (`+"`hack/benchdataplane`"+`) on %s, %d cores, which the API server, the proxy and what measures share.
+The same Services from one kube-apiserver, each proxy on a node (network namespace) of its own, one after the other. kube-proxy is 1.36, with its own defaults.
+"Live" counts from when a watch beside the proxy saw the change until a connect() shows it. "To commit" is the agent's own histogram, from the arrival of the
+event to the kernel's acknowledgement: the upper bound of the median's bucket. CPU is with the commands that a proxy starts. connect() is the median, to the
+quickest and to the slowest of 40 Services of all; "to no Service" is straight to a pod, on the same node before the proxy came and with it.
+"Bare" is one rule of nobody by iptables-restore beside the rules of that row.
+
+`, time.Now().UTC().Format(time.DateOnly), runtime.NumCPU())
+}
+
+// table writes what was measured at one size.
+func table(w *strings.Builder, s size, all []*figures) {
+	fmt.Fprintf(w, "### %d Services of %d endpoints\n\n", s.services, s.endpoints)
+	fmt.Fprintln(w, "| | start → all answer | CPU | restart → synced | CPU | one change live p50 | max | to commit p50 | bare | 20/s: live p50 | p99 | CPU | 1000 at once: last live | CPU | RSS | peak |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	for _, f := range all {
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", f.proxy.label(),
+			show(f.start), show(f.startCPU), show(f.restart), show(f.restartCPU), show(percentile(f.one, 50)), show(percentile(f.one, 100)), show(f.commit), show(f.bare),
+			show(percentile(f.steady, 50)), show(percentile(f.steady, 99)), share(f.steadyCPU), show(f.burst), show(f.burstCPU), bytes(f.rss), bytes(f.peak))
+	}
+	fmt.Fprintln(w, "\n| connect() | quickest Service | slowest Service | to no Service | before the proxy |\n|---|---|---|---|---|")
+	for _, f := range all {
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", f.proxy.label(), show(f.quickest), show(f.slowest), show(f.direct), show(f.bareDirect))
+	}
+	for _, f := range all {
+		if f.failed != "" {
+			fmt.Fprintf(w, "\n%s: %s.\n", f.proxy.label(), f.failed)
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+func (p proxy) label() string {
+	if p.ours() {
+		return "**agent, " + p.name + "**"
+	}
+	return p.name
+}
+
+// show is a time in three digits; a dash for what was not measured.
+func show(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "–"
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < 100*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", d.Seconds()*1000)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}
+
+// share is CPU time in a second.
+func share(d time.Duration) string {
+	if d == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100*d.Seconds())
+}
+
+func bytes(n int64) string {
+	if n == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%d MB", n>>20)
+}
