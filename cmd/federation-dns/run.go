@@ -34,6 +34,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	server.SpareProcessor()
 	registry := legacyregistry.Registerer()
 	if err := registry.Register(server); err != nil {
 		return fmt.Errorf("metrics of the server: %w", err)

@@ -50,6 +50,7 @@ func (o *controllersOptions) withDNS(ctx context.Context, do func(context.Contex
 	if err != nil {
 		return fmt.Errorf("--dns-bind-address %q: %w", o.dnsBindAddress, err)
 	}
+	dns.SpareProcessor()
 	registry := legacyregistry.Registerer()
 	if err := registry.Register(dns); err != nil {
 		return fmt.Errorf("metrics of the DNS server: %w", err)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -408,6 +409,17 @@ func TestDig(t *testing.T) {
 		}
 		if strings.Contains(text, "MALFORMED") || strings.Contains(text, "extra bytes") {
 			t.Errorf("dig %s complains:\n%s", args, text)
+		}
+	}
+}
+
+func TestSpareProcessor(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+	for _, threads := range []int{before, before + 1, 1} { // the last has one to spare by then
+		start(t, Options{Threads: threads}).SpareProcessor()
+		if got := runtime.GOMAXPROCS(0); got <= threads || got > before+2 {
+			t.Errorf("%d UDP sockets, %d processors before: now %d", threads, before, got)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -13,6 +14,14 @@ import (
 func (s *Server) startUDP(ctx context.Context, running *sync.WaitGroup) {
 	for i, socket := range s.udp {
 		running.Go(func() { s.serveUDP(ctx, socket, s.counters[i]) })
+	}
+}
+
+// SpareProcessor sees to it that Go's scheduler has a processor (GOMAXPROCS) beside those of the UDP sockets, which
+// keep theirs as long as packets come without a pause. A program that does more than UDP calls it once.
+func (s *Server) SpareProcessor() {
+	if sockets := len(s.udp); runtime.GOMAXPROCS(0) <= sockets {
+		runtime.GOMAXPROCS(sockets + 1)
 	}
 }
 
