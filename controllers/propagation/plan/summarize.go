@@ -50,6 +50,8 @@ const ConditionPropagated = "Propagated"
 
 // Summary is what is to be written to the federated object. It is empty where nothing changes.
 type Summary struct {
+	// Version is the resource version of the object as it was summed up.
+	Version string
 	// Status is merged into the status.
 	Status map[string]any
 	// Annotations are merged into the annotations.
@@ -59,14 +61,21 @@ type Summary struct {
 // Empty tells whether there is nothing to write.
 func (s Summary) Empty() bool { return len(s.Status) == 0 && len(s.Annotations) == 0 }
 
-// Patch returns the summary as a JSON merge patch (RFC 7386) of the subresource status.
+// Patch returns the summary as a JSON merge patch (RFC 7386) of the subresource status. Such a patch replaces lists as a whole:
+// with conditions, others' among them, it is for no other version of the object than the one they were read from.
 func (s Summary) Patch() map[string]any {
-	patch := map[string]any{}
+	patch, metadata := map[string]any{}, map[string]any{}
 	if len(s.Status) > 0 {
 		patch["status"] = s.Status
 	}
+	if s.Status["conditions"] != nil {
+		metadata["resourceVersion"] = s.Version
+	}
 	if len(s.Annotations) > 0 {
-		patch["metadata"] = map[string]any{"annotations": s.Annotations}
+		metadata["annotations"] = s.Annotations
+	}
+	if len(metadata) > 0 {
+		patch["metadata"] = metadata
 	}
 	return patch
 }
@@ -84,7 +93,7 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 		delete(wanted, "conditions")
 	}
 
-	var s Summary
+	s := Summary{Version: federated.GetResourceVersion()}
 	current, _ := federated.Object["status"].(map[string]any)
 	for key, value := range wanted {
 		if !same(value, current[key]) {
