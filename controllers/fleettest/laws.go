@@ -78,7 +78,7 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 		for _, u := range f.Federation.List(k.Resource, nil) {
 			key := workloadKey{k.Resource.Resource, u.GetNamespace(), u.GetName()}
 			want := f.laws.want(key, f.askedFor(key, u), now)
-			before, is := f.laws.ready[key], f.readyOf(key, now)
+			before, is := f.laws.ready[key], f.readyOf(key, u, now)
 			was := f.laws.known(key, before.sum, now)
 			f.countMove(u)
 			f.laws.ready[key] = is
@@ -189,10 +189,15 @@ func (r readiness) String() (out string) {
 	return out
 }
 
-func (f *Fleet) readyOf(k workloadKey, now time.Time) readiness {
+// readyOf counts the pods of a workload. Those of an earlier object of its name are not its pods.
+func (f *Fleet) readyOf(k workloadKey, u *unstructured.Unstructured, now time.Time) readiness {
 	r := readiness{ready: map[string]int{}, fewer: map[string]int{}}
 	for name, m := range f.members {
 		if fault := m.Wire.Fault(); fault != Well && fault != Unhealthy {
+			continue
+		}
+		there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name)
+		if there != nil && there.GetAnnotations()[v1beta1.SourceAnnotation] != string(u.GetUID()) {
 			continue
 		}
 		r.ready[name], r.fewer[name] = m.Ready(k, now), m.dropped[k]

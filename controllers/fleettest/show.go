@@ -287,7 +287,7 @@ func (p *player) expect(args []string) error {
 	switch args[0] {
 	case "ready":
 		p.mu.Lock()
-		got = p.readyOf(t.workload(), time.Now()).sum
+		got = p.readyOf(t.workload(), u, time.Now()).sum
 		p.mu.Unlock()
 	case "asked":
 		for _, m := range p.Members() {

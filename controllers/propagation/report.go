@@ -42,10 +42,12 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		c.reports.AddAfter(k, settleTime) // the cache has not seen our own patch yet
 		return nil
 	}
-	if federated.GetDeletionTimestamp() != nil {
-		return c.finish(ctx, k, federated)
-	}
-	if k.kind.ByPolicy && !plan.Placed(federated) {
+	taking := c.takingUp(k, time.Now())
+	if federated.GetDeletionTimestamp() != nil || k.kind.ByPolicy && !plan.Placed(federated) {
+		if taking > 0 { // nobody has looked yet whether there is a copy
+			c.reports.AddAfter(k, taking)
+			return nil
+		}
 		return c.finish(ctx, k, federated)
 	}
 	if !hasFinalizers(federated) {
@@ -55,8 +57,8 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	if c.namespaceGoes(k) {
 		return nil
 	}
-	if wait := c.takingUp(k, time.Now()); wait > 0 {
-		c.reports.AddAfter(k, wait) // or sooner: a member that is taken up reports all that it has looked at
+	if taking > 0 {
+		c.reports.AddAfter(k, taking) // or sooner: a member that is taken up reports all that it has looked at
 		return nil
 	}
 	takesTurns := !k.kind.Endpoints
