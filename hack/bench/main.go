@@ -72,22 +72,21 @@ func (b *bench) main(ctx context.Context) error {
 	return b.write(r)
 }
 
-// pair are the figures of the bare client and of the federation at one rate.
-type pair struct {
-	rate      int
-	bare, fed figures
+// beside are the figures of the bare client, of the one with informers, and of the federation.
+type beside struct {
+	rate                int // 0: as fast as it goes
+	bare, watching, fed figures
 }
 
 // results are all tables; nil where a scenario did not run.
 type results struct {
-	idle               usage
-	steady             []pair
-	storedBare, stored *figures
-	storedWatching     *figures
-	restart            *restarted
-	well, hung         *figures
-	failoverBare       *figures
-	failover           *moved
+	idle         usage
+	steady       []beside
+	stored       *beside
+	restart      *restarted
+	well, hung   *figures
+	failoverBare *figures
+	failover     *moved
 }
 
 func (b *bench) run(ctx context.Context) (r results, err error) {
@@ -97,16 +96,16 @@ func (b *bench) run(ctx context.Context) (r results, err error) {
 		switch scenario {
 		case 'b':
 			for i := 0; i < len(b.rates) && err == nil; i++ {
-				one := pair{rate: b.rates[i]}
-				b.say("b: %d ReplicaSets, %d a second", b.seconds*one.rate, one.rate)
-				one.bare, one.fed, err = b.steady(ctx, one.rate)
+				var one beside
+				b.say("b: %d ReplicaSets, %d a second", b.seconds*b.rates[i], b.rates[i])
+				one, err = b.steady(ctx, b.rates[i])
 				r.steady = append(r.steady, one)
 			}
 		case 'a':
 			b.say("a: %d ReplicaSets that are stored when the controllers start", b.objects)
-			var bare, watching, fed figures
-			bare, watching, fed, err = b.stored(ctx)
-			r.storedBare, r.storedWatching, r.stored = &bare, &watching, &fed
+			var out beside
+			out, err = b.stored(ctx)
+			r.stored = &out
 		case 'c':
 			b.say("c: restart with %d ReplicaSets in place", b.objects)
 			var out restarted

@@ -39,7 +39,7 @@ func (b *bench) tables(r results) string {
 	fmt.Fprintf(&o, "## %d member clusters\n\n%s, %d cores. RSS of the federation's process with %d clusters and no objects: %s.\n",
 		len(b.names), time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), len(b.names), megabytes(r.idle.rss))
 	if r.stored != nil {
-		b.storedTable(&o, r)
+		b.storedTable(&o, *r.stored)
 	}
 	for _, p := range r.steady {
 		b.steadyTable(&o, p)
@@ -60,35 +60,43 @@ func (b *bench) tables(r results) string {
 	return o.String()
 }
 
-func (b *bench) storedTable(o *bytes.Buffer, r results) {
+// limits are what the federation is compared to.
+func (p beside) limits() []limit {
+	return []limit{{"bare client", "ratio", p.bare}, {"bare client with informers", "ratio to the one with informers", p.watching}}
+}
+
+type limit struct {
+	name, ratio string
+	figures
+}
+
+func (b *bench) storedTable(o *bytes.Buffer, p beside) {
 	fmt.Fprintf(o, "\n### %d ReplicaSets that are stored when the controllers start\n\n", b.objects)
 	fmt.Fprintln(o, "| | objects/s | CPU per member write | CPU of apiserver and controllers per 1000 objects, all reported | RSS of both | peak |")
 	fmt.Fprintln(o, "|---|---|---|---|---|---|")
-	for _, bare := range []struct {
-		name string
-		*figures
-	}{{"bare client", r.storedBare}, {"bare client with informers", r.storedWatching}} {
-		fmt.Fprintf(o, "| %s | %.1f | %s | | | |\n", bare.name, bare.rate(b.objects), perWrite(*bare.figures))
+	for _, l := range p.limits() {
+		fmt.Fprintf(o, "| %s | %.1f | %s | | | |\n", l.name, l.rate(b.objects), perWrite(l.figures))
 	}
-	fmt.Fprintf(o, "| federation | %.1f | %s (controllers) | %.1f s | %s | %s |\n", r.stored.rate(b.objects), perWrite(*r.stored),
-		r.stored.cpuAll.Seconds()*1000/float64(b.objects), megabytes(r.stored.rss), megabytes(r.stored.peak))
-	for _, to := range []struct {
-		name string
-		*figures
-	}{{"ratio", r.storedBare}, {"ratio to the one with informers", r.storedWatching}} {
-		fmt.Fprintf(o, "| %s | %.2f | %.2f | | | |\n", to.name, r.stored.rate(b.objects)/to.rate(b.objects), ratio(each(*r.stored), each(*to.figures)))
+	fmt.Fprintf(o, "| federation | %.1f | %s (controllers) | %.1f s | %s | %s |\n", p.fed.rate(b.objects), perWrite(p.fed),
+		p.fed.cpuAll.Seconds()*1000/float64(b.objects), megabytes(p.fed.rss), megabytes(p.fed.peak))
+	for _, l := range p.limits() {
+		fmt.Fprintf(o, "| %s | %.2f | %.2f | | | |\n", l.ratio, p.fed.rate(b.objects)/l.rate(b.objects), ratio(each(p.fed), each(l.figures)))
 	}
 }
 
-func (b *bench) steadyTable(o *bytes.Buffer, p pair) {
+func (b *bench) steadyTable(o *bytes.Buffer, p beside) {
 	fmt.Fprintf(o, "\n### %d creates a second\n\n", p.rate)
 	fmt.Fprintln(o, "| | apply → in all members p50 | p90 | p99 | CPU of the federation per 1000 objects, all reported | RSS |")
 	fmt.Fprintln(o, "|---|---|---|---|---|---|")
-	fmt.Fprintf(o, "| bare client | %s | %s | %s | | |\n", ms(p.bare.at(50)), ms(p.bare.at(90)), ms(p.bare.at(99)))
+	for _, l := range p.limits() {
+		fmt.Fprintf(o, "| %s | %s | %s | %s | | |\n", l.name, ms(l.at(50)), ms(l.at(90)), ms(l.at(99)))
+	}
 	fmt.Fprintf(o, "| federation | %s | %s | %s | %.1f s | %s |\n", ms(p.fed.at(50)), ms(p.fed.at(90)), ms(p.fed.at(99)),
 		p.fed.cpuAll.Seconds()*1000/float64(b.seconds*p.rate), megabytes(p.fed.rss))
-	fmt.Fprintf(o, "| ratio | %.2f | %.2f | %.2f | | |\n", ratio(p.fed.at(50), p.bare.at(50)),
-		ratio(p.fed.at(90), p.bare.at(90)), ratio(p.fed.at(99), p.bare.at(99)))
+	for _, l := range p.limits() {
+		fmt.Fprintf(o, "| %s | %.2f | %.2f | %.2f | | |\n", l.ratio,
+			ratio(p.fed.at(50), l.at(50)), ratio(p.fed.at(90), l.at(90)), ratio(p.fed.at(99), l.at(99)))
+	}
 }
 
 func (b *bench) hungTable(o *bytes.Buffer, r results) {

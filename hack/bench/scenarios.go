@@ -28,25 +28,25 @@ type figures struct {
 func (f figures) at(percent int) time.Duration { return f.latencies[(len(f.latencies)-1)*percent/100] }
 func (f figures) rate(objects int) float64     { return float64(objects) / f.whole.Seconds() }
 
-// steady has objects created at a steady rate: by the bare client, and at the federation.
-func (b *bench) steady(ctx context.Context, rate int) (bare, fed figures, err error) {
+// steady has objects created at a steady rate: by the bare clients, and at the federation.
+func (b *bench) steady(ctx context.Context, rate int) (out beside, err error) {
 	j := b.job("steady-bare", b.seconds*rate)
 	j.Rate = rate
-	if bare, err = b.bare(ctx, j, nil); err != nil {
-		return bare, fed, err
+	if out, err = b.bares(ctx, j); err != nil {
+		return out, err
 	}
 	j.Namespace, j.Replicas = "steady", int32(len(b.members))
 	if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
-		return bare, fed, err
+		return out, err
 	}
 	if err := waitNamespace(ctx, j.Namespace, b.members); err != nil {
-		return bare, fed, err
+		return out, err
 	}
-	fed, err = b.measure(ctx, b.members, j, func() (sent, error) { return b.create(ctx, j) })
+	out.fed, err = b.measure(ctx, b.members, j, func() (sent, error) { return b.create(ctx, j) })
 	if err != nil {
-		return bare, fed, err
+		return out, err
 	}
-	return bare, fed, removeNamespace(ctx, j.Namespace, b.members, b.fed.kube)
+	return out, removeNamespace(ctx, j.Namespace, b.members, b.fed.kube)
 }
 
 // hungFor is how many seconds objects are created for while a member hangs: less than until it is failed over, which
@@ -103,33 +103,28 @@ func (b *bench) without(name string) map[string]kubernetes.Interface {
 
 // stored has the controllers start where all objects are stored already, and members are empty. It leaves
 // the objects in place, for the restart.
-func (b *bench) stored(ctx context.Context) (bare, watching, fed figures, err error) {
-	if bare, err = b.bare(ctx, b.job("stored-bare", b.objects), nil); err != nil {
-		return bare, watching, fed, err
-	}
-	informed := b.job("stored-watching", b.objects)
-	informed.Watch = true
-	if watching, err = b.bare(ctx, informed, nil); err != nil {
-		return bare, watching, fed, err
+func (b *bench) stored(ctx context.Context) (out beside, err error) {
+	if out, err = b.bares(ctx, b.job("stored-bare", b.objects)); err != nil {
+		return out, err
 	}
 	b.fed.stop()
 	if err := b.fed.startAPI(ctx); err != nil {
-		return bare, watching, fed, err
+		return out, err
 	}
 	j := b.job("stored", b.objects)
 	j.Replicas = int32(len(b.members))
 	if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
-		return bare, watching, fed, err
+		return out, err
 	}
 	began := time.Now()
 	if _, err := b.create(ctx, j); err != nil {
-		return bare, watching, fed, err
+		return out, err
 	}
 	b.say("stored %d objects in %s", j.Objects, time.Since(began).Round(time.Second))
-	fed, err = b.measure(ctx, b.members, j, func() (sent, error) {
+	out.fed, err = b.measure(ctx, b.members, j, func() (sent, error) {
 		return sent{Began: time.Now(), At: []time.Time{}}, b.fed.startControllers()
 	})
-	return bare, watching, fed, err
+	return out, err
 }
 
 // rest is how long a process is given to give back what it has taken while it was busy.
@@ -281,6 +276,17 @@ func (b *bench) job(ns string, objects int) job {
 		j.Members[name] = b.kubeconfig(name)
 	}
 	return j
+}
+
+// bares has the bare client do a job, and then the one with informers.
+func (b *bench) bares(ctx context.Context, j job) (out beside, err error) {
+	out.rate = j.Rate
+	if out.bare, err = b.bare(ctx, j, nil); err != nil {
+		return out, err
+	}
+	j.Namespace, j.Watch = j.Namespace+"-watching", true
+	out.watching, err = b.bare(ctx, j, nil)
+	return out, err
 }
 
 // bare has the bare client do a job in a namespace of its own, and then perhaps something more.
