@@ -72,6 +72,12 @@ func newPublisher(p NamedProvider, zone plan.Zone, w *world, report func(Provide
 func (p *publisher) run(ctx context.Context) {
 	p.in = p.world.join()
 	defer p.world.leave(p.in)
+	select { // until the world is planned, all that is in the zone would be too much
+	case <-ctx.Done():
+		return
+	case <-p.in.wake:
+		p.in.again()
+	}
 	reread := time.NewTimer(p.again())
 	defer reread.Stop()
 	for backoff := minBackoff; ; {
@@ -81,7 +87,7 @@ func (p *publisher) run(ctx context.Context) {
 			return
 		case <-p.in.wake:
 		case <-reread.C:
-			p.trusted, due = p.Local, true
+			p.trusted, due = p.trusted && p.Local, true
 		}
 		err := p.pass(ctx)
 		if ctx.Err() != nil {

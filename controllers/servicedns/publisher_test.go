@@ -30,8 +30,12 @@ type shared struct {
 }
 
 func startShared(t *testing.T, provider dnsprovider.Provider, m *memory) *shared {
+	return startPublisher(t, NamedProvider{Name: "outside", Provider: provider}, m)
+}
+
+func startPublisher(t *testing.T, provider NamedProvider, m *memory) *shared {
 	s := &shared{T: t, memory: m, world: newWorld()}
-	p := newPublisher(NamedProvider{Name: "outside", Provider: provider}, plan.Zone{Federation: "fed", Name: zone}, s.world, func(now ProviderState) { s.state = now })
+	p := newPublisher(provider, plan.Zone{Federation: "fed", Name: zone}, s.world, func(now ProviderState) { s.state = now })
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { p.run(ctx); close(done) }()
@@ -164,6 +168,37 @@ func TestAFailingProviderSaysSoAndIsTriedAgain(t *testing.T) {
 		s.is(1, "www A 192.0.2.1")
 		s.says(ReasonPublished, true, "")
 	})
+}
+
+func TestNothingLeavesTheZoneBeforeTheWorldIsPlanned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{sets: []dnsprovider.RRSet{set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1")}}
+		s := startShared(t, m, m)
+		time.Sleep(2 * resyncTime) // caches of the federation take their time
+		synctest.Wait()
+		s.is(0, "web A 192.0.2.1")
+		s.want()
+		s.is(0)
+	})
+}
+
+// The time to look at the zone again may come while a local provider fails. What it lacks is not forgotten then.
+func TestALocalProviderThatFailedForLongGetsAll(t *testing.T) {
+	for range 20 { // which of two wake-ups goes first is left to chance
+		synctest.Test(t, func(t *testing.T) {
+			m := &memory{fails: 1000}
+			s := startPublisher(t, NamedProvider{Name: "local", Provider: m, Local: true}, m)
+			s.want(set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1"))
+			time.Sleep(resyncTime)
+			m.mu.Lock()
+			m.fails = 0
+			m.mu.Unlock()
+			time.Sleep(maxBackoff)
+			synctest.Wait()
+			s.is(0, "web A 192.0.2.1")
+			s.says(ReasonPublished, true, "")
+		})
+	}
 }
 
 func TestASlowProviderDelaysNoOther(t *testing.T) {
