@@ -15,6 +15,7 @@ import (
 var (
 	writeVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 	readVerbs  = []string{"get", "list", "watch"}
+	sliceVerbs = []string{"get", "list", "watch", "create", "update", "delete"}
 )
 
 // clusterRules are the rights of the federation's account over the whole member: for the kinds that are federated, and
@@ -22,8 +23,8 @@ var (
 func clusterRules(account string, allowProxy bool, customKinds []string) []rbacv1.PolicyRule {
 	rules := append(federatedRules(), customRules(customKinds)...)
 	rules = append(rules,
-		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: readVerbs},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: readVerbs}, // what room there is
+		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: sliceVerbs}, // read the member's own, write those of other clusters
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: readVerbs},                   // what room there is
 		rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz", "/readyz", "/version"}, Verbs: []string{"get"}},
 		// To leave without an administrator's credential: the role owns the rest.
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{account}, Verbs: []string{"get", "delete"}},

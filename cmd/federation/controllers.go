@@ -26,6 +26,7 @@ import (
 	"federation/clusterregistry"
 	"federation/clusterregistry/capacity"
 	"federation/clusterregistry/wire"
+	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
 	"federation/controllers/failover"
 	failoverplan "federation/controllers/failover/plan"
@@ -84,14 +85,14 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "federation"})
-	states := newDNSStates()
+	states, offers := newDNSStates(), crosscluster.NewOffers()
 	names, err := servicedns.New(servicedns.Options{
 		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second),
 		Providers: append([]servicedns.NamedProvider{{Name: "built-in", Provider: dns, Local: true}}, o.others...),
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, o.failover.settings, time.Now())
 		},
-		Report: states.report, Kube: kube, Client: client, Recorder: recorder,
+		Report: states.report, Kube: kube, Client: client, Recorder: recorder, Offers: offers.Set,
 	})
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return names.Run(ctx)
 	})
 	group.Go(func() error {
-		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, recorder: recorder, names: names, states: states, several: several}
+		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, several: several}
 		return c.run(ctx, shared)
 	})
 	return group.Wait()
@@ -117,6 +118,7 @@ type controllers struct {
 	config  *rest.Config
 	client  dynamic.Interface
 	names   *servicedns.Controller
+	offers  *crosscluster.Offers
 	states  *dnsStates
 	several bool // processes share the work
 	leads   atomic.Bool

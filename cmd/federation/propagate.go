@@ -16,6 +16,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
 	"federation/clusterregistry/wire"
+	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
 	customplan "federation/controllers/customkinds/plan"
 	"federation/controllers/propagation"
@@ -29,6 +30,10 @@ func (c *controllers) propagate(ctx context.Context, from *wire.Informers, held 
 	if err != nil {
 		return err
 	}
+	others := crosscluster.New(crosscluster.Options{
+		Offers: c.offers, Federation: c.federation, Recorder: c.recorder, Workers: c.writes,
+		Owns: func(namespace, name string) bool { return held.Has(v1beta1.Shard(namespace, name)) },
+	})
 	group, ctx := errgroup.WithContext(ctx)
 	custom, err := customkinds.New(customkinds.Options{Informers: from.ForResource, Work: func(ctx context.Context, k customplan.Kind) error {
 		return c.propagateKind(ctx, from, held, k)
@@ -37,8 +42,9 @@ func (c *controllers) propagate(ctx context.Context, from *wire.Informers, held 
 		return err
 	}
 	from.Start(ctx.Done())
-	c.registry.Follow(ctx, engager{builtIn, held})
+	c.registry.Follow(ctx, engager{builtIn, others, held})
 	group.Go(func() error { return builtIn.Run(ctx) })
+	group.Go(func() error { return others.Run(ctx) })
 	group.Go(func() error { return custom.Run(ctx) })
 	return group.Wait()
 }
@@ -71,23 +77,24 @@ func (c *controllers) propagateKind(ctx context.Context, from *wire.Informers, h
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	from.Start(ctx.Done())
-	c.registry.Follow(ctx, engager{definition, held})
-	c.registry.Follow(ctx, once{engager{objects, held}, k.Resource})
+	c.registry.Follow(ctx, engager{definition, nil, held})
+	c.registry.Follow(ctx, once{engager{objects, nil, held}, k.Resource})
 	group.Go(func() error { return definition.Run(ctx) })
 	group.Go(func() error { return objects.Run(ctx) })
 	return group.Wait()
 }
 
-// engager passes members of the registry on to a propagation, which does not know the registry.
+// engager passes members of the registry on to controllers, which do not know the registry.
 type engager struct {
 	*propagation.Controller
-	held plan.Set
+	others *crosscluster.Controller // may be nil
+	held   plan.Set
 }
 
 // namespaces in members are watched whatever their shard: what goes into one waits for it.
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// Engage gives the propagation informers that nobody else has, and that end with it. They hold the copies of
+// Engage gives the controllers informers that nobody else has, and that end with them. They hold the copies of
 // the shards that are held.
 func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error {
 	all, startAll := m.NewInformers(ctx, "")
@@ -101,6 +108,9 @@ func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error {
 			return ours.ForResource(gvr)
 		},
 	})
+	if err == nil && e.others != nil {
+		err = e.others.Engage(ctx, crosscluster.Member{Name: m.Name, Client: m.Dynamic, Informers: ours.ForResource})
+	}
 	if err != nil {
 		return err
 	}

@@ -255,7 +255,7 @@ func (c *Controller) watchEndpoints(m *member) error {
 		return err
 	}
 	wake := func(obj any) {
-		if k := (key{kind, serviceOf(object(obj))}); c.owns(k) {
+		if k := (key{kind, serviceOf(object(obj))}); k.Name != "" && c.owns(k) { // those of other clusters have none
 			c.reports.Add(k)
 		}
 	}

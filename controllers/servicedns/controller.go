@@ -39,6 +39,9 @@ type Options struct {
 	Held func([]*v1beta1.Cluster) map[string]bool
 	// Report, if set, is called after each pass over a provider, by that provider's goroutine.
 	Report func(ProviderState)
+	// Offers, if set, is told after each look what clusters have of the Services that were looked at, by namespace/name: of
+	// all of them the first time. nil: there is no such Service; one that cannot be read is left out.
+	Offers func(map[string][]plan.Offer)
 	// Kube, if set, is a client of the federation: by it is written and read which load balancers do not answer the checks
 	// that objects ask for. Without it nothing is checked.
 	Kube kubernetes.Interface

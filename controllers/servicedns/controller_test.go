@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
 )
 
@@ -447,4 +449,37 @@ func TestSettingsOfPoliciesAndAnnotations(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.becomes(whole...)
+}
+
+// Who asks for offers is told of all Services first, and then of those that change.
+func TestOffersFollowTheWorld(t *testing.T) {
+	told := make(chan map[string][]plan.Offer, 100)
+	w := startWith(t, &memory{}, Options{Offers: func(some map[string][]plan.Offer) { told <- some }}, twoClusters()...)
+	becomes := func(want string) {
+		t.Helper()
+		var got string
+		for deadline := time.After(10 * time.Second); got != want; {
+			select {
+			case some := <-told:
+				offers, there := some["default/web"]
+				got = fmt.Sprint(there, offers == nil)
+				for _, o := range offers {
+					got += fmt.Sprintf(" %s %s rank %d", o.Cluster, o.Addresses, o.Rank)
+				}
+			case <-deadline:
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		}
+	}
+	becomes("true false a [192.0.2.1] rank 0 b [192.0.2.2] rank 0")
+	w.put(cluster("a", corev1.ConditionFalse, "z1", "east"))
+	becomes("true false a [192.0.2.1] rank 3 b [192.0.2.2] rank 0")
+	w.put(service("web", map[string]string{"a": "192.0.2.1", "b": ""}))
+	becomes("true false a [192.0.2.1] rank 3")
+	w.put(service("web", nil))
+	becomes("true false")
+	if err := w.client.Resource(servicesResource).Namespace("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	becomes("true true")
 }

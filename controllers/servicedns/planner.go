@@ -62,7 +62,26 @@ func (p *planner) plan(seen seen) records {
 		p.told.object(key, e.Plan)
 	}
 	p.hosts.forget()
+	if p.Offers != nil {
+		p.Offers(p.offers(keys, objects))
+	}
 	return some
+}
+
+// offers gathers what clusters have of those of the keys that are Services, by namespace/name.
+func (p *planner) offers(keys map[string]bool, objects map[string]*plan.Object) map[string][]plan.Offer {
+	all := map[string][]plan.Offer{}
+	for key := range keys {
+		name, is := strings.CutPrefix(key, plan.KindService+" ")
+		switch {
+		case !is:
+		case objects[key] == nil:
+			all[name] = nil
+		default:
+			all[name] = append([]plan.Offer{}, p.planned[key].Offers...)
+		}
+	}
+	return all
 }
 
 func containsAny(names []string, of map[string]bool) bool {
@@ -113,6 +132,7 @@ func (p *planner) planOne(o *plan.Object) entry {
 	e := entry{Plan: plan.Records(plan.Input{
 		Federation: p.Federation, Zone: p.Zone, TTL: p.TTL, Objects: []plan.Object{*o},
 		Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.known(), Failing: p.checks.known(),
+		Offers: p.Offers != nil,
 	})}
 	for _, t := range e.Targets {
 		e.targets = append(e.targets, t.Key())

@@ -34,6 +34,7 @@ func Records(in Input) Plan {
 		all.Resolve = append(all.Resolve, p.plan.Resolve...)
 		all.Names = append(all.Names, p.plan.Names...)
 		all.Targets = append(all.Targets, p.plan.Targets...)
+		all.Offers = append(all.Offers, p.plan.Offers...)
 	}
 	slices.SortFunc(all.Records, dnsprovider.Compare)
 	slices.SortFunc(all.Reasons, func(a, b Reason) int {
@@ -45,6 +46,9 @@ func Records(in Input) Plan {
 	slices.SortFunc(all.Targets, func(a, b Target) int { return cmp.Compare(a.Key(), b.Key()) })
 	all.Targets = slices.Compact(all.Targets)
 	slices.SortFunc(all.Names, func(a, b Name) int { return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(all.Offers, func(a, b Offer) int {
+		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Cluster, b.Cluster))
+	})
 	return all
 }
 
@@ -109,6 +113,7 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 		}
 	}
 	p.check(parts)
+	p.offer(parts)
 }
 
 // hosts returns the names that the object has got of those that it claims, and makes their levels.

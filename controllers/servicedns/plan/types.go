@@ -31,6 +31,8 @@ type Input struct {
 	Failing map[string]Failure
 	// Explain asks for Plan.Names.
 	Explain bool
+	// Offers asks for Plan.Offers.
+	Offers bool
 }
 
 // Kinds of objects that have names.
@@ -86,6 +88,8 @@ type Plan struct {
 	Targets []Target
 	// Names are, where they are asked for, all names sorted, those without records too.
 	Names []Name
+	// Offers are, where they are asked for, what clusters have of Services; sorted by object and cluster.
+	Offers []Offer
 }
 
 // Reason says why something is not in DNS, or not as one might expect.

@@ -60,6 +60,17 @@ const (
 	SourceAnnotation = "federation.kubernetes.io/source-uid"
 )
 
+// Labels and annotations of the EndpointSlices that the federation makes in a member, one for each other cluster that has load
+// balancer addresses of a Service. The labels are those of KEP-1645.
+const (
+	// RemoteServiceLabel is the name of the Service.
+	RemoteServiceLabel = "multicluster.kubernetes.io/service-name"
+	// SourceClusterLabel is the name of the Cluster whose addresses the slice has.
+	SourceClusterLabel = "multicluster.kubernetes.io/source-cluster"
+	// WeightAnnotation is the share of each address among those of other clusters: 1 to 1000.
+	WeightAnnotation = "federation.kubernetes.io/weight"
+)
+
 // Finalizers on federated objects.
 const (
 	// DeleteFromClustersFinalizer keeps a federated object until its copies in the members are gone.

@@ -1,0 +1,125 @@
+package crosscluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+)
+
+// Resources that are watched in members, and written.
+var (
+	services       = corev1.SchemeGroupVersion.WithResource("services")
+	endpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
+)
+
+// Options are what a Controller needs. All are required but the last three.
+type Options struct {
+	// Offers are followed.
+	Offers *Offers
+	// Federation is the UID of the federation.
+	Federation string
+	// Recorder takes events about Clusters.
+	Recorder record.EventRecorder
+	// Workers is the number of parallel writes to each member; default 16.
+	Workers int
+	// WriteTimeout bounds one write to a member; default 10 s.
+	WriteTimeout time.Duration
+	// Owns tells which Services are this controller's; the others are as if they were not there. Default: all.
+	Owns func(namespace, name string) bool
+}
+
+// Member is a live connection to a member cluster.
+type Member struct {
+	Name   string
+	Client dynamic.Interface
+	// Informers are the member's, limited to objects that bear our mark.
+	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
+}
+
+// Controller writes what members are to know of each other.
+type Controller struct {
+	Options
+
+	mu      sync.Mutex
+	members map[*member]bool
+	ended   bool
+	work    sync.WaitGroup
+}
+
+// New makes a controller.
+func New(o Options) *Controller {
+	if o.Workers == 0 {
+		o.Workers = 16
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = 10 * time.Second
+	}
+	if o.Owns == nil {
+		o.Owns = func(string, string) bool { return true }
+	}
+	registerMetrics()
+	return &Controller{Options: o, members: map[*member]bool{}}
+}
+
+// Engage takes up work in a member until ctx is done, which it must be when Run's is. It subscribes to the member's informers
+// and returns; the caller starts them.
+func (c *Controller) Engage(ctx context.Context, mem Member) error {
+	m, err := c.newMember(mem)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		c.work.Go(func() { m.serve(ctx) })
+	}
+	return nil
+}
+
+// Run follows the offers until ctx is done. When it returns, no write is under way.
+func (c *Controller) Run(ctx context.Context) error {
+	defer c.Offers.follow(c.changed)()
+	<-ctx.Done()
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.work.Wait()
+	return nil
+}
+
+// changed has a Service looked at in all members.
+func (c *Controller) changed(service string) {
+	if !c.owns(service) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for m := range c.members {
+		m.queue.Add(service)
+	}
+}
+
+func (c *Controller) owns(service string) bool {
+	namespace, name, err := cache.SplitMetaNamespaceKey(service)
+	return err == nil && c.Owns(namespace, name)
+}
+
+// join counts a member in; leave counts it out.
+func (c *Controller) join(m *member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members[m] = true
+}
+
+func (c *Controller) leave(m *member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.members, m)
+}

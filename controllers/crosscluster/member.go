@@ -1,0 +1,155 @@
+package crosscluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/crosscluster/plan"
+)
+
+// member is one engaged member. The items of its queue are Services, namespace/name.
+type member struct {
+	*Controller
+	Member
+	queue   workqueue.TypedRateLimitingInterface[string]
+	written written
+	undo    []func() error
+	lacking sync.Once
+}
+
+// byRemote is the index of our slices by their Services.
+const byRemote = "remote service"
+
+func (c *Controller) newMember(mem Member) (*member, error) {
+	m := &member{Controller: c, Member: mem}
+	m.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](10*time.Millisecond, 30*time.Second))
+	slices := m.Informers(endpointSlices)
+	_, there := slices.GetIndexer().GetIndexers()[byRemote]
+	var errs []error
+	if !there {
+		errs = append(errs, slices.AddIndexers(cache.Indexers{byRemote: func(obj any) ([]string, error) { return serviceOf(obj), nil }}))
+	}
+	errs = append(errs, m.wake(slices, serviceOf), m.wake(m.Informers(services), func(obj any) []string {
+		key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(obj) // fails for nothing that informers bring
+		return []string{key}
+	}))
+	if err := errors.Join(errs...); err != nil {
+		m.end()
+		return nil, err
+	}
+	return m, nil
+}
+
+// wake has the Services looked at that an object is of when it comes, goes or changes.
+func (m *member) wake(informer cache.SharedIndexInformer, of func(obj any) []string) error {
+	add := func(obj any) {
+		for _, service := range of(obj) {
+			if m.owns(service) {
+				m.queue.Add(service)
+			}
+		}
+	}
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: add, UpdateFunc: func(_, is any) { add(is) }, DeleteFunc: func(obj any) { m.written.gone(object(obj)); add(obj) },
+	})
+	if err == nil {
+		m.undo = append(m.undo, func() error { return informer.RemoveEventHandler(registration) })
+	}
+	return err
+}
+
+// serviceOf is the Service of one of our slices; of other slices none.
+func serviceOf(obj any) []string {
+	slice := object(obj)
+	if slice == nil || !plan.Ours(slice.GetLabels()) {
+		return nil
+	}
+	return []string{slice.GetNamespace() + "/" + slice.GetLabels()[v1beta1.RemoteServiceLabel]}
+}
+
+func object(obj any) *unstructured.Unstructured {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	u, _ := obj.(*unstructured.Unstructured)
+	return u
+}
+
+// end takes our handlers off the informers, and ends the queue.
+func (m *member) end() {
+	m.queue.ShutDown()
+	for _, undo := range m.undo {
+		_ = undo() // an informer that has ended has no handlers to take off
+	}
+}
+
+// serve works until ctx is done. It begins when the member's caches are full and it is known what clusters have: before,
+// all would look as if it were to go. What the caches have been filled with is in the queue by then.
+func (m *member) serve(ctx context.Context) {
+	defer m.end()
+	if !cache.WaitForCacheSync(ctx.Done(), m.Informers(services).HasSynced, m.Informers(endpointSlices).HasSynced) {
+		return
+	}
+	select {
+	case <-ctx.Done():
+		return
+	case <-m.Offers.planned:
+	}
+	m.join(m)
+	defer m.leave(m)
+	var workers sync.WaitGroup
+	for range m.Workers {
+		workers.Go(func() { m.run(ctx) })
+	}
+	<-ctx.Done()
+	m.queue.ShutDown()
+	workers.Wait()
+}
+
+// run works off the queue until it is shut down. An item that fails comes again, later and later.
+func (m *member) run(ctx context.Context) {
+	for {
+		service, quit := m.queue.Get()
+		if quit || ctx.Err() != nil {
+			return
+		}
+		if err := m.sync(ctx, service); err != nil {
+			klog.FromContext(ctx).V(2).Info("Will be tried again", "cluster", m.Name, "service", service, "error", err)
+			m.queue.AddRateLimited(service)
+		} else {
+			m.queue.Forget(service)
+		}
+		m.queue.Done(service)
+	}
+}
+
+// look gathers what is known of a Service here. ok is false where nothing is to be concluded from it: what cannot be read at
+// the federation stays in members as it is.
+func (m *member) look(service string) (in plan.Input, ok bool) {
+	offers, known := m.Offers.of(service)
+	in = plan.Input{Member: m.Name, Federation: m.Federation, Offers: offers}
+	if obj, there, _ := m.Informers(services).GetStore().GetByKey(service); there {
+		in.Service = &corev1.Service{}
+		ok = runtime.DefaultUnstructuredConverter.FromUnstructured(object(obj).Object, in.Service) == nil
+	} else {
+		known, ok = true, true
+	}
+	slices, err := m.Informers(endpointSlices).GetIndexer().ByIndex(byRemote, service)
+	for _, obj := range m.written.over(service, slices) {
+		slice := &discoveryv1.EndpointSlice{}
+		ok = ok && runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, slice) == nil
+		in.Have = append(in.Have, slice)
+	}
+	return in, ok && known && err == nil
+}

@@ -1,0 +1,212 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	servicedns "federation/controllers/servicedns/plan"
+)
+
+// web is the copy in the member.
+func web() *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}, Spec: corev1.ServiceSpec{
+		Ports: []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}, {Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53}},
+	}}
+}
+
+// offer is of a cluster "REGION-ZONE", from "ADDRESS,…".
+func offer(cluster string, rank int, addresses string) servicedns.Offer {
+	region, zone, _ := strings.Cut(cluster, "-")
+	o := servicedns.Offer{Object: "Service shop/web", Cluster: cluster, Region: region, Zone: zone, Weight: 100, Rank: rank}
+	for _, a := range strings.FieldsFunc(addresses, func(r rune) bool { return r == ',' }) {
+		o.Addresses = append(o.Addresses, netip.MustParseAddr(a))
+	}
+	return o
+}
+
+func input(offers ...servicedns.Offer) Input {
+	return Input{Member: "east-a", Federation: "fed", Service: web(), Offers: offers}
+}
+
+// show tells operations in short: "create web.east-b.v4 192.0.2.1 ready weight 100".
+func show(operations []Operation) (out []string) {
+	for _, op := range operations {
+		line := fmt.Sprintf("%s %s", op.Verb, op.Slice.Name)
+		if op.Verb != Delete {
+			for _, e := range op.Slice.Endpoints {
+				line += " " + e.Addresses[0]
+			}
+			c := op.Slice.Endpoints[0].Conditions
+			switch {
+			case *c.Ready:
+				line += " ready"
+			case *c.Serving:
+				line += " serving"
+			}
+			line += " weight " + op.Slice.Annotations[v1beta1.WeightAnnotation]
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// after is what the member holds once the operations are done.
+func after(in Input, operations []Operation) Input {
+	for _, op := range operations {
+		in.Have = slices.DeleteFunc(slices.Clone(in.Have), func(s *discoveryv1.EndpointSlice) bool { return s.Name == op.Slice.Name })
+		if op.Verb != Delete {
+			in.Have = append(in.Have, op.Slice)
+		}
+	}
+	return in
+}
+
+func TestWhatAMemberHolds(t *testing.T) {
+	half := offer("west-a", 0, "192.0.2.9,192.0.2.10")
+	half.Weight = 5000
+	drained := offer("east-b", 1, "192.0.2.2")
+	drained.Weight = 0
+	waits := offer("west-a", 0, "192.0.2.9")
+	waits.Unresolved = true
+	for _, c := range []struct {
+		name   string
+		offers []servicedns.Offer
+		want   []string
+	}{
+		{"the others, not itself", []servicedns.Offer{offer("east-a", 0, "192.0.2.1"), offer("east-b", 0, "192.0.2.2")}, []string{"create web.east-b.v4 192.0.2.2 ready weight 100"}},
+		{"a slice for each family", []servicedns.Offer{offer("east-b", 0, "192.0.2.2,2001:db8::2")},
+			[]string{"create web.east-b.v4 192.0.2.2 ready weight 50", "create web.east-b.v6 2001:db8::2 ready weight 50"}},
+		{"addresses share the weight, which has a limit", []servicedns.Offer{half}, []string{"create web.west-a.v4 192.0.2.9 192.0.2.10 ready weight 1000"}},
+		{"drained beside one that serves", []servicedns.Offer{drained, offer("west-a", 0, "192.0.2.9")},
+			[]string{"create web.east-b.v4 192.0.2.2 serving weight 1", "create web.west-a.v4 192.0.2.9 ready weight 100"}},
+		{"drained, and none that serves but this one", []servicedns.Offer{offer("east-a", 0, "192.0.2.1"), drained}, []string{"create web.east-b.v4 192.0.2.2 ready weight 1"}},
+		{"unseen beside one that fails its check", []servicedns.Offer{offer("east-b", 3, "192.0.2.2"), offer("west-a", 2, "192.0.2.9")},
+			[]string{"create web.east-b.v4 192.0.2.2 weight 100", "create web.west-a.v4 192.0.2.9 ready weight 100"}},
+		{"none is seen: fail static", []servicedns.Offer{offer("east-b", 3, "192.0.2.2"), offer("west-a", 3, "192.0.2.9")},
+			[]string{"create web.east-b.v4 192.0.2.2 ready weight 100", "create web.west-a.v4 192.0.2.9 ready weight 100"}},
+		{"one without an address does not count as better", []servicedns.Offer{offer("east-b", 0, ""), offer("west-a", 3, "192.0.2.9")}, []string{"create web.west-a.v4 192.0.2.9 ready weight 100"}},
+		{"addresses that the API refuses", []servicedns.Offer{offer("east-b", 0, "127.0.0.1,169.254.1.1,192.0.2.2,fe80::1")}, []string{"create web.east-b.v4 192.0.2.2 ready weight 100"}},
+		{"what is known of one whose host is not looked up yet", []servicedns.Offer{waits}, []string{"create web.west-a.v4 192.0.2.9 ready weight 100"}},
+		{"nothing", nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := input(c.offers...)
+			first := Operate(in)
+			if got := show(first); !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if again := show(Operate(after(in, first))); len(again) > 0 {
+				t.Errorf("a second time: %q, want nothing", again)
+			}
+		})
+	}
+}
+
+func TestWhatChanges(t *testing.T) {
+	before := []servicedns.Offer{offer("east-b", 0, "192.0.2.2"), offer("west-a", 0, "192.0.2.9")}
+	for _, c := range []struct {
+		name   string
+		change func(*Input)
+		want   []string
+	}{
+		{"a cluster has no ready endpoint any more", func(in *Input) { in.Offers = in.Offers[1:] }, []string{"delete web.east-b.v4"}},
+		{"its host has to be looked up again", func(in *Input) { in.Offers[0].Addresses, in.Offers[0].Unresolved = nil, true }, nil},
+		{"a cluster is lost", func(in *Input) { in.Offers[0].Rank = 3 }, []string{"update web.east-b.v4 192.0.2.2 weight 100"}},
+		{"another weight", func(in *Input) { in.Offers[0].Weight = 7 }, []string{"update web.east-b.v4 192.0.2.2 ready weight 7"}},
+		{"a region is told later", func(in *Input) { in.Offers[0].Region = "north" }, []string{"update web.east-b.v4 192.0.2.2 ready weight 100"}},
+		{"a region is told no more", func(in *Input) { in.Offers[0].Region = "" }, []string{"update web.east-b.v4 192.0.2.2 ready weight 100"}},
+		{"other addresses of both", func(in *Input) {
+			in.Offers = []servicedns.Offer{offer("east-b", 0, "192.0.2.3"), offer("north", 0, "192.0.2.77")}
+		}, []string{"update web.east-b.v4 192.0.2.3 ready weight 100", "create web.north.v4 192.0.2.77 ready weight 100", "delete web.west-a.v4"}},
+		{"a further port", func(in *Input) {
+			in.Service.Spec.Ports = append(in.Service.Spec.Ports, corev1.ServicePort{Name: "https", Protocol: corev1.ProtocolTCP, Port: 443})
+		}, []string{"update web.east-b.v4 192.0.2.2 ready weight 100", "update web.west-a.v4 192.0.2.9 ready weight 100"}},
+		{"the copy was made anew", func(in *Input) { in.Service.UID = "u2" },
+			[]string{"update web.east-b.v4 192.0.2.2 ready weight 100", "update web.west-a.v4 192.0.2.9 ready weight 100"}},
+		{"the copy is gone, or was released", func(in *Input) { in.Service = nil }, []string{"delete web.east-b.v4", "delete web.west-a.v4"}},
+		{"the Service is of another type now", func(in *Input) { in.Offers = nil }, []string{"delete web.east-b.v4", "delete web.west-a.v4"}},
+		{"somebody put a label of his own on", func(in *Input) { in.Have[0].Labels["team"] = "a" }, nil},
+		{"somebody changed an endpoint", func(in *Input) { in.Have[0].Endpoints = nil }, []string{"update web.east-b.v4 192.0.2.2 ready weight 100"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := input(slices.Clone(before)...)
+			in = after(in, Operate(in))
+			in.Service = web()
+			c.change(&in)
+			operations := Operate(in)
+			if got := show(operations); !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if again := show(Operate(after(in, operations))); len(again) > 0 {
+				t.Errorf("a second time: %q, want nothing", again)
+			}
+		})
+	}
+}
+
+// A slice of the API holds 1000 endpoints.
+func TestManyAddresses(t *testing.T) {
+	o := offer("east-b", 0, "")
+	for a := netip.MustParseAddr("10.0.0.1"); len(o.Addresses) < 2100; a = a.Next() {
+		o.Addresses = append(o.Addresses, a)
+	}
+	var got []string
+	for _, op := range Operate(input(o)) {
+		got = append(got, fmt.Sprint(op.Slice.Name, " ", len(op.Slice.Endpoints)))
+	}
+	if want := []string{"web.east-b.v4 1000", "web.east-b.v4.1 1000", "web.east-b.v4.2 100"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The whole of one slice, as the node agent reads it.
+func TestOneSlice(t *testing.T) {
+	got, err := yaml.Marshal(Operate(input(offer("east-b", 0, "192.0.2.2")))[0].Slice)
+	want := `addressType: IPv4
+apiVersion: discovery.k8s.io/v1
+endpoints:
+- addresses:
+  - 192.0.2.2
+  conditions:
+    ready: true
+    serving: true
+  zone: b
+kind: EndpointSlice
+metadata:
+  annotations:
+    federation.kubernetes.io/weight: "100"
+  labels:
+    endpointslice.kubernetes.io/managed-by: federation.kubernetes.io
+    federation.kubernetes.io/managed-by: fed
+    federation.kubernetes.io/shard: "` + fmt.Sprint(v1beta1.Shard("shop", "web")) + `"
+    multicluster.kubernetes.io/service-name: web
+    multicluster.kubernetes.io/source-cluster: east-b
+    topology.kubernetes.io/region: east
+  name: web.east-b.v4
+  namespace: shop
+  ownerReferences:
+  - apiVersion: v1
+    kind: Service
+    name: web
+    uid: u1
+ports:
+- name: http
+  port: 80
+  protocol: TCP
+- name: dns
+  port: 53
+  protocol: UDP
+`
+	if err != nil || string(got) != want {
+		t.Errorf("%v; got\n%s\nwant\n%s", err, got, want)
+	}
+}

@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	servicedns "federation/controllers/servicedns/plan"
+)
+
+// Manager is the value of the label endpointslice.kubernetes.io/managed-by on our slices.
+const Manager = "federation.kubernetes.io"
+
+const (
+	// MaxWeight is the highest weight of an address.
+	MaxWeight = 1000
+	// maxEndpoints is how many endpoints the API allows in a slice.
+	maxEndpoints = 1000
+)
+
+// desired are the slices that the member is to hold, by name. kept are the clusters whose slices stay as they are, for not all of
+// their addresses are known yet.
+func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[string]bool) {
+	want, kept = map[string]*discoveryv1.EndpointSlice{}, map[string]bool{}
+	if in.Service == nil || in.Service.DeletionTimestamp != nil || len(in.Service.Spec.Ports) == 0 {
+		return want, kept
+	}
+	others := in.others()
+	for _, o := range others {
+		kept[o.Cluster] = o.Unresolved
+		for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+			for i, some := range slices.Collect(slices.Chunk(ofFamily(o, family), maxEndpoints)) {
+				s := in.slice(o, family, i)
+				s.Endpoints = endpoints(o, some, o.Rank == best(others))
+				want[s.Name] = s
+			}
+		}
+	}
+	return want, kept
+}
+
+// others are the offers of the other clusters, with the addresses that a slice can hold: the API refuses such as no packet can
+// be sent to through a network.
+func (in Input) others() (others []servicedns.Offer) {
+	for _, o := range in.Offers {
+		if o.Cluster != in.Member {
+			o.Addresses = slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool {
+				return a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast()
+			})
+			others = append(others, o)
+		}
+	}
+	return others
+}
+
+// best is the lowest rank of offers with an address.
+func best(offers []servicedns.Offer) int {
+	least := -1
+	for _, o := range offers {
+		if len(o.Addresses) > 0 && (least < 0 || o.Rank < least) {
+			least = o.Rank
+		}
+	}
+	return least
+}
+
+func ofFamily(o servicedns.Offer, family discoveryv1.AddressType) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return a.Is4() != (family == discoveryv1.AddressTypeIPv4) })
+}
+
+// slice is the n-th slice of an offer in a family, without endpoints. No other Service's has its name, as the names of Services have
+// no dots.
+func (in Input) slice(o servicedns.Offer, family discoveryv1.AddressType, n int) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{
+		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: in.Service.Namespace, Name: fmt.Sprintf("%s.%s.%s", in.Service.Name, o.Cluster, map[bool]string{true: "v4", false: "v6"}[family == discoveryv1.AddressTypeIPv4]),
+			Labels: map[string]string{
+				v1beta1.ManagedByLabel: in.Federation, v1beta1.ShardLabel: strconv.Itoa(v1beta1.Shard(in.Service.Namespace, in.Service.Name)),
+				discoveryv1.LabelManagedBy: Manager, v1beta1.RemoteServiceLabel: in.Service.Name, v1beta1.SourceClusterLabel: o.Cluster,
+			},
+			Annotations:     map[string]string{v1beta1.WeightAnnotation: strconv.Itoa(weight(o))},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: in.Service.Name, UID: in.Service.UID}},
+		},
+		AddressType: family,
+	}
+	if n > 0 {
+		s.Name += "." + strconv.Itoa(n)
+	}
+	if o.Region != "" {
+		s.Labels[corev1.LabelTopologyRegion] = o.Region
+	}
+	for _, p := range in.Service.Spec.Ports {
+		s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: &p.Name, Protocol: &p.Protocol, Port: &p.Port, AppProtocol: p.AppProtocol})
+	}
+	return s
+}
+
+// weight is that of each address of a cluster: together they have the cluster's.
+func weight(o servicedns.Offer) int {
+	return min(MaxWeight, max(1, int(o.Weight)/len(o.Addresses)))
+}
+
+// endpoints has one for each address, with its cluster's zone. serving tells a drained cluster, or one that fails its check,
+// from a dead one, as it does of pods that end.
+func endpoints(o servicedns.Offer, addresses []netip.Addr, ready bool) (out []discoveryv1.Endpoint) {
+	serving := ready || o.Rank < servicedns.RankUnseen
+	for _, a := range addresses {
+		e := discoveryv1.Endpoint{Addresses: []string{a.String()}, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving}}
+		if o.Zone != "" {
+			e.Zone = &o.Zone
+		}
+		out = append(out, e)
+	}
+	return out
+}

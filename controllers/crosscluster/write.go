@@ -1,0 +1,90 @@
+package crosscluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/crosscluster/plan"
+)
+
+// fieldManager is the name under which slices are written.
+const fieldManager = "federation"
+
+// lackingRetry is how often a Service is tried again in a member that does not let us write slices.
+const lackingRetry = 5 * time.Minute
+
+// sync brings the slices of one Service to what the member is to hold.
+func (m *member) sync(ctx context.Context, service string) error {
+	in, ok := m.look(service)
+	if !ok {
+		return nil
+	}
+	var errs []error
+	for _, op := range plan.Operate(in) {
+		err := m.write(ctx, service, op)
+		if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			m.lack(err)
+			m.queue.AddAfter(service, lackingRetry)
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// lack tells once of rights that are not there.
+func (m *member) lack(err error) {
+	m.lacking.Do(func() {
+		cluster := &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
+		m.Recorder.Eventf(cluster, corev1.EventTypeWarning, "RightsMissing",
+			"the nodes here are not told of other clusters: %v; join the cluster again (kubectl federation join) to give the federation the rights", err)
+	})
+}
+
+// write does one operation.
+func (m *member) write(ctx context.Context, service string, op plan.Operation) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, m.WriteTimeout)
+	defer cancel()
+	defer func() { observeWrite(m.Name, op.Verb, err) }()
+	slices := m.Client.Resource(endpointSlices).Namespace(op.Slice.Namespace)
+	if op.Verb == plan.Delete {
+		err = slices.Delete(ctx, op.Slice.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &op.Slice.UID}})
+		if err == nil {
+			m.written.note(service, op.Slice.Name, left{deleted: op.Slice.UID})
+		}
+		if apierrors.IsNotFound(err) {
+			m.written.forget(service, op.Slice.Name)
+			return nil // the garbage collector was first
+		}
+		return err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(op.Slice)
+	if err != nil {
+		return err
+	}
+	var got *unstructured.Unstructured
+	if op.Verb == plan.Create {
+		got, err = slices.Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{FieldManager: fieldManager})
+	} else {
+		got, err = slices.Update(ctx, &unstructured.Unstructured{Object: content}, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if apierrors.IsNotFound(err) {
+		m.written.forget(service, op.Slice.Name)
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("EndpointSlice %s/%s in cluster %s: one that is not ours has the name, and is left as it is", op.Slice.Namespace, op.Slice.Name, m.Name)
+	}
+	if err == nil {
+		m.written.note(service, op.Slice.Name, left{slice: got})
+	}
+	return err
+}

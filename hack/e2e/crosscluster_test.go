@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// slicesOf returns what a member knows of the other clusters' addresses of a Service, as "CLUSTER=ADDRESS ready", sorted.
+func slicesOf(t *testing.T, member, service string) (all []discoveryv1.EndpointSlice, known []string) {
+	t.Helper()
+	list, err := s.members[member].client.DiscoveryV1().EndpointSlices(ns).List(t.Context(), metav1.ListOptions{LabelSelector: v1beta1.RemoteServiceLabel + "=" + service})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, slice := range list.Items {
+		for _, e := range slice.Endpoints {
+			text := slice.Labels[v1beta1.SourceClusterLabel] + "=" + strings.Join(e.Addresses, ",")
+			if *e.Conditions.Ready {
+				text += " ready"
+			}
+			known = append(known, text)
+		}
+	}
+	slices.Sort(known)
+	return list.Items, known
+}
+
+// across waits until each member knows these, less itself: by cluster, what follows its name.
+func across(t *testing.T, service string, want map[string]string, members ...string) time.Duration {
+	t.Helper()
+	return eventually(t, 30*time.Second, func() string {
+		for _, member := range members {
+			var others []string
+			for _, cluster := range slices.Sorted(maps.Keys(want)) {
+				if cluster != member {
+					others = append(others, cluster+"="+want[cluster])
+				}
+			}
+			if _, got := slicesOf(t, member, service); !slices.Equal(got, others) {
+				return fmt.Sprintf("%s knows %q, want %q", member, got, others)
+			}
+		}
+		return ""
+	})
+}
+
+// TestMembersKnowOfEachOther: each member has EndpointSlices with the load balancers of the others, which follow what is ready there,
+// stay while the federation is away, and go with their Service.
+func TestMembersKnowOfEachOther(t *testing.T) {
+	sets, services := s.fed.client.AppsV1().ReplicaSets(ns), s.fed.client.CoreV1().Services(ns)
+	if _, err := sets.Create(t.Context(), replicaSet("across", 3, nil), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, func(ctx context.Context) error { return sets.Delete(ctx, "across", background) })
+	if _, err := services.Create(t.Context(), loadBalancer("across"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, func(ctx context.Context) error { return services.Delete(ctx, "across", background) })
+	all := map[string]string{}
+	for _, name := range names {
+		eventually(t, 30*time.Second, func() string {
+			service, err := s.members[name].client.CoreV1().Services(ns).Get(t.Context(), "across", metav1.GetOptions{})
+			if err != nil || len(service.Status.LoadBalancer.Ingress) != 1 {
+				return fmt.Sprintf("%s: %v", name, err)
+			}
+			all[name] = service.Status.LoadBalancer.Ingress[0].IP + " ready"
+			return ""
+		})
+	}
+	across(t, "across", all, names...)
+
+	pods, err := s.members["east-a"].client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{LabelSelector: "app=across"})
+	if err != nil || len(pods.Items) != 1 {
+		t.Fatal(err, len(pods.Items))
+	}
+	setReady(t, pods.Items[0].Name, "False")
+	less := maps.Clone(all)
+	delete(less, "east-a")
+	t.Logf("endpoint unready → the others know: %s", across(t, "across", less, names...).Round(time.Millisecond))
+	setReady(t, pods.Items[0].Name, "True")
+	t.Logf("endpoint ready → the others know: %s", across(t, "across", all, names...).Round(time.Millisecond))
+
+	resume := s.stop(t, "east-a")
+	lost := maps.Clone(all)
+	lost["east-a"] = strings.TrimSuffix(all["east-a"], " ready")
+	t.Logf("API gone → the others know: %s", across(t, "across", lost, "east-b", "west-a").Round(time.Millisecond))
+	resume()
+	across(t, "across", all, names...)
+
+	before, _ := slicesOf(t, "west-a", "across")
+	s.signal(t, syscall.SIGKILL, "federation.pid")
+	t.Cleanup(func() { up(t) })
+	setReady(t, pods.Items[0].Name, "False")
+	up(t)
+	across(t, "across", less, names...)
+	setReady(t, pods.Items[0].Name, "True")
+	across(t, "across", all, names...)
+	for _, slice := range before {
+		now, err := s.members["west-a"].client.DiscoveryV1().EndpointSlices(ns).Get(t.Context(), slice.Name, metav1.GetOptions{})
+		if err != nil || slice.Labels[v1beta1.SourceClusterLabel] == "east-b" && now.ResourceVersion != slice.ResourceVersion {
+			t.Errorf("west-a: slice %s of a cluster with which nothing happened was written while the federation restarted, or is gone (%v)", slice.Name, err)
+		}
+	}
+
+	if err := services.Delete(t.Context(), "across", background); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("Service deleted → slices gone: %s", across(t, "across", nil, names...).Round(time.Millisecond))
+}
