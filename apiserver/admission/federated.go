@@ -82,6 +82,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if a.GetOperation() != admission.Create {
 		if a.GetSubresource() == "" && !ofControllers(a) {
 			keepAnnotations(object, annotationsOf(a.GetOldObject()))
+			keepClusterSetIPs(object, annotationsOf(a.GetOldObject()))
 		}
 		return nil
 	}
@@ -131,7 +132,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return err
 	}
 	old := annotationsOf(a.GetOldObject())
-	if errs := append(validation.ValidateChangedAnnotations(object.GetAnnotations(), old), p.checkNames(a)...); len(errs) > 0 {
+	if errs := slices.Concat(validation.ValidateChangedAnnotations(object.GetAnnotations(), old), p.checkNames(a), checkClusterSetIPs(a, object, old)); len(errs) > 0 {
 		return errors.NewInvalid(a.GetKind().GroupKind(), object.GetName(), errs)
 	}
 	for _, text := range validation.WarnOfAnnotations(a.GetResource().GroupResource(), object.GetAnnotations(), old) {

@@ -17,6 +17,9 @@ var annotationChecks = map[string]func(value string, path *field.Path) field.Err
 	v1beta1.JobPreferencesAnnotation:         checkPreferences,
 	v1beta1.ClusterSelectorAnnotation:        checkSelector,
 	v1beta1.DNSAnnotation:                    checkDNS,
+	v1beta1.FallbackAnnotation:               v1beta1.ValidateFallback,
+	v1beta1.FallbackBelowAnnotation:          v1beta1.ValidateFallbackBelow,
+	v1beta1.ClusterSetIPAnnotation:           checkClusterSetIPs,
 }
 
 // ValidateAnnotations checks the annotations that users put on federated objects. Errors name the
@@ -54,6 +57,11 @@ func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[strin
 	if value, there := annotations[v1beta1.DNSAnnotation]; there && value != old[v1beta1.DNSAnnotation] && !namesInDNS[kind.Kind] {
 		warnings = append(warnings, "metadata.annotations["+v1beta1.DNSAnnotation+"]: counts for nothing here: only Services and Ingresses have names in DNS")
 	}
+	for _, key := range []string{v1beta1.FallbackAnnotation, v1beta1.FallbackBelowAnnotation, v1beta1.ClusterSetIPAnnotation} {
+		if value, there := annotations[key]; there && value != old[key] && kind.Kind != "Service" {
+			warnings = append(warnings, "metadata.annotations["+key+"]: counts for nothing here: it is one of Services")
+		}
+	}
 	for _, of := range v1beta1.FederatedKinds {
 		value, there := annotations[of.Preferences]
 		if of.Preferences == "" || of.Preferences == kind.Preferences || !there || old[of.Preferences] == value {
@@ -75,6 +83,11 @@ func checkPreferences(value string, path *field.Path) field.ErrorList {
 
 func checkSelector(value string, path *field.Path) field.ErrorList {
 	_, errs := v1beta1.ParseClusterSelector(value, path)
+	return errs
+}
+
+func checkClusterSetIPs(value string, path *field.Path) field.ErrorList {
+	_, errs := v1beta1.ParseClusterSetIPs(value, path)
 	return errs
 }
 
