@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
 hack/install-tools.sh tests
 mapfile -t packages < <(go list ./... | grep -v '/hack/')
+go build -o _output/bin/ k8s.io/kubernetes/cmd/kube-proxy # which the node agent is tried beside
 echo "unit and integration tests"
 go test -timeout 15m "${packages[@]}"
 echo "tests with real member clusters"

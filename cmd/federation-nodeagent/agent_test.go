@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/nodeagent/nettest"
+	"federation/nodeagent/ruleset"
 )
 
 // asAgent makes the test's own program be the agent: what is to be killed must be a process.
@@ -123,10 +124,15 @@ func (s *site) forward() {
 	}()
 }
 
-// service makes a Service without selector and returns the address that it got.
-func (s *site) service(name string) netip.AddrPort {
+// service makes a Service without selector, with annotations, and returns the address that it got.
+func (s *site) service(name string, annotations ...string) netip.AddrPort {
+	s.Helper()
+	meta := metav1.ObjectMeta{Name: name, Annotations: map[string]string{}}
+	for i := 0; i < len(annotations); i += 2 {
+		meta.Annotations[annotations[i]] = annotations[i+1]
+	}
 	made, err := s.kube.CoreV1().Services("default").Create(s.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		s.Fatal(err)
@@ -134,19 +140,45 @@ func (s *site) service(name string) netip.AddrPort {
 	return netip.AddrPortFrom(netip.MustParseAddr(made.Spec.ClusterIP), 80)
 }
 
-// endpoints makes a pod the endpoint of a Service.
-func (s *site) endpoints(service string, pod *nettest.Host) {
+// endpoints makes pods the endpoints of a Service.
+func (s *site) endpoints(service string, pods ...*nettest.Host) {
+	s.Helper()
+	s.slice(service, map[string]string{discoveryv1.LabelServiceName: service}, at(pods...))
+}
+
+// scarce makes a pod the only ready one of two endpoints.
+func (s *site) scarce(service string, pod, unready *nettest.Host) {
+	s.Helper()
+	both, no := at(pod, unready), false
+	both[1].Conditions.Ready = &no
+	s.slice(service, map[string]string{discoveryv1.LabelServiceName: service}, both)
+}
+
+func at(hosts ...*nettest.Host) (out []discoveryv1.Endpoint) {
+	for _, h := range hosts {
+		out = append(out, discoveryv1.Endpoint{Addresses: []string{h.V4.String()}})
+	}
+	return out
+}
+
+// otherCluster gives a Service a host as load balancer of another cluster, as the federation does.
+func (s *site) otherCluster(service string, far *nettest.Host) {
+	s.Helper()
+	s.slice(service+"-far", map[string]string{ruleset.LabelRemoteService: service, ruleset.LabelSourceCluster: "far"}, at(far))
+}
+
+func (s *site) slice(slice string, labels map[string]string, endpoints []discoveryv1.Endpoint) {
 	s.Helper()
 	name, port, protocol := "", int32(8080), corev1.ProtocolTCP
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+	out := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: slice, Labels: labels},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &protocol}},
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{pod.V4.String()}}},
+		Endpoints:   endpoints,
 	}
 	api := s.kube.DiscoveryV1().EndpointSlices("default")
-	if _, err := api.Update(s.Context(), slice, metav1.UpdateOptions{}); err != nil {
-		if _, err = api.Create(s.Context(), slice, metav1.CreateOptions{}); err != nil {
+	if _, err := api.Update(s.Context(), out, metav1.UpdateOptions{}); err != nil {
+		if _, err = api.Create(s.Context(), out, metav1.CreateOptions{}); err != nil {
 			s.Fatal(err)
 		}
 	}
