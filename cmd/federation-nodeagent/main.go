@@ -66,5 +66,10 @@ with the old ones.`,
 	klog.InitFlags(logs)
 	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
 	root.PersistentFlags().Lookup("v").Usage = "`LEVEL` of the log: 0 warnings and errors; 2 also what is not served, and why"
+	groupFlags(root)
+	offer(root, "scope", scopeAll, scopeFederated)
+	offer(root, "proxy-mode", modes()...)
+	offer(root, "iptables-backend", "auto", "nft", "legacy")
+	offer(root, "detect-local-mode", "ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix")
 	return root
 }

@@ -41,6 +41,7 @@ It changes nothing and needs no rights on the node. Give it the flags that the a
 	c.Flags().StringVar(&to, "to", "", "`ADDRESS:PORT` that it is to")
 	c.Flags().StringVar(&protocol, "protocol", "tcp", "tcp, udp or sctp")
 	c.Flags().StringVar(&iface, "interface", "", "`NAME` of the interface that it comes in by, where pods are known by that")
+	offer(c, "protocol", "tcp", "udp", "sctp")
 	_ = c.MarkFlagRequired("from") // the flag is there
 	_ = c.MarkFlagRequired("to")
 	return c

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// group is flags that --help shows together.
+type group struct {
+	title string
+	flags string // their names, a space between; one that ends with - begins those of several
+}
+
+// groups are in the order in which one meets them. What is in none of them comes last.
+var groups = []group{
+	{"This node and its API server", "kubeconfig master hostname-override kube-api-qps kube-api-burst"},
+	{"What is served", "scope clusterset-ip-range nodeport-addresses service-proxy-name"},
+	{"What pods send", "cluster-cidr detect-local-mode pod-bridge-interface pod-interface-name-prefix masquerade-all"},
+	{"Into the kernel", "proxy-mode iptables-backend iptables-min-sync-period iptables-sync-period cleanup"},
+	{"Sysctls", "init-only sysctl-dir conntrack-"},
+	{"Health and metrics", "healthz-bind-address metrics-bind-address"},
+	{"Others", ""},
+}
+
+// has tells whether a flag is of the group.
+func (g group) has(flag string) bool {
+	return slices.ContainsFunc(strings.Fields(g.flags), func(name string) bool {
+		return name == flag || strings.HasSuffix(name, "-") && strings.HasPrefix(flag, name)
+	})
+}
+
+// grouped are flags as --help shows them: each group with its title.
+func grouped(flags *pflag.FlagSet) string {
+	sections := make([]*pflag.FlagSet, len(groups))
+	for i := range sections {
+		sections[i] = pflag.NewFlagSet("", pflag.ContinueOnError)
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		i := slices.IndexFunc(groups, func(g group) bool { return g.has(f.Name) })
+		if i < 0 {
+			i = len(groups) - 1
+		}
+		sections[i].AddFlag(f)
+	})
+	var out []string
+	for i, s := range sections {
+		if s.HasAvailableFlags() {
+			out = append(out, groups[i].title+":\n"+strings.TrimRight(s.FlagUsagesWrapped(120), "\n"))
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// groupFlags has a command and those below it show their flags in groups.
+func groupFlags(c *cobra.Command) {
+	cobra.AddTemplateFunc("grouped", grouped)
+	c.SetUsageTemplate(strings.NewReplacer(
+		"Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{grouped .LocalFlags}}",
+		"Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}", "{{grouped .InheritedFlags}}",
+	).Replace(c.UsageTemplate()))
+}
+
+// offer has the shell complete a flag with the values that it may have.
+func offer(c *cobra.Command, flag string, values ...string) {
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+}
