@@ -16,6 +16,7 @@ type group struct {
 
 // groups are in the order in which one meets them. What is in none of them comes last.
 var groups = []group{
+	{"The connection", "from to protocol interface"},
 	{"This node and its API server", "kubeconfig master hostname-override kube-api-qps kube-api-burst"},
 	{"What is served", "scope clusterset-ip-range nodeport-addresses service-proxy-name"},
 	{"What pods send", "cluster-cidr detect-local-mode pod-bridge-interface pod-interface-name-prefix masquerade-all"},

@@ -54,7 +54,7 @@ func (o *options) addWatchFlags(f *pflag.FlagSet) {
 
 func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how rules get into the kernel: "+strings.Join(modes(), " or "))
-	f.StringVar(&o.iptables, "iptables-backend", "auto", "`KIND` of iptables: nft, legacy, or auto: the one that has rules of kubelet, else the one that the command iptables is")
+	f.StringVar(&o.iptables, "iptables-backend", "auto", "`KIND` of iptables: nft, legacy, or auto: the one that has rules of kubelet or kube-proxy, else the one that the command iptables is")
 	f.StringVar(&o.metrics, "metrics-bind-address", "127.0.0.1:10249", "`ADDRESS` of /metrics; \"\": none; beside kube-proxy (--scope federated) port 10349")
 	f.StringVar(&o.healthz, "healthz-bind-address", "0.0.0.0:10256", "`ADDRESS` of /healthz; \"\": none; beside kube-proxy (--scope federated) port 10356")
 	f.DurationVar(&o.minSync, "iptables-min-sync-period", 0, "least `TIME` between two writes of rules; 0: none, as what comes during a write is gathered anyhow")

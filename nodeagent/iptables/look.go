@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -134,14 +135,17 @@ func legacyInfo(ipv6 bool, table string) (entries, size uint32, err error) {
 	return info.entries, info.size, nil
 }
 
-// Choose finds which kind of iptables to use: "nft", "legacy", or "auto": that which has rules of kubelet
-// (KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY in the table mangle), else the one that the command iptables is.
+// marksOfOthers are chains in the table mangle by which kubelet and kube-proxy are known.
+var marksOfOthers = []string{":KUBE-IPTABLES-HINT", ":KUBE-KUBELET-CANARY", ":KUBE-PROXY-CANARY"}
+
+// Choose finds which kind of iptables to use: "nft", "legacy", or "auto": that which has rules of kubelet or kube-proxy,
+// else the one that the command iptables is.
 func Choose(ctx context.Context, kind string) (Backend, error) {
 	switch kind {
 	case "auto":
 		for _, b := range []Backend{NFT, Legacy} {
 			out, err := command(ctx, nil, "iptables-"+string(b)+"-save", "-t", "mangle")
-			if err == nil && (strings.Contains(string(out), ":KUBE-IPTABLES-HINT") || strings.Contains(string(out), ":KUBE-KUBELET-CANARY")) {
+			if err == nil && slices.ContainsFunc(marksOfOthers, func(chain string) bool { return strings.Contains(string(out), chain) }) {
 				return b, nil
 			}
 		}

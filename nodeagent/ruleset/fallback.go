@@ -9,7 +9,7 @@ import (
 
 // What a Service may say of other clusters, as annotations.
 const (
-	// AnnotationClusterSetIP has its clusterset IPs, "ADDRESS[,ADDRESS]", at most one a family.
+	// AnnotationClusterSetIP has its clusterset IPs, "ADDRESS[,ADDRESS]", at most one a family; "auto": it has none yet.
 	AnnotationClusterSetIP = "federation.kubernetes.io/clusterset-ip"
 	// AnnotationFallback, "true", has also its other addresses lead to other clusters where the node's scope is federated.
 	AnnotationFallback = "federation.kubernetes.io/fallback"
@@ -21,7 +21,7 @@ const (
 // clusterSetIPs are the Service's clusterset IPs of a family that this node serves.
 func (b *builder) clusterSetIPs(ipv6 bool) []netip.Addr {
 	value := b.service.Annotations[AnnotationClusterSetIP]
-	if value == "" {
+	if value == "" || value == "auto" {
 		return nil
 	}
 	return slices.DeleteFunc(b.addrsOf("annotation "+AnnotationClusterSetIP, strings.Split(value, ","), ipv6), func(a netip.Addr) bool {

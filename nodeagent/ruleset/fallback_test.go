@@ -77,7 +77,8 @@ func TestMissingEndpointsSendTheirPartToOtherClusters(t *testing.T) {
 
 func TestWhatAnAnnotationMustNotSayIsSaidOnce(t *testing.T) {
 	m := New(Node{Federated: true, ClusterSetIPs: []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")}})
-	change := m.Update(m.SetService(es1(annotated(AnnotationFallbackBelow, "50", AnnotationFallback, "yes", AnnotationClusterSetIP, "8.8.8.8,x"))))
+	wrong := m.SetService(es1(annotated(AnnotationFallbackBelow, "50", AnnotationFallback, "yes", AnnotationClusterSetIP, "8.8.8.8,x")))
+	change := m.Update(wrong)
 	got := strings.ReplaceAll(strings.Join(change.Reasons, "\n"), "federation.kubernetes.io/", "")
 	want := `Service default/es1: annotation clusterset-ip: "x" is no IP address
 Service default/es1: annotation clusterset-ip: 8.8.8.8 is not in the ranges [241.0.0.0/8], or the node's own
@@ -85,6 +86,9 @@ Service default/es1: annotation fallback-below: "50" is not from 1% to 100%
 Service default/es1: annotation fallback: "yes" is neither true nor false`
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	if again := m.Update(append(m.SetSlice(slice("a", "10.180.1.1")), wrong)...); len(again.Reasons) > 0 {
+		t.Errorf("said again: %q", again.Reasons)
 	}
 }
 

@@ -22,14 +22,15 @@ type Model struct {
 type entry struct {
 	service *corev1.Service // nil: there are only slices
 	slices  map[string]*discoveryv1.EndpointSlice
-	built   []*Port // as Build made them
-	ports   []*Port // without the addresses that another Service has
+	built   []*Port  // as Build made them
+	reasons []string // of Build
+	ports   []*Port  // without the addresses that another Service has
 }
 
 // Change is what differs after an Update: nothing is in it that is the same as before.
 type Change struct {
 	Ports   []PortChange // sorted by family and ID
-	Reasons []string     // why something that was asked for is not there
+	Reasons []string     // why something that was asked for is not there, of what a Service itself says: only what is new
 }
 
 // PortChange is one Port before and after; nil where it is not there.
@@ -111,12 +112,15 @@ func (m *Model) Update(keys ...Key) Change {
 		}
 		touched[k] = true
 		m.claims.remove(e.built)
-		was := e.built
-		e.built = nil
+		was, said := e.built, e.reasons
+		e.built, e.reasons = nil, nil
 		if e.service != nil {
-			var reasons []string
-			e.built, reasons = Build(&m.node, e.service, e.sorted())
-			change.Reasons = append(change.Reasons, reasons...)
+			e.built, e.reasons = Build(&m.node, e.service, e.sorted())
+		}
+		for _, reason := range e.reasons {
+			if !slices.Contains(said, reason) {
+				change.Reasons = append(change.Reasons, reason)
+			}
 		}
 		m.claims.add(e.built, e.service)
 		m.claims.rivals(touched, was, e.built)
