@@ -18,9 +18,6 @@ import (
 func BenchmarkWriter(b *testing.B) {
 	for _, n := range []int{100, 1000, 5000} {
 		for _, backend := range []Backend{Legacy, NFT} {
-			if backend == NFT && n > 1000 {
-				continue // its save takes minutes
-			}
 			b.Run(fmt.Sprintf("%s/%dx10", backend, n), func(b *testing.B) { benchmark(b, backend, n) })
 		}
 	}

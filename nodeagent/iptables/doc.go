@@ -1,10 +1,10 @@
 // Package iptables is an edge of the node agent: it brings a ruleset into the kernel as iptables rules, in the
-// chains that kube-proxy has too (KUBE-SERVICES, KUBE-SVC-…, KUBE-SEP-…; beside one, in the scope federated, FED-…), by iptables-restore, with the commands of
-// either kind (nft or legacy) and for both families.
+// chains that kube-proxy has too (KUBE-SERVICES, KUBE-SVC-…, KUBE-SEP-…; beside one, in the scope federated, FED-…), of
+// either kind (nft or legacy) and for both families: legacy by iptables-restore, nft by netlink, as iptables-nft would write them.
 //
 // How to use it: New, then Sync with all Ports, then Write with what changes. Watch says when somebody else removed
-// what we wrote; Cleanup takes all of it away. Each Write is one iptables-restore that names only the chains that
-// differ; a Sync compares with iptables-save first, so that one with nothing to do writes nothing.
+// what we wrote; Cleanup takes all of it away. Each Write names only the chains that differ; a Sync compares with what the
+// kernel holds first, so that one with nothing to do writes nothing.
 //
 // What was traded: KUBE-SERVICES is a tree. Where there are more than 16 addresses it leads to chains KUBE-NET-… by
 // prefixes of the address, and so do node ports. A packet meets some dozens of rules in place of all, and a new

@@ -76,10 +76,6 @@ func (f *family) fingerprint() (string, error) {
 
 // harmed tells whether rules are gone without which nothing works.
 func (f *family) harmed(ctx context.Context) bool {
-	command := "iptables-nft"
-	if f.ipv6 {
-		command = "ip6tables-nft"
-	}
 	d := f.state.d
 	fixed, prefix := d.fixed(), string(d.names)
 	for _, want := range append([]jump{
@@ -87,7 +83,7 @@ func (f *family) harmed(ctx context.Context) bool {
 		{filter, prefix + chainRefuse, fixed[filter][chainRefuse][0]},
 		{nat, prefix + chainServices, f.state.addrs.tail[len(f.state.addrs.tail)-1]},
 	}, d.jumps()...) {
-		out, err := f.exec(ctx, nil, command, "-t", want.table, "-S", want.chain)
+		out, err := f.exec(ctx, nil, f.command(), "-t", want.table, "-S", want.chain)
 		before, _, there := strings.Cut(string(out), "-A "+want.chain+" "+want.rule+"\n")
 		if err != nil || !there || d.names == federated && strings.Contains(before, kubeProxys) {
 			return true

@@ -2,7 +2,7 @@ package iptables
 
 import (
 	"fmt"
-	"hash/maphash"
+	"hash/fnv"
 	"maps"
 	"net/netip"
 	"slices"
@@ -37,17 +37,22 @@ type rule struct {
 	alone bool
 }
 
-var seed = maphash.MakeSeed()
-
-func hashOf(rules []string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	for _, r := range rules {
-		h.WriteString(r)
-		h.WriteByte('\n')
-	}
+// hash is the same at any time: rules bear it in the kernel.
+func hash(rule string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(rule)) // it has no error
 	return h.Sum64()
 }
+
+func hashOf(rules []string) (sum uint64) {
+	for _, r := range rules {
+		sum = add(sum, hash(r))
+	}
+	return sum
+}
+
+// add is the hash of a chain with one more rule.
+func add(sum, rule uint64) uint64 { return (sum^rule)*0x9E3779B97F4A7C15 + 1 }
 
 func newState(d dialect) *state {
 	s := &state{d: d, at: map[string]map[ruleset.FrontendKey]rule{}, healthPorts: map[uint16]int{}, have: map[place]uint64{}}

@@ -65,9 +65,8 @@ func New(c Config) *Writer {
 	return w
 }
 
-// Sync makes the kernel hold the rules of these Ports and no others of ours: it asks what is there (iptables-save) and
-// writes the differences in one transaction a table; where they are thousands of chains, with iptables-nft in several,
-// which leave each Service whole at any time.
+// Sync makes the kernel hold the rules of these Ports and no others of ours: it asks what is there and writes the
+// differences, in an order that leaves each Service whole at any time.
 func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) error {
 	return w.each(func(f *family) error {
 		var mine []*ruleset.Port
@@ -80,8 +79,9 @@ func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 	})
 }
 
-// Write brings changes into the kernel, in one transaction a table and family that names only the chains that differ.
-// After an error the kernel holds what it did before, and Sync has to follow.
+// Write brings changes into the kernel: in one transaction a table and family, save what iptables-nft has only by
+// iptables-restore, which comes before. Only chains that differ are in it.
+// After an error Sync has to follow.
 func (w *Writer) Write(ctx context.Context, _ *ruleset.Node, changes []ruleset.PortChange) error {
 	return w.each(func(f *family) error {
 		var mine []ruleset.PortChange
@@ -132,15 +132,15 @@ func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state, f.suspect, f.saved = nil, false, time.Now()
-	there, err := f.save(ctx, namesFor(node))
+	there, err := f.read(ctx, namesFor(node))
 	if err != nil {
 		return err
 	}
 	f.saveTook = time.Since(f.saved)
 	s := newState(dialect{names: there.names, ipv6: f.ipv6, fully: true, node: node})
 	wanted := s.load(ports)
-	for p, rules := range there.chains {
-		s.have[p] = hashOf(rules)
+	s.have = there.hashes
+	for p := range s.have {
 		if _, keep := wanted[p]; !keep {
 			wanted[p] = nil
 		}
@@ -181,17 +181,8 @@ func (f *family) restore(ctx context.Context, s *state, w write) error {
 	if w.empty() {
 		return nil
 	}
-	parts := []write{w}
-	if f.backend == NFT {
-		parts = w.parts()
-	}
-	for _, part := range parts {
-		if part.empty() {
-			continue
-		}
-		if err := f.run(ctx, "restore", part.text(), "--noflush", "--wait", "5"); err != nil {
-			return err
-		}
+	if err := f.put(ctx, w, s.have); err != nil {
+		return err
 	}
 	for p, rules := range w.chains {
 		if s.have[p] = hashOf(rules); rules == nil {
@@ -199,6 +190,34 @@ func (f *family) restore(ctx context.Context, s *state, w write) error {
 		}
 	}
 	return nil
+}
+
+// put has the kernel take all of it. With iptables-nft most of it goes by netlink: after what it leads to, before what
+// leads to it.
+func (f *family) put(ctx context.Context, w write, have map[place]uint64) error {
+	if f.backend == Legacy {
+		return f.load(ctx, w)
+	}
+	restored, netlink := w.divide()
+	last := write{names: w.names}
+	if len(netlink.chains) > 0 {
+		last.jumps, last.moved, restored.jumps, restored.moved = restored.jumps, restored.moved, nil, nil
+	}
+	if err := f.load(ctx, restored); err != nil {
+		return err
+	}
+	d := direct{names: w.names, ipv6: f.ipv6}
+	if err := d.commit(netlink, have); err != nil {
+		return err
+	}
+	return f.load(ctx, last)
+}
+
+func (f *family) load(ctx context.Context, w write) error {
+	if w.empty() {
+		return nil
+	}
+	return f.run(ctx, "restore", w.text(), "--noflush", "--wait", "5")
 }
 
 // complete adds the jumps that are missing, or come too late, to what chains are to be written.
@@ -218,14 +237,15 @@ func (there *saved) complete(chains want) write {
 // save asks the kernel what it holds of us.
 func (f *family) save(ctx context.Context, n names) (*saved, error) {
 	there := &saved{n, want{}, map[jump]int{}, map[jump]bool{}}
-	for _, table := range []string{nat, filter} {
-		out, err := f.output(ctx, "save", nil, "-t", table)
-		if err != nil {
-			return nil, err
-		}
-		parseSave(table, out, there)
+	return there, errors.Join(f.saveTable(ctx, nat, there), f.saveTable(ctx, filter, there))
+}
+
+func (f *family) saveTable(ctx context.Context, table string, into *saved) error {
+	out, err := f.output(ctx, "save", nil, "-t", table)
+	if err == nil {
+		parseSave(table, out, into)
 	}
-	return there, nil
+	return err
 }
 
 // cleanup is the input of iptables-restore that takes away our chains and whatever leads to them.
@@ -251,11 +271,14 @@ func (f *family) run(ctx context.Context, what string, stdin []byte, args ...str
 
 // output runs one of the commands, like ip6tables-nft-save.
 func (f *family) output(ctx context.Context, what string, stdin []byte, args ...string) ([]byte, error) {
-	name := "iptables-" + string(f.backend) + "-" + what
+	return f.exec(ctx, stdin, f.command()+"-"+what, args...)
+}
+
+func (f *family) command() string {
 	if f.ipv6 {
-		name = "ip6tables-" + string(f.backend) + "-" + what
+		return "ip6tables-" + string(f.backend)
 	}
-	return f.exec(ctx, stdin, name, args...)
+	return "iptables-" + string(f.backend)
 }
 
 // command runs a program and returns what it printed; what it complained of is in the error.
