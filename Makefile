@@ -10,7 +10,7 @@ SEEDS    ?= 20
 STEPS    ?= 3000
 
 .DEFAULT_GOAL := help
-.PHONY: build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
+.PHONY: soak-dataplane build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -33,6 +33,10 @@ test: build ## all tests, the end-to-end ones with real clusters among them
 
 fleet: ## random faults in a fleet in memory, the laws checked after each step [SEED=1] [SEEDS=20] [STEPS=3000]
 	@go test ./controllers/fleettest -run TestRandom -count 1 -timeout 6h -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
+
+soak-dataplane: build ## the node agent under a thousand changes, with its own death and the API server's, and nobody may notice
+	@hack/install-tools.sh tests
+	@go test ./cmd/federation-nodeagent -run TestNoConnectionFails -count 1 -v -timeout 1h -long
 
 test-coredns: build ## tests with a real CoreDNS, which takes minutes to build
 	@hack/build-coredns.sh && go test -count=1 ./dnsprovider/coredns && go test -count=1 -v -run TestNamesInACluster ./hack/e2e

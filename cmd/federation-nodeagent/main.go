@@ -33,7 +33,7 @@ func command() *cobra.Command {
 		Long: `Watch Services, EndpointSlices and this Node, and keep the kernel's rules as they say: cluster IPs, node ports,
 external IPs and load balancer IPs lead to endpoints; to other clusters where this one has none that is ready.
 
-It needs root, or the capabilities NET_ADMIN and NET_RAW, in the node's network. Flags have kube-proxy's names where they
+It needs root, or the capability NET_ADMIN (and NET_RAW for iptables-legacy), in the node's network. Flags have kube-proxy's names where they
 mean the same. Run one on each node, and no kube-proxy beside it, unless it is told to serve only what goes to other
 clusters: --scope federated.
 

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -68,7 +69,7 @@ func (a *nodeAgent) join(ctx context.Context, member *rest.Config, r *join.Reque
 // refuseBesideKubeProxy keeps two service proxies from serving the same Services.
 func (a *nodeAgent) refuseBesideKubeProxy(ctx context.Context, member kubernetes.Interface) error {
 	_, err := member.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || slices.Contains(a.args, "--scope=federated") {
+	if apierrors.IsNotFound(err) || a.beside() {
 		return nil
 	}
 	if err == nil {
@@ -76,6 +77,9 @@ func (a *nodeAgent) refuseBesideKubeProxy(ctx context.Context, member kubernetes
 	}
 	return err
 }
+
+// beside tells whether the agent is to serve beside another service proxy.
+func (a *nodeAgent) beside() bool { return slices.Contains(a.args, "--scope=federated") }
 
 // objects are what is to be installed; server is the URL of the API server in the kubeconfig.
 func (a *nodeAgent) objects(server string) (out []*unstructured.Unstructured, err error) {
@@ -129,6 +133,9 @@ func (a *nodeAgent) fill(content map[string]any, server *url.URL) (map[string]an
 		case "KUBERNETES_SERVICE_PORT":
 			c.Env[i].Value = port
 		}
+	}
+	if a.beside() {
+		c.LivenessProbe.HTTPGet.Port = intstr.FromInt32(10356) // the other one has 10256
 	}
 	if a.mode == "iptables" {
 		viaIptables(pod)

@@ -20,6 +20,8 @@ func Run(t *testing.T, open func(testing.TB) Writer) {
 	for name, check := range map[string]func(*testing.T, *World){
 		"a cluster IP":                        clusterIP,
 		"each endpoint has its share":         shares,
+		"each cluster has its weight":         weights,
+		"SCTP":                                sctp,
 		"a node port":                         nodePort,
 		"node ports at some addresses":        nodePortAddresses,
 		"external and load balancer IPs":      externalIPs,
