@@ -36,7 +36,8 @@ fleet: ## random faults in a fleet in memory, the laws checked after each step [
 
 soak-dataplane: build ## the node agent under a thousand changes, with its own death and the API server's, and nobody may notice
 	@hack/install-tools.sh tests
-	@go test ./cmd/federation-nodeagent -run TestNoConnectionFails -count 1 -v -timeout 1h -long
+	@go build -o _output/bin/ k8s.io/kubernetes/cmd/kube-proxy
+	@go test ./cmd/federation-nodeagent -run 'TestNoConnectionFails|TestInPlaceOfKubeProxy' -count 1 -v -timeout 1h -long
 
 test-coredns: build ## tests with a real CoreDNS, which takes minutes to build
 	@hack/build-coredns.sh && go test -count=1 ./dnsprovider/coredns && go test -count=1 -v -run TestNamesInACluster ./hack/e2e
