@@ -33,9 +33,9 @@ func command() *cobra.Command {
 		Long: `Watch Services, EndpointSlices and this Node, and keep the kernel's rules as they say: cluster IPs, node ports,
 external IPs and load balancer IPs lead to endpoints; to other clusters where this one has none that is ready.
 
-It needs root, or the capability NET_ADMIN (and NET_RAW for iptables-legacy), in the node's network. Flags have kube-proxy's names where they
-mean the same. Run one on each node, and no kube-proxy beside it, unless it is told to serve only what goes to other
-clusters: --scope federated.
+It needs root, or the capability NET_ADMIN (and NET_RAW for iptables-legacy), in the node's network. Flags have
+kube-proxy's names where they mean the same. Run one on each node, and no kube-proxy beside it, unless it is told to
+serve only what goes to other clusters: --scope federated.
 
 When it ends, rules stay, so that it can be replaced by a newer one without a connection noticing; --cleanup takes them
 away. When the API server cannot be reached, rules stay as they are. Before another --scope or --proxy-mode run --cleanup

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -13,17 +12,13 @@ import (
 // --cleanup takes its rules where they are of another mode. No connection fails.
 func TestInPlaceOfKubeProxy(t *testing.T) {
 	if !*long {
-		t.Skip("kube-proxy is built by make soak-dataplane only")
-	}
-	kubeProxy, err := filepath.Abs("../../_output/bin/kube-proxy")
-	if err != nil {
-		t.Fatal(err)
+		t.Skip("takes minutes: make soak-dataplane")
 	}
 	for _, modes := range [][2]string{{"iptables", "iptables"}, {"iptables", "nftables"}, {"nftables", "nftables"}} {
 		t.Run(modes[0]+" to "+modes[1], func(t *testing.T) {
 			s := newSoak(t, modes[1])
 			client := s.Nodes[0].Pod(t, "client")
-			old := s.begin(exec.Command(kubeProxy, "--kubeconfig", s.kubeconfig, "--hostname-override", "m-node-1", "--proxy-mode", modes[0],
+			old := s.begin(exec.Command(kubeProxyProgram, "--kubeconfig", s.kubeconfig, "--hostname-override", "m-node-1", "--proxy-mode", modes[0],
 				"--cluster-cidr", nettest.ClusterV4.String(), "--nodeport-addresses", "0.0.0.0/0", "--conntrack-max-per-core", "0"))
 			s.settled(client)
 			a := ask(t.Context(), s.both(client, s.vip, 80, 53), s.both(s.Outside, s.Nodes[0].V4, soakNodePort, soakNodePortUDP))
@@ -35,7 +30,7 @@ func TestInPlaceOfKubeProxy(t *testing.T) {
 			s.serve()
 			s.settled(client)
 			if modes[0] != modes[1] || modes[0] == "nftables" {
-				cleanup := s.begin(exec.Command(kubeProxy, "--cleanup"))
+				cleanup := s.begin(exec.Command(kubeProxyProgram, "--cleanup"))
 				if err := cleanup.Wait(); err != nil {
 					t.Errorf("kube-proxy --cleanup: %v", err)
 				}
