@@ -174,8 +174,8 @@ func (c *Controller) watchScaling(m *member) error {
 		return err
 	}
 	wake := func(obj any) { c.wakeScaled(m, object(obj)) }
-	return m.listen(informer, cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(was, is any) {
-		if scaleTarget(object(was)) != scaleTarget(object(is)) {
+	return m.listen(asHeld(informer), cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(was, is any) {
+		if !sameSource(was, is) {
 			wake(was)
 			wake(is)
 		}

@@ -14,6 +14,8 @@ import (
 type Share struct {
 	// Applied is the number in the copy's spec; 0 where there is no copy.
 	Applied int64
+	// Made is how many pods there are, ready or not.
+	Made int64
 	// Ready is how many of these can be counted on to be ready, and to stay.
 	Ready int64
 	// Unready is how many are not ready. Some may be neither: they are about to go.
@@ -53,21 +55,23 @@ func Pace(shares []Share, own int, asked int64) int64 {
 	if me.Target >= me.Applied {
 		return me.Target
 	}
-	var ready, coming int64
+	var ready, coming, missing int64
 	for i, s := range shares {
 		ready += s.Ready
 		if i != own {
 			coming += max(0, s.Target-s.Ready)
+			missing += max(0, s.Target-s.Made)
 		}
 	}
 	if coming == 0 { // nothing to wait for: which of its own pods a member takes first is no move between clusters
 		me.Spare = me.Unready
 	}
 	allowance := max(0, ready-asked)
+	starts := max(0, min(missing, asked-ready, me.Made-me.Ready)) // not even made elsewhere, as for a quota: they may get ready here
 	if allowance >= me.Applied-me.Unready {
-		return me.Target
+		return max(me.Target, min(me.Applied, starts))
 	}
-	return max(me.Target, me.Applied-me.Spare-allowance)
+	return max(me.Target, me.Applied-max(0, me.Spare-starts)-allowance)
 }
 
 // Ready sums up how many replicas are ready.
@@ -122,7 +126,7 @@ func ShareOf(s Source, t Target) Share {
 	if share.Target > 0 && s.autoscales(t) {
 		share.Target, share.Autoscaled = share.Applied, true
 	}
-	share.Ready = min(share.Applied, statusOf(copy, "readyReplicas"))
+	share.Made, share.Ready = statusOf(copy, "replicas"), min(share.Applied, statusOf(copy, "readyReplicas"))
 	share.Unready = share.Applied - share.Ready
 	share.Spare = share.Unready
 	if s.Kind.Spare != nil {

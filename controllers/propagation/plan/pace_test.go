@@ -24,7 +24,11 @@ func TestPace(t *testing.T) {
 		{"nothing is ready elsewhere yet", []Share{{Applied: 20, Ready: 20, Target: 5}, {Applied: 25, Ready: 10, Target: 25}}, 30, 20},
 		{"what is ready elsewhere makes up for it", []Share{{Applied: 20, Ready: 20, Target: 5}, {Applied: 25, Ready: 17, Target: 25}}, 30, 13},
 		{"all of it", []Share{{Applied: 20, Ready: 20, Target: 5}, {Applied: 25, Ready: 25, Target: 25}}, 30, 5},
-		{"what is not ready goes at once", []Share{{Applied: 20, Ready: 12, Unready: 8, Spare: 8, Target: 5}, {Applied: 25, Ready: 3, Target: 25}}, 30, 12},
+		{"what is not ready goes at once", []Share{{Applied: 20, Ready: 12, Unready: 8, Spare: 8, Target: 5}, {Applied: 25, Made: 25, Ready: 3, Target: 25}}, 30, 12},
+		{"not those that are not even made elsewhere", []Share{{Applied: 6, Made: 6, Unready: 6, Spare: 6}, {Applied: 12, Made: 8, Ready: 8, Target: 12}}, 12, 4},
+		{"nor before all is made", []Share{{Applied: 6, Made: 6, Unready: 6, Spare: 6}, {Applied: 6, Made: 6, Ready: 6, Target: 12}}, 12, 6},
+		{"nor what is not made here, either", []Share{{Applied: 6, Made: 1, Unready: 6, Spare: 6}, {Applied: 6, Made: 6, Ready: 6, Target: 12}}, 12, 1},
+		{"the user asks for less of what is made nowhere", []Share{{Applied: 20, Made: 20, Unready: 20, Spare: 20, Target: 7}, {Applied: 10, Target: 3}}, 10, 7},
 		{"the user asks for less", []Share{{Applied: 20, Ready: 20, Target: 7}, {Applied: 10, Ready: 10, Target: 3}}, 10, 7},
 		{"nothing fits elsewhere: nothing is removed", []Share{{Applied: 30, Ready: 30, Target: 0}}, 30, 30},
 		{"leaves when it may", []Share{{Applied: 20, Ready: 20, Target: 0}, {Applied: 30, Ready: 30, Target: 30}}, 30, 0},
@@ -102,7 +106,7 @@ func (s *simulation) shares(own int) (shares []Share, at int) {
 		if c.ceiling >= 0 {
 			ready = min(ready, c.ceiling)
 		}
-		shares = append(shares, Share{Applied: c.applied, Ready: ready, Unready: unready, Spare: unready, Target: c.target})
+		shares = append(shares, Share{Applied: c.applied, Ready: ready, Unready: unready, Spare: unready, Made: c.seenTotal, Target: c.target})
 	}
 	return shares, at
 }
