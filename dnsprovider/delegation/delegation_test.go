@@ -2,7 +2,6 @@ package delegation
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -17,34 +16,14 @@ const (
 // startKnot runs a real Knot with the zone above, in which records stand beside the delegation, and returns its address.
 func startKnot(t *testing.T, records ...string) string {
 	t.Helper()
-	knotd, dir, port := servertest.Find(t, "knotd", "knot"), servertest.Dir(t), servertest.FreePort(t)
-	servertest.Write(t, dir, "zone", `$ORIGIN test.
+	address, _ := servertest.Knot{Zone: "test.", File: `$ORIGIN test.
 $TTL 300
 @ SOA ns host 1 60 10 604800 5
 @ NS ns
 ns A 127.0.0.1
 example NS ns.example
 ns.example A 127.0.0.1
-`+strings.Join(records, "\n")+"\n")
-	config := servertest.Write(t, dir, "knot.conf", fmt.Sprintf(`
-server:
-  rundir: "%[1]s"
-  listen: 127.0.0.1@%[2]d
-  udp-workers: 1
-  tcp-workers: 1
-  background-workers: 1
-database:
-  storage: "%[1]s"
-zone:
-  - domain: test.
-    storage: "%[1]s"
-    file: "zone"
-    zonefile-sync: -1
-    journal-content: none
-`, dir, port))
-	servertest.Run(t, exec.Command(knotd, "-c", config))
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	servertest.AwaitSOA(t, address, "test.")
+` + strings.Join(records, "\n") + "\n"}.Start(t)
 	return address
 }
 

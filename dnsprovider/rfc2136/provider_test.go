@@ -17,10 +17,10 @@ import (
 )
 
 func TestProvider(t *testing.T) {
-	for name := range servers {
+	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
 			providertest.Run(t, testZone, func(t *testing.T) dnsprovider.Provider {
-				return provider(t, startServer(t, name), testKey())
+				return provider(t, start(t), testKey())
 			})
 		})
 	}

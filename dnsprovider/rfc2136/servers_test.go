@@ -16,15 +16,8 @@ const (
 	zoneFile   = "@ 60 IN SOA ns admin 1 3600 600 86400 5\n@ 60 IN NS ns\nns 60 IN A 127.0.0.1\n"
 )
 
-// servers are the real ones that all tests are run against: what starts them, and the Debian package.
-var servers = map[string]struct {
-	command, pkg string
-	config       func(dir string, port int) string
-	args         []string
-}{
-	"BIND": {"named", "bind9", bindConfig, []string{"-g", "-n", "1", "-c"}},
-	"Knot": {"knotd", "knot", knotConfig, []string{"-c"}},
-}
+// servers are the real ones that all tests are run against, each with an empty zone until the test ends.
+var servers = map[string]func(*testing.T) (address string){"BIND": startBIND, "Knot": startKnot}
 
 func bindConfig(dir string, port int) string {
 	return fmt.Sprintf(`
@@ -41,59 +34,29 @@ zone "%s" {
 };`, dir, port, testSecret, testZone)
 }
 
-func knotConfig(dir string, port int) string {
-	return fmt.Sprintf(`
-server:
-    listen: 127.0.0.1@%d
-    rundir: "%s"
-    background-workers: 1
-    udp-workers: 1
-    tcp-workers: 1
-log:
-  - target: stderr
-    any: info
-database:
-    storage: "%[2]s"
-key:
-  - id: federation
-    algorithm: hmac-sha256
-    secret: %[3]s
-  - id: reader
-    algorithm: hmac-sha256
-    secret: %[3]s
-acl:
-  - id: write
-    key: federation
-    action: [transfer, update]
-  - id: read
-    key: reader
-    action: transfer
-zone:
-  - domain: %[4]s
-    storage: "%[2]s"
-    file: zone
-    acl: [write, read]
-`, port, dir, testSecret, testZone)
+func startBIND(t *testing.T) string {
+	t.Helper()
+	command, dir, port := servertest.Find(t, "named", "bind9"), servertest.Dir(t), servertest.FreePort(t)
+	servertest.Write(t, dir, "zone", zoneFile)
+	servertest.Run(t, exec.Command(command, "-g", "-n", "1", "-c", servertest.Write(t, dir, "config", bindConfig(dir, port))))
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	servertest.AwaitSOA(t, address, testZone)
+	return address
+}
+
+func startKnot(t *testing.T) string {
+	t.Helper()
+	address, _ := servertest.Knot{Zone: testZone, File: zoneFile, Keys: []servertest.KnotKey{
+		{Name: "federation", Secret: testSecret, May: "transfer, update"}, {Name: "reader", Secret: testSecret, May: "transfer"},
+	}}.Start(t)
+	return address
 }
 
 // eachServer runs the test against each of the servers, with one of its own.
 func eachServer(t *testing.T, test func(t *testing.T, address string)) {
-	for name := range servers {
-		t.Run(name, func(t *testing.T) { test(t, startServer(t, name)) })
+	for name, start := range servers {
+		t.Run(name, func(t *testing.T) { test(t, start(t)) })
 	}
-}
-
-// startServer runs a real server with an empty zone on a free port of loopback until the test ends.
-func startServer(t *testing.T, name string) (address string) {
-	t.Helper()
-	s := servers[name]
-	command, dir, port := servertest.Find(t, s.command, s.pkg), servertest.Dir(t), servertest.FreePort(t)
-	servertest.Write(t, dir, "zone", zoneFile)
-	config := servertest.Write(t, dir, "config", s.config(dir, port))
-	servertest.Run(t, exec.Command(command, append(s.args, config)...))
-	address = fmt.Sprintf("127.0.0.1:%d", port)
-	servertest.AwaitSOA(t, address, testZone)
-	return address
 }
 
 // testKey is the key that may do all, changed by the functions.

@@ -28,43 +28,16 @@ const (
 // knot is a real Knot DNS with one zone, which takes updates with a key.
 type knot struct {
 	address string
-	process *exec.Cmd
+	process *os.Process
 }
 
 func startKnot(t *testing.T, zone string) *knot {
 	t.Helper()
-	command, dir, port := servertest.Find(t, "knotd", "knot"), servertest.Dir(t), servertest.FreePort(t)
-	servertest.Write(t, dir, "zone", "@ 60 IN SOA ns admin 1 3600 600 86400 5\n@ 60 IN NS ns\nns 60 IN A 127.0.0.1\n")
-	config := servertest.Write(t, dir, "config", fmt.Sprintf(`
-server:
-    listen: 127.0.0.1@%d
-    rundir: "%s"
-    background-workers: 1
-    udp-workers: 1
-    tcp-workers: 1
-log:
-  - target: stderr
-    any: warning
-database:
-    storage: "%[2]s"
-key:
-  - id: federation
-    algorithm: hmac-sha256
-    secret: %[3]s
-acl:
-  - id: write
-    key: federation
-    action: [transfer, update]
-zone:
-  - domain: %[4]s
-    storage: "%[2]s"
-    file: zone
-    acl: write
-`, port, dir, goodKey, zone))
-	k := &knot{address: fmt.Sprintf("127.0.0.1:%d", port), process: exec.Command(command, "-c", config)}
-	servertest.Run(t, k.process)
-	servertest.AwaitSOA(t, k.address, zone)
-	return k
+	address, process := servertest.Knot{
+		Zone: zone, File: "@ 60 IN SOA ns admin 1 3600 600 86400 5\n@ 60 IN NS ns\nns 60 IN A 127.0.0.1\n",
+		Keys: []servertest.KnotKey{{Name: "federation", Secret: goodKey, May: "transfer, update"}},
+	}.Start(t)
+	return &knot{address, process}
 }
 
 // standing is what kubectl federation status says of the DNS providers.
@@ -158,7 +131,7 @@ func TestProvidersOfTheZone(t *testing.T) {
 	says(t, h.kubeconfig(), "badzone", "false Failing", "ha.test.", "NOTAUTH")
 
 	// A server ends, a member's endpoints go: the others follow at once, and the object and the provider say what is missing.
-	if err := dying.process.Process.Kill(); err != nil {
+	if err := dying.process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.members[haMembers[0]].client.CoreV1().Services(ns).Delete(t.Context(), p.name, metav1.DeleteOptions{}); err != nil {
