@@ -10,13 +10,13 @@ SEEDS    ?= 20
 STEPS    ?= 3000
 
 .DEFAULT_GOAL := help
-.PHONY: soak-dataplane build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
+.PHONY: soak-dataplane e2e-dataplane build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
 
 help: ## list the verbs
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
-demo: up ## the main job, told as a story: three clusters, one dies, it comes back
-	@hack/demo.sh
+demo: up ## the main job, told as a story: three clusters, one dies, it comes back [REAL=1: with pods that answer]
+	@hack/demo$(if $(REAL),-real).sh
 
 up: build $(if $(REAL),build-real) ## start member clusters and the federation on this machine [CLUSTERS=3] [NODES=3] [REAL=1: nodes and pods are real]
 	@_output/bin/local up --clusters $(CLUSTERS) --nodes $(NODES) $(if $(REAL),--real)
@@ -54,6 +54,14 @@ generate: ## make generated code anew
 
 verify: ## prove that generated code is up to date
 	@for f in hack/verify-*.sh; do $$f; done
+
+MODE  ?= kube-proxy-iptables iptables nftables
+FOCUS ?= \[sig-network\] Services
+e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make Services work [MODE="kube-proxy-iptables iptables nftables"] [FOCUS=…]
+	@hack/install-tools.sh real
+	@hack/install-tools.sh services
+	@hack/build-real.sh services
+	@hack/e2e-dataplane.sh '$(MODE)' '$(FOCUS)'
 
 bench: build ## measure beside a bare client in the same run, into docs/performance.md [CLUSTERS=3]
 	@hack/bench.sh $(CLUSTERS)

@@ -255,7 +255,7 @@ require (
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/spf13/cast v1.7.0 // indirect
 	github.com/stoewer/go-strcase v1.3.0 // indirect
-	github.com/tidwall/gjson v1.14.4 // indirect
+	github.com/tidwall/gjson v1.18.0 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.2.1 // indirect
 	github.com/tidwall/sjson v1.2.5 // indirect
@@ -322,23 +322,33 @@ require (
 )
 
 require (
-	github.com/dchest/siphash v1.2.3 // indirect
-	github.com/gaissmai/bart v0.26.0 // indirect
+	github.com/dchest/siphash v1.2.3
+	github.com/gaissmai/bart v0.26.0
 	github.com/maxmind/mmdbwriter v1.2.0
 	github.com/mdlayher/socket v0.5.0 // indirect
 	github.com/oschwald/maxminddb-golang/v2 v2.4.1
 	go4.org/netipx v0.0.0-20231129151722-fdeea329fbba // indirect
 )
 
-require github.com/google/go-containerregistry v0.20.7
+require (
+	github.com/google/go-containerregistry v0.20.7
+	github.com/onsi/ginkgo/v2 v2.28.1
+)
 
 require (
 	github.com/Microsoft/hnslib v0.1.2 // indirect
 	github.com/containerd/stargz-snapshotter/estargz v0.18.1 // indirect
 	github.com/go-logr/zapr v1.3.0 // indirect
+	github.com/go-task/slim-sprig/v3 v3.0.0 // indirect
+	github.com/google/pprof v0.0.0-20260115054156-294ebfa9ad83 // indirect
+	github.com/ishidawataru/sctp v0.0.0-20250521072954-ae8eb7fa7995 // indirect
 	github.com/klauspost/compress v1.18.1 // indirect
+	github.com/onsi/gomega v1.39.1 // indirect
+	github.com/stretchr/objx v0.5.2 // indirect
+	github.com/stretchr/testify v1.11.1 // indirect
 	github.com/vbatts/tar-split v0.12.2 // indirect
 	go.opentelemetry.io/contrib/instrumentation/github.com/emicklei/go-restful/otelrestful v0.69.0 // indirect
+	gopkg.in/yaml.v3 v3.0.1 // indirect
 	k8s.io/cri-streaming v0.36.1 // indirect
 )
 

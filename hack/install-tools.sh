@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the demo needs, and with an argument also those that only
-# tests, a bench or real nodes need, where they are missing. Go, git and make are taken for granted. It says what it installs
+# tests, a bench, real nodes or Kubernetes' tests of Services need, where they are missing. Go, git and make are taken for granted. It says what it installs
 # and why; where it may not, it says that.
 set -euo pipefail
 
@@ -19,11 +19,18 @@ containerd    containerd      runs containers on real nodes
 runc          runc            starts them
 /usr/lib/cni/ptp   containernetworking-plugins   gives pods their network
 iptables-nft-restore   iptables   brings rules into the kernel of real nodes
+curl          curl            is a client outside
 conntrack     conntrack       is what kube-proxy, where it is measured beside ours, ends flows with
 END
   [ "${1:-}" != bench-dataplane ] || cat <<'END'
 nft                  nftables   is what kube-proxy writes its rules with in one of its modes
 iptables-nft-restore iptables   is what it writes them with in the other, and our node agent too
+END
+  [ "${1:-}" != services ] || cat <<'END'
+nc     netcat-openbsd    is called in pods by Kubernetes' tests
+wget   wget              is called in pods by Kubernetes' tests
+curl   curl              is called in pods by Kubernetes' tests
+ss     iproute2          is called in pods by Kubernetes' tests
 END
   [ "${1:-}" != tests ] || cat <<'END'
 nft           nftables      loads rules by hand, and shows ours, in tests of the node agent

@@ -32,5 +32,5 @@ func main() {
 }
 
 func answer(w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprintf(w, "%s on %s\n", os.Getenv("POD"), os.Getenv("NODE"))
+	_, _ = fmt.Fprintf(w, "%s on %s\n", os.Getenv("POD"), os.Getenv("NODE"))
 }

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# The way of a request, as a story on the stack that `make up REAL=1` started: a client outside looks up the global
+# name and is answered by a pod; a cluster is killed while 100 requests a second go on, and comes back. Each step is checked.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck disable=SC1091
+source _output/local/env
+export KUBECONFIG=$FEDERATION_KUBECONFIG
+name=web.default.$FEDERATION_NAME.svc.$DNS_ZONE
+dns=10.64.255.254
+
+if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'; else bold='' dim='' plain=''; fi
+say()  { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+show() { printf '%s$ %s%s\n' "$dim" "$*" "$plain"; "$@"; }
+fail() { printf '\n%sThe demo failed: %s%s\n' "$bold" "$*" "$plain" >&2; exit 1; }
+member() { kubectl --kubeconfig "_output/local/members/$1/kubeconfig" "${@:2}"; }
+inside() { $INTERNET "$@"; }
+# What a person would type, behind where: in a member, and at the client outside.
+in_member() { printf '%s%s$ kubectl %s%s\n' "$dim" "$1" "${*:2}" "$plain"; member "$@"; }
+outside()   { printf '%soutside$ %s%s\n' "$dim" "$*" "$plain"; inside "$@"; }
+addresses() { inside dig +short +tries=1 +time=1 "@$dns" "$name" A | grep -E '^[0-9.]+$' | sort; }
+
+# wait_for SECONDS WHAT COMMAND...
+wait_for() {
+  local limit=$((SECONDS + $1)) what=$2; shift 2
+  until "$@"; do
+    [ $SECONDS -lt "$limit" ] || fail "$what did not happen in time; logs: _output/local/logs/, _output/local/members/*/nodes/*/"
+    sleep 0.1
+  done
+}
+all_ready()    { [ "$(kubectl get replicaset web -o jsonpath='{.status.readyReplicas}')" = 6 ]; }
+in_dns()       { [ "$(addresses | wc -l)" = "$1" ]; }
+lb_of()        { member "$1" get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}'; }
+out_of_dns()   { local a; a=$(addresses) && ! grep -qx "$1" <<<"$a"; }
+answers_from() { inside curl -s -m 1 "http://$1" | grep -q " on $2-node-"; }
+
+[ -n "${INTERNET:-}" ] || fail "what is up has simulated nodes. Start with: make down demo REAL=1"
+
+say "1. Three clusters with real nodes: kubelet, containerd, and our agent in place of kube-proxy"
+show kubectl get clusters
+in_member east-a get nodes
+
+say "2. A ReplicaSet and a Service, applied once, become pods in all three"
+show kubectl apply -f hack/demo/real.yaml
+wait_for 120 "6 ready replicas" all_ready
+wait_for 60 "three addresses in the global name" in_dns 3
+for m in $MEMBERS; do in_member "$m" get pods -o custom-columns=POD:.metadata.name,NODE:.spec.nodeName,ADDRESS:.status.podIP; done
+
+say "3. A client outside of all clusters looks up the global name, and a pod answers"
+outside dig +noall +answer "@$dns" "$name" A
+for m in $MEMBERS; do
+  address=$(lb_of "$m")
+  wait_for 30 "an answer of $m at $address" answers_from "$address" "$m"
+  outside curl -s "http://$address"
+done
+
+say "4. 100 requests a second, each over a new connection. east-a is killed, all of it: control plane, nodes and pods"
+table=$(mktemp)
+trap 'rm -f "$table"' EXIT
+exec {visitor}> >(exec $INTERNET _output/bin/visitor --dns $dns:53 --name "$name" >"$table")
+visitor_pid=$!
+echo "three clusters" >&"$visitor"
+sleep 5
+lost=$(lb_of east-a)
+show kill -KILL "$(cat _output/local/members/east-a/pid)"
+echo "east-a is killed" >&"$visitor"
+start=$(date +%s%3N)
+wait_for 30 "the end of $lost in the global name" out_of_dns "$lost"
+outside dig +noall +answer "@$dns" "$name" A
+printf 'Its address was out of the name after %d ms. The client, as clients do, keeps an answer for its time to live. Waiting.\n' $(($(date +%s%3N) - start))
+sleep 18
+
+say "5. It comes back, with its data, as after a power cut"
+echo "east-a starts" >&"$visitor"
+show _output/bin/local up --real --nodes 2 {visitor}>&- | grep ' east-a ' # what it starts is not to keep the visitor's input open
+wait_for 120 "an answer of east-a at $lost" answers_from "$lost" east-a
+wait_for 60 "the return of $lost to the global name" in_dns 3
+echo "three clusters again" >&"$visitor"
+sleep 8
+exec {visitor}>&-
+wait "$visitor_pid" || fail "the visitor ended with an error"
+
+say "What the client saw, by what was going on when a request began"
+cat "$table"
+cat <<END2
+
+  More: a client outside is     $INTERNET curl http://$lost
+  The rules of a node:          nsenter -t \$(pgrep -f 'node --name=east-a-node-1') -n iptables-save -t nat
+  Stop it with:                 make down
+END2
