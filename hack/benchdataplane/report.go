@@ -12,12 +12,13 @@ func heading() string {
 
 Written by `+"`make bench-dataplane`"+` (`+"`hack/benchdataplane`"+`) on %s, %d cores, which the API server, the proxy and what measures share.
 The same Services from one kube-apiserver, each proxy on a node (network namespace) of its own, one after the other. kube-proxy is 1.36, with its own defaults.
+Beside the Services that a table names are %d of one endpoint, which is what changes.
 "Live" counts from when a watch beside the proxy saw the change until a connect() shows it. "To commit" is the agent's own histogram, from the arrival of the
 event to the kernel's acknowledgement: the upper bound of the median's bucket. CPU is with the commands that a proxy starts. connect() is the median, to the
 quickest and to the slowest of 40 Services of all; "to no Service" is straight to a pod, on the same node before the proxy came and with it.
 "Bare" is one rule of nobody by iptables-restore beside the rules of that row.
 
-`, time.Now().UTC().Format(time.DateOnly), runtime.NumCPU())
+`, time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), probes)
 }
 
 // table writes what was measured at one size.
