@@ -168,11 +168,16 @@ var notPassedOn = map[string]bool{
 	"deployment.kubernetes.io/revision":                true,
 }
 
+// forMembers are those of the federation's annotations that speak to the node agents of members.
+var forMembers = map[string]bool{v1beta1.FallbackAnnotation: true, v1beta1.FallbackBelowAnnotation: true, v1beta1.ClusterSetIPAnnotation: true}
+
+// passedOn are the annotations that a copy has of its federated object. An address that is yet to be given is none.
 func passedOn(from map[string]string) map[string]string {
 	out := make(map[string]string, len(from)+1)
 	for key, value := range from {
 		ours := strings.HasPrefix(key, "federation.kubernetes.io/") || strings.HasPrefix(key, "federation.alpha.kubernetes.io/")
-		if !ours && !notPassedOn[key] {
+		waits := key == v1beta1.ClusterSetIPAnnotation && value == v1beta1.ClusterSetIPAuto
+		if (!ours || forMembers[key] && !waits) && !notPassedOn[key] {
 			out[key] = value
 		}
 	}

@@ -352,3 +352,22 @@ func TestSameSource(t *testing.T) {
 		}
 	}
 }
+
+// Of the federation's annotations copies have those that speak to node agents. An address that is asked for is none yet.
+func TestAnnotationsForMembers(t *testing.T) {
+	service := func(value string) *unstructured.Unstructured {
+		return parse(t, `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop, uid: u1, annotations: {team: shop,
+			federation.kubernetes.io/service-ingresses: "{}", federation.kubernetes.io/fallback: "true", federation.kubernetes.io/fallback-below: "50%", federation.kubernetes.io/clusterset-ip: "`+value+`"}}}`)
+	}
+	want := map[string]string{"team": "shop", v1beta1.FallbackAnnotation: "true", v1beta1.FallbackBelowAnnotation: "50%"}
+	if got := passedOn(service("auto").GetAnnotations()); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	want[v1beta1.ClusterSetIPAnnotation] = "10.0.0.1"
+	if got := passedOn(service("10.0.0.1").GetAnnotations()); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if SameSource(service("auto"), service("10.0.0.1")) {
+		t.Error("members are not told when the address is given")
+	}
+}
