@@ -65,6 +65,7 @@ var servedVersions = []schema.GroupVersion{
 var servedResources = []schema.GroupVersionResource{
 	autoscalingv1.SchemeGroupVersion.WithResource("horizontalpodautoscalers"),
 	networkingv1.SchemeGroupVersion.WithResource("ingressclasses"),
+	networkingv1.SchemeGroupVersion.WithResource("ipaddresses"), // whose a clusterset IP is
 }
 
 // resourceConfig says what is served of all that the server could serve.

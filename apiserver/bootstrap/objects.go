@@ -49,7 +49,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 }
 
 // controllersRules are what the controllers need and no more: they change federated objects and
-// report on them, and neither create nor delete any.
+// report on them, and neither create nor delete any. The addresses that they give Services are their own.
 func controllersRules() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{}
 	for _, r := range v1beta1.FederatedResources {
@@ -60,6 +60,7 @@ func controllersRules() []rbacv1.PolicyRule {
 		rule(v1beta1.GroupName, change, "placementpolicies/status"),
 		rule(v1beta1.GroupName, reading, "placementpolicies"),
 		rule("apiextensions.k8s.io", change, "customresourcedefinitions"),
+		rule("networking.k8s.io", []string{"get", "list", "watch", "create", "delete"}, "ipaddresses"),
 		rule("", []string{"create", "patch"}, "events"),
 		rule("events.k8s.io", []string{"create", "patch"}, "events"),
 		rule("coordination.k8s.io", []string{"get", "list", "watch", "create", "update", "patch", "delete"}, "leases"),

@@ -26,6 +26,7 @@ import (
 	"federation/clusterregistry"
 	"federation/clusterregistry/capacity"
 	"federation/clusterregistry/wire"
+	"federation/controllers/clustersetip"
 	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
 	"federation/controllers/failover"
@@ -222,11 +223,13 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	if err != nil {
 		return err
 	}
+	addresses := clustersetip.New(clustersetip.Options{Ranges: c.ranges, Client: c.client, Informers: from.ForResource, Recorder: c.recorder})
 	group, ctx := errgroup.WithContext(ctx)
 	from.Start(ctx.Done())
 	c.registry.Follow(ctx, capacity.New(capacity.Options{Client: c.client, Unschedulable: c.unschedulable}))
 	group.Go(func() error { return placer.Run(ctx) })
 	group.Go(func() error { return over.Run(ctx) })
+	group.Go(func() error { return addresses.Run(ctx) })
 	group.Go(func() error { c.names.Lead(ctx); return nil })
 	group.Go(func() error { c.states.run(ctx, c.kube); return nil })
 	group.Go(func() error { return c.keepKeys(ctx, c.kube, c.recorder) })

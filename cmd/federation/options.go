@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	clustersetipplan "federation/controllers/clustersetip/plan"
 	"federation/controllers/servicedns"
 	"federation/dnsprovider/authoritative/serverflags"
 )
@@ -30,6 +31,8 @@ type controllersOptions struct {
 	looks          looks
 	failover       failoverFlags
 	unschedulable  time.Duration
+	clusterSetIPs  []string // networks
+	ranges         clustersetipplan.Ranges
 }
 
 // leastKeyLifetime is that of a key that is rolled by itself.
@@ -58,6 +61,8 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.parentServers, "dnssec-parent-servers", nil, "`HOST:PORT` of all servers of the zone above, which are asked for DS records; without it they are looked up")
 	fs.Lookup("dnssec-parent-servers").DefValue = ""
 	fs.StringVar(&o.dnsProviders, "dns-providers", "", "`FILE` in YAML of other DNS servers and services that are to have the zone, too: BIND, PowerDNS, clouds and so on; see docs/dns.md")
+	fs.StringSliceVar(&o.clusterSetIPs, "clusterset-ip-range", nil, "`NETWORK` in CIDR notation, at most one a family with a comma between, of the clusterset IPs that Services ask for by annotation. Used by nothing else in any member; see docs/clusterset-ips.md")
+	fs.Lookup("clusterset-ip-range").DefValue = ""
 	fs.DurationVar(&o.dnsTTL, "dns-ttl", o.dnsTTL, "how long resolvers may keep an answer")
 }
 
@@ -95,6 +100,9 @@ func (o *controllersOptions) validate() (err error) {
 	}
 	if _, _, err := net.SplitHostPort(o.dnsBindAddress); err != nil {
 		return fmt.Errorf("--dns-bind-address %q: must be HOST:PORT (%v)", o.dnsBindAddress, err)
+	}
+	if o.ranges, err = clustersetipplan.ParseRanges(o.clusterSetIPs); err != nil {
+		return fmt.Errorf("--clusterset-ip-range %w", err)
 	}
 	o.others, err = dnsProviders(o.dnsProviders, o.zone)
 	return err

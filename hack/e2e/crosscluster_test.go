@@ -11,6 +11,7 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -117,4 +118,62 @@ func TestMembersKnowOfEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("Service deleted → slices gone: %s", across(t, "across", nil, names...).Round(time.Millisecond))
+}
+
+// TestClusterSetIPs: Services that ask get addresses of their own, which their copies bear and keep over an apply, and which are
+// free again when the Services are gone.
+func TestClusterSetIPs(t *testing.T) {
+	services, addresses := s.fed.client.CoreV1().Services(ns), s.fed.client.NetworkingV1().IPAddresses()
+	given := map[string]string{}
+	for _, name := range []string{"set-a", "set-b"} {
+		service := loadBalancer(name)
+		service.Annotations = map[string]string{v1beta1.ClusterSetIPAnnotation: v1beta1.ClusterSetIPAuto}
+		if _, err := services.Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, func(ctx context.Context) error { return services.Delete(ctx, name, background) })
+		took := eventually(t, 30*time.Second, func() string {
+			federated, err := services.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil || federated.Annotations[v1beta1.ClusterSetIPAnnotation] == v1beta1.ClusterSetIPAuto {
+				return fmt.Sprintf("%s has none (%v)", name, err)
+			}
+			given[name] = federated.Annotations[v1beta1.ClusterSetIPAnnotation]
+			return ""
+		})
+		t.Logf("%s asked → %s: %s", name, given[name], took.Round(time.Millisecond))
+	}
+	if given["set-a"] == given["set-b"] {
+		t.Fatalf("both have %s", given["set-a"])
+	}
+	if out, err := s.kubectl(t, "", "annotate", "--overwrite", "service", "set-a", v1beta1.ClusterSetIPAnnotation+"=auto"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, err := s.kubectl(t, "", "annotate", "--overwrite", "service", "set-a", v1beta1.ClusterSetIPAnnotation+"="+given["set-b"]); err == nil || !strings.Contains(out, "given by the federation") {
+		t.Errorf("an address of another's: %v: %s", err, out)
+	}
+	for _, member := range names {
+		eventually(t, 30*time.Second, func() string {
+			for name, address := range given {
+				copied, err := s.members[member].client.CoreV1().Services(ns).Get(t.Context(), name, metav1.GetOptions{})
+				if err != nil || copied.Annotations[v1beta1.ClusterSetIPAnnotation] != address {
+					return fmt.Sprintf("%s in %s: %q, %v, want %s", name, member, copied.Annotations[v1beta1.ClusterSetIPAnnotation], err, address)
+				}
+			}
+			return ""
+		})
+	}
+	for name, address := range given {
+		if held, err := addresses.Get(t.Context(), address, metav1.GetOptions{}); err != nil || held.Spec.ParentRef.Name != name {
+			t.Errorf("IPAddress %s: %v, %v", address, held.Spec.ParentRef, err)
+		}
+		if err := services.Delete(t.Context(), name, background); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 30*time.Second, func() string {
+			if _, err := addresses.Get(t.Context(), address, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Sprintf("%s is held still (%v)", address, err)
+			}
+			return ""
+		})
+	}
 }

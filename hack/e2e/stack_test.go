@@ -76,7 +76,7 @@ func (s *stack) local(args ...string) error {
 
 func (s *stack) up() error {
 	// Half a minute of grace would make each test of failover that much longer.
-	return s.local("up", "--clusters", "3", "--nodes", "3", "--federation-flag=--cluster-grace-period=10s")
+	return s.local("up", "--clusters", "3", "--nodes", "3", "--federation-flag=--cluster-grace-period=10s", "--federation-flag=--clusterset-ip-range=10.200.0.0/16")
 }
 
 func (s *stack) connect() error {

@@ -1,0 +1,226 @@
+package clustersetip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/clustersetip/plan"
+)
+
+var (
+	services    = corev1.SchemeGroupVersion.WithResource("services")
+	ipAddresses = networkingv1.SchemeGroupVersion.WithResource("ipaddresses")
+)
+
+// catchUp is how long the cache may take to see a write of ours.
+const catchUp = 10 * time.Second
+
+// passTimeout bounds one pass.
+const passTimeout = time.Minute
+
+// retry is how long to wait after a pass of which something failed.
+const retry = time.Second
+
+// Options are what a Controller needs. All but Ranges are required.
+type Options struct {
+	Ranges plan.Ranges
+	// Client writes to the federation, and Informers are the federation's, shared with others and started by them.
+	Client    dynamic.Interface
+	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
+	// Recorder takes events about Services.
+	Recorder record.EventRecorder
+}
+
+// Controller gives clusterset IPs. Make it with New.
+type Controller struct {
+	Options
+	services, addresses cache.SharedIndexInformer
+	// wake has an element when there is something to look at.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// asking are the Services that have the annotation, or our condition, by namespace/name. They are not changed.
+	asking map[string]*corev1.Service
+
+	// told and written belong to the goroutine of Run: the last event of a Service, and the addresses that we have claimed and the
+	// cache has not seen.
+	told    map[string]string
+	written map[netip.Addr]claimed
+}
+
+// claimed is whose an address has been made, and until when the cache must have seen it.
+type claimed struct {
+	key   string
+	until time.Time
+}
+
+// New makes a controller. It takes its informers, so that their owner starts them; Run subscribes.
+func New(o Options) *Controller {
+	return &Controller{
+		Options: o, services: o.Informers(services), addresses: o.Informers(ipAddresses),
+		wake: make(chan struct{}, 1), asking: map[string]*corev1.Service{}, told: map[string]string{}, written: map[netip.Addr]claimed{},
+	}
+}
+
+// Run gives addresses until ctx is done.
+func (c *Controller) Run(ctx context.Context) error {
+	first, err := c.services.AddEventHandler(handle(c.serviceChanged))
+	if err != nil {
+		return fmt.Errorf("watching Services: %w", err)
+	}
+	defer func() { _ = c.services.RemoveEventHandler(first) }() // fails only for a handler that is not there
+	second, err := c.addresses.AddEventHandler(handle(func(any, bool) { c.wakeUp() }))
+	if err != nil {
+		return fmt.Errorf("watching IPAddresses: %w", err)
+	}
+	defer func() { _ = c.addresses.RemoveEventHandler(second) }()
+	if !cache.WaitForCacheSync(ctx.Done(), first.HasSynced, second.HasSynced) {
+		return nil
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wake:
+		}
+		if err := c.pass(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Not all clusterset IPs could be given or released; will be tried again")
+			time.AfterFunc(retry, c.wakeUp)
+		}
+	}
+}
+
+// handle calls changed for each object, and whether it is gone.
+func handle(changed func(obj any, gone bool)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { changed(obj, false) }, UpdateFunc: func(_, obj any) { changed(obj, false) }, DeleteFunc: func(obj any) { changed(obj, true) },
+	}
+}
+
+func (c *Controller) wakeUp() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// serviceChanged takes in a Service that has to do with us, or had.
+func (c *Controller) serviceChanged(obj any, gone bool) {
+	key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(obj) // fails for nothing that informers bring
+	var service *corev1.Service
+	if u, ok := obj.(*unstructured.Unstructured); ok && !gone {
+		service = read(u)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.asking[key]
+	if was != nil && service != nil && was.UID == service.UID && version(was) >= version(service) {
+		c.wakeUp() // it is what a write of ours left, or came before it
+		return
+	}
+	if c.asking[key] = service; service == nil {
+		delete(c.asking, key)
+	}
+	if was != nil || service != nil {
+		c.wakeUp()
+	}
+}
+
+// read returns a Service that has the annotation or our condition, with what is read of it; nil for another.
+func read(u *unstructured.Unstructured) *corev1.Service {
+	s := &corev1.Service{}
+	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
+	if _, asks := u.GetAnnotations()[v1beta1.ClusterSetIPAnnotation]; !asks && conditions == nil {
+		return nil
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s); err != nil || !asks(s) && conditionOf(s) == nil {
+		return nil
+	}
+	return s
+}
+
+// asks tells whether a Service has the annotation, and may have addresses.
+func asks(s *corev1.Service) bool {
+	_, there := s.Annotations[v1beta1.ClusterSetIPAnnotation]
+	return there && s.Spec.Type != corev1.ServiceTypeExternalName
+}
+
+// pass does what Decide says of the world as the caches have it.
+func (c *Controller) pass(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	in, objects := c.observe()
+	decision := plan.Decide(in)
+	failed := map[string]bool{}
+	var errs []error
+	for a, key := range decision.Claims {
+		if err := c.claim(ctx, a, objects[key]); err != nil {
+			failed[key] = true
+			errs = append(errs, err)
+		}
+	}
+	for key, value := range decision.Values {
+		if !failed[key] {
+			errs = append(errs, c.write(ctx, objects[key], value))
+		}
+	}
+	for _, a := range decision.Leaks {
+		errs = append(errs, c.release(ctx, a, in.Held[a]))
+	}
+	for key, service := range objects {
+		errs = append(errs, c.tell(ctx, service, decision.Faults[key]))
+	}
+	return errors.Join(errs...)
+}
+
+// observe returns what is to be decided about, and the Services by key.
+func (c *Controller) observe() (in plan.Input, objects map[string]*corev1.Service) {
+	in = plan.Input{Ranges: c.Ranges, Held: map[netip.Addr]string{}}
+	for _, obj := range c.addresses.GetStore().List() {
+		u, _ := obj.(*unstructured.Unstructured)
+		if a, err := netip.ParseAddr(u.GetName()); err == nil {
+			in.Held[a] = holder(u)
+		}
+	}
+	for a, w := range c.written {
+		if _, seen := in.Held[a]; seen || time.Now().After(w.until) {
+			delete(c.written, a)
+		} else {
+			in.Held[a] = w.key
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	objects = map[string]*corev1.Service{}
+	for key, s := range c.asking {
+		objects[key] = s
+		if asks(s) {
+			policy := s.Spec.IPFamilyPolicy
+			in.Services = append(in.Services, plan.Service{
+				Key: key, Value: s.Annotations[v1beta1.ClusterSetIPAnnotation], Families: s.Spec.IPFamilies, Created: s.CreationTimestamp.Time,
+				Dual: policy != nil && *policy != corev1.IPFamilyPolicySingleStack,
+			})
+		}
+	}
+	for key := range c.told {
+		if objects[key] == nil {
+			delete(c.told, key)
+		}
+	}
+	return in, objects
+}

@@ -1,0 +1,190 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Service is one that has the annotation.
+type Service struct {
+	// Key is namespace/name.
+	Key string
+	// Value is that of v1beta1.ClusterSetIPAnnotation.
+	Value string
+	// Families that it asks for; none: the first that there is a range of.
+	Families []corev1.IPFamily
+	// Dual: it takes both families where there are ranges of both.
+	Dual    bool
+	Created time.Time
+}
+
+// Input is everything that Decide decides from.
+type Input struct {
+	Ranges Ranges
+	// Services are those that have the annotation, in any order.
+	Services []Service
+	// Held are the addresses that have an IPAddress, with the key of whose they are; "" for one that is none of ours: it is
+	// taken, and left alone.
+	Held map[netip.Addr]string
+}
+
+// Reasons of a Fault, and of the condition that tells it.
+const (
+	RangeMissing = "RangeMissing" // no range of the family
+	RangeFull    = "RangeFull"    // all addresses are held
+	Clash        = "Clash"        // another Service held what this one said: it gets another
+	OutOfRange   = "OutOfRange"   // it has an address that is in no range, and keeps it
+)
+
+// Fault is what is wrong with a Service's addresses, or was.
+type Fault struct{ Reason, Message string }
+
+// Decision is what is to be done, in this order.
+type Decision struct {
+	// Claims are addresses to be held from now on, with the Service's key.
+	Claims map[netip.Addr]string
+	// Values are annotations to be written, by the Service's key, once its claims have been made.
+	Values map[string]string
+	// Leaks are addresses that nobody needs any more, sorted.
+	Leaks []netip.Addr
+	// Faults by the Service's key.
+	Faults map[string][]Fault
+}
+
+// Decide gives each Service that asks its addresses. Of two that say the same the holder has it, else the older.
+func Decide(in Input) Decision {
+	d := decider{Input: in, Decision: Decision{Claims: map[netip.Addr]string{}, Values: map[string]string{}, Faults: map[string][]Fault{}}, own: map[string][]netip.Addr{}, needed: map[netip.Addr]bool{}}
+	for _, a := range slices.SortedFunc(maps.Keys(in.Held), netip.Addr.Compare) {
+		d.own[in.Held[a]] = append(d.own[in.Held[a]], a)
+	}
+	services := slices.SortedFunc(slices.Values(in.Services), func(a, b Service) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Key, b.Key)) })
+	for _, s := range services { // first what they say, so that none of it is given to another
+		d.keep(s)
+	}
+	for _, s := range services {
+		d.give(s)
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(in.Held), netip.Addr.Compare) {
+		if in.Held[a] != "" && !d.needed[a] {
+			d.Leaks = append(d.Leaks, a)
+		}
+	}
+	return d.Decision
+}
+
+type decider struct {
+	Input
+	Decision
+	own    map[string][]netip.Addr // what each holds
+	needed map[netip.Addr]bool
+}
+
+// families are those that a Service gets addresses of, IPv4 being true: also of one that it has an address of and there is no
+// range of any more.
+func (d *decider) families(s Service) (ipv4 []bool) {
+	for _, f := range s.Families {
+		ipv4 = append(ipv4, f == corev1.IPv4Protocol)
+	}
+	for _, v4 := range []bool{true, false} {
+		if _, has := said(s, v4); has && d.Ranges.family(v4) == nil && !slices.Contains(ipv4, v4) {
+			ipv4 = append(ipv4, v4)
+		}
+	}
+	for _, r := range d.Ranges {
+		if v4 := r.Addr().Is4(); (len(s.Families) == 0 && len(ipv4) == 0 || s.Dual) && !slices.Contains(ipv4, v4) {
+			ipv4 = append(ipv4, v4)
+		}
+	}
+	return ipv4
+}
+
+// said is the address of a family that a Service says that it has.
+func said(s Service, ipv4 bool) (a netip.Addr, ok bool) {
+	all, _ := v1beta1.ParseClusterSetIPs(s.Value, field.NewPath("value")) // what cannot be read says nothing
+	if i := slices.IndexFunc(all, func(a netip.Addr) bool { return a.Is4() == ipv4 }); i >= 0 {
+		return all[i], true
+	}
+	return a, false
+}
+
+// keep claims what a Service says and nobody holds.
+func (d *decider) keep(s Service) {
+	for _, ipv4 := range d.families(s) {
+		a, ok := said(s, ipv4)
+		if !ok {
+			continue
+		}
+		holder, held := d.Held[a]
+		claimer, claimed := d.Claims[a]
+		switch {
+		case held && holder != s.Key:
+			d.fault(s, Clash, "%s is held by %s", a, cmp.Or(holder, "an IPAddress that is none of ours"))
+		case claimed:
+			d.fault(s, Clash, "%s is also said by %s, which is older", a, claimer)
+		case !held:
+			d.Claims[a] = s.Key
+		}
+	}
+}
+
+// give finds a Service's addresses, and has them written where it does not say them.
+func (d *decider) give(s Service) {
+	var texts []string
+	families := d.families(s)
+	for _, ipv4 := range families {
+		if a, ok := d.address(s, ipv4); ok {
+			d.needed[a] = true
+			texts = append(texts, a.String())
+		}
+	}
+	if len(families) == 0 {
+		d.fault(s, RangeMissing, "the federation has no range of clusterset IPs (--clusterset-ip-range)")
+	}
+	if value := cmp.Or(strings.Join(texts, ","), v1beta1.ClusterSetIPAuto); value != s.Value {
+		d.Values[s.Key] = value
+	}
+}
+
+// address returns the address of a family that is the Service's: the one that it says, one that it holds, or a free one.
+func (d *decider) address(s Service, ipv4 bool) (a netip.Addr, ok bool) {
+	mine := func(a netip.Addr) bool { return a.Is4() == ipv4 && (d.Held[a] == s.Key || d.Claims[a] == s.Key) }
+	r := d.Ranges.family(ipv4)
+	if a, ok := said(s, ipv4); ok && mine(a) {
+		if r == nil || !contains(*r, a) {
+			d.fault(s, OutOfRange, "%s is in no range of the federation, and stays until the annotation is taken off", a)
+		}
+		return a, true
+	}
+	if r == nil {
+		d.fault(s, RangeMissing, "the federation has no range of clusterset IPs of the family %s", map[bool]string{true: "IPv4", false: "IPv6"}[ipv4])
+		return a, false
+	}
+	if i := slices.IndexFunc(d.own[s.Key], func(a netip.Addr) bool { return mine(a) && contains(*r, a) }); i >= 0 {
+		return d.own[s.Key][i], true
+	}
+	a, ok = free(*r, s.Key, func(a netip.Addr) bool {
+		_, held := d.Held[a]
+		_, claimed := d.Claims[a]
+		return held || claimed
+	})
+	if !ok {
+		d.fault(s, RangeFull, "all addresses of %s are held", r)
+		return a, false
+	}
+	d.Claims[a] = s.Key
+	return a, true
+}
+
+func (d *decider) fault(s Service, reason, format string, args ...any) {
+	d.Faults[s.Key] = append(d.Faults[s.Key], Fault{reason, fmt.Sprintf(format, args...)})
+}
