@@ -135,7 +135,9 @@ func (f *fleet) run(t *testing.T, o Options, do func()) {
 		client := a.Client("federation", a.carry)
 		factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = v1beta1.ManagedByLabel + "=fed" })
 		factories = append(factories, factory)
-		err := c.Engage(ctx, Member{Name: name, Client: client, Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer { return factory.ForResource(r).Informer() }})
+		err := c.Engage(ctx, Member{Name: name, Client: client, Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+			return factory.ForResource(r).Informer()
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +188,9 @@ func offers(items ...string) []plan.Offer {
 	return out
 }
 
-func (f *fleet) set(service string, o []plan.Offer) { f.offers.Set(map[string][]plan.Offer{service: o}) }
+func (f *fleet) set(service string, o []plan.Offer) {
+	f.offers.Set(map[string][]plan.Offer{service: o})
+}
 
 // Each change costs so many writes, and no more.
 func TestWritesForEachChange(t *testing.T) {
