@@ -163,7 +163,7 @@ func (s *soak) outage(a *askers, client *nettest.Host) {
 	if *long {
 		s.kill()
 		a.more(s.T, 1000)
-		s.controlPlane.start(s.T)
+		s.start(s.T)
 		s.settled(client)
 	}
 }
