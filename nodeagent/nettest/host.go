@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -86,6 +87,18 @@ func (h *Host) link(t testing.TB, name string) netlink.Link {
 func (h *Host) up(t testing.TB, name string) {
 	t.Helper()
 	must(t, h.Name+": "+name+" up", h.links.LinkSetUp(h.link(t, name)))
+}
+
+// carries waits until the kernel has noticed that an interface is connected, which it does on its own time. Before, IPv6
+// loses the question for a neighbour, and asks again after a second.
+func (h *Host) carries(t testing.TB, name string) {
+	t.Helper()
+	for end := time.Now().Add(patience); h.link(t, name).Attrs().OperState != netlink.OperUp; {
+		if time.Now().After(end) {
+			t.Fatalf("%s: %s is not connected after %v", h.Name, name, patience)
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // address gives an interface an address of the prefix's length.

@@ -94,6 +94,8 @@ func cable(t testing.TB, from *Host, name string, to *Host) {
 	must(t, "cable "+name, from.links.LinkAdd(veth))
 	from.up(t, name)
 	to.up(t, "eth0")
+	from.carries(t, name)
+	to.carries(t, "eth0")
 }
 
 // Pod adds a pod to the node.

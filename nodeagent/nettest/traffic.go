@@ -136,7 +136,11 @@ func (h *Host) Refused(to netip.AddrPort) error {
 		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
 			return err
 		}
-		switch err := unix.Connect(fd, sockaddr); {
+		err = unix.EINTR
+		for err == unix.EINTR { // Go's scheduler interrupts; the kernel goes on with the same connection
+			err = unix.Connect(fd, sockaddr)
+		}
+		switch {
 		case errors.Is(err, unix.ECONNREFUSED):
 			return nil
 		case err == nil:

@@ -25,6 +25,9 @@
 //
 // Figures, as root: go test -run NONE -bench . ./nodeagent/nftables
 //
+// Beside another service proxy (ruleset.Node.Federated) the same tables have their hooks one before dstnat, and mark packets
+// otherwise than kube-proxy.
+//
 // What was traded: `nft list ruleset` shows the Services in maps, not each in a chain of its own; their names are not
 // in the kernel at all. Node ports are not served at 127.0.0.1, which the kernel routes nowhere.
 package nftables

@@ -59,7 +59,6 @@ func otherCluster(t *testing.T, w *World) {
 func clusterSetIP(t *testing.T, w *World) {
 	set := w.OtherVIP
 	w.Service(t, annotated(ruleset.AnnotationClusterSetIP, set.String()))
-	w.Refused(t, w.Client, set, 80, 53)
 	w.Endpoints(t, w.There)
 	w.Gets(t, w.Client, w.Web(set), w.There, w.Client.Address(set))
 	w.Gets(t, w.Nodes[0].Host, w.Web(set), w.There, w.Node())
@@ -67,8 +66,9 @@ func clusterSetIP(t *testing.T, w *World) {
 	w.Gets(t, w.Outside, w.Web(w.VIP), w.There, w.Node())
 	answers(t, w.Client.Flow(t, w.DNS(set)), w.There)
 	w.Refused(t, w.Client, set, 81, 54)
-	w.OtherCluster(t, w.Far)
 	w.Endpoints(t)
+	w.Refused(t, w.Client, set, 80, 53)
+	w.OtherCluster(t, w.Far)
 	w.Gets(t, w.Client, w.Web(set), w.Far, w.Node())
 	w.Service(t)
 	w.silent(t, set)
