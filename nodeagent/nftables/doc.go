@@ -1,11 +1,11 @@
 // Package nftables writes a ruleset into the kernel's nftables, so that what a packet costs and what a change costs do
 // not grow with the number of Services.
 //
-//	w, err := nftables.New(node)                // opens the kernel in the network namespace of the thread
-//	wrote, err := w.Sync(model.Ports())         // reads what is there, writes what differs
-//	wrote, err = w.Apply(model.Update(key).Ports)
-//	go w.Watch(ctx, report)                     // puts back within milliseconds what another hand takes
-//	err = nftables.Cleanup()
+//	w, err := nftables.New()                    // opens the kernel in the network namespace of the thread
+//	err = w.Sync(ctx, node, model.Ports())      // reads what is there, writes what differs
+//	err = w.Write(ctx, node, change.Ports)      // writes what changed, in one transaction a family
+//	go w.Watch(ctx, lost)                       // lost is called when another hand has changed our tables: Sync then
+//	err = w.Cleanup(ctx)
 //
 // There is one table a family, ip federation and ip6 federation. All Services are elements of these sets:
 //
