@@ -153,13 +153,17 @@ func (f *federation) condition(ctx context.Context, cluster string, kind v1beta1
 	return nil
 }
 
-// waitClusters waits until all clusters are ready.
+// waitClusters waits until all clusters are ready. One that was failed over gets its objects back in stages, for minutes:
+// nothing else can be measured then.
 func (f *federation) waitClusters(ctx context.Context, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for _, name := range names {
 		if err := until(ctx, func() bool { return f.condition(ctx, name, v1beta1.ClusterReady)["status"] == "True" }); err != nil {
 			return fmt.Errorf("cluster %s does not get ready: %w", name, err)
+		}
+		if c := f.condition(ctx, name, v1beta1.ClusterFailedOver); c["status"] == "True" {
+			return fmt.Errorf("cluster %s was failed over, which was not to be measured: %v", name, c["message"])
 		}
 	}
 	return nil

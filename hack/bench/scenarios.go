@@ -74,10 +74,12 @@ func (b *bench) hung(ctx context.Context) (well, hung figures, err error) {
 		if err := waitNamespace(ctx, j.Namespace, b.members); err != nil {
 			return well, hung, err
 		}
-		if err := syscall.Kill(pid, run.signal); err != nil {
-			return well, hung, err
-		}
-		*run.out, err = b.measure(ctx, others, j, func() (sent, error) { return b.create(ctx, j) })
+		*run.out, err = b.measure(ctx, others, j, func() (sent, error) {
+			if err := syscall.Kill(pid, run.signal); err != nil {
+				return sent{}, err
+			}
+			return b.create(ctx, j)
+		})
 		if again := syscall.Kill(pid, syscall.SIGCONT); err == nil {
 			err = again
 		}
