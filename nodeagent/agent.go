@@ -9,7 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"federation/nodeagent/ruleset"
@@ -25,8 +25,10 @@ type Writer interface {
 
 // Config is what an agent is made of.
 type Config struct {
-	Client   kubernetes.Interface
-	NodeName string
+	// Services, EndpointSlices and Nodes are what is watched: of the Nodes only that of this name is needed; headless
+	// Services and their slices may be left out.
+	Services, EndpointSlices, Nodes cache.ListerWatcher
+	NodeName                        string
 	// Node says what the rules need to know of the node; it is asked at the start (nil) and when the Node changes.
 	Node   func(*corev1.Node) (ruleset.Node, error)
 	Writer Writer

@@ -15,7 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 
 	"federation/nodeagent/ruleset"
 )
@@ -74,13 +77,15 @@ func slice(service string, addresses ...string) *discoveryv1.EndpointSlice {
 func run(t *testing.T, c *fake.Clientset, r *record, do func(a *Agent)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		a, err := New(Config{Client: c, NodeName: "n1", Writer: r, Node: func(n *corev1.Node) (ruleset.Node, error) {
-			out := ruleset.Node{Name: "n1"}
-			if n != nil {
-				out.Zone = n.Labels[corev1.LabelTopologyZone]
-			}
-			return out, nil
-		}})
+		a, err := New(Config{Services: all(c, c.CoreV1().Services("").List, c.CoreV1().Services("").Watch),
+			EndpointSlices: all(c, c.DiscoveryV1().EndpointSlices("").List, c.DiscoveryV1().EndpointSlices("").Watch),
+			Nodes:          all(c, c.CoreV1().Nodes().List, c.CoreV1().Nodes().Watch), NodeName: "n1", Writer: r, Node: func(n *corev1.Node) (ruleset.Node, error) {
+				out := ruleset.Node{Name: "n1"}
+				if n != nil {
+					out.Zone = n.Labels[corev1.LabelTopologyZone]
+				}
+				return out, nil
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,6 +99,15 @@ func run(t *testing.T, c *fake.Clientset, r *record, do func(a *Agent)) {
 		}
 		settle()
 	})
+}
+
+// all lists and watches everything of one kind that a client has.
+func all[L runtime.Object](c *fake.Clientset, list func(context.Context, metav1.ListOptions) (L, error),
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)) cache.ListerWatcher {
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) },
+		WatchFuncWithContext: watch,
+	}, c)
 }
 
 // settle lets everything happen that happens within a minute.

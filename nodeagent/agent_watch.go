@@ -7,9 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"federation/nodeagent/ruleset"
@@ -17,44 +15,29 @@ import (
 
 // watch begins to watch, and returns when all that there is has been seen.
 func (a *Agent) watch(ctx context.Context) error {
-	all := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTransform(slim),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "!" + corev1.IsHeadlessService }))
-	mine := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTransform(slim),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", a.NodeName).String()
-		}))
 	synced := []cache.InformerSynced{}
 	for _, h := range []struct {
-		in  cache.SharedIndexInformer
-		set func(obj any)
-		end func(obj any)
+		from     cache.ListerWatcher
+		of       runtime.Object
+		set, end func(obj any)
 	}{
-		{all.Core().V1().Services().Informer(), a.setService, a.endService},
-		{all.Discovery().V1().EndpointSlices().Informer(), a.setSlice, a.endSlice},
-		{mine.Core().V1().Nodes().Informer(), func(obj any) { a.setNode(obj.(*corev1.Node)) }, func(any) {}},
+		{a.Services, &corev1.Service{}, a.setService, a.endService},
+		{a.EndpointSlices, &discoveryv1.EndpointSlice{}, a.setSlice, a.endSlice},
+		{a.Nodes, &corev1.Node{}, func(obj any) { a.setNode(obj.(*corev1.Node)) }, func(any) {}},
 	} {
-		r, err := h.in.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: h.set, UpdateFunc: func(_, now any) { h.set(now) }, DeleteFunc: func(obj any) { h.end(last(obj)) },
+		_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+			ListerWatcher: h.from, ObjectType: h.of, Transform: a.slim,
+			Handler: cache.ResourceEventHandlerFuncs{
+				AddFunc: h.set, UpdateFunc: func(_, now any) { h.set(now) }, DeleteFunc: func(obj any) { h.end(last(obj)) },
+			},
 		})
-		if err != nil {
-			return err
-		}
-		synced = append(synced, r.HasSynced)
+		go informer.RunWithContext(ctx)
+		synced = append(synced, informer.HasSynced)
 	}
-	all.Start(ctx.Done())
-	mine.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return errors.New("the agent was ended before it had seen all Services")
 	}
 	return nil
-}
-
-// slim drops what no rule needs.
-func slim(obj any) (any, error) {
-	if o, ok := obj.(metav1.Object); ok {
-		o.SetManagedFields(nil)
-	}
-	return obj, nil
 }
 
 // last is the object that a deletion is about, also where the deletion itself was missed.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -55,13 +57,37 @@ func grouped(flags *pflag.FlagSet) string {
 	return strings.Join(out, "\n\n")
 }
 
-// groupFlags has a command and those below it show their flags in groups.
-func groupFlags(c *cobra.Command) {
-	cobra.AddTemplateFunc("grouped", grouped)
-	c.SetUsageTemplate(strings.NewReplacer(
-		"Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{grouped .LocalFlags}}",
-		"Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}", "{{grouped .InheritedFlags}}",
-	).Replace(c.UsageTemplate()))
+// groupFlags has a command and those below it show their flags in groups. It is no template, as a program with text/template
+// has all methods of all its types in it, which here would be most of its memory.
+func groupFlags(c *cobra.Command) { c.SetUsageFunc(usage) }
+
+func usage(c *cobra.Command) error {
+	w := &strings.Builder{}
+	fmt.Fprintf(w, "Usage:\n  %s\n", c.UseLine())
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "  %s [command]\n", c.CommandPath())
+	}
+	if c.HasExample() {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintln(w, "\nAvailable Commands:")
+		for _, below := range c.Commands() {
+			if below.IsAvailableCommand() || below.Name() == "help" {
+				fmt.Fprintf(w, "  %-*s %s\n", below.NamePadding(), below.Name(), below.Short)
+			}
+		}
+	}
+	for _, flags := range []*pflag.FlagSet{c.LocalFlags(), c.InheritedFlags()} {
+		if flags.HasAvailableFlags() {
+			fmt.Fprintf(w, "\n%s\n", grouped(flags))
+		}
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\nUse \"%s [command] --help\" for more information about a command.\n", c.CommandPath())
+	}
+	_, err := io.WriteString(c.OutOrStderr(), w.String())
+	return err
 }
 
 // offer has the shell complete a flag with the values that it may have.

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"federation/nodeagent/ruleset"
 )
@@ -120,16 +118,6 @@ func (o *options) nodeName() (string, error) {
 		return "", fmt.Errorf("this host has no name; --hostname-override gives one: %w", err)
 	}
 	return strings.ToLower(name), nil
-}
-
-func (o *options) client() (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, err)
-	}
-	config.UserAgent = "federation-nodeagent/" + version
-	config.ContentType, config.QPS, config.Burst = "application/vnd.kubernetes.protobuf", o.qps, o.burst
-	return kubernetes.NewForConfig(config)
 }
 
 // pods tells by what pods are known; podCIDRs are those that the Node object has.

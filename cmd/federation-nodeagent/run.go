@@ -51,7 +51,8 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	a, err := nodeagent.New(nodeagent.Config{
-		Client: client, NodeName: name, Node: o.node, Writer: k.writer, Watch: k.watch, Flows: end, MinSyncPeriod: o.minSync,
+		Services: client.services(), EndpointSlices: client.endpointSlices(), Nodes: client.nodes(name), NodeName: name, Node: o.node,
+		Writer: k.writer, Watch: k.watch, Flows: end, MinSyncPeriod: o.minSync,
 	})
 	if err != nil {
 		return err

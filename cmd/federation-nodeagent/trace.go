@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/nodeagent/ruleset"
 )
@@ -72,23 +72,24 @@ func (o *options) readModel(ctx context.Context) (*ruleset.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	var n corev1.Node
+	err = client.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&n)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is no Node %q; --hostname-override names another", name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	node, err := o.node(n)
+	node, err := o.node(&n)
 	if err != nil {
 		return nil, err
 	}
-	services, err := client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
-	if err != nil {
+	var services corev1.ServiceList
+	if err := client.core.Get().Resource("services").Do(ctx).Into(&services); err != nil {
 		return nil, err
 	}
-	slices, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
-	if err != nil {
+	var slices discoveryv1.EndpointSliceList
+	if err := client.discovery.Get().Resource("endpointslices").Do(ctx).Into(&slices); err != nil {
 		return nil, err
 	}
 	m := ruleset.New(node)
