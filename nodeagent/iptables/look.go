@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -42,20 +43,36 @@ func (w *Writer) Watch(ctx context.Context, looks Looks, lost func()) {
 	}
 }
 
+// sight is what is seen of others' changes: for each family, but with nft for both, as the kernel counts changes of all.
+type sight struct {
+	mu     sync.Mutex // held while rules are written, or looked at
+	print  string     // the fingerprint when they last were
+	others int        // how many times it was another before
+}
+
+// notice counts that somebody else has changed something since rules were last written, or looked at.
+func (f *family) notice() {
+	if now, err := f.fingerprint(); err != nil || now != f.sight.print {
+		f.sight.print = now
+		f.sight.others++
+	}
+}
+
 // look tells whether rules may have been lost.
 func (f *family) look(ctx context.Context, full time.Duration) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.sight.mu.Lock()
+	defer f.sight.mu.Unlock()
 	if f.state == nil { // Sync will follow anyhow
 		return false
 	}
-	if now, err := f.fingerprint(); err != nil || now != f.wrote || f.foreign {
-		f.wrote, f.suspect, f.foreign = now, true, false
+	f.notice()
+	if f.looked != f.sight.others {
+		f.looked = f.sight.others
 		if f.backend == Legacy || f.harmed(ctx) {
 			return true
 		}
 	}
-	return f.suspect && time.Since(f.saved) > min(full, 20*f.saveTook)
+	return f.synced != f.sight.others && time.Since(f.saved) > min(full, 20*f.saveTook)
 }
 
 // fingerprint changes whenever the kernel's rules do.

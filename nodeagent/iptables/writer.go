@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
-	"sync"
 	"time"
 
 	"federation/nodeagent/ruleset"
@@ -38,14 +37,12 @@ type Writer struct {
 type family struct {
 	ipv6    bool
 	backend Backend
-	mu      sync.Mutex // for what follows
-	state   *state     // nil: not known, Sync first
+	sight   *sight // its mutex is for what follows
+	state   *state // nil: not known, Sync first
 
-	wrote    string // the fingerprint of the kernel's rules when they were last written, or looked at
-	foreign  bool   // somebody changed something since the last look
-	suspect  bool   // the same, since all rules were last looked at
-	saved    time.Time
-	saveTook time.Duration
+	looked, synced int // sight.others when last looked for harm, and at all rules
+	saved          time.Time
+	saveTook       time.Duration
 
 	exec func(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error)
 }
@@ -55,12 +52,15 @@ var ErrNotSynced = errors.New("what the kernel holds is not known: Sync first")
 
 // New is a Writer; it does nothing yet.
 func New(c Config) *Writer {
-	w := &Writer{}
+	w, seen := &Writer{}, &sight{}
 	if c.IPv4 {
-		w.families = append(w.families, &family{backend: c.Backend, exec: command})
+		w.families = append(w.families, &family{backend: c.Backend, sight: seen, exec: command})
+	}
+	if c.Backend == Legacy {
+		seen = &sight{}
 	}
 	if c.IPv6 {
-		w.families = append(w.families, &family{backend: c.Backend, exec: command, ipv6: true})
+		w.families = append(w.families, &family{backend: c.Backend, sight: seen, exec: command, ipv6: true})
 	}
 	return w
 }
@@ -129,9 +129,10 @@ func (w *Writer) each(do func(*family) error) error {
 }
 
 func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.state, f.suspect, f.saved = nil, false, time.Now()
+	f.sight.mu.Lock()
+	defer f.sight.mu.Unlock()
+	f.notice()
+	f.state, f.synced, f.saved = nil, f.sight.others, time.Now()
 	there, err := f.read(ctx, namesFor(node))
 	if err != nil {
 		return err
@@ -151,21 +152,19 @@ func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 // keep remembers the state that the kernel is in now, unless writing it failed.
 func (f *family) keep(s *state, err error) error {
 	if err == nil {
-		f.wrote, err = f.fingerprint()
+		f.sight.print, err = f.fingerprint()
 		f.state = s
 	}
 	return err
 }
 
 func (f *family) write(ctx context.Context, changes []ruleset.PortChange) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.sight.mu.Lock()
+	defer f.sight.mu.Unlock()
 	if f.state == nil {
 		return ErrNotSynced
 	}
-	if now, err := f.fingerprint(); err != nil || now != f.wrote {
-		f.foreign = true // the next look will not see it, as the number will be that of this write
-	}
+	f.notice() // the next look will not see it, as the fingerprint will be that of this write
 	s := f.state
 	f.state = nil
 	return f.keep(s, f.restore(ctx, s, write{names: s.d.names, chains: s.apply(changes)}))

@@ -162,3 +162,34 @@ func in(t *testing.T, node *nettest.Node, do func() error) {
 		t.Fatal(err)
 	}
 }
+
+// With nft the kernel counts changes of both families in one number: ours in one must not look like another's in the other.
+func TestWhatTheWriterChangesIsNobodyElses(t *testing.T) {
+	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
+		restores, ports := 0, testPorts(2)
+		w := writer(b, &restores)
+		in(t, node, func() error { return w.Sync(t.Context(), testNode(), ports) })
+		looks := func(want int) {
+			t.Helper()
+			for _, f := range w.families {
+				in(t, node, func() error { f.look(t.Context(), 0); return nil })
+			}
+			others := 0
+			for _, f := range w.families {
+				others += f.sight.others - f.synced
+			}
+			if others != want {
+				t.Errorf("others were seen %d times, want %d", others, want)
+			}
+		}
+		looks(0)
+		in(t, node, func() error {
+			return w.Write(t.Context(), testNode(), []ruleset.PortChange{{Before: ports[0]}}) // which is of IPv4
+		})
+		looks(0)
+		in(t, node, func() error {
+			return w.families[0].run(t.Context(), "restore", []byte("*nat\n:OTHER - [0:0]\nCOMMIT\n"), "--noflush")
+		})
+		looks(map[Backend]int{NFT: 2, Legacy: 1}[b]) // of both families, as nobody knows which
+	})
+}
