@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+
+	"federation/hack/procusage"
 )
 
 type bench struct {
@@ -80,7 +82,7 @@ type beside struct {
 
 // results are all tables; nil where a scenario did not run.
 type results struct {
-	idle         usage
+	idle         procusage.Usage
 	steady       []beside
 	stored       *beside
 	restart      *restarted

@@ -6,10 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"federation/hack/procusage"
 )
 
 // process is a program under measurement.
@@ -17,12 +17,6 @@ type process struct {
 	name   string
 	pid    int
 	exited chan struct{}
-}
-
-// usage is what a process has used so far.
-type usage struct {
-	cpu       time.Duration
-	rss, peak int64 // bytes
 }
 
 // start starts a program whose output goes to a log file.
@@ -75,34 +69,12 @@ func (p *process) stop() {
 	}
 }
 
-// use reads what the process has used from /proc.
-func (p *process) use() (u usage) {
+// use is what the process has used so far.
+func (p *process) use() procusage.Usage {
 	if p == nil {
-		return u
+		return procusage.Usage{}
 	}
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
-	_, rest, _ := strings.Cut(string(stat), ") ") // behind the name, which may hold anything
-	if fields := strings.Fields(rest); len(fields) > 12 {
-		for _, f := range fields[11:13] { // utime and stime, in ticks of 1/100 s
-			n, _ := strconv.ParseInt(f, 10, 64)
-			u.cpu += time.Duration(n) * 10 * time.Millisecond
-		}
-	}
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
-	for line := range strings.Lines(string(status)) {
-		f := strings.Fields(line)
-		if len(f) < 2 {
-			continue
-		}
-		n, _ := strconv.ParseInt(f[1], 10, 64)
-		switch f[0] {
-		case "VmRSS:":
-			u.rss = n << 10
-		case "VmHWM:":
-			u.peak = n << 10
-		}
-	}
-	return u
+	return procusage.Of(p.pid)
 }
 
 // settle waits until the processes use little CPU, a tenth of a core or more of them a thirtieth each: what had to be reported has been.
@@ -125,7 +97,7 @@ func settle(ctx context.Context, most time.Duration, processes ...*process) time
 
 func totalCPU(processes []*process) (sum time.Duration) {
 	for _, p := range processes {
-		sum += p.use().cpu
+		sum += p.use().CPU
 	}
 	return sum
 }

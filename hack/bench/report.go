@@ -37,7 +37,7 @@ func (b *bench) write(r results) error {
 func (b *bench) tables(r results) string {
 	var o bytes.Buffer
 	fmt.Fprintf(&o, "## %d member clusters\n\n%s, %d cores. RSS of the federation's process with %d clusters and no objects: %s.\n",
-		len(b.names), time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), len(b.names), megabytes(r.idle.rss))
+		len(b.names), time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), len(b.names), megabytes(r.idle.RSS))
 	if r.stored != nil {
 		b.storedTable(&o, *r.stored)
 	}

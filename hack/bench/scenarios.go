@@ -180,7 +180,7 @@ func (b *bench) restart(ctx context.Context) (out restarted, err error) {
 	was.mu.Unlock()
 	time.Sleep(rest)
 	u := b.fed.serve.use()
-	out.rss, out.peak, out.cpuAll = u.rss, u.peak, u.cpu
+	out.rss, out.peak, out.cpuAll = u.RSS, u.Peak, u.CPU
 	if err := removeNamespace(ctx, fresh, b.members, b.fed.kube); err != nil {
 		return out, err
 	}
@@ -353,7 +353,7 @@ func (b *bench) measure(ctx context.Context, in map[string]kubernetes.Interface,
 	}
 	out.whole, out.writes, out.cpu = a.last().Sub(did.Began), j.Objects*len(in), did.CPU
 	if did.CPU == 0 {
-		out.cpu = b.fed.controls.use().cpu
+		out.cpu = b.fed.controls.use().CPU
 	}
 	for i, at := range did.At {
 		out.latencies = append(out.latencies, a.at[objectName(i)].Sub(at))
@@ -367,7 +367,7 @@ func (b *bench) measure(ctx context.Context, in map[string]kubernetes.Interface,
 	out.cpuAll = totalCPU(b.fed.processes()) - before
 	for _, p := range b.fed.processes() {
 		u := p.use()
-		out.rss, out.peak = out.rss+u.rss, out.peak+u.peak
+		out.rss, out.peak = out.rss+u.RSS, out.peak+u.Peak
 	}
 	return out, nil
 }

@@ -50,7 +50,7 @@ func (b *bench) measure(ctx context.Context, c *cluster, s size, f *figures) (er
 		}
 		defer p.stop()
 		err = until(ctx, b.limit, func() error { return errors.Join(p.synced(), site.allAnswer(s), p.alive()) })
-		*started.took, *started.cpu = time.Since(p.begun), p.usage().cpu
+		*started.took, *started.cpu = time.Since(p.begun), p.cpu()
 		if err != nil {
 			f.failed = fmt.Sprintf("start or restart %v", err)
 			progress("%v: %s: %s", s, f.proxy.name, f.failed)
@@ -84,7 +84,7 @@ func (b *bench) changes(ctx context.Context, c *cluster, p *process, f *figures)
 		progress("one %v, steady %v, burst %v", percentile(f.one, 50), percentile(f.steady, 50), f.burst)
 	}
 	u := p.usage()
-	f.rss, f.peak = u.rss, u.peak
+	f.rss, f.peak = u.RSS, u.Peak
 	if f.proxy.ours() && f.proxy.name != "nftables" {
 		f.bare, err = p.site.bareRestore(f.proxy.name)
 	}

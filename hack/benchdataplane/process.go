@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"federation/hack/procusage"
 )
 
 // proxy is a program in one of its modes.
@@ -126,37 +127,12 @@ func (p *process) alive() error {
 	}
 }
 
-// usage is what a process has used so far, with the children that it waited for.
-type usage struct {
-	cpu       time.Duration
-	rss, peak int64 // bytes
-}
+func (p *process) usage() procusage.Usage { return procusage.Of(p.cmd.Process.Pid) }
 
-func (p *process) usage() (u usage) {
-	pid := p.cmd.Process.Pid
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, after, _ := strings.Cut(string(stat), ") ")
-	if f := strings.Fields(after); len(f) > 14 {
-		for _, ticks := range f[11:15] { // utime, stime, cutime, cstime, in hundredths of a second
-			n, _ := strconv.ParseInt(ticks, 10, 64)
-			u.cpu += time.Duration(n) * 10 * time.Millisecond
-		}
-	}
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for l := range strings.Lines(string(status)) {
-		f := strings.Fields(l)
-		if len(f) < 2 {
-			continue
-		}
-		kb, _ := strconv.ParseInt(f[1], 10, 64)
-		switch f[0] {
-		case "VmRSS:":
-			u.rss = kb << 10
-		case "VmHWM:":
-			u.peak = kb << 10
-		}
-	}
-	return u
+// cpu is what the process and the children that it waited for have used so far.
+func (p *process) cpu() time.Duration {
+	u := p.usage()
+	return u.CPU + u.Waited
 }
 
 // metrics are a proxy's numbers whose names begin so, without those with other labels than le.

@@ -121,7 +121,7 @@ func steady(ctx context.Context, c *cluster, p *process, f *figures) error {
 	var all []*change
 	var group errgroup.Group
 	group.Go(func() error { return p.site.wait(ctx, come, 2*time.Millisecond) })
-	before, begun := p.usage().cpu, time.Now()
+	before, begun := p.cpu(), time.Now()
 	for i := range probes - 1 {
 		time.Sleep(time.Until(begun.Add(time.Duration(i) * time.Second / steadyRate)))
 		ch := turn(1+i, 0)
@@ -133,7 +133,7 @@ func steady(ctx context.Context, c *cluster, p *process, f *figures) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	f.steadyCPU = (p.usage().cpu - before) / steadySeconds
+	f.steadyCPU = (p.cpu() - before) / steadySeconds
 	for _, ch := range all {
 		took, err := c.lag(ctx, ch)
 		if err != nil {
@@ -148,7 +148,7 @@ func steady(ctx context.Context, c *cluster, p *process, f *figures) error {
 func burst(ctx context.Context, c *cluster, p *process, f *figures) error {
 	const changes = 1000
 	c.bursts++
-	before := p.usage().cpu
+	before := p.cpu()
 	group, writing := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for i := range changes {
@@ -170,7 +170,7 @@ func burst(ctx context.Context, c *cluster, p *process, f *figures) error {
 		return err
 	}
 	err := p.site.wait(ctx, come, 200*time.Microsecond)
-	f.burstCPU = p.usage().cpu - before
+	f.burstCPU = p.cpu() - before
 	if err == nil {
 		f.burst, err = c.lag(ctx, ch)
 	}
