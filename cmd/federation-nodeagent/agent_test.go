@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -18,6 +17,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"federation/hack/forward"
 	"federation/nodeagent/nettest"
 	"federation/nodeagent/ruleset"
 )
@@ -104,24 +104,7 @@ func (s *site) forward() {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer in.Close()
-				out, err := net.Dial("tcp", address)
-				if err != nil {
-					return
-				}
-				defer out.Close()
-				go func() { _, _ = io.Copy(out, in); out.Close() }()
-				_, _ = io.Copy(in, out)
-			}()
-		}
-	}()
+	go forward.Serve(l, address)
 }
 
 // service makes a Service without selector, with annotations, and returns the address that it got.

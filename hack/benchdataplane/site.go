@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"federation/hack/forward"
 	"federation/nodeagent/nettest"
 )
 
@@ -64,7 +64,7 @@ func newSite(c *cluster) (s *site, err error) {
 	if err := accepting.Do(func() error { return s.listen(fmt.Sprintf(":%d", endpointPort), func(c net.Conn) { c.Close() }) }); err != nil {
 		panic(err)
 	}
-	if err := node.Do(func() error { return s.listen(c.host, func(in net.Conn) { forward(in, c.host) }) }); err != nil {
+	if err := node.Do(func() error { return s.listen(c.host, func(in net.Conn) { forward.Conn(in, c.host) }) }); err != nil {
 		panic(err)
 	}
 	return s, nil
@@ -100,21 +100,6 @@ func (s *site) listen(address string, serve func(net.Conn)) error {
 		}
 	}()
 	return nil
-}
-
-// forward joins a connection with one to the address in this program's own network.
-func forward(in net.Conn, address string) {
-	defer in.Close()
-	out, err := net.Dial("tcp", address)
-	if err != nil {
-		return
-	}
-	defer out.Close()
-	go func() {
-		_, _ = io.Copy(out, in) // either end may close
-		out.Close()
-	}()
-	_, _ = io.Copy(in, out)
 }
 
 // outcome is what a connect() came to.

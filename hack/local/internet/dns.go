@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"time"
+
+	"federation/hack/forward"
 )
 
 // serveDNS hands queries inside on to the server outside, and its answers back. The listeners are made by the
@@ -23,7 +24,7 @@ func serveDNS(server string) error {
 		return fmt.Errorf("DNS: %w", err)
 	}
 	go datagrams(udp, server)
-	go streams(tcp, server)
+	go forward.Serve(tcp, server)
 	return nil
 }
 
@@ -48,25 +49,6 @@ func datagrams(inside net.PacketConn, server string) {
 			if n, err = out.Read(answer); err == nil {
 				_, _ = inside.WriteTo(answer[:n], client)
 			}
-		}()
-	}
-}
-
-func streams(inside net.Listener, server string) {
-	for {
-		in, err := inside.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer in.Close()
-			out, err := net.DialTimeout("tcp4", server, time.Second)
-			if err != nil {
-				return
-			}
-			defer out.Close()
-			go func() { _, _ = io.Copy(out, in); out.Close() }()
-			_, _ = io.Copy(in, out)
 		}()
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"federation/hack/forward"
 )
 
 // egressFile has the API server reach kubelets, and webhooks in pods, through a proxy on a socket: it is outside of
@@ -57,5 +59,5 @@ func (n *internet) connect(w http.ResponseWriter, r *http.Request) {
 		out.Close()
 		return
 	}
-	join(in, out)
+	forward.Join(in, out)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"federation/hack/forward"
 )
 
 // internet is the network between real nodes, as a member uses it.
@@ -99,29 +100,6 @@ func (n *internet) forward(inside, outside string) error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				out, err := net.Dial("tcp4", outside)
-				if err != nil {
-					in.Close()
-					return
-				}
-				join(in, out)
-			}()
-		}
-	}()
+	go forward.Serve(l, outside)
 	return nil
-}
-
-// join carries bytes both ways until either side ends.
-func join(a, b net.Conn) {
-	defer a.Close()
-	defer b.Close()
-	go func() { _, _ = io.Copy(a, b); a.Close(); b.Close() }()
-	_, _ = io.Copy(b, a)
 }
