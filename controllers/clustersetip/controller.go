@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/clustersetip/plan"
 )
 
@@ -129,7 +130,7 @@ func (c *Controller) serviceChanged(obj any, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.asking[key]
-	if was != nil && service != nil && was.UID == service.UID && version(was) >= version(service) {
+	if was != nil && service != nil && was.UID == service.UID && resourceversion.Of(was) >= resourceversion.Of(service) {
 		c.wakeUp() // it is what a write of ours left, or came before it
 		return
 	}

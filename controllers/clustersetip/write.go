@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/clustersetip/plan"
 )
 
@@ -87,15 +87,9 @@ func (c *Controller) wrote(got *unstructured.Unstructured, err error) {
 	key := got.GetNamespace() + "/" + got.GetName()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := read(got); s != nil && c.asking[key] != nil && version(c.asking[key]) < version(s) {
+	if s := read(got); s != nil && c.asking[key] != nil && resourceversion.Of(c.asking[key]) < resourceversion.Of(s) {
 		c.asking[key] = s
 	}
-}
-
-// version is the resource version as a number (KEP-5504: they can be compared).
-func version(s *corev1.Service) uint64 {
-	n, _ := strconv.ParseUint(s.ResourceVersion, 10, 64)
-	return n
 }
 
 // release deletes the IPAddress of an address that its Service needs no more: it is gone, not only on its way out, for its copies

@@ -1,11 +1,12 @@
 package crosscluster
 
 import (
-	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"federation/apiserver/apis/resourceversion"
 )
 
 // written is what our writes left in a member that its cache has not seen yet: what comes of one write must not look as if the
@@ -70,7 +71,7 @@ func (w *written) over(service string, cached []any) (all []*unstructured.Unstru
 		case !noted:
 			all = append(all, u)
 		case l.slice == nil && l.deleted == u.GetUID():
-		case l.slice != nil && version(l.slice) > version(u):
+		case l.slice != nil && resourceversion.Of(l.slice) > resourceversion.Of(u):
 			all = append(all, l.slice)
 		default:
 			w.drop(service, u.GetName())
@@ -85,10 +86,4 @@ func (w *written) over(service string, cached []any) (all []*unstructured.Unstru
 		}
 	}
 	return all
-}
-
-// version is the resource version as a number (KEP-5504: they can be compared).
-func version(u *unstructured.Unstructured) uint64 {
-	n, _ := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
-	return n
 }

@@ -9,6 +9,8 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
+
+	"federation/apiserver/apis/resourceversion"
 )
 
 // A status is for people and for other controllers, and a report costs the federation more than the write
@@ -214,5 +216,5 @@ func (c *Controller) reportAll() {
 // isOurPatch tells of a version of a federated object whether our last patch made it: that is no news.
 func (c *Controller) isOurPatch(k key, u named) bool {
 	v, ok := c.patched.Load(k)
-	return ok && v.(uint64) == version(u)
+	return ok && v.(uint64) == resourceversion.Of(u)
 }

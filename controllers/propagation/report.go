@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/propagation/plan"
 )
 
@@ -38,7 +39,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		c.dues.drop(k)
 		return nil
 	}
-	if v, ok := c.patched.Load(k); ok && version(federated) < v.(uint64) {
+	if v, ok := c.patched.Load(k); ok && resourceversion.Of(federated) < v.(uint64) {
 		c.reports.AddAfter(k, settleTime) // the cache has not seen our own patch yet
 		return nil
 	}
@@ -201,7 +202,7 @@ func (c *Controller) patch(ctx context.Context, k key, kind types.PatchType, bod
 	if err != nil {
 		return err
 	}
-	after := version(got)
+	after := resourceversion.Of(got)
 	if got.GetDeletionTimestamp() != nil && len(got.GetFinalizers()) == 0 {
 		after++ // it went with that, and the answer is what it was before
 	}

@@ -3,13 +3,13 @@ package propagation
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/propagation/plan"
 )
 
@@ -65,19 +65,13 @@ func (m *member) current(k key) (*unstructured.Unstructured, *state) {
 		cached = object(obj)
 	}
 	s := m.state(k)
-	if s.written != nil && (cached != nil && version(cached) >= version(s.written) || time.Now().After(s.until)) {
+	if s.written != nil && (cached != nil && resourceversion.Of(cached) >= resourceversion.Of(s.written) || time.Now().After(s.until)) {
 		s.written = nil
 	}
 	if s.written != nil {
 		return s.written, s
 	}
 	return cached, s
-}
-
-// version is the resource version as a number (KEP-5504: they can be compared).
-func version(u named) uint64 {
-	n, _ := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
-	return n
 }
 
 // applies notes that a write of ours is under way.

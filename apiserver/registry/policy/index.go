@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strconv"
 	"sync"
 
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 )
 
 // Index has all policies by namespace and name. The policies are shared: nobody may change them.
@@ -121,7 +121,7 @@ func (i *Index) Add(obj any) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if version(p) <= i.gone[key(p)] {
+	if resourceversion.Of(p) <= i.gone[key(p)] {
 		return nil
 	}
 	of := i.spaces[p.Namespace]
@@ -129,7 +129,7 @@ func (i *Index) Add(obj any) error {
 		of = map[string]*v1beta1.PlacementPolicy{}
 		i.spaces[p.Namespace] = of
 	}
-	if was := of[p.Name]; was == nil || version(was) < version(p) {
+	if was := of[p.Name]; was == nil || resourceversion.Of(was) < resourceversion.Of(p) {
 		of[p.Name] = p
 	}
 	return nil
@@ -147,7 +147,7 @@ func (i *Index) Delete(obj any) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.forget(p)
-	if i.gone[key(p)] <= version(p) {
+	if i.gone[key(p)] <= resourceversion.Of(p) {
 		delete(i.gone, key(p))
 	}
 	return nil
@@ -162,13 +162,13 @@ func (i *Index) deletedHere(obj any) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.forget(p)
-	i.gone[key(p)] = version(p)
+	i.gone[key(p)] = resourceversion.Of(p)
 	return nil
 }
 
 func (i *Index) forget(p *v1beta1.PlacementPolicy) {
 	of := i.spaces[p.Namespace]
-	if was := of[p.Name]; was != nil && version(was) <= version(p) {
+	if was := of[p.Name]; was != nil && resourceversion.Of(was) <= resourceversion.Of(p) {
 		delete(of, p.Name)
 	}
 	if len(of) == 0 {
@@ -178,11 +178,11 @@ func (i *Index) forget(p *v1beta1.PlacementPolicy) {
 
 // Replace makes the index what a list says, but for what is newer than the list.
 func (i *Index) Replace(list []any, resourceVersion string) error {
-	at, _ := strconv.ParseUint(resourceVersion, 10, 64)
+	at := resourceversion.Parse(resourceVersion)
 	i.mu.Lock()
 	maps.DeleteFunc(i.gone, func(_ types.NamespacedName, v uint64) bool { return v <= at })
 	for namespace, of := range i.spaces {
-		maps.DeleteFunc(of, func(_ string, p *v1beta1.PlacementPolicy) bool { return version(p) <= at })
+		maps.DeleteFunc(of, func(_ string, p *v1beta1.PlacementPolicy) bool { return resourceversion.Of(p) <= at })
 		if len(of) == 0 {
 			delete(i.spaces, namespace)
 		}
@@ -202,10 +202,4 @@ func (*Index) Resync() error { return nil }
 
 func key(p *v1beta1.PlacementPolicy) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
-}
-
-// version orders the states of a policy. Kubernetes lets clients compare resource versions of one resource.
-func version(p *v1beta1.PlacementPolicy) uint64 {
-	v, _ := strconv.ParseUint(p.ResourceVersion, 10, 64)
-	return v
 }
