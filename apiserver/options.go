@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 
 	"federation/apiserver/admission"
 	"federation/apiserver/apis/federation/v1beta1"
@@ -32,7 +33,7 @@ type Options struct {
 	// Etcd is an external etcd; without servers an embedded one is used.
 	Etcd etcd.External
 
-	// What the controllers, of which the apiserver knows nothing, do inside of it. Both may be nil.
+	// What the controllers, of which the apiserver knows nothing, do inside of it. All may be nil.
 
 	// ReviewFailover answers FailoverReviews: it fills in the status of one whose spec is valid. An error with a
 	// status of the API goes to the client as it is. Nil: reviews are refused with code 501.
@@ -45,6 +46,9 @@ type Options struct {
 	// NamesInDNS returns what the names of Services and Ingresses are made of, so that those that DNS cannot have are
 	// refused; nil while that is not known. Without it none are.
 	NamesInDNS admission.NamesInDNS
+	// BeforeReady prepares these: the server serves, but says that it is not ready, until it returns. loopback is for
+	// requests to the server itself; ctx ends with the server.
+	BeforeReady func(ctx context.Context, loopback *rest.Config) error
 }
 
 // NewOptions returns the defaults.

@@ -136,6 +136,7 @@ func (s *Server) build(ctx context.Context, endpoints []string) error {
 	}
 	for name, hook := range map[string]genericapiserver.PostStartHookFunc{
 		"federation-bootstrap": bootstrapHook, "federation-housekeeping": s.housekeepingHook, "federation-policies": s.policiesHook,
+		"federation-before-ready": s.beforeReadyHook,
 	} {
 		if err := s.api.GenericAPIServer.AddPostStartHook(name, hook); err != nil {
 			return err
@@ -148,6 +149,14 @@ func (s *Server) build(ctx context.Context, endpoints []string) error {
 func (s *Server) policiesHook(hook genericapiserver.PostStartHookContext) error {
 	go s.policies.Follow(hook)
 	return wait.PollUntilContextCancel(hook, 20*time.Millisecond, true, func(context.Context) (bool, error) { return s.policies.Synced(), nil })
+}
+
+// beforeReadyHook holds up readiness until admission knows all else that it goes by.
+func (s *Server) beforeReadyHook(hook genericapiserver.PostStartHookContext) error {
+	if s.config.BeforeReady == nil {
+		return nil
+	}
+	return s.config.BeforeReady(hook, hook.LoopbackClientConfig)
 }
 
 // bootstrapHook holds up readiness until the federation's own objects are there.

@@ -19,6 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	restclient "k8s.io/client-go/rest"
 
 	"federation/apiserver/etcd"
 	"federation/apiserver/pki"
@@ -27,6 +29,27 @@ import (
 func TestDataDirectoryHeldByAnotherProcess(t *testing.T) {
 	_, err := build(options(shared.dataDir))
 	wantOneLine(t, err, shared.dataDir, fmt.Sprintf("pid %d", os.Getpid()))
+}
+
+// unready is what the shared server said of its readiness when all but lookUnready was done.
+var unready string
+
+func lookUnready(ctx context.Context, loopback *restclient.Config) error {
+	client, err := kubernetes.NewForConfig(loopback)
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		text, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Param("verbose", "").Do(ctx).Raw()
+		unready = string(text)
+		return err == nil || strings.Count(unready, "[-]") == 1, nil
+	})
+}
+
+func TestItIsReadyWhenWhatGoesBeforeIsDone(t *testing.T) {
+	if !strings.Contains(unready, "[-]poststarthook/federation-before-ready") {
+		t.Errorf("it was ready, or not for that reason:\n%s", unready)
+	}
 }
 
 func TestPortInUse(t *testing.T) {

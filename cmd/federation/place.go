@@ -27,7 +27,7 @@ type placer struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	synced   func() bool
+	synced   bool
 	clusters map[types.NamespacedName]*v1beta1.Cluster
 	policies map[types.NamespacedName]*v1beta1.PlacementPolicy
 	world    *plan.World // nil: to be made anew
@@ -43,12 +43,12 @@ type given struct {
 
 func newPlacer() *placer {
 	return &placer{
-		now: time.Now, synced: func() bool { return false },
+		now:      time.Now,
 		clusters: map[types.NamespacedName]*v1beta1.Cluster{}, policies: map[types.NamespacedName]*v1beta1.PlacementPolicy{},
 	}
 }
 
-// follow keeps Clusters and policies in sight until ctx is done.
+// follow keeps Clusters and policies in sight until ctx is done. It returns when they have been read.
 func (p *placer) follow(ctx context.Context, config *rest.Config) error {
 	client, err := newClient(config)
 	if err != nil {
@@ -59,16 +59,21 @@ func (p *placer) follow(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	clusters, policies := from.ForResource(v1beta1.ClustersResource), from.ForResource(v1beta1.PoliciesResource)
-	if err := keep(p, clusters, p.clusters); err != nil {
+	allClusters, err := keep(p, clusters, p.clusters)
+	if err != nil {
 		return err
 	}
-	if err := keep(p, policies, p.policies); err != nil {
+	allPolicies, err := keep(p, policies, p.policies)
+	if err != nil {
 		return err
+	}
+	from.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), allClusters.HasSynced, allPolicies.HasSynced) {
+		return ctx.Err()
 	}
 	p.mu.Lock()
-	p.synced = func() bool { return clusters.HasSynced() && policies.HasSynced() }
-	p.mu.Unlock()
-	from.Start(ctx.Done())
+	defer p.mu.Unlock()
+	p.synced = true
 	return nil
 }
 
@@ -85,7 +90,7 @@ func (p *placer) places() (all []string) {
 }
 
 // keep keeps the objects of an informer in a map of the placer's. One that cannot be read is as good as none.
-func keep[T any](p *placer, informer cache.SharedIndexInformer, all map[types.NamespacedName]*T) error {
+func keep[T any](p *placer, informer cache.SharedIndexInformer, all map[types.NamespacedName]*T) (cache.ResourceEventHandlerRegistration, error) {
 	put := func(obj any) {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
@@ -99,7 +104,7 @@ func keep[T any](p *placer, informer cache.SharedIndexInformer, all map[types.Na
 			delete(all, name)
 		}
 	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	return informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    put,
 		UpdateFunc: func(_, is any) { put(is) },
 		DeleteFunc: func(obj any) {
@@ -114,14 +119,13 @@ func keep[T any](p *placer, informer cache.SharedIndexInformer, all map[types.Na
 			p.world = nil
 		},
 	})
-	return err
 }
 
 // Place returns the placement annotation of a new object, or "" to leave it to the placement controller.
 func (p *placer) Place(u *unstructured.Unstructured) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.synced() || len(p.clusters) == 0 {
+	if !p.synced || len(p.clusters) == 0 {
 		return ""
 	}
 	o, err := plan.Read(u)

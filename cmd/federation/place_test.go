@@ -24,7 +24,7 @@ func readyCluster(name string) *v1beta1.Cluster {
 func testPlacer(clusters ...*v1beta1.Cluster) *placer {
 	p := newPlacer()
 	p.now = func() time.Time { return time.Unix(1000, 0) }
-	p.synced = func() bool { return true }
+	p.synced = true
 	for _, c := range clusters {
 		p.clusters[types.NamespacedName{Name: c.Name}] = c
 	}

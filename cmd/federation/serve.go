@@ -78,7 +78,7 @@ func apiserverCommand() *cobra.Command {
 func runServer(ctx context.Context, o *apiserver.Options, names *controllersOptions, then func(context.Context, *rest.Config) error) error {
 	reviews := &reviewer{}
 	places := newPlacer()
-	o.ReviewFailover, o.Place = reviews.ReviewFailover, places.Place
+	o.ReviewFailover, o.Place, o.BeforeReady = reviews.ReviewFailover, places.Place, places.follow
 	if names != nil {
 		o.NamesInDNS = func() *validation.DNSNames {
 			return &validation.DNSNames{Federation: names.name, Zone: names.zone, Places: places.places()}
@@ -106,9 +106,6 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 		case <-ctx.Done():
 			return nil
 		case <-ready:
-		}
-		if err := places.follow(ctx, server.ControllersConfig()); err != nil {
-			return err
 		}
 		fmt.Fprintf(os.Stderr, "federation: ready; kubectl --kubeconfig %s get clusters\n", server.KubeconfigPath())
 		if then == nil {
