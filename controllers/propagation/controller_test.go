@@ -92,6 +92,25 @@ func engage(t *testing.T, federation, member api, do func()) {
 	})
 }
 
+// A controller ends while the registry engages a member: of the member nothing is left. A queue that was would be a deadlock here.
+func TestAMemberThatComesAfterTheEnd(t *testing.T) {
+	federation, member := newAPI(), newAPI()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(Options{Client: federation.client, Informers: federation.informers, Federation: "fed", Recorder: record.NewFakeRecorder(100)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := c.Run(ended); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Engage(t.Context(), Member{Name: "east-a", Client: member.client, Informers: member.informers}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func settle() { time.Sleep(time.Second); synctest.Wait() }
 
 // A cluster can be engaged while its Cluster object is not in the cache: it has just joined, or leaves.

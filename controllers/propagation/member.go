@@ -31,7 +31,7 @@ type member struct {
 }
 
 // Engage takes up work in a member until ctx is done. It subscribes to the member's informers and
-// returns; the caller starts them.
+// returns; the caller starts them. After the end of Run it does nothing.
 func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	m := &member{Member: mem, states: map[key]*state{}}
 	m.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](10*time.Millisecond, 30*time.Second))
@@ -40,13 +40,12 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 		errs = append(errs, c.watchCopies(m, &c.Kinds[i]))
 	}
 	errs = append(errs, c.watchEndpoints(m), c.watchScaling(m))
-	if err := errors.Join(errs...); err != nil {
+	err := errors.Join(errs...)
+	if err != nil || !c.serving.start(ctx, func(ctx context.Context) { c.serve(ctx, m) }) {
 		m.unlisten()
 		m.queue.ShutDown()
-		return err
 	}
-	c.serving.start(ctx, func(ctx context.Context) { c.serve(ctx, m) })
-	return nil
+	return err
 }
 
 // patience is how long a member's caches may take to fill before work begins without those that have not: the

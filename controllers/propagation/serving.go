@@ -13,12 +13,12 @@ type serving struct {
 	all     sync.WaitGroup
 }
 
-// start has do run until ctx is done or the controller has ended; not at all, if it has.
-func (s *serving) start(ctx context.Context, do func(context.Context)) {
+// start has do run until ctx is done or the controller has ended. If it has, do does not run, and start returns false.
+func (s *serving) start(ctx context.Context, do func(context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return
+		return false
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	if s.cancels == nil {
@@ -34,6 +34,7 @@ func (s *serving) start(ctx context.Context, do func(context.Context)) {
 		}()
 		do(ctx)
 	})
+	return true
 }
 
 // end ends all of it, and returns when it has ended.
