@@ -52,9 +52,10 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// build makes the bridge, and has the kernel route as a router does.
+// build makes the bridge, and has the kernel route as a router does. Its link address is given: one that it chose would be
+// the lowest of those that are plugged in, and so change when a cluster dies, for all others too.
 func build() error {
-	b := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridge}}
+	b := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridge, HardwareAddr: net.HardwareAddr{2, 0, 10, 64, 255, 254}}}
 	if err := netlink.LinkAdd(b); err != nil {
 		return fmt.Errorf("bridge: %w", err)
 	}

@@ -37,11 +37,10 @@ func (c *cluster) startNodes(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, pool := range c.pools {
-		if err := c.Real.internet.route(pool, nodes...); err != nil {
-			return err
-		}
+	if err := c.leadPools(nodes); err != nil {
+		return err
 	}
+	c.controllers.Go(func() { c.newBalancer(nodes).run(ctx) })
 	for i := 1; i <= c.Nodes; i++ {
 		dir, err := c.nodeFiles(i)
 		if err != nil {

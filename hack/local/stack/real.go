@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // internetDNS is where clients in the internet find the federation's DNS server.
@@ -24,6 +26,33 @@ func (s *stack) internetProgram(st *state) *program {
 		pidFile: s.path("internet.pid"),
 		logFile: s.path("logs", "internet.log"),
 	}
+}
+
+// inotifyPerMember and inotifyPerNode are how many inotify instances a member and the programs of a node have open, and a
+// few more.
+const (
+	inotifyPerMember = 12
+	inotifyPerNode   = 8
+)
+
+// roomForNodes tells whether the kernel gives this user as many more inotify instances as the members that are to be
+// started will want, by opening them: a kubelet that gets none ends, and only its log says why.
+func (s *stack) roomForNodes(st *state, o upOptions) error {
+	want := 0
+	for i := range st.MemberPorts {
+		if st.Real && len(findProcesses(s.memberProgram(st, i, o).same)) == 0 {
+			want += inotifyPerMember + o.nodes*inotifyPerNode
+		}
+	}
+	for n := range want {
+		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		if err != nil {
+			return fmt.Errorf("clusters with real nodes want %d inotify instances, and the kernel gives this user %d more: %w; raise the limit, for example with\n"+
+				"  sysctl -w fs.inotify.max_user_instances=1024", want, n, err)
+		}
+		defer func() { _ = unix.Close(fd) }() // all at the end: they count together
+	}
+	return nil
 }
 
 // startInternet returns when nodes can be plugged in.

@@ -48,12 +48,16 @@ Its global names:  dig @127.0.0.1 -p %d %s SOA
 	if st.Real {
 		fmt.Printf("A client outside:  %s COMMAND, for example dig or curl; its DNS server is %s\n", s.inInternet(), internetDNS)
 	}
+	loss, back := "STOP", "kill -CONT"
+	if st.Real { // a stopped member would be a lost control plane only
+		loss, back = "KILL", "make up REAL=1"
+	}
 	fmt.Printf(`A member:          kubectl --kubeconfig %s get nodes
-Lose a zone:       kill -STOP $(cat %s)   and back: kill -CONT
+Lose a zone:       kill -%s $(cat %s)   and back: %s
 For scripts:       . %s
 All that runs:     %s/local status%s        logs in %s
 End it:            %s
-`, s.memberKubeconfig(m), s.path("members", m, "pid"), s.path("env"), s.bin, in, s.path("logs"), down)
+`, s.memberKubeconfig(m), loss, s.path("members", m, "pid"), back, s.path("env"), s.bin, in, s.path("logs"), down)
 }
 
 // status prints what runs. It is an error if something of the stack does not.

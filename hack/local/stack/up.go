@@ -37,6 +37,9 @@ func (s *stack) up(ctx context.Context, o upOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := s.roomForNodes(st, o); err != nil {
+		return err
+	}
 	errs := s.startAll(ctx, st, o)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%w\nwhat runs is left running: make up tries again, make down ends it", err)
