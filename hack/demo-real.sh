@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The way of a request, as a story on the stack that `make up REAL=1` started: a client outside looks up the global
-# name and is answered by a pod; a cluster is killed while 100 requests a second go on, and comes back. Each step is checked.
+# name and is answered by a pod; a client in a pod is answered by another cluster while its own has no pod of the Service;
+# a cluster is killed while 100 requests a second go on, and comes back. Each step is checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck disable=SC1091
@@ -33,6 +34,9 @@ in_dns()       { [ "$(addresses | wc -l)" = "$1" ]; }
 lb_of()        { member "$1" get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}'; }
 out_of_dns()   { local a; a=$(addresses) && ! grep -qx "$1" <<<"$a"; }
 answers_from() { inside curl -s -m 1 "http://$1" | grep -q " on $2-node-"; }
+# What a client in a pod of east-a is answered at the Service's cluster IP.
+from_pod()     { member east-a exec client -- /pod get "http://$cluster_ip"; }
+answered_by()  { from_pod 2>/dev/null | grep -q " on $1-node-"; }
 
 [ -n "${INTERNET:-}" ] || fail "what is up has simulated nodes. Start with: make down demo REAL=1"
 
@@ -54,7 +58,22 @@ for m in $MEMBERS; do
   outside curl -s "http://$address"
 done
 
-say "4. 100 requests a second, each over a new connection. east-a is killed, all of it: control plane, nodes and pods"
+say "4. A client in a pod of east-a connects to the Service's cluster IP: it is answered there"
+member east-a get pod client >/dev/null 2>&1 || member east-a run client --image local/pod:1 -- pause >/dev/null
+cluster_ip=$(member east-a get service web -o jsonpath='{.spec.clusterIP}')
+wait_for 60 "an answer to the client in east-a" answered_by east-a
+in_member east-a exec client -- /pod get "http://$cluster_ip"
+echo "All pods of the Service leave east-a. The same address leads to another cluster, of the same region while there is one:"
+show kubectl federation drain east-a
+wait_for 30 "an answer of east-b to the client in east-a" answered_by east-b
+in_member east-a exec client -- /pod get "http://$cluster_ip"
+echo "They return, and so does the way:"
+show kubectl federation undrain east-a
+wait_for 60 "an answer of east-a to the client in east-a" answered_by east-a
+in_member east-a exec client -- /pod get "http://$cluster_ip"
+wait_for 60 "three addresses in the global name" in_dns 3
+
+say "5. 100 requests a second, each over a new connection. east-a is killed, all of it: control plane, nodes and pods"
 table=$(mktemp)
 trap 'rm -f "$table"' EXIT
 exec {visitor}> >(exec $INTERNET _output/bin/visitor --dns $dns:53 --name "$name" >"$table")
@@ -70,13 +89,13 @@ outside dig +noall +answer "@$dns" "$name" A
 printf 'Its address was out of the name after %d ms. The client, as clients do, keeps an answer for its time to live. Waiting.\n' $(($(date +%s%3N) - start))
 sleep 18
 
-say "5. It comes back, with its data, as after a power cut"
+say "6. It comes back, with its data, as after a power cut"
 echo "east-a starts" >&"$visitor"
 show _output/bin/local up --real --nodes 2 {visitor}>&- | grep ' east-a ' # what it starts is not to keep the visitor's input open
 wait_for 120 "an answer of east-a at $lost" answers_from "$lost" east-a
 wait_for 60 "the return of $lost to the global name" in_dns 3
 echo "three clusters again" >&"$visitor"
-sleep 8
+sleep 20 # the client's old answer ends, and it asks again
 exec {visitor}>&-
 wait "$visitor_pid" || fail "the visitor ended with an error"
 

@@ -53,7 +53,7 @@ func main() {
 				fmt.Print(report.String())
 				return
 			}
-			report.begin(phase)
+			report.begin(phase, time.Now())
 		case <-tick.C:
 			if at := report.current(); at != nil {
 				requests.Go(func() { begun := time.Now(); who, err := v.visit(); report.add(at, begun, who, err) })

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -17,15 +20,17 @@ type report struct {
 
 type phase struct {
 	name                  string
+	begun                 time.Time
 	requests, failed      int
 	by                    map[string]int // answered, by cluster
+	why                   map[string]int // failed, by reason
 	firstFailed, lastFail time.Time
 }
 
-func (r *report) begin(name string) {
+func (r *report) begin(name string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.phases = append(r.phases, &phase{name: name, by: map[string]int{}})
+	r.phases = append(r.phases, &phase{name: name, begun: now, by: map[string]int{}, why: map[string]int{}})
 }
 
 func (r *report) current() *phase {
@@ -47,12 +52,37 @@ func (r *report) add(p *phase, begun time.Time, by string, err error) {
 		return
 	}
 	p.failed++
+	p.why[reason(err)]++
 	if p.firstFailed.IsZero() || begun.Before(p.firstFailed) {
 		p.firstFailed = begun
 	}
 	if begun.After(p.lastFail) {
 		p.lastFail = begun
 	}
+}
+
+// reason is an error in a few words, which are the same each time that the cause is the same, with the address.
+func reason(err error) string {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Addr != nil {
+		return dial.Addr.String() + ": " + cause(err)
+	}
+	return cause(err)
+}
+
+func cause(err error) string {
+	var errno syscall.Errno
+	var network net.Error
+	switch {
+	case errors.As(err, &errno):
+		return errno.Error()
+	case errors.As(err, &network) && network.Timeout():
+		return "no answer in time"
+	}
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err.Error()
 }
 
 // String is the table: a line for each phase, a column for each cluster that answered in any.
@@ -77,9 +107,12 @@ func (r *report) String() string {
 		}
 		fmt.Fprintf(&b, " %8d", p.failed)
 		if p.failed > 0 {
-			fmt.Fprintf(&b, ", within %.1f s", p.lastFail.Sub(p.firstFailed).Seconds())
+			fmt.Fprintf(&b, ", begun %.1f to %.1f s after that", p.firstFailed.Sub(p.begun).Seconds(), p.lastFail.Sub(p.begun).Seconds())
 		}
 		b.WriteByte('\n')
+		for _, why := range slices.Sorted(maps.Keys(p.why)) {
+			fmt.Fprintf(&b, "  %-34s %8d\n", "  "+why, p.why[why])
+		}
 	}
 	return b.String()
 }
