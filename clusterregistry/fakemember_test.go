@@ -24,10 +24,11 @@ type fakeMember struct {
 	mu      sync.Mutex
 	token   string // the one that it accepts
 	sick    bool
-	forbids string   // a path that it does not let anybody see
-	meet    func()   // if set, called before a question for the version is answered
-	mints   string   // the token that it gives out
-	queries []string // of lists and watches
+	forbids string    // a path that it does not let anybody see
+	meet    func()    // if set, called before a question for the version is answered
+	renewed time.Time // when the Lease of its node was; zero: there is none
+	mints   string    // the token that it gives out
+	queries []string  // of lists and watches
 }
 
 func newFakeMember(t *testing.T) *fakeMember {
@@ -77,7 +78,7 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		meet()
 		m.mu.Lock()
 	}
-	authorized, sick, mints := r.Header.Get("Authorization") == "Bearer "+m.token, m.sick, m.mints
+	authorized, sick, mints, renewed := r.Header.Get("Authorization") == "Bearer "+m.token, m.sick, m.mints, m.renewed
 	forbidden := r.URL.Path == m.forbids
 	m.queries = append(m.queries, r.URL.Path+"?"+r.URL.RawQuery)
 	m.mu.Unlock()
@@ -99,6 +100,8 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[
 			{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n1","labels":{"topology.kubernetes.io/zone":"a","topology.kubernetes.io/region":"east"}}},
 			{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n2"}}]}`)
+	case r.URL.Path == "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases":
+		answer(w, leases(renewed))
 	case r.URL.Path == "/api/v1/configmaps" && r.URL.Query().Get("watch") != "":
 		answer(w, `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"namespace":"default","name":"c","managedFields":[{"manager":"x"}]}}}
 			{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
@@ -111,6 +114,14 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
+}
+
+func leases(renewed time.Time) string {
+	item := ""
+	if !renewed.IsZero() {
+		item = fmt.Sprintf(`{"metadata":{"name":"n1"},"spec":{"renewTime":%q}}`, renewed.UTC().Format("2006-01-02T15:04:05.000000Z"))
+	}
+	return `{"kind":"LeaseList","apiVersion":"coordination.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[` + item + `]}`
 }
 
 func answer(w http.ResponseWriter, body string) {

@@ -31,7 +31,9 @@ type keeper struct {
 	fingerprint string
 	secretRead  string // resource versions that the link was made from
 	member      *Member
+	away        bool // it was not ready before, and its nodes have not been asked for since
 	inventory   atomic.Pointer[health.Inventory]
+	silence     atomic.Pointer[silence]
 }
 
 // lookGap is the least time between two looks, however often something wakes us.
@@ -68,10 +70,12 @@ func (k *keeper) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		k.away = k.away || len(k.state.Conditions) > 0 && !k.state.Ready()
 		verdict := health.Judge(k.state, evidence, k.registry.options.Policy, time.Now())
 		k.state = verdict.State
 		k.observeState(verdict.Transition)
 		k.connect(ctx)
+		k.state.Silent = k.silent()
 		k.report(ctx, verdict)
 		k.rest(ctx, begin, verdict.Next)
 	}
@@ -192,6 +196,10 @@ func (k *keeper) connect(ctx context.Context) {
 	}
 	k.member = m
 	klog.FromContext(ctx).V(1).Info("Connected")
+	if k.away {
+		k.away = false
+		k.listen(m)
+	}
 	k.keepInventory(m.ctx, k.link)
 	go k.keepToken(m.ctx, k.link)
 }

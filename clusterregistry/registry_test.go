@@ -70,7 +70,7 @@ func newFleet(t *testing.T) *fleet {
 }
 
 // apply does what a server-side apply of the status does, as far as it is used here: it leaves alone what is not
-// mentioned, of conditions those of other types.
+// mentioned, of conditions those of other types; but NodesSilent, which nobody else writes, goes where it is not.
 func (f *fleet) apply(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch := action.(clienttesting.PatchAction)
 	applied := &unstructured.Unstructured{}
@@ -91,7 +91,7 @@ func (f *fleet) apply(action clienttesting.Action) (bool, runtime.Object, error)
 		status[field] = value
 	}
 	for _, was := range kept {
-		own := false
+		own := was.(map[string]any)["type"] == string(v1beta1.ClusterNodesSilent)
 		for _, is := range status["conditions"].([]any) {
 			own = own || is.(map[string]any)["type"] == was.(map[string]any)["type"]
 		}
@@ -237,6 +237,42 @@ func TestALostClusterIsDisconnectedAndComesBackAsANewMember(t *testing.T) {
 		t.Error("the member that came back is the one that was lost")
 	}
 	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+}
+
+func TestNodesThatAreSilentAfterTheReturnAreSaid(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	silent := func() string {
+		c := f.cluster("east").Condition(v1beta1.ClusterNodesSilent)
+		if c == nil {
+			return ""
+		}
+		return c.Message
+	}
+	east.set(func() { east.renewed = time.Now().Add(-time.Minute) })
+	f.join("east", east, "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	if said := silent(); said != "" {
+		t.Errorf("a cluster that was not away: %s", said)
+	}
+	bounce := func() {
+		east.set(func() { east.sick = true })
+		f.eventuallyReady("east", v1beta1.ReasonClusterNotReady)
+		east.set(func() { east.sick = false })
+		f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	}
+	bounce()
+	if got, want := silent(), "1 of 1 nodes not heard of since it returned: n1"; got != want {
+		t.Errorf("a cluster whose node is silent: %q, want %q", got, want)
+	}
+	east.set(func() { east.renewed = time.Now() })
+	f.eventually("the node is heard of", func() bool { return strings.HasPrefix(silent(), "its nodes are back") })
+	east.set(func() { east.renewed = time.Time{} })
+	f.eventually("the silence is over: no node is left", func() bool { return silent() == "" })
+	east.set(func() { east.renewed = time.Now() })
+	bounce()
+	if said := silent(); said != "" {
+		t.Errorf("a cluster whose node lives: %s", said)
+	}
 }
 
 func TestAHungClusterDelaysNoOther(t *testing.T) {

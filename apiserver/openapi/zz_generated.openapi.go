@@ -675,7 +675,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete where it is.",
+							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete and NodesSilent where it is so.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -68,6 +68,8 @@ func DefaultPolicy() Policy {
 type State struct {
 	// Conditions are Ready and Offline, or none before the first verdict.
 	Conditions []v1beta1.ClusterCondition
+	// Silent is said beside those where nodes are waited for; nil: none are.
+	Silent *v1beta1.ClusterCondition
 	// Failures counts the bad looks in a row.
 	Failures int
 	// Answer is what the last look found, and Streak how many looks in a row found the same.

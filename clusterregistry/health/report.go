@@ -19,10 +19,10 @@ type Inventory struct {
 	Version string
 }
 
-// Own returns the conditions that are ours to write: Ready and Offline.
+// Own returns the conditions that are ours to write: Ready, Offline and NodesSilent.
 func Own(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition) {
 	for _, c := range conditions {
-		if c.Type == v1beta1.ClusterReady || c.Type == v1beta1.ClusterOffline {
+		if c.Type == v1beta1.ClusterReady || c.Type == v1beta1.ClusterOffline || c.Type == v1beta1.ClusterNodesSilent {
 			own = append(own, c)
 		}
 	}
@@ -35,6 +35,9 @@ func Own(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition)
 func Report(prev v1beta1.ClusterStatus, s State, inv *Inventory) (v1beta1.ClusterStatus, bool) {
 	next := v1beta1.ClusterStatus{Zones: slices.Clone(prev.Zones), Region: prev.Region, KubernetesVersion: prev.KubernetesVersion}
 	next.Conditions = slices.Clone(s.Conditions)
+	if s.Silent != nil {
+		next.Conditions = append(next.Conditions, *s.Silent)
+	}
 	if inv != nil {
 		next.Zones, next.Region, next.KubernetesVersion = inv.Zones, inv.Region, inv.Version
 	}

@@ -23,8 +23,9 @@ var (
 func clusterRules(account string, allowProxy bool, customKinds []string) []rbacv1.PolicyRule {
 	rules := append(federatedRules(), customRules(customKinds)...)
 	rules = append(rules,
-		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: sliceVerbs}, // read the member's own, write those of other clusters
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: readVerbs},                   // what room there is
+		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: sliceVerbs},  // read the member's own, write those of other clusters
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: readVerbs},                    // what room there is
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}}, // whether nodes live
 		rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz", "/readyz", "/version"}, Verbs: []string{"get"}},
 		// To leave without an administrator's credential: the role owns the rest.
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{account}, Verbs: []string{"get", "delete"}},

@@ -69,7 +69,7 @@ type ServerAddressByClientCIDR struct {
 
 // ClusterStatus is what the federation last saw of a member cluster.
 type ClusterStatus struct {
-	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete where it is.
+	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete and NodesSilent where it is so.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -180,6 +180,9 @@ const (
 	ClusterReady ClusterConditionType = "Ready"
 	// ClusterOffline means that the cluster's API cannot be reached.
 	ClusterOffline ClusterConditionType = "Offline"
+	// ClusterNodesSilent is there while a cluster is ready again and its nodes are not, for all that is known: what it says
+	// of its pods may be from before, and does not count for DNS.
+	ClusterNodesSilent ClusterConditionType = "NodesSilent"
 	// ClusterFailedOver means that what was placed on the cluster is placed elsewhere.
 	ClusterFailedOver ClusterConditionType = "FailedOver"
 	// ClusterFailoverHeld means that the cluster is lost and not failed over; the reason says why.
@@ -194,6 +197,7 @@ const (
 	ReasonClusterNotReady     = "ClusterNotReady"
 	ReasonClusterReachable    = "ClusterReachable"
 	ReasonClusterNotReachable = "ClusterNotReachable"
+	ReasonNodesNotHeardOf     = "NodesNotHeardOf"
 )
 
 // ClusterCondition is one aspect of a cluster's state.
