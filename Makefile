@@ -55,9 +55,9 @@ generate: ## make generated code anew
 verify: ## prove that generated code is up to date
 	@for f in hack/verify-*.sh; do $$f; done
 
-MODE  ?= kube-proxy-iptables iptables nftables
+MODE  ?= kube-proxy-iptables kube-proxy-nftables iptables nftables
 FOCUS ?= \[sig-network\] Services
-e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make Services work [MODE="kube-proxy-iptables iptables nftables"] [FOCUS=…]
+e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make Services work [MODE="iptables nftables"] [FOCUS=…]
 	@hack/install-tools.sh real
 	@hack/install-tools.sh services
 	@hack/build-real.sh services

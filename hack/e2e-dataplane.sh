@@ -23,6 +23,7 @@ for mode in $modes; do
   ginkgo --procs="${PROCS:-4}" --silence-skips --no-color --focus="$focus" --skip='\[Serial\]|\[Disruptive\]|\[Feature:|\[Slow\]' \
     --output-dir="$reports" --json-report="$mode.json" _output/bin/services.test -- \
     --provider=skeleton --kubeconfig="$KUBECONFIG" --num-nodes=2 --allowed-not-ready-nodes=0 >>"$reports/$mode.log" 2>&1 || failed+=" $mode"
+  git log -1 --format=%h -- nodeagent cmd/federation-nodeagent >"$reports/$mode.commit"
   grep -E '^(Ran|PASS|FAIL|.*Passed)' "$reports/$mode.log" | tail -3
   _output/bin/local --root "$root" down >/dev/null
   trap - EXIT
@@ -33,12 +34,12 @@ for mode in kube-proxy-iptables kube-proxy-nftables iptables nftables; do # also
 done
 go build -o _output/bin/table ./hack/services/table
 {
-  cat <<'END'
+  cat <<END
 # Kubernetes' own tests of Services
 
-Written by `make e2e-dataplane`: the end-to-end tests `[sig-network] Services` of Kubernetes v1.36.3, without those that are serial, slow, or need a feature
-or a cloud, against a member with two real nodes (`make up REAL=1`) and nothing but the named program to make Services work. `iptables` and `nftables` are
-ours in these modes. Tests that skip themselves there are left out. Seconds are how long a test took on a machine shared with other work; they compare nothing.
+Written by \`make e2e-dataplane\`: the end-to-end tests \`[sig-network] Services\` of Kubernetes v1.36.3, without those that are serial, slow, or need a feature
+or a cloud, against a member with two real nodes (\`make up REAL=1\`) and nothing but the named program to make Services work. \`iptables\` and \`nftables\` are
+ours in these modes, as of $(cat "$reports"/{ip,nf}tables.commit 2>/dev/null | sort -u | sed 's/^/commit /' | paste -sd, | sed 's/,/ and /'). Tests that skip themselves there are left out. Seconds are how long a test took on a machine shared with other work; they compare nothing.
 
 END
   _output/bin/table "${columns[@]}"
