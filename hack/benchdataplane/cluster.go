@@ -45,6 +45,7 @@ type cluster struct {
 	node             string // the name of a Node, without which kube-proxy waits for half a minute
 	kube             kubernetes.Interface
 	has              size
+	made             int // Services
 	bursts           int
 	// seen tells when this program's own watch saw a slice's last change, by the slice's name.
 	seen *sightings
@@ -100,7 +101,7 @@ func (c *cluster) connect(ctx context.Context) error {
 	return err
 }
 
-// fill makes the cluster have so many Services; it may only grow in their number.
+// fill makes the cluster have so many Services, with so many endpoints. Those that it has beyond these stay as they are.
 func (c *cluster) fill(ctx context.Context, s size) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -109,15 +110,17 @@ func (c *cluster) fill(ctx context.Context, s size) error {
 		if i < probes {
 			n = 1
 		}
+		made := i < c.made
 		group.Go(func() error {
-			_, err := c.kube.CoreV1().Services(namespace).Create(ctx, service(i), metav1.CreateOptions{})
-			if err != nil && !apierrors.IsAlreadyExists(err) {
-				return err
+			if !made {
+				if _, err := c.kube.CoreV1().Services(namespace).Create(ctx, service(i), metav1.CreateOptions{}); err != nil {
+					return err
+				}
 			}
 			return c.put(ctx, slice(i, endpoints(acceptingPods, i*s.endpoints, n)))
 		})
 	}
-	c.has = s
+	c.has, c.made = s, max(c.made, s.services+probes)
 	return group.Wait()
 }
 

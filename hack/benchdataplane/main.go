@@ -29,9 +29,9 @@ type size struct{ services, endpoints int }
 func (s size) String() string { return fmt.Sprintf("%d×%d", s.services, s.endpoints) }
 
 func main() {
-	b := bench{sizes: []size{{100, 10}, {1000, 10}, {5000, 10}, {10000, 2}}}
+	b := bench{sizes: []size{{100, 10}, {1000, 10}, {5000, 10}, {10000, 2}}, only: names()[1:]}
 	flag.Func("sizes", "Services`x`endpoints, several with commas between (default 100x10,1000x10,5000x10,10000x2)", b.setSizes)
-	flag.Func("only", "measure only these `PROXIES`, with commas between: "+strings.Join(names(), ", "), b.setOnly)
+	flag.Func("only", "measure only these `PROXIES`, with commas between: "+strings.Join(names(), ", ")+" (default all but the first)", b.setOnly)
 	flag.DurationVar(&b.limit, "limit", 45*time.Second, "`TIME` after which a proxy that has not made all Services work is given up")
 	flag.StringVar(&b.into, "into", "", "`FILE` into which the tables go, between marks")
 	flag.StringVar(&b.dir, "dir", "", "`DIRECTORY` for the cluster's data and logs (required)")
@@ -88,7 +88,7 @@ func (b *bench) run(ctx context.Context) error {
 		}
 		var all []*figures
 		for _, p := range proxies {
-			if len(b.only) > 0 && !slices.Contains(b.only, p.name) {
+			if !slices.Contains(b.only, p.name) {
 				continue
 			}
 			f := &figures{proxy: p}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,13 +20,13 @@ type figures struct {
 	startCPU, restartCPU time.Duration
 	rss, peak            int64
 	one                  []time.Duration // one change: seen → live
-	commit               time.Duration   // our metric's median of these
-	bare                 time.Duration   // the least that iptables-restore takes, median
+	commit               []time.Duration // of these, arrived at the agent → in the kernel
+	floor, floorAll      time.Duration   // the least that one change, and that all rules take with iptables
 	steady               []time.Duration // 20 changes a second: seen → live
 	steadyCPU            time.Duration   // for a second of that
 	burst                time.Duration   // 1000 changes: the last one seen → live
 	burstCPU             time.Duration
-	quickest, slowest    time.Duration // median connect() to Services
+	first, last, slowest time.Duration // median connect() to Services
 	direct, bareDirect   time.Duration // median connect() to no Service, with the rules and before there were any
 }
 
@@ -37,9 +38,11 @@ func (b *bench) measure(ctx context.Context, c *cluster, s size, f *figures) (er
 		return err
 	}
 	defer site.ends.end()
-	if f.bareDirect, err = site.latency(site.accepting); err != nil {
+	before, err := site.latencies(site.accepting)
+	if err != nil {
 		return err
 	}
+	f.bareDirect = before[0]
 	if err := c.resetProbes(ctx); err != nil {
 		return err
 	}
@@ -68,13 +71,13 @@ func (b *bench) measure(ctx context.Context, c *cluster, s size, f *figures) (er
 
 // changes are the scenarios with a proxy that has everything in place.
 func (b *bench) changes(ctx context.Context, c *cluster, p *process, f *figures) error {
-	var err error
-	if f.direct, err = p.site.latency(p.site.accepting); err != nil {
+	services := sampled(c.has)
+	took, err := p.site.latencies(append(services, p.site.accepting)...)
+	if err != nil {
 		return err
 	}
-	if f.quickest, f.slowest, err = p.site.latencies(c.has); err != nil {
-		return err
-	}
+	n := len(services)
+	f.first, f.last, f.slowest, f.direct = took[0], took[n-1], slices.Max(took[:n]), took[n]
 	for _, scenario := range []func(context.Context, *cluster, *process, *figures) error{one, steady, burst} {
 		if err := scenario(ctx, c, p, f); err != nil {
 			f.failed = err.Error()
@@ -85,13 +88,13 @@ func (b *bench) changes(ctx context.Context, c *cluster, p *process, f *figures)
 	}
 	u := p.usage()
 	f.rss, f.peak = u.RSS, u.Peak
-	if f.proxy.ours() && f.proxy.name != "nftables" {
-		f.bare, err = p.site.bareRestore(f.proxy.name)
+	if backend, is := strings.CutPrefix(f.proxy.name, "iptables-"); is && f.proxy.ours() {
+		f.floor, f.floorAll, err = p.site.floor(backend)
 	}
 	return err
 }
 
-// sampled are Services that are looked at for all.
+// sampled are Services that are looked at for all, from the first to the last.
 func sampled(s size) (out []netip.AddrPort) {
 	const samples = 40
 	for i := range samples {
@@ -112,33 +115,26 @@ func (s *site) allAnswer(have size) error {
 	})
 }
 
-// latencies are the medians of connect() to the quickest and the slowest of Services.
-func (s *site) latencies(have size) (quickest, slowest time.Duration, err error) {
-	var all []time.Duration
-	for _, to := range sampled(have) {
-		took, err := s.latency(to)
-		if err != nil {
-			return 0, 0, err
-		}
-		all = append(all, took)
-	}
-	return slices.Min(all), slices.Max(all), nil
-}
-
-// latency is the median of connect().
-func (s *site) latency(to netip.AddrPort) (time.Duration, error) {
-	var all []time.Duration
+// latencies are the medians of connect() to addresses, which take turns.
+func (s *site) latencies(to ...netip.AddrPort) ([]time.Duration, error) {
+	all := make([][]time.Duration, len(to))
 	err := s.client.Do(func() error {
 		for range 200 {
-			_, took, err := connect(to) // one that a busy machine lets wait too long counts as that long
-			if err != nil {
-				return err
+			for i := range to {
+				_, took, err := connect(to[i]) // one that a busy machine lets wait too long counts as that long
+				if err != nil {
+					return err
+				}
+				all[i] = append(all[i], took)
 			}
-			all = append(all, took)
 		}
 		return nil
 	})
-	return percentile(all, 50), err
+	medians := make([]time.Duration, len(to))
+	for i := range all {
+		medians[i] = percentile(all[i], 50)
+	}
+	return medians, err
 }
 
 func percentile(all []time.Duration, p int) time.Duration {

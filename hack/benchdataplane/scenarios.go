@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,10 +18,10 @@ const (
 
 // change is a probe's way to another endpoint.
 type change struct {
-	probe int
-	to    outcome
-	slice *discoveryv1.EndpointSlice
-	live  time.Time
+	probe        int
+	to           outcome
+	slice        *discoveryv1.EndpointSlice
+	looked, live time.Time // since when it was looked for, and when it was there
 }
 
 // turn is the change of a probe for the n-th time.
@@ -40,7 +37,7 @@ func (c *cluster) turn(ctx context.Context, ch *change) error {
 	return c.put(ctx, ch.slice)
 }
 
-// lag is how long after it was seen a change that is live was so. The watch may be the later one: then it is next to nothing.
+// lag is how long after it was seen a change that is live was so. The watch may be the later one: then it is a microsecond.
 func (c *cluster) lag(ctx context.Context, ch *change) (time.Duration, error) {
 	var seen time.Time
 	err := until(ctx, 10*time.Second, func() error {
@@ -49,21 +46,23 @@ func (c *cluster) lag(ctx context.Context, ch *change) (time.Duration, error) {
 		}
 		return nil
 	})
-	return max(ch.live.Sub(seen), 0), err
+	return max(ch.live.Sub(seen), time.Microsecond), err
 }
 
-// wait looks until changes that come are live, several at a time; none may take longer than patience.
+// wait looks until changes that come are live, several at a time; none may take longer than patience. It looks the more seldom
+// the longer the oldest takes, by a fiftieth of that, as looking takes CPU, which the proxy needs.
 func (s *site) wait(ctx context.Context, come <-chan *change, pause time.Duration) error {
 	const patience = 30 * time.Second
 	return s.client.Do(func() error {
 		var open []*change
-		for last := time.Now(); ; time.Sleep(pause) {
+		for last := time.Now(); ; time.Sleep(restFor(open, pause)) {
 			select {
 			case ch, more := <-come:
 				if !more {
 					come = nil
 				} else {
-					open, last = append(open, ch), time.Now()
+					ch.looked = time.Now()
+					open, last = append(open, ch), ch.looked
 				}
 			default:
 			}
@@ -85,13 +84,16 @@ func (s *site) wait(ctx context.Context, come <-chan *change, pause time.Duratio
 	})
 }
 
+func restFor(open []*change, least time.Duration) time.Duration {
+	if len(open) == 0 {
+		return least
+	}
+	return max(least, time.Since(open[0].looked)/50)
+}
+
 // one swaps the endpoint of a Service, again and again, with as much time in between as kube-proxy rests.
 func one(ctx context.Context, c *cluster, p *process, f *figures) error {
 	const times, rest = 7, 1100 * time.Millisecond
-	before, err := p.metrics(commitMetric)
-	if err != nil {
-		return err
-	}
 	for n := range times {
 		time.Sleep(rest)
 		ch := turn(0, n)
@@ -99,6 +101,10 @@ func one(ctx context.Context, c *cluster, p *process, f *figures) error {
 		come <- ch
 		close(come)
 		var group errgroup.Group
+		before, err := p.commits()
+		if err != nil {
+			return err
+		}
 		group.Go(func() error { return p.site.wait(ctx, come, 50*time.Microsecond) })
 		group.Go(func() error { return c.turn(ctx, ch) })
 		if err := group.Wait(); err != nil {
@@ -109,10 +115,14 @@ func one(ctx context.Context, c *cluster, p *process, f *figures) error {
 			return err
 		}
 		f.one = append(f.one, took)
+		if f.proxy.ours() {
+			if took, err = p.commitSince(ctx, before); err != nil {
+				return err
+			}
+			f.commit = append(f.commit, took)
+		}
 	}
-	after, err := p.metrics(commitMetric)
-	f.commit = median(before, after)
-	return err
+	return nil
 }
 
 // steady makes 20 changes a second for ten seconds, each of another Service.
@@ -175,45 +185,4 @@ func burst(ctx context.Context, c *cluster, p *process, f *figures) error {
 		f.burst, err = c.lag(ctx, ch)
 	}
 	return err
-}
-
-// commitMetric is ours: from a change's arrival to its being in the kernel.
-const commitMetric = "nodeagent_arrival_to_commit_seconds_bucket"
-
-// median is the bound of the bucket in which the median of what came between two looks is.
-func median(before, after map[string]float64) time.Duration {
-	count, bounds := map[float64]float64{}, []float64{}
-	for name, n := range after {
-		_, text, _ := strings.Cut(name, `le="`)
-		var bound float64
-		if _, err := fmt.Sscanf(text, "%g", &bound); err == nil {
-			count[bound] = n - before[name]
-			bounds = append(bounds, bound)
-		}
-	}
-	slices.Sort(bounds)
-	for _, bound := range bounds {
-		if n := count[bound]; n > 0 && 2*n >= count[bounds[len(bounds)-1]] {
-			return time.Duration(bound * float64(time.Second))
-		}
-	}
-	return 0
-}
-
-// bareRestore is how long iptables-restore takes for one rule of nobody, with the proxy's rules in place.
-func (s *site) bareRestore(kind string) (time.Duration, error) {
-	var all []time.Duration
-	err := s.Do(func() error {
-		for range 11 {
-			cmd := exec.Command("/usr/sbin/"+kind+"-restore", "--noflush")
-			cmd.Stdin = strings.NewReader("*nat\n:OTHER - [0:0]\n-A OTHER -j RETURN\nCOMMIT\n")
-			begun := time.Now()
-			if out, err := cmd.CombinedOutput(); err != nil {
-				return errors.Join(err, errors.New(string(out)))
-			}
-			all = append(all, time.Since(begun))
-		}
-		return nil
-	})
-	return percentile(all, 50), err
 }

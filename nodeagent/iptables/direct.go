@@ -48,15 +48,7 @@ func needsRestore(rules []string) bool {
 
 // commit writes chains. First those that are new, to which nothing leads yet, in as many transactions as that takes; then in
 // one what leads to them and what goes.
-func (d *direct) commit(w write, have map[place]uint64) error {
-	if len(w.chains) == 0 {
-		return nil
-	}
-	s, err := nfnetlink.Dial()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func (d *direct) commit(s *nfnetlink.Socket, w write, have map[place]uint64) error {
 	for p, rules := range w.chains {
 		if _, there := have[p]; !there && rules != nil {
 			d.chain(unix.NFT_MSG_NEWCHAIN, p)

@@ -10,8 +10,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"federation/nodeagent/nfnetlink"
 )
 
 // Looks say how often Watch looks.
@@ -48,6 +49,17 @@ type sight struct {
 	mu     sync.Mutex // held while rules are written, or looked at
 	print  string     // the fingerprint when they last were
 	others int        // how many times it was another before
+
+	socket *nfnetlink.Socket // nil: none was needed yet
+}
+
+// dial is a socket in the network namespace of the thread that calls it first.
+func (s *sight) dial() (*nfnetlink.Socket, error) {
+	var err error
+	if s.socket == nil {
+		s.socket, err = nfnetlink.Dial()
+	}
+	return s.socket, err
 }
 
 // notice counts that somebody else has changed something since rules were last written, or looked at.
@@ -78,7 +90,12 @@ func (f *family) look(ctx context.Context, full time.Duration) bool {
 // fingerprint changes whenever the kernel's rules do.
 func (f *family) fingerprint() (string, error) {
 	if f.backend == NFT {
-		return generation()
+		s, err := f.sight.dial()
+		if err != nil {
+			return "", err
+		}
+		n, err := s.Generation()
+		return fmt.Sprint(n), err
 	}
 	out := ""
 	for _, table := range []string{nat, filter} {
@@ -107,17 +124,6 @@ func (f *family) harmed(ctx context.Context) bool {
 		}
 	}
 	return false
-}
-
-// generation is the number that nftables counts up with each transaction (NFT_MSG_GETGEN).
-func generation() (string, error) {
-	r := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETGEN, 0)
-	r.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_UNSPEC})
-	answers, err := r.Execute(unix.NETLINK_NETFILTER, 0)
-	if err != nil || len(answers) == 0 || len(answers[0]) < 12 {
-		return "", fmt.Errorf("the generation of nftables cannot be asked: %w", err)
-	}
-	return fmt.Sprintf("%x", answers[0][8:12]), nil // after the header and the first attribute's: NFTA_GEN_ID
 }
 
 // legacyInfo is how many entries a legacy table has, and of how many bytes: struct ipt_getinfo of linux/netfilter_ipv4/ip_tables.h.

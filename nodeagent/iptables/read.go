@@ -73,11 +73,10 @@ func (s *saved) found() *found {
 // dump is what the table nat holds: the hashes of our chains that have only stamped rules, by their names, and the names
 // of our others and of those that the kernel calls.
 func (f *family) dump(n names) (stamps map[string]uint64, plain []string, err error) {
-	s, err := nfnetlink.Dial()
+	s, err := f.sight.dial()
 	if err != nil {
 		return nil, nil, err
 	}
-	defer s.Close()
 	for range attempts {
 		stamps, plain, err = f.dumpOnce(s, n)
 		if !errors.Is(err, nfnetlink.ErrInterrupted) {

@@ -27,12 +27,13 @@ type state struct {
 	d           dialect
 	addrs       tree
 	nodePorts   tree
-	at          map[string]map[ruleset.FrontendKey]rule // what is reached at an address, by its bytes
-	healthPorts map[uint16]int                          // health check node port → how many Ports have it
+	at          map[string][]rule // what is reached at an address, by its bytes; sorted
+	healthPorts map[uint16]int    // health check node port → how many Ports have it
 	have        map[place]uint64
 }
 
 type rule struct {
+	key   ruleset.FrontendKey
 	text  string
 	alone bool
 }
@@ -55,7 +56,7 @@ func hashOf(rules []string) (sum uint64) {
 func add(sum, rule uint64) uint64 { return (sum^rule)*0x9E3779B97F4A7C15 + 1 }
 
 func newState(d dialect) *state {
-	s := &state{d: d, at: map[string]map[ruleset.FrontendKey]rule{}, healthPorts: map[uint16]int{}, have: map[place]uint64{}}
+	s := &state{d: d, at: map[string][]rule{}, healthPorts: map[uint16]int{}, have: map[place]uint64{}}
 	s.addrs = tree{names: d.names, root: chainServices, tail: d.servicesTail(), scope: addrScope, rules: map[string][]string{}}
 	s.nodePorts = tree{names: d.names, root: chainNodePorts, scope: portScope, rules: map[string][]string{}}
 	return s
@@ -110,7 +111,7 @@ func (s *state) remove(p *ruleset.Port, w want, keys map[string]bool) {
 	}
 	for i := range p.Frontends {
 		k := p.Frontends[i].Key
-		delete(s.at[keyOf(k)], k)
+		s.put(k, nil)
 		keys[keyOf(k)] = true
 	}
 	if p.HealthCheckNodePort != 0 {
@@ -127,15 +128,25 @@ func (s *state) add(p *ruleset.Port, w want, keys map[string]bool) {
 		if f.Uses(ruleset.Yield) {
 			continue
 		}
-		key := keyOf(f.Key)
-		if s.at[key] == nil {
-			s.at[key] = map[ruleset.FrontendKey]rule{}
-		}
-		s.at[key][f.Key] = rule{s.d.dispatch(p, f), f.Alone}
-		keys[key] = true
+		s.put(f.Key, &rule{f.Key, s.d.dispatch(p, f), f.Alone})
+		keys[keyOf(f.Key)] = true
 	}
 	if p.HealthCheckNodePort != 0 {
 		s.healthPorts[p.HealthCheckNodePort]++
+	}
+}
+
+// put gives a frontend its rule; nil: none.
+func (s *state) put(k ruleset.FrontendKey, r *rule) {
+	key := keyOf(k)
+	at, there := slices.BinarySearchFunc(s.at[key], k, func(r rule, k ruleset.FrontendKey) int { return r.key.Compare(k) })
+	switch {
+	case r != nil && there:
+		s.at[key][at] = *r
+	case r != nil:
+		s.at[key] = slices.Insert(s.at[key], at, *r)
+	case there:
+		s.at[key] = slices.Delete(s.at[key], at, at+1)
 	}
 }
 
@@ -160,12 +171,11 @@ func (s *state) rulesAt(key string) []string {
 		delete(s.at, key)
 		return nil
 	}
-	frontends := slices.SortedFunc(maps.Keys(s.at[key]), ruleset.FrontendKey.Compare)
 	var out []string
 	refuse := false
-	for _, k := range frontends {
-		out = append(out, s.at[key][k].text)
-		refuse = refuse || s.at[key][k].alone
+	for _, r := range s.at[key] {
+		out = append(out, r.text)
+		refuse = refuse || r.alone
 	}
 	if addr, ok := netip.AddrFromSlice([]byte(key)); ok && refuse {
 		out = append(out, s.d.aloneTail(host(addr)))

@@ -205,8 +205,12 @@ func (f *family) put(ctx context.Context, w write, have map[place]uint64) error 
 	if err := f.load(ctx, restored); err != nil {
 		return err
 	}
+	s, err := f.sight.dial()
+	if err != nil {
+		return err
+	}
 	d := direct{names: w.names, ipv6: f.ipv6}
-	if err := d.commit(netlink, have); err != nil {
+	if err := d.commit(s, netlink, have); err != nil {
 		return err
 	}
 	return f.load(ctx, last)

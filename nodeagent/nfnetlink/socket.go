@@ -12,7 +12,8 @@ import (
 // ErrInterrupted is what a dump ends with when another hand changed what was being dumped: ask again.
 var ErrInterrupted = errors.New("changed while it was read")
 
-// Socket is a netlink socket of netfilter. It is for one goroutine at a time.
+// Socket is a netlink socket of netfilter. It is for one goroutine at a time. Keep it: to close any socket of netfilter, the
+// kernel waits until what transactions took away is freed, which is some ten milliseconds after a transaction of anybody.
 type Socket struct {
 	fd   int
 	port uint32
@@ -138,6 +139,18 @@ func (s *Socket) Dump(b *Batch, each func(family uint8, attributes []byte)) erro
 			return err
 		}
 	}
+}
+
+// Generation is the number that nftables counts up with each transaction of anybody in the network namespace.
+func (s *Socket) Generation() (n uint32, err error) {
+	var b Batch
+	b.Begin(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETGEN, unix.NLM_F_ACK, unix.AF_UNSPEC) // the acknowledgement ends the answer
+	err = s.Dump(&b, func(_ uint8, attributes []byte) {
+		if id := Attribute(attributes, unix.NFTA_GEN_ID); len(id) == 4 {
+			n = binary.BigEndian.Uint32(id)
+		}
+	})
+	return n, err
 }
 
 // number gives the messages their sequence numbers, and returns the first.

@@ -211,3 +211,21 @@ func FuzzReceive(f *testing.F) {
 		}
 	})
 }
+
+func TestGeneration(t *testing.T) {
+	_, s := dial(t)
+	before, err := s.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range uint32(3) {
+		if now, err := s.Generation(); err != nil || now != before+n {
+			t.Errorf("after %d transactions: %d, %v, want %d", n, now, err, before+n)
+		}
+		var b Batch
+		b.table(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, fmt.Sprint("t", n))
+		if err := s.Commit(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"federation/nodeagent/nfnetlink"
+)
+
+// commits is our histogram of the time from a change's arrival to its being in the kernel.
+type commits struct{ count, seconds float64 }
+
+func (p *process) commits() (commits, error) {
+	const name = "nodeagent_arrival_to_commit_seconds_"
+	m, err := p.metrics(name)
+	return commits{m[name+"count"], m[name+"sum"]}, err
+}
+
+// commitSince is how long the writes took on the average that there have been since.
+func (p *process) commitSince(ctx context.Context, before commits) (took time.Duration, err error) {
+	return took, until(ctx, 5*time.Second, func() error {
+		now, err := p.commits()
+		if err == nil && now.count == before.count { // a connect() may see it first
+			err = errors.New("the agent does not say that it has written anything")
+		}
+		took = time.Duration((now.seconds - before.seconds) / (now.count - before.count) * float64(time.Second))
+		return err
+	})
+}
+
+// floor is the least that one change takes, and that all rules take, in this mode, with the proxy's rules in place: one rule of
+// nobody, and the rules that there are once more.
+func (s *site) floor(backend string) (one, all time.Duration, err error) {
+	err = s.Do(func() error {
+		rules, err := exec.Command("/usr/sbin/iptables-"+backend+"-save", "-t", "nat").Output()
+		if err != nil {
+			return err
+		}
+		add := func() error {
+			return restore(backend, "*nat\n:OTHER - [0:0]\n-A OTHER -j RETURN\nCOMMIT\n", "--noflush")
+		}
+		if err := add(); err != nil {
+			return err
+		}
+		if backend == "nft" {
+			socket, err := nfnetlink.Dial()
+			if err != nil {
+				return err
+			}
+			defer socket.Close()
+			add = func() error { return addByNetlink(socket) }
+		}
+		if one, err = timed(11, add); err != nil {
+			return err
+		}
+		all, err = timed(1, func() error { return restore(backend, string(rules)) })
+		return err
+	})
+	return one, all, err
+}
+
+// timed is the median time of doing something several times.
+func timed(times int, do func() error) (time.Duration, error) {
+	var all []time.Duration
+	for range times {
+		begun := time.Now()
+		if err := do(); err != nil {
+			return 0, err
+		}
+		all = append(all, time.Since(begun))
+	}
+	return percentile(all, 50), nil
+}
+
+func restore(backend, rules string, args ...string) error {
+	cmd := exec.Command("/usr/sbin/iptables-"+backend+"-restore", args...)
+	cmd.Stdin = strings.NewReader(rules)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", cmd, err, out)
+	}
+	return nil
+}
+
+// addByNetlink puts one rule in place of all in the chain OTHER: -j RETURN.
+func addByNetlink(socket *nfnetlink.Socket) error {
+	var b nfnetlink.Batch
+	begin := func(kind, flags int) {
+		b.Begin(unix.NFNL_SUBSYS_NFTABLES<<8|kind, flags, unix.NFPROTO_IPV4)
+		b.String(unix.NFTA_RULE_TABLE, "nat")
+		b.String(unix.NFTA_RULE_CHAIN, "OTHER")
+	}
+	begin(unix.NFT_MSG_DELRULE, 0)
+	begin(unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND)
+	nested := []int{b.Nest(unix.NFTA_RULE_EXPRESSIONS), b.Nest(unix.NFTA_LIST_ELEM)}
+	b.String(unix.NFTA_EXPR_NAME, "immediate")
+	nested = append(nested, b.Nest(unix.NFTA_EXPR_DATA))
+	b.Uint32(unix.NFTA_IMMEDIATE_DREG, unix.NFT_REG_VERDICT)
+	nested = append(nested, b.Nest(unix.NFTA_IMMEDIATE_DATA), b.Nest(unix.NFTA_DATA_VERDICT))
+	verdict := int32(unix.NFT_RETURN)
+	b.Uint32(unix.NFTA_VERDICT_CODE, uint32(verdict))
+	for _, at := range nested {
+		b.End(at)
+	}
+	return socket.Commit(&b)
+}
