@@ -33,6 +33,7 @@ type controllersOptions struct {
 	unschedulable  time.Duration
 	clusterSetIPs  []string // networks
 	ranges         clustersetipplan.Ranges
+	endpoints      bool // members are told of each other
 }
 
 // leastKeyLifetime is that of a key that is rolled by itself.
@@ -42,7 +43,7 @@ func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
 		name: "federation", writes: 64, reports: 30,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
-		looks: newLooks(), failover: newFailoverFlags(), unschedulable: time.Minute,
+		looks: newLooks(), failover: newFailoverFlags(), unschedulable: time.Minute, endpoints: true,
 	}
 }
 
@@ -63,6 +64,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.dnsProviders, "dns-providers", "", "`FILE` in YAML of other DNS servers and services that are to have the zone, too: BIND, PowerDNS, clouds and so on; see docs/dns.md")
 	fs.StringSliceVar(&o.clusterSetIPs, "clusterset-ip-range", nil, "`NETWORK` in CIDR notation, at most one a family with a comma between, of the clusterset IPs that Services ask for by annotation. Used by nothing else in any member; see docs/clusterset-ips.md")
 	fs.Lookup("clusterset-ip-range").DefValue = ""
+	fs.BoolVar(&o.endpoints, "cross-cluster-endpoints", o.endpoints, "write EndpointSlices with the other clusters' load balancers into each member, for node agents; false takes away those that were written. See docs/node-agent.md")
 	fs.DurationVar(&o.dnsTTL, "dns-ttl", o.dnsTTL, "how long resolvers may keep an answer")
 }
 

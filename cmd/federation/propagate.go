@@ -32,7 +32,8 @@ func (c *controllers) propagate(ctx context.Context, from *wire.Informers, held 
 	}
 	others := crosscluster.New(crosscluster.Options{
 		Offers: c.offers, Federation: c.federation, Recorder: c.recorder, Workers: c.writes,
-		Owns: func(namespace, name string) bool { return held.Has(v1beta1.Shard(namespace, name)) },
+		Owns:     func(namespace, name string) bool { return held.Has(v1beta1.Shard(namespace, name)) },
+		Withdraw: !c.endpoints,
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	custom, err := customkinds.New(customkinds.Options{Informers: from.ForResource, Work: func(ctx context.Context, k customplan.Kind) error {

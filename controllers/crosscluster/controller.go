@@ -19,7 +19,7 @@ var (
 	endpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 )
 
-// Options are what a Controller needs. All are required but the last three.
+// Options are what a Controller needs. All are required but the last four.
 type Options struct {
 	// Offers are followed.
 	Offers *Offers
@@ -33,6 +33,8 @@ type Options struct {
 	WriteTimeout time.Duration
 	// Owns tells which Services are this controller's; the others are as if they were not there. Default: all.
 	Owns func(namespace, name string) bool
+	// Withdraw has the slices that are there taken away, and none written.
+	Withdraw bool
 }
 
 // Member is a live connection to a member cluster.

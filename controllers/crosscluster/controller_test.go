@@ -260,6 +260,24 @@ func TestServicesOfOthersAreLeftAlone(t *testing.T) {
 	})
 }
 
+// Without the slices nothing is written, and what was goes, whoever knows of offers or does not.
+func TestWithdraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("east")
+		f.members["east"].service(t, "web")
+		f.set("shop/web", offers("north=192.0.2.2", "west=192.0.2.3"))
+		f.run(t, Options{}, func() { f.wrote(t, "with them", "east: create web.north.v4, create web.west.v4") })
+		f.offers = NewOffers()
+		f.run(t, Options{Withdraw: true}, func() {
+			f.wrote(t, "without", "east: delete web.north.v4, delete web.west.v4")
+			f.set("shop/web", offers("west=192.0.2.3"))
+			f.members["east"].service(t, "api")
+			f.wrote(t, "what comes after")
+		})
+		f.run(t, Options{}, func() { f.wrote(t, "with them again", "east: create web.west.v4") })
+	})
+}
+
 // A slice of somebody else that has the name of one of ours stays as it is.
 func TestAForeignSliceIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -275,6 +293,14 @@ func TestAForeignSliceIsLeftAlone(t *testing.T) {
 			}
 			if east.Get(endpointSlices, "shop", "web.north.v4") == nil {
 				t.Error("the others did not come")
+			}
+			time.Sleep(time.Minute)
+			if got := <-f.events.Events; len(f.events.Events) > 0 || !strings.HasPrefix(got, "Warning EndpointSliceRefused east: ") || !strings.Contains(got, `"web.west.v4" already exists`) {
+				t.Errorf("%d more events than %q, want one that names the cluster and the slice", len(f.events.Events), got)
+			}
+			time.Sleep(time.Hour)
+			if n := len(f.events.Events); n != 2 {
+				t.Errorf("%d events in an hour, want one each half, so that there is always one to be seen", n)
 			}
 			east.read()
 			east.remove(t, endpointSlices, "web.west.v4")
@@ -308,7 +334,7 @@ func TestAMemberThatHangsHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// An account of before this version has no right to write slices: one event says so, and there is no storm of tries.
+// An account of before this version has no right to write slices: an event says so, and there is no storm of tries.
 func TestRightsThatAreMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("east")
@@ -325,8 +351,8 @@ func TestRightsThatAreMissing(t *testing.T) {
 			if n := strings.Count(east.read(), "create"); n < 3*11 || n > 3*13 {
 				t.Errorf("%d tries in an hour, want one in 5 minutes for each Service", n)
 			}
-			if n := len(f.events.Events); n != 1 {
-				t.Errorf("%d events, want 1", n)
+			if n := len(f.events.Events); n != 3 {
+				t.Errorf("%d events in an hour, want one at first and each half, so that there is always one to be seen", n)
 			}
 			east.fail(nil)
 			time.Sleep(6 * time.Minute)

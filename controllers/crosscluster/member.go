@@ -25,7 +25,7 @@ type member struct {
 	queue   workqueue.TypedRateLimitingInterface[string]
 	written written
 	undo    []func() error
-	lacking sync.Once
+	told    told
 }
 
 // byRemote is the index of our slices by their Services.
@@ -101,10 +101,12 @@ func (m *member) serve(ctx context.Context) {
 	if !cache.WaitForCacheSync(ctx.Done(), m.Informers(services).HasSynced, m.Informers(endpointSlices).HasSynced) {
 		return
 	}
-	select {
-	case <-ctx.Done():
-		return
-	case <-m.Offers.planned:
+	if !m.Withdraw {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.Offers.planned:
+		}
 	}
 	m.join(m)
 	defer m.leave(m)
@@ -139,7 +141,7 @@ func (m *member) run(ctx context.Context) {
 func (m *member) look(service string) (in plan.Input, ok bool) {
 	offers, known := m.Offers.of(service)
 	in = plan.Input{Member: m.Name, Federation: m.Federation, Offers: offers}
-	if obj, there, _ := m.Informers(services).GetStore().GetByKey(service); there {
+	if obj, there, _ := m.Informers(services).GetStore().GetByKey(service); there && !m.Withdraw {
 		in.Service = &corev1.Service{}
 		ok = runtime.DefaultUnstructuredConverter.FromUnstructured(object(obj).Object, in.Service) == nil
 	} else {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/crosscluster/plan"
 )
 
@@ -32,22 +31,15 @@ func (m *member) sync(ctx context.Context, service string) error {
 	for _, op := range plan.Operate(in) {
 		err := m.write(ctx, service, op)
 		if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			m.lack(err)
+			m.lacksRights(err)
 			m.queue.AddAfter(service, lackingRetry)
 			return nil
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
-}
-
-// lack tells once of rights that are not there.
-func (m *member) lack(err error) {
-	m.lacking.Do(func() {
-		cluster := &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
-		m.Recorder.Eventf(cluster, corev1.EventTypeWarning, "RightsMissing",
-			"the nodes here are not told of other clusters: %v; join the cluster again (kubectl federation join) to give the federation the rights", err)
-	})
+	err := errors.Join(errs...)
+	m.tell(service, in.Service, err)
+	return err
 }
 
 // write does one operation.
@@ -81,7 +73,7 @@ func (m *member) write(ctx context.Context, service string, op plan.Operation) (
 		m.written.forget(service, op.Slice.Name)
 	}
 	if apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("EndpointSlice %s/%s in cluster %s: one that is not ours has the name, and is left as it is", op.Slice.Namespace, op.Slice.Name, m.Name)
+		return fmt.Errorf("one that is not the federation's has the name, and is left as it is: %w", err)
 	}
 	if err == nil {
 		m.written.note(service, op.Slice.Name, left{slice: got})

@@ -26,6 +26,14 @@ const (
 // ConditionClusterSetIP says on a federated Service, while it is False, why it has not the clusterset IPs that it asks for.
 const ConditionClusterSetIP = "ClusterSetIPAllocated"
 
+// Reasons of events about the EndpointSlices that tell members of each other.
+const (
+	// EventRightsMissing, of a Cluster: the federation's account there may not write them.
+	EventRightsMissing = "RightsMissing"
+	// EventSliceRefused, of a federated Service: a member does not take its slices. The message is "CLUSTER: why".
+	EventSliceRefused = "EndpointSliceRefused"
+)
+
 // ParseClusterSetIPs reads the value of ClusterSetIPAnnotation: none for ClusterSetIPAuto.
 func ParseClusterSetIPs(value string, path *field.Path) (addresses []netip.Addr, errs field.ErrorList) {
 	if value == ClusterSetIPAuto {

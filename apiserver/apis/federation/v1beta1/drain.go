@@ -3,6 +3,7 @@ package v1beta1
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,19 +68,22 @@ type Info struct {
 	// FailoverWindow is the time within which the loss of a majority is taken for one event: the federation's own. 0: the
 	// federation is older than that and does not say.
 	FailoverWindow time.Duration
+	// CrossClusterEndpoints: members have EndpointSlices with the other clusters' addresses. True where an older federation does
+	// not say.
+	CrossClusterEndpoints bool
 }
 
 // ConfigMapData returns the info as the data of InfoConfigMap.
 func (i Info) ConfigMapData() map[string]string {
 	return map[string]string{
 		"name": i.Name, "dnsZone": i.DNSZone, "dnsTTL": i.DNSTTL.String(), "failoverMaxZones": fmt.Sprint(i.FailoverMaxZones),
-		"failoverWindow": i.FailoverWindow.String(),
+		"failoverWindow": i.FailoverWindow.String(), "crossClusterEndpoints": strconv.FormatBool(i.CrossClusterEndpoints),
 	}
 }
 
 // ParseInfo reads the data of InfoConfigMap. The error names the key.
 func ParseInfo(data map[string]string) (i Info, err error) {
-	i.Name, i.DNSZone = data["name"], data["dnsZone"]
+	i.Name, i.DNSZone, i.CrossClusterEndpoints = data["name"], data["dnsZone"], data["crossClusterEndpoints"] != "false"
 	for _, key := range []string{"name", "dnsZone"} {
 		if data[key] == "" {
 			return i, fmt.Errorf("ConfigMap %s/%s: %s is missing", FederationNamespace, InfoConfigMap, key)

@@ -8,7 +8,11 @@ import (
 )
 
 func TestInfoIsReadAsItIsWritten(t *testing.T) {
-	info := Info{Name: "fed", DNSZone: "example.com", DNSTTL: 15 * time.Second, FailoverMaxZones: -1, FailoverWindow: 90 * time.Second}
+	off := Info{Name: "fed", DNSZone: "example.com", DNSTTL: time.Second}
+	if got, err := ParseInfo(off.ConfigMapData()); err != nil || got != off {
+		t.Errorf("%+v, %v, want %+v", got, err, off)
+	}
+	info := Info{Name: "fed", DNSZone: "example.com", DNSTTL: 15 * time.Second, FailoverMaxZones: -1, FailoverWindow: 90 * time.Second, CrossClusterEndpoints: true}
 	if got, err := ParseInfo(info.ConfigMapData()); err != nil || got != info {
 		t.Errorf("%+v, %v, want %+v", got, err, info)
 	}
@@ -21,7 +25,8 @@ func TestInfoIsReadAsItIsWritten(t *testing.T) {
 	}
 	older := info.ConfigMapData()
 	delete(older, "failoverWindow")
-	if got, err := ParseInfo(older); err != nil || got.FailoverWindow != 0 {
+	delete(older, "crossClusterEndpoints")
+	if got, err := ParseInfo(older); err != nil || got.FailoverWindow != 0 || !got.CrossClusterEndpoints {
 		t.Errorf("of an older federation: %+v, %v", got, err)
 	}
 }

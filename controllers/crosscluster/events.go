@@ -1,0 +1,74 @@
+package crosscluster
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+const (
+	// tellAgain is after which time something is told of anew: before the API server forgets the event of it.
+	tellAgain = 30 * time.Minute
+	// certain is how often a write must have failed till it is told of: a cache that is behind has caught up by then.
+	certain = 6
+)
+
+// told is when what is amiss was last told of. The zero value is ready.
+type told struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+// due tells whether it is time to tell of something, and notes that it is done.
+func (t *told) due(what string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at, ok := t.at[what]; ok && time.Since(at) < tellAgain {
+		return false
+	}
+	if t.at == nil {
+		t.at = map[string]time.Time{}
+	}
+	t.at[what] = time.Now()
+	return true
+}
+
+func (t *told) forget(what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.at, what)
+}
+
+// lacksRights tells of rights that are not there.
+func (m *member) lacksRights(err error) {
+	if !m.told.due("rights") {
+		return
+	}
+	cluster := &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
+	m.Recorder.Eventf(cluster, corev1.EventTypeWarning, v1beta1.EventRightsMissing,
+		"the nodes here are not told of other clusters: %v; join the cluster again (kubectl federation join) to give the federation the rights", err)
+}
+
+// tell tells of writes for a Service that the member refuses, which trying again does not mend. in is the copy there.
+func (m *member) tell(service string, in *corev1.Service, err error) {
+	switch {
+	case err == nil:
+		m.told.forget(service)
+	case in != nil && refused(err) && m.queue.NumRequeues(service) >= certain && m.told.due(service):
+		federated := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{
+			Namespace: in.Namespace, Name: in.Name, UID: types.UID(in.Annotations[v1beta1.SourceAnnotation]),
+		}}
+		m.Recorder.Eventf(federated, corev1.EventTypeWarning, v1beta1.EventSliceRefused, "%s: %s", m.Name, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+}
+
+func refused(err error) bool {
+	return apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
