@@ -126,29 +126,36 @@ func (f *federation) dnsInput(ctx context.Context) (in plan.Input, err error) {
 	if err != nil {
 		return in, err
 	}
+	clusters, err := f.clusters(ctx)
+	if err != nil {
+		return in, err
+	}
+	if in, err = f.dnsWorld(ctx, info, clusters); err != nil {
+		return in, err
+	}
+	in.Explain = true
+	if in.Objects, err = f.namedObjects(ctx); err != nil {
+		return in, err
+	}
+	in.Resolved = lookup(ctx, plan.Records(in).Resolve)
+	return in, nil
+}
+
+// dnsWorld reads what names are decided from besides the objects that have them.
+func (f *federation) dnsWorld(ctx context.Context, info *v1beta1.Info, clusters []*v1beta1.Cluster) (in plan.Input, err error) {
 	if info == nil {
 		return in, errors.New("the federation does not say which zone it has: its controllers have not run yet")
 	}
-	in = plan.Input{Federation: info.Name, TTL: uint32(info.DNSTTL / time.Second), Explain: true}
+	in = plan.Input{Federation: info.Name, TTL: uint32(info.DNSTTL / time.Second)}
 	if in.Zone, err = dnsprovider.CanonicalName(info.DNSZone); err != nil {
-		return in, err
-	}
-	clusters, err := f.clusters(ctx)
-	if err != nil {
 		return in, err
 	}
 	held := failover.CutOff(clusters, failover.SettingsOf(*info), time.Now())
 	for _, c := range clusters {
 		in.Clusters = append(in.Clusters, plan.ClusterOf(c, held))
 	}
-	if in.Objects, err = f.namedObjects(ctx); err != nil {
-		return in, err
-	}
-	if in.Failing, err = f.failingChecks(ctx); err != nil {
-		return in, err
-	}
-	in.Resolved = lookup(ctx, plan.Records(in).Resolve)
-	return in, nil
+	in.Failing, err = f.failingChecks(ctx)
+	return in, err
 }
 
 // failingChecks reads which load balancers do not answer the federation.

@@ -78,7 +78,7 @@ func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, 
 // copies notes what is in the cluster. Where it cannot be read, that is said once, and what the federation
 // itself says has to do.
 func (o *drainCommand) copies(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder) {
-	err := o.members.list(ctx, cluster, w.resource, v1beta1.ManagedByLabel+"="+uid, func(u *unstructured.Unstructured) {
+	err := o.members.list(ctx, cluster, w.resource, "", v1beta1.ManagedByLabel+"="+uid, func(u *unstructured.Unstructured) {
 		key := u.GetNamespace() + "/" + u.GetName()
 		r := found[key]
 		if r == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -40,11 +41,16 @@ THERE    replicas that the copy in the cluster asks for, and READY those that ar
 COPY     in sync; behind (something is yet to be written); moving (its number changes as others get
          ready); missing; leaving; foreign (not the federation's, left alone); unreachable
 
+Of a Service it says, too, what each cluster has been told of the others, as EndpointSlices that node
+agents read: it compares what is there with what the federation decides from what its API says now. Host
+names of load balancers are looked up from here.
+
 What is in a cluster is read there, by your own rights if it joined with --allow-proxy, else by the
 federation's, if you may read its credential. One that does not answer holds up nobody.`,
 		Example: `  kubectl federation explain replicaset/web
   kubectl federation explain deploy web -n shop
   kubectl federation explain configmap/settings -o yaml
+  kubectl federation explain service/web
 
   # Where something is missing
   kubectl federation explain rs/web -o json | jq '.clusters[] | select(.copy == "missing") | .name'`,
@@ -105,7 +111,7 @@ func (o *explainCommand) run(ctx context.Context, args []string) error {
 	}
 	rows := maxRows
 	if o.all {
-		rows = len(x.Clusters)
+		rows = math.MaxInt
 	}
 	printExplanation(o.Out, x, rows, e.now)
 	return nil
@@ -124,6 +130,8 @@ type evidence struct {
 	uid string
 	// copies are what clusters answered, by their name.
 	copies map[string]answer
+	// across is how clusters are told of each other; nil but for a Service.
+	across *acrossEvidence
 	now    time.Time
 }
 
@@ -164,6 +172,9 @@ func (f *federation) gather(ctx context.Context, word, name string, timeout time
 		u, err := m.get(ctx, c.Name, resource, namespace, name)
 		return answer{u, err}
 	})
+	if resource.GroupResource() == servicesResource.GroupResource() {
+		e.across = f.gatherAcross(ctx, &e, m)
+	}
 	e.now = time.Now()
 	return e, ctx.Err()
 }

@@ -37,6 +37,7 @@ func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 		x.printTable(out, shown, now)
 	}
 	printReasons(out, shown, rest)
+	printAcross(out, x.Across, rows)
 	if len(x.Decisions) > 0 {
 		tell(out, "\nLast decisions:\n")
 	}

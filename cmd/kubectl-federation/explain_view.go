@@ -36,6 +36,8 @@ type explanation struct {
 	Notes         []string                    `json:"notes,omitempty"`
 	Clusters      []clusterExplanation        `json:"clusters"`
 	Decisions     []v1beta1.PlacementDecision `json:"decisions,omitempty"`
+	// Across is how the clusters of a Service are told of each other.
+	Across *acrossExplanation `json:"crossCluster,omitempty"`
 }
 
 // clusterExplanation is one cluster's part.
@@ -111,6 +113,9 @@ func explain(e evidence) *explanation {
 		x.Placed += one.Wanted
 		x.Ready += one.Ready
 		x.Clusters = append(x.Clusters, one)
+	}
+	if e.across != nil {
+		x.Across = explainAcross(e, x.Clusters)
 	}
 	return x
 }

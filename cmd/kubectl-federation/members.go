@@ -46,12 +46,12 @@ func (m *members) get(ctx context.Context, cluster string, r schema.GroupVersion
 	return u, err
 }
 
-// list calls each with every object of a resource that a selector matches.
-func (m *members) list(ctx context.Context, cluster string, r schema.GroupVersionResource, selector string, each func(*unstructured.Unstructured)) error {
+// list calls each with every object of a resource, in a namespace or ("") in all, that a selector matches.
+func (m *members) list(ctx context.Context, cluster string, r schema.GroupVersionResource, namespace, selector string, each func(*unstructured.Unstructured)) error {
 	query := url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(pageSize)}}
 	for {
 		page := &unstructured.UnstructuredList{}
-		if err := m.read(ctx, cluster, resourcePath(r, ""), query.Encode(), page); err != nil {
+		if err := m.read(ctx, cluster, resourcePath(r, namespace), query.Encode(), page); err != nil {
 			return err
 		}
 		for i := range page.Items {

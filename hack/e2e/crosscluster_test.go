@@ -80,6 +80,13 @@ func TestMembersKnowOfEachOther(t *testing.T) {
 		})
 	}
 	across(t, "across", all, names...)
+	eventually(t, 10*time.Second, func() string {
+		out, err := s.plugin(t, "explain", "service/across", "-n", ns)
+		if n := strings.Count(out, "   yes     100      in sync"); err != nil || n != len(names)*(len(names)-1) {
+			return fmt.Sprintf("explain: %v:\n%s", err, out)
+		}
+		return ""
+	})
 
 	pods, err := s.members["east-a"].client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{LabelSelector: "app=across"})
 	if err != nil || len(pods.Items) != 1 {

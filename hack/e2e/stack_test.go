@@ -128,6 +128,12 @@ func (s *stack) signal(t *testing.T, sig syscall.Signal, pidFile ...string) {
 	if err := syscall.Kill(pid, sig); err != nil {
 		t.Fatalf("signal %v to %v: %v", sig, pidFile, err)
 	}
+	for sig == syscall.SIGKILL { // what is killed takes a moment to end, and would be found to run
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); len(b) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // stop freezes a member until the returned function, or the test's end, lets it go on.

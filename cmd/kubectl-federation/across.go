@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	crosscluster "federation/controllers/crosscluster/plan"
+	servicedns "federation/controllers/servicedns/plan"
+)
+
+// Resources that tell clusters of each other.
+var (
+	servicesResource = corev1.SchemeGroupVersion.WithResource("services")
+	slicesResource   = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
+)
+
+// acrossEvidence is what explain has read of how the clusters of a Service are told of each other.
+type acrossEvidence struct {
+	// off: the federation does not tell them.
+	off bool
+	// world is what decides what clusters have of the Service, which is its only object.
+	world servicedns.Input
+	// unknown is why it could not be read.
+	unknown error
+	// slices are what clusters answered, by their name.
+	slices map[string]slicesAnswer
+	// events say what went wrong.
+	events []corev1.Event
+}
+
+type slicesAnswer struct {
+	slices []*discoveryv1.EndpointSlice
+	err    error
+}
+
+// gatherAcross reads it. Who may not read all of it is told what he may.
+func (f *federation) gatherAcross(ctx context.Context, e *evidence, m *members) *acrossEvidence {
+	a := &acrossEvidence{}
+	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", discoveryv1.LabelManagedBy, crosscluster.Manager, v1beta1.ManagedByLabel, e.uid, v1beta1.RemoteServiceLabel, e.object.GetName())
+	a.slices = eachMember(e.clusters, func(c *v1beta1.Cluster) (all slicesAnswer) {
+		var bad error
+		all.err = m.list(ctx, c.Name, slicesResource, e.object.GetNamespace(), selector, func(u *unstructured.Unstructured) {
+			s := &discoveryv1.EndpointSlice{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s); err != nil {
+				bad = err
+			}
+			all.slices = append(all.slices, s)
+		})
+		if all.err == nil {
+			all.err = bad
+		}
+		return all
+	})
+	a.unknown = f.gatherOffers(ctx, e, a)
+	a.events = append(f.events(ctx, e.object.GetNamespace(), fields.Set{"involvedObject.name": e.object.GetName(), "reason": v1beta1.EventSliceRefused}),
+		f.events(ctx, metav1.NamespaceDefault, fields.Set{"involvedObject.kind": "Cluster", "reason": v1beta1.EventRightsMissing})...)
+	slices.SortStableFunc(a.events, func(x, y corev1.Event) int { return y.LastTimestamp.Compare(x.LastTimestamp.Time) })
+	return a
+}
+
+// events are those of a namespace with these fields; none where they may not be read.
+func (f *federation) events(ctx context.Context, namespace string, with fields.Set) []corev1.Event {
+	found, err := f.core.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: with.String()})
+	if err != nil {
+		return nil
+	}
+	return found.Items
+}
+
+// gatherOffers reads what decides what clusters have of the Service.
+func (f *federation) gatherOffers(ctx context.Context, e *evidence, a *acrossEvidence) error {
+	info, err := f.info(ctx)
+	if err != nil {
+		return err
+	}
+	if a.world, err = f.dnsWorld(ctx, info, e.clusters); err != nil {
+		return err
+	}
+	o, err := servicedns.Read(e.object, e.policies)
+	if err != nil {
+		return err
+	}
+	a.off, a.world.Explain, a.world.Offers, a.world.Objects = !info.CrossClusterEndpoints, true, true, []servicedns.Object{o}
+	a.world.Resolved = lookup(ctx, servicedns.Records(a.world).Resolve)
+	return nil
+}

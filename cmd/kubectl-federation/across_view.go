@@ -1,0 +1,166 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	crosscluster "federation/controllers/crosscluster/plan"
+	servicedns "federation/controllers/servicedns/plan"
+)
+
+// acrossExplanation is how the clusters of a Service are told of each other.
+type acrossExplanation struct {
+	// Disabled: the federation runs with --cross-cluster-endpoints=false.
+	Disabled bool `json:"disabled,omitempty"`
+	// Unknown is why it is not known what clusters are to be told.
+	Unknown string       `json:"unknown,omitempty"`
+	Slices  []slicesView `json:"slices,omitempty"`
+	// Untold are clusters with the Service of which the others are told nothing.
+	Untold []untold `json:"untold,omitempty"`
+}
+
+// slicesView is one EndpointSlice, there or missing.
+type slicesView struct {
+	// Cluster is the one that has it; Source the one that it tells of, "" where the cluster does not answer.
+	Cluster string `json:"cluster"`
+	Source  string `json:"source,omitempty"`
+	Name    string `json:"name,omitempty"`
+	// Addresses, Ready and Weight, of each address, are what it says; of a missing one, what it is to say.
+	Addresses []string  `json:"addresses,omitempty"`
+	Ready     bool      `json:"ready"`
+	Weight    int       `json:"weight,omitempty"`
+	State     copyState `json:"state"`
+	Why       string    `json:"why,omitempty"`
+}
+
+type untold struct {
+	Cluster string `json:"cluster,omitempty"`
+	Why     string `json:"why"`
+}
+
+// explainAcross compares what clusters have been told with what they are to be told. It is pure.
+func explainAcross(e evidence, clusters []clusterExplanation) *acrossExplanation {
+	a, p := e.across, servicedns.Records(e.across.world)
+	x := &acrossExplanation{Disabled: a.off}
+	if a.unknown != nil {
+		x.Unknown = a.unknown.Error()
+	}
+	why, whole := standings(p)
+	for i := range clusters {
+		x.Slices = append(x.Slices, a.told(e, &clusters[i], p.Offers, why)...)
+		name := clusters[i].Name
+		offered := slices.ContainsFunc(p.Offers, func(o servicedns.Offer) bool { return o.Cluster == name })
+		if clusters[i].Wanted > 0 && !offered && !a.off && a.unknown == nil && whole == "" {
+			x.Untold = append(x.Untold, untold{name, cmp.Or(why[name], "it has no load balancer yet")})
+		}
+	}
+	if whole != "" && !a.off {
+		x.Untold = append(x.Untold, untold{Why: whole})
+	}
+	return x
+}
+
+// standings say how clusters stand, by name, and why the whole Service has nothing.
+func standings(p servicedns.Plan) (why map[string]string, whole string) {
+	why = map[string]string{}
+	for _, n := range p.Names {
+		for _, c := range n.Clusters {
+			if n.Level == servicedns.LevelGlobal {
+				why[c.Cluster] = c.Why
+			}
+		}
+	}
+	for _, r := range p.Reasons {
+		if r.Cluster == "" && len(p.Names) == 0 {
+			whole = r.Message
+		}
+	}
+	return why, whole
+}
+
+// told is what one cluster has been told, and is to be. why are reasons by cluster.
+func (a *acrossEvidence) told(e evidence, c *clusterExplanation, offers []servicedns.Offer, why map[string]string) (all []slicesView) {
+	answer, in := a.slices[c.Name], crosscluster.Input{Member: c.Name, Federation: e.uid, Offers: offers}
+	if answer.err != nil {
+		if c.Wanted > 0 {
+			all = append(all, slicesView{Cluster: c.Name, State: copyUnreadable, Why: answer.err.Error()})
+			if c.Copy == copyUnreachable {
+				all[0].State, all[0].Why = copyUnreachable, "it keeps what it has been told"
+			}
+		}
+		return all
+	}
+	in.Have = answer.slices
+	if u := e.copies[c.Name].copy; u != nil && ours(u, e.uid) && !a.off {
+		in.Service = &corev1.Service{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, in.Service); err != nil {
+			return []slicesView{{Cluster: c.Name, State: copyUnreadable, Why: err.Error()}}
+		}
+	}
+	operations := crosscluster.Operate(in)
+	if a.unknown != nil {
+		operations = nil
+	}
+	for _, s := range in.Have {
+		all = append(all, viewSlice(c.Name, s, copyInSync))
+	}
+	for _, op := range operations {
+		i := slices.IndexFunc(all, func(v slicesView) bool { return v.Name == op.Slice.Name })
+		switch op.Verb {
+		case crosscluster.Create:
+			all = append(all, viewSlice(c.Name, op.Slice, copyMissing))
+		case crosscluster.Update:
+			all[i].State = copyBehind
+		case crosscluster.Delete:
+			all[i].State = copyLeaving
+		}
+	}
+	for i := range all {
+		all[i].Why = a.why(&all[i], why)
+	}
+	slices.SortFunc(all, func(x, y slicesView) int { return strings.Compare(x.Name, y.Name) })
+	return all
+}
+
+func viewSlice(cluster string, s *discoveryv1.EndpointSlice, state copyState) slicesView {
+	v := slicesView{Cluster: cluster, Source: s.Labels[v1beta1.SourceClusterLabel], Name: s.Name, State: state}
+	v.Weight, _ = strconv.Atoi(s.Annotations[v1beta1.WeightAnnotation])
+	for _, e := range s.Endpoints {
+		v.Addresses = append(v.Addresses, e.Addresses...)
+		v.Ready = v.Ready || e.Conditions.Ready != nil && *e.Conditions.Ready
+	}
+	return v
+}
+
+// why says what a slice waits for, or why none of it is ready.
+func (a *acrossEvidence) why(v *slicesView, of map[string]string) string {
+	switch v.State {
+	case copyInSync:
+		if v.Ready {
+			return ""
+		}
+		return of[v.Source]
+	case copyLeaving:
+		return "to be taken away"
+	}
+	for _, event := range a.events {
+		why, ofThis := strings.CutPrefix(event.Message, v.Cluster+": ")
+		if event.Reason == v1beta1.EventSliceRefused && ofThis {
+			return why
+		}
+		if event.Reason == v1beta1.EventRightsMissing && event.InvolvedObject.Name == v.Cluster && strings.Contains(event.Message, slicesResource.Resource) {
+			return event.Message
+		}
+	}
+	if v.State == copyBehind && len(a.world.Resolved) > 0 {
+		return "to be written, as its host names are looked up from here"
+	}
+	return "to be written"
+}
