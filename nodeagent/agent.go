@@ -164,6 +164,9 @@ func (a *Agent) take() work {
 func (a *Agent) write(ctx context.Context) {
 	w := a.take()
 	for _, reason := range w.change.Reasons {
+		klog.InfoS("Not as the Service says", "reason", reason)
+	}
+	for _, reason := range w.change.Skipped {
 		klog.V(2).InfoS("Not served", "reason", reason)
 	}
 	start := time.Now()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -219,6 +220,31 @@ func TestHealthCheckNodePorts(t *testing.T) {
 	if _, err := http.Get("http://127.0.0.1:39517/"); err == nil {
 		t.Error("the Service is gone, its port answers")
 	}
+}
+
+// Before the first rules are there the agent is healthy, as kube-proxy is, and not ready.
+func TestReadyWhenAllHasBeenWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHealth()
+		says := func(what string, healthz, readyz int) {
+			t.Helper()
+			healthy, ready := httptest.NewRecorder(), httptest.NewRecorder()
+			h.ServeHTTP(healthy, nil)
+			h.Ready(ready, nil)
+			if healthy.Code != healthz || ready.Code != readyz {
+				t.Errorf("%s: /healthz %d, /readyz %d, want %d, %d", what, healthy.Code, ready.Code, healthz, readyz)
+			}
+		}
+		says("at first", 200, 503)
+		h.queued()
+		says("something is to be written", 200, 503)
+		h.written()
+		says("it is", 200, 200)
+		h.queued()
+		says("something changes", 200, 200)
+		time.Sleep(late + time.Second)
+		says("it waits too long", 503, 503)
+	})
 }
 
 func TestUnhealthyWhenAChangeWaitsTooLong(t *testing.T) {

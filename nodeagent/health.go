@@ -19,7 +19,7 @@ import (
 const late = 2 * time.Minute
 
 // Health answers load balancers: at health check node ports whether this node has endpoints of a Service, and at
-// /healthz whether the agent keeps up.
+// /healthz whether the agent keeps up. /readyz is for the kubelet.
 type Health struct {
 	mu       sync.Mutex
 	since    time.Time // that something waits to be written; zero: nothing does
@@ -131,6 +131,15 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 	respond(w, healthy, map[string]any{"lastUpdated": last, "currentTime": time.Now(), "healthy": healthy})
 	healthzAnswers.WithLabelValues(fmt.Sprint(status(healthy))).Inc()
+}
+
+// Ready answers /readyz: 200 once all rules have been written, while /healthz has 200, too; else 503. kube-proxy's /healthz, and so
+// ours, is 200 before the first rules.
+func (h *Health) Ready(w http.ResponseWriter, _ *http.Request) {
+	h.mu.Lock()
+	ready, last := h.healthy() && !h.last.IsZero(), h.last
+	h.mu.Unlock()
+	respond(w, ready, map[string]any{"lastUpdated": last, "ready": ready})
 }
 
 func respond(w http.ResponseWriter, ok bool, body any) {

@@ -170,7 +170,7 @@ func (s *site) slice(slice string, labels map[string]string, endpoints []discove
 // command is the agent's, or one of its commands.
 func (s *site) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], append(args, "--kubeconfig", s.kubeconfig, "--hostname-override", "m-node-1",
-		"--cluster-cidr", nettest.ClusterV4.String())...)
+		"--cluster-cidr", nettest.ClusterV4.String(), "--nodeport-addresses", "0.0.0.0/0,::/0")...) // the Node has no address of the rig's
 	if len(args) == 0 || args[0] == "--cleanup" {
 		cmd.Args = append(cmd.Args, "--proxy-mode", s.mode)
 	}

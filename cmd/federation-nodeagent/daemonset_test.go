@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +17,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,6 +61,7 @@ func TestRightsOfTheDaemonSet(t *testing.T) {
 			}
 			agent := run()
 			s.arrives(client, vip, here)
+			s.wellProbed(d)
 			s.endpoints("confined-"+mode+backend, there)
 			s.arrives(client, vip, there)
 			s.end(agent, syscall.SIGTERM)
@@ -81,6 +86,33 @@ func TestRightsOfTheDaemonSet(t *testing.T) {
 			if err := s.Nodes[0].Do(without.Run); err == nil || !strings.Contains(out.String(), "CAP_NET_ADMIN") || strings.Count(out.String(), "\n") > 1 {
 				t.Errorf("without capabilities: %v %s", err, out.String())
 			}
+		})
+	}
+}
+
+// wellProbed fails unless the container's probes succeed on the first node.
+func (s *site) wellProbed(d *appsv1.DaemonSet) {
+	s.Helper()
+	c := d.Spec.Template.Spec.Containers[0]
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
+		eventually(s.T, probe.HTTPGet.Path, func() error {
+			var c net.Conn
+			err := s.Nodes[0].Do(func() (err error) {
+				c, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", probe.HTTPGet.Port.IntValue()))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if _, err := fmt.Fprintf(c, "GET %s HTTP/1.0\r\n\r\n", probe.HTTPGet.Path); err != nil {
+				return err
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err == nil && answer.StatusCode != http.StatusOK {
+				err = errors.New(answer.Status)
+			}
+			return err
 		})
 	}
 }

@@ -69,7 +69,7 @@ with the old ones.`,
 	logs := flag.NewFlagSet("", flag.ContinueOnError)
 	klog.InitFlags(logs)
 	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
-	root.PersistentFlags().Lookup("v").Usage = "`LEVEL` of the log: 0 warnings and errors; 2 also what is not served, and why"
+	root.PersistentFlags().Lookup("v").Usage = "`LEVEL` of the log: 0 warnings, errors, and what is not served as a Service says; 2 also which Services are not served at all, and why"
 	groupFlags(root)
 	offer(root, "scope", scopeAll, scopeFederated)
 	offer(root, "proxy-mode", modes()...)

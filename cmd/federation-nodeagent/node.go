@@ -37,34 +37,58 @@ func (o *options) node(n *corev1.Node) (ruleset.Node, error) {
 	return out, err
 }
 
-// nodePortAddrs are the addresses that --nodeport-addresses means; nil: all. An address that matches nothing is
-// better than all, so none is found as the unspecified one.
+// nodePortAddrs are the addresses that --nodeport-addresses means; nil: all. As kube-proxy has it, where nothing is said of a
+// family all of it is meant. An address that matches nothing is better than all, so none is found as the unspecified one.
 func (o *options) nodePortAddrs(n *corev1.Node, addrs []netip.Addr) ([]netip.Addr, error) {
-	if len(o.nodePortAddresses) == 0 {
+	ranges, err := o.nodePortRanges(n)
+	if err != nil {
+		return nil, err
+	}
+	all := func(v4 bool) bool {
+		of := slices.DeleteFunc(slices.Clone(ranges), func(r netip.Prefix) bool { return r.Addr().Is4() != v4 })
+		return len(of) == 0 || slices.ContainsFunc(of, func(r netip.Prefix) bool { return r.Bits() == 0 })
+	}
+	all4, all6 := all(true), all(false)
+	if all4 && all6 {
 		return nil, nil
 	}
-	out := []netip.Addr{}
-	if slices.Equal(o.nodePortAddresses, []string{"primary"}) {
-		for _, a := range n.Status.Addresses {
-			if addr, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
-				out = append(out, addr.Unmap())
-			}
+	out := slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool {
+		if a.Is4() && all4 || a.Is6() && all6 {
+			return a.IsLoopback()
 		}
-	} else {
-		ranges, err := prefixes("--nodeport-addresses", o.nodePortAddresses)
-		if err != nil {
-			return nil, err
-		}
-		for _, addr := range addrs {
-			if slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(addr) }) {
-				out = append(out, addr)
-			}
-		}
-	}
+		return !slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) })
+	})
 	if len(out) == 0 {
 		out = append(out, netip.IPv4Unspecified())
 	}
 	return out, nil
+}
+
+// nodePortRanges are what --nodeport-addresses says, or kube-proxy's default for the mode.
+func (o *options) nodePortRanges(n *corev1.Node) (ranges []netip.Prefix, err error) {
+	primary := slices.Equal(o.nodePortAddresses, []string{"primary"})
+	if !primary && (len(o.nodePortAddresses) > 0 || o.proxyMode != "nftables") {
+		return prefixes("--nodeport-addresses", o.nodePortAddresses)
+	}
+	for _, a := range primaryAddrs(n) {
+		ranges = append(ranges, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return ranges, nil
+}
+
+// primaryAddrs are the first address of each family that a Node has, as kubelet and kube-proxy take them: internal ones come
+// before external ones.
+func primaryAddrs(n *corev1.Node) (out []netip.Addr) {
+	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
+		for _, a := range n.Status.Addresses {
+			addr, err := netip.ParseAddr(a.Address)
+			taken := slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is4() == addr.Unmap().Is4() })
+			if err == nil && a.Type == kind && !taken {
+				out = append(out, addr.Unmap())
+			}
+		}
+	}
+	return out
 }
 
 // interfaceAddrs are the addresses of this node's interfaces, sorted.

@@ -16,6 +16,7 @@ import (
 // options are what the flags say.
 type options struct {
 	kubeconfig, master, hostname string
+	proxyMode                    string
 	clusterCIDR, detectLocal     string
 	podBridge, podPrefix         string
 	nodePortAddresses            []string
@@ -25,7 +26,7 @@ type options struct {
 	qps                          float32
 	burst                        int
 
-	proxyMode, iptables string
+	iptables            string
 	metrics, healthz    string
 	minSync, lookPeriod time.Duration
 	cleanup, initOnly   bool
@@ -43,7 +44,8 @@ func (o *options) addWatchFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.detectLocal, "detect-local-mode", "ClusterCIDR", "by what pods are known: ClusterCIDR, NodeCIDR (the Node's spec.podCIDRs), BridgeInterface or InterfaceNamePrefix")
 	f.StringVar(&o.podBridge, "pod-bridge-interface", "", "`NAME` of the bridge that pods are at, for --detect-local-mode BridgeInterface")
 	f.StringVar(&o.podPrefix, "pod-interface-name-prefix", "", "`PREFIX` of the names of pods' interfaces, for --detect-local-mode InterfaceNamePrefix")
-	f.StringSliceVar(&o.nodePortAddresses, "nodeport-addresses", nil, "`RANGES` of this node's addresses at which node ports are served, or primary: those that the Node object names; else all, save loopback")
+	f.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how rules get into the kernel: "+strings.Join(modes(), " or "))
+	f.StringSliceVar(&o.nodePortAddresses, "nodeport-addresses", nil, "`RANGES` of this node's addresses at which node ports are served, or primary: the first of each family that the Node object names. Of a family of which nothing is said, all save loopback. Without it, as kube-proxy: primary in mode nftables, else all")
 	f.BoolVar(&o.masqueradeAll, "masquerade-all", false, "masquerade all that goes to a cluster IP")
 	f.StringVar(&o.scope, "scope", scopeAll, "`SCOPE` all: serve every Service, in place of kube-proxy; federated: beside another service proxy, serve clusterset IPs, and Services annotated federation.kubernetes.io/fallback: \"true\" while other clusters are to serve them")
 	f.StringVar(&o.clusterSetIPs, "clusterset-ip-range", "", "`RANGE[,RANGE]` of clusterset IPs, as the federation's flag has it: others are not served; else all are")
@@ -51,7 +53,6 @@ func (o *options) addWatchFlags(f *pflag.FlagSet) {
 }
 
 func (o *options) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how rules get into the kernel: "+strings.Join(modes(), " or "))
 	f.StringVar(&o.iptables, "iptables-backend", "auto", "`KIND` of iptables: nft, legacy, or auto: the one that has rules of kubelet or kube-proxy, else the one that the command iptables is")
 	f.StringVar(&o.metrics, "metrics-bind-address", "127.0.0.1:10249", "`ADDRESS` of /metrics; \"\": none; beside kube-proxy (--scope federated) port 10349")
 	f.StringVar(&o.healthz, "healthz-bind-address", "0.0.0.0:10256", "`ADDRESS` of /healthz; \"\": none; beside kube-proxy (--scope federated) port 10356")
@@ -65,9 +66,6 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 
 // check finds what is not allowed in the flags.
 func (o *options) check() error {
-	if !slices.Contains(modes(), o.proxyMode) {
-		return fmt.Errorf("--proxy-mode %q: want %s", o.proxyMode, strings.Join(modes(), " or "))
-	}
 	if err := o.sysctls.check(); err != nil {
 		return err
 	}
@@ -75,6 +73,9 @@ func (o *options) check() error {
 }
 
 func (o *options) checkWatch() error {
+	if !slices.Contains(modes(), o.proxyMode) {
+		return fmt.Errorf("--proxy-mode %q: want %s", o.proxyMode, strings.Join(modes(), " or "))
+	}
 	if o.scope != scopeAll && o.scope != scopeFederated {
 		return fmt.Errorf("--scope %q: want %s or %s", o.scope, scopeAll, scopeFederated)
 	}

@@ -59,9 +59,11 @@ func (o *options) run(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return serve(ctx, "--metrics-bind-address", o.metrics, "/metrics", legacyregistry.Handler())
+		return serve(ctx, "--metrics-bind-address", o.metrics, map[string]http.Handler{"/metrics": legacyregistry.Handler()})
 	})
-	group.Go(func() error { return serve(ctx, "--healthz-bind-address", o.healthz, "/healthz", a.Health) })
+	group.Go(func() error {
+		return serve(ctx, "--healthz-bind-address", o.healthz, map[string]http.Handler{"/healthz": a.Health, "/readyz": http.HandlerFunc(a.Health.Ready)})
+	})
 	group.Go(func() error { return a.Run(ctx) })
 	return group.Wait()
 }
@@ -76,8 +78,8 @@ func claimNode() (net.Listener, error) {
 	return l, err
 }
 
-// serve answers one path at an address until ctx ends.
-func serve(ctx context.Context, flag, address, path string, handler http.Handler) error {
+// serve answers some paths at an address until ctx ends.
+func serve(ctx context.Context, flag, address string, paths map[string]http.Handler) error {
 	if address == "" {
 		return nil
 	}
@@ -86,7 +88,9 @@ func serve(ctx context.Context, flag, address, path string, handler http.Handler
 		return fmt.Errorf("%s %q: %w", flag, address, err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET "+path, handler)
+	for path, handler := range paths {
+		mux.Handle("GET "+path, handler)
+	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // it ends either way
 	defer stop()

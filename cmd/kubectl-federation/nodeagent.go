@@ -135,7 +135,9 @@ func (a *nodeAgent) fill(content map[string]any, server *url.URL) (map[string]an
 		}
 	}
 	if a.beside() {
-		c.LivenessProbe.HTTPGet.Port = intstr.FromInt32(10356) // the other one has 10256
+		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
+			probe.HTTPGet.Port = intstr.FromInt32(10356) // the other one has 10256
+		}
 	}
 	if a.mode == "iptables" {
 		viaIptables(pod)

@@ -68,8 +68,11 @@ func TestNodeAgentIsNotInstalledBesideKubeProxy(t *testing.T) {
 		t.Errorf("beside kube-proxy: %v", err)
 	}
 	a.args = []string{"--scope=federated"}
-	if port := a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0].LivenessProbe.HTTPGet.Port.IntValue(); port != 10356 {
-		t.Errorf("beside kube-proxy the port %d is asked, which is kube-proxy's", port)
+	c := a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0]
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
+		if port := probe.HTTPGet.Port.IntValue(); port != 10356 {
+			t.Errorf("beside kube-proxy the port %d is asked, which is kube-proxy's", port)
+		}
 	}
 	if err := a.refuseBesideKubeProxy(t.Context(), with); err != nil {
 		t.Errorf("only what is federated, beside kube-proxy: %v", err)

@@ -31,6 +31,7 @@ type entry struct {
 type Change struct {
 	Ports   []PortChange // sorted by family and ID
 	Reasons []string     // why something that was asked for is not there, of what a Service itself says: only what is new
+	Skipped []string     // why whole Services are nothing to serve, as headless ones: only what is new
 }
 
 // PortChange is one Port before and after; nil where it is not there.
@@ -117,10 +118,11 @@ func (m *Model) Update(keys ...Key) Change {
 		if e.service != nil {
 			e.built, e.reasons = Build(&m.node, e.service, e.sorted())
 		}
-		for _, reason := range e.reasons {
-			if !slices.Contains(said, reason) {
-				change.Reasons = append(change.Reasons, reason)
-			}
+		fresh := slices.DeleteFunc(slices.Clone(e.reasons), func(reason string) bool { return slices.Contains(said, reason) })
+		if e.service != nil && m.skips(e.service) {
+			change.Skipped = append(change.Skipped, fresh...)
+		} else {
+			change.Reasons = append(change.Reasons, fresh...)
 		}
 		m.claims.add(e.built, e.service)
 		m.claims.rivals(touched, was, e.built)
@@ -129,9 +131,14 @@ func (m *Model) Update(keys ...Key) Change {
 		m.publish(k, &change)
 	}
 	slices.SortFunc(change.Ports, func(x, y PortChange) int { return x.any().compare(y.any()) })
+	slices.Sort(change.Skipped)
 	slices.Sort(change.Reasons)
 	change.Reasons = slices.Compact(change.Reasons) // several ports may have the same
 	return change
+}
+
+func (m *Model) skips(s *corev1.Service) bool {
+	return (&builder{node: &m.node, service: s}).skip() != ""
 }
 
 // publish takes from a Service's Ports the addresses that others have, and notes what differs from before.
