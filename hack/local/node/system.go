@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"federation/hack/local/cgroup"
 )
 
 func command(name string, args ...string) *exec.Cmd { return exec.Command(name, args...) }
@@ -86,7 +88,8 @@ func (o *options) network() error {
 	return nil
 }
 
-// cgroups makes the cgroup of the pods. In version 1 it must be there in every hierarchy before kubelet is, and the
+// cgroups makes the cgroup of the pods anew: to kubelet what an earlier life left would be containers, of each of which it
+// waits some seconds to hear. In version 1 it must be there in every hierarchy before kubelet is, and the
 // processors and memory that it may use be written.
 func (o *options) cgroups() error {
 	roots := []string{"/sys/fs/cgroup"}
@@ -97,6 +100,9 @@ func (o *options) cgroups() error {
 	}
 	for _, root := range roots {
 		dir := filepath.Join(root, o.cgroup)
+		if err := cgroup.Remove(dir); err != nil {
+			return fmt.Errorf("--cgroup %q: %w", o.cgroup, err)
+		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("--cgroup %q: %w", o.cgroup, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"federation/hack/local/cgroup"
 )
 
 // internetDNS is where clients in the internet find the federation's DNS server.
@@ -107,26 +108,11 @@ func (s *stack) removeCgroups() error {
 		more, _ := filepath.Glob("/sys/fs/cgroup/*" + s.cgroup() + "-*")
 		left = nil
 		for _, root := range append(roots, more...) {
-			left = errors.Join(left, removeCgroup(root))
+			left = errors.Join(left, cgroup.Remove(root))
 		}
 		if left == nil {
 			return nil
 		}
 	}
 	return left
-}
-
-// removeCgroup removes a cgroup with those below it.
-func removeCgroup(root string) error {
-	var dirs []string
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			dirs = append(dirs, path)
-		}
-		return err
-	})
-	for i := len(dirs) - 1; i >= 0 && err == nil; i-- {
-		err = os.Remove(dirs[i])
-	}
-	return err
 }
