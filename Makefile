@@ -10,7 +10,7 @@ SEEDS    ?= 20
 STEPS    ?= 3000
 
 .DEFAULT_GOAL := help
-.PHONY: soak-dataplane e2e-dataplane build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
+.PHONY: soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -62,6 +62,9 @@ e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make
 	@hack/install-tools.sh services
 	@hack/build-real.sh services
 	@hack/e2e-dataplane.sh '$(MODE)' '$(FOCUS)'
+
+e2e-nodeagent: build build-real ## the node agent as a DaemonSet, installed by `kubectl federation join`, on real nodes
+	@hack/e2e-nodeagent.sh
 
 bench: build ## measure beside a bare client in the same run, into docs/performance.md [CLUSTERS=3]
 	@hack/bench.sh $(CLUSTERS)
