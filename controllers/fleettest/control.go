@@ -17,6 +17,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
+	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
 	customplan "federation/controllers/customkinds/plan"
 	"federation/controllers/failover"
@@ -34,6 +35,8 @@ type control struct {
 	fleet  *Fleet
 	name   string
 	client *memapi.Client
+	dns    *DNS
+	offers *crosscluster.Offers
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 	dead   atomic.Bool // it has died, and nobody has noticed
@@ -41,18 +44,21 @@ type control struct {
 	registry *registry
 }
 
-// newControl starts a process.
-func (f *Fleet) newControl() *control {
+// newControl starts a process. The first has the fleet's DNS, others their own, as each process has.
+func (f *Fleet) newControl(i int) *control {
 	ctx, stop := context.WithCancel(f.ctx)
 	f.started++
-	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), stop: stop}
+	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop}
+	if i == 0 {
+		c.dns = f.DNS
+	}
 	c.client = f.Federation.Client("federation", f.carry)
 	c.registry = &registry{client: c.client, members: f.joined, cluster: f.cluster, room: f.room, keepers: map[string]*keeper{}}
 	run := func(ctx context.Context) error { return c.work(ctx, shardsplan.All) }
 	if f.processes > 1 {
 		run = c.share
 	}
-	for _, run := range []func(context.Context) error{run, c.registry.run} {
+	for _, run := range []func(context.Context) error{run, c.registry.run, c.names} {
 		c.ended.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
 				f.fail(err)
@@ -90,17 +96,27 @@ func (c *control) deciders(from func(schema.GroupVersionResource) cache.SharedIn
 		Client: c.client, Informers: from, Recorder: f.events, Resolve: customkinds.Resolver(from(customkinds.Definitions)), Start: func() {},
 	})
 	over, err2 := failover.New(failover.Options{Client: c.client, Informers: from, Recorder: f.events, Settings: f.Settings.failover()})
-	names, err3 := servicedns.New(servicedns.Options{
-		Informers: from, Federation: "fed", Zone: zone, Resolver: noResolver{},
-		Providers: []servicedns.NamedProvider{{Name: "fleet", Provider: f.DNS, Local: true}}, Client: c.client, Recorder: f.events,
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	return []func(context.Context) error{placer.Run, over.Run}, nil
+}
+
+// names keeps the zone, and what clusters have of Services. Each process does.
+func (c *control) names(ctx context.Context) error {
+	f, from := c.fleet, newInformers(c.client, "", nil)
+	names, err := servicedns.New(servicedns.Options{
+		Informers: from.get, Federation: "fed", Zone: zone, Resolver: noResolver{}, Offers: c.offers.Set,
+		Providers: []servicedns.NamedProvider{{Name: "fleet", Provider: c.dns, Local: true}}, Client: c.client, Recorder: f.events,
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, f.Settings.failover(), time.Now())
 		},
 	})
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return nil, err
+	if err != nil {
+		return err
 	}
-	return []func(context.Context) error{placer.Run, over.Run, names.Run}, nil
+	from.start(ctx)
+	return names.Run(ctx)
 }
 
 // propagators are the controllers that bring members to what the federation says of the objects of some shards.
@@ -111,8 +127,12 @@ func (c *control) propagators(ctx context.Context, from *informers, held shardsp
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	c.registry.follow(ctx, p.engager(builtIn))
-	return []func(context.Context) error{builtIn.Run, custom.Run}, nil
+	others := crosscluster.New(crosscluster.Options{
+		Offers: c.offers, Federation: c.fleet.uid, Recorder: c.fleet.events,
+		Owns: func(namespace, name string) bool { return held.Has(v1beta1.Shard(namespace, name)) },
+	})
+	c.registry.follow(ctx, p.engager(builtIn, others))
+	return []func(context.Context) error{builtIn.Run, others.Run, custom.Run}, nil
 }
 
 // propagators make the propagations of some shards.
@@ -144,9 +164,9 @@ func (p propagators) propagateKind(ctx context.Context, k customplan.Kind) error
 		end()
 		return errors.Join(err, definition.Run(ended)) // for what it has begun
 	}
-	p.registry.follow(ctx, p.engager(definition))
+	p.registry.follow(ctx, p.engager(definition, nil))
 	p.registry.follow(ctx, func(ctx context.Context, m *Member) error {
-		go p.onceServed(ctx, m, k.Resource, p.engager(objects))
+		go p.onceServed(ctx, m, k.Resource, p.engager(objects, nil))
 		return nil
 	})
 	var both sync.WaitGroup
@@ -171,8 +191,8 @@ func (c *control) onceServed(ctx context.Context, m *Member, gvr schema.GroupVer
 }
 
 // engager has a propagation take up work in a member, with informers of its own: of namespaces whatever their shard, for
-// what goes into one waits for it.
-func (p propagators) engager(c *propagation.Controller) engager {
+// what goes into one waits for it. others, if they are not nil, work with the same.
+func (p propagators) engager(c *propagation.Controller, others *crosscluster.Controller) engager {
 	return func(ctx context.Context, m *Member) error {
 		broken := func() { p.registry.lookNow(m.Name) }
 		all, ours := newInformers(m.Wire.client, p.selector(shardsplan.All), broken), newInformers(m.Wire.client, p.selector(p.held), broken)
@@ -182,6 +202,9 @@ func (p propagators) engager(c *propagation.Controller) engager {
 			}
 			return ours.get(gvr)
 		}})
+		if err == nil && others != nil {
+			err = others.Engage(ctx, crosscluster.Member{Name: m.Name, Client: m.Wire.client, Informers: ours.get})
+		}
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,8 @@
 //
 // After each step the laws are checked (laws.go): ready replicas never fall below what was asked for or was there
 // through anything the federation does; and once the fleet has settled, nothing is lost, left behind or out
-// of place, the numbers are right, and nobody writes anything for five minutes.
+// of place, the numbers are right, what members have been told of each other is true (across.go), and nobody writes anything for
+// five minutes. What a member was told of a cluster is never taken away because that cannot be seen.
 //
 // The random driver (Random) takes steps in that language. It makes everything well after every 25 and checks the laws of a
 // settled fleet, and deletes all objects after every 200, so that what comes later depends on nothing before. When a law

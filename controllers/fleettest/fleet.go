@@ -226,6 +226,9 @@ func (f *Fleet) carry(ctx context.Context, r memapi.Request, do func() error) er
 func (f *Fleet) wrote(where string, r memapi.Request, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err == nil && where != "federation" {
+		f.failures = append(f.failures, f.takenAway(where, r)...)
+	}
 	line := fmt.Sprintf("%s: %s %s", where, r.Verb, r.Resource.Resource)
 	if r.Subresource != "" {
 		line += "/" + r.Subresource

@@ -234,6 +234,7 @@ func (f *Fleet) Check() (broken []error) {
 	}
 	for _, m := range f.settled() {
 		f.checkCopies(m, law)
+		f.checkAcross(m, law)
 	}
 	return broken
 }
@@ -396,7 +397,7 @@ func (f *Fleet) checkCopies(m *Member, law lawFunc) {
 	for _, r := range m.API.Resources() {
 		for _, copied := range m.API.List(r.GroupVersionResource, mark) {
 			if r.Resource == endpointSlices.Resource {
-				continue // the member's own, with the label of its Service
+				continue // the member's own, with the label of its Service; or of other clusters: checkAcross
 			}
 			u := f.Federation.Get(r.GroupVersionResource, copied.GetNamespace(), copied.GetName())
 			switch {

@@ -34,7 +34,7 @@ func (f *Fleet) Restart() {
 func (f *Fleet) start() {
 	controls := make([]*control, f.processes)
 	for i := range controls {
-		controls[i] = f.newControl()
+		controls[i] = f.newControl(i)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +52,7 @@ func (f *Fleet) replace() {
 	for i, c := range f.controls {
 		if c.dead.Load() {
 			c.end()
-			next := f.newControl()
+			next := f.newControl(i)
 			f.mu.Lock()
 			f.controls[i] = next
 			f.mu.Unlock()

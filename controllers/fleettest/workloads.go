@@ -111,7 +111,8 @@ func (m *Member) services(now time.Time) {
 		m.endpoints(u, now)
 	}
 	for _, slice := range m.API.List(endpointSlices, nil) {
-		if m.API.Get(services, slice.GetNamespace(), slice.GetLabels()[discoveryv1.LabelServiceName]) == nil {
+		of := slice.GetLabels()[discoveryv1.LabelServiceName] // those of other clusters have owners
+		if of != "" && m.API.Get(services, slice.GetNamespace(), of) == nil {
 			_ = m.kubelet.Resource(endpointSlices).Namespace(slice.GetNamespace()).Delete(context.Background(), slice.GetName(), metav1.DeleteOptions{})
 		}
 	}

@@ -1,0 +1,113 @@
+package fleettest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/fleettest/memapi"
+)
+
+// told is what a member has been told of other clusters that have a Service: "ADDRESS ready" or "ADDRESS", by cluster.
+func (m *Member) told(service *unstructured.Unstructured) map[string]string {
+	out := map[string]string{}
+	of := labels.SelectorFromSet(labels.Set{v1beta1.RemoteServiceLabel: service.GetName()})
+	for _, slice := range m.API.List(endpointSlices, of) {
+		if slice.GetNamespace() != service.GetNamespace() {
+			continue
+		}
+		out[slice.GetLabels()[v1beta1.SourceClusterLabel]] = valueAt(slice, "endpoints.0.addresses.0") +
+			map[bool]string{true: " ready"}[valueAt(slice, "endpoints.0.conditions.ready") == "true"]
+	}
+	return out
+}
+
+// gives is the address that a member's load balancer has for a Service of ours, "" where none of its endpoints is ready.
+func (f *Fleet) gives(m *Member, service *unstructured.Unstructured) string {
+	copied := m.API.Get(services, service.GetNamespace(), service.GetName())
+	if !f.copyOf(service, copied) || valueAt(copied, "spec.type") != "LoadBalancer" {
+		return ""
+	}
+	for _, slice := range m.API.List(endpointSlices, labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service.GetName()})) {
+		if slice.GetNamespace() == service.GetNamespace() && valueAt(slice, "endpoints.0.conditions.ready") == "true" {
+			if address := valueAt(copied, "status.loadBalancer.ingress.0.ip"); address != "none" {
+				return address
+			}
+		}
+	}
+	return ""
+}
+
+// copyOf tells whether what a member has is ours, of this object, and stays.
+func (f *Fleet) copyOf(u, there *unstructured.Unstructured) bool {
+	return there != nil && there.GetLabels()[v1beta1.ManagedByLabel] == f.uid && there.GetDeletionTimestamp() == nil &&
+		there.GetAnnotations()[v1beta1.SourceAnnotation] == string(u.GetUID())
+}
+
+// checkAcross checks that what a member has been told of each cluster that can be seen is true of it.
+func (f *Fleet) checkAcross(m *Member, law lawFunc) {
+	if m.Wire.Refuses(endpointSlices.Resource, "") {
+		return
+	}
+	for _, u := range f.Federation.List(services, nil) {
+		if u.GetDeletionTimestamp() != nil || !f.copyOf(u, m.API.Get(services, u.GetNamespace(), u.GetName())) {
+			continue
+		}
+		told := m.told(u)
+		for _, o := range f.settled() {
+			want, got := f.gives(o, u), told[o.Name]
+			if drained := f.cluster(o.Name).DNSWeight() == 0; want != "" && (!drained || got != want) {
+				want += " ready" // a drained one may be either: that depends on the others
+			}
+			if o != m && got != want {
+				law("clusters know of each other", "%s has been told of %s in %s: %q, want %q", m.Name, u.GetName(), o.Name, got, want)
+			}
+		}
+	}
+}
+
+// takenAway is what is against the law in a write to a member: what it was told of a cluster that served when it was last seen
+// stays while that cannot be seen. It is called with the fleet locked.
+func (f *Fleet) takenAway(member string, r memapi.Request) []error {
+	if r.Verb != "delete" || r.Resource != endpointSlices {
+		return nil
+	}
+	name, rest, _ := strings.Cut(r.Name, ".")
+	source, _, _ := strings.Cut(rest, ".")
+	u, c := f.Federation.Get(services, r.Namespace, name), f.cluster(source)
+	if u == nil || u.GetDeletionTimestamp() != nil || c == nil || c.IsReady() ||
+		valueAt(u, "spec.type") != "LoadBalancer" || !f.copyOf(u, f.members[member].API.Get(services, r.Namespace, name)) {
+		return nil
+	}
+	served := v1beta1.ParseServiceIngresses(u.GetAnnotations()[v1beta1.ServiceIngressesAnnotation]).Items
+	if !slices.ContainsFunc(served, func(i v1beta1.ClusterServiceIngress) bool { return i.Cluster == source && i.Items != nil }) {
+		return nil
+	}
+	return []error{against("nothing is taken away because a cluster cannot be seen", "%s is not told of %s in %s any more", member, name, source)}
+}
+
+// across KIND/NAME: what each member has been told of the other clusters that have the Service.
+func (p *player) showAcross(args []string) (out []string, err error) {
+	if err := need(args, 1, "show across svc/NAME"); err != nil {
+		return nil, err
+	}
+	_, u, err := p.object(args[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range p.Members() {
+		told := m.told(u)
+		line := m.Name + " knows"
+		for _, cluster := range slices.Sorted(maps.Keys(told)) {
+			line += fmt.Sprintf(" %s=%s", cluster, strings.ReplaceAll(told[cluster], " ", ","))
+		}
+		out = append(out, line)
+	}
+	return out, nil
+}
