@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -110,14 +109,16 @@ func (c *cluster) fill(ctx context.Context, s size) error {
 		if i < probes {
 			n = 1
 		}
-		made := i < c.made
+		made, of := i < c.made, slice(i, endpoints(acceptingPods, i*s.endpoints, n))
 		group.Go(func() error {
-			if !made {
-				if _, err := c.kube.CoreV1().Services(namespace).Create(ctx, service(i), metav1.CreateOptions{}); err != nil {
-					return err
-				}
+			if made {
+				return c.put(ctx, of)
 			}
-			return c.put(ctx, slice(i, endpoints(acceptingPods, i*s.endpoints, n)))
+			_, err := c.kube.CoreV1().Services(namespace).Create(ctx, service(i), metav1.CreateOptions{})
+			if err == nil {
+				_, err = c.kube.DiscoveryV1().EndpointSlices(namespace).Create(ctx, of, metav1.CreateOptions{})
+			}
+			return err
 		})
 	}
 	c.has, c.made = s, max(c.made, s.services+probes)
@@ -135,11 +136,7 @@ func (c *cluster) resetProbes(ctx context.Context) error {
 }
 
 func (c *cluster) put(ctx context.Context, s *discoveryv1.EndpointSlice) error {
-	slices := c.kube.DiscoveryV1().EndpointSlices(namespace)
-	_, err := slices.Update(ctx, s, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = slices.Create(ctx, s, metav1.CreateOptions{})
-	}
+	_, err := c.kube.DiscoveryV1().EndpointSlices(namespace).Update(ctx, s, metav1.UpdateOptions{})
 	return err
 }
 

@@ -16,6 +16,9 @@ type Batch struct {
 // Len is how many messages there are.
 func (b *Batch) Len() int { return b.n }
 
+// Total is how many bytes all messages have so far.
+func (b *Batch) Total() int { return len(b.buf) }
+
 // Size is how many bytes the last message has so far.
 func (b *Batch) Size() int { return len(b.buf) - b.last }
 

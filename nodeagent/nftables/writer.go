@@ -131,11 +131,35 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 		}
 	}
 	w.states = nil // until the kernel has it, nothing is known
-	if err := w.commit(&b); err != nil {
+	others, err := w.load(&b)
+	if err != nil {
 		return err
+	}
+	if others {
+		return w.sync(node, ports, false)
 	}
 	w.tables, w.states, w.node = tables, states, *node
 	return w.forget(w.stays(nil), false)
+}
+
+// loud is how many bytes a transaction may have that is written while the kernel tells Watch of changes.
+const loud = 1 << 16
+
+// load commits. While that is much, Watch hears of nothing; others tells whether another hand changed something meanwhile.
+func (w *Writer) load(b *nfnetlink.Batch) (others bool, err error) {
+	if b.Total() < loud {
+		return false, w.commit(b)
+	}
+	before, err := w.socket.Generation()
+	if err != nil {
+		return false, err
+	}
+	err = errors.Join(w.events.Leave(), w.commit(b), w.events.Join())
+	if err != nil {
+		return false, err
+	}
+	after, err := w.socket.Generation()
+	return after != before+1, err
 }
 
 func (w *Writer) commit(b *nfnetlink.Batch) error {

@@ -15,7 +15,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"golang.org/x/sys/unix"
+
 	"federation/nodeagent/nettest"
+	"federation/nodeagent/nfnetlink"
 	"federation/nodeagent/ruleset"
 )
 
@@ -211,6 +214,48 @@ func TestForeignHands(t *testing.T) {
 	}
 	if left := k.nft("list", "ruleset"); strings.Contains(left, TableName) || !strings.Contains(left, "chain d") {
 		t.Errorf("after Cleanup there is:\n%s", left)
+	}
+}
+
+// Who takes a table away at any time during a load, or right after it, does so in vain: Sync itself repairs it, or Watch hears of it.
+func TestForeignHandsDuringALoad(t *testing.T) {
+	k := newKernel(t)
+	k.sync()
+	k.fill(500, rand.New(rand.NewPCG(9, 10)))
+	lost := make(chan struct{}, 64)
+	go func() { _ = k.Watch(t.Context(), func() { lost <- struct{}{} }) }()
+	var other *nfnetlink.Socket
+	if err := k.node.Do(func() (err error) { other, err = nfnetlink.Dial(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for range 10 {
+		if err := k.Cleanup(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		taken := make(chan error)
+		go func() {
+			for {
+				var b nfnetlink.Batch
+				(&transaction{t: &table{family: unix.NFPROTO_IPV6}, batch: &b}).table(unix.NFT_MSG_DELTABLE, 0)
+				if err := other.Commit(&b); !errors.Is(err, unix.ENOENT) {
+					taken <- err
+					return
+				}
+			}
+		}()
+		k.sync()
+		if err := <-taken; err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(k.nft("list", "tables"), "ip6 federation") {
+			continue
+		}
+		select {
+		case <-lost:
+		case <-time.After(5 * time.Second):
+			t.Fatal("the table is gone, and nobody noticed")
+		}
 	}
 }
 
