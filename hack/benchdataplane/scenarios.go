@@ -93,7 +93,7 @@ func restFor(open []*change, least time.Duration) time.Duration {
 
 // one swaps the endpoint of a Service, again and again, with as much time in between as kube-proxy rests.
 func one(ctx context.Context, c *cluster, p *process, f *figures) error {
-	const times, rest = 7, 1100 * time.Millisecond
+	const times, rest = 5, 1100 * time.Millisecond
 	for n := range times {
 		time.Sleep(rest)
 		ch := turn(0, n)
