@@ -151,8 +151,8 @@ func (a *acrossEvidence) why(v *slicesView, of map[string]string) string {
 		return "to be taken away"
 	}
 	for _, event := range a.events {
-		why, ofThis := strings.CutPrefix(event.Message, v.Cluster+": ")
-		if event.Reason == v1beta1.EventSliceRefused && ofThis {
+		_, why, ofThis := strings.Cut(event.Message, strconv.Quote(v.Name)+": ")
+		if event.Reason == v1beta1.EventSliceRefused && ofThis && strings.HasPrefix(event.Message, v.Cluster+": ") {
 			return why
 		}
 		if event.Reason == v1beta1.EventRightsMissing && event.InvolvedObject.Name == v.Cluster && strings.Contains(event.Message, slicesResource.Resource) {

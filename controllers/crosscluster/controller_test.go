@@ -295,7 +295,7 @@ func TestAForeignSliceIsLeftAlone(t *testing.T) {
 				t.Error("the others did not come")
 			}
 			time.Sleep(time.Minute)
-			if got := <-f.events.Events; len(f.events.Events) > 0 || !strings.HasPrefix(got, "Warning EndpointSliceRefused east: ") || !strings.Contains(got, `"web.west.v4" already exists`) {
+			if got := <-f.events.Events; len(f.events.Events) > 0 || !strings.HasPrefix(got, `Warning EndpointSliceRefused east: "web.west.v4": `) || !strings.Contains(got, `"web.west.v4" already exists`) {
 				t.Errorf("%d more events than %q, want one that names the cluster and the slice", len(f.events.Events), got)
 			}
 			time.Sleep(time.Hour)

@@ -56,7 +56,8 @@ func (m *member) lacksRights(err error) {
 		"the nodes here are not told of other clusters: %v; join the cluster again (kubectl federation join) to give the federation the rights", err)
 }
 
-// tell tells of writes for a Service that the member refuses, which trying again does not mend. in is the copy there.
+// tell tells of writes for a Service that the member refuses, which trying again does not mend. in is the copy there. The message
+// is CLUSTER: "SLICE": why; "SLICE": why.
 func (m *member) tell(service string, in *corev1.Service, err error) {
 	switch {
 	case err == nil:

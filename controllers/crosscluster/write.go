@@ -35,7 +35,9 @@ func (m *member) sync(ctx context.Context, service string) error {
 			m.queue.AddAfter(service, lackingRetry)
 			return nil
 		}
-		errs = append(errs, err)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%q: %w", op.Slice.Name, err))
+		}
 	}
 	err := errors.Join(errs...)
 	m.tell(service, in.Service, err)
