@@ -294,6 +294,13 @@ func TestAForeignSliceIsLeftAlone(t *testing.T) {
 			if east.Get(endpointSlices, "shop", "web.north.v4") == nil {
 				t.Error("the others did not come")
 			}
+			for i := range 7 {
+				f.set("shop/web", offers(fmt.Sprint("north=192.0.2.1", i), "west=192.0.2.3"))
+				calm()
+			}
+			if n := len(f.events.Events); n > 0 {
+				t.Errorf("%d events in 9 seconds, for which a cache may be behind", n)
+			}
 			time.Sleep(time.Minute)
 			if got := <-f.events.Events; len(f.events.Events) > 0 || !strings.HasPrefix(got, `Warning EndpointSliceRefused east: "web.west.v4": `) || !strings.Contains(got, `"web.west.v4" already exists`) {
 				t.Errorf("%d more events than %q, want one that names the cluster and the slice", len(f.events.Events), got)

@@ -16,39 +16,44 @@ import (
 const (
 	// tellAgain is after which time something is told of anew: before the API server forgets the event of it.
 	tellAgain = 30 * time.Minute
-	// certain is how often a write must have failed till it is told of: a cache that is behind has caught up by then.
-	certain = 6
+	// certain is for how long a write must have been refused till it is told of: a cache that is behind has caught up by then.
+	// How often says nothing: each change of a Service is one more try.
+	certain = 10 * time.Second
 )
 
-// told is when what is amiss was last told of. The zero value is ready.
+// told is when what is amiss is to be told of next. The zero value is ready.
 type told struct {
-	mu sync.Mutex
-	at map[string]time.Time
+	mu   sync.Mutex
+	next map[string]time.Time
 }
 
-// due tells whether it is time to tell of something, and notes that it is done.
-func (t *told) due(what string) bool {
+// due tells whether it is time to tell of something, once it has been amiss for so long, and notes that it is done.
+func (t *told) due(what string, amiss time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if at, ok := t.at[what]; ok && time.Since(at) < tellAgain {
+	if t.next == nil {
+		t.next = map[string]time.Time{}
+	}
+	now := time.Now()
+	if _, known := t.next[what]; !known {
+		t.next[what] = now.Add(amiss)
+	}
+	if now.Before(t.next[what]) {
 		return false
 	}
-	if t.at == nil {
-		t.at = map[string]time.Time{}
-	}
-	t.at[what] = time.Now()
+	t.next[what] = now.Add(tellAgain)
 	return true
 }
 
 func (t *told) forget(what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.at, what)
+	delete(t.next, what)
 }
 
 // lacksRights tells of rights that are not there.
 func (m *member) lacksRights(err error) {
-	if !m.told.due("rights") {
+	if !m.told.due("rights", 0) {
 		return
 	}
 	cluster := &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
@@ -62,7 +67,7 @@ func (m *member) tell(service string, in *corev1.Service, err error) {
 	switch {
 	case err == nil:
 		m.told.forget(service)
-	case in != nil && refused(err) && m.queue.NumRequeues(service) >= certain && m.told.due(service):
+	case in != nil && refused(err) && m.told.due(service, certain):
 		federated := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{
 			Namespace: in.Namespace, Name: in.Name, UID: types.UID(in.Annotations[v1beta1.SourceAnnotation]),
 		}}
