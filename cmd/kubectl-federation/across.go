@@ -47,6 +47,9 @@ func (f *federation) gatherAcross(ctx context.Context, e *evidence, m *members) 
 	a := &acrossEvidence{}
 	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", discoveryv1.LabelManagedBy, crosscluster.Manager, v1beta1.ManagedByLabel, e.uid, v1beta1.RemoteServiceLabel, e.object.GetName())
 	a.slices = eachMember(e.clusters, func(c *v1beta1.Cluster) (all slicesAnswer) {
+		if err := e.copies[c.Name].err; err != nil {
+			return slicesAnswer{err: err} // without the Service there it is not known either what is to be told
+		}
 		var bad error
 		all.err = m.list(ctx, c.Name, slicesResource, e.object.GetNamespace(), selector, func(u *unstructured.Unstructured) {
 			s := &discoveryv1.EndpointSlice{}

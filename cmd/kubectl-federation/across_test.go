@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	restfake "k8s.io/client-go/rest/fake"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	crosscluster "federation/controllers/crosscluster/plan"
@@ -140,6 +143,23 @@ func TestStatesOfWhatClustersAreTold(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), c.want)
 			}
 		})
+	}
+}
+
+// A member that hangs would take the time of one answer twice.
+func TestWhoGaveNoAnswerIsNotAskedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.f.rest = &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs, Client: restfake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {
+		if strings.Contains(r.URL.Path, "/clusters/east-a/") {
+			t.Errorf("asked again for %s", r.URL)
+		}
+		return w.answer(r)
+	})}
+	e, none := acrossEvidenceOf(t, clusterAt("east-a", 0), clusterAt("west-a", 0)), errors.New("no answer within 3s")
+	e.copies["east-a"] = answer{err: none}
+	e.across = w.f.gatherAcross(t.Context(), &e, newMembers(w.f, time.Second))
+	if a := e.across; a.unknown != nil || !errors.Is(a.slices["east-a"].err, none) || a.slices["west-a"].err != nil {
+		t.Errorf("%v, %+v", a.unknown, a.slices)
 	}
 }
 

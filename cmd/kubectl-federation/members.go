@@ -25,7 +25,7 @@ import (
 // --allow-proxy), with the federation's credential, if the caller may read that.
 type members struct {
 	*federation
-	// timeout bounds all that is asked of one member.
+	// timeout bounds how long is waited for one answer of a member.
 	timeout time.Duration
 
 	mu     sync.Mutex
