@@ -25,6 +25,7 @@ type fakeMember struct {
 	token   string // the one that it accepts
 	sick    bool
 	forbids string    // a path that it does not let anybody see
+	fails   string    // a path that it cannot answer at
 	meet    func()    // if set, called before a question for the version is answered
 	renewed time.Time // when the Lease of its node was; zero: there is none
 	mints   string    // the token that it gives out
@@ -79,7 +80,7 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.mu.Lock()
 	}
 	authorized, sick, mints, renewed := r.Header.Get("Authorization") == "Bearer "+m.token, m.sick, m.mints, m.renewed
-	forbidden := r.URL.Path == m.forbids
+	forbidden, fails := r.URL.Path == m.forbids, r.URL.Path == m.fails
 	m.queries = append(m.queries, r.URL.Path+"?"+r.URL.RawQuery)
 	m.mu.Unlock()
 	if !authorized {
@@ -89,6 +90,8 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case forbidden:
 		w.WriteHeader(http.StatusForbidden)
+	case fails:
+		w.WriteHeader(http.StatusServiceUnavailable)
 	case r.URL.Path == "/healthz" && sick:
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprint(w, "[+]ping ok\n[-]etcd failed: reason withheld\nhealthz check failed\n")
@@ -100,7 +103,7 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[
 			{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n1","labels":{"topology.kubernetes.io/zone":"a","topology.kubernetes.io/region":"east"}}},
 			{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n2"}}]}`)
-	case r.URL.Path == "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases":
+	case r.URL.Path == leasesPath:
 		answer(w, leases(renewed))
 	case r.URL.Path == "/api/v1/configmaps" && r.URL.Query().Get("watch") != "":
 		answer(w, `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"namespace":"default","name":"c","managedFields":[{"manager":"x"}]}}}
@@ -115,6 +118,8 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 	}
 }
+
+const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 func leases(renewed time.Time) string {
 	item := ""

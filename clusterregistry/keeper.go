@@ -18,7 +18,7 @@ import (
 	"federation/clusterregistry/health"
 )
 
-// keeper keeps the connection to one cluster. All fields but wake and inventory belong to its goroutine.
+// keeper keeps the connection to one cluster. All fields but wake, inventory and silence belong to its goroutine.
 type keeper struct {
 	registry *Registry
 	name     string
@@ -31,9 +31,9 @@ type keeper struct {
 	fingerprint string
 	secretRead  string // resource versions that the link was made from
 	member      *Member
-	away        bool // it was not ready before, and its nodes have not been asked for since
+	away        bool // it was not ready before, and has no Member since
 	inventory   atomic.Pointer[health.Inventory]
-	silence     atomic.Pointer[silence]
+	silence     atomic.Pointer[v1beta1.ClusterCondition] // NodesSilent, while nodes are waited for; it outlives the Member
 }
 
 // lookGap is the least time between two looks, however often something wakes us.
@@ -116,7 +116,8 @@ func (k *keeper) learn(ctx context.Context) bool {
 		return k.known != nil
 	}
 	if k.known == nil { // the conditions and their dates outlive a restart of the federation
-		k.state.Conditions = health.Own(c.Status.Conditions)
+		k.state = health.Restore(c.Status.Conditions)
+		k.silence.Store(k.state.Silent)
 	}
 	k.known = c
 	return true
@@ -196,9 +197,9 @@ func (k *keeper) connect(ctx context.Context) {
 	}
 	k.member = m
 	klog.FromContext(ctx).V(1).Info("Connected")
-	if k.away {
-		k.away = false
+	if k.away || k.silence.Load() != nil {
 		k.listen(m)
+		k.away = false
 	}
 	k.keepInventory(m.ctx, k.link)
 	go k.keepToken(m.ctx, k.link)

@@ -30,6 +30,7 @@ type fleet struct {
 	*Registry
 	clusters *dynamicfake.FakeDynamicClient
 	core     *fake.Clientset
+	status   map[string]any // that Clusters are created with: from before a restart
 
 	mu      sync.Mutex
 	engaged []*Member
@@ -124,6 +125,9 @@ func (f *fleet) create(name string, m *fakeMember) {
 			"secretRef":                  map[string]any{"name": name},
 		},
 	}}
+	if f.status != nil {
+		cluster.Object["status"] = f.status
+	}
 	if _, err := f.clusters.Resource(v1beta1.ClustersResource).Create(f.t.Context(), cluster, metav1.CreateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
@@ -237,42 +241,6 @@ func TestALostClusterIsDisconnectedAndComesBackAsANewMember(t *testing.T) {
 		t.Error("the member that came back is the one that was lost")
 	}
 	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
-}
-
-func TestNodesThatAreSilentAfterTheReturnAreSaid(t *testing.T) {
-	f, east := newFleet(t), newFakeMember(t)
-	silent := func() string {
-		c := f.cluster("east").Condition(v1beta1.ClusterNodesSilent)
-		if c == nil {
-			return ""
-		}
-		return c.Message
-	}
-	east.set(func() { east.renewed = time.Now().Add(-time.Minute) })
-	f.join("east", east, "good")
-	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
-	if said := silent(); said != "" {
-		t.Errorf("a cluster that was not away: %s", said)
-	}
-	bounce := func() {
-		east.set(func() { east.sick = true })
-		f.eventuallyReady("east", v1beta1.ReasonClusterNotReady)
-		east.set(func() { east.sick = false })
-		f.eventuallyReady("east", v1beta1.ReasonClusterReady)
-	}
-	bounce()
-	if got, want := silent(), "1 of 1 nodes not heard of since it returned: n1"; got != want {
-		t.Errorf("a cluster whose node is silent: %q, want %q", got, want)
-	}
-	east.set(func() { east.renewed = time.Now() })
-	f.eventually("the node is heard of", func() bool { return strings.HasPrefix(silent(), "its nodes are back") })
-	east.set(func() { east.renewed = time.Time{} })
-	f.eventually("the silence is over: no node is left", func() bool { return silent() == "" })
-	east.set(func() { east.renewed = time.Now() })
-	bounce()
-	if said := silent(); said != "" {
-		t.Errorf("a cluster whose node lives: %s", said)
-	}
 }
 
 func TestAHungClusterDelaysNoOther(t *testing.T) {

@@ -13,60 +13,68 @@ import (
 	"federation/clusterregistry/health"
 )
 
-// silence is what is said of a member's nodes while they are waited for.
-type silence struct {
-	of    *Member
-	since metav1.Time
-	text  string
-}
-
 // listenEvery is the time between two looks at the Leases of nodes that are waited for.
 const listenEvery = time.Second
 
-// listen waits, in the background, for the nodes of a member that was away, if they are silent (ADR 56).
+// listen waits, in the background, for the nodes of a member that was away, if they are silent (ADR 56). It goes on with a
+// wait that the end of the Member before, or of the federation, has cut off.
 func (k *keeper) listen(m *Member) {
-	begun := time.Now()
-	renewed, err := k.renewals(m)
-	s := health.Listen(renewed, begun)
-	if apierrors.IsForbidden(err) {
-		m.lacks("leases.coordination.k8s.io", err)
+	cut, since := k.silence.Load(), metav1.Now()
+	if cut != nil && !k.away {
+		since = cut.LastTransitionTime
 	}
-	if err != nil || s == nil {
-		return
+	s := health.Listen(since.Time, cut != nil)
+	said := k.hear(m, s, since)
+	k.silence.Store(said)
+	if said != nil {
+		go k.keepListening(m, s, said)
 	}
-	k.silence.Store(&silence{m, metav1.NewTime(begun), s.String()})
-	go func() {
-		tick := time.NewTicker(listenEvery)
-		defer tick.Stop()
-		for over := false; !over; {
-			select {
-			case <-m.ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if renewed, err := k.renewals(m); err == nil {
-				over = s.Hear(renewed, time.Now())
-			}
-			k.silence.Store(&silence{m, metav1.NewTime(begun), s.String()})
-		}
-		k.silence.Store(nil)
-		k.lookNow() // to report it
-	}()
 }
 
-// silent is what the Cluster's status is to say of its nodes; nil: nothing.
-func (k *keeper) silent() *v1beta1.ClusterCondition {
-	s := k.silence.Load()
-	if s == nil || s.of != k.member {
+// keepListening ends when the nodes are waited for no more, or for another Member.
+func (k *keeper) keepListening(m *Member, s *health.Silence, said *v1beta1.ClusterCondition) {
+	tick := time.NewTicker(listenEvery)
+	defer tick.Stop()
+	for said != nil {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		heard := k.hear(m, s, said.LastTransitionTime)
+		if !k.silence.CompareAndSwap(said, heard) {
+			return
+		}
+		said = heard
+	}
+	k.lookNow() // to report it
+}
+
+// hear looks once, and returns what is to be said then; nil: the nodes are waited for no more.
+func (k *keeper) hear(m *Member, s *health.Silence, since metav1.Time) *v1beta1.ClusterCondition {
+	renewed, err := k.renewals(m)
+	if apierrors.IsForbidden(err) {
+		m.lacks("leases.coordination.k8s.io", err)
+		return nil
+	}
+	if s.Hear(renewed, time.Now()) {
 		return nil
 	}
 	return &v1beta1.ClusterCondition{
 		Type: v1beta1.ClusterNodesSilent, Status: corev1.ConditionTrue, Reason: v1beta1.ReasonNodesNotHeardOf,
-		Message: s.text, LastTransitionTime: s.since, LastProbeTime: s.since,
+		Message: s.String(), LastTransitionTime: since, LastProbeTime: since,
 	}
 }
 
-// renewals are the times at which the nodes' Leases were last renewed.
+// silent is what the Cluster's status is to say of its nodes; nil: nothing.
+func (k *keeper) silent() *v1beta1.ClusterCondition {
+	if !k.state.Ready() {
+		return nil
+	}
+	return k.silence.Load()
+}
+
+// renewals are the times at which the nodes' Leases were last renewed; nil with an error.
 func (k *keeper) renewals(m *Member) (map[string]time.Time, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, k.registry.options.Timeout)
 	defer cancel()

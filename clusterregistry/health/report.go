@@ -29,6 +29,18 @@ func Own(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition)
 	return own
 }
 
+// Restore returns the State that a Cluster's conditions tell of, before the first look.
+func Restore(conditions []v1beta1.ClusterCondition) (s State) {
+	for _, c := range Own(conditions) {
+		if c.Type == v1beta1.ClusterNodesSilent {
+			s.Silent = &c
+		} else {
+			s.Conditions = append(s.Conditions, c)
+		}
+	}
+	return s
+}
+
 // Report returns what the status of a Cluster should have of us, and whether that differs from what it has
 // in anything but the time of the last look. A nil inventory keeps what is there: zones are not
 // forgotten while a cluster is away.
