@@ -25,12 +25,13 @@ type entry struct {
 	built   []*Port  // as Build made them
 	reasons []string // of Build
 	ports   []*Port  // without the addresses that another Service has
+	lost    []string // why these are not there
 }
 
 // Change is what differs after an Update: nothing is in it that is the same as before.
 type Change struct {
 	Ports   []PortChange // sorted by family and ID
-	Reasons []string     // why something that was asked for is not there, of what a Service itself says: only what is new
+	Reasons []string     // why something that was asked for is not there: only what is new
 	Skipped []string     // why whole Services are nothing to serve, as headless ones: only what is new
 }
 
@@ -118,11 +119,10 @@ func (m *Model) Update(keys ...Key) Change {
 		if e.service != nil {
 			e.built, e.reasons = Build(&m.node, e.service, e.sorted())
 		}
-		fresh := slices.DeleteFunc(slices.Clone(e.reasons), func(reason string) bool { return slices.Contains(said, reason) })
 		if e.service != nil && m.skips(e.service) {
-			change.Skipped = append(change.Skipped, fresh...)
+			change.Skipped = append(change.Skipped, fresh(e.reasons, said)...)
 		} else {
-			change.Reasons = append(change.Reasons, fresh...)
+			change.Reasons = append(change.Reasons, fresh(e.reasons, said)...)
 		}
 		m.claims.add(e.built, e.service)
 		m.claims.rivals(touched, was, e.built)
@@ -137,6 +137,11 @@ func (m *Model) Update(keys ...Key) Change {
 	return change
 }
 
+// fresh are the reasons that were not said before.
+func fresh(reasons, said []string) []string {
+	return slices.DeleteFunc(slices.Clone(reasons), func(reason string) bool { return slices.Contains(said, reason) })
+}
+
 func (m *Model) skips(s *corev1.Service) bool {
 	return (&builder{node: &m.node, service: s}).skip() != ""
 }
@@ -144,13 +149,14 @@ func (m *Model) skips(s *corev1.Service) bool {
 // publish takes from a Service's Ports the addresses that others have, and notes what differs from before.
 func (m *Model) publish(k Key, change *Change) {
 	e := m.services[k]
-	before := e.ports
-	e.ports = make([]*Port, len(e.built))
+	before, said := e.ports, e.lost
+	e.ports, e.lost = make([]*Port, len(e.built)), nil
 	for i, p := range e.built {
 		var lost []string
 		e.ports[i], lost = m.claims.owned(p)
-		change.Reasons = append(change.Reasons, lost...)
+		e.lost = append(e.lost, lost...)
 	}
+	change.Reasons = append(change.Reasons, fresh(e.lost, said)...)
 	for _, old := range before {
 		if now := find(e.ports, old); now == nil || !now.Equal(old) {
 			change.Ports = append(change.Ports, PortChange{old, now})

@@ -91,6 +91,9 @@ func TestAnAddressIsOneServices(t *testing.T) {
 	if len(c.Ports) != 2 || len(c.Reasons) != 1 || !strings.Contains(c.Reasons[0], "10.0.147.93:9200/tcp is that of default/owner:http") {
 		t.Errorf("a cluster IP is not an external IP's: %+v", c)
 	}
+	if c = m.Update(Key{"default", "owner"}, Key{"default", "thief"}); len(c.Ports)+len(c.Reasons) != 0 {
+		t.Errorf("what was said is said again: %+v", c)
+	}
 	if c = m.Update(m.DeleteService(Key{"default", "owner"})); len(c.Ports) != 2 {
 		t.Errorf("the address is free again, and the other's: %+v", c)
 	}
