@@ -92,19 +92,22 @@ var families = [2]uint8{unix.NFPROTO_IPV4, unix.NFPROTO_IPV6}
 
 // Sync makes the tables what these ports say, whatever is in them now: it reads them and writes what differs, in one
 // transaction. What slots backends have in the kernel they keep.
-func (w *Writer) Sync(_ context.Context, node *ruleset.Node, ports []*ruleset.Port) error {
+func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) (err error) {
 	for attempt := range attempts {
-		err := w.sync(node, ports, attempt > 1)
-		if err == nil || !lostRace(err) || attempt == attempts-1 {
+		err = w.sync(node, ports, attempt > 1 && !errors.Is(err, errOthers))
+		if err == nil || !lostRace(err) || ctx.Err() != nil {
 			return err
 		}
 	}
-	return nil
+	return err
 }
+
+// errOthers says that what was written may be gone again.
+var errOthers = errors.New("another hand changed rules while ours were loaded")
 
 // lostRace tells of errors that come from others having changed the table after it was read.
 func lostRace(err error) bool {
-	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EEXIST) || errors.Is(err, syscall.EBUSY)
+	return errors.Is(err, errOthers) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EEXIST) || errors.Is(err, syscall.EBUSY)
 }
 
 func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) error {
@@ -136,7 +139,7 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 		return err
 	}
 	if others {
-		return w.sync(node, ports, false)
+		return errOthers
 	}
 	w.tables, w.states, w.node = tables, states, *node
 	return w.forget(w.stays(nil), false)
