@@ -24,7 +24,8 @@ func BenchmarkWriter(b *testing.B) {
 }
 
 func benchmark(b *testing.B, backend Backend, n int) {
-	node, w := nettest.New(b).Nodes[0], New(Config{Backend: backend, IPv4: true})
+	node := nettest.New(b).Nodes[0]
+	w := newWriter(b, Config{Backend: backend, IPv4: true})
 	ports := benchPorts(n)
 	must := func(do func() error) {
 		b.Helper()

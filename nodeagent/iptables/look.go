@@ -62,6 +62,18 @@ func (s *sight) dial() (*nfnetlink.Socket, error) {
 	return s.socket, err
 }
 
+// Close frees what Write and Watch keep open. The rules stay.
+func (w *Writer) Close() {
+	for _, f := range w.families {
+		f.sight.mu.Lock()
+		if f.sight.socket != nil {
+			f.sight.socket.Close()
+			f.sight.socket = nil
+		}
+		f.sight.mu.Unlock()
+	}
+}
+
 // notice counts that somebody else has changed something since rules were last written, or looked at.
 func (f *family) notice() {
 	if now, err := f.fingerprint(); err != nil || now != f.sight.print {

@@ -14,7 +14,7 @@ import (
 // left alone, also by a cleanup.
 func TestOursComeBeforeKubeProxys(t *testing.T) {
 	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
-		w, of := New(Config{Backend: b, IPv4: true}), testNode()
+		w, of := newWriter(t, Config{Backend: b, IPv4: true}), testNode()
 		of.Federated = true
 		run := func(args ...string) (out string) {
 			t.Helper()
@@ -47,7 +47,7 @@ func TestOursComeBeforeKubeProxys(t *testing.T) {
 			}
 		}
 		restores := 0
-		again := writer(b, &restores)
+		again := writer(t, b, &restores)
 		again.families = again.families[:1] // IPv4
 		in(t, node, func() error { return again.Sync(t.Context(), of, only(testPorts(3), false)) })
 		if restores != 0 {

@@ -13,7 +13,7 @@ import (
 
 func TestBehaviours(t *testing.T) {
 	eachBackend(t, func(t *testing.T, _ *nettest.Node, b Backend) {
-		behaviours.Run(t, func(testing.TB) behaviours.Writer { return New(Config{Backend: b, IPv4: true, IPv6: true}) })
+		behaviours.Run(t, func(t testing.TB) behaviours.Writer { return newWriter(t, Config{Backend: b, IPv4: true, IPv6: true}) })
 	})
 }
 
@@ -21,7 +21,7 @@ func TestBehaviours(t *testing.T) {
 // others have in the tables stays. Cleanup leaves only that.
 func TestWhatOthersFlushComesBack(t *testing.T) {
 	eachBackend(t, func(t *testing.T, _ *nettest.Node, b Backend) {
-		writer := New(Config{Backend: b, IPv4: true})
+		writer := newWriter(t, Config{Backend: b, IPv4: true})
 		w := behaviours.NewWorld(t, false, func(testing.TB) behaviours.Writer { return writer })
 		node, f := w.Nodes[0], writer.families[0]
 		w.Service(t)

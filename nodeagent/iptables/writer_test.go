@@ -83,8 +83,15 @@ func eachBackend(t *testing.T, do func(t *testing.T, node *nettest.Node, b Backe
 	}
 }
 
-func writer(b Backend, restores *int) *Writer {
-	w := New(Config{Backend: b, IPv4: true, IPv6: true})
+// newWriter is one that is closed at the end, as its socket would keep the node's namespace.
+func newWriter(t testing.TB, c Config) *Writer {
+	w := New(c)
+	t.Cleanup(w.Close)
+	return w
+}
+
+func writer(t *testing.T, b Backend, restores *int) *Writer {
+	w := newWriter(t, Config{Backend: b, IPv4: true, IPv6: true})
 	for _, f := range w.families {
 		f.exec = func(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error) {
 			if strings.HasSuffix(name, "restore") {
@@ -101,12 +108,12 @@ func TestASecondSyncWritesNothing(t *testing.T) {
 		for _, federated := range []bool{false, true} {
 			ctx, restores, of := t.Context(), 0, testNode()
 			of.Federated = federated
-			in(t, node, func() error { return writer(b, &restores).Sync(ctx, of, testPorts(40)) })
+			in(t, node, func() error { return writer(t, b, &restores).Sync(ctx, of, testPorts(40)) })
 			if want := map[Backend]int{NFT: 4, Legacy: 2}[b]; restores != want {
 				t.Fatalf("the first Sync restored %d times, want %d", restores, want)
 			}
 			again := 0
-			in(t, node, func() error { return writer(b, &again).Sync(ctx, of, testPorts(40)) })
+			in(t, node, func() error { return writer(t, b, &again).Sync(ctx, of, testPorts(40)) })
 			if again != 0 {
 				t.Errorf("a second Writer restored %d times", again)
 			}
@@ -167,7 +174,7 @@ func in(t *testing.T, node *nettest.Node, do func() error) {
 func TestWhatTheWriterChangesIsNobodyElses(t *testing.T) {
 	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
 		restores, ports := 0, testPorts(2)
-		w := writer(b, &restores)
+		w := writer(t, b, &restores)
 		in(t, node, func() error { return w.Sync(t.Context(), testNode(), ports) })
 		looks := func(want int) {
 			t.Helper()
