@@ -65,15 +65,7 @@ func TestRightsOfTheDaemonSet(t *testing.T) {
 			s.endpoints("confined-"+mode+backend, there)
 			s.arrives(client, vip, there)
 			s.end(agent, syscall.SIGTERM)
-			if err := s.Nodes[0].Do(func() error {
-				text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established")
-				if err == nil && strings.TrimSpace(string(text)) != "86400" {
-					err = errors.New("nf_conntrack_tcp_timeout_established was not set: " + string(text))
-				}
-				return err
-			}); err != nil {
-				t.Error(err)
-			}
+			s.sysctlsWereSet()
 			if err := run("--cleanup").Wait(); err != nil {
 				t.Errorf("--cleanup: %v", err)
 			}
@@ -87,6 +79,20 @@ func TestRightsOfTheDaemonSet(t *testing.T) {
 				t.Errorf("without capabilities: %v %s", err, out.String())
 			}
 		})
+	}
+}
+
+// sysctlsWereSet fails unless the agent set one on the first node.
+func (s *site) sysctlsWereSet() {
+	s.Helper()
+	if err := s.Nodes[0].Do(func() error {
+		text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established")
+		if err == nil && strings.TrimSpace(string(text)) != "86400" {
+			err = errors.New("nf_conntrack_tcp_timeout_established was not set: " + string(text))
+		}
+		return err
+	}); err != nil {
+		s.Error(err)
 	}
 }
 

@@ -57,6 +57,11 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return o.serve(ctx, a)
+}
+
+// serve runs the agent, and what answers for it.
+func (o *options) serve(ctx context.Context, a *nodeagent.Agent) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return serve(ctx, "--metrics-bind-address", o.metrics, map[string]http.Handler{"/metrics": legacyregistry.Handler()})

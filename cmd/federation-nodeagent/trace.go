@@ -22,7 +22,8 @@ func traceCommand(o *options) *cobra.Command {
 		Long: `Read what the API server has and say, step by step, where the first packet of a connection goes on this node: which
 Service has the address, which policy and which endpoints decide, and what source address the endpoint sees.
 
-It changes nothing and needs no rights on the node. Give it the flags that the agent has.`,
+It changes nothing and needs no rights on the node. Give it the flags that the agent has: --proxy-mode, too,
+as at which addresses node ports are served depends on it.`,
 		Args: cobra.NoArgs, DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := packet(from, to, protocol, iface)
