@@ -100,7 +100,7 @@ func (c *cluster) connect(ctx context.Context) error {
 	return err
 }
 
-// fill makes the cluster have so many Services, with so many endpoints. Those that it has beyond these stay as they are.
+// fill makes the cluster have so many Services, with so many endpoints. It takes none away.
 func (c *cluster) fill(ctx context.Context, s size) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)

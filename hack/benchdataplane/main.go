@@ -55,6 +55,9 @@ func (b *bench) setSizes(text string) error {
 		if errN != nil || errE != nil || n < 1 || n > maxServices || e < 1 || n*e > maxEndpoints {
 			return fmt.Errorf("%q: want SERVICESxENDPOINTS, at most %d Services and %d endpoints in all", part, maxServices, maxEndpoints)
 		}
+		if last := len(b.sizes) - 1; last >= 0 && n < b.sizes[last].services {
+			return fmt.Errorf("%q: want at least the %d Services of the size before, as none are taken away", part, b.sizes[last].services)
+		}
 		b.sizes = append(b.sizes, size{n, e})
 	}
 	return nil
