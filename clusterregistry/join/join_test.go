@@ -88,6 +88,16 @@ func TestJoin(t *testing.T) {
 	if len(binding.OwnerReferences) != 1 || binding.OwnerReferences[0].UID != "role-uid" {
 		t.Errorf("the binding would stay when the role is deleted: owners %v", binding.OwnerReferences)
 	}
+	for ns, resource := range map[string]string{namespace: "serviceaccounts/token", "kube-node-lease": "leases"} {
+		role, err := f.member.RbacV1().Roles(ns).Get(ctx, account, metav1.GetOptions{})
+		if err != nil || role.Rules[0].Resources[0] != resource || len(role.OwnerReferences) != 1 {
+			t.Errorf("role %v, %v in %s", role, err, ns)
+		}
+		bound, err := f.member.RbacV1().RoleBindings(ns).Get(ctx, account, metav1.GetOptions{})
+		if err != nil || bound.RoleRef.Kind != "Role" || bound.RoleRef.Name != account || bound.Subjects[0].Name != account || len(bound.OwnerReferences) != 1 {
+			t.Errorf("binding %v, %v in %s", bound, err, ns)
+		}
+	}
 }
 
 func TestJoiningAgainKeepsWhatOperatorsSet(t *testing.T) {
@@ -181,6 +191,9 @@ func TestJoinGivesNoMoreRightsThanNeeded(t *testing.T) {
 		}
 		if slices.Contains(rule.Verbs, "impersonate") || slices.Contains(rule.Verbs, "escalate") || slices.Contains(rule.Verbs, "bind") {
 			t.Errorf("rule %v gives more than propagation needs", rule)
+		}
+		if slices.Contains(rule.Resources, "leases") {
+			t.Errorf("rule %v shows the Leases of all namespaces", rule)
 		}
 		if slices.Contains(rule.Resources, "clusterroles") && !slices.Equal(rule.ResourceNames, []string{role.Name}) {
 			t.Errorf("rule %v reaches roles that are not ours", rule)

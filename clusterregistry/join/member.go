@@ -130,34 +130,42 @@ func (r *Request) fill(role *rbacv1.ClusterRole, customKinds []string) {
 }
 
 func (r *Request) ensureAccount(ctx context.Context, meta metav1.ObjectMeta) error {
-	rbac := r.Member.RbacV1()
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: meta.Name}}
-	ref := func(kind string) rbacv1.RoleRef {
-		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: meta.Name}
-	}
 	if err := ensure(ctx, r.Member.CoreV1().ServiceAccounts(namespace), &corev1.ServiceAccount{ObjectMeta: meta}, func(old *corev1.ServiceAccount) error {
 		old.Labels, old.OwnerReferences = meta.Labels, meta.OwnerReferences
 		return nil
 	}); err != nil {
 		return err
 	}
-	rules := namespaceRules(meta.Name)
-	if err := ensure(ctx, rbac.Roles(namespace), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, func(old *rbacv1.Role) error {
+	for ns, rules := range namespaceRules(meta.Name) {
+		if err := r.ensureRights(ctx, ns, meta, rules, subjects); err != nil {
+			return err
+		}
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: roleRef("ClusterRole", meta.Name)}
+	return ensure(ctx, r.Member.RbacV1().ClusterRoleBindings(), binding, func(old *rbacv1.ClusterRoleBinding) error {
+		old.Labels, old.OwnerReferences, old.Subjects = meta.Labels, meta.OwnerReferences, subjects
+		return nil
+	})
+}
+
+// ensureRights makes role and binding in one namespace.
+func (r *Request) ensureRights(ctx context.Context, ns string, meta metav1.ObjectMeta, rules []rbacv1.PolicyRule, to []rbacv1.Subject) error {
+	if err := ensure(ctx, r.Member.RbacV1().Roles(ns), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, func(old *rbacv1.Role) error {
 		old.Labels, old.OwnerReferences, old.Rules = meta.Labels, meta.OwnerReferences, rules
 		return nil
 	}); err != nil {
 		return err
 	}
-	if err := ensure(ctx, rbac.RoleBindings(namespace), &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref("Role")}, func(old *rbacv1.RoleBinding) error {
-		old.Labels, old.OwnerReferences, old.Subjects = meta.Labels, meta.OwnerReferences, subjects
-		return nil
-	}); err != nil {
-		return err
-	}
-	return ensure(ctx, rbac.ClusterRoleBindings(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref("ClusterRole")}, func(old *rbacv1.ClusterRoleBinding) error {
-		old.Labels, old.OwnerReferences, old.Subjects = meta.Labels, meta.OwnerReferences, subjects
+	binding := &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: to, RoleRef: roleRef("Role", meta.Name)}
+	return ensure(ctx, r.Member.RbacV1().RoleBindings(ns), binding, func(old *rbacv1.RoleBinding) error {
+		old.Labels, old.OwnerReferences, old.Subjects = meta.Labels, meta.OwnerReferences, to
 		return nil
 	})
+}
+
+func roleRef(kind, name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 }
 
 func (r *Request) token(ctx context.Context, account string) (string, error) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -23,9 +24,8 @@ var (
 func clusterRules(account string, allowProxy bool, customKinds []string) []rbacv1.PolicyRule {
 	rules := append(federatedRules(), customRules(customKinds)...)
 	rules = append(rules,
-		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: sliceVerbs},  // read the member's own, write those of other clusters
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: readVerbs},                    // what room there is
-		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}}, // whether nodes live
+		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: sliceVerbs}, // read the member's own, write those of other clusters
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: readVerbs},                   // what room there is
 		rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz", "/readyz", "/version"}, Verbs: []string{"get"}},
 		// To leave without an administrator's credential: the role owns the rest.
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{account}, Verbs: []string{"get", "delete"}},
@@ -89,11 +89,14 @@ func withCustomKinds(annotations map[string]string, kinds []string) []string {
 	return slices.Compact(all)
 }
 
-// namespaceRules are its rights in the federation's own namespace of the member.
-func namespaceRules(account string) []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account}, Verbs: []string{"create"}},
-		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get", "list"}},
+// namespaceRules are its rights in single namespaces of the member: the federation's own, and that of the nodes' Leases.
+func namespaceRules(account string) map[string][]rbacv1.PolicyRule {
+	return map[string][]rbacv1.PolicyRule{
+		namespace: {
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account}, Verbs: []string{"create"}},
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get", "list"}},
+		},
+		corev1.NamespaceNodeLease: {{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}}}, // whether nodes live
 	}
 }
 
