@@ -67,8 +67,9 @@ func listen(fd int, except uint32) error {
 	return unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// Next waits for the next datagram and calls each with its messages. ENOBUFS says that some were lost.
-func (e *Events) Next(each func(family uint8, attributes []byte)) error {
+// Next waits for the next datagram and calls each with its messages, of a type as Batch.Begin takes it. ENOBUFS says that
+// some were lost.
+func (e *Events) Next(each func(kind int, attributes []byte)) error {
 	n, err := e.file.Read(e.buf)
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func (e *Events) Next(each func(family uint8, attributes []byte)) error {
 		if length < unix.SizeofNlMsghdr+4 || length > len(data) {
 			return nil
 		}
-		each(data[unix.SizeofNlMsghdr], data[unix.SizeofNlMsghdr+4:length])
+		each(int(binary.NativeEndian.Uint16(data[4:])), data[unix.SizeofNlMsghdr+4:length])
 		data = data[min((length+3)&^3, len(data)):]
 	}
 	return nil

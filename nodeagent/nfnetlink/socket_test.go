@@ -130,7 +130,7 @@ func TestEvents(t *testing.T) {
 	}
 	next := func() (name string, err error) {
 		for name == "" && err == nil {
-			err = e.Next(func(_ uint8, attributes []byte) {
+			err = e.Next(func(_ int, attributes []byte) {
 				if n := Attribute(attributes, unix.NFTA_TABLE_NAME); n != nil {
 					name = strings.TrimRight(string(n), "\x00")
 				}
@@ -206,7 +206,7 @@ func FuzzReceive(f *testing.F) {
 			t.Errorf("messages of %d bytes in %d", bytes, len(data))
 		}
 		bytes = 0
-		if err := e.Next(func(_ uint8, attributes []byte) { bytes += len(attributes) }); err != nil || bytes > len(data) {
+		if err := e.Next(func(_ int, attributes []byte) { bytes += len(attributes) }); err != nil || bytes > len(data) {
 			t.Errorf("%v; attributes of %d bytes in %d", err, bytes, len(data))
 		}
 	})

@@ -3,7 +3,7 @@
 //
 //	w, err := nftables.New()                    // opens the kernel in the network namespace of the thread
 //	err = w.Sync(ctx, node, model.Ports())      // reads what is there, writes what differs
-//	err = w.Write(ctx, node, change.Ports)      // writes what changed, in one transaction a family
+//	err = w.Write(ctx, node, change.Ports)      // writes what changed, new chains a transaction earlier
 //	go w.Watch(ctx, lost)                       // lost is called when another hand has changed our tables: Sync then
 //	err = w.Cleanup(ctx)
 //

@@ -16,13 +16,10 @@ func (x *transaction) differences(have *kernel, want map[entry]string, anew bool
 		have = &kernel{}
 	}
 	if !have.there {
+		x.first = x.batch // a table comes as a whole
 		x.table(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE)
 	}
-	for _, d := range definitions(x.t.family) {
-		if _, ok := have.sets[d.name]; !ok {
-			x.addSet(d)
-		}
-	}
+	x.before(func() { x.addSets(have) })
 	stale := x.repair(have, want)
 	var gone []entry
 	for e, v := range have.elements {
@@ -35,6 +32,14 @@ func (x *transaction) differences(have *kernel, want map[entry]string, anew bool
 	x.write(gone, want)
 	x.drop(stale)
 	x.dropSets(have)
+}
+
+func (x *transaction) addSets(have *kernel) {
+	for _, d := range definitions(x.t.family) {
+		if _, ok := have.sets[d.name]; !ok {
+			x.addSet(d)
+		}
+	}
 }
 
 // fits tells whether what is there of sets and base chains can stay.
@@ -52,7 +57,7 @@ func (x *transaction) fits(have *kernel) bool {
 	return true
 }
 
-// repair makes chains, and rewrites those that have other rules than they should. It takes from want the chains that
+// repair makes base chains, and rewrites chains that have other rules than they should. It takes from want the chains that
 // are there, and returns those that nobody wants.
 func (x *transaction) repair(have *kernel, want map[entry]string) (stale []entry) {
 	base := x.t.baseChains()
@@ -63,11 +68,8 @@ func (x *transaction) repair(have *kernel, want map[entry]string) (stale []entry
 	}
 	wanted := map[string]bool{}
 	for e := range want {
-		if e.set == "" {
+		if e.set == "" && have.chains[e.key] != nil {
 			wanted[e.key] = true
-			if have.chains[e.key] == nil {
-				x.addChain(chain{name: e.key})
-			}
 			base = append(base, chain{name: e.key, rules: x.t.recipes[e.key]()})
 			delete(want, e)
 		}

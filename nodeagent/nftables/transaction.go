@@ -10,13 +10,26 @@ import (
 	"federation/nodeagent/nfnetlink"
 )
 
+// steps are transactions, one after the other. A packet that began before a transaction sees the elements of after it,
+// but chains that came with them without their rules. So chains come first, when nothing leads to them yet.
+type steps struct{ chains, rest nfnetlink.Batch }
+
 // transaction collects what is to be written into one table, in the order in which the kernel can take it.
 type transaction struct {
 	t       *table
 	batch   *nfnetlink.Batch
-	list    int   // where the open list of elements began; 0: none is open
-	listing entry // what is in it: the set, and "add" or "delete"
+	first   *nfnetlink.Batch // for what is to be there a transaction earlier
+	list    int              // where the open list of elements began; 0: none is open
+	listing entry            // what is in it: the set, and "add" or "delete"
 	err     error
+}
+
+// before has f write into the transaction that is committed first.
+func (x *transaction) before(f func()) {
+	x.closeList()
+	x.batch, x.first = x.first, x.batch
+	f()
+	x.batch, x.first = x.first, x.batch
 }
 
 func (x *transaction) begin(kind, flags int) {
@@ -200,12 +213,7 @@ func (x *transaction) verdict(chain string) {
 // them, and after it when they go.
 func (x *transaction) write(gone []entry, come map[entry]string) {
 	chains, elements := split(come)
-	for _, e := range chains {
-		x.addChain(chain{name: e.key})
-	}
-	for _, e := range chains {
-		x.addRules(e.key, x.t.recipes[e.key]())
-	}
+	x.before(func() { x.addChains(chains) })
 	goneChains, goneElements := divide(gone)
 	for _, e := range goneElements {
 		x.delete(e)
@@ -214,6 +222,16 @@ func (x *transaction) write(gone []entry, come map[entry]string) {
 		x.add(e, come[e])
 	}
 	x.drop(goneChains)
+}
+
+// addChains makes chains that may lead to each other.
+func (x *transaction) addChains(chains []entry) {
+	for _, e := range chains {
+		x.addChain(chain{name: e.key})
+	}
+	for _, e := range chains {
+		x.addRules(e.key, x.t.recipes[e.key]())
+	}
 }
 
 // drop takes chains away that may lead to each other.

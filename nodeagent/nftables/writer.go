@@ -59,7 +59,7 @@ func (w *Writer) Watch(ctx context.Context, lost func()) error {
 	defer context.AfterFunc(ctx, w.events.Close)()
 	for {
 		ours := false
-		err := w.events.Next(func(_ uint8, attributes []byte) { // in all of them the table is the first attribute
+		err := w.events.Next(func(_ int, attributes []byte) { // in all of them the table is the first attribute
 			ours = ours || text(nfnetlink.Attribute(attributes, unix.NFTA_TABLE_NAME)) == TableName
 		})
 		switch {
@@ -111,7 +111,7 @@ func lostRace(err error) bool {
 }
 
 func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) error {
-	var b nfnetlink.Batch
+	var todo steps
 	var tables [2]*table
 	states := make(map[portKey]*state, len(ports))
 	for i, family := range families {
@@ -128,13 +128,13 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 				tables[i].entries(s, func(e entry, v string) { tables[i].count(e, 1); want[e] = v })
 			}
 		}
-		x := transaction{t: tables[i], batch: &b}
+		x := transaction{t: tables[i], batch: &todo.rest, first: &todo.chains}
 		if x.differences(have, want, anew); x.err != nil {
 			return x.err
 		}
 	}
 	w.states = nil // until the kernel has it, nothing is known
-	others, err := w.load(&b)
+	others, err := w.load(&todo)
 	if err != nil {
 		return err
 	}
@@ -145,36 +145,46 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 	return w.forget(w.stays(nil), false)
 }
 
-// loud is how many bytes a transaction may have that is written while the kernel tells Watch of changes.
+// loud is how many bytes may be written while the kernel tells Watch of changes.
 const loud = 1 << 16
 
 // load commits. While that is much, Watch hears of nothing; others tells whether another hand changed something meanwhile.
-func (w *Writer) load(b *nfnetlink.Batch) (others bool, err error) {
-	if b.Total() < loud {
-		return false, w.commit(b)
+func (w *Writer) load(todo *steps) (others bool, err error) {
+	if todo.chains.Total()+todo.rest.Total() < loud {
+		_, err = w.commit(todo)
+		return false, err
 	}
 	before, err := w.socket.Generation()
 	if err != nil {
 		return false, err
 	}
-	err = errors.Join(w.events.Leave(), w.commit(b), w.events.Join())
-	if err != nil {
+	left := w.events.Leave()
+	n, err := w.commit(todo)
+	if err = errors.Join(left, err, w.events.Join()); err != nil {
 		return false, err
 	}
 	after, err := w.socket.Generation()
-	return after != before+1, err
+	return after != before+n, err
 }
 
-func (w *Writer) commit(b *nfnetlink.Batch) error {
-	w.wrote = b.Len()
-	if err := w.socket.Commit(b); err != nil {
-		return fmt.Errorf("writing tables %s: %w", TableName, err)
+// commit tells how many transactions that were.
+func (w *Writer) commit(todo *steps) (n uint32, err error) {
+	w.wrote = 0
+	for _, b := range []*nfnetlink.Batch{&todo.chains, &todo.rest} {
+		if b.Len() == 0 {
+			continue
+		}
+		if err := w.socket.Commit(b); err != nil {
+			return n, fmt.Errorf("writing tables %s: %w", TableName, err)
+		}
+		w.wrote += b.Len()
+		n++
 	}
-	return nil
+	return n, nil
 }
 
-// Write makes the tables follow changes of ports, in one transaction. After an error the kernel has what it had before,
-// and Sync must be next. For another node than before it is a Sync.
+// Write makes the tables follow changes of ports, in one transaction; chains that were not there come in one before it. After
+// an error packets go where they went before, and Sync must be next. For another node than before it is a Sync.
 func (w *Writer) Write(ctx context.Context, node *ruleset.Node, changes []ruleset.PortChange) error {
 	if w.states == nil {
 		return errors.New("nftables: Write before Sync")
@@ -182,15 +192,15 @@ func (w *Writer) Write(ctx context.Context, node *ruleset.Node, changes []rulese
 	if !sameTables(node, &w.node) {
 		return w.Sync(ctx, node, w.after(changes))
 	}
-	var b nfnetlink.Batch
+	var todo steps
 	for i, t := range w.tables {
 		gone, come := w.delta(t, i == 1, changes)
-		x := transaction{t: t, batch: &b}
+		x := transaction{t: t, batch: &todo.rest, first: &todo.chains}
 		if x.write(gone, come); x.err != nil {
 			return x.err
 		}
 	}
-	if err := w.commit(&b); err != nil {
+	if _, err := w.commit(&todo); err != nil {
 		w.states = nil
 		return err
 	}

@@ -154,6 +154,69 @@ func TestChangesLeadToTheWhole(t *testing.T) {
 	}
 }
 
+// A packet that began before a change sees elements of after it, but not the rules of a chain that came with them: no
+// transaction may bring both a chain and what leads to chains.
+func TestChainsComeFirst(t *testing.T) {
+	k, r := newKernel(t), rand.New(rand.NewPCG(13, 14))
+	k.sync()
+	var events *nfnetlink.Events
+	if err := k.node.Do(func() (err error) { events, err = nfnetlink.Listen(unix.NFNLGRP_NFTABLES, 0); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	seen, err := k.socket.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	brought := 0
+	for step := range 60 {
+		k.update(k.vary(r.IntN(10), r)...)
+		if step%10 == 9 { // what changed while no process was there
+			k.restart()
+			k.model.Update(k.vary(r.IntN(10), r)...)
+			k.sync()
+		}
+		for _, b := range k.transactions(events, &seen) {
+			if b.chains && b.verdicts {
+				t.Fatalf("step %d: a transaction brings a chain and elements that lead to chains", step)
+			}
+			if b.chains {
+				brought++
+			}
+		}
+	}
+	if brought < 20 {
+		t.Errorf("only %d transactions brought chains", brought)
+	}
+}
+
+type brings struct{ chains, verdicts bool }
+
+// transactions are those that events tell of after the generation seen, up to the last that there was.
+func (k *kernelOf) transactions(events *nfnetlink.Events, seen *uint32) (all []brings) {
+	k.t.Helper()
+	last, err := k.socket.Generation()
+	var now brings
+	for *seen != last && err == nil {
+		err = events.Next(func(kind int, a []byte) {
+			switch kind {
+			case message(unix.NFT_MSG_NEWCHAIN):
+				now.chains = true
+			case message(unix.NFT_MSG_NEWSETELEM):
+				set := text(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_SET))
+				now.verdicts = now.verdicts || set == services || set == sticky
+			case message(unix.NFT_MSG_NEWGEN):
+				*seen = uint32Of(nfnetlink.Attribute(a, unix.NFTA_GEN_ID))
+				all, now = append(all, now), brings{}
+			}
+		})
+	}
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return all
+}
+
 // What anybody does to our tables is undone, and what is in others' is left.
 func TestForeignHands(t *testing.T) {
 	k := newKernel(t)
