@@ -1297,8 +1297,16 @@ func schema_apiserver_apis_federation_v1beta1_Info(ref common.ReferenceCallback)
 							Format:      "int64",
 						},
 					},
+					"CrossClusterEndpoints": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CrossClusterEndpoints: members have EndpointSlices with the other clusters' addresses. True where an older federation does not say.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
-				Required: []string{"Name", "DNSZone", "DNSTTL", "FailoverMaxZones", "FailoverWindow"},
+				Required: []string{"Name", "DNSZone", "DNSTTL", "FailoverMaxZones", "FailoverWindow", "CrossClusterEndpoints"},
 			},
 		},
 	}
