@@ -115,7 +115,9 @@ func (c *Controller) leave(m *member) {
 		c.countEngaged()
 	}
 	c.mu.Unlock()
-	c.reportAll()
+	for _, k := range c.federated() {
+		c.reports.AddAfter(k, settleTime) // not at once: as the process ends its members leave, which is no news
+	}
 	c.wakeAllWaiting()
 }
 
