@@ -109,9 +109,10 @@ type detector struct {
 }
 
 func (d *detector) run(ctx context.Context) {
-	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+	for last := false; !last; time.Sleep(20 * time.Millisecond) {
+		last = ctx.Err() != nil // DNS may have known already what only this look tells
 		before := time.Now()
-		list, err := s.fed.dyn.Resource(v1beta1.ClustersResource).List(ctx, metav1.ListOptions{})
+		list, err := s.fed.dyn.Resource(v1beta1.ClustersResource).List(context.WithoutCancel(ctx), metav1.ListOptions{})
 		if err != nil {
 			continue // it is away, and knows no more than before
 		}
