@@ -116,7 +116,11 @@ func (c *Controller) leave(m *member) {
 	}
 	c.mu.Unlock()
 	for _, k := range c.federated() {
-		c.reports.AddAfter(k, settleTime) // not at once: as the process ends its members leave, which is no news
+		if k.kind.Endpoints {
+			c.reports.AddAfter(k, settleTime) // not at once: as the process ends its members leave, which is no news
+		} else {
+			c.report(k)
+		}
 	}
 	c.wakeAllWaiting()
 }

@@ -90,8 +90,8 @@ func (w *Writer) Cleanup(context.Context) error {
 
 var families = [2]uint8{unix.NFPROTO_IPV4, unix.NFPROTO_IPV6}
 
-// Sync makes the tables what these ports say, whatever is in them now: it reads them and writes what differs, in one
-// transaction. What slots backends have in the kernel they keep.
+// Sync makes the tables what these ports say, whatever is in them now: it reads them and writes what differs, in transactions
+// as those of Write. What slots backends have in the kernel they keep.
 func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) (err error) {
 	for attempt := range attempts {
 		err = w.sync(node, ports, attempt > 1 && !errors.Is(err, errOthers))
