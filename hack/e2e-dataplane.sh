@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Runs Kubernetes' own tests of Services against a member with two real nodes, once for each thing that makes
-# Services work there, and writes what passed into docs/dataplane-conformance.md:
+# Services work there, and writes what passed into docs/dataplane-conformance.md, in which the columns of others stay:
 #
 #   hack/e2e-dataplane.sh "kube-proxy-iptables iptables nftables" '\[sig-network\] Services'
+#
+# What came of other tests than all of these is only printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-modes=$1 focus=$2
+modes=$1 focus=$2 all='\[sig-network\] Services'
 export PATH=$PWD/_output/bin:$PATH
 reports=$PWD/_output/e2e-dataplane
 mkdir -p "$reports"
@@ -23,25 +25,33 @@ for mode in $modes; do
   ginkgo --procs="${PROCS:-4}" --silence-skips --no-color --focus="$focus" --skip='\[Serial\]|\[Disruptive\]|\[Feature:|\[Slow\]' \
     --output-dir="$reports" --json-report="$mode.json" _output/bin/services.test -- \
     --provider=skeleton --kubeconfig="$KUBECONFIG" --num-nodes=2 --allowed-not-ready-nodes=0 >>"$reports/$mode.log" 2>&1 || failed+=" $mode"
-  git log -1 --format=%h -- nodeagent cmd/federation-nodeagent >"$reports/$mode.commit"
   grep -E '^(Ran|PASS|FAIL|.*Passed)' "$reports/$mode.log" | tail -3
   _output/bin/local --root "$root" down >/dev/null
   trap - EXIT
 done
+commit=$(git log -1 --format=%h -- nodeagent cmd/federation-nodeagent)
 columns=()
-for mode in kube-proxy-iptables kube-proxy-nftables iptables nftables; do # also those of earlier runs
-  [ ! -e "$reports/$mode.json" ] || columns+=("$mode=$reports/$mode.json")
+for mode in kube-proxy-iptables kube-proxy-nftables iptables nftables; do
+  column=$mode
+  if [[ " $modes " == *" $mode "* ]]; then
+    [[ $mode == kube-proxy-* ]] || column+=", $commit"
+    column+="=$reports/$mode.json"
+  fi
+  columns+=("$column")
 done
 go build -o _output/bin/table ./hack/services/table
-{
-  cat <<END
+doc=docs/dataplane-conformance.md before=()
+[ "$focus" != "$all" ] || before=(--before $doc)
+_output/bin/table "${before[@]}" "${columns[@]}" >"$reports/table.md"
+if [ "$focus" = "$all" ]; then
+  cat - "$reports/table.md" >$doc <<END
 # Kubernetes' own tests of Services
 
 Written by \`make e2e-dataplane\`: the end-to-end tests \`[sig-network] Services\` of Kubernetes v1.36.3, without those that are serial, slow, or need a feature
 or a cloud, against a member with two real nodes (\`make up REAL=1\`) and nothing but the named program to make Services work. \`iptables\` and \`nftables\` are
-ours in these modes, as of $(cat "$reports"/{ip,nf}tables.commit 2>/dev/null | sort -u | sed 's/^/commit /' | paste -sd, | sed 's/,/ and /'). Tests that skip themselves there are left out. Seconds are how long a test took on a machine shared with other work; they compare nothing.
+ours in these modes, as of the commit beside the name. Tests that skip themselves there are left out. Seconds are how long a test took on a machine shared with other work; they compare nothing.
 
 END
-  _output/bin/table "${columns[@]}"
-} >docs/dataplane-conformance.md
+fi
+cat "$reports/table.md"
 [ -z "$failed" ] || { echo "some tests failed with:$failed" >&2; exit 1; }
