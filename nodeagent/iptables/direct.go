@@ -24,7 +24,8 @@ const maxMessages = 10000
 // divide takes out what only iptables-restore writes: the table filter, jumps, and rules with matches and targets that
 // encode does not know.
 func (w write) divide() (restored, netlink write) {
-	restored, netlink = write{w.names, want{}, w.jumps, w.moved}, write{names: w.names, chains: want{}}
+	restored, netlink = w, write{names: w.names, chains: want{}}
+	restored.chains = want{}
 	for p, rules := range w.chains {
 		if p.table == filter || needsRestore(rules) {
 			restored.chains[p] = rules

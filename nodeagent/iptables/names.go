@@ -29,6 +29,10 @@ const (
 	chainRefuse      = "REFUSE"
 	chainForward     = "FORWARD"
 
+	// kube-proxy's in the table filter, which go where it was.
+	chainExternal = "EXTERNAL-SERVICES"
+	chainFirewall = "PROXY-FIREWALL"
+
 	prefixCluster  = "SVC-"
 	prefixOwn      = "SVO-"
 	prefixLocal    = "SVL-"
@@ -59,11 +63,12 @@ func (n names) target(rule string) string {
 	return chain
 }
 
-// ours tells whether a chain is one that this package makes and may take away, and what it is called without n.
+// ours tells whether a chain is one that this package, or kube-proxy, makes and may take away, and what it is called without n.
 func (n names) ours(name string) (chain string, is bool) {
 	chain, is = strings.CutPrefix(name, string(n))
 	switch chain {
-	case chainServices, chainNodePorts, chainPostrouting, chainMarkMasq, chainMarkReject, chainMarkDrop, chainRefuse, chainForward:
+	case chainServices, chainNodePorts, chainPostrouting, chainMarkMasq, chainMarkReject, chainMarkDrop, chainRefuse, chainForward,
+		chainExternal, chainFirewall:
 		return chain, is
 	}
 	for _, prefix := range []string{prefixCluster, prefixOwn, prefixLocal, prefixExternal, prefixFirewall, prefixBackend, prefixTree} {

@@ -14,9 +14,10 @@ type write struct {
 	chains want
 	jumps  []jump // that are missing
 	moved  []jump // of these those that are there, but come too late
+	stale  []jump // not ours, and lead to chains that go
 }
 
-func (w write) empty() bool { return len(w.chains) == 0 && len(w.jumps) == 0 }
+func (w write) empty() bool { return len(w.chains)+len(w.jumps)+len(w.stale) == 0 }
 
 // text is the input of iptables-restore --noflush. A chain's line empties it, or makes it; what goes is taken away at
 // the end, when no rule leads to it.
@@ -39,7 +40,7 @@ func (w write) text() []byte {
 				}
 			}
 		}
-		for how, jumps := range [][]jump{w.moved, w.jumps} {
+		for how, jumps := range [][]jump{slices.Concat(w.stale, w.moved), w.jumps} {
 			for _, j := range jumps {
 				if j.table == table {
 					line(&rules, []string{"-D ", "-I "}[how], j.chain, " ", j.rule)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -223,7 +224,8 @@ func (f *family) load(ctx context.Context, w write) error {
 	return f.run(ctx, "restore", w.text(), "--noflush", "--wait", "5")
 }
 
-// complete adds the jumps that are missing, or come too late, to what chains are to be written.
+// complete adds the jumps that are missing, or come too late, to what chains are to be written, and those that kube-proxy left
+// into chains that go.
 func (there *saved) complete(chains want) write {
 	w := write{names: there.names, chains: chains}
 	for _, j := range there.names.jumps() {
@@ -232,6 +234,11 @@ func (there *saved) complete(chains want) write {
 		}
 		if there.jumps[j] == 0 || there.late[j] {
 			w.jumps = append(w.jumps, j)
+		}
+	}
+	for j, n := range there.jumps {
+		if rules, known := chains[place{j.table, there.target(j.rule)}]; known && rules == nil {
+			w.stale = append(w.stale, slices.Repeat([]jump{j}, n)...)
 		}
 	}
 	return w
