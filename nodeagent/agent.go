@@ -36,6 +36,8 @@ type Config struct {
 	Watch func(ctx context.Context, lost func())
 	// Flows ends flows to backends that are gone; it is called beside the next write. nil: nobody does.
 	Flows func(ctx context.Context, changes []ruleset.PortChange)
+	// Started is called beside what follows when the first write is done or has failed; nil: nobody wants to know.
+	Started func()
 	// MinSyncPeriod is the least time between two writes; 0: none.
 	MinSyncPeriod time.Duration
 	// Retry is how long to wait after a write that failed; 0: a second.
@@ -84,6 +86,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		group.Go(func() { a.endFlows(ctx) })
 	}
 	a.write(ctx) // everything, at once
+	if a.Started != nil {
+		group.Go(a.Started)
+	}
 	if a.Watch != nil {
 		group.Go(func() { a.Watch(ctx, a.resync) })
 	}

@@ -30,6 +30,13 @@ type record struct {
 	said  []string
 	fail  int // so many of the next fail
 	pause time.Duration
+	begun []string // what was said when the agent said that it had started
+}
+
+func (r *record) started() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun = append(r.begun, strings.Join(r.said, ", "))
 }
 
 func (r *record) note(format string, args ...any) error {
@@ -80,7 +87,7 @@ func run(t *testing.T, c *fake.Clientset, r *record, do func(a *Agent)) {
 		ctx, stop := context.WithCancel(t.Context())
 		a, err := New(Config{Services: all(c, c.CoreV1().Services("").List, c.CoreV1().Services("").Watch),
 			EndpointSlices: all(c, c.DiscoveryV1().EndpointSlices("").List, c.DiscoveryV1().EndpointSlices("").Watch),
-			Nodes:          all(c, c.CoreV1().Nodes().List, c.CoreV1().Nodes().Watch), NodeName: "n1", Writer: r, Node: func(n *corev1.Node) (ruleset.Node, error) {
+			Nodes:          all(c, c.CoreV1().Nodes().List, c.CoreV1().Nodes().Watch), NodeName: "n1", Writer: r, Started: r.started, Node: func(n *corev1.Node) (ruleset.Node, error) {
 				out := ruleset.Node{Name: "n1"}
 				if n != nil {
 					out.Zone = n.Labels[corev1.LabelTopologyZone]
@@ -142,6 +149,9 @@ func TestTheFirstThingIsAllThenOnlyChanges(t *testing.T) {
 			t.Errorf("a Service went: %s", got)
 		}
 	})
+	if got := fmt.Sprint(r.begun); got != "[sync 2]" {
+		t.Errorf("it said that it had started after %s", got)
+	}
 }
 
 func TestWhatComesDuringAWriteGoesIntoTheNext(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // watch begins to watch, and returns when all that there is has been seen.
 func (a *Agent) watch(ctx context.Context) error {
-	synced := []cache.InformerSynced{}
+	var synced []cache.DoneChecker
 	for _, h := range []struct {
 		from     cache.ListerWatcher
 		of       runtime.Object
@@ -32,9 +32,9 @@ func (a *Agent) watch(ctx context.Context) error {
 			},
 		})
 		go informer.RunWithContext(ctx)
-		synced = append(synced, informer.HasSynced)
+		synced = append(synced, informer.HasSyncedChecker())
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+	if !cache.WaitFor(ctx, "", synced...) {
 		return errors.New("the agent was ended before it had seen all Services")
 	}
 	return nil

@@ -137,7 +137,7 @@ func (p *process) cpu() time.Duration {
 
 // metrics are a proxy's numbers whose names begin so, without those with other labels than le.
 func (p *process) metrics(prefix string) (map[string]float64, error) {
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true,
 		DialContext: func(_ context.Context, _, _ string) (c net.Conn, err error) {
 			err = p.site.Do(func() error { c, err = net.DialTimeout("tcp", metricsAddress, time.Second); return err })
 			return c, err

@@ -58,14 +58,14 @@ type before struct {
 }
 
 // delta is what the changes take away from a table, and what they bring. What gets another value is in both.
-func (w *Writer) delta(t *table, ipv6 bool, changes []ruleset.PortChange) (gone []entry, come map[entry]string) {
+func (w *Writer) delta(t *table, ipv6 bool, changes []ruleset.PortChange) (gone []entry, come []item) {
 	was := map[entry]before{}
 	touch := func(e entry, b before) {
 		if _, ok := was[e]; !ok {
 			was[e] = b
 		}
 	}
-	come = map[entry]string{}
+	will := map[entry]string{}
 	for _, c := range changes {
 		if c.Before != nil && c.Before.IPv6 == ipv6 && w.states[keyOf(c.Before)] != nil {
 			t.entries(w.states[keyOf(c.Before)], func(e entry, v string) {
@@ -80,20 +80,22 @@ func (w *Writer) delta(t *table, ipv6 bool, changes []ruleset.PortChange) (gone 
 			t.entries(s, func(e entry, v string) {
 				touch(e, before{e.shared() && t.shared[e] > 0, v})
 				t.count(e, 1)
-				come[e] = v
+				will[e] = v
 			})
 		} else if c.Before != nil && c.Before.IPv6 == ipv6 {
 			delete(w.states, keyOf(c.Before))
 		}
 	}
 	for e, b := range was {
-		v, stays := come[e]
-		switch {
-		case b.there && stays && v == b.value:
-			delete(come, e)
-		case b.there && !stays && t.shared[e] > 0: // others have it still
-		case b.there:
+		v, stays := will[e]
+		if b.there && stays && v == b.value || b.there && t.shared[e] > 0 && !stays { // others have it still
+			continue
+		}
+		if b.there {
 			gone = append(gone, e)
+		}
+		if stays {
+			come = append(come, item{e, v})
 		}
 	}
 	return gone, come

@@ -21,6 +21,15 @@ func firstSlot(pool int) int { return pool << 16 }
 // entry is where an element or a chain is: the set, "" for a chain, and the key, which of a range is both ends.
 type entry struct{ set, key string }
 
+// in is the set.
+func (e entry) in() string { return e.set }
+
+// item is an entry and what it is mapped to.
+type item struct {
+	entry
+	value string
+}
+
 // entries calls emit with everything that a Port has in the kernel and what it is mapped to. Some of it other Ports
 // may have too: chains, and elements of shared sets.
 func (t *table) entries(s *state, emit func(e entry, value string)) {
@@ -80,7 +89,7 @@ func (t *table) frontendKey(k ruleset.FrontendKey) string {
 	} else {
 		b = append(b, t.anywhere()...)
 	}
-	b = append(b, protocolNumber(k.Protocol), 0, 0, 0)
+	b = append(b, protocolNumber[k.Protocol], 0, 0, 0)
 	return string(append(binary.BigEndian.AppendUint16(b, k.Port), 0, 0))
 }
 
@@ -99,9 +108,7 @@ func parseBackend(value string) netip.AddrPort {
 
 func slotKey(i int) string { return string(binary.NativeEndian.AppendUint32(nil, uint32(i))) }
 
-func protocolNumber(p corev1.Protocol) byte {
-	return map[corev1.Protocol]byte{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}[p]
-}
+var protocolNumber = map[corev1.Protocol]byte{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
 
 // ends are the first and the last address of a range.
 func ends(p netip.Prefix) (first, last []byte) {

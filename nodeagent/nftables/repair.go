@@ -1,13 +1,14 @@
 package nftables
 
 import (
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
 // differences writes what makes the kernel's table what is wanted.
-func (x *transaction) differences(have *kernel, want map[entry]string, anew bool) {
+func (x *transaction) differences(have *kernel, want []item, anew bool) {
 	anew = anew || !x.fits(have)
 	if anew && have.there {
 		x.table(unix.NFT_MSG_DELTABLE, 0)
@@ -21,15 +22,8 @@ func (x *transaction) differences(have *kernel, want map[entry]string, anew bool
 	}
 	x.before(func() { x.addSets(have) })
 	stale := x.repair(have, want)
-	var gone []entry
-	for e, v := range have.elements {
-		if wanted, ok := want[e]; ok && wanted == v {
-			delete(want, e)
-		} else {
-			gone = append(gone, e)
-		}
-	}
-	x.write(gone, want)
+	come := slices.DeleteFunc(want, func(i item) bool { return have.takes(i) })
+	x.write(slices.Collect(maps.Keys(have.elements)), come)
 	x.drop(stale)
 	x.dropSets(have)
 }
@@ -57,9 +51,20 @@ func (x *transaction) fits(have *kernel) bool {
 	return true
 }
 
-// repair makes base chains, and rewrites chains that have other rules than they should. It takes from want the chains that
-// are there, and returns those that nobody wants.
-func (x *transaction) repair(have *kernel, want map[entry]string) (stale []entry) {
+// takes tells whether the kernel has an element or chain, and forgets the element, so that those are left that nobody wants.
+func (k *kernel) takes(i item) bool {
+	if i.set == "" {
+		return k.chains[i.key] != nil
+	}
+	value, there := k.elements[i.entry]
+	if there = there && value == i.value; there {
+		delete(k.elements, i.entry)
+	}
+	return there
+}
+
+// repair makes base chains, and rewrites chains that have other rules than they should. It returns those that nobody wants.
+func (x *transaction) repair(have *kernel, want []item) (stale []entry) {
 	base := x.t.baseChains()
 	for _, c := range base {
 		if have.chains[c.name] == nil {
@@ -67,11 +72,10 @@ func (x *transaction) repair(have *kernel, want map[entry]string) (stale []entry
 		}
 	}
 	wanted := map[string]bool{}
-	for e := range want {
-		if e.set == "" && have.chains[e.key] != nil {
-			wanted[e.key] = true
-			base = append(base, chain{name: e.key, rules: x.t.recipes[e.key]()})
-			delete(want, e)
+	for _, i := range want {
+		if i.set == "" && have.chains[i.key] != nil {
+			wanted[i.key] = true
+			base = append(base, chain{name: i.key, rules: x.t.recipes[i.key]()})
 		}
 	}
 	for _, c := range base {

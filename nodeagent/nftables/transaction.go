@@ -147,11 +147,11 @@ func (x *transaction) addRule(chain string, e encoded) {
 // maxList bounds a message of elements: the length of a list is a number of 16 bits.
 const maxList = 48 << 10
 
-func (x *transaction) add(e entry, value string) { x.element(e, value, "add") }
+func (x *transaction) add(i item) { x.element(i, "add") }
 
-func (x *transaction) delete(e entry) { x.element(e, "", "delete") }
+func (x *transaction) delete(e entry) { x.element(item{e, ""}, "delete") }
 
-func (x *transaction) element(e entry, value, what string) {
+func (x *transaction) element(e item, what string) {
 	b := x.batch
 	if x.list == 0 || x.listing != (entry{e.set, what}) || b.Size() > maxList {
 		x.openList(e.set, what)
@@ -166,11 +166,11 @@ func (x *transaction) element(e entry, value, what string) {
 		x.data(keyEnd, end)
 	}
 	switch {
-	case what == "delete" || value == "":
+	case what == "delete" || e.value == "":
 	case e.set == services || e.set == sticky:
-		x.verdict(value)
+		x.verdict(e.value)
 	default:
-		x.data(unix.NFTA_SET_ELEM_DATA, value)
+		x.data(unix.NFTA_SET_ELEM_DATA, e.value)
 	}
 	b.End(item)
 }
@@ -211,26 +211,26 @@ func (x *transaction) verdict(chain string) {
 
 // write puts what is to go and what is to come into the order that the kernel needs: chains before what leads to
 // them, and after it when they go.
-func (x *transaction) write(gone []entry, come map[entry]string) {
-	chains, elements := split(come)
+func (x *transaction) write(gone []entry, come []item) {
+	chains, elements := divide(come)
 	x.before(func() { x.addChains(chains) })
 	goneChains, goneElements := divide(gone)
 	for _, e := range goneElements {
 		x.delete(e)
 	}
-	for _, e := range elements {
-		x.add(e, come[e])
+	for _, i := range elements {
+		x.add(i)
 	}
 	x.drop(goneChains)
 }
 
 // addChains makes chains that may lead to each other.
-func (x *transaction) addChains(chains []entry) {
-	for _, e := range chains {
-		x.addChain(chain{name: e.key})
+func (x *transaction) addChains(chains []item) {
+	for _, i := range chains {
+		x.addChain(chain{name: i.key})
 	}
-	for _, e := range chains {
-		x.addRules(e.key, x.t.recipes[e.key]())
+	for _, i := range chains {
+		x.addRules(i.key, x.t.recipes[i.key]())
 	}
 }
 
@@ -245,24 +245,11 @@ func (x *transaction) drop(chains []entry) {
 	x.closeList()
 }
 
-func split(m map[entry]string) (chains, elements []entry) {
-	all := make([]entry, 0, len(m))
-	for e := range m {
-		all = append(all, e)
-	}
-	return divide(all)
-}
-
-// divide sorts entries, so that those of one set are in a row, chains first.
-func divide(all []entry) (chains, elements []entry) {
-	slices.SortFunc(all, func(a, b entry) int {
-		if a.set != b.set {
-			return strings.Compare(a.set, b.set)
-		}
-		return strings.Compare(a.key, b.key)
-	})
+// divide sorts by set, so that what is of one set is in a row; chains are apart.
+func divide[E interface{ in() string }](all []E) (chains, elements []E) {
+	slices.SortFunc(all, func(a, b E) int { return strings.Compare(a.in(), b.in()) })
 	n := 0
-	for n < len(all) && all[n].set == "" {
+	for n < len(all) && all[n].in() == "" {
 		n++
 	}
 	return all[:n], all[n:]

@@ -120,12 +120,16 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 			return fmt.Errorf("reading table %s: %w", TableName, err)
 		}
 		tables[i] = newTable(family, node)
-		want := map[entry]string{}
+		var want []item
 		for _, p := range ports {
 			if p.IPv6 == (family == unix.NFPROTO_IPV6) {
 				s := tables[i].stateFrom(p, have)
 				states[keyOf(p)] = s
-				tables[i].entries(s, func(e entry, v string) { tables[i].count(e, 1); want[e] = v })
+				tables[i].entries(s, func(e entry, v string) {
+					if tables[i].count(e, 1) == 1 {
+						want = append(want, item{e, v})
+					}
+				})
 			}
 		}
 		x := transaction{t: tables[i], batch: &todo.rest, first: &todo.chains}

@@ -53,6 +53,7 @@ func (b builder) endpointsOf(id PortID, ipv6 bool) []endpoint {
 		if s.AddressType != family || number == 0 {
 			continue
 		}
+		all = slices.Grow(all, len(s.Endpoints))
 		for i := range s.Endpoints {
 			if e, ok := b.endpoint(s, &s.Endpoints[i], number); ok {
 				all = append(all, e)

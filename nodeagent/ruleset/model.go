@@ -228,8 +228,13 @@ func (f Frontend) Equal(o Frontend) bool {
 }
 
 func (p *Port) compare(o *Port) int {
-	family := map[bool]int{true: 1}
-	return cmp.Or(family[p.IPv6]-family[o.IPv6], p.ID.compare(o.ID))
+	switch {
+	case p.IPv6 == o.IPv6:
+		return p.ID.compare(o.ID)
+	case p.IPv6:
+		return 1
+	}
+	return -1
 }
 
 func (id PortID) compare(o PortID) int {

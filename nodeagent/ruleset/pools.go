@@ -11,7 +11,7 @@ import (
 //
 // Where the Service says how many must be ready and fewer are, other clusters get the missing part: before those that end.
 func (b *builder) clusterPools(all []endpoint) (cluster, own Pool) {
-	ready := where(all, func(e endpoint) bool { return e.Cluster == "" && e.ready })
+	ready := where(all, func(e *endpoint) bool { return e.Cluster == "" && e.ready })
 	if own = b.hinted(ready); len(ready) == 0 {
 		own = pool(TierTerminating, where(all, endsServing))
 	}
@@ -29,11 +29,11 @@ func (b *builder) clusterPools(all []endpoint) (cluster, own Pool) {
 }
 
 // isHere tells of this cluster's endpoints that are meant to serve now.
-func isHere(e endpoint) bool { return e.Cluster == "" && (e.ready || !e.terminating) }
+func isHere(e *endpoint) bool { return e.Cluster == "" && (e.ready || !e.terminating) }
 
 func (b *builder) otherClusters(all []endpoint) Pool {
-	others := where(all, func(e endpoint) bool { return e.Cluster != "" && e.ready })
-	near := where(others, func(e endpoint) bool { return b.node.Region != "" && e.region == b.node.Region })
+	others := where(all, func(e *endpoint) bool { return e.Cluster != "" && e.ready })
+	near := where(others, func(e *endpoint) bool { return b.node.Region != "" && e.region == b.node.Region })
 	if len(near) > 0 {
 		return pool(TierRemoteRegion, near)
 	}
@@ -42,27 +42,27 @@ func (b *builder) otherClusters(all []endpoint) Pool {
 
 // localPool is what the policy Local leads to: the endpoints of this node.
 func localPool(all []endpoint) Pool {
-	if ready := where(all, func(e endpoint) bool { return e.Local && e.ready }); len(ready) > 0 {
+	if ready := where(all, func(e *endpoint) bool { return e.Local && e.ready }); len(ready) > 0 {
 		return pool(TierNode, ready)
 	}
-	return pool(TierTerminating, where(all, func(e endpoint) bool { return e.Local && endsServing(e) }))
+	return pool(TierTerminating, where(all, func(e *endpoint) bool { return e.Local && endsServing(e) }))
 }
 
-func endsServing(e endpoint) bool { return e.Cluster == "" && e.serving && e.terminating }
+func endsServing(e *endpoint) bool { return e.Cluster == "" && e.serving && e.terminating }
 
 // hinted narrows ready endpoints down to those meant for this node, or else this zone.
 func (b builder) hinted(ready []endpoint) Pool {
 	for _, hint := range []struct {
 		tier Tier
 		us   string
-		of   func(endpoint) []string
+		of   func(*endpoint) []string
 	}{
-		{TierNode, b.node.Name, func(e endpoint) []string { return e.nodes }},
-		{TierZone, b.node.Zone, func(e endpoint) []string { return e.zones }},
+		{TierNode, b.node.Name, func(e *endpoint) []string { return e.nodes }},
+		{TierZone, b.node.Zone, func(e *endpoint) []string { return e.zones }},
 	} {
-		without := slices.ContainsFunc(ready, func(e endpoint) bool { return len(hint.of(e)) == 0 })
-		ours := where(ready, func(e endpoint) bool { return slices.Contains(hint.of(e), hint.us) })
-		if !without && len(ours) > 0 {
+		with := where(ready, func(e *endpoint) bool { return len(hint.of(e)) > 0 })
+		ours := where(with, func(e *endpoint) bool { return slices.Contains(hint.of(e), hint.us) })
+		if len(with) == len(ready) && len(ours) > 0 {
 			return pool(hint.tier, ours)
 		}
 	}
@@ -71,17 +71,27 @@ func (b builder) hinted(ready []endpoint) Pool {
 
 func living(all []endpoint) []netip.AddrPort {
 	var out []netip.AddrPort
-	for _, e := range where(all, func(e endpoint) bool { return e.ready || e.serving && e.Cluster == "" }) {
+	for _, e := range where(all, func(e *endpoint) bool { return e.ready || e.serving && e.Cluster == "" }) {
 		out = append(out, e.Addr)
 	}
 	return out
 }
 
-func where(all []endpoint, is func(endpoint) bool) []endpoint {
-	var out []endpoint
-	for _, e := range all {
-		if is(e) {
-			out = append(out, e)
+// where are those of which something is true. Mostly that is none or all: then nothing is copied.
+func where(all []endpoint, is func(*endpoint) bool) []endpoint {
+	n := 0
+	for i := range all {
+		if is(&all[i]) {
+			n++
+		}
+	}
+	if n == len(all) {
+		return all
+	}
+	out := make([]endpoint, 0, n)
+	for i := range all {
+		if is(&all[i]) {
+			out = append(out, all[i])
 		}
 	}
 	return out
@@ -92,8 +102,8 @@ func pool(t Tier, of []endpoint) Pool {
 		return Pool{Tier: TierNone}
 	}
 	p := Pool{Tier: t, Backends: make([]Backend, len(of))}
-	for i, e := range of {
-		p.Backends[i] = e.Backend
+	for i := range of {
+		p.Backends[i] = of[i].Backend
 	}
 	return p
 }
