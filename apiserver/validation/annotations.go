@@ -1,7 +1,10 @@
 package validation
 
 import (
+	"maps"
+	"slices"
 	"sort"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,6 +24,12 @@ var annotationChecks = map[string]func(value string, path *field.Path) field.Err
 	v1beta1.FallbackBelowAnnotation:          v1beta1.ValidateFallbackBelow,
 	v1beta1.ClusterSetIPAnnotation:           checkClusterSetIPs,
 }
+
+// ownPrefixes are those of annotations that are the federation's.
+var ownPrefixes = map[string]bool{"federation.kubernetes.io": true, "federation.alpha.kubernetes.io": true}
+
+// ourAnnotations are those that the federation itself puts on federated objects.
+var ourAnnotations = map[string]bool{v1beta1.PlacementAnnotation: true, v1beta1.ServiceIngressesAnnotation: true}
 
 // ValidateAnnotations checks the annotations that users put on federated objects. Errors name the
 // annotation, and the path inside its JSON, as metadata.annotations[KEY].clusters[east].weight.
@@ -48,7 +57,8 @@ func ValidateChangedAnnotations(annotations, old map[string]string) (errs field.
 // namesInDNS are the kinds whose objects have names in DNS.
 var namesInDNS = map[string]bool{"Service": true, "Ingress": true}
 
-// WarnOfAnnotations tells of those that changed and count for nothing, since they are for another kind.
+// WarnOfAnnotations tells of those that changed and count for nothing, since they are for another kind or not known, and of
+// preferences that give replicas to nobody.
 func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[string]string) (warnings []string) {
 	kind := v1beta1.FederatedKindOf(resource)
 	if kind == nil {
@@ -60,6 +70,12 @@ func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[strin
 	for _, key := range []string{v1beta1.FallbackAnnotation, v1beta1.FallbackBelowAnnotation, v1beta1.ClusterSetIPAnnotation} {
 		if value, there := annotations[key]; there && value != old[key] && kind.Kind != "Service" {
 			warnings = append(warnings, "metadata.annotations["+key+"]: counts for nothing here: it is one of Services")
+		}
+	}
+	warnings = append(warnings, warnOfUnknown(annotations, old)...)
+	if value := annotations[kind.Preferences]; value != old[kind.Preferences] {
+		if p, errs := v1beta1.ParseReplicaPreferences(value, nil); len(errs) == 0 && len(p.Clusters) == 0 {
+			warnings = append(warnings, "metadata.annotations["+kind.Preferences+"]: no cluster gets replicas: "+nobodyNamed)
 		}
 	}
 	for _, of := range v1beta1.FederatedKinds {
@@ -76,8 +92,21 @@ func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[strin
 	return warnings
 }
 
+func warnOfUnknown(annotations, old map[string]string) (warnings []string) {
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		prefix, _, _ := strings.Cut(key, "/")
+		if _, had := old[key]; !had && annotationChecks[key] == nil && !ourAnnotations[key] && ownPrefixes[prefix] {
+			warnings = append(warnings, "metadata.annotations["+key+"]: counts for nothing: the federation has none of that name")
+		}
+	}
+	return warnings
+}
+
 func checkPreferences(value string, path *field.Path) field.ErrorList {
-	_, errs := v1beta1.ParseReplicaPreferences(value, path)
+	p, errs := v1beta1.ParseReplicaPreferences(value, path)
+	if p != nil {
+		errs = clusterNames(p.Clusters, path.Child("clusters"))
+	}
 	return errs
 }
 
@@ -92,6 +121,9 @@ func checkClusterSetIPs(value string, path *field.Path) field.ErrorList {
 }
 
 func checkDNS(value string, path *field.Path) field.ErrorList {
-	_, errs := v1beta1.ParseDNSSettings(value, path)
+	p, errs := v1beta1.ParseDNSSettings(value, path)
+	if p != nil {
+		errs = clusterNames(p.Clusters, path.Child("clusters"))
+	}
 	return errs
 }

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -36,6 +37,38 @@ func validateOverrides(overrides []v1beta1.Override, path *field.Path) (errs fie
 		}
 	}
 	return errs
+}
+
+// dividedStays refuses operations on the number of replicas of kinds whose replicas are divided: it is the placement's.
+func dividedStays(s *v1beta1.PlacementPolicySpec, path *field.Path) (errs field.ErrorList) {
+	divided := dividedFields(s.ResourceSelectors)
+	for i, o := range s.Overrides {
+		for j, op := range o.JSONPatch {
+			if kind := divided[op.Path]; kind != "" && op.Op != opTest {
+				errs = append(errs, field.Invalid(path.Index(i).Child("jsonPatch").Index(j).Child("path"), op.Path,
+					"may not be changed: which share of the replicas of a "+kind+" a cluster gets is said by replicaPreferences"))
+			}
+		}
+	}
+	return errs
+}
+
+// dividedFields are JSON pointers to what is divided of the kinds that are selected, with a kind of which it is so.
+func dividedFields(selectors []v1beta1.ResourceSelector) map[string]string {
+	fields := map[string]string{}
+	for _, k := range v1beta1.FederatedKinds {
+		selected := slices.ContainsFunc(selectors, func(s v1beta1.ResourceSelector) bool {
+			return s.Kind == k.Kind && s.APIVersion == k.Resource.GroupVersion().String()
+		})
+		switch {
+		case !selected || k.Preferences == "":
+		case k.Kind == "Job":
+			fields["/spec/parallelism"] = k.Kind
+		default:
+			fields["/spec/replicas"] = k.Kind
+		}
+	}
+	return fields
 }
 
 func validateOperation(o v1beta1.JSONPatchOperation, at *field.Path) field.ErrorList {
@@ -91,8 +124,7 @@ func validateMetadataPointer(p string, parts []string, path *field.Path) field.E
 		return field.ErrorList{field.Invalid(path, p, "may not be changed: of metadata an override may touch single labels and annotations, as /metadata/labels/tier")}
 	}
 	key := strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[1])
-	prefix, _, ok := strings.Cut(key, "/")
-	if ok && (prefix == "federation.kubernetes.io" || prefix == "federation.alpha.kubernetes.io") {
+	if prefix, _, _ := strings.Cut(key, "/"); ownPrefixes[prefix] {
 		return field.ErrorList{field.Invalid(path, p, "may not be changed: "+key+" is the federation's own")}
 	}
 	return nil

@@ -1,6 +1,9 @@
 package validation
 
 import (
+	"maps"
+	"slices"
+
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -49,20 +52,39 @@ func validatePolicySpec(s *v1beta1.PlacementPolicySpec, path *field.Path) field.
 	errs := validateSelectors(s.ResourceSelectors, path.Child("resourceSelectors"))
 	errs = append(errs, validateAffinity(s.Clusters, path.Child("clusters"))...)
 	errs = append(errs, validateSpread(s.SpreadConstraints, path.Child("spreadConstraints"))...)
-	if s.ReplicaPreferences != nil {
-		at := path.Child("replicaPreferences")
-		errs = append(errs, s.ReplicaPreferences.Validate(at)...)
-		if len(s.ReplicaPreferences.Clusters) == 0 {
-			errs = append(errs, field.Required(at.Child("clusters"), `name clusters, or "*" for all: a cluster that is not named gets nothing`))
-		}
-	}
+	errs = append(errs, validatePreferences(s.ReplicaPreferences, path.Child("replicaPreferences"))...)
 	if s.DNS != nil {
 		errs = append(errs, s.DNS.Validate(path.Child("dns"))...)
+		errs = append(errs, clusterNames(s.DNS.Clusters, path.Child("dns", "clusters"))...)
 	}
 	errs = append(errs, validateTolerations(s.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateFailover(s.Failover, path.Child("failover"))...)
 	errs = append(errs, validateRollout(s.Rollout, path.Child("rollout"))...)
-	return append(errs, validateOverrides(s.Overrides, path.Child("overrides"))...)
+	errs = append(errs, validateOverrides(s.Overrides, path.Child("overrides"))...)
+	return append(errs, dividedStays(s, path.Child("overrides"))...)
+}
+
+func validatePreferences(p *v1beta1.ReplicaPreferences, path *field.Path) field.ErrorList {
+	if p == nil {
+		return nil
+	}
+	errs := append(p.Validate(path), clusterNames(p.Clusters, path.Child("clusters"))...)
+	if len(p.Clusters) == 0 {
+		errs = append(errs, field.Required(path.Child("clusters"), nobodyNamed))
+	}
+	return errs
+}
+
+const nobodyNamed = `name clusters, or "*" for all: a cluster that is not named gets nothing`
+
+// clusterNames refuses keys that no cluster can have as its name; "*" stands for all that are not named.
+func clusterNames[V any](clusters map[string]V, path *field.Path) (errs field.ErrorList) {
+	for _, name := range slices.Sorted(maps.Keys(clusters)) {
+		if name != v1beta1.AnyCluster {
+			errs = append(errs, clusterName(name, path.Key(name))...)
+		}
+	}
+	return errs
 }
 
 func validateAffinity(a *v1beta1.ClusterAffinity, path *field.Path) field.ErrorList {

@@ -25,6 +25,7 @@ func TestGoodPolicies(t *testing.T) {
 	for _, spec := range []string{
 		goodSelector,
 		`resourceSelectors: [{apiVersion: v1, kind: ConfigMap, names: [a, b]}, {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, labelSelector: {matchLabels: {a: b}}}]`,
+		`{resourceSelectors: [{apiVersion: example.com/v1, kind: CronTab}], overrides: [{jsonPatch: [{op: replace, path: /spec/replicas, value: 3}]}]}`,
 		`resourceSelectors: [{apiVersion: example.com/v1alpha1, kind: CronTab}, {apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute}]`,
 		goodSelector + `
 priority: -5
@@ -45,6 +46,7 @@ overrides:
   - {op: move, from: /spec/a, path: /spec/ab}
   - {op: copy, from: /metadata/name, path: /spec/template/metadata/labels/app}
   - {op: test, path: /kind, value: Deployment}
+  - {op: test, path: /spec/replicas, value: 3}
   - {op: add, path: /spec/template/spec/tolerations/-, value: {key: a}}
 `,
 	} {
@@ -90,6 +92,10 @@ dns: {hosts: [a.example.com, a.example.com]}`: `spec.dns.hosts[1]: Duplicate val
 		goodSelector + "\nspreadConstraints: [{spreadBy: Zone, minGroups: 3, maxGroups: 2}, {spreadBy: Zone, minGroups: -1, maxGroups: 0}, {minGroups: 1}]": `spec.spreadConstraints[0].maxGroups: Invalid value: 2: must be no less than minGroups;[1].spreadBy: Duplicate value;[1].minGroups: Invalid value: -1;[1].maxGroups: Invalid value: 0;[2].spreadBy: Required value`,
 		goodSelector + "\nspreadConstraints: [{spreadBy: Zone}]":                                                                                            `spec.spreadConstraints[0]: Required value: say minGroups, maxGroups or both`,
 		goodSelector + "\nreplicaPreferences: {clusters: {a: {weight: -1, minReplicas: 2, maxReplicas: 1}}}":                                                `spec.replicaPreferences.clusters[a].weight: Invalid value: -1: must be from 0 to 2147483647;minReplicas: Invalid value: 2: must be no more than maxReplicas (1)`,
+		goodSelector + "\nreplicaPreferences: {clusters: {East: {weight: 1}, '*': {weight: 1}}}":                                                            `spec.replicaPreferences.clusters[East]: Invalid value: "East": a lowercase`,
+		goodSelector + "\ndns: {clusters: {'*': {weight: 1}, 'east a': {weight: 1}}}":                                                                       `spec.dns.clusters[east a]: Invalid value: "east a": a lowercase`,
+		goodSelector + "\noverrides: [{jsonPatch: [{op: test, path: /spec/replicas, value: 3}, {op: replace, path: /spec/replicas, value: 3}]}]":            `spec.overrides[0].jsonPatch[1].path: Invalid value: "/spec/replicas": may not be changed: which share of the replicas of a Deployment`,
+		`{resourceSelectors: [{apiVersion: batch/v1, kind: Job}], overrides: [{jsonPatch: [{op: remove, path: /spec/parallelism}]}]}`:                       `path: Invalid value: "/spec/parallelism": may not be changed: which share of the replicas of a Job`,
 		goodSelector + "\nreplicaPreferences: {rebalance: true}":                                                                                            `spec.replicaPreferences.clusters: Required value`,
 		goodSelector + "\ntolerations: [{}, {key: a, operator: Exists, value: b}, {key: a, operator: Near}, {key: a, effect: PreferNoSchedule}, {key: a, tolerationSeconds: 5}, {key: a b}]": `spec.tolerations[0].operator: Invalid value: "": must be Exists;[1].value: Invalid value: "b";[2].operator: Unsupported value: "Near": supported values: "Equal", "Exists";[3].effect: Unsupported value: "PreferNoSchedule": supported values: "NoExecute", "NoSchedule";[4].tolerationSeconds: Invalid value: 5;[5].key: Invalid value: "a b"`,
 		goodSelector + "\nfailover: {gracePeriodSeconds: 86401, failback: Later}":                                                                                                            `spec.failover.gracePeriodSeconds: Invalid value: 86401: must be from 0 to 86400;spec.failover.failback: Unsupported value: "Later": supported values: "AtOnce", "Never", "Staged"`,

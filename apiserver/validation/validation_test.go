@@ -102,8 +102,41 @@ func TestAnnotationsAreCheckedWhenTheyChange(t *testing.T) {
 	}
 }
 
+// A name that no cluster can have is a slip: nothing would ever go there.
+func TestClustersInAnnotationsHaveNamesThatClustersCanHave(t *testing.T) {
+	preferences, dns := "metadata.annotations["+v1beta1.JobPreferencesAnnotation+"]", "metadata.annotations["+v1beta1.DNSAnnotation+"]"
+	want := dns + ".clusters[East] " + preferences + ".clusters[east a]"
+	if got := fields(ValidateAnnotations(map[string]string{
+		v1beta1.JobPreferencesAnnotation: `{"clusters":{"east a":{"weight":1},"*":{"weight":1}}}`,
+		v1beta1.DNSAnnotation:            `{"clusters":{"East":{"weight":1},"*":{"weight":1}}}`,
+	})); got != want {
+		t.Errorf("faults at\n%q, want\n%q", got, want)
+	}
+}
+
+func TestUnknownAnnotationsAreWarnedOf(t *testing.T) {
+	typo := "federation.kubernetes.io/deployment-preference"
+	annotations := map[string]string{typo: "{}", v1beta1.PlacementAnnotation: "pending", "example.com/tier": "gold"}
+	services := schema.ParseGroupResource("services")
+	if got := WarnOfAnnotations(services, annotations, nil); len(got) != 1 || !strings.Contains(got[0], "["+typo+"]: counts for nothing") {
+		t.Errorf("%q, want one warning of %s", got, typo)
+	}
+	if again := WarnOfAnnotations(services, annotations, annotations); len(again) > 0 {
+		t.Errorf("%q of what was there before", again)
+	}
+}
+
+func TestPreferencesThatGiveNothingAreWarnedOf(t *testing.T) {
+	deployments := schema.ParseGroupResource("deployments.apps")
+	for value, want := range map[string]int{`{"rebalance":true}`: 1, `{"clusters":{}}`: 1, `{"clusters":{"a":{"weight":1}}}`: 0} {
+		if got := WarnOfAnnotations(deployments, map[string]string{v1beta1.DeploymentPreferencesAnnotation: value}, nil); len(got) != want {
+			t.Errorf("%s: %q, want %d warnings", value, got, want)
+		}
+	}
+}
+
 func TestPreferencesOfAnotherKindAreWarnedOf(t *testing.T) {
-	annotations := map[string]string{v1beta1.ReplicaSetPreferencesAnnotation: "{}", v1beta1.DeploymentPreferencesAnnotation: "{}"}
+	annotations := map[string]string{v1beta1.ReplicaSetPreferencesAnnotation: `{"clusters":{"*":{}}}`, v1beta1.DeploymentPreferencesAnnotation: `{"clusters":{"*":{}}}`}
 	for resource, want := range map[string][]string{
 		"deployments.apps":     {"it is that of a ReplicaSet; that of a Deployment is " + v1beta1.DeploymentPreferencesAnnotation},
 		"services":             {"it is that of a ReplicaSet; the replicas of a Service are not divided", "it is that of a Deployment; "},

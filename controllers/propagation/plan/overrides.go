@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -72,7 +73,7 @@ func (s Source) untouched(before, after *unstructured.Unstructured) error {
 		was, _, _ := unstructured.NestedFieldNoCopy(before.Object, path...)
 		is, _, _ := unstructured.NestedFieldNoCopy(after.Object, path...)
 		if !reflect.DeepEqual(was, is) {
-			return fmt.Errorf("%v may not be overridden: it is not the policy's", path)
+			return fmt.Errorf("/%s may not be overridden: it is not the policy's", strings.Join(path, "/"))
 		}
 	}
 	if meta := metadata(after); !reflect.DeepEqual(metadata(before), meta) {

@@ -45,8 +45,8 @@ func TestOverrides(t *testing.T) {
 			{Clusters: elsewhere, JSONPatch: []v1beta1.JSONPatchOperation{op("remove", "/spec/nothing", "")}},
 			{Clusters: here, JSONPatch: []v1beta1.JSONPatchOperation{op("add", "/metadata/labels/a", `"b"`), op("remove", "/spec/nothing", "")}},
 		}, "", "policy shop: spec.overrides[1].jsonPatch[1]: remove /spec/nothing: "},
-		{"the number is the placement's", []v1beta1.Override{{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", "/spec/replicas", `7`)}}}, "", "[spec replicas] may not be overridden"},
-		{"the kind", []v1beta1.Override{{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", "/kind", `"Pod"`)}}}, "", "[kind] may not be overridden"},
+		{"the number is the placement's", []v1beta1.Override{{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", "/spec/replicas", `7`)}}}, "", "/spec/replicas may not be overridden"},
+		{"the kind", []v1beta1.Override{{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", "/kind", `"Pod"`)}}}, "", "/kind may not be overridden"},
 		{"the name", []v1beta1.Override{{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", "/metadata/name", `"x"`)}}}, "", "only labels and annotations"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
