@@ -60,10 +60,8 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.dnssec, "dnssec", false, "sign the zone, with the keys in the Secret federation-system/dns-signing-keys; made if it is missing")
 	fs.DurationVar(&o.keyLifetime, "dnssec-key-lifetime", 0, "how long a key signs the zone until another one takes its place; 0: until somebody asks for that. Someone, or something, must give the new DS record to the zone above each time")
 	fs.StringSliceVar(&o.parentServers, "dnssec-parent-servers", nil, "`HOST:PORT` of all servers of the zone above, which are asked for DS records; without it they are looked up")
-	fs.Lookup("dnssec-parent-servers").DefValue = ""
 	fs.StringVar(&o.dnsProviders, "dns-providers", "", "`FILE` in YAML of other DNS servers and services that are to have the zone, too: BIND, PowerDNS, clouds and so on; see docs/dns.md")
 	fs.StringSliceVar(&o.clusterSetIPs, "clusterset-ip-range", nil, "`NETWORK` in CIDR notation, at most one a family with a comma between, of the clusterset IPs that Services ask for by annotation. Used by nothing else in any member; see docs/clusterset-ips.md")
-	fs.Lookup("clusterset-ip-range").DefValue = ""
 	fs.BoolVar(&o.endpoints, "cross-cluster-endpoints", o.endpoints, "write EndpointSlices with the other clusters' load balancers into each member, for node agents; false takes away those that were written. See docs/node-agent.md")
 	fs.DurationVar(&o.dnsTTL, "dns-ttl", o.dnsTTL, "how long resolvers may keep an answer")
 }

@@ -86,8 +86,8 @@ func objects(ctx context.Context, f *federation, args []string, prefix string) (
 	}
 	kind, _, named := strings.Cut(prefix, "/")
 	if !named {
-		for _, r := range v1beta1.FederatedResources {
-			words = append(words, strings.TrimSuffix(r.Resource, "s")+"/")
+		for _, k := range v1beta1.FederatedKinds {
+			words = append(words, strings.ToLower(k.Kind)+"/")
 		}
 		return words
 	}

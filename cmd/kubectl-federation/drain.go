@@ -20,6 +20,7 @@ type drainCommand struct {
 	timeout time.Duration
 	ttl     time.Duration
 	force   bool
+	all     bool
 
 	*federation
 	members  *members
@@ -53,12 +54,18 @@ DaemonSets, and objects that have no replicas, stay; so do objects whose policy 
   kubectl federation drain east-a
   kubectl federation undrain east-a`,
 		Args: oneName,
-		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0], o.drain) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("ttl") && o.ttl < 0 {
+				return fmt.Errorf("--ttl %v: must not be negative", o.ttl)
+			}
+			return o.run(c.Context(), args[0], o.drain)
+		},
 	}
 	o.addDrainFlags(c, "empty")
 	c.Flags().DurationVar(&o.ttl, "ttl", -1, "how long to wait after DNS has changed; without it as long as resolvers may keep an answer")
-	c.Flags().Lookup("ttl").DefValue = ""
+	c.Flags().Lookup("ttl").DefValue = "0s" // which help does not show
 	c.Flags().BoolVar(&o.force, "force", false, "begin though replicas would fit nowhere, or though that is not known")
+	c.Flags().BoolVar(&o.all, "all", false, fmt.Sprintf("show all objects that would move, not only %d", maxRows))
 	return c
 }
 
@@ -181,7 +188,11 @@ func (o *drainCommand) preview(ctx context.Context, name string) error {
 		tell(o.ErrOut, "what would move is not known: %v\n", err)
 		return nil
 	}
-	printMoves(o.Out, &r.Status, maxRows)
+	rows := maxRows
+	if o.all {
+		rows = len(r.Status.Moves)
+	}
+	printMoves(o.Out, &r.Status, rows)
 	if r.Status.Unplaced > 0 && !o.force {
 		return fmt.Errorf("%s would fit in no other cluster, and would stay in %s (--force begins all the same)", count(r.Status.Unplaced, "replica"), name)
 	}

@@ -289,6 +289,26 @@ func TestDrainRefusesWhatDoesNotFit(t *testing.T) {
 	})
 }
 
+func TestDrainShowsAllThatWouldMove(t *testing.T) {
+	w := newWorld(t)
+	for i := range maxRows + 5 {
+		w.review.Moves = append(w.review.Moves, v1beta1.ReplicaMove{Kind: "ReplicaSet", Namespace: "default", Name: fmt.Sprintf("web-%d", i)})
+	}
+	dry := func(all bool) string {
+		said, err := w.run(t.Context(), draining, func(o *drainCommand) { o.dry, o.all = "client", all })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return said
+	}
+	if said := dry(false); !strings.Contains(said, "and 5 objects more (--all shows them)") || strings.Contains(said, "/web-24 ") {
+		t.Error(said)
+	}
+	if said := dry(true); !strings.Contains(said, "/web-24 ") {
+		t.Error(said)
+	}
+}
+
 func TestDrainDryRunChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	said, err := w.run(t.Context(), draining, func(o *drainCommand) { o.dry = "client" })

@@ -54,7 +54,10 @@ federation's, if you may read its credential. One that does not answer holds up 
 
   # Where something is missing
   kubectl federation explain rs/web -o json | jq '.clusters[] | select(.copy == "missing") | .name'`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: func(_ *cobra.Command, args []string) error {
+			_, _, err := objectArgs(args)
+			return err
+		},
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {

@@ -212,7 +212,7 @@ func printTable(out io.Writer, r scheduler.Result) error {
 		tell(w, "%s\t%d\t%d\t%s\n", name, r.Plan[name], r.Overflow[name], strings.Join(r.Reasons[name], "; "))
 	}
 	if r.Unplaced > 0 {
-		tell(w, "\n%d replicas fit nowhere.\n", r.Unplaced)
+		tell(w, "\n%s would fit nowhere.\n", count(r.Unplaced, "replica"))
 	}
 	return w.Flush()
 }

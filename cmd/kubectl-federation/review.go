@@ -103,7 +103,7 @@ func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
 	}
 	r, err := f.review(ctx, o.spec)
 	if err != nil {
-		return f.known(ctx, o.spec, err)
+		return f.known(ctx, err)
 	}
 	if o.output != "table" {
 		return o.output.print(out, r)
@@ -117,7 +117,7 @@ func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
 }
 
 // known says which clusters there are, where a review was refused because of one that is not.
-func (f *federation) known(ctx context.Context, spec v1beta1.FailoverReviewSpec, refused error) error {
+func (f *federation) known(ctx context.Context, refused error) error {
 	if !apierrors.IsInvalid(refused) && !apierrors.IsBadRequest(refused) {
 		return refused
 	}
@@ -129,7 +129,20 @@ func (f *federation) known(ctx context.Context, spec v1beta1.FailoverReviewSpec,
 	for _, c := range all {
 		names = append(names, fmt.Sprintf("%s (%s)", c.Name, place(c)))
 	}
-	return errors.Join(refused, fmt.Errorf("there are: %s", some(names)))
+	return fmt.Errorf("%s; there are: %s", faults(refused), some(names))
+}
+
+// faults are what a server finds wrong with a request, by field, without the words that it has for objects.
+func faults(refused error) string {
+	var s apierrors.APIStatus
+	if !errors.As(refused, &s) || s.Status().Details == nil || len(s.Status().Details.Causes) == 0 {
+		return refused.Error()
+	}
+	var words []string
+	for _, cause := range s.Status().Details.Causes {
+		words = append(words, cause.Field+": "+cause.Message)
+	}
+	return strings.Join(words, "; ")
 }
 
 // place is where a cluster is, as REGION/ZONES.

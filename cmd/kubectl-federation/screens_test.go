@@ -9,9 +9,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -89,6 +91,14 @@ func TestStatusIsWell(t *testing.T) {
 	}
 }
 
+func TestStatusOfNoClusters(t *testing.T) {
+	var out strings.Builder
+	printStatus(&out, statusOf(t, nil), maxRows, seenAt)
+	if text := out.String(); !strings.Contains(text, "kubectl federation join") || strings.Contains(text, "CLUSTER ") {
+		t.Errorf("a table without rows, or no word of what to do:\n%s", text)
+	}
+}
+
 func TestReviewOnAScreen(t *testing.T) {
 	s := &v1beta1.FailoverReviewStatus{
 		Clusters: []string{"east-a"}, Held: "as many zones are failed over as may be at once (1)", Replicas: 24, Unplaced: 4,
@@ -110,6 +120,18 @@ func TestReviewOnAScreen(t *testing.T) {
 	golden(t, "testdata/review.table", out.String())
 }
 
+// TestRefusedReview: people are told of the fault, not of the object that carried it.
+func TestRefusedReview(t *testing.T) {
+	w := newWorld(t)
+	refused := apierrors.NewInvalid(v1beta1.SchemeGroupVersion.WithKind("FailoverReview").GroupKind(), "", field.ErrorList{
+		field.Invalid(field.NewPath("spec", "clusters").Index(0), "nope", "must be the name of a cluster of this federation"),
+	})
+	want := `spec.clusters[0]: Invalid value: "nope": must be the name of a cluster of this federation; there are: east-a (no region), west-a (no region)`
+	if got := w.f.known(t.Context(), refused); got.Error() != want {
+		t.Errorf("got  %v\nwant %s", got, want)
+	}
+}
+
 func TestCompletion(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
@@ -125,6 +147,9 @@ func TestCompletion(t *testing.T) {
 	if got := starting("deploy", objects(ctx, w.f, nil, "deploy")); !slices.Equal(got, []string{"deployment/"}) {
 		t.Errorf("kinds that begin with deploy: %v", got)
 	}
+	if got := starting("", objects(ctx, w.f, nil, "")); !slices.Contains(got, "ingress/") || !slices.Contains(got, "networkpolicy/") {
+		t.Errorf("kinds: %v", got)
+	}
 	if got := arguments([]string{"/usr/bin/kubectl_complete-federation", "drain", "e"}); !slices.Equal(got, []string{"__complete", "drain", "e"}) {
 		t.Errorf("what kubectl asks for: %v", got)
 	}
@@ -139,7 +164,9 @@ func TestWrongFlags(t *testing.T) {
 		"cordon a --dry-run=maybe":          `--dry-run "maybe": must be none, client or server`,
 		"drain":                             "give one NAME of a cluster, not 0",
 		"drain a --timeout -1s":             "--timeout -1s: must not be negative",
+		"drain a --ttl -1s":                 "--ttl -1s: must not be negative",
 		"drain a b":                         "not 2",
+		"explain":                           `give one KIND/NAME, as replicaset/web, not ""`,
 		"explain web":                       `give one KIND/NAME, as replicaset/web, not "web"`,
 		"explain rs/web -o wide":            `--output "wide": must be table, json or yaml`,
 		"explain rs/web --member-timeout 0": "--member-timeout 0s: must be more than 0",

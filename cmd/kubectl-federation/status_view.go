@@ -174,6 +174,10 @@ func printStatus(out io.Writer, s *status, rows int, now time.Time) {
 }
 
 func printClusters(out io.Writer, all []clusterStatus, rows int, now time.Time) {
+	if len(all) == 0 {
+		tell(out, "There are no clusters yet: kubectl federation join adds one.\n")
+		return
+	}
 	shown := slices.Clone(all)
 	slices.SortStableFunc(shown, func(a, b clusterStatus) int { return plain(a) - plain(b) })
 	shown = shown[:min(rows, len(shown))]
