@@ -4,6 +4,7 @@
 # a cluster is killed while 100 requests a second go on, and comes back. Each step is checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source hack/wait.sh
 # shellcheck disable=SC1091
 source _output/local/env
 export KUBECONFIG=$FEDERATION_KUBECONFIG
@@ -13,7 +14,7 @@ dns=10.64.255.254
 if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'; else bold='' dim='' plain=''; fi
 say()  { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 show() { printf '%s$ %s%s\n' "$dim" "$*" "$plain"; "$@"; }
-fail() { printf '\n%sThe demo failed: %s%s\n' "$bold" "$*" "$plain" >&2; exit 1; }
+fail() { printf '\n%sThe demo failed: %s%s\nLogs: _output/local/logs/, _output/local/members/*/nodes/*/\n' "$bold" "$*" "$plain" >&2; exit 1; }
 member() { kubectl --kubeconfig "_output/local/members/$1/kubeconfig" "${@:2}"; }
 inside() { $INTERNET "$@"; }
 # What a person would type, behind where: in a member, and at the client outside.
@@ -21,14 +22,6 @@ in_member() { printf '%s%s$ kubectl %s%s\n' "$dim" "$1" "${*:2}" "$plain"; membe
 outside()   { printf '%soutside$ %s%s\n' "$dim" "$*" "$plain"; inside "$@"; }
 addresses() { inside dig +short +tries=1 +time=1 "@$dns" "$name" A | grep -E '^[0-9.]+$' | sort; }
 
-# wait_for SECONDS WHAT COMMAND...
-wait_for() {
-  local limit=$((SECONDS + $1)) what=$2; shift 2
-  until "$@"; do
-    [ $SECONDS -lt "$limit" ] || fail "$what did not happen in time; logs: _output/local/logs/, _output/local/members/*/nodes/*/"
-    sleep 0.1
-  done
-}
 all_ready()    { [ "$(kubectl get replicaset web -o jsonpath='{.status.readyReplicas}')" = 6 ]; }
 in_dns()       { [ "$(addresses | wc -l)" = "$1" ]; }
 lb_of()        { member "$1" get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}'; }

@@ -3,6 +3,7 @@
 # does not happen ends the story with the reason and a non-zero exit. Times are measured on the way.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source hack/wait.sh
 # shellcheck disable=SC1091
 source _output/local/env
 export KUBECONFIG=$FEDERATION_KUBECONFIG
@@ -14,7 +15,6 @@ times=()
 if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'; else bold='' dim='' plain=''; fi
 say()  { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 show() { printf '%s$ %s%s\n' "$dim" "$*" "$plain"; "$@"; }
-fail() { printf '\n%sThe demo failed: %s%s\n' "$bold" "$*" "$plain" >&2; exit 1; }
 now()  { date +%s%3N; }
 member() { kubectl --kubeconfig "_output/local/members/$1/kubeconfig" "${@:2}"; }
 
@@ -25,22 +25,19 @@ ready()    { kubectl get replicaset web -o jsonpath='{.status.readyReplicas}' 2>
 placed()   { kubectl get replicaset web -o jsonpath='{.metadata.annotations.federation\.kubernetes\.io/placement}' 2>/dev/null || true; }
 lb_of()    { member "$1" get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}' 2>/dev/null || true; }
 
-# wait_for SECONDS WHAT COMMAND...: waits until the command succeeds, sets $took to milliseconds since $start
-wait_for() {
-  local limit=$(( $(now) + $1 * 1000 )) what=$2; shift 2
-  until "$@"; do
-    [ "$(now)" -lt "$limit" ] || fail "$what did not happen in time. Logs: _output/local/logs/; placement: $(placed); ready: $(ready); global name: $(answer "${names[global]}")"
-    sleep 0.05
-  done
-  took=$(( $(now) - start ))
+fail() {
+  printf '\n%sThe demo failed: %s%s\nLogs: _output/local/logs/; placement: %s; ready: %s; global name: %s\n' \
+    "$bold" "$*" "$plain" "$(placed)" "$(ready)" "$(answer "${names[global]}")" >&2
+  exit 1
 }
-note() { times+=("$(printf '%-62s %7s ms' "$1" "$2")"); }
+# note WHAT: what has just happened, some time after $start.
+note() { times+=("$(printf '%-62s %7s ms' "$1" $(($(now) - start)))"); }
 
 all_ready()     { [ "$(ready)" = 30 ]; }
 spread()        { [[ "$(placed)" == "{\"clusters\":{$1}"* ]]; }
 spread_home()   { spread '"east-a":20,"east-b":5,"west-a":5'; }
 spread_away()   { spread '"east-b":15,"west-a":15'; }
-returning()     { [ "$(kubectl get cluster east-a -o jsonpath='{.status.failover.phase}{.status.failover.percent}')" = "Returning$1" ]; }
+returned()      { [[ "$(placed)" == *"cluster east-a returning, $1 %"* ]]; } # its history says so also when it has more already
 in_dns()        { grep -qw "$1" <<<"$(addresses "${names[global]}")"; }
 out_of_dns()    { local a; a=$(addresses "${names[global]}"); [ -n "$a" ] && ! grep -qw "$1" <<<"$a"; }
 three_in_dns()  { [ "$(count "$(addresses "${names[global]}")")" = 3 ]; }
@@ -69,9 +66,9 @@ show kubectl get clusters
 say "2. An ordinary ReplicaSet of 30 and a Service, applied once"
 start=$(now)
 show kubectl apply -f hack/demo/web.yaml
-wait_for 60 "the spread 20/5/5 of the preferences" spread_home; note "kubectl apply → replicas placed" "$took"
-wait_for 60 "30 ready replicas" all_ready;                      note "kubectl apply → 30 replicas ready in three clusters" "$took"
-wait_for 60 "three addresses in the global name" three_in_dns;  note "kubectl apply → global name with three addresses" "$took"
+wait_for 60 "the spread 20/5/5 of the preferences" spread_home; note "kubectl apply → replicas placed"
+wait_for 60 "30 ready replicas" all_ready;                      note "kubectl apply → 30 replicas ready in three clusters"
+wait_for 60 "three addresses in the global name" three_in_dns;  note "kubectl apply → global name with three addresses"
 show kubectl get replicaset,service web -o wide
 echo "Where the replicas went:"
 show_members east-a east-b west-a
@@ -89,14 +86,14 @@ say "5. east-a is lost: its control plane, nodes and load balancer stop answerin
 stopped=$(cat _output/local/members/east-a/pid)
 start=$(now)
 show kill -STOP "$stopped"
-wait_for 20 "the end of $east_a in the global name" out_of_dns "$east_a"; note "east-a stops → its address is out of the global name" "$took"
+wait_for 20 "the end of $east_a in the global name" out_of_dns "$east_a"; note "east-a stops → its address is out of the global name"
 wait_for 20 "the zone name as a CNAME of the region's" zone_is_cname
 cluster_is east-a False || fail "the Cluster east-a is not marked as not ready"
 show kubectl get clusters
 show_names
 echo "Its replicas stay where they are for a grace period of 30 s, in case it comes back. Waiting."
-wait_for 90 "the move of the replicas to east-b and west-a" spread_away;  note "east-a stops → its replicas are placed elsewhere" "$took"
-wait_for 60 "15 ready replicas in east-b and in west-a" others_ready;     note "east-a stops → 30 replicas ready elsewhere" "$took"
+wait_for 90 "the move of the replicas to east-b and west-a" spread_away;  note "east-a stops → its replicas are placed elsewhere"
+wait_for 60 "15 ready replicas in east-b and in west-a" others_ready;     note "east-a stops → 30 replicas ready elsewhere"
 wait_for 30 "30 ready replicas in the federation's status" all_ready
 show kubectl get replicaset web
 show_members east-b west-a
@@ -104,15 +101,15 @@ show_members east-b west-a
 say "6. east-a comes back, and gets its replicas back in three steps, each after it has been ready for 3 s (by default a minute)"
 start=$(now)
 show kill -CONT "$stopped"; stopped=''
-wait_for 30 "the Cluster east-a being ready" cluster_is east-a True;  note "east-a returns → the cluster is ready again" "$took"
-wait_for 30 "the return of $east_a to the global name" in_dns "$east_a"; note "east-a returns → its address is back in the global name" "$took"
+wait_for 30 "the Cluster east-a being ready" cluster_is east-a True;  note "east-a returns → the cluster is ready again"
+wait_for 30 "the return of $east_a to the global name" in_dns "$east_a"; note "east-a returns → its address is back in the global name"
 for share in 10 50; do
-  wait_for 30 "a share of $share %" returning $share; note "east-a returns → it gets $share % of what it had" "$took"
+  wait_for 30 "a share of $share %" returned $share; note "east-a returns → it gets $share % of what it had"
   show kubectl get replicaset web -o wide
 done
-wait_for 60 "the spread 20/5/5" spread_home; note "east-a returns → it gets all of what it had" "$took"
+wait_for 60 "the spread 20/5/5" spread_home; note "east-a returns → it gets all of what it had"
 wait_for 60 "20 ready replicas in east-a" member_has east-a 20
-wait_for 60 "5 ready replicas in east-b" member_has east-b 5;         note "east-a returns → replicas as the preferences say" "$took"
+wait_for 60 "5 ready replicas in east-b" member_has east-b 5;         note "east-a returns → replicas as the preferences say"
 wait_for 60 "30 ready replicas in the federation's status" all_ready
 show kubectl get clusters
 show_names

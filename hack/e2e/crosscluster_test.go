@@ -56,30 +56,37 @@ func across(t *testing.T, service string, want map[string]string, members ...str
 	})
 }
 
-// TestMembersKnowOfEachOther: each member has EndpointSlices with the load balancers of the others, which follow what is ready there,
-// stay while the federation is away, and go with their Service.
-func TestMembersKnowOfEachOther(t *testing.T) {
+// everywhere makes a Service with a pod in each member, and waits until each knows the load balancers of the others, which it returns as across wants them.
+func everywhere(t *testing.T, name string) (all map[string]string) {
+	t.Helper()
 	sets, services := s.fed.client.AppsV1().ReplicaSets(ns), s.fed.client.CoreV1().Services(ns)
-	if _, err := sets.Create(t.Context(), replicaSet("across", 3, nil), metav1.CreateOptions{}); err != nil {
+	if _, err := sets.Create(t.Context(), replicaSet(name, 3, nil), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	remove(t, func(ctx context.Context) error { return sets.Delete(ctx, "across", background) })
-	if _, err := services.Create(t.Context(), loadBalancer("across"), metav1.CreateOptions{}); err != nil {
+	remove(t, func(ctx context.Context) error { return sets.Delete(ctx, name, background) })
+	if _, err := services.Create(t.Context(), loadBalancer(name), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	remove(t, func(ctx context.Context) error { return services.Delete(ctx, "across", background) })
-	all := map[string]string{}
-	for _, name := range names {
+	remove(t, func(ctx context.Context) error { return services.Delete(ctx, name, background) })
+	all = map[string]string{}
+	for _, member := range names {
 		eventually(t, 30*time.Second, func() string {
-			service, err := s.members[name].client.CoreV1().Services(ns).Get(t.Context(), "across", metav1.GetOptions{})
+			service, err := s.members[member].client.CoreV1().Services(ns).Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil || len(service.Status.LoadBalancer.Ingress) != 1 {
-				return fmt.Sprintf("%s: %v", name, err)
+				return fmt.Sprintf("%s: %v", member, err)
 			}
-			all[name] = service.Status.LoadBalancer.Ingress[0].IP + " ready"
+			all[member] = service.Status.LoadBalancer.Ingress[0].IP + " ready"
 			return ""
 		})
 	}
-	across(t, "across", all, names...)
+	across(t, name, all, names...)
+	return all
+}
+
+// TestMembersKnowOfEachOther: each member has EndpointSlices with the load balancers of the others, which follow what is ready there,
+// stay while the federation is away, and go with their Service.
+func TestMembersKnowOfEachOther(t *testing.T) {
+	all := everywhere(t, "across")
 	eventually(t, 10*time.Second, func() string {
 		out, err := s.plugin(t, "explain", "service/across", "-n", ns)
 		if n := strings.Count(out, "   yes     100      in sync"); err != nil || n != len(names)*(len(names)-1) {
@@ -121,10 +128,35 @@ func TestMembersKnowOfEachOther(t *testing.T) {
 		}
 	}
 
-	if err := services.Delete(t.Context(), "across", background); err != nil {
+	if err := s.fed.client.CoreV1().Services(ns).Delete(t.Context(), "across", background); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("Service deleted → slices gone: %s", across(t, "across", nil, names...).Round(time.Millisecond))
+}
+
+// TestEndpointsOfOthersOff: a federation that is started with --cross-cluster-endpoints=false takes the slices of the one before away, and says so;
+// one without the flag brings them back.
+func TestEndpointsOfOthersOff(t *testing.T) {
+	all := everywhere(t, "across-off")
+	t.Cleanup(func() { up(t) })
+	for _, run := range []struct {
+		flags   []string
+		want    map[string]string
+		explain string
+	}{
+		{[]string{"--cross-cluster-endpoints=false"}, nil, "nothing: the federation runs with --cross-cluster-endpoints=false"},
+		{nil, all, "   yes     100      in sync"},
+	} {
+		s.signal(t, syscall.SIGKILL, "federation.pid")
+		up(t, run.flags...)
+		t.Logf("started with %q → members know %d clusters: %s", run.flags, len(run.want), across(t, "across-off", run.want, names...).Round(time.Millisecond))
+		eventually(t, 10*time.Second, func() string {
+			if out, err := s.plugin(t, "explain", "service/across-off", "-n", ns); err != nil || !strings.Contains(out, run.explain) {
+				return fmt.Sprintf("explain: %v:\n%s", err, out)
+			}
+			return ""
+		})
+	}
 }
 
 // TestClusterSetIPs: Services that ask get addresses of their own, which their copies bear and keep over an apply, and which are

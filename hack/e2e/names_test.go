@@ -281,10 +281,10 @@ func (u *inUse) drain(t *testing.T, member string) {
 	}
 }
 
-// up starts what does not run.
-func up(t *testing.T) {
+// up starts what does not run; flags are more of the federation's.
+func up(t *testing.T, flags ...string) {
 	t.Helper()
-	if err := s.up(); err != nil {
+	if err := s.up(flags...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -74,9 +74,14 @@ func (s *stack) local(args ...string) error {
 	return nil
 }
 
-func (s *stack) up() error {
+// up starts what does not run; flags are more of the federation's.
+func (s *stack) up(flags ...string) error {
+	args := []string{"up", "--clusters", "3", "--nodes", "3"}
 	// Half a minute of grace would make each test of failover that much longer.
-	return s.local("up", "--clusters", "3", "--nodes", "3", "--federation-flag=--cluster-grace-period=10s", "--federation-flag=--clusterset-ip-range=10.200.0.0/16")
+	for _, flag := range append([]string{"--cluster-grace-period=10s", "--clusterset-ip-range=10.200.0.0/16"}, flags...) {
+		args = append(args, "--federation-flag="+flag)
+	}
+	return s.local(args...)
 }
 
 func (s *stack) connect() error {
