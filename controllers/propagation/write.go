@@ -25,6 +25,10 @@ const FieldManager = "federation"
 // neverVersion is a resourceVersion that no object has: etcd's first write makes revision 2.
 const neverVersion = "1"
 
+// applyOptions are those of every apply. Without FieldValidation a member parses the body once more, to look for keys that
+// are there twice; a field that its schema does not have is an error all the same.
+var applyOptions = metav1.PatchOptions{FieldManager: FieldManager, Force: new(true), FieldValidation: metav1.FieldValidationIgnore}
+
 // foreignRetry is how often we look whether a foreign object has made room.
 const foreignRetry = 30 * time.Second
 
@@ -187,7 +191,11 @@ func (c *Controller) apply(ctx context.Context, m *member, k key, op operation, 
 			m.queue.Add(k)
 		}
 	}()
-	got, err := resource(m.Client, k).Apply(ctx, k.Name, u, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	body, err := json.Marshal(u.Object)
+	if err != nil {
+		return err
+	}
+	got, err := resource(m.Client, k).Patch(ctx, k.Name, types.ApplyPatchType, body, applyOptions)
 	if err != nil {
 		return err
 	}

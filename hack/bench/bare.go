@@ -22,6 +22,7 @@ type job struct {
 	Namespace string
 	Objects   int
 	Replicas  int32
+	Body      string // what the bare client applies, of the sample
 	// Rate is objects a second; 0: as fast as it goes.
 	Rate int
 	// Writes under way at once to each member.
@@ -110,7 +111,7 @@ func (j job) send(ctx context.Context, members []kubernetes.Interface) ([]time.T
 		for range j.Writes {
 			wg.Go(func() {
 				for i := range queues[n] {
-					if err := apply(ctx, m, j.Namespace, objectName(i), j.Replicas); err != nil {
+					if err := j.apply(ctx, m, objectName(i)); err != nil {
 						cancel(err)
 					}
 				}

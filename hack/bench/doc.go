@@ -13,7 +13,8 @@
 //	c  restart with everything in place: when it is converged, and what it wrote
 //	d  workloads of a cluster that dies: when the others have been asked to run them
 //
-// The bare client is a process of its own (bench bare), so that its CPU seconds can be compared.
+// The bare client is a process of its own (bench bare), so that its CPU seconds can be compared. What it applies is what
+// the federation was seen to apply of one ReplicaSet, with defaults and marks.
 // Objects are seen by watches on the members, so nothing that the federation says is believed.
 //
 // What was traded: pods are held back by a scheduling gate. They are created and counted, as the members'

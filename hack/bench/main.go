@@ -22,6 +22,7 @@ type bench struct {
 	root, bin, scenarios, into, planner, extra string
 	objects, seconds, moves, writes            int
 	rates                                      []int
+	body                                       string // what the federation applies in a member, of the sample
 
 	fed     *federation
 	names   []string
@@ -182,7 +183,7 @@ func (b *bench) readRates(list string) error {
 }
 
 // prepare starts the federation and joins all members.
-func (b *bench) prepare(ctx context.Context) error {
+func (b *bench) prepare(ctx context.Context) (err error) {
 	if err := b.fed.startAll(ctx); err != nil {
 		return err
 	}
@@ -192,7 +193,13 @@ func (b *bench) prepare(ctx context.Context) error {
 		}
 	}
 	b.say("joined %d members", len(b.names))
-	return b.fed.waitClusters(ctx, b.names)
+	if err := b.fed.waitClusters(ctx, b.names); err != nil {
+		return err
+	}
+	if b.body, err = b.learn(ctx); err == nil {
+		b.say("the federation applies a ReplicaSet of %d bytes, and so does the bare client", len(b.body))
+	}
+	return err
 }
 
 func (b *bench) kubeconfig(name string) string {

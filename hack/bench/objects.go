@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -36,17 +34,6 @@ func replicaSet(name string, replicas int32) *appsv1.ReplicaSet {
 			},
 		},
 	}
-}
-
-// apply sends what the federation sends to a member: a server-side apply.
-func apply(ctx context.Context, member kubernetes.Interface, ns, name string, replicas int32) error {
-	body, err := json.Marshal(replicaSet(name, replicas))
-	if err != nil {
-		return err
-	}
-	force := true
-	_, err = member.AppsV1().ReplicaSets(ns).Patch(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "bench", Force: &force})
-	return err
 }
 
 // connect returns an unthrottled client that reads protobuf, which costs the least.

@@ -273,7 +273,7 @@ func (b *bench) bareMoves(ctx context.Context, left map[string]kubernetes.Interf
 }
 
 func (b *bench) job(ns string, objects int) job {
-	j := job{Members: map[string]string{}, Namespace: ns, Objects: objects, Replicas: 1, Writes: b.writes}
+	j := job{Members: map[string]string{}, Namespace: ns, Objects: objects, Replicas: 1, Writes: b.writes, Body: b.body}
 	for _, name := range b.names {
 		j.Members[name] = b.kubeconfig(name)
 	}
@@ -343,6 +343,7 @@ func (b *bench) measure(ctx context.Context, in map[string]kubernetes.Interface,
 		return out, err
 	}
 	defer a.close()
+	b.say("%s: begins", j.Namespace)
 	before := totalCPU(b.fed.processes())
 	did, err := do()
 	if err != nil {
@@ -360,6 +361,9 @@ func (b *bench) measure(ctx context.Context, in map[string]kubernetes.Interface,
 	}
 	slices.Sort(out.latencies)
 	b.say("%s: in all members after %.1f s, CPU %.1f s", j.Namespace, out.whole.Seconds(), max(did.CPU, totalCPU(b.fed.processes())-before).Seconds())
+	if len(out.latencies) > 0 {
+		b.say("%s: p50 %s, p90 %s, p99 %s", j.Namespace, ms(out.at(50)), ms(out.at(90)), ms(out.at(99)))
+	}
 	if did.CPU == 0 {
 		settle(ctx, time.Minute, b.fed.processes()...)
 		b.say("%s: settled", j.Namespace)

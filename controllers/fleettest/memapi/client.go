@@ -261,11 +261,15 @@ func (r resource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 	return out, nil
 }
 
-// Patch implements dynamic.ResourceInterface. It takes merge patches and JSON patches.
+// Patch implements dynamic.ResourceInterface. It takes merge patches, JSON patches and, in JSON, what is to be applied.
 func (r resource) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (*unstructured.Unstructured, error) {
 	q := r.request("patch", name, sub)
 	if pt == types.ApplyPatchType {
-		return nil, errors.New("use Apply")
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(data); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return r.Apply(ctx, name, u, metav1.ApplyOptions{FieldManager: o.FieldManager, Force: o.Force != nil && *o.Force}, sub...)
 	}
 	return r.call(ctx, q, func(s *store) (*unstructured.Unstructured, error) {
 		w := write{store: s, key: r.key(name), subresource: q.Subresource}
