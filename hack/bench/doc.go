@@ -8,7 +8,7 @@
 // started anew. The scenarios, in the order in which they run:
 //
 //	b  steady creates: how long from apply until the object is in all members
-//	h  the same at half the rate, while one member hangs: how long until the object is in the others
+//	h  the same at the lowest rate, while one member hangs, again and again: how long until the object is in the others
 //	a  objects that are stored already when the controllers start: objects a second
 //	c  restart with everything in place: when it is converged, and what it wrote
 //	d  workloads of a cluster that dies: when the others have been asked to run them

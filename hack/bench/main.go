@@ -115,7 +115,7 @@ func (b *bench) run(ctx context.Context) (r results, err error) {
 			out, err = b.restart(ctx)
 			r.restart = &out
 		case 'h':
-			b.say("h: %d ReplicaSets, %d a second, with and without a hung cluster", hungFor*b.rates[0], b.rates[0])
+			b.say("h: %d times %d ReplicaSets, %d a second, with and without a hung cluster", hungTimes, hungFor*b.rates[0], b.rates[0])
 			var well, hung figures
 			well, hung, err = b.hung(ctx)
 			r.well, r.hung = &well, &hung

@@ -50,50 +50,62 @@ func (b *bench) steady(ctx context.Context, rate int) (out beside, err error) {
 }
 
 // hungFor is how many seconds objects are created for while a member hangs: less than until it is failed over, which
-// is another thing to measure.
-const hungFor = 12
+// is another thing to measure. So it is done several times, for more objects.
+const (
+	hungFor   = 12
+	hungTimes = 4
+)
 
 // hung has objects created at the lowest steady rate, with all members well and then with the first one hung, and
 // looks at the others.
 func (b *bench) hung(ctx context.Context) (well, hung figures, err error) {
-	first, others := b.names[0], b.without(b.names[0])
-	pid, err := memberPid(b.root, first)
+	pid, err := memberPid(b.root, b.names[0])
 	if err != nil {
 		return well, hung, err
 	}
-	for _, run := range []struct {
-		namespace string
-		signal    syscall.Signal
-		out       *figures
-	}{{"well", syscall.SIGCONT, &well}, {"hung", syscall.SIGSTOP, &hung}} {
-		j := b.job(run.namespace, hungFor*b.rates[0])
-		j.Rate, j.Replicas = b.rates[0], int32(len(b.members))
-		if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
-			return well, hung, err
-		}
-		if err := waitNamespace(ctx, j.Namespace, b.members); err != nil {
-			return well, hung, err
-		}
-		*run.out, err = b.measure(ctx, others, j, func() (sent, error) {
-			if err := syscall.Kill(pid, run.signal); err != nil {
-				return sent{}, err
+	for range hungTimes {
+		for _, run := range []struct {
+			namespace string
+			signal    syscall.Signal
+			out       *figures
+		}{{"well", syscall.SIGCONT, &well}, {"hung", syscall.SIGSTOP, &hung}} {
+			one, err := b.signalled(ctx, run.namespace, pid, run.signal)
+			if err != nil {
+				return well, hung, err
 			}
-			return b.create(ctx, j)
-		})
-		if again := syscall.Kill(pid, syscall.SIGCONT); err == nil {
-			err = again
+			run.out.latencies = append(run.out.latencies, one.latencies...)
+			slices.Sort(run.out.latencies)
 		}
-		if err != nil {
-			return well, hung, err
+	}
+	return well, hung, nil
+}
+
+// signalled has objects created from when a signal is sent to the first member, and looks at the others.
+func (b *bench) signalled(ctx context.Context, namespace string, pid int, signal syscall.Signal) (out figures, err error) {
+	j := b.job(namespace, hungFor*b.rates[0])
+	j.Rate, j.Replicas = b.rates[0], int32(len(b.members))
+	if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
+		return out, err
+	}
+	if err := waitNamespace(ctx, j.Namespace, b.members); err != nil {
+		return out, err
+	}
+	out, err = b.measure(ctx, b.without(b.names[0]), j, func() (sent, error) {
+		if err := syscall.Kill(pid, signal); err != nil {
+			return sent{}, err
 		}
+		return b.create(ctx, j)
+	})
+	if again := syscall.Kill(pid, syscall.SIGCONT); err == nil {
+		err = again
+	}
+	if err != nil {
+		return out, err
 	}
 	if err := b.fed.waitClusters(ctx, b.names); err != nil {
-		return well, hung, err
+		return out, err
 	}
-	if err := removeNamespace(ctx, "well", b.members, b.fed.kube); err != nil {
-		return well, hung, err
-	}
-	return well, hung, removeNamespace(ctx, "hung", b.members, b.fed.kube)
+	return out, removeNamespace(ctx, j.Namespace, b.members, b.fed.kube)
 }
 
 // without returns all members but one.
