@@ -15,6 +15,7 @@ import (
 // kernel is what is in the kernel in one family.
 type kernel struct {
 	there    bool
+	standIn  bool // there is one that nobody took away
 	chains   map[string]*kernelChain
 	sets     map[string]definition // only what a definition says in numbers
 	elements map[entry]string
@@ -58,8 +59,11 @@ func (k *kernel) read(s *nfnetlink.Socket, family uint8) error {
 			b.String(part.name, TableName)
 		}
 		if err := s.Dump(&b, func(_ uint8, a []byte) {
-			if text(nfnetlink.Attribute(a, part.name)) == TableName {
+			switch text(nfnetlink.Attribute(a, part.name)) {
+			case TableName:
 				part.take(a)
+			case standInName:
+				k.standIn = true
 			}
 		}); err != nil && !errors.Is(err, syscall.ENOENT) {
 			return err

@@ -5,13 +5,20 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"federation/nodeagent/nfnetlink"
 )
 
 // differences writes what makes the kernel's table what is wanted.
 func (x *transaction) differences(have *kernel, want []item, anew bool) {
 	anew = anew || !x.fits(have)
-	if anew && have.there {
+	replaced := anew && have.there
+	if replaced {
+		x.serveMeanwhile(want)
 		x.table(unix.NFT_MSG_DELTABLE, 0)
+	}
+	if replaced || have.standIn {
+		x.standIn(&x.steps.last).remove()
 	}
 	if anew {
 		have = &kernel{}
@@ -20,12 +27,27 @@ func (x *transaction) differences(have *kernel, want []item, anew bool) {
 		x.first = x.batch // a table comes as a whole
 		x.table(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE)
 	}
-	x.before(func() { x.addSets(have) })
+	x.in(x.first, func() { x.addSets(have) })
 	stale := x.repair(have, want)
 	come := slices.DeleteFunc(want, func(i item) bool { return have.takes(i) })
 	x.write(slices.Collect(maps.Keys(have.elements)), come)
 	x.drop(stale)
 	x.dropSets(have)
+}
+
+// serveMeanwhile makes a table that serves while this one is replaced: who is on its way through a table when it goes finds nothing
+// in it, and the next one has what it needs. It is left where an agent ends before it takes it away.
+func (x *transaction) serveMeanwhile(want []item) {
+	in := x.standIn(&x.steps.standIn)
+	in.remove()
+	in.differences(&kernel{}, want, false)
+	x.err = in.err
+}
+
+func (x *transaction) standIn(step *nfnetlink.Batch) *transaction {
+	t := *x.t
+	t.name = standInName
+	return &transaction{t: &t, steps: x.steps, batch: step, first: step}
 }
 
 func (x *transaction) addSets(have *kernel) {

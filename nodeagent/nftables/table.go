@@ -12,8 +12,12 @@ import (
 // TableName is that of both tables.
 const TableName = "federation"
 
+// standInName is that of a table that serves while ours is replaced.
+const standInName = TableName + "-meanwhile"
+
 // table is what we have in the kernel for one family.
 type table struct {
+	name      string
 	family    uint8
 	words     int // of an address, in registers
 	pods      ruleset.Pods
@@ -27,7 +31,7 @@ type table struct {
 
 func newTable(family uint8, node *ruleset.Node) *table {
 	ipv6 := family == unix.NFPROTO_IPV6
-	t := &table{family: family, words: 1, pods: node.Pods.In(ipv6), allAddrs: len(node.NodePortAddrs) == 0,
+	t := &table{name: TableName, family: family, words: 1, pods: node.Pods.In(ipv6), allAddrs: len(node.NodePortAddrs) == 0,
 		federated: node.Federated, recipes: map[string]func() []rule{}, shared: map[entry]int{}}
 	if ipv6 {
 		t.words = 4

@@ -1,35 +1,25 @@
 package nftables
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"federation/nodeagent/nfnetlink"
 )
 
-// steps are transactions, one after the other. A packet that began before a transaction sees the elements of after it,
-// but chains that came with them without their rules. So chains come first, when nothing leads to them yet.
-type steps struct{ chains, rest nfnetlink.Batch }
-
 // transaction collects what is to be written into one table, in the order in which the kernel can take it.
 type transaction struct {
 	t       *table
-	batch   *nfnetlink.Batch
+	steps   *steps
+	batch   *nfnetlink.Batch // that of the steps which is written into
 	first   *nfnetlink.Batch // for what is to be there a transaction earlier
 	list    int              // where the open list of elements began; 0: none is open
 	listing entry            // what is in it: the set, and "add" or "delete"
 	err     error
 }
 
-// before has f write into the transaction that is committed first.
-func (x *transaction) before(f func()) {
-	x.closeList()
-	x.batch, x.first = x.first, x.batch
-	f()
-	x.batch, x.first = x.first, x.batch
+func newTransaction(t *table, s *steps) *transaction {
+	return &transaction{t: t, steps: s, batch: &s.rest, first: &s.chains}
 }
 
 func (x *transaction) begin(kind, flags int) {
@@ -39,13 +29,19 @@ func (x *transaction) begin(kind, flags int) {
 
 func (x *transaction) table(kind, flags int) {
 	x.begin(kind, flags)
-	x.batch.String(unix.NFTA_TABLE_NAME, TableName)
+	x.batch.String(unix.NFTA_TABLE_NAME, x.t.name)
+}
+
+// remove takes the whole table away, if it is there.
+func (x *transaction) remove() {
+	x.table(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE)
+	x.table(unix.NFT_MSG_DELTABLE, 0)
 }
 
 func (x *transaction) addSet(d definition) {
 	b := x.batch
 	x.begin(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE)
-	b.String(unix.NFTA_SET_TABLE, TableName)
+	b.String(unix.NFTA_SET_TABLE, x.t.name)
 	b.String(unix.NFTA_SET_NAME, d.name)
 	b.Uint32(unix.NFTA_SET_ID, uint32(b.Len()))
 	b.Uint32(unix.NFTA_SET_FLAGS, d.flags)
@@ -87,14 +83,14 @@ const (
 
 func (x *transaction) deleteSet(name string) {
 	x.begin(unix.NFT_MSG_DELSET, 0)
-	x.batch.String(unix.NFTA_SET_TABLE, TableName)
+	x.batch.String(unix.NFTA_SET_TABLE, x.t.name)
 	x.batch.String(unix.NFTA_SET_NAME, name)
 }
 
 func (x *transaction) addChain(c chain) {
 	b := x.batch
 	x.begin(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE)
-	b.String(unix.NFTA_CHAIN_TABLE, TableName)
+	b.String(unix.NFTA_CHAIN_TABLE, x.t.name)
 	b.String(unix.NFTA_CHAIN_NAME, c.name)
 	if c.kind == "" {
 		return
@@ -109,13 +105,13 @@ func (x *transaction) addChain(c chain) {
 // flush empties a chain; delete takes away one that is empty.
 func (x *transaction) flush(name string) {
 	x.begin(unix.NFT_MSG_DELRULE, 0)
-	x.batch.String(unix.NFTA_RULE_TABLE, TableName)
+	x.batch.String(unix.NFTA_RULE_TABLE, x.t.name)
 	x.batch.String(unix.NFTA_RULE_CHAIN, name)
 }
 
 func (x *transaction) deleteChain(name string) {
 	x.begin(unix.NFT_MSG_DELCHAIN, 0)
-	x.batch.String(unix.NFTA_CHAIN_TABLE, TableName)
+	x.batch.String(unix.NFTA_CHAIN_TABLE, x.t.name)
 	x.batch.String(unix.NFTA_CHAIN_NAME, name)
 }
 
@@ -133,7 +129,7 @@ func (x *transaction) addRules(chain string, rules []rule) {
 func (x *transaction) addRule(chain string, e encoded) {
 	b := x.batch
 	x.begin(unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND)
-	b.String(unix.NFTA_RULE_TABLE, TableName)
+	b.String(unix.NFTA_RULE_TABLE, x.t.name)
 	b.String(unix.NFTA_RULE_CHAIN, chain)
 	all := b.Nest(unix.NFTA_RULE_EXPRESSIONS)
 	for _, bytes := range e.exprs {
@@ -181,7 +177,7 @@ func (x *transaction) openList(set, what string) {
 		kind, flags = unix.NFT_MSG_DELSETELEM, 0
 	}
 	x.begin(kind, flags)
-	x.batch.String(unix.NFTA_SET_ELEM_LIST_TABLE, TableName)
+	x.batch.String(unix.NFTA_SET_ELEM_LIST_TABLE, x.t.name)
 	x.batch.String(unix.NFTA_SET_ELEM_LIST_SET, set)
 	x.listing, x.list = entry{set, what}, x.batch.Nest(unix.NFTA_SET_ELEM_LIST_ELEMENTS)
 }
@@ -207,50 +203,4 @@ func (x *transaction) verdict(chain string) {
 	b.String(unix.NFTA_VERDICT_CHAIN, chain)
 	b.End(verdict)
 	b.End(data)
-}
-
-// write puts what is to go and what is to come into the order that the kernel needs: chains before what leads to
-// them, and after it when they go.
-func (x *transaction) write(gone []entry, come []item) {
-	chains, elements := divide(come)
-	x.before(func() { x.addChains(chains) })
-	goneChains, goneElements := divide(gone)
-	for _, e := range goneElements {
-		x.delete(e)
-	}
-	for _, i := range elements {
-		x.add(i)
-	}
-	x.drop(goneChains)
-}
-
-// addChains makes chains that may lead to each other.
-func (x *transaction) addChains(chains []item) {
-	for _, i := range chains {
-		x.addChain(chain{name: i.key})
-	}
-	for _, i := range chains {
-		x.addRules(i.key, x.t.recipes[i.key]())
-	}
-}
-
-// drop takes chains away that may lead to each other.
-func (x *transaction) drop(chains []entry) {
-	for _, e := range chains {
-		x.flush(e.key)
-	}
-	for _, e := range chains {
-		x.deleteChain(e.key)
-	}
-	x.closeList()
-}
-
-// divide sorts by set, so that what is of one set is in a row; chains are apart.
-func divide[E interface{ in() string }](all []E) (chains, elements []E) {
-	slices.SortFunc(all, func(a, b E) int { return strings.Compare(a.in(), b.in()) })
-	n := 0
-	for n < len(all) && all[n].in() == "" {
-		n++
-	}
-	return all[:n], all[n:]
 }

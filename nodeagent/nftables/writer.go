@@ -76,13 +76,13 @@ func (w *Writer) Watch(ctx context.Context, lost func()) error {
 	}
 }
 
-// Cleanup takes both tables away.
+// Cleanup takes our tables away.
 func (w *Writer) Cleanup(context.Context) error {
 	var b nfnetlink.Batch
 	for _, family := range families {
-		x := transaction{t: &table{family: family}, batch: &b}
-		x.table(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE) // so that it is there to be deleted
-		x.table(unix.NFT_MSG_DELTABLE, 0)
+		for _, name := range []string{TableName, standInName} {
+			(&transaction{t: &table{name: name, family: family}, batch: &b}).remove()
+		}
 	}
 	w.states = nil
 	return w.socket.Commit(&b)
@@ -132,7 +132,7 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 				})
 			}
 		}
-		x := transaction{t: tables[i], batch: &todo.rest, first: &todo.chains}
+		x := newTransaction(tables[i], &todo)
 		if x.differences(have, want, anew); x.err != nil {
 			return x.err
 		}
@@ -154,7 +154,7 @@ const loud = 1 << 16
 
 // load commits. While that is much, Watch hears of nothing; others tells whether another hand changed something meanwhile.
 func (w *Writer) load(todo *steps) (others bool, err error) {
-	if todo.chains.Total()+todo.rest.Total() < loud {
+	if todo.bytes() < loud {
 		_, err = w.commit(todo)
 		return false, err
 	}
@@ -174,7 +174,7 @@ func (w *Writer) load(todo *steps) (others bool, err error) {
 // commit tells how many transactions that were.
 func (w *Writer) commit(todo *steps) (n uint32, err error) {
 	w.wrote = 0
-	for _, b := range []*nfnetlink.Batch{&todo.chains, &todo.rest} {
+	for _, b := range todo.all() {
 		if b.Len() == 0 {
 			continue
 		}
@@ -187,8 +187,8 @@ func (w *Writer) commit(todo *steps) (n uint32, err error) {
 	return n, nil
 }
 
-// Write makes the tables follow changes of ports, in one transaction; chains that were not there come in one before it. After
-// an error packets go where they went before, and Sync must be next. For another node than before it is a Sync.
+// Write makes the tables follow changes of ports, in one transaction; chains that were not there come in one before it, and what
+// packets of before may fall back on goes in one after it. After an error packets go where they went before, and Sync must be next. For another node than before it is a Sync.
 func (w *Writer) Write(ctx context.Context, node *ruleset.Node, changes []ruleset.PortChange) error {
 	if w.states == nil {
 		return errors.New("nftables: Write before Sync")
@@ -199,7 +199,7 @@ func (w *Writer) Write(ctx context.Context, node *ruleset.Node, changes []rulese
 	var todo steps
 	for i, t := range w.tables {
 		gone, come := w.delta(t, i == 1, changes)
-		x := transaction{t: t, batch: &todo.rest, first: &todo.chains}
+		x := newTransaction(t, &todo)
 		if x.write(gone, come); x.err != nil {
 			return x.err
 		}

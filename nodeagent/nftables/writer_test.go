@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,69 +155,6 @@ func TestChangesLeadToTheWhole(t *testing.T) {
 	}
 }
 
-// A packet that began before a change sees elements of after it, but not the rules of a chain that came with them: no
-// transaction may bring both a chain and what leads to chains.
-func TestChainsComeFirst(t *testing.T) {
-	k, r := newKernel(t), rand.New(rand.NewPCG(13, 14))
-	k.sync()
-	var events *nfnetlink.Events
-	if err := k.node.Do(func() (err error) { events, err = nfnetlink.Listen(unix.NFNLGRP_NFTABLES, 0); return err }); err != nil {
-		t.Fatal(err)
-	}
-	defer events.Close()
-	seen, err := k.socket.Generation()
-	if err != nil {
-		t.Fatal(err)
-	}
-	brought := 0
-	for step := range 60 {
-		k.update(k.vary(r.IntN(10), r)...)
-		if step%10 == 9 { // what changed while no process was there
-			k.restart()
-			k.model.Update(k.vary(r.IntN(10), r)...)
-			k.sync()
-		}
-		for _, b := range k.transactions(events, &seen) {
-			if b.chains && b.verdicts {
-				t.Fatalf("step %d: a transaction brings a chain and elements that lead to chains", step)
-			}
-			if b.chains {
-				brought++
-			}
-		}
-	}
-	if brought < 20 {
-		t.Errorf("only %d transactions brought chains", brought)
-	}
-}
-
-type brings struct{ chains, verdicts bool }
-
-// transactions are those that events tell of after the generation seen, up to the last that there was.
-func (k *kernelOf) transactions(events *nfnetlink.Events, seen *uint32) (all []brings) {
-	k.t.Helper()
-	last, err := k.socket.Generation()
-	var now brings
-	for *seen != last && err == nil {
-		err = events.Next(func(kind int, a []byte) {
-			switch kind {
-			case message(unix.NFT_MSG_NEWCHAIN):
-				now.chains = true
-			case message(unix.NFT_MSG_NEWSETELEM):
-				set := text(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_SET))
-				now.verdicts = now.verdicts || set == services || set == sticky
-			case message(unix.NFT_MSG_NEWGEN):
-				*seen = uint32Of(nfnetlink.Attribute(a, unix.NFTA_GEN_ID))
-				all, now = append(all, now), brings{}
-			}
-		})
-	}
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	return all
-}
-
 // What anybody does to our tables is undone, and what is in others' is left.
 func TestForeignHands(t *testing.T) {
 	k := newKernel(t)
@@ -310,7 +248,7 @@ func TestForeignHandsDuringALoad(t *testing.T) {
 		go func() {
 			for {
 				var b nfnetlink.Batch
-				(&transaction{t: &table{family: unix.NFPROTO_IPV6}, batch: &b}).table(unix.NFT_MSG_DELTABLE, 0)
+				(&transaction{t: &table{name: TableName, family: unix.NFPROTO_IPV6}, batch: &b}).table(unix.NFT_MSG_DELTABLE, 0)
 				if err := other.Commit(&b); !errors.Is(err, unix.ENOENT) {
 					taken <- err
 					return
@@ -329,6 +267,52 @@ func TestForeignHandsDuringALoad(t *testing.T) {
 		case <-time.After(5 * time.Second):
 			t.Fatal("the table is gone, and nobody noticed")
 		}
+	}
+}
+
+// A hand that never ends makes Sync end with an error, not try for ever. When it ends, Sync puts all right.
+func TestAForeignHandThatNeverEnds(t *testing.T) {
+	k := newKernel(t)
+	r := rand.New(rand.NewPCG(11, 12))
+	for i := range 300 {
+		k.model.Update(k.vary(i, r)...)
+	}
+	var other *nfnetlink.Socket
+	if err := k.node.Do(func() (err error) { other, err = nfnetlink.Dial(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	var stop atomic.Bool
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for !stop.Load() {
+			var b nfnetlink.Batch
+			(&transaction{t: &table{name: TableName, family: unix.NFPROTO_IPV4}, batch: &b}).remove()
+			_ = other.Commit(&b) // ours may win
+		}
+	}()
+	failed := 0
+	for range 5 {
+		done := make(chan error, 1)
+		go func() { done <- k.Sync(context.Background(), k.model.Node(), k.model.Ports()) }()
+		select {
+		case err := <-done:
+			if err != nil {
+				failed++
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("Sync does not end")
+		}
+	}
+	stop.Store(true)
+	<-ended
+	if failed == 0 {
+		t.Error("the hand was too slow to be in Sync's way")
+	}
+	k.sync()
+	if n := k.sync(); n != 0 {
+		t.Errorf("%d messages were still to be written", n)
 	}
 }
 

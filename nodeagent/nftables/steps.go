@@ -1,0 +1,113 @@
+package nftables
+
+import (
+	"slices"
+	"strings"
+
+	"federation/nodeagent/nfnetlink"
+	"federation/nodeagent/ruleset"
+)
+
+// steps are transactions, one after the other. A packet that began before a transaction keeps to the rules of before, but sees
+// the elements of after it: of chains that came with them no rules yet, and nothing of what went. So chains come first, when
+// nothing leads to them yet, and what such a packet may fall back on goes last. While a table is replaced a stand-in serves.
+type steps struct{ standIn, chains, rest, last nfnetlink.Batch }
+
+func (s *steps) all() []*nfnetlink.Batch {
+	return []*nfnetlink.Batch{&s.standIn, &s.chains, &s.rest, &s.last}
+}
+
+func (s *steps) bytes() (n int) {
+	for _, b := range s.all() {
+		n += b.Total()
+	}
+	return n
+}
+
+// in has f write into another of the steps.
+func (x *transaction) in(step *nfnetlink.Batch, f func()) {
+	x.closeList()
+	now := x.batch
+	x.batch = step
+	f()
+	x.closeList()
+	x.batch = now
+}
+
+// write puts what is to go and what is to come into the order that the kernel needs: chains before what leads to
+// them, and after it when they go.
+func (x *transaction) write(gone []entry, come []item) {
+	chains, elements := divide(come)
+	x.in(x.first, func() { x.addChains(chains) })
+	goneChains, goneElements := divide(gone)
+	fallback := fallbacks(goneElements, elements)
+	for _, e := range goneElements {
+		if !fallback[e] {
+			x.delete(e)
+		}
+	}
+	for _, i := range elements {
+		x.add(i)
+	}
+	x.drop(goneChains)
+	x.in(&x.steps.last, func() {
+		for e := range fallback {
+			x.delete(e)
+		}
+	})
+}
+
+// fallbacks are of what is to go the first slots of pools whose frontends lead elsewhere from now on. A packet that is on its way
+// to such a pool has nowhere else to go.
+func fallbacks(gone []entry, come []item) map[entry]bool {
+	out := map[entry]bool{}
+	if len(gone) == 0 {
+		return out
+	}
+	comes := map[entry]bool{}
+	for _, i := range come {
+		comes[i.entry] = true
+	}
+	for _, e := range gone {
+		if e.set == endpoints && !comes[e] {
+			frontend, slot := e.key[:len(e.key)-4], e.key[len(e.key)-4:]
+			for pool := range ruleset.Pools {
+				if slot == slotKey(firstSlot(pool)) && comes[entry{services, frontend}] {
+					out[e] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// addChains makes chains that may lead to each other.
+func (x *transaction) addChains(chains []item) {
+	for _, i := range chains {
+		x.addChain(chain{name: i.key})
+	}
+	for _, i := range chains {
+		x.addRules(i.key, x.t.recipes[i.key]())
+	}
+}
+
+// drop takes chains away that may lead to each other.
+func (x *transaction) drop(chains []entry) {
+	for _, e := range chains {
+		x.flush(e.key)
+	}
+	for _, e := range chains {
+		x.deleteChain(e.key)
+	}
+	x.closeList()
+}
+
+// divide sorts by set, so that what is of one set is in a row; chains are apart.
+func divide[E interface{ in() string }](all []E) (chains, elements []E) {
+	slices.SortFunc(all, func(a, b E) int { return strings.Compare(a.in(), b.in()) })
+	n := 0
+	for n < len(all) && all[n].in() == "" {
+		n++
+	}
+	return all[:n], all[n:]
+}
