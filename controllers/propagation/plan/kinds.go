@@ -73,6 +73,18 @@ func Federated() []Kind {
 	return kinds
 }
 
+// KindOf returns the row of a resource of Kubernetes' own in any version, nil where there is none.
+func KindOf(resource schema.GroupVersionResource) *Kind {
+	if resource.GroupResource() == CustomResourceDefinitions.Resource.GroupResource() {
+		return &CustomResourceDefinitions
+	}
+	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Resource.GroupResource() == resource.GroupResource() })
+	if i < 0 {
+		return nil
+	}
+	return &Kinds[i]
+}
+
 func builtin(group, version, resource, kind string) Kind {
 	return Kind{Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, Kind: kind}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -60,7 +61,14 @@ func patched(doc []byte, op v1beta1.JSONPatchOperation) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return patch.Apply(doc)
+	out, err := patch.Apply(doc)
+	switch {
+	case errors.Is(err, jsonpatch.ErrMissing):
+		return nil, errors.New("there is nothing at that path")
+	case errors.Is(err, jsonpatch.ErrTestFailed):
+		return nil, errors.New("another value is there")
+	}
+	return out, err
 }
 
 // untouched tells which field was changed that overrides may not change.
