@@ -30,6 +30,16 @@ func conditionOf(u *unstructured.Unstructured, kind string) *condition {
 	return nil
 }
 
+// finished tells of a Job that is complete, or has failed: none of its replicas will be ready.
+func finished(u *unstructured.Unstructured) bool {
+	for _, end := range []string{"Complete", "Failed"} {
+		if c := conditionOf(u, end); c != nil && c.Status == "True" && u.GetKind() == "Job" {
+			return true
+		}
+	}
+	return false
+}
+
 // notPropagated is why not all clusters are as desired; "" where they are.
 func notPropagated(u *unstructured.Unstructured) string {
 	if c := conditionOf(u, propagatedType); c != nil && c.Status == "False" {

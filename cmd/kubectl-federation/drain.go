@@ -136,8 +136,8 @@ func (o *drainCommand) interrupted(ctx context.Context, name string) error {
 		return cause
 	}
 	return fmt.Errorf("%w; cluster %s is left with %s\n"+
-		"  kubectl federation drain %s     goes on with draining\n"+
-		"  kubectl federation undrain %s   undoes it", cause, name, standing(c), name, name)
+		"  kubectl federation drain %s     empties it\n"+
+		"  kubectl federation undrain %s   brings it back", cause, name, standing(c), name, name)
 }
 
 func (o *drainCommand) drain(ctx context.Context, name string) error {

@@ -87,6 +87,7 @@ func (o *drainCommand) copies(ctx context.Context, w *workload, cluster, uid str
 		}
 		r.There, _, _ = unstructured.NestedInt64(u.Object, "spec", w.specField)
 		r.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", w.readyField)
+		r.Finished = finished(u)
 	})
 	if err != nil && ctx.Err() == nil && !o.blind {
 		o.blind = true

@@ -168,6 +168,8 @@ type remainder struct {
 	Placed, There, Ready int64
 	// Stays: its policy tolerates the taint of drain.
 	Stays bool
+	// Finished: it is a Job of which nothing will be ready any more.
+	Finished bool
 }
 
 func (r remainder) name() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
@@ -195,7 +197,7 @@ func leftover(all []remainder) []remainder {
 
 // notReady are those that an undrain waits for, the largest first.
 func notReady(all []remainder) []remainder {
-	all = slices.DeleteFunc(slices.Clone(all), func(r remainder) bool { return r.Ready >= r.Placed })
+	all = slices.DeleteFunc(slices.Clone(all), func(r remainder) bool { return r.Finished || r.Ready >= r.Placed })
 	largestFirst(all)
 	return all
 }

@@ -114,6 +114,7 @@ func TestWhatADrainWaitsFor(t *testing.T) {
 	all := []remainder{
 		{Kind: "ReplicaSet", Name: "gone"}, {Kind: "ReplicaSet", Name: "placed", Placed: 1}, {Kind: "ReplicaSet", Name: "large", There: 5, Ready: 5},
 		{Kind: "ReplicaSet", Name: "stays", Placed: 9, There: 9, Ready: 9, Stays: true}, {Kind: "ReplicaSet", Name: "ready", Ready: 1},
+		{Kind: "Job", Name: "done", Placed: 1, There: 1, Finished: true},
 	}
 	names := func(of []remainder) (s string) {
 		for _, r := range of {
@@ -121,7 +122,7 @@ func TestWhatADrainWaitsFor(t *testing.T) {
 		}
 		return s
 	}
-	if got := names(leftover(all)); got != "large placed ready " {
+	if got := names(leftover(all)); got != "large done placed ready " {
 		t.Errorf("a drain waits for %s", got)
 	}
 	if got := names(notReady(all)); got != "placed " {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	propagation "federation/controllers/propagation/plan"
 )
 
 type explainCommand struct {
@@ -129,6 +132,8 @@ type evidence struct {
 	policies []*v1beta1.PlacementPolicy
 	// workloads are those of the namespace, where what they refer to may go along with them.
 	workloads []*unstructured.Unstructured
+	// autoscalers are those at the federation that have the object as their target.
+	autoscalers []*unstructured.Unstructured
 	// uid is the federation's.
 	uid string
 	// copies are what clusters answered, by their name.
@@ -167,7 +172,7 @@ func (f *federation) gather(ctx context.Context, word, name string, timeout time
 	if e.uid, err = f.uid(ctx); err != nil {
 		return e, err
 	}
-	if err := f.gatherWorkloads(ctx, &e); err != nil {
+	if err := errors.Join(f.gatherWorkloads(ctx, &e), f.gatherAutoscalers(ctx, &e)); err != nil {
 		return e, err
 	}
 	m := newMembers(f, timeout)
@@ -199,6 +204,23 @@ func (f *federation) gatherWorkloads(ctx context.Context, e *evidence) error {
 		}
 	}
 	return nil
+}
+
+var autoscalerRow = propagation.KindOf(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"))
+
+// gatherAutoscalers reads what scales a workload.
+func (f *federation) gatherAutoscalers(ctx context.Context, e *evidence) error {
+	if workloadOf(e.resource) == nil {
+		return nil
+	}
+	return list(ctx, f.dyn.Resource(autoscalerRow.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		kind, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind")
+		name, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
+		if kind == e.object.GetKind() && name == e.object.GetName() {
+			e.autoscalers = append(e.autoscalers, u)
+		}
+		return nil
+	})
 }
 
 // noSuchObject says which objects there are, where one is not.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -181,6 +182,76 @@ func TestStatesOfACopy(t *testing.T) {
 				t.Errorf("%s, waits for %q; want %s, %q", got.Copy, got.WaitsFor, c.want, c.waits)
 			}
 		})
+	}
+}
+
+// TestAFinishedJobWaitsForNothing: none of its replicas will be ready.
+func TestAFinishedJobWaitsForNothing(t *testing.T) {
+	job := fromJSON(t, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":"default","name":"once","uid":"u"},"spec":{"parallelism":2}}`)
+	job.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"a":2}}`})
+	e := evidenceOf(job, divided[3].resource, clusterAt("a", 0))
+	copied := e.wish(e.clusters[0]).Object.DeepCopy()
+	e.copies["a"] = answer{copy: copied}
+	if got := explain(e).Clusters[0].WaitsFor; got != "2 replicas to get ready" {
+		t.Errorf("one that works waits for %q", got)
+	}
+	_ = unstructured.SetNestedSlice(copied.Object, []any{map[string]any{"type": "Complete", "status": "True"}}, "status", "conditions")
+	if got := explain(e).Clusters[0].WaitsFor; got != "" {
+		t.Errorf("one that is complete waits for %q", got)
+	}
+}
+
+// TestACopyThatCannotBeMadeSaysWhy: an override does not apply, and there is no copy yet.
+func TestACopyThatCannotBeMadeSaysWhy(t *testing.T) {
+	settings := fromJSON(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings","annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{\"a\":1},\"policy\":\"p\"}"}}}`)
+	e := evidenceOf(settings, v1beta1.FederatedKindOf(schema.GroupResource{Resource: "configmaps"}).Resource, clusterAt("a", 0))
+	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: v1beta1.PlacementPolicySpec{
+		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap"}},
+		Overrides:         []v1beta1.Override{{JSONPatch: []v1beta1.JSONPatchOperation{{Op: "remove", Path: "/data/none"}}}},
+	}}}
+	want := "policy p: spec.overrides[0].jsonPatch[0]: remove /data/none: there is nothing at that path"
+	if c := explain(e).Clusters[0]; c.Copy != copyMissing || c.WaitsFor != want {
+		t.Errorf("%s, waits for %q; want missing, %q", c.Copy, c.WaitsFor, want)
+	}
+}
+
+// TestADefinitionGoesWhereAPolicyNamesItsKind, and where the federation may not, explain says what gives it the right.
+func TestADefinitionGoesWhereAPolicyNamesItsKind(t *testing.T) {
+	definition := fromJSON(t, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com","uid":"u"},
+		"spec":{"group":"example.com","scope":"Namespaced","names":{"kind":"Widget","plural":"widgets"},"versions":[{"name":"v1","served":true}]},
+		"status":{"conditions":[{"type":"Established","status":"True"}]}}`)
+	e := evidenceOf(definition, schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, clusterAt("a", 0))
+	if c := explain(e).Clusters[0]; c.Wanted != 0 || !strings.Contains(c.Reasons[0], "no policy names the kind") {
+		t.Errorf("without a policy: %+v", c)
+	}
+	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}, Spec: v1beta1.PlacementPolicySpec{
+		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "example.com/v1", Kind: "Widget"}}}}}
+	e.copies["a"] = answer{copy: e.wish(e.clusters[0]).Object.DeepCopy()}
+	if c := explain(e).Clusters[0]; c.Copy != copyInSync || c.Wanted != 1 || !strings.Contains(c.Reasons[0], "a policy names the kind") {
+		t.Errorf("with a policy: %+v", c)
+	}
+	e.copies["a"] = answer{}
+	if c := explain(e).Clusters[0]; c.Copy != copyMissing || !strings.Contains(c.WaitsFor, "--custom-kinds widgets.example.com") {
+		t.Errorf("not there yet: %s, waits for %q", c.Copy, c.WaitsFor)
+	}
+	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	e = evidenceOf(fromJSON(t, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"namespace":"shop","name":"w"}}`), widgets, clusterAt("a", 0))
+	e.copies["a"] = answer{err: apierrors.NewForbidden(widgets.GroupResource(), "w", errors.New(`User "system:serviceaccount:federation-system:federation-1"`))}
+	if c := explain(e).Clusters[0]; c.Copy != copyUnreadable || !strings.Contains(c.WaitsFor, "--custom-kinds widgets.example.com") {
+		t.Errorf("without the right: %s, waits for %q", c.Copy, c.WaitsFor)
+	}
+}
+
+// TestTheFederationsAutoscalerDecides: its copies scale, though none of them has taken the number up yet.
+func TestTheFederationsAutoscalerDecides(t *testing.T) {
+	o := fromJSON(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"web","uid":"u"},"spec":{"replicas":3}}`)
+	o.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"a":3}}`})
+	e := evidenceOf(o, divided[0].resource, clusterAt("a", 0))
+	e.autoscalers = []*unstructured.Unstructured{fromJSON(t, `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"namespace":"default","name":"web"},"spec":{"scaleTargetRef":{"kind":"Deployment","name":"web"}}}`)}
+	e.at("a", 5, 5)
+	e.at("a", 5, 5) // the number that is there is what is wanted from now on
+	if c := explain(e).Clusters[0]; c.Copy != copyInSync || !strings.Contains(strings.Join(c.Reasons, ";"), "5 there by the cluster's autoscaler") {
+		t.Errorf("%s %q", c.Copy, c.Reasons)
 	}
 }
 

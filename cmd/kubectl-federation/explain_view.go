@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,6 +62,8 @@ type clusterExplanation struct {
 	// Since is when the number became what it is, as far as the last decisions tell.
 	Since    *metav1.Time `json:"since,omitempty"`
 	WaitsFor string       `json:"waitsFor,omitempty"`
+	// finished: the copy is a Job that will do no more.
+	finished bool
 }
 
 // copyState is how the copy in a cluster stands.
@@ -144,31 +147,37 @@ func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cl
 func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Cluster) {
 	answer, wanted := e.copies[c.Name], one.Wanted+one.Overflow
 	if answer.err != nil {
-		one.Copy, one.WaitsFor = copyUnreadable, answer.err.Error()
+		one.Copy, one.WaitsFor = copyUnreadable, e.unreadable(answer.err)
 		if !c.IsReady() {
 			one.Copy, one.WaitsFor = copyUnreachable, ""
 		}
 		return
 	}
+	wish := e.wish(c)
 	if answer.copy == nil {
 		if wanted > 0 {
-			one.Copy = copyMissing
+			one.Copy, one.WaitsFor = copyMissing, wish.Refusal
+			if e.isDefinition() { // whether we may write it is not known here
+				one.WaitsFor = joinFor + e.object.GetName()
+			}
 		}
 		return
 	}
 	one.measure(d, e.resource, answer.copy)
 	specField, _ := d.fields(e.resource)
-	wish := e.wish(c)
-	scaled := specField != "" && scaledByMember(answer.copy)
+	taken := specField != "" && scaledByMember(answer.copy)
+	scaled := taken || specField != "" && *one.There > 0 && e.scaled(c)
+	if scaled {
+		one.Reasons = append(slices.Clone(one.Reasons), fmt.Sprintf("%d there by the cluster's autoscaler", *one.There))
+	}
 	switch {
 	case !ours(answer.copy, e.uid):
 		one.Copy = copyForeign
 	case answer.copy.GetDeletionTimestamp() != nil, wanted == 0 && *one.There > 0:
 		one.Copy = copyLeaving
-	case scaled:
+	case taken:
 		one.Copy = copyInSync
-		one.Reasons = append(slices.Clone(one.Reasons), fmt.Sprintf("%d there by the cluster's autoscaler", *one.There))
-	case specField != "" && *one.There != wanted:
+	case specField != "" && !scaled && *one.There != wanted:
 		one.Copy = copyMoving
 	case wanted > 0 && !inSync(wish, answer.copy):
 		one.Copy = copyBehind
@@ -180,6 +189,21 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 	}
 }
 
+// unreadable says why a cluster does not show its copy and, where the federation itself has no right to it, what gives it that.
+func (e *evidence) unreadable(err error) string {
+	custom := propagation.KindOf(e.resource) == nil
+	if custom && apierrors.IsForbidden(err) && strings.Contains(err.Error(), federationAccount) {
+		return joinFor + e.resource.GroupResource().String()
+	}
+	return err.Error()
+}
+
+// joinFor is what gives the federation the right to a custom kind in a member.
+const joinFor = "join it with --custom-kinds "
+
+// federationAccount is how a member calls those with the federation's credential.
+const federationAccount = "system:serviceaccount:" + v1beta1.FederationNamespace + ":"
+
 // measure takes the numbers of a copy.
 func (one *clusterExplanation) measure(d *decision, r schema.GroupVersionResource, u *unstructured.Unstructured) {
 	there := int64(1)
@@ -187,6 +211,7 @@ func (one *clusterExplanation) measure(d *decision, r schema.GroupVersionResourc
 		there, _, _ = unstructured.NestedInt64(u.Object, "spec", specField)
 		one.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", readyField)
 	}
+	one.finished = finished(u)
 	one.There, one.Generation, one.Hash = &there, u.GetGeneration(), u.GetAnnotations()[v1beta1.AppliedHashAnnotation]
 	one.ObservedGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 }
@@ -205,7 +230,7 @@ func (one *clusterExplanation) waits(c *v1beta1.Cluster, says string, divided bo
 		one.WaitsFor = "to be written"
 	case one.There != nil && one.ObservedGeneration > 0 && one.ObservedGeneration < one.Generation:
 		one.WaitsFor = "the cluster's controllers to take it up"
-	case divided && one.There != nil && one.Ready < min(*one.There, one.Wanted) && one.Copy != copyLeaving:
+	case divided && !one.finished && one.There != nil && one.Ready < min(*one.There, one.Wanted) && one.Copy != copyLeaving:
 		one.WaitsFor = fmt.Sprintf("%s to get ready", count(min(*one.There, one.Wanted)-one.Ready, "replica"))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	customplan "federation/controllers/customkinds/plan"
 	placement "federation/controllers/placement/plan"
 	propagation "federation/controllers/propagation/plan"
 )
@@ -54,7 +55,8 @@ func decide(e evidence) decision {
 	d := placement.Decide(o, w, e.now)
 	out := decision{reasons: d.Reasons, notes: d.Notes, policy: w.Policy(&o), divided: o.Divided || d.Placement.Inputs != ""}
 	if d.None {
-		out.everywhere = v1beta1.FederatedKindOf(e.resource.GroupResource()) != nil
+		named := e.isDefinition() && len(customplan.Wanted([]customplan.Definition{customplan.Read(e.object)}, e.policies)) > 0
+		out.everywhere = named || v1beta1.FederatedKindOf(e.resource.GroupResource()) != nil
 		out.reasons = ungoverned(e, out.everywhere)
 	}
 	return out
@@ -86,6 +88,8 @@ func ungoverned(e evidence, everywhere bool) map[string][]string {
 		switch {
 		case !everywhere:
 			reasons[c.Name] = []string{"no policy names the kind: it goes nowhere"}
+		case e.isDefinition():
+			reasons[c.Name] = []string{"a policy names the kind: its definition goes to every cluster"}
 		case !selecting:
 			reasons[c.Name] = []string{"no policy selects it: it goes to every cluster"}
 		case propagation.Selected(e.object, c.Labels):
@@ -99,28 +103,49 @@ func ungoverned(e evidence, everywhere bool) map[string][]string {
 
 // wish is what propagation wants to be in a cluster.
 func (e *evidence) wish(c *v1beta1.Cluster) propagation.Desired {
-	source := propagation.Source{Kind: e.row(), Object: e.object, Placement: propagation.Read(e.object)}
-	if source.Placement != nil {
-		i := slices.IndexFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Name == source.Placement.Policy })
-		if i >= 0 {
-			source.Policy = e.policies[i]
-		}
-	}
 	siblings := map[string]*unstructured.Unstructured{}
 	for name, a := range e.copies {
 		if a.copy != nil && name != c.Name {
 			siblings[name] = a.copy
 		}
 	}
-	return propagation.Desire(source, propagation.Target{Cluster: c, Federation: e.uid, Have: e.copies[c.Name].copy, Siblings: siblings})
+	t := e.target(c)
+	t.Siblings, t.Scaled = siblings, e.scaled(c)
+	return propagation.Desire(e.source(e.row(), e.object), t)
+}
+
+func (e *evidence) target(c *v1beta1.Cluster) propagation.Target {
+	return propagation.Target{Cluster: c, Federation: e.uid, Have: e.copies[c.Name].copy}
+}
+
+// source is an object with the policy that governs it.
+func (e *evidence) source(kind *propagation.Kind, u *unstructured.Unstructured) propagation.Source {
+	s := propagation.Source{Kind: kind, Object: u, Placement: propagation.Read(u)}
+	if s.Placement != nil {
+		i := slices.IndexFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Name == s.Placement.Policy })
+		if i >= 0 {
+			s.Policy = e.policies[i]
+		}
+	}
+	return s
+}
+
+// scaled tells whether an autoscaler of the federation scales the object in a cluster.
+func (e *evidence) scaled(c *v1beta1.Cluster) bool {
+	return slices.ContainsFunc(e.autoscalers, func(u *unstructured.Unstructured) bool {
+		return e.source(autoscalerRow, u).Comes(propagation.Target{Cluster: c, Federation: e.uid})
+	})
+}
+
+// isDefinition: the object is a CustomResourceDefinition.
+func (e *evidence) isDefinition() bool {
+	return e.resource.GroupResource() == propagation.CustomResourceDefinitions.Resource.GroupResource()
 }
 
 // row is the object's kind in the table of what is propagated; custom kinds are not in it.
 func (e *evidence) row() *propagation.Kind {
-	for i := range propagation.Kinds {
-		if propagation.Kinds[i].Resource.GroupResource() == e.resource.GroupResource() {
-			return &propagation.Kinds[i]
-		}
+	if row := propagation.KindOf(e.resource); row != nil {
+		return row
 	}
 	custom := propagation.CustomKind(e.resource, e.object.GetKind())
 	return &custom

@@ -34,7 +34,9 @@ func (f *federation) review(ctx context.Context, spec v1beta1.FailoverReviewSpec
 	if err != nil {
 		return nil, err
 	}
-	return r, json.Unmarshal(answer, r)
+	err = json.Unmarshal(answer, r)
+	r.ManagedFields = nil // says nothing to anybody
+	return r, err
 }
 
 type failoverCommand struct {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	propagation "federation/controllers/propagation/plan"
 )
 
 type statusCommand struct {
@@ -115,7 +116,8 @@ var statusless = map[string]bool{"configmaps": true, "secrets": true, "serviceac
 
 // count takes in the objects of a kind. One that the federation does not serve has none.
 func (f *federation) count(ctx context.Context, s *status, r schema.GroupVersionResource, kind string) (err error) {
-	k := kindStatus{Kind: kind}
+	row := propagation.KindOf(r)
+	k := kindStatus{Kind: kind, Silent: row == nil || row.Status == nil || row.NoConditions}
 	if statusless[r.Resource] {
 		err = f.countMetadata(ctx, r, &k)
 	} else {

@@ -55,6 +55,8 @@ type kindStatus struct {
 	Kind      string `json:"kind"`
 	Objects   int    `json:"objects"`
 	OutOfSync int    `json:"outOfSync,omitempty"`
+	// Silent: the objects have no condition that says whether they are in sync.
+	Silent bool `json:"silent,omitempty"`
 	// Pending wait for their first placement.
 	Pending  int `json:"pending,omitempty"`
 	Deleting int `json:"deleting,omitempty"`
@@ -241,6 +243,9 @@ func printKinds(out io.Writer, kinds []kindStatus) {
 	tell(w, "KIND\tOBJECTS\tOUT OF SYNC\tPENDING\tDELETING\tREPLICAS UNPLACED\n")
 	for _, k := range kinds {
 		sync := fmt.Sprint(k.OutOfSync)
+		if k.Silent && k.OutOfSync == 0 {
+			sync = "-"
+		}
 		tell(w, "%s\t%d\t%s\t%d\t%d\t%d\n", k.Kind, k.Objects, sync, k.Pending, k.Deleting, k.Unplaced)
 	}
 	_ = w.Flush() // nobody is left to be told
