@@ -93,7 +93,9 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 	if !changed && status.ObservedGeneration == p.Status.ObservedGeneration && status.Objects == p.Status.Objects {
 		return nil
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.UID}, "status": status})
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.UID}, "status": map[string]any{
+		"observedGeneration": status.ObservedGeneration, "objects": status.Objects, "conditions": status.Conditions, // 0 objects are said, too
+	}})
 	if err != nil {
 		return err
 	}

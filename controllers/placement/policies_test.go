@@ -89,6 +89,28 @@ func TestAConfigMapGoesWhereItsPolicySaysAndEverywhereWithoutOne(t *testing.T) {
 	})
 }
 
+// TestAPolicyThatGovernsNothingAnyMoreSaysSo: none are as much of a number as one.
+func TestAPolicyThatGovernsNothingAnyMoreSaysSo(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		f.cluster("east-a", "True")
+		f.apply(v1beta1.PoliciesResource, policy(`{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]}`))
+		f.apply(configMaps, configMap)
+		if err := f.client.Resource(configMaps).Namespace("shop").Delete(t.Context(), "conf", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.settle()
+		time.Sleep(2 * statusPause)
+		f.settle()
+		u, err := f.client.Resource(v1beta1.PoliciesResource).Namespace("shop").Get(t.Context(), "p", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := readPolicy(u).Status.Objects; n != 0 {
+			t.Errorf("it says that it governs %d objects", n)
+		}
+	})
+}
+
 func TestPendingEndsWithoutAPolicy(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		f.cluster("east-a", "True")
