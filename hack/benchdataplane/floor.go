@@ -65,6 +65,32 @@ func (s *site) floor(backend string) (one, all time.Duration, err error) {
 	return one, all, err
 }
 
+// emptyNAT has the kernel track connections and translate those that a rule says; no packet meets one that does.
+const emptyNAT = `table ip floor {
+	chain prerouting { type nat hook prerouting priority -100; }
+	chain output { type nat hook output priority -100; }
+	chain postrouting { type nat hook postrouting priority 100; ip saddr 255.255.255.255 masquerade; }
+}`
+
+// floorDirect is the least that a connection to no Service takes where anybody translates any.
+func (s *site) floorDirect() (time.Duration, error) {
+	nft := func(script string) error {
+		return s.Do(func() error {
+			cmd := exec.Command("/usr/sbin/nft", "-f", "-")
+			cmd.Stdin = strings.NewReader(script)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("%s: %w: %s", cmd, err, out)
+			}
+			return nil
+		})
+	}
+	if err := nft(emptyNAT); err != nil {
+		return 0, err
+	}
+	took, err := s.latencies(s.accepting)
+	return took[0], errors.Join(err, nft("delete table ip floor"))
+}
+
 // timed is the median time of doing something several times.
 func timed(times int, do func() error) (time.Duration, error) {
 	var all []time.Duration

@@ -28,6 +28,7 @@ type figures struct {
 	burstCPU             time.Duration
 	first, last, slowest time.Duration // median connect() to Services
 	direct, bareDirect   time.Duration // median connect() to no Service, with the rules and before there were any
+	floorDirect          time.Duration // the same with nat chains without rules
 }
 
 // measure does everything with one proxy on a node of its own.
@@ -43,6 +44,9 @@ func (b *bench) measure(ctx context.Context, c *cluster, s size, f *figures) (er
 		return err
 	}
 	f.bareDirect = before[0]
+	if f.floorDirect, err = site.floorDirect(); err != nil {
+		return err
+	}
 	if err := c.resetProbes(ctx); err != nil {
 		return err
 	}

@@ -15,7 +15,8 @@ The same Services from one kube-apiserver, each proxy on a node (network namespa
 Beside the Services that a table names are %d of one endpoint, which is what changes.
 "Live" counts from when a watch beside the proxy saw the change until a connect() shows it; "to commit" from the arrival of the event at the agent until the
 kernel has it. CPU is with the commands that a proxy starts. connect() is the median, to the first, the last and the slowest of 40 Services; "to no Service" is
-straight to a pod, on the same node before the proxy came and with it. The floors are what iptables itself takes in that row's node: of one change a rule of
+straight to a pod, on the same node with the proxy, before it came, and (floor) before it came with nat chains that hold no rule
+for it: what any proxy costs that translates connections. The other floors are what iptables itself takes in that row's node: of one change a rule of
 nobody, by netlink (nft) or iptables-restore (legacy); of all what iptables-restore takes for the rules that there are, once more.
 kube-proxy with iptables-nft is measured only when it is asked for (`+"`--only`"+`): it is slower than both others, and at 5,000 Services never done.
 
@@ -32,9 +33,9 @@ func table(w *strings.Builder, s size, all []*figures) {
 			show(f.start), show(f.startCPU), show(f.floorAll), show(f.restart), show(f.restartCPU), show(percentile(f.one, 50)), show(percentile(f.one, 100)), show(percentile(f.commit, 50)), show(f.floor),
 			show(percentile(f.steady, 50)), show(percentile(f.steady, 99)), share(f.steadyCPU), show(f.burst), show(f.burstCPU), bytes(f.rss), bytes(f.peak))
 	}
-	fmt.Fprintln(w, "\n| connect() | first Service | last Service | slowest of 40 | to no Service | before the proxy |\n|---|---|---|---|---|---|")
+	fmt.Fprintln(w, "\n| connect() | first Service | last Service | slowest of 40 | to no Service | floor | before the proxy |\n|---|---|---|---|---|---|---|")
 	for _, f := range all {
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", f.proxy.label(), show(f.first), show(f.last), show(f.slowest), show(f.direct), show(f.bareDirect))
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s |\n", f.proxy.label(), show(f.first), show(f.last), show(f.slowest), show(f.direct), show(f.floorDirect), show(f.bareDirect))
 	}
 	for _, f := range all {
 		if f.failed != "" {
