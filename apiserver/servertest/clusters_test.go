@@ -179,7 +179,7 @@ func TestWritersOfAClusterLeaveEachOtherAlone(t *testing.T) {
 	if c.Spec.Taints[0].TimeAdded != nil || c.Spec.Taints[1].TimeAdded == nil {
 		t.Errorf("taints %v: the one with NoExecute must have a date, and only it", c.Spec.Taints)
 	}
-	want := "shared False east <none> <none> Returning 50%,SchedulingDisabled,Draining "
+	want := "shared False east <none> <none> Returning 50%,Drained "
 	room := " 6.5/8 12Gi/16Gi 200/220 federation.kubernetes.io/unschedulable:NoSchedule,federation.kubernetes.io/drain:NoExecute 192.0.2.8:6443"
 	if row := firstRow(t, "/apis/federation/v1beta1/clusters/shared"); !strings.HasPrefix(row, want) || !strings.HasSuffix(row, room) {
 		t.Errorf("the table shows %q, want %q, the age, and %q", row, want, room)
