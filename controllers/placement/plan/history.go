@@ -76,10 +76,13 @@ func (d *deciding) cause() string {
 	if len(parts) == 0 {
 		parts = d.changedClusters(last)
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, ", ")
+	case d.o.Divided:
 		return "what clusters can hold changed"
 	}
-	return strings.Join(parts, ", ")
+	return "which clusters it may use changed"
 }
 
 // changedInputs names what differs of what the object and its policy ask for.

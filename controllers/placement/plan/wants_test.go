@@ -77,6 +77,18 @@ func TestTheAnnotationWinsAndSaysSo(t *testing.T) {
 	}
 }
 
+// TestWhatHasNoReplicasMovesForNoRoom: how much clusters can hold says nothing of an object that is copied as it is.
+func TestWhatHasNoReplicasMovesForNoRoom(t *testing.T) {
+	o := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: conf, namespace: default, annotations: {
+  federation.kubernetes.io/placement: '{"clusters":{"a":1},"policy":"p"}'}}}`)
+	p := governed(v1beta1.PlacementPolicySpec{})
+	p.Spec.ResourceSelectors = []v1beta1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap"}}
+	d := Decide(o, NewWorld([]*v1beta1.Cluster{cluster("a", 0), cluster("b", 0)}, []*v1beta1.PlacementPolicy{p}), now)
+	if d.Moved != "b 0→1" || d.Cause != "which clusters it may use changed" {
+		t.Errorf("%s (%s)", d.Moved, d.Cause)
+	}
+}
+
 func TestTaintsAndTolerations(t *testing.T) {
 	added := metav1.NewTime(now.Add(-time.Minute))
 	seconds := func(n int64) *int64 { return &n }
