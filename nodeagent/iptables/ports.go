@@ -87,11 +87,12 @@ func (d dialect) chains(p *ruleset.Port) map[string][]string {
 	}
 	for _, to := range ruleset.Pools {
 		if pool := *p.Pool(to); len(pool.Backends) > 0 {
-			out[target(p, to)] = append(d.insideRules(p, to), d.poolRules(p, pool)...)
-			for _, b := range pool.Backends {
-				chain, rules := d.backend(p, b)
-				out[chain] = rules
+			chains := make([]string, len(pool.Backends)) // a name is a hash, which costs more than the rule
+			for i, b := range pool.Backends {
+				chains[i] = prefixBackend + p.ID.BackendHash(b.Addr)
+				out[chains[i]] = d.backend(p, b, chains[i])
 			}
+			out[target(p, to)] = append(d.insideRules(p, to), d.poolRules(p, pool, chains)...)
 		}
 	}
 	return out
@@ -161,18 +162,18 @@ func (d dialect) firewallRules(p *ruleset.Port, f *ruleset.Frontend) []string {
 
 // poolRules choose a backend: first the one that the client had, then by weight, each rule with its share of what
 // the rules before it left over.
-func (d dialect) poolRules(p *ruleset.Port, pool ruleset.Pool) []string {
+func (d dialect) poolRules(p *ruleset.Port, pool ruleset.Pool, chains []string) []string {
 	var out []string
 	rest := uint64(0)
-	for _, b := range pool.Backends {
+	for i, b := range pool.Backends {
 		rest += uint64(b.Weight)
 		if p.Affinity > 0 {
-			chain := prefixBackend + p.ID.BackendHash(b.Addr)
+			chain := chains[i]
 			out = append(out, fmt.Sprintf("-m recent --rcheck --seconds %d --reap --name %s %s %s", p.Affinity, string(d.names)+chain, d.recentMask(), d.to(chain)))
 		}
 	}
-	for _, b := range pool.Backends {
-		rule := d.to(prefixBackend + p.ID.BackendHash(b.Addr))
+	for i, b := range pool.Backends {
+		rule := d.to(chains[i])
 		if share := uint64(b.Weight); share < rest {
 			rule = "-m statistic --mode random --probability " + probability(share, rest) + " " + rule
 		}
@@ -195,9 +196,8 @@ func (d dialect) recentMask() string {
 	return "--mask 255.255.255.255 --rsource"
 }
 
-// backend is the chain that sends to a backend.
-func (d dialect) backend(p *ruleset.Port, b ruleset.Backend) (chain string, rules []string) {
-	chain = prefixBackend + p.ID.BackendHash(b.Addr)
+// backend are the rules of the chain that sends to a backend.
+func (d dialect) backend(p *ruleset.Port, b ruleset.Backend, chain string) []string {
 	from := "-s " + host(b.Addr.Addr()) + " "
 	if b.Cluster != "" {
 		from = ""
@@ -206,5 +206,5 @@ func (d dialect) backend(p *ruleset.Port, b ruleset.Backend) (chain string, rule
 	if p.Affinity > 0 {
 		recent = "-m recent --set --name " + string(d.names) + chain + " " + d.recentMask() + " "
 	}
-	return chain, []string{from + d.to(chainMarkMasq), fmt.Sprintf("-p %s %s-j DNAT --to-destination %s", proto(p.ID), recent, b.Addr)}
+	return []string{from + d.to(chainMarkMasq), fmt.Sprintf("-p %s %s-j DNAT --to-destination %s", proto(p.ID), recent, b.Addr)}
 }
