@@ -71,18 +71,26 @@ func New(o Options) *Controller {
 }
 
 // Engage takes up work in a member until ctx is done, which it must be when Run's is. It subscribes to the member's informers
-// and returns; the caller starts them.
+// and returns; the caller starts them. After the end of Run it does nothing.
 func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	m, err := c.newMember(mem)
 	if err != nil {
 		return err
 	}
+	if !c.begin(func() { m.serve(ctx) }) {
+		m.end()
+	}
+	return nil
+}
+
+// begin has work done until Run ends; false if it has ended.
+func (c *Controller) begin(work func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended {
-		c.work.Go(func() { m.serve(ctx) })
+		c.work.Go(work)
 	}
-	return nil
+	return !c.ended
 }
 
 // Run follows the offers until ctx is done. When it returns, no write is under way.

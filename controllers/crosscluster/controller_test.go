@@ -406,3 +406,22 @@ func TestWhatTheCacheHasNotSeen(t *testing.T) {
 		t.Errorf("remembered for ever: %v", w.left)
 	}
 }
+
+// A member that comes as the controller has ended leaves nothing behind: the bubble ends only when all that began in it has.
+func TestAMemberThatComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		c := New(Options{Offers: NewOffers(), Federation: "fed"})
+		if err := c.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		factory := dynamicinformer.NewDynamicSharedInformerFactory(newAPI().Client("federation", nil), 0)
+		err := c.Engage(t.Context(), Member{Name: "late", Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+			return factory.ForResource(r).Informer()
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
