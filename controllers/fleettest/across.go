@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,6 +82,9 @@ func (f *Fleet) takenAway(member string, r memapi.Request) []error {
 	name, rest, _ := strings.Cut(r.Name, ".")
 	source, _, _ := strings.Cut(rest, ".")
 	u, c := f.Federation.Get(services, r.Namespace, name), f.cluster(source)
+	if time.Since(f.laws.taken[workloadKey{services.Resource, r.Namespace, name}]) < hearing {
+		return nil // somebody deleted the copy, and what belongs to it went, too
+	}
 	if u == nil || u.GetDeletionTimestamp() != nil || c == nil || c.IsReady() ||
 		valueAt(u, "spec.type") != "LoadBalancer" || !f.copyOf(u, f.members[member].API.Get(services, r.Namespace, name)) {
 		return nil
