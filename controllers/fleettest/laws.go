@@ -72,8 +72,8 @@ func (l *laws) known(k workloadKey, before int, now time.Time) int {
 // what it was or what is asked for, whichever is less, through fewer being asked of a member.
 func (f *Fleet) instant(now time.Time) (broken []error) {
 	for _, k := range v1beta1.FederatedKinds {
-		if k.Preferences == "" {
-			continue
+		if k.Preferences == "" || k.Kind == "Job" {
+			continue // the pods of a Job are not there to be ready
 		}
 		for _, u := range f.Federation.List(k.Resource, nil) {
 			key := workloadKey{k.Resource.Resource, u.GetNamespace(), u.GetName()}

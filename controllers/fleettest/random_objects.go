@@ -13,6 +13,24 @@ spec:
     spec: {containers: [{name: web, image: "web:%[5]d"}]}
 `
 
+const daemonSetText = `apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: %s}
+spec:
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec: {containers: [{name: web, image: "web:%d"}]}
+`
+
+const jobText = `apiVersion: batch/v1
+kind: Job
+metadata: {name: %s}
+spec:
+  parallelism: %d
+  template: {spec: {restartPolicy: Never, containers: [{name: work, image: "work:1"}]}}
+`
+
 const autoscalerText = `apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata: {name: %s}
@@ -22,13 +40,18 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}, min
 // create makes an object of some kind or changes it, perhaps one that was deleted a moment ago.
 func (r *Random) create() error {
 	name := fmt.Sprintf("o%d", r.chance.IntN(12))
-	short := []string{"rs", "rs", "rs", "deploy", "deploy", "sts", "cm", "svc", "hpa"}[r.chance.IntN(9)]
+	all := []string{"rs", "rs", "rs", "deploy", "deploy", "deploy", "sts", "sts", "job", "ds", "cm", "svc", "hpa"}
+	short := all[r.chance.IntN(len(all))]
 	var text string
 	switch short {
 	case "cm":
 		text = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {n: \"%d\"}\n", name, r.made)
 	case "svc":
 		text = fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {type: LoadBalancer, selector: {app: %[1]s}, ports: [{port: 80}]}\n", name)
+	case "ds":
+		text = fmt.Sprintf(daemonSetText, name, 1+r.chance.IntN(3))
+	case "job":
+		text = fmt.Sprintf(jobText, name, 1+r.chance.IntN(30))
 	case "hpa":
 		least := 1 + r.chance.IntN(3)
 		text = fmt.Sprintf(autoscalerText, name, least, least+r.chance.IntN(10))
@@ -72,16 +95,27 @@ metadata: {name: p, namespace: default}
 spec:
   resourceSelectors:
   - {apiVersion: apps/v1, kind: ReplicaSet}
+  - {apiVersion: apps/v1, kind: Deployment, names: [o1, o2, o3, o4]}
+  - {apiVersion: apps/v1, kind: StatefulSet, names: [o1, o2, o3, o4]}
+  - {apiVersion: apps/v1, kind: DaemonSet}
   - {apiVersion: v1, kind: ConfigMap, names: [o1, o2, o3]}
   clusters: {regions: [%s]}
   spreadConstraints: [{spreadBy: Cluster, minGroups: %d}]
   tolerations: [{key: example.com/t, operator: Exists}]
-`
+%s`
+
+// furthers are what policies may say besides.
+var furthers = []string{
+	"", "", "  rollout: {strategy: OneClusterAtATime}\n", "  rollout: {strategy: OneClusterAtATime, order: [west-a], paused: true}\n",
+	"  failover: {disabled: true}\n", "  failover: {gracePeriodSeconds: 90, failback: AtOnce}\n", "  failover: {failback: Never}\n",
+	"  replicaPreferences: {rebalance: true, clusters: {east-a: {weight: 3}, \"*\": {weight: 1}}}\n  priority: 5\n",
+}
 
 // policy makes, changes or deletes the one policy.
 func (r *Random) policy() error {
 	if r.objects["policy/p"] && r.chance.IntN(2) == 0 {
 		return r.delete("policy/p", "")
 	}
-	return r.apply("policy/p", fmt.Sprintf(policyText, []string{"east", "west", "east, west"}[r.chance.IntN(3)], 1+r.chance.IntN(3)))
+	regions := []string{"east", "west", "east, west"}[r.chance.IntN(3)]
+	return r.apply("policy/p", fmt.Sprintf(policyText, regions, 1+r.chance.IntN(3), furthers[r.chance.IntN(len(furthers))]))
 }

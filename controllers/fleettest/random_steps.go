@@ -13,7 +13,10 @@ func (r *Random) steppers() []func() error {
 }
 
 func (r *Random) scale() error {
-	if name, ok := r.object("rs", "deploy", "sts"); ok {
+	if name, ok := r.object("rs", "deploy", "sts", "job"); ok {
+		if strings.HasPrefix(name, "job/") {
+			return r.do(`patch %s {"spec":{"parallelism":%d}}`, name, r.chance.IntN(40))
+		}
 		return r.do("scale %s %d", name, r.chance.IntN(40))
 	}
 	return nil
@@ -76,7 +79,7 @@ func (r *Random) rise() error {
 }
 
 func (r *Random) crashPods() error {
-	if name, ok := r.object("rs"); ok {
+	if name, ok := r.object("rs", "deploy", "sts", "job"); ok {
 		return r.do("pods %s fail %s %d", r.member(), name, 1+r.chance.IntN(5))
 	}
 	return nil
