@@ -51,7 +51,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.name, "name", o.name, "name of the federation: part of the DNS names of its Services (a DNS label)")
 	o.looks.addFlags(fs)
 	o.failover.addFlags(fs)
-	fs.DurationVar(&o.unschedulable, "unschedulable-after", o.unschedulable, "how long a pod in a member must have found no room before its cluster counts as full for its workload")
+	fs.DurationVar(&o.unschedulable, "unschedulable-after", o.unschedulable, "how long a pod in a member must have found no room, or must have been refused, before its cluster counts as full for its workload")
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
 	fs.IntVar(&o.reports, "status-updates-per-second", o.reports, "how many statuses of federated objects are written in the long run; what changes faster is told together. Services don't wait")
 	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")

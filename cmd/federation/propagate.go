@@ -53,7 +53,7 @@ func (c *controllers) propagate(ctx context.Context, from *wire.Informers, held 
 // propagation makes one for some kinds, or all that are built in, and the shards that are held.
 func (c *controllers) propagation(from *wire.Informers, held plan.Set, kinds []propagationplan.Kind) (*propagation.Controller, error) {
 	return propagation.New(propagation.Options{
-		Client: c.client, Informers: from.ForResource, Federation: c.federation, Recorder: c.recorder, Workers: c.writes, Reports: c.reports, Kinds: kinds,
+		Client: c.client, Informers: from.ForResource, Federation: c.federation, Recorder: c.recorder, Workers: c.writes, Reports: c.reports, Unmade: c.unschedulable, Kinds: kinds,
 		Owns: func(_ *propagationplan.Kind, namespace, name string) bool {
 			return held.Has(v1beta1.Shard(namespace, name))
 		},

@@ -58,6 +58,8 @@ type pods struct {
 	list []*pod
 	// uid is that of the workload: pods do not outlive it.
 	uid string
+	// refused is since when the quota leaves no room for one more; zero where it does.
+	refused time.Time
 }
 
 type pod struct {
@@ -246,6 +248,11 @@ func (m *Member) resize(k workloadKey, u *unstructured.Unstructured, wanted int,
 	for ; updated < wanted && len(set.list) < keep && m.mayMake(now); updated++ {
 		set.list = append(set.list, &pod{template: template, since: now})
 	}
+	if made := updated >= wanted || len(set.list) >= keep; made {
+		set.refused = time.Time{}
+	} else if set.refused.IsZero() {
+		set.refused = now
+	}
 	m.dropped[k] += max(0, before-readyIn(set.list, now))
 }
 
@@ -353,9 +360,13 @@ func kindOf(resource string) string {
 }
 
 // counts sums up the pods of a workload.
-type counts struct{ all, ready, updated, updatedReady int }
+type counts struct {
+	all, ready, updated, updatedReady int
+	refused                           time.Time
+}
 
 func (m *Member) count(set *pods, template string, now time.Time) (c counts) {
+	c.refused = set.refused
 	for _, p := range set.list {
 		c.all++
 		if p.isReady(now) {

@@ -62,8 +62,22 @@ func templateOf(u *unstructured.Unstructured) string {
 func replicaSetStatus(u *unstructured.Unstructured, c counts) map[string]any {
 	return map[string]any{
 		"observedGeneration": u.GetGeneration(), "replicas": int64(c.all), "fullyLabeledReplicas": int64(c.all),
-		"readyReplicas": int64(c.ready), "availableReplicas": int64(c.ready),
+		"readyReplicas": int64(c.ready), "availableReplicas": int64(c.ready), "conditions": c.failure(nil),
 	}
+}
+
+// failure adds the condition that pods cannot be made, as the controllers of ReplicaSets and Deployments do.
+func (c counts) failure(conditions []any) any {
+	if !c.refused.IsZero() {
+		conditions = append(conditions, map[string]any{
+			"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota",
+			"lastTransitionTime": c.refused.UTC().Format(time.RFC3339),
+		})
+	}
+	if conditions == nil {
+		return nil
+	}
+	return conditions
 }
 
 func deploymentStatus(u *unstructured.Unstructured, c counts) map[string]any {
@@ -75,7 +89,7 @@ func deploymentStatus(u *unstructured.Unstructured, c counts) map[string]any {
 	return map[string]any{
 		"observedGeneration": u.GetGeneration(), "replicas": int64(c.all), "updatedReplicas": int64(c.updated),
 		"readyReplicas": int64(c.ready), "availableReplicas": int64(c.ready), "unavailableReplicas": int64(max(0, wanted-c.ready)),
-		"conditions": []any{map[string]any{"type": "Available", "status": available}, map[string]any{"type": "Progressing", "status": "True"}},
+		"conditions": c.failure([]any{map[string]any{"type": "Available", "status": available}, map[string]any{"type": "Progressing", "status": "True"}}),
 	}
 }
 

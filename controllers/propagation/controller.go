@@ -40,6 +40,8 @@ type Options struct {
 	WriteTimeout time.Duration
 	// Reports is how many statuses a second are written to the federation in the long run; default 30.
 	Reports int
+	// Unmade is how long a member must have failed to make pods for it to count; default 60 s.
+	Unmade time.Duration
 	// Kinds are those that are propagated; default plan.Federated().
 	Kinds []plan.Kind
 	// Owns tells which objects are this controller's. The others are as if they were not there: their copies
@@ -88,6 +90,9 @@ func New(o Options) (*Controller, error) {
 	}
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = 10 * time.Second
+	}
+	if o.Unmade == 0 {
+		o.Unmade = time.Minute
 	}
 	if o.Kinds == nil {
 		o.Kinds = plan.Federated()

@@ -67,6 +67,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		return nil
 	}
 	copies := c.copies(k, federated)
+	c.countUnmade(k, copies, time.Now())
 	c.events(federated, k, copies)
 	summary := plan.Summarize(k.kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
 	if summary.Empty() {
@@ -118,6 +119,22 @@ func (c *Controller) copies(k key, federated *unstructured.Unstructured) (copies
 		}
 	}
 	return copies
+}
+
+// countUnmade counts the pods that clusters could not make for long enough, and has the object reported again when others have
+// not been made for as long.
+func (c *Controller) countUnmade(k key, copies []plan.Copy, now time.Time) {
+	if !k.kind.Failure {
+		return
+	}
+	for i := range copies {
+		pods, since := plan.Unmade(copies[i].Object)
+		if left := since.Add(c.Unmade).Sub(now); pods > 0 && left > 0 {
+			c.reports.AddAfter(k, left)
+		} else {
+			copies[i].Unmade = pods
+		}
+	}
 }
 
 // events tells people of refusals and foreign objects, once each.

@@ -27,12 +27,15 @@ func (d *deciding) base(last map[string]int64) scheduler.Result {
 // settled tells whether the last placement is still one: all replicas are placed, by the same inputs, where they may be.
 func (d *deciding) settled() bool {
 	p := d.o.Current
-	if p == nil || p.Unplaced > 0 || len(p.Overflow) > 0 || p.Inputs != d.wants.inputs || sum(p.Clusters) != d.o.Replicas {
+	if p == nil || p.Unplaced > 0 || p.Inputs != d.wants.inputs || sum(p.Clusters) != d.o.Replicas {
 		return false
 	}
 	var seated int64
 	for i := range d.seats {
 		s := &d.seats[i]
+		if p.Overflow[s.cluster.Name] > 0 && !d.waits(s) {
+			return false
+		}
 		if s.use == out || s.room != nil && *s.room < s.last {
 			continue
 		}

@@ -128,8 +128,12 @@ func (d *deciding) introduce(s *seat) {
 	if s.because != "" {
 		d.explain(s.cluster.Name, s.because)
 	}
-	if s.stuck > 0 {
-		d.explain(s.cluster.Name, fmt.Sprintf("%d pods there have been unschedulable", s.stuck))
+	unmade := d.o.Unmade[s.cluster.Name]
+	if s.stuck > unmade {
+		d.explain(s.cluster.Name, fmt.Sprintf("%d pods there have been unschedulable", s.stuck-unmade))
+	}
+	if unmade > 0 {
+		d.explain(s.cluster.Name, fmt.Sprintf("%d pods cannot be made there", unmade))
 	}
 }
 
@@ -150,9 +154,12 @@ func (d *deciding) take(r scheduler.Result, home map[string]int64) {
 	if len(home) > 0 {
 		p.Home = home
 	}
-	for i := range d.seats { // of a cluster that is short of something else than room, nothing is asked in addition
-		if s := &d.seats[i]; !s.usable(100) {
+	for i := range d.seats {
+		switch s := &d.seats[i]; {
+		case !s.usable(100): // of a cluster that is short of something else than room, nothing is asked in addition
 			delete(p.Overflow, s.cluster.Name)
+		case p.Overflow[s.cluster.Name] == 0 && d.waits(s):
+			p.Overflow[s.cluster.Name] = 1
 		}
 	}
 	if len(p.Overflow) == 0 {
@@ -163,6 +170,14 @@ func (d *deciding) take(r scheduler.Result, home map[string]int64) {
 			d.reasons[name] = append(d.reasons[name], why...)
 		}
 	}
+}
+
+// waits tells whether only pods in a cluster show that there is no room. One of these stays asked for: without any it would
+// look as if there were room again, and replicas would go to and fro.
+func (d *deciding) waits(s *seat) bool {
+	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)
+	n := d.result.Placement.Clusters[s.cluster.Name]
+	return s.stuck > 0 && s.misleads && (p.Weight > 0 || p.MinReplicas > n) && (p.MaxReplicas == nil || n < *p.MaxReplicas)
 }
 
 // conclude compares the decision with the last one, and says what changed and why.

@@ -43,15 +43,21 @@ func (s *story) phase(name string, phase v1beta1.FailoverPhase, percent int32) {
 // expect decides and carries out: the numbers must be as said, and the cause.
 func (s *story) expect(want map[string]int64, cause string) Decision {
 	s.t.Helper()
+	d := s.decide()
+	if !maps.Equal(d.Placement.Clusters, want) || d.Cause != cause {
+		s.t.Errorf("got %v for %q, want %v for %q", d.Placement.Clusters, d.Cause, want, cause)
+	}
+	return d
+}
+
+// decide decides a minute later, and carries out.
+func (s *story) decide() Decision {
 	var policies []*v1beta1.PlacementPolicy
 	if s.policy != nil {
 		policies = append(policies, s.policy)
 	}
 	s.now = s.now.Add(time.Minute)
 	d := Decide(s.o, NewWorld(slices.Collect(maps.Values(s.clusters)), policies), s.now)
-	if !maps.Equal(d.Placement.Clusters, want) || d.Cause != cause {
-		s.t.Errorf("got %v for %q, want %v for %q", d.Placement.Clusters, d.Cause, want, cause)
-	}
 	s.o.Current = &d.Placement
 	return d
 }

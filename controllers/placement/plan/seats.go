@@ -32,7 +32,9 @@ type seat struct {
 	because string // why it is not simply usable
 	until   time.Duration
 	room    *int64 // the most it can hold; nil where nothing is known to limit it
-	stuck   int64  // pods of the object that have been unschedulable there
+	stuck   int64  // pods of the object that have been unschedulable there, or cannot be made
+	// misleads: the sums of its nodes and pods say that there is room for more, or did when more was asked for.
+	misleads bool
 }
 
 func (s *seat) usable(percent int64) bool { return s.use == usable && s.percent >= percent }
@@ -176,17 +178,18 @@ const (
 )
 
 // capacity sets the most that a cluster can hold of the object: what is there and can run, and room for more. Where
-// pods of the object are unschedulable there is no room, whatever the sums say.
+// pods of the object are unschedulable, or cannot be made, there is no room, whatever the sums say.
 func (d *deciding) capacity(s *seat) {
-	s.stuck = d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}]
+	s.stuck = d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}] + d.o.Unmade[s.cluster.Name]
 	room, known := d.w.Ledger.Room(s.cluster.Name, d.demand)
-	if !known {
+	if !known && s.stuck == 0 {
 		return
 	}
 	asked, most := s.last, s.last+room
 	if d.o.Current != nil {
 		asked += d.o.Current.Overflow[s.cluster.Name]
 	}
+	s.misleads = !known || room > 0 || asked > s.last
 	switch {
 	case s.stuck > 0:
 		most = s.last

@@ -40,6 +40,8 @@ type Kind struct {
 	// Addresses: the copies have load balancers, whose addresses DNS learns from the federated object. Without Endpoints
 	// those of each copy count.
 	Addresses bool
+	// Failure: the kind has the condition ReplicaFailure, see Unmade.
+	Failure bool
 	// Status sums up the copies in what the federated object's status is to have. Nil: no status.
 	Status func(federated *unstructured.Unstructured, copies []Copy) map[string]any
 	// NoConditions: the status has no place for conditions.
@@ -104,11 +106,11 @@ var Kinds = []Kind{
 		k.Status = sums("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
 	}),
 	builtin("apps", "v1", "replicasets", "ReplicaSet").with(func(k *Kind) {
-		k.Divided, k.Paced = "replicas", true
-		k.Status, k.Healthy = sums("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"), healthy("replicas", "availableReplicas")
+		k.Divided, k.Paced, k.Failure = "replicas", true, true
+		k.Status, k.Healthy = replicaSetStatus, healthy("replicas", "availableReplicas")
 	}),
 	builtin("apps", "v1", "deployments", "Deployment").with(func(k *Kind) {
-		k.Divided, k.Paced, k.Spare = "replicas", true, deploymentSpare
+		k.Divided, k.Paced, k.Failure, k.Spare = "replicas", true, true, deploymentSpare
 		k.Status, k.Healthy = deploymentStatus, healthy("replicas", "updatedReplicas", "availableReplicas")
 	}),
 	builtin("apps", "v1", "statefulsets", "StatefulSet").with(func(k *Kind) {

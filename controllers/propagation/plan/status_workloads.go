@@ -17,6 +17,14 @@ func updated(copies []Copy, field string) (total int64) {
 	return total
 }
 
+var replicaSetSums = sums("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+
+func replicaSetStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
+	status := replicaSetSums(federated, copies)
+	status["conditions"] = failure(federated, copies)
+	return status
+}
+
 var deploymentSums = sums("replicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 
 // deploymentStatus is what `kubectl rollout status` reads.
@@ -32,10 +40,9 @@ func deploymentStatus(federated *unstructured.Unstructured, copies []Copy) map[s
 			stuck = append(stuck, "cluster "+c.Cluster+": "+conditionMessage(c.Object, "Progressing"))
 		}
 	}
-	status["conditions"] = []any{
+	status["conditions"] = append(failure(federated, copies),
 		condition("Available", available, "MinimumReplicasAvailable", "MinimumReplicasUnavailable", ""),
-		condition("Progressing", len(stuck) == 0, "ClustersProgress", "ProgressDeadlineExceeded", bounded(stuck)),
-	}
+		condition("Progressing", len(stuck) == 0, "ClustersProgress", "ProgressDeadlineExceeded", bounded(stuck)))
 	return status
 }
 

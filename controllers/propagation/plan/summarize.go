@@ -41,6 +41,8 @@ type Copy struct {
 	Looked int64
 	// Outdated: the copy has another pod template than the federated object.
 	Outdated bool
+	// Unmade is how many pods the cluster could not make for a while, see Unmade.
+	Unmade int64
 	// ReadyEndpoints: at least one endpoint of the copy is ready.
 	ReadyEndpoints bool
 }
@@ -103,17 +105,24 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 			s.Status[key] = value
 		}
 	}
-	if k.Addresses {
-		var value any // null takes the annotation off
-		text := serviceIngresses(k, federated, copies)
-		if text != "" {
-			value = text
-		}
-		if text != federated.GetAnnotations()[v1beta1.ServiceIngressesAnnotation] {
-			s.Annotations = map[string]any{v1beta1.ServiceIngressesAnnotation: value}
-		}
+	switch {
+	case k.Addresses:
+		s.annotate(federated, v1beta1.ServiceIngressesAnnotation, serviceIngresses(k, federated, copies))
+	case k.Failure:
+		s.annotate(federated, v1beta1.PodsNotMadeAnnotation, unmade(copies))
 	}
 	return s
+}
+
+// annotate sets an annotation, if it is another than before; "" takes it off.
+func (s *Summary) annotate(federated *unstructured.Unstructured, key, text string) {
+	if text == federated.GetAnnotations()[key] {
+		return
+	}
+	s.Annotations = map[string]any{key: text}
+	if text == "" {
+		s.Annotations[key] = nil
+	}
 }
 
 // same compares a status value with the one there is; nothing, zero and empty are the same.

@@ -46,6 +46,9 @@ const (
 	PlacementAnnotation = "federation.kubernetes.io/placement"
 	// PlacementPending is the value of PlacementAnnotation on an object whose placement is yet to be decided.
 	PlacementPending = "pending"
+	// PodsNotMadeAnnotation holds, as JSON, pods by the name of the cluster, on federated ReplicaSets and Deployments: those that
+	// the cluster's own controllers could not make for a while, as for a quota. They count as pods without room.
+	PodsNotMadeAnnotation = "federation.kubernetes.io/pods-not-made"
 	// ShardLabel is, on an object in a member, the virtual shard of its federated object: a decimal number.
 	ShardLabel = "federation.kubernetes.io/shard"
 	// ManagedByLabel marks an object in a member that the federation made. Its value is the UID of the
@@ -255,6 +258,15 @@ func ParseServiceIngresses(value string) ServiceIngresses {
 		return ServiceIngresses{}
 	}
 	return s
+}
+
+// ParsePodsNotMade reads PodsNotMadeAnnotation: pods by the name of the cluster. One that cannot be read has none.
+func ParsePodsNotMade(value string) map[string]int64 {
+	var pods map[string]int64
+	if value == "" || json.Unmarshal([]byte(value), &pods) != nil {
+		return nil
+	}
+	return pods
 }
 
 // Placement is the decision which clusters hold how many replicas of an object.

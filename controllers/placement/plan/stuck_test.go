@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// TestWhereOnlyPodsShowThatThereIsNoRoom: by the sums there is room, but more pods than the limits of clusters find no node, or are not
+// made. They go where they can run, and from then on nothing goes to and fro.
+func TestWhereOnlyPodsShowThatThereIsNoRoom(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		asked    int64
+		limits   numbers
+		want     numbers
+		unplaced int64
+	}{
+		{"another cluster has room", 24, numbers{"a": 8, "b": 100}, numbers{"a": 8, "b": 16}, 0},
+		{"none has enough", 40, numbers{"a": 8, "b": 20}, numbers{"a": 8, "b": 20}, 12},
+		{"none has any", 10, numbers{"a": 0, "b": 0}, numbers{}, 10},
+	} {
+		for _, made := range []bool{true, false} {
+			for _, rebalance := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, made %t, rebalance %t", c.name, made, rebalance), func(t *testing.T) {
+					s := newStory(t, replicaSet(c.asked, nil), "a", "b")
+					s.o.Preferences = &v1beta1.ReplicaPreferences{Rebalance: rebalance, Clusters: map[string]v1beta1.ClusterPreferences{"*": {Weight: 1}}}
+					for range 4 {
+						s.report(c.limits, made)
+						s.decide()
+					}
+					settled := s.o.Current.String()
+					for range 10 {
+						s.report(c.limits, made)
+						s.decide()
+					}
+					if got := s.o.Current; !maps.Equal(got.Clusters, c.want) || got.Unplaced != c.unplaced || got.String() != settled {
+						t.Errorf("got %s, want %v and %d that fit nowhere; before %s", got, c.want, c.unplaced, settled)
+					}
+					s.report(numbers{"a": 100, "b": 100}, made)
+					s.decide()
+					if got := s.o.Current; sum(got.Clusters) != c.asked {
+						t.Errorf("once there is room: %s", got)
+					}
+				})
+			}
+		}
+	}
+}
+
+// report has the clusters say that they have room, and which pods of the object run in none: over the limit of each.
+func (s *story) report(limits numbers, made bool) {
+	s.o.Unmade = numbers{}
+	for name, c := range s.clusters {
+		c.Status.Capacity = &v1beta1.ClusterCapacity{Free: []v1beta1.NodeClass{{Nodes: 10, Free: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("100")}}}}
+		if s.o.Current == nil {
+			continue
+		}
+		switch over := s.o.At(name) + s.o.Current.Overflow[name] - limits[name]; {
+		case over > 0 && made:
+			c.Status.Capacity.Unschedulable = []v1beta1.UnschedulablePods{{Kind: "ReplicaSet", Namespace: "default", Name: "web", Pods: int32(over)}}
+		case over > 0:
+			s.o.Unmade[name] = over
+		}
+	}
+}

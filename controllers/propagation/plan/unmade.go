@@ -1,0 +1,55 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// replicaFailure is what the controllers of ReplicaSets and of Deployments say where a pod cannot be made: the member refuses it, as
+// for a ResourceQuota. Those of StatefulSets and Jobs say so in events only.
+const replicaFailure = string(appsv1.ReplicaSetReplicaFailure)
+
+// Unmade is how many pods of a copy its cluster cannot make, and since when. Those of an autoscaler are its own business.
+func Unmade(copy *unstructured.Unstructured) (pods int64, since time.Time) {
+	c := conditionOf(copy, replicaFailure)
+	if c["status"] != "True" || c["reason"] != "FailedCreate" || ScaledByMember(copy) {
+		return 0, since
+	}
+	wanted, _, _ := unstructured.NestedInt64(copy.Object, "spec", "replicas")
+	at, _ := c["lastTransitionTime"].(string)
+	since, _ = time.Parse(time.RFC3339, at) // if it cannot be read, it has been so for long
+	return max(0, wanted-statusOf(copy, "replicas")), since
+}
+
+// unmade is the value of v1beta1.PodsNotMadeAnnotation; "" where all are made.
+func unmade(copies []Copy) string {
+	pods := map[string]int64{}
+	for _, c := range copies {
+		if c.Unmade > 0 {
+			pods[c.Cluster] = c.Unmade
+		}
+	}
+	if len(pods) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(pods) // a map of strings to numbers can be said
+	return string(text)
+}
+
+// failure is the condition that members cannot make pods; none where they always could.
+func failure(federated *unstructured.Unstructured, copies []Copy) (conditions []any) {
+	var failed []string
+	for _, c := range copies {
+		if c.Unmade > 0 {
+			failed = append(failed, fmt.Sprintf("cluster %s could not make %d pods: %s", c.Cluster, c.Unmade, conditionMessage(c.Object, replicaFailure)))
+		}
+	}
+	if len(failed) == 0 && conditionOf(federated, replicaFailure) == nil {
+		return nil
+	}
+	return []any{condition(replicaFailure, len(failed) > 0, "FailedCreate", "PodsMade", bounded(failed))}
+}
