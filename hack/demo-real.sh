@@ -96,7 +96,10 @@ say "What the client saw, by what was going on when a request began"
 cat "$table"
 cat <<END2
 
+What failed after the kill went to the address of east-a, which the client had from its last look at the name: an answer lives for 15 s.
+When east-a starts again, its address is not in the name until its nodes, too, have been heard of.
+
   More: a client outside is     $INTERNET curl http://$lost
-  The rules of a node:          nsenter -t \$(pgrep -f 'node --name=east-a-node-1') -n iptables-save -t nat
+  The rules of a node:          nsenter -t $(pgrep -f "node --name=east-a-node-1 --data-dir=$PWD/_output/local/") -n iptables-save -t nat
   Stop it with:                 make down
 END2
