@@ -15,7 +15,7 @@ const (
 	gcHeadroom = 128 << 20
 	gcLook     = 5 * time.Second
 	gcQuiet    = 16 << 20 // bytes that a quiet process allocates from look to look, at most
-	gcLeft     = 64 << 20 // bytes worth giving back
+	gcLeft     = 32 << 20 // bytes worth giving back
 )
 
 // memory is what a look shows, in bytes.

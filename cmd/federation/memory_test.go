@@ -21,6 +21,7 @@ func TestAQuietProcessGivesMemoryBack(t *testing.T) {
 	}{
 		{"quiet, and holds garbage", 100, 170, 0, 1, true},
 		{"quiet, and holds pages", 100, 100, 70, 1, true},
+		{"quiet, and holds a little of both", 100, 120, 20, 1, true},
 		{"quiet, and holds little", 100, 110, 10, 1, false},
 		{"busy", 100, 200, 100, 100, false},
 	} {
