@@ -53,7 +53,7 @@ func (b *bench) steady(ctx context.Context, rate int) (out beside, err error) {
 // is another thing to measure. So it is done several times, for more objects.
 const (
 	hungFor   = 12
-	hungTimes = 4
+	hungTimes = 3
 )
 
 // hung has objects created at the lowest steady rate, with all members well and then with the first one hung, and
