@@ -104,7 +104,7 @@ func ofControllers(a admission.Attributes) bool {
 // keepAnnotations puts back what the federation decided and saw. Without its placement an object would be
 // placed anew, and what runs would move. Values can be changed, and are emptied by writing "".
 func keepAnnotations(object metav1.Object, old map[string]string) {
-	for _, key := range []string{v1beta1.PlacementAnnotation, v1beta1.PodsNotMadeAnnotation, v1beta1.ServiceIngressesAnnotation} {
+	for _, key := range v1beta1.DecidedAnnotations {
 		annotations := object.GetAnnotations()
 		if _, there := annotations[key]; there || old[key] == "" {
 			continue

@@ -28,9 +28,6 @@ var annotationChecks = map[string]func(value string, path *field.Path) field.Err
 // ownPrefixes are those of annotations that are the federation's.
 var ownPrefixes = map[string]bool{"federation.kubernetes.io": true, "federation.alpha.kubernetes.io": true}
 
-// ourAnnotations are those that the federation itself puts on federated objects.
-var ourAnnotations = map[string]bool{v1beta1.PlacementAnnotation: true, v1beta1.ServiceIngressesAnnotation: true}
-
 // ValidateAnnotations checks the annotations that users put on federated objects. Errors name the
 // annotation, and the path inside its JSON, as metadata.annotations[KEY].clusters[east].weight.
 func ValidateAnnotations(annotations map[string]string) field.ErrorList {
@@ -95,7 +92,8 @@ func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[strin
 func warnOfUnknown(annotations, old map[string]string) (warnings []string) {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		prefix, _, _ := strings.Cut(key, "/")
-		if _, had := old[key]; !had && annotationChecks[key] == nil && !ourAnnotations[key] && ownPrefixes[prefix] {
+		known := annotationChecks[key] != nil || slices.Contains(v1beta1.DecidedAnnotations, key)
+		if _, had := old[key]; !had && !known && ownPrefixes[prefix] {
 			warnings = append(warnings, "metadata.annotations["+key+"]: counts for nothing: the federation has none of that name")
 		}
 	}

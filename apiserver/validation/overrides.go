@@ -42,12 +42,16 @@ func validateOverrides(overrides []v1beta1.Override, path *field.Path) (errs fie
 // dividedStays refuses operations on the number of replicas of kinds whose replicas are divided: it is the placement's.
 func dividedStays(s *v1beta1.PlacementPolicySpec, path *field.Path) (errs field.ErrorList) {
 	divided := dividedFields(s.ResourceSelectors)
+	check := func(pointer string, changes bool, at *field.Path) {
+		if kind := divided[pointer]; kind != "" && changes {
+			errs = append(errs, field.Invalid(at, pointer, "may not be changed: which share of the replicas of a "+kind+" a cluster gets is said by replicaPreferences"))
+		}
+	}
 	for i, o := range s.Overrides {
 		for j, op := range o.JSONPatch {
-			if kind := divided[op.Path]; kind != "" && op.Op != opTest {
-				errs = append(errs, field.Invalid(path.Index(i).Child("jsonPatch").Index(j).Child("path"), op.Path,
-					"may not be changed: which share of the replicas of a "+kind+" a cluster gets is said by replicaPreferences"))
-			}
+			at := path.Index(i).Child("jsonPatch").Index(j)
+			check(op.Path, op.Op != opTest, at.Child("path"))
+			check(op.From, op.Op == opMove, at.Child("from"))
 		}
 	}
 	return errs

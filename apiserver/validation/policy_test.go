@@ -117,6 +117,7 @@ func TestFaultsOfOperations(t *testing.T) {
 		`{op: copy, path: /spec/a}`:                                                 `from: Required value`,
 		`{op: move, from: /spec, path: /spec/a}`:                                    `path: Invalid value: "/spec/a": must not be below from`,
 		`{op: move, from: /metadata/name, path: /spec/a}`:                           `from: Invalid value: "/metadata/name": may not be changed`,
+		`{op: move, from: /spec/replicas, path: /spec/a}`:                           `from: Invalid value: "/spec/replicas": may not be changed: which share of the replicas of a Deployment`,
 		`{op: replace, path: /kind, value: a}`:                                      `path: Invalid value: "/kind": may not be changed: an override may not touch apiVersion, kind and status`,
 		`{op: replace, path: /status/replicas, value: 1}`:                           `may not be changed`,
 		`{op: replace, path: /metadata, value: {}}`:                                 `may not be changed: of metadata an override may touch single labels and annotations`,

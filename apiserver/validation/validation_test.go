@@ -116,7 +116,10 @@ func TestClustersInAnnotationsHaveNamesThatClustersCanHave(t *testing.T) {
 
 func TestUnknownAnnotationsAreWarnedOf(t *testing.T) {
 	typo := "federation.kubernetes.io/deployment-preference"
-	annotations := map[string]string{typo: "{}", v1beta1.PlacementAnnotation: "pending", "example.com/tier": "gold"}
+	annotations := map[string]string{typo: "{}", "example.com/tier": "gold"}
+	for _, ours := range []string{v1beta1.PlacementAnnotation, v1beta1.ServiceIngressesAnnotation, v1beta1.PodsNotMadeAnnotation} {
+		annotations[ours] = ""
+	}
 	services := schema.ParseGroupResource("services")
 	if got := WarnOfAnnotations(services, annotations, nil); len(got) != 1 || !strings.Contains(got[0], "["+typo+"]: counts for nothing") {
 		t.Errorf("%q, want one warning of %s", got, typo)

@@ -63,6 +63,9 @@ const (
 	SourceAnnotation = "federation.kubernetes.io/source-uid"
 )
 
+// DecidedAnnotations are those of federated objects that say what the federation decided and saw.
+var DecidedAnnotations = []string{PlacementAnnotation, PodsNotMadeAnnotation, ServiceIngressesAnnotation}
+
 // Labels and annotations of the EndpointSlices that the federation makes in a member, one for each other cluster that has load
 // balancer addresses of a Service. The labels are those of KEP-1645.
 const (
