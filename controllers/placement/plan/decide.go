@@ -173,11 +173,14 @@ func (d *deciding) take(r scheduler.Result, home map[string]int64) {
 }
 
 // waits tells whether only pods in a cluster show that there is no room. One of these stays asked for: without any it would
-// look as if there were room again, and replicas would go to and fro.
+// look as if there were room again, and replicas would go to and fro. None is where no other cluster has any.
 func (d *deciding) waits(s *seat) bool {
-	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)
 	n := d.result.Placement.Clusters[s.cluster.Name]
-	return s.stuck > 0 && s.misleads && (p.Weight > 0 || p.MinReplicas > n) && (p.MaxReplicas == nil || n < *p.MaxReplicas)
+	if s.stuck == 0 || !s.misleads || n >= d.o.Replicas {
+		return false
+	}
+	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)
+	return (p.Weight > 0 || p.MinReplicas > n) && (p.MaxReplicas == nil || n < *p.MaxReplicas)
 }
 
 // conclude compares the decision with the last one, and says what changed and why.

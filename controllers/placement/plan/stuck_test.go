@@ -42,6 +42,13 @@ func TestWhereOnlyPodsShowThatThereIsNoRoom(t *testing.T) {
 					if got := s.o.Current; !maps.Equal(got.Clusters, c.want) || got.Unplaced != c.unplaced || got.String() != settled {
 						t.Errorf("got %s, want %v and %d that fit nowhere; before %s", got, c.want, c.unplaced, settled)
 					}
+					s.report(c.limits, made)
+					none := *s
+					none.o.Replicas = 0
+					none.decide()
+					if got := none.o.Current; len(got.Clusters)+len(got.Overflow) > 0 {
+						t.Errorf("of 0 replicas: %s", got)
+					}
 					s.report(numbers{"a": 100, "b": 100}, made)
 					s.decide()
 					if got := s.o.Current; sum(got.Clusters) != c.asked {
