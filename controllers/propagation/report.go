@@ -67,7 +67,6 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		return nil
 	}
 	copies := c.copies(k, federated)
-	c.countUnmade(k, copies, time.Now())
 	c.events(federated, k, copies)
 	summary := plan.Summarize(k.kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
 	if summary.Empty() {
@@ -112,6 +111,7 @@ func (c *Controller) copies(k key, federated *unstructured.Unstructured) (copies
 		goes, name := source.Goes(target), target.Cluster.Name
 		if m := c.member(name); m != nil {
 			if one, _ := m.copyOf(k); goes || one.Object != nil || one.State != plan.InPlace {
+				c.countUnmade(k, source, &one)
 				copies = append(copies, one)
 			}
 		} else if goes {
@@ -121,19 +121,16 @@ func (c *Controller) copies(k key, federated *unstructured.Unstructured) (copies
 	return copies
 }
 
-// countUnmade counts the pods that clusters could not make for long enough, and has the object reported again when others have
-// not been made for as long.
-func (c *Controller) countUnmade(k key, copies []plan.Copy, now time.Time) {
+// countUnmade counts the pods that a cluster could not make for long enough, or has the object reported again when it will be.
+func (c *Controller) countUnmade(k key, source plan.Source, one *plan.Copy) {
 	if !k.kind.Failure {
 		return
 	}
-	for i := range copies {
-		pods, since := plan.Unmade(copies[i].Object)
-		if left := since.Add(c.Unmade).Sub(now); pods > 0 && left > 0 {
-			c.reports.AddAfter(k, left)
-		} else {
-			copies[i].Unmade = pods
-		}
+	pods, since := plan.Unmade(one.Object, source.Share(one.Cluster))
+	if left := time.Until(since.Add(c.Unmade)); pods > 0 && left > 0 {
+		c.reports.AddAfter(k, left)
+	} else {
+		one.Unmade = pods
 	}
 }
 

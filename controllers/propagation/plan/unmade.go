@@ -13,8 +13,9 @@ import (
 // for a ResourceQuota. Those of StatefulSets and Jobs say so in events only.
 const replicaFailure = string(appsv1.ReplicaSetReplicaFailure)
 
-// Unmade is how many pods of a copy its cluster cannot make, and since when. Those of an autoscaler are its own business.
-func Unmade(copy *unstructured.Unstructured) (pods int64, since time.Time) {
+// Unmade is how many pods of its share a cluster cannot make, and since when. A copy that asks for more than the share, as its member
+// does not let us write, lacks no more than that: placement would take away what runs. Those of an autoscaler are its own business.
+func Unmade(copy *unstructured.Unstructured, share int64) (pods int64, since time.Time) {
 	c := conditionOf(copy, replicaFailure)
 	if c["status"] != "True" || c["reason"] != "FailedCreate" || ScaledByMember(copy) {
 		return 0, since
@@ -22,7 +23,7 @@ func Unmade(copy *unstructured.Unstructured) (pods int64, since time.Time) {
 	wanted, _, _ := unstructured.NestedInt64(copy.Object, "spec", "replicas")
 	at, _ := c["lastTransitionTime"].(string)
 	since, _ = time.Parse(time.RFC3339, at) // if it cannot be read, it has been so for long
-	return max(0, wanted-statusOf(copy, "replicas")), since
+	return max(0, min(wanted, share)-statusOf(copy, "replicas")), since
 }
 
 // unmade is the value of v1beta1.PodsNotMadeAnnotation; "" where all are made.

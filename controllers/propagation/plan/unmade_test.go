@@ -21,20 +21,22 @@ status:
 func TestUnmade(t *testing.T) {
 	for _, c := range []struct {
 		name, annotations, status, reason string
-		there, want                       int64
+		share, there, want                int64
 	}{
-		{"a quota", "", "True", "FailedCreate", 8, 4},
-		{"more pods than wanted cannot be deleted", "", "True", "FailedDelete", 14, 0},
-		{"it was so once", "", "False", "FailedCreate", 8, 0},
-		{"others are there, as while it rolls", "", "True", "FailedCreate", 13, 0},
-		{"an autoscaler's", v1beta1.ScaledByAnnotation + ": x", "True", "FailedCreate", 8, 0},
+		{"a quota", "", "True", "FailedCreate", 12, 8, 4},
+		{"more pods than wanted cannot be deleted", "", "True", "FailedDelete", 12, 14, 0},
+		{"it was so once", "", "False", "FailedCreate", 12, 8, 0},
+		{"others are there, as while it rolls", "", "True", "FailedCreate", 12, 13, 0},
+		{"less has been its share since, but it cannot be written", "", "True", "FailedCreate", 9, 8, 1},
+		{"the share is yet to be written", "", "True", "FailedCreate", 20, 8, 4},
+		{"an autoscaler's", v1beta1.ScaledByAnnotation + ": x", "True", "FailedCreate", 12, 8, 0},
 	} {
-		pods, since := Unmade(parse(t, fmt.Sprintf(replicaSetText, c.annotations, c.there, c.status, c.reason)))
+		pods, since := Unmade(parse(t, fmt.Sprintf(replicaSetText, c.annotations, c.there, c.status, c.reason)), c.share)
 		if pods != c.want || pods > 0 && !since.Equal(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) {
 			t.Errorf("%s: %d since %s, want %d", c.name, pods, since, c.want)
 		}
 	}
-	if pods, _ := Unmade(nil); pods != 0 {
+	if pods, _ := Unmade(nil, 12); pods != 0 {
 		t.Errorf("no copy: %d", pods)
 	}
 }
