@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	propagation "federation/controllers/propagation/plan"
 )
 
 // condition is one condition of a federated object.
@@ -32,12 +34,7 @@ func conditionOf(u *unstructured.Unstructured, kind string) *condition {
 
 // finished tells of a Job that is complete, or has failed: none of its replicas will be ready.
 func finished(u *unstructured.Unstructured) bool {
-	for _, end := range []string{"Complete", "Failed"} {
-		if c := conditionOf(u, end); c != nil && c.Status == "True" && u.GetKind() == "Job" {
-			return true
-		}
-	}
-	return false
+	return u.GetKind() == "Job" && propagation.Finished(u) != ""
 }
 
 // notPropagated is why not all clusters are as desired; "" where they are.

@@ -8,7 +8,7 @@ import (
 
 // jobStatus sums up the copies. The API lets what is counted only grow, and a Job that has finished stay as it is.
 func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
-	if finished(federated) != "" {
+	if Finished(federated) != "" {
 		return map[string]any{}
 	}
 	status := map[string]any{
@@ -31,7 +31,7 @@ func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]a
 	}
 	var failed []string
 	for _, c := range copies {
-		if finished(c.Object) == "Failed" {
+		if Finished(c.Object) == "Failed" {
 			failed = append(failed, "cluster "+c.Cluster+": "+conditionMessage(c.Object, "Failed"))
 		}
 	}
@@ -65,7 +65,7 @@ func ended(federated *unstructured.Unstructured, copies []Copy) string {
 	}
 	ends := map[string]string{}
 	for _, c := range copies {
-		ends[c.Cluster] = finished(c.Object)
+		ends[c.Cluster] = Finished(c.Object)
 	}
 	return allEnded(placement, ends)
 }
@@ -82,7 +82,8 @@ func allEnded(placement *v1beta1.Placement, ends map[string]string) (end string)
 	return end
 }
 
-func finished(job *unstructured.Unstructured) string {
+// Finished tells how a Job, or a copy of one, ended: Complete, Failed, or "" while it goes on.
+func Finished(job *unstructured.Unstructured) string {
 	for _, end := range []string{"Complete", "Failed"} {
 		if hasCondition(job, end, "True") {
 			return end
