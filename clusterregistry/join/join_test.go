@@ -266,6 +266,7 @@ func TestUnjoin(t *testing.T) {
 			}
 			f := newFakes(before...)
 			r := f.request("east-a")
+			r.CustomKinds = []string{"widgets.example.com"}
 			if err := Join(ctx, r); err != nil {
 				t.Fatal(err)
 			}
@@ -275,7 +276,7 @@ func TestUnjoin(t *testing.T) {
 				})
 			}
 			left, err := Unjoin(ctx, r)
-			if err != nil || (left.Behind == nil) != test.reachable || left.FederationUID != uid {
+			if err != nil || (left.Behind == nil) != test.reachable || left.FederationUID != uid || slices.Equal(left.CustomKinds, r.CustomKinds) != test.reachable {
 				t.Fatalf("left %+v, error %v", left, err)
 			}
 			if _, err := f.dynamic.Resource(v1beta1.ClustersResource).Get(ctx, "east-a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

@@ -25,6 +25,8 @@ type Left struct {
 	FederationUID string
 	// DaemonSets are those that joining had also installed; they go with account and rights.
 	DaemonSets []string
+	// CustomKinds are those that the federation may have spread to the member, each as RESOURCE.GROUP.
+	CustomKinds []string
 	// Behind is why the account and rights are still in the member, or nil.
 	Behind error
 }
@@ -42,7 +44,7 @@ func Unjoin(ctx context.Context, r Request) (Left, error) {
 	if err != nil {
 		return left, fmt.Errorf("cluster %q: %w", r.Name, err)
 	}
-	if left.DaemonSets, left.Behind = r.clearMember(ctx, uid); left.Behind == nil {
+	if left.Behind = r.clearMember(ctx, &left); left.Behind == nil {
 		r.say("account and rights in the cluster removed")
 	}
 	err = r.Federation.CoreV1().Secrets(namespace).Delete(ctx, SecretName(r.Name), metav1.DeleteOptions{})
@@ -78,35 +80,36 @@ func (r *Request) deleteCluster(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// clearMember deletes the role that owns all else which joining made, and returns the DaemonSets among that. The namespace goes
-// too if we made it and nobody else lives there.
-func (r *Request) clearMember(ctx context.Context, uid string) (daemonSets []string, err error) {
+// clearMember deletes the role that owns all else which joining made, and notes what people should know of that. The namespace
+// goes too if we made it and nobody else lives there.
+func (r *Request) clearMember(ctx context.Context, left *Left) error {
 	if r.Member == nil {
-		return nil, errors.New("no credential for the cluster")
+		return errors.New("no credential for the cluster")
 	}
-	roles, account := r.Member.RbacV1().ClusterRoles(), AccountName(uid)
+	roles, account := r.Member.RbacV1().ClusterRoles(), AccountName(left.FederationUID)
 	role, err := roles.Get(ctx, account, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if name := role.Labels[ClusterLabel]; name != r.Name {
-		return nil, fmt.Errorf("this cluster is the member %q, not %q", name, r.Name)
+		return fmt.Errorf("this cluster is the member %q, not %q", name, r.Name)
 	}
-	if daemonSets, err = r.daemonSets(ctx, uid); err != nil {
-		return nil, err
+	left.CustomKinds = withCustomKinds(role.Annotations, nil)
+	if left.DaemonSets, err = r.daemonSets(ctx, left.FederationUID); err != nil {
+		return err
 	}
 	if err := r.adoptNamespace(ctx, role); err != nil {
-		return nil, err
+		return err
 	}
 	background := metav1.DeletePropagationBackground
 	err = roles.Delete(ctx, account, metav1.DeleteOptions{PropagationPolicy: &background})
 	if apierrors.IsNotFound(err) {
 		err = nil
 	}
-	return daemonSets, err
+	return err
 }
 
 // adoptNamespace makes the namespace one more thing that goes with the role.

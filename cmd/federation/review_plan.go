@@ -150,10 +150,11 @@ func moves(in reviewInput, then []*v1beta1.Cluster, lost []string) (all []v1beta
 	return all
 }
 
-// move says how the replicas of one object would move; false where it has none in a cluster that is lost.
+// move says how the replicas of one object would move; false where it has none in a cluster that is lost. A Job that is finished has
+// none.
 func move(o *placement.Object, d *placement.Decision, lost []string) (m v1beta1.ReplicaMove, ok bool) {
 	m = v1beta1.ReplicaMove{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Clusters: []v1beta1.ReplicaChange{}}
-	if o.Current == nil || !o.Divided {
+	if o.Current == nil || !o.Divided || o.Finished {
 		return m, false
 	}
 	before, after := o.Current.Clusters, d.Placement.Clusters

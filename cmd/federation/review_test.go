@@ -51,6 +51,16 @@ func replicas(name, placed string, labels map[string]string) *unstructured.Unstr
 	return u
 }
 
+// finishedJob was placed in east-a.
+func finishedJob(parallelism int64) *unstructured.Unstructured {
+	u := replicas("once", fmt.Sprintf(`{"east-a":%d}`, parallelism), nil)
+	u.SetAPIVersion("batch/v1")
+	u.SetKind("Job")
+	u.Object["spec"] = map[string]any{"parallelism": parallelism}
+	u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	return u
+}
+
 func service(name, ingresses string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "spec": map[string]any{"type": "LoadBalancer"}}}
 	u.SetNamespace("default")
@@ -123,6 +133,7 @@ func TestReviewedMoves(t *testing.T) {
 			want: []string{"web: east-a 10→0, east-b 5→10, west-a 5→10"}, replicas: 10},
 		"one that has nothing there is not in it": {room: -1, lost: []string{"east-a"},
 			objects: []*unstructured.Unstructured{replicas("elsewhere", `{"west-a":3}`, nil)}},
+		"a Job that is finished is not in it": {room: -1, objects: []*unstructured.Unstructured{finishedJob(4)}, lost: []string{"east-a"}},
 		"what fits nowhere": {room: 2, objects: []*unstructured.Unstructured{web}, lost: []string{"east-a"},
 			want: []string{"web: east-a 10→0, east-b 5→7, west-a 5→7; 6 fit nowhere"}, replicas: 10, unplaced: 6},
 		"one ledger, by priority": {room: 2, lost: []string{"east-a"},

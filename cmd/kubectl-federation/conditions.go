@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	propagation "federation/controllers/propagation/plan"
 )
 
 // condition is one condition of a federated object.
@@ -30,11 +28,6 @@ func conditionOf(u *unstructured.Unstructured, kind string) *condition {
 		return &condition{Status: text("status"), Reason: text("reason"), Message: text("message"), Since: at}
 	}
 	return nil
-}
-
-// finished tells of a Job that is complete, or has failed: none of its replicas will be ready.
-func finished(u *unstructured.Unstructured) bool {
-	return u.GetKind() == "Job" && propagation.Finished(u) != ""
 }
 
 // notPropagated is why not all clusters are as desired; "" where they are.

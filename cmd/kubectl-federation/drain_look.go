@@ -49,6 +49,26 @@ func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) ([]remaind
 
 // placed notes what is placed in the cluster.
 func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, stay map[string]bool, found map[string]*remainder) error {
+	note := func(item metav1.Object, finished bool) {
+		p := v1beta1.ParsePlacement(item.GetAnnotations()[v1beta1.PlacementAnnotation])
+		if p == nil || p.Clusters[cluster]+p.Overflow[cluster] == 0 {
+			return
+		}
+		found[item.GetNamespace()+"/"+item.GetName()] = &remainder{
+			Kind: w.kind, Namespace: item.GetNamespace(), Name: item.GetName(),
+			Placed: p.Clusters[cluster], Stays: stay[item.GetNamespace()+"/"+p.Policy], Finished: finished,
+		}
+	}
+	if w.kind == "Job" { // whether it is finished is in its status
+		err := list(ctx, o.dyn.Resource(w.resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+			note(u, v1beta1.JobEnd(u) != "")
+			return nil
+		})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		page, err := o.meta.Resource(w.resource).List(ctx, options)
@@ -59,15 +79,7 @@ func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, 
 			return err
 		}
 		for i := range page.Items {
-			item := &page.Items[i]
-			p := v1beta1.ParsePlacement(item.Annotations[v1beta1.PlacementAnnotation])
-			if p == nil || p.Clusters[cluster]+p.Overflow[cluster] == 0 {
-				continue
-			}
-			found[item.Namespace+"/"+item.Name] = &remainder{
-				Kind: w.kind, Namespace: item.Namespace, Name: item.Name,
-				Placed: p.Clusters[cluster], Stays: stay[item.Namespace+"/"+p.Policy],
-			}
+			note(&page.Items[i], false)
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			return nil
@@ -87,7 +99,7 @@ func (o *drainCommand) copies(ctx context.Context, w *workload, cluster, uid str
 		}
 		r.There, _, _ = unstructured.NestedInt64(u.Object, "spec", w.specField)
 		r.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", w.readyField)
-		r.Finished = finished(u)
+		r.Finished = r.Finished || v1beta1.JobEnd(u) != ""
 	})
 	if err != nil && ctx.Err() == nil && !o.blind {
 		o.blind = true

@@ -168,7 +168,7 @@ type remainder struct {
 	Placed, There, Ready int64
 	// Stays: its policy tolerates the taint of drain.
 	Stays bool
-	// Finished: it is a Job of which nothing will be ready any more.
+	// Finished: it is a Job that has ended, all of it or its copy. Nothing of it runs, or will be ready, any more.
 	Finished bool
 }
 
@@ -190,7 +190,7 @@ func readySum(all []remainder) (n int64) {
 
 // leftover are those that a drain waits for, the largest first.
 func leftover(all []remainder) []remainder {
-	all = slices.DeleteFunc(slices.Clone(all), func(r remainder) bool { return r.Stays || r.Placed == 0 && r.There == 0 && r.Ready == 0 })
+	all = slices.DeleteFunc(slices.Clone(all), func(r remainder) bool { return r.Stays || r.Finished || r.Placed == 0 && r.There == 0 && r.Ready == 0 })
 	largestFirst(all)
 	return all
 }

@@ -122,11 +122,26 @@ func TestWhatADrainWaitsFor(t *testing.T) {
 		}
 		return s
 	}
-	if got := names(leftover(all)); got != "large done placed ready " {
+	if got := names(leftover(all)); got != "large placed ready " {
 		t.Errorf("a drain waits for %s", got)
 	}
 	if got := names(notReady(all)); got != "placed " {
 		t.Errorf("an undrain waits for %s", got)
+	}
+}
+
+// TestADrainLeavesFinishedJobs: they stay placed, also in a cluster that cannot be asked.
+func TestADrainLeavesFinishedJobs(t *testing.T) {
+	w, jobs := newWorld(t), &divided[3]
+	job := fromJSON(t, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":"default","name":"once"},"status":{"conditions":[{"type":"Complete","status":"True"}]}}`)
+	job.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"east-a":2}}`})
+	if _, err := w.f.dyn.Resource(jobs.resource).Namespace("default").Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]*remainder{}
+	err := (&drainCommand{federation: w.f}).placed(t.Context(), jobs, "east-a", nil, found)
+	if r := found["default/once"]; err != nil || r == nil || r.Placed != 2 || !r.Finished {
+		t.Errorf("%+v %v", r, err)
 	}
 }
 

@@ -199,6 +199,10 @@ func TestAFinishedJobWaitsForNothing(t *testing.T) {
 	if got := explain(e).Clusters[0].WaitsFor; got != "" {
 		t.Errorf("one that is complete waits for %q", got)
 	}
+	e.object.Object["status"], e.copies["a"] = copied.Object["status"], answer{}
+	if c := explain(e).Clusters[0]; c.WaitsFor != "" || c.Copy == copyMissing {
+		t.Errorf("one whose copy somebody deleted waits for %q", c.WaitsFor)
+	}
 }
 
 // TestACopyThatCannotBeMadeSaysWhy: an override does not apply, and there is no copy yet.

@@ -155,7 +155,7 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 	}
 	wish := e.wish(c)
 	if answer.copy == nil {
-		if wanted > 0 {
+		if wanted > 0 && wish.Presence != propagation.IfThere { // as of a Job that is finished
 			one.Copy, one.WaitsFor = copyMissing, wish.Refusal
 			if e.isDefinition() { // whether we may write it is not known here
 				one.WaitsFor = joinFor + e.object.GetName()
@@ -211,7 +211,7 @@ func (one *clusterExplanation) measure(d *decision, r schema.GroupVersionResourc
 		there, _, _ = unstructured.NestedInt64(u.Object, "spec", specField)
 		one.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", readyField)
 	}
-	one.finished = finished(u)
+	one.finished = v1beta1.JobEnd(u) != ""
 	one.There, one.Generation, one.Hash = &there, u.GetGeneration(), u.GetAnnotations()[v1beta1.AppliedHashAnnotation]
 	one.ObservedGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 }

@@ -144,6 +144,9 @@ Workloads that the federation made there keep running, and keep the label
 To delete them instead:
   %s delete %s --all-namespaces -l %s
 `, selector, kubectl, spreadKinds(), selector)
+	if len(left.CustomKinds) > 0 { // by itself: kubectl refuses all, where one of them is not there
+		tell(o.Out, "  %s delete %s --all-namespaces -l %s\n", kubectl, strings.Join(left.CustomKinds, ","), selector)
+	}
 }
 
 // spreadKinds are the kinds that lie in namespaces, what others need last.

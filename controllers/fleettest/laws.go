@@ -276,6 +276,7 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 		case f.excused(m, r, u, there):
 		case ours && selected && n != 0 && m.autoscaled(workloadKey{r.Resource, u.GetNamespace(), u.GetName()}): // the number is its own
 		case ours && divided(r) && replicasOf(there) > n && unplaced(u) > 0: // where nothing fits, nothing is removed
+		case there == nil && v1beta1.JobEnd(u) != "": // it is not run again
 		case selected && n != 0 && there == nil:
 			law("nothing is lost", "%s is missing in %s", name, m.Name)
 		case selected && n != 0 && !ours:

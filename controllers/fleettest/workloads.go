@@ -39,7 +39,7 @@ var workloads = []workload{
 	{deployments, number("replicas"), deploymentStatus},
 	{appsv1.SchemeGroupVersion.WithResource("statefulsets"), number("replicas"), statefulSetStatus},
 	{appsv1.SchemeGroupVersion.WithResource("daemonsets"), func(_ *unstructured.Unstructured, m *Member) int { return m.Nodes }, daemonSetStatus},
-	{batchv1.SchemeGroupVersion.WithResource("jobs"), number("parallelism"), jobStatus},
+	{batchv1.SchemeGroupVersion.WithResource("jobs"), jobPods, jobStatus},
 }
 
 // number reads the number of pods from a field of the spec; 1 where it is not given.
@@ -107,8 +107,24 @@ func daemonSetStatus(u *unstructured.Unstructured, c counts) map[string]any {
 	}
 }
 
-func jobStatus(_ *unstructured.Unstructured, c counts) map[string]any {
-	return map[string]any{"active": int64(c.all), "ready": int64(c.ready)}
+// jobEnd is an annotation with which a script ends a Job in a member: Complete or Failed.
+const jobEnd = "end"
+
+func jobPods(u *unstructured.Unstructured, m *Member) int {
+	if u.GetAnnotations()[jobEnd] != "" {
+		return 0
+	}
+	return number("parallelism")(u, m)
+}
+
+func jobStatus(u *unstructured.Unstructured, c counts) map[string]any {
+	status := map[string]any{"active": int64(c.all), "ready": int64(c.ready)}
+	if end := u.GetAnnotations()[jobEnd]; end != "" {
+		at := u.GetCreationTimestamp().UTC().Format(time.RFC3339)
+		status["startTime"], status["completionTime"] = at, at
+		status["conditions"] = []any{map[string]any{"type": end, "status": "True"}}
+	}
+	return status
 }
 
 // services gives those that want one a load balancer address, and each its endpoints.

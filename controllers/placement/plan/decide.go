@@ -65,9 +65,13 @@ func Decide(o Object, w *World, now time.Time) Decision {
 	d := &deciding{o: &o, w: w, now: now, wants: wanted(&o, w), reasons: map[string][]string{}, quiet: w.Terse}
 	d.o.Divided = o.Divided || d.wants.policy != nil && o.hasSpecReplicas && !builtIn(&o) && d.wants.preferences != nil && d.wants.policy.Spec.ReplicaPreferences != nil
 	d.result = Decision{Policy: d.wants.policyName(), Reasons: d.reasons}
-	if !d.o.Divided && d.wants.policy == nil {
+	switch {
+	case o.Finished:
+		d.finished()
+		return d.result
+	case !d.o.Divided && d.wants.policy == nil:
 		d.ungoverned()
-	} else {
+	default:
 		d.seat()
 		if d.o.Divided {
 			d.divide()
@@ -77,6 +81,22 @@ func Decide(o Object, w *World, now time.Time) Decision {
 	}
 	d.conclude()
 	return d.result
+}
+
+// finished leaves a Job that has ended where it ran, whatever becomes of the clusters: placed elsewhere it would run again. What
+// found no room for it is looked for no longer.
+func (d *deciding) finished() {
+	last := d.o.Current
+	if last == nil {
+		d.result.Wait = true
+		return
+	}
+	p := *last
+	p.Overflow, p.Unplaced = nil, 0
+	d.result.Placement, d.result.Changed = p, !same(last, &p)
+	for name := range p.Clusters {
+		d.explain(name, "the Job is finished: it is not placed anew")
+	}
 }
 
 // seat finds the clusters that are selected, and what each may have.

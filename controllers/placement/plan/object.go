@@ -30,6 +30,8 @@ type Object struct {
 	Pending bool
 	// Created is when it was created.
 	Created time.Time
+	// Finished: it is a Job that has ended. Nothing of it is placed any more.
+	Finished bool
 	// Unmade are its pods that clusters cannot make, by the name of the cluster.
 	Unmade map[string]int64
 	// Follow are the clusters of the workloads that refer to it and whose policies take it along; nil where
@@ -87,7 +89,7 @@ func Read(u *unstructured.Unstructured) (Object, error) {
 		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Labels: u.GetLabels(),
 		Created: u.GetCreationTimestamp().Time, Pending: annotations[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending,
 		Current: v1beta1.ParsePlacement(annotations[v1beta1.PlacementAnnotation]), replicasField: "replicas",
-		Unmade: v1beta1.ParsePodsNotMade(annotations[v1beta1.PodsNotMadeAnnotation]),
+		Finished: v1beta1.JobEnd(u) != "", Unmade: v1beta1.ParsePodsNotMade(annotations[v1beta1.PodsNotMadeAnnotation]),
 	}
 	spec, _ := u.Object["spec"].(map[string]any)
 	o.template, _ = spec["template"].(map[string]any)

@@ -125,6 +125,9 @@ spec:
 
 func asJSON(v any) string { b, _ := json.Marshal(v); return string(b) }
 
+const finishedJob = `{apiVersion: batch/v1, kind: Job, metadata: {name: once, annotations: {federation.kubernetes.io/placement: '{"clusters":{"east-a":2}}'}},
+  spec: {parallelism: 2}, status: {conditions: [{type: Complete, status: "True"}]}}`
+
 func TestPresence(t *testing.T) {
 	for _, c := range []struct {
 		name, kind, object string
@@ -133,6 +136,7 @@ func TestPresence(t *testing.T) {
 	}{
 		{"placed", "ReplicaSet", web, nil, Present},
 		{"no replicas fall to it", "ReplicaSet", web, annotate(v1beta1.PlacementAnnotation, `{"clusters":{"west-a":30}}`), IfThere},
+		{"it is a Job that is finished", "Job", finishedJob, nil, IfThere},
 		{"not placed yet", "ReplicaSet", web, annotate(v1beta1.PlacementAnnotation, ``), Undecided},
 		{"selected", "Service", service, annotate(v1beta1.ClusterSelectorAnnotation, `[{"key":"tier","operator":"In","values":["gold"]}]`), Present},
 		{"not selected", "Service", service, annotate(v1beta1.ClusterSelectorAnnotation, `[{"key":"tier","operator":"NotIn","values":["gold"]}]`), Absent},

@@ -52,7 +52,7 @@ const (
 	Absent
 	// Released: the copy stays, but is no longer ours.
 	Released
-	// IfThere: a copy that is there is to look as desired, a new one is not made (no replicas fall to it).
+	// IfThere: a copy that is there is to look as desired, a new one is not made (no replicas fall to it, or it is a Job that is finished).
 	IfThere
 	// Present: the copy is to be there as desired.
 	Present
@@ -87,6 +87,8 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 		return Absent, nil, "not there by placement"
 	case share == 0:
 		return IfThere, &share, "0 replicas by placement"
+	case v1beta1.JobEnd(s.Object) != "":
+		return IfThere, &share, "the Job is finished: it is not run again"
 	}
 	number, reason = s.autoscaled(t, share)
 	return Present, number, reason

@@ -8,7 +8,7 @@ import (
 
 // jobStatus sums up the copies. The API lets what is counted only grow, and a Job that has finished stay as it is.
 func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
-	if Finished(federated) != "" {
+	if v1beta1.JobEnd(federated) != "" {
 		return map[string]any{}
 	}
 	status := map[string]any{
@@ -31,7 +31,7 @@ func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]a
 	}
 	var failed []string
 	for _, c := range copies {
-		if Finished(c.Object) == "Failed" {
+		if v1beta1.JobEnd(c.Object) == "Failed" {
 			failed = append(failed, "cluster "+c.Cluster+": "+conditionMessage(c.Object, "Failed"))
 		}
 	}
@@ -65,7 +65,7 @@ func ended(federated *unstructured.Unstructured, copies []Copy) string {
 	}
 	ends := map[string]string{}
 	for _, c := range copies {
-		ends[c.Cluster] = Finished(c.Object)
+		ends[c.Cluster] = v1beta1.JobEnd(c.Object)
 	}
 	return allEnded(placement, ends)
 }
@@ -80,16 +80,6 @@ func allEnded(placement *v1beta1.Placement, ends map[string]string) (end string)
 		}
 	}
 	return end
-}
-
-// Finished tells how a Job, or a copy of one, ended: Complete, Failed, or "" while it goes on.
-func Finished(job *unstructured.Unstructured) string {
-	for _, end := range []string{"Complete", "Failed"} {
-		if hasCondition(job, end, "True") {
-			return end
-		}
-	}
-	return ""
 }
 
 func cronJobStatus(_ *unstructured.Unstructured, copies []Copy) map[string]any {
