@@ -10,6 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // Host is a network namespace: a node, a pod or a client outside.
@@ -93,15 +94,37 @@ func (h *Host) up(t testing.TB, name string) {
 // loses the question for a neighbour, and asks again after a second.
 func (h *Host) carries(t testing.TB, name string) {
 	t.Helper()
-	for end := time.Now().Add(patience); h.link(t, name).Attrs().OperState != netlink.OperUp; {
-		if time.Now().After(end) {
-			t.Fatalf("%s: %s is not connected after %v", h.Name, name, patience)
+	h.until(t, name+" connected", func() bool { return h.link(t, name).Attrs().OperState == netlink.OperUp })
+}
+
+// answers waits until an interface answers at its IPv6 addresses, also the link-local one. The kernel returns from adding an
+// address before: a worker then joins the group in which neighbours ask for it, and last adds the route by which it is the
+// host's own. Before, a question for the address is lost, and comes again after a second.
+func (h *Host) answers(t testing.TB, device string) {
+	t.Helper()
+	link := h.link(t, device)
+	own := &netlink.Route{Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL, LinkIndex: link.Attrs().Index}
+	h.until(t, device+" at its addresses", func() bool {
+		addrs, err := h.links.AddrList(link, netlink.FAMILY_V6)
+		if err != nil { // a list that changed while it was read
+			return false
 		}
-		time.Sleep(time.Millisecond)
+		routes, err := h.links.RouteListFiltered(netlink.FAMILY_V6, own, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE|netlink.RT_FILTER_OIF)
+		return err == nil && len(routes) == len(addrs)
+	})
+}
+
+// until waits for what the kernel does on its own time.
+func (h *Host) until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not %s after %v", h.Name, what, patience)
+		}
 	}
 }
 
-// address gives an interface an address of the prefix's length.
+// address gives an interface an address of the prefix's length, which it then answers at.
 func (h *Host) address(t testing.TB, device string, p netip.Prefix) {
 	t.Helper()
 	addr, err := netlink.ParseAddr(p.String())
@@ -110,6 +133,9 @@ func (h *Host) address(t testing.TB, device string, p netip.Prefix) {
 		addr.Flags = 0x02 // IFA_F_NODAD: nobody else has it
 	}
 	must(t, h.Name+": address "+p.String(), h.links.AddrAdd(h.link(t, device), addr))
+	if p.Addr().Is6() {
+		h.answers(t, device)
+	}
 }
 
 // Route leads a network through an address of a neighbour.
@@ -142,14 +168,7 @@ func must(t testing.TB, doing string, err error) {
 }
 
 // AddAddress gives the host one more address, which it answers at.
-func (h *Host) AddAddress(a netip.Addr) error {
-	addr, err := netlink.ParseAddr(netip.PrefixFrom(a, a.BitLen()).String())
-	if err != nil {
-		return err
-	}
-	lo, err := h.links.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	return h.links.AddrAdd(lo, addr)
+func (h *Host) AddAddress(t testing.TB, a netip.Addr) {
+	t.Helper()
+	h.address(t, "lo", netip.PrefixFrom(a, a.BitLen()))
 }

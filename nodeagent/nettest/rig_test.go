@@ -56,6 +56,19 @@ func TestPlainTraffic(t *testing.T) {
 	}
 }
 
+// The first question for an address that a host was just given is answered: by it a packet's sender finds the host.
+func TestNewAddressAnswersAtOnce(t *testing.T) {
+	rig := New(t)
+	for i := range 32 {
+		addr := netip.MustParseAddr(fmt.Sprintf("2001:db8:0:2::%x", 0x100+i))
+		flow := rig.Nodes[0].Flow(t, netip.AddrPortFrom(addr, 54))
+		rig.Outside.address(t, "eth0", netip.PrefixFrom(addr, wireV6.Bits()))
+		if _, err := flow.Ask(); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Fatalf("address %d: %v, want the closed port refused", i, err)
+		}
+	}
+}
+
 func check(t *testing.T, client *Host, want Answer, ask func() (Answer, error)) {
 	t.Helper()
 	if got, err := ask(); err != nil || got != want {

@@ -69,16 +69,10 @@ func clusterIP(t *testing.T, w *World) {
 	}
 }
 
-// shares compares with equal shares by chi-square: above 10.8 is 0.1 % of fair dice for two endpoints.
 func shares(t *testing.T, w *World) {
 	w.Service(t)
 	w.Endpoints(t, w.Here, w.There)
-	const n = 600
-	got := w.servers(t, w.Client, w.Web(w.VIP), n)
-	off := float64(got[w.Here.Name] - n/2)
-	if chi2 := 2 * off * off / (n / 2); chi2 > 10.8 || len(got) != 2 {
-		t.Errorf("shares of %d: %v, chi-square %.1f", n, got, chi2)
-	}
+	w.shared(t, map[*nettest.Host]float64{w.Here: 0.5, w.There: 0.5})
 }
 
 func nodePort(t *testing.T, w *World) {
@@ -104,9 +98,7 @@ func nodePorts(s *corev1.Service) {
 func nodePortAddresses(t *testing.T, w *World) {
 	node := *w.Model.Node()
 	other := w.OtherVIP // what is of the node, and no Service's
-	if err := w.Nodes[0].AddAddress(other); err != nil {
-		t.Fatal(err)
-	}
+	w.Nodes[0].AddAddress(t, other)
 	node.NodePortAddrs = []netip.Addr{w.Node()}
 	w.Model.SetNode(node)
 	w.Sync(t)

@@ -83,7 +83,7 @@ func (w *World) silent(t testing.TB, addr netip.Addr) {
 }
 
 // scarce has half of the endpoints that there should be: another cluster gets half of what pods ask, and nothing of what
-// comes from outside. Shares are compared by chi-square: above 10.8 is 0.1 % of fair dice for two servers.
+// comes from outside.
 func scarce(t *testing.T, w *World) {
 	w.Service(t, nodePorts, annotated(ruleset.AnnotationFallbackBelow, "100%"))
 	w.OtherCluster(t, w.Far)
@@ -91,12 +91,7 @@ func scarce(t *testing.T, w *World) {
 	ready := false
 	s.Endpoints[1].Conditions.Ready = &ready
 	w.Apply(t, w.Model.SetSlice(s)...)
-	const n = 400
-	got := w.servers(t, w.Client, w.Web(w.VIP), n)
-	off := float64(got[w.Here.Name] - n/2)
-	if chi2 := 2 * off * off / (n / 2); chi2 > 10.8 || got[w.Here.Name]+got[w.Far.Name] != n {
-		t.Errorf("shares of %d: %v, chi-square %.1f", n, got, chi2)
-	}
+	w.shared(t, map[*nettest.Host]float64{w.Here: 0.5, w.Far: 0.5})
 	if got := w.servers(t, w.Outside, netip.AddrPortFrom(w.Node(), 30080), 16); got[w.Here.Name] != 16 {
 		t.Errorf("from outside: %v, want all of this cluster", got)
 	}
