@@ -208,12 +208,12 @@ func (f *federation) gatherWorkloads(ctx context.Context, e *evidence) error {
 
 var autoscalerRow = propagation.KindOf(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"))
 
-// gatherAutoscalers reads what scales a workload.
+// gatherAutoscalers reads what scales a workload, if the user may: what is explained is good without it.
 func (f *federation) gatherAutoscalers(ctx context.Context, e *evidence) error {
 	if workloadOf(e.resource) == nil {
 		return nil
 	}
-	return list(ctx, f.dyn.Resource(autoscalerRow.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+	err := list(ctx, f.dyn.Resource(autoscalerRow.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		kind, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind")
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
 		if kind == e.object.GetKind() && name == e.object.GetName() {
@@ -221,6 +221,11 @@ func (f *federation) gatherAutoscalers(ctx context.Context, e *evidence) error {
 		}
 		return nil
 	})
+	if apierrors.IsForbidden(err) {
+		tell(f.ErrOut, "whether an autoscaler of the federation scales it is not known: %v\n", err)
+		return nil
+	}
+	return err
 }
 
 // noSuchObject says which objects there are, where one is not.
