@@ -222,7 +222,6 @@ func (f *federation) gatherAutoscalers(ctx context.Context, e *evidence) error {
 		return nil
 	})
 	if apierrors.IsForbidden(err) {
-		tell(f.ErrOut, "whether an autoscaler of the federation scales it is not known: %v\n", err)
 		return nil
 	}
 	return err
