@@ -30,8 +30,8 @@ fail() {
     "$bold" "$*" "$plain" "$(placed)" "$(ready)" "$(answer "${names[global]}")" >&2
   exit 1
 }
-# note WHAT: what has just happened, some time after $start.
-note() { times+=("$(printf '%-62s %7s ms' "$1" $(($(now) - start)))"); }
+# note WHAT [WHEN]: what has happened, just now or then, some time after $start.
+note() { times+=("$(printf '%-62s %7s ms' "$1" $((${2:-$(now)} - start)))"); }
 
 all_ready()     { [ "$(ready)" = 30 ]; }
 spread()        { [[ "$(placed)" == "{\"clusters\":{$1}"* ]]; }
@@ -54,7 +54,8 @@ show_members() {
 }
 
 stopped=''
-cleanup() { [ -z "$stopped" ] || kill -CONT "$stopped" 2>/dev/null || true; }
+in_dns_since=''
+cleanup() { rm -f "$in_dns_since"; [ -z "$stopped" ] || kill -CONT "$stopped" 2>/dev/null || true; }
 trap cleanup EXIT
 
 [ "$MEMBERS" = "east-a east-b west-a" ] ||
@@ -102,7 +103,9 @@ say "6. east-a comes back, and gets its replicas back in three steps, each after
 start=$(now)
 show kill -CONT "$stopped"; stopped=''
 wait_for 30 "the Cluster east-a being ready" cluster_is east-a True;  note "east-a returns → the cluster is ready again"
-wait_for 30 "the return of $east_a to the global name" in_dns "$east_a"; note "east-a returns → its address is back in the global name"
+echo "Its address is given out again when its nodes have been heard of, for pods may have died with them."
+in_dns_since=$(mktemp) # that comes beside the steps
+{ wait_for 60 "the return of $east_a to the global name" in_dns "$east_a" && now >"$in_dns_since"; } & watcher=$!
 for share in 10 50; do
   wait_for 30 "a share of $share %" returned $share; note "east-a returns → it gets $share % of what it had"
   show kubectl get replicaset web -o wide
@@ -110,6 +113,7 @@ done
 wait_for 60 "the spread 20/5/5" spread_home; note "east-a returns → it gets all of what it had"
 wait_for 60 "20 ready replicas in east-a" member_has east-a 20
 wait_for 60 "5 ready replicas in east-b" member_has east-b 5;         note "east-a returns → replicas as the preferences say"
+wait "$watcher"; note "east-a returns → its address is back in the global name" "$(<"$in_dns_since")"
 wait_for 60 "30 ready replicas in the federation's status" all_ready
 show kubectl get clusters
 show_names
