@@ -79,11 +79,12 @@ func takeAway(t *testing.T, client dynamic.ResourceInterface, name string) {
 	release(t, client, name)
 }
 
-// waitUsed waits until the quota says that so many of each are used.
+// waitUsed waits until the quota says that so many of each are used. That may take until they are counted once more, and longer
+// while a custom kind of another test comes.
 func waitUsed(t *testing.T, ns, want string, names []corev1.ResourceName) {
 	t.Helper()
 	var used corev1.ResourceList
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 40*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		q, err := shared.kube.CoreV1().ResourceQuotas(ns).Get(ctx, "two", metav1.GetOptions{})
 		if err != nil {
 			return false, err
