@@ -920,7 +920,7 @@ func schema_apiserver_apis_federation_v1beta1_Drain(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Drain is what a drain found when it began.",
+				Description: "Drain is what a drain found when it began, and whether it came to its end.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"since": {
@@ -939,6 +939,13 @@ func schema_apiserver_apis_federation_v1beta1_Drain(ref common.ReferenceCallback
 					"cordoned": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Cordoned tells whether the cluster bore TaintUnschedulable before.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"empty": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Empty: the drain saw that no replica was left.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

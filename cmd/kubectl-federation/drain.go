@@ -251,7 +251,7 @@ func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error 
 			return err
 		}
 		if len(left) == 0 {
-			return o.set(ctx, c.Name, "no replica is left there; cordoned", func(c *v1beta1.Cluster) { addTaint(c, cordonTaint) })
+			return o.set(ctx, c.Name, "no replica is left there; cordoned", finishDrain)
 		}
 		o.progress.left(c.Name, left, o.whyLeft(ctx, left))
 		if err := sleep(ctx, pause(time.Since(began))); err != nil {
@@ -341,9 +341,23 @@ func beginDrain(c *v1beta1.Cluster, now time.Time) {
 	if d == nil || err != nil {
 		d = &v1beta1.Drain{DNSWeight: c.Spec.DNSWeight, Cordoned: hasTaint(c, cordonTaint)}
 	}
-	d.Since = metav1.NewTime(now.UTC().Truncate(time.Second))
+	d.Since, d.Empty = metav1.NewTime(now.UTC().Truncate(time.Second)), false
+	c.Spec.DNSWeight = new(int32)
+	noteDrain(c, d)
+}
+
+// finishDrain cordons a cluster that is empty, and notes that it is.
+func finishDrain(c *v1beta1.Cluster) {
+	addTaint(c, cordonTaint)
+	if d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation]); d != nil && err == nil {
+		d.Empty = true
+		noteDrain(c, d)
+	}
+}
+
+func noteDrain(c *v1beta1.Cluster, d *v1beta1.Drain) {
 	if c.Annotations == nil {
 		c.Annotations = map[string]string{}
 	}
-	c.Annotations[v1beta1.DrainAnnotation], c.Spec.DNSWeight = d.String(), new(int32)
+	c.Annotations[v1beta1.DrainAnnotation] = d.String()
 }

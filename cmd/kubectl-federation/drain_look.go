@@ -44,7 +44,7 @@ func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) ([]remaind
 			all = append(all, *r)
 		}
 	}
-	return all, nil
+	return all, ctx.Err() // what was cut off by the end looks as if it were empty
 }
 
 // placed notes what is placed in the cluster.

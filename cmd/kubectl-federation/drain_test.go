@@ -66,7 +66,7 @@ func TestUndrainUndoesDrain(t *testing.T) {
 				before := standing(c)
 				drain := []func(){
 					func() { beginDrain(c, drainedAt) }, func() { addTaint(c, drainTaint) },
-					func() { beginDrain(c, drainedAt) }, func() { addTaint(c, cordonTaint) }, // resumed in between
+					func() { beginDrain(c, drainedAt) }, func() { finishDrain(c) }, // resumed in between
 				}
 				for _, step := range drain[:steps] {
 					step()
@@ -266,6 +266,27 @@ func TestDrainAndUndrain(t *testing.T) {
 		}
 		if got := standing(w.cluster()); got != "DNS weight 100" || w.copies["east-a"] != 4 || len(w.cluster().Annotations) > 0 {
 			t.Errorf("undrained: %s, %d replicas, %v", got, w.copies["east-a"], w.cluster().Annotations)
+		}
+	})
+}
+
+// TestDrainOfACordonedCluster: it is Drained when it is empty, not as soon as it bears both taints.
+func TestDrainOfACordonedCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		if _, _, err := w.f.change(t.Context(), "east-a", "none", func(c *v1beta1.Cluster) { addTaint(c, cordonTaint) }); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 18*time.Second) // its replicas go one a second, after 17 s
+		defer cancel()
+		if said, _ := w.run(ctx, draining, nil); w.cluster().OutOfService() != "Draining" {
+			t.Errorf("half drained: %s\n%s", w.cluster().OutOfService(), said)
+		}
+		if said, err := w.run(t.Context(), draining, nil); err != nil || w.cluster().OutOfService() != "Drained" {
+			t.Errorf("drained: %s\n%s%v", w.cluster().OutOfService(), said, err)
+		}
+		if said, err := w.run(t.Context(), undraining, nil); err != nil || w.cluster().OutOfService() != "SchedulingDisabled" {
+			t.Errorf("undrained: %s\n%s%v", w.cluster().OutOfService(), said, err)
 		}
 	})
 }

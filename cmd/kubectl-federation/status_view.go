@@ -45,6 +45,8 @@ type clusterStatus struct {
 	Percent   int32        `json:"percent,omitempty"`
 	DNSWeight int32        `json:"dnsWeight"`
 	Taints    []string     `json:"taints,omitempty"`
+	// OutOfService is SchedulingDisabled, Draining or Drained where its taints say so.
+	OutOfService string `json:"outOfService,omitempty"`
 	// Free is what is allocatable and not requested.
 	Free          map[corev1.ResourceName]string `json:"free,omitempty"`
 	Unschedulable int64                          `json:"unschedulablePods,omitempty"`
@@ -145,16 +147,7 @@ func (c *clusterStatus) words() string {
 	case c.Phase != string(v1beta1.FailoverServing):
 		words = append(words, c.Phase)
 	}
-	taints := strings.Join(c.Taints, " ")
-	if strings.Contains(taints, v1beta1.TaintDrain+":") {
-		words = append(words, "Draining")
-		if strings.Contains(taints, v1beta1.TaintUnschedulable+":") {
-			words[len(words)-1] = "Drained"
-		}
-	} else if strings.Contains(taints, v1beta1.TaintUnschedulable+":") {
-		words = append(words, "SchedulingDisabled")
-	}
-	return strings.Join(words, ",")
+	return strings.Join(without(append(words, c.OutOfService), ""), ",")
 }
 
 func printStatus(out io.Writer, s *status, rows int, now time.Time) {

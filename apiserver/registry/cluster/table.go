@@ -24,7 +24,7 @@ var tables = table.Convertor[*v1beta1.Cluster]{Row: row, Columns: []metav1.Table
 	{Name: "Region", Type: "string", Description: "Region of the cluster's nodes."},
 	{Name: "Zones", Type: "string", Description: "Zones of the cluster's nodes."},
 	{Name: "Version", Type: "string", Description: "Kubernetes version of the cluster's API server."},
-	{Name: "Status", Type: "string", Description: "How the cluster is used: Serving, Waiting for its grace period to end, Held, FailedOver, or Returning with its share; SchedulingDisabled, Draining or, with both taints, Drained."},
+	{Name: "Status", Type: "string", Description: "How the cluster is used: Serving, Waiting for its grace period to end, Held, FailedOver, or Returning with its share; SchedulingDisabled, Draining or Drained."},
 	{Name: "Age", Type: "string", Description: "Time since the cluster joined."},
 	{Name: "CPU", Type: "string", Priority: 1, Description: "Free CPU of all that is allocatable."},
 	{Name: "Memory", Type: "string", Priority: 1, Description: "Free memory of all that is allocatable."},
@@ -73,16 +73,8 @@ func use(c *v1beta1.Cluster) string {
 	case v1beta1.FailoverReturning:
 		words[0] = fmt.Sprintf("Returning %d%%", c.Status.Failover.Percent)
 	}
-	tainted := func(key string) bool {
-		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
-	}
-	switch cordoned, draining := tainted(v1beta1.TaintUnschedulable), tainted(v1beta1.TaintDrain); {
-	case cordoned && draining:
-		words = append(words, "Drained")
-	case cordoned:
-		words = append(words, "SchedulingDisabled")
-	case draining:
-		words = append(words, "Draining")
+	if word := c.OutOfService(); word != "" {
+		words = append(words, word)
 	}
 	return strings.Join(words, ",")
 }

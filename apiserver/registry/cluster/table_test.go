@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,9 +12,11 @@ import (
 
 func TestHowAClusterIsUsed(t *testing.T) {
 	cordoned := []corev1.Taint{{Key: v1beta1.TaintUnschedulable, Effect: corev1.TaintEffectNoSchedule}, {Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
+	draining := append(slices.Clone(cordoned), corev1.Taint{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute})
 	for want, c := range map[string]struct {
 		failover *v1beta1.ClusterFailover
 		taints   []corev1.Taint
+		drain    v1beta1.Drain
 	}{
 		"Serving":                       {},
 		"Held":                          {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverHeld}},
@@ -21,8 +24,13 @@ func TestHowAClusterIsUsed(t *testing.T) {
 		"Returning 10%":                 {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverReturning, Percent: 10}},
 		"Serving,SchedulingDisabled":    {taints: cordoned},
 		"FailedOver,SchedulingDisabled": {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverOut}, taints: cordoned},
+		"Serving,Drained":               {taints: draining},
+		"Serving,Draining":              {taints: draining, drain: v1beta1.Drain{Cordoned: true}},
+		"Held,Draining":                 {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverHeld}, taints: draining[1:]},
+		"Held,Drained":                  {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverHeld}, taints: draining, drain: v1beta1.Drain{Cordoned: true, Empty: true}},
 	} {
 		object := &v1beta1.Cluster{Spec: v1beta1.ClusterSpec{Taints: c.taints}, Status: v1beta1.ClusterStatus{Failover: c.failover}}
+		object.Annotations = map[string]string{v1beta1.DrainAnnotation: c.drain.String()}
 		if got := use(object); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -3,9 +3,11 @@ package v1beta1
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -13,7 +15,7 @@ import (
 // to undo it exactly, and what a drain that was interrupted needs to go on.
 const DrainAnnotation = "federation.kubernetes.io/drain"
 
-// Drain is what a drain found when it began.
+// Drain is what a drain found when it began, and whether it came to its end.
 type Drain struct {
 	// Since is when the cluster's weight in DNS became 0, in UTC, to the second.
 	Since metav1.Time `json:"since"`
@@ -21,6 +23,8 @@ type Drain struct {
 	DNSWeight *int32 `json:"dnsWeight,omitempty"`
 	// Cordoned tells whether the cluster bore TaintUnschedulable before.
 	Cordoned bool `json:"cordoned,omitempty"`
+	// Empty: the drain saw that no replica was left.
+	Empty bool `json:"empty,omitempty"`
 }
 
 // String returns the drain as it stands in the annotation.
@@ -36,6 +40,24 @@ func ParseDrain(value string) (*Drain, error) {
 		return nil, fmt.Errorf("annotation %s: %q must be JSON as drain writes it: %w", DrainAnnotation, value, err)
 	}
 	return d, nil
+}
+
+// OutOfService is a word for how far a cluster is taken out of service: SchedulingDisabled, Draining or Drained, "" where it is not. A
+// drain ends with a cordon; of a cluster that was cordoned before, the drain has to say that it is over.
+func (c *Cluster) OutOfService() string {
+	tainted := func(key string) bool {
+		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+	}
+	d, err := ParseDrain(c.Annotations[DrainAnnotation])
+	switch cordoned, draining := tainted(TaintUnschedulable), tainted(TaintDrain); {
+	case draining && cordoned && (err != nil || d == nil || d.Empty || !d.Cordoned):
+		return "Drained"
+	case draining:
+		return "Draining"
+	case cordoned:
+		return "SchedulingDisabled"
+	}
+	return ""
 }
 
 // InfoConfigMap is a ConfigMap in FederationNamespace in which the controllers say how the federation is set
