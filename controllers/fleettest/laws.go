@@ -13,6 +13,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/fleettest/memapi"
+	"federation/controllers/propagation/plan"
 )
 
 // Broken is an error: a law does not hold.
@@ -197,7 +198,7 @@ func (f *Fleet) readyOf(k workloadKey, u *unstructured.Unstructured, now time.Ti
 			continue
 		}
 		there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name)
-		if there != nil && there.GetAnnotations()[v1beta1.SourceAnnotation] != string(u.GetUID()) {
+		if there != nil && there.GetAnnotations()[v1beta1.SourceAnnotation] != plan.SourceOf(u) {
 			continue
 		}
 		r.ready[name], r.fewer[name] = m.Ready(k, now), m.dropped[k]
@@ -404,7 +405,7 @@ func (f *Fleet) checkCopies(m *Member, law lawFunc) {
 			switch {
 			case u == nil:
 				law("nothing is left behind", "%s %s in %s is a copy of nothing", r.Resource, copied.GetName(), m.Name)
-			case copied.GetAnnotations()[v1beta1.SourceAnnotation] != string(u.GetUID()):
+			case copied.GetAnnotations()[v1beta1.SourceAnnotation] != plan.SourceOf(u):
 				law("nothing is left behind", "%s %s in %s is a copy of an earlier object", r.Resource, copied.GetName(), m.Name)
 			}
 		}

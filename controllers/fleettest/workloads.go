@@ -122,6 +122,9 @@ func jobStatus(u *unstructured.Unstructured, c counts) map[string]any {
 	if end := u.GetAnnotations()[jobEnd]; end != "" {
 		at := u.GetCreationTimestamp().UTC().Format(time.RFC3339)
 		status["startTime"], status["completionTime"] = at, at
+		if n, counted, _ := unstructured.NestedInt64(u.Object, "spec", "completions"); counted && end == "Complete" {
+			status["succeeded"] = n
+		}
 		status["conditions"] = []any{map[string]any{"type": end, "status": "True"}}
 	}
 	return status

@@ -162,7 +162,7 @@ func (c *Controller) clearStale(ctx context.Context, m *member, kinds []plan.Kin
 			if !c.owns(copyKey) {
 				continue
 			}
-			if f := c.lookup(copyKey); f == nil || f.GetDeletionTimestamp() != nil || plan.Outlived(plan.Desired{Source: f.GetUID()}, object(obj)) {
+			if f := c.lookup(copyKey); f == nil || f.GetDeletionTimestamp() != nil || plan.Outlived(plan.SourceOf(f), object(obj)) {
 				keys = append(keys, copyKey)
 			}
 		}

@@ -210,7 +210,7 @@ func (c *Controller) delete(ctx context.Context, m *member, k key, op operation)
 	if m.hasParted(k, op.have.GetUID()) {
 		return nil
 	}
-	if op.federated == nil || plan.Outlived(op.want, op.have) {
+	if op.federated == nil || plan.Outlived(op.want.Source, op.have) {
 		if err := c.confirm(ctx, k, op.federated); err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -22,8 +21,8 @@ type Desired struct {
 	Object *unstructured.Unstructured
 	// Hash identifies Object.
 	Hash string
-	// Source is the UID of the federated object that the copy is of.
-	Source types.UID
+	// Source is SourceOf the federated object that the copy is of.
+	Source string
 	// Foreground: a copy that has to go is deleted after what it owns.
 	Foreground bool
 	// Reason says in a few words why, for people.
@@ -40,7 +39,7 @@ func Desire(s Source, t Target) Desired {
 	presence, number, reason := s.Wanted(t)
 	d := Desired{Presence: presence, Reason: reason}
 	if s.Object != nil && !s.leaving() {
-		d.Source = s.Object.GetUID()
+		d.Source = SourceOf(s.Object)
 	}
 	if t.Number != nil && presence == Absent {
 		d.Presence = IfThere // it goes, but only as far as the law allows
@@ -101,7 +100,7 @@ func (d Desired) seal(u *unstructured.Unstructured, s Source, t Target) Desired 
 			delete(annotations, TemplateAnnotation)
 		}
 	}
-	annotations[v1beta1.AppliedHashAnnotation], annotations[v1beta1.SourceAnnotation] = d.Hash, string(s.Object.GetUID())
+	annotations[v1beta1.AppliedHashAnnotation], annotations[v1beta1.SourceAnnotation] = d.Hash, SourceOf(s.Object)
 	u.SetAnnotations(annotations)
 	return d
 }

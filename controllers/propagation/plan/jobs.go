@@ -1,10 +1,13 @@
 package plan
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // generatedJobLabels are put by the API of each cluster on a Job's template, and into its selector.
@@ -24,6 +27,7 @@ func adaptJob(content map[string]any, s Source, t Target) {
 	if !ok || s.Placement == nil {
 		return
 	}
+	completions -= roundOf(s.Object).Succeeded
 	if t.Have != nil { // they cannot be changed any more
 		if has, ok, _ := unstructured.NestedInt64(t.Have.Object, "spec", "completions"); ok {
 			spec["completions"] = has
@@ -40,7 +44,9 @@ func adaptJob(content map[string]any, s Source, t Target) {
 func (s Source) completions(all int64, t Target) int64 {
 	asPlaced := divide(all, s.shares(func(string) bool { return true }))
 	left, asDivided := all, true
-	for name, copy := range t.Siblings {
+	siblings := maps.Clone(t.Siblings)
+	maps.DeleteFunc(siblings, func(_ string, copy *unstructured.Unstructured) bool { return Outlived(SourceOf(s.Object), copy) })
+	for name, copy := range siblings {
 		has, _, _ := unstructured.NestedInt64(copy.Object, "spec", "completions")
 		if s.Share(name) == 0 {
 			has = statusOf(copy, "succeeded")
@@ -51,7 +57,47 @@ func (s Source) completions(all int64, t Target) int64 {
 	if asDivided {
 		return asPlaced[t.Cluster.Name]
 	}
-	return divide(max(0, left), s.shares(func(name string) bool { return t.Siblings[name] == nil }))[t.Cluster.Name]
+	return divide(max(0, left), s.shares(func(name string) bool { return siblings[name] == nil }))[t.Cluster.Name]
+}
+
+// round is one division of a Job's completions over clusters. Those of a copy cannot be changed: what is missing when all copies
+// are complete, since a cluster was lost or drained with its part, is divided in another round, with new copies in place of the old.
+type round struct {
+	Number int64 `json:"round"`
+	// Succeeded and Failed are the pods of the rounds before.
+	Succeeded int64 `json:"succeeded"`
+	Failed    int64 `json:"failed,omitempty"`
+}
+
+// roundOf reads the round that a federated object is in; the first one, where nothing is said.
+func roundOf(federated *unstructured.Unstructured) round {
+	r := round{}
+	text := federated.GetAnnotations()[v1beta1.JobRoundAnnotation]
+	if text == "" || json.Unmarshal([]byte(text), &r) != nil {
+		return round{Number: 1}
+	}
+	return r
+}
+
+// next is the round after this one with what its copies did.
+func (r round) next(copies []Copy) string {
+	r.Number++
+	r.Succeeded += sum(copies, "status", "succeeded")
+	r.Failed += sum(copies, "status", "failed")
+	text, _ := json.Marshal(r) // numbers can be said
+	return string(text)
+}
+
+// jobRound is the round that a Job is to be in: the next one where its copies are complete and completions are missing.
+// A success policy says by itself when enough have succeeded.
+func jobRound(federated *unstructured.Unstructured, copies []Copy) string {
+	r, copies := roundOf(federated), ofSource(federated, copies)
+	all, counted, _ := unstructured.NestedInt64(federated.Object, "spec", "completions")
+	_, judged, _ := unstructured.NestedFieldNoCopy(federated.Object, "spec", "successPolicy")
+	if counted && !judged && v1beta1.JobEnd(federated) == "" && ended(federated, copies) == "Complete" && atRest(copies) && r.Succeeded+sum(copies, "status", "succeeded") < all {
+		return r.next(copies)
+	}
+	return federated.GetAnnotations()[v1beta1.JobRoundAnnotation]
 }
 
 // shares are the clusters that take part, with what the placement gives them.

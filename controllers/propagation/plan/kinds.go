@@ -42,6 +42,8 @@ type Kind struct {
 	Addresses bool
 	// Failure: the kind has the condition ReplicaFailure, see Unmade.
 	Failure bool
+	// Rounds: the copies may have to be replaced for what they lack in sum, see round.
+	Rounds bool
 	// Status sums up the copies in what the federated object's status is to have. Nil: no status.
 	Status func(federated *unstructured.Unstructured, copies []Copy) map[string]any
 	// NoConditions: the status has no place for conditions.
@@ -121,7 +123,7 @@ var Kinds = []Kind{
 		k.Status, k.Healthy = daemonSetStatus, daemonSetHealthy
 	}),
 	builtin("batch", "v1", "jobs", "Job").with(func(k *Kind) {
-		k.Divided, k.Siblings, k.Adapt, k.Status = "parallelism", true, adaptJob, jobStatus
+		k.Divided, k.Siblings, k.Rounds, k.Adapt, k.Status = "parallelism", true, true, adaptJob, jobStatus
 		k.Drop = [][]string{{"spec", "ttlSecondsAfterFinished"}} // a copy that went by itself would be made, and run, again
 	}),
 	builtin("batch", "v1", "cronjobs", "CronJob").with(func(k *Kind) { k.Status, k.NoConditions = cronJobStatus, true }),

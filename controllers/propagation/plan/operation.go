@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,7 +43,7 @@ func Operate(d Desired, observed *unstructured.Unstructured, settled string) Ver
 		return Release
 	case observed.GetDeletionTimestamp() != nil:
 		return Wait
-	case d.Presence == Absent, Outlived(d, observed):
+	case d.Presence == Absent, Outlived(d.Source, observed):
 		return Delete
 	case InSync(d, observed, settled):
 		return Nothing
@@ -50,11 +51,19 @@ func Operate(d Desired, observed *unstructured.Unstructured, settled string) Ver
 	return Update
 }
 
-// Outlived tells whether a copy is of an object that was deleted at the federation and made anew while
-// the member was away. It goes first, as it would have, and what cannot be changed in it with it.
-func Outlived(d Desired, observed *unstructured.Unstructured) bool {
-	source := observed.GetAnnotations()[v1beta1.SourceAnnotation]
-	return d.Source != "" && source != "" && source != string(d.Source)
+// SourceOf is what copies of a federated object bear as their source: its UID, and of a Job its round.
+func SourceOf(federated *unstructured.Unstructured) string {
+	if r := roundOf(federated); r.Number > 1 {
+		return fmt.Sprintf("%s/%d", federated.GetUID(), r.Number)
+	}
+	return string(federated.GetUID())
+}
+
+// Outlived tells whether a copy is of another source: of an object that was deleted at the federation and made anew while
+// the member was away, or of an earlier round of a Job. It goes first, as it would have, and what cannot be changed in it with it.
+func Outlived(source string, observed *unstructured.Unstructured) bool {
+	of := observed.GetAnnotations()[v1beta1.SourceAnnotation]
+	return source != "" && of != "" && of != source
 }
 
 // InSync tells whether a copy is as desired: it bears the hash of what we want, and each value that
@@ -197,7 +206,7 @@ func SameSource(a, b *unstructured.Unstructured) bool {
 
 // asked are those of the federation's annotations, on an object or on a copy, that members' copies depend on.
 var asked = []string{
-	v1beta1.PlacementAnnotation, v1beta1.ClusterSelectorAnnotation,
+	v1beta1.PlacementAnnotation, v1beta1.ClusterSelectorAnnotation, v1beta1.JobRoundAnnotation,
 	v1beta1.AppliedHashAnnotation, v1beta1.SourceAnnotation, v1beta1.ScaledByAnnotation, TemplateAnnotation, AutoscaledAnnotation,
 }
 

@@ -89,7 +89,7 @@ func HeldBack(s Share, now, ready, asked int64) string {
 
 // Shrinks tells whether a copy has more than it is to have in the end, of a kind of which the law speaks.
 func (s Source) Shrinks(t Target) (goal int64, shrinks bool) {
-	if !s.Kind.Paced || t.Have == nil || s.Object == nil || s.leaving() || Outlived(Desired{Source: s.Object.GetUID()}, t.Have) {
+	if !s.Kind.Paced || t.Have == nil || s.Object == nil || s.leaving() || Outlived(SourceOf(s.Object), t.Have) {
 		return 0, false
 	}
 	presence, number, _ := s.Wanted(t)
@@ -119,7 +119,7 @@ func Applied(s Source, copy *unstructured.Unstructured) int64 {
 func ShareOf(s Source, t Target) Share {
 	placed, copy := s.Share(t.Cluster.Name), t.Have
 	share := Share{Placed: placed, Target: placed}
-	if copy == nil || copy.GetDeletionTimestamp() != nil || Outlived(Desired{Source: s.Object.GetUID()}, copy) {
+	if copy == nil || copy.GetDeletionTimestamp() != nil || Outlived(SourceOf(s.Object), copy) {
 		return share
 	}
 	share.Applied = Applied(s, copy)

@@ -274,3 +274,54 @@ func TestFieldsOfANewerMemberStay(t *testing.T) {
 		}
 	}
 }
+
+// What is missing when all copies are complete is divided anew, among all that have a share; of the round before nothing counts but
+// what it did.
+func TestWhatAJobLacksIsAnotherRound(t *testing.T) {
+	k := kind(t, "Job")
+	job := func(annotations, spec string) *unstructured.Unstructured {
+		return parse(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: sums, uid: u1, annotations: {`+v1beta1.PlacementAnnotation+`: '{"clusters":{"east-a":2,"west-a":1}}'`+annotations+`}}, spec: {parallelism: 3`+spec+`}}`)
+	}
+	const second = `, federation.kubernetes.io/job-round: '{"round":2,"succeeded":20,"failed":1}'`
+	copyOf := func(cluster, source, status string) Copy {
+		return Copy{Cluster: cluster, State: InPlace, Object: parse(t, `{apiVersion: batch/v1, kind: Job, metadata: {annotations: {`+v1beta1.SourceAnnotation+`: `+source+`}}, status: {startTime: "2026-01-01T00:00:00Z", `+status+`}}`)}
+	}
+	const complete = `conditions: [{type: Complete, status: "True"}]`
+	for _, c := range []struct {
+		name, annotations, spec string
+		copies                  []Copy
+		round                   any
+		succeeded               int64
+		end                     bool
+	}{
+		{"missing", "", ", completions: 30", []Copy{copyOf("east-a", "u1", "succeeded: 12, failed: 1, "+complete), copyOf("west-a", "u1", "succeeded: 8, "+complete)}, `{"round":2,"succeeded":20,"failed":1}`, 20, false},
+		{"a drained cluster has done the rest", "", ", completions: 30", []Copy{copyOf("east-a", "u1", "succeeded: 12, "+complete), copyOf("east-b", "u1", "succeeded: 10"), copyOf("west-a", "u1", "succeeded: 8, "+complete)}, nil, 30, true},
+		{"a part of it still runs", "", ", completions: 30", []Copy{copyOf("east-a", "u1", "succeeded: 12, "+complete), copyOf("east-b", "u1", "active: 1"), copyOf("west-a", "u1", "succeeded: 8, "+complete)}, nil, 20, false},
+		{"one goes on", "", ", completions: 30", []Copy{copyOf("east-a", "u1", "succeeded: 12, "+complete), copyOf("west-a", "u1", "succeeded: 7")}, nil, 19, false},
+		{"copies of the round before", second, ", completions: 30", []Copy{copyOf("east-a", "u1", "succeeded: 12, "+complete), copyOf("west-a", "u1/2", "succeeded: 3, "+complete)}, nil, 23, false},
+		{"the second round is through", second, ", completions: 30", []Copy{copyOf("east-a", "u1/2", "succeeded: 7, "+complete), copyOf("west-a", "u1/2", "succeeded: 3, "+complete)}, nil, 30, true},
+		{"a cluster was lost in the second round too", second, ", completions: 30", []Copy{copyOf("east-a", "u1/2", "succeeded: 6, failed: 2, "+complete), copyOf("west-a", "u1/2", "succeeded: 3, "+complete)}, `{"round":3,"succeeded":29,"failed":3}`, 29, false},
+		{"no number of completions", "", "", []Copy{copyOf("east-a", "u1", "succeeded: 1, "+complete), copyOf("west-a", "u1", "succeeded: 1, "+complete)}, nil, 2, true},
+		{"a success policy", "", ", completions: 30, successPolicy: {rules: [{succeededCount: 1}]}", []Copy{copyOf("east-a", "u1", "succeeded: 1, "+complete), copyOf("west-a", "u1", "succeeded: 1, "+complete)}, nil, 2, true},
+		{"failed", "", ", completions: 30", []Copy{copyOf("east-a", "u1", "succeeded: 12, "+complete), copyOf("west-a", "u1", `conditions: [{type: Failed, status: "True"}]`)}, nil, 12, true},
+	} {
+		federated := job(c.annotations, c.spec)
+		s := Summarize(k, federated, c.copies, "2026-01-03T00:00:00Z")
+		federated.Object["status"] = s.Status
+		if got := s.Annotations[v1beta1.JobRoundAnnotation]; got != c.round || statusOf(federated, "succeeded") != c.succeeded || (v1beta1.JobEnd(federated) != "") != c.end {
+			t.Errorf("%s: round %v, %v", c.name, got, s.Status)
+		}
+	}
+	target := east
+	target.Siblings = map[string]*unstructured.Unstructured{"west-a": copyOf("west-a", "u1", "succeeded: 8, "+complete).Object}
+	target.Have = copyOf("east-a", "u1", "succeeded: 12, "+complete).Object
+	s := source(k, job(second, ", completions: 30"))
+	if d := Desire(s, target); Operate(d, target.Have, "") != Delete {
+		t.Error("the copy of the first round stays in the second")
+	}
+	target.Have = nil
+	d := Desire(s, target)
+	if got, _, _ := unstructured.NestedInt64(d.Object.Object, "spec", "completions"); got != 7 || d.Object.GetAnnotations()[v1beta1.SourceAnnotation] != "u1/2" {
+		t.Errorf("%d completions of source %s, want 7 of the 10 that are left", got, d.Object.GetAnnotations()[v1beta1.SourceAnnotation])
+	}
+}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -11,17 +13,18 @@ func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]a
 	if v1beta1.JobEnd(federated) != "" {
 		return map[string]any{}
 	}
+	before, copies := roundOf(federated), ofSource(federated, copies)
 	status := map[string]any{
 		"active": sum(copies, "status", "active"), "ready": sum(copies, "status", "ready"),
 		"terminating": sum(copies, "status", "terminating"),
-		"succeeded":   max(sum(copies, "status", "succeeded"), statusOf(federated, "succeeded")),
-		"failed":      max(sum(copies, "status", "failed"), statusOf(federated, "failed")),
+		"succeeded":   max(before.Succeeded+sum(copies, "status", "succeeded"), statusOf(federated, "succeeded")),
+		"failed":      max(before.Failed+sum(copies, "status", "failed"), statusOf(federated, "failed")),
 	}
 	if started := startOf(federated, copies); started != "" {
 		status["startTime"] = started
 	}
 	end := ended(federated, copies)
-	if end == "" || status["active"].(int64)+status["terminating"].(int64) > 0 || status["startTime"] == nil {
+	if end == "" || !atRest(copies) || status["startTime"] == nil || jobRound(federated, copies) != federated.GetAnnotations()[v1beta1.JobRoundAnnotation] {
 		return status
 	}
 	if end == "Complete" {
@@ -37,6 +40,22 @@ func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]a
 	}
 	status["conditions"] = []any{condition("FailureTarget", true, "ClusterFailed", "", bounded(failed)), condition("Failed", true, "ClusterFailed", "", bounded(failed))}
 	return status
+}
+
+// ofSource leaves out what clusters have of another source: of an earlier object of the name, or of an earlier round.
+func ofSource(federated *unstructured.Unstructured, copies []Copy) []Copy {
+	out, source := slices.Clone(copies), SourceOf(federated)
+	for i := range out {
+		if out[i].Object != nil && Outlived(source, out[i].Object) {
+			out[i].Object = nil
+		}
+	}
+	return out
+}
+
+// atRest tells whether no pod of the copies is left that may still succeed.
+func atRest(copies []Copy) bool {
+	return sum(copies, "status", "active")+sum(copies, "status", "terminating") == 0
 }
 
 // startOf is when the first copy started, as first reported: it cannot be changed.

@@ -110,6 +110,8 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 		s.annotate(federated, v1beta1.ServiceIngressesAnnotation, serviceIngresses(k, federated, copies))
 	case k.Failure:
 		s.annotate(federated, v1beta1.PodsNotMadeAnnotation, unmade(copies))
+	case k.Rounds:
+		s.annotate(federated, v1beta1.JobRoundAnnotation, jobRound(federated, copies))
 	}
 	return s
 }

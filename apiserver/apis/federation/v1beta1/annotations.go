@@ -49,6 +49,9 @@ const (
 	// PodsNotMadeAnnotation holds, as JSON, pods by the name of the cluster, on federated ReplicaSets and Deployments: those that
 	// the cluster's own controllers could not make for a while, as for a quota. They count as pods without room.
 	PodsNotMadeAnnotation = "federation.kubernetes.io/pods-not-made"
+	// JobRoundAnnotation holds, as JSON, the round that a federated Job is in, from the second on: what was missing when all of its
+	// copies were complete, because clusters took their part with them, is divided anew.
+	JobRoundAnnotation = "federation.kubernetes.io/job-round"
 	// ShardLabel is, on an object in a member, the virtual shard of its federated object: a decimal number.
 	ShardLabel = "federation.kubernetes.io/shard"
 	// ManagedByLabel marks an object in a member that the federation made. Its value is the UID of the
@@ -59,12 +62,13 @@ const (
 	// ScaledByAnnotation is, in our memory only, on a copy whose number of replicas an autoscaler in the member
 	// owns: the manager of the field.
 	ScaledByAnnotation = "federation.kubernetes.io/scaled-by"
-	// SourceAnnotation is, on an object in a member, the UID of the federated object that it is a copy of.
+	// SourceAnnotation is, on an object in a member, the UID of the federated object that it is a copy of; of a Job, from its second
+	// round on, with the number of the round: UID/2.
 	SourceAnnotation = "federation.kubernetes.io/source-uid"
 )
 
 // DecidedAnnotations are those of federated objects that say what the federation decided and saw.
-var DecidedAnnotations = []string{PlacementAnnotation, PodsNotMadeAnnotation, ServiceIngressesAnnotation}
+var DecidedAnnotations = []string{PlacementAnnotation, PodsNotMadeAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation}
 
 // Labels and annotations of the EndpointSlices that the federation makes in a member, one for each other cluster that has load
 // balancer addresses of a Service. The labels are those of KEP-1645.
