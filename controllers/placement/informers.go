@@ -80,7 +80,7 @@ func asks(u *unstructured.Unstructured) string {
 	spec, _ := u.Object["spec"].(map[string]any)
 	a := u.GetAnnotations()
 	return fmt.Sprint(u.GetUID(), u.GetGeneration(), u.GetDeletionTimestamp() != nil, spec["replicas"], spec["parallelism"], u.GetLabels(),
-		a[plan.Preferences(u.GroupVersionKind().GroupKind())], "\x00", a[v1beta1.ClusterSelectorAnnotation], "\x00", a[v1beta1.PodsNotMadeAnnotation])
+		a[plan.Preferences(u.GroupVersionKind().GroupKind())], "\x00", a[v1beta1.ClusterSelectorAnnotation], "\x00", a[v1beta1.PodsMadeAnnotation])
 }
 
 func placed(u *unstructured.Unstructured) string {

@@ -148,12 +148,11 @@ func (d *deciding) introduce(s *seat) {
 	if s.because != "" {
 		d.explain(s.cluster.Name, s.because)
 	}
-	unmade := d.o.Unmade[s.cluster.Name]
-	if s.stuck > unmade {
-		d.explain(s.cluster.Name, fmt.Sprintf("%d pods there have been unschedulable", s.stuck-unmade))
+	if s.stuck > s.unmade {
+		d.explain(s.cluster.Name, fmt.Sprintf("%d pods there have been unschedulable", s.stuck-s.unmade))
 	}
-	if unmade > 0 {
-		d.explain(s.cluster.Name, fmt.Sprintf("%d pods cannot be made there", unmade))
+	if s.unmade > 0 {
+		d.explain(s.cluster.Name, fmt.Sprintf("%d pods cannot be made there", s.unmade))
 	}
 }
 

@@ -32,8 +32,8 @@ type Object struct {
 	Created time.Time
 	// Finished: it is a Job that has ended. Nothing of it is placed any more.
 	Finished bool
-	// Unmade are its pods that clusters cannot make, by the name of the cluster.
-	Unmade map[string]int64
+	// Made are its pods in clusters that cannot make more, by the name of the cluster.
+	Made map[string]int64
 	// Follow are the clusters of the workloads that refer to it and whose policies take it along; nil where
 	// there are no such workloads. Followed names these, for the reasons.
 	Follow   []string
@@ -55,6 +55,15 @@ func (o *Object) At(cluster string) int64 {
 		return 0
 	}
 	return o.Current.Clusters[cluster]
+}
+
+// unmade is how many of the pods that are asked for in a cluster it cannot make.
+func (o *Object) unmade(cluster string, asked int64) int64 {
+	made, told := o.Made[cluster]
+	if !told {
+		return 0
+	}
+	return max(0, asked-made)
 }
 
 // dividedKinds have replicas that are divided.
@@ -89,7 +98,7 @@ func Read(u *unstructured.Unstructured) (Object, error) {
 		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Labels: u.GetLabels(),
 		Created: u.GetCreationTimestamp().Time, Pending: annotations[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending,
 		Current: v1beta1.ParsePlacement(annotations[v1beta1.PlacementAnnotation]), replicasField: "replicas",
-		Finished: v1beta1.JobEnd(u) != "", Unmade: v1beta1.ParsePodsNotMade(annotations[v1beta1.PodsNotMadeAnnotation]),
+		Finished: v1beta1.JobEnd(u) != "", Made: v1beta1.ParsePodsMade(annotations[v1beta1.PodsMadeAnnotation]),
 	}
 	spec, _ := u.Object["spec"].(map[string]any)
 	o.template, _ = spec["template"].(map[string]any)

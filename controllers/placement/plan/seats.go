@@ -33,6 +33,7 @@ type seat struct {
 	until   time.Duration
 	room    *int64 // the most it can hold; nil where nothing is known to limit it
 	stuck   int64  // pods of the object that have been unschedulable there, or cannot be made
+	unmade  int64  // those of them that cannot be made
 	// misleads: the sums of its nodes and pods say that there is room for more, or did when more was asked for.
 	misleads bool
 }
@@ -180,15 +181,17 @@ const (
 // capacity sets the most that a cluster can hold of the object: what is there and can run, and room for more. Where
 // pods of the object are unschedulable, or cannot be made, there is no room, whatever the sums say.
 func (d *deciding) capacity(s *seat) {
-	s.stuck = d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}] + d.o.Unmade[s.cluster.Name]
+	asked := s.last
+	if d.o.Current != nil {
+		asked += d.o.Current.Overflow[s.cluster.Name]
+	}
+	s.unmade = d.o.unmade(s.cluster.Name, asked)
+	s.stuck = d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}] + s.unmade
 	room, known := d.w.Ledger.Room(s.cluster.Name, d.demand)
 	if !known && s.stuck == 0 {
 		return
 	}
-	asked, most := s.last, s.last+room
-	if d.o.Current != nil {
-		asked += d.o.Current.Overflow[s.cluster.Name]
-	}
+	most := s.last + room
 	s.misleads = !known || room > 0 || asked > s.last
 	switch {
 	case s.stuck > 0:

@@ -60,9 +60,22 @@ func TestWhereOnlyPodsShowThatThereIsNoRoom(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotMadeMovesOnce: what clusters could make may be told late, and is true all the same.
+func TestWhatIsNotMadeMovesOnce(t *testing.T) {
+	s := newStory(t, replicaSet(24, nil), "a", "b")
+	s.report(nil, false)
+	s.expect(numbers{"a": 12, "b": 12}, "created")
+	s.report(numbers{"a": 8, "b": 100}, false)
+	for range 5 {
+		if d := s.decide(); !maps.Equal(d.Placement.Clusters, numbers{"a": 8, "b": 16}) || d.Placement.Overflow["a"] != 1 {
+			t.Errorf("%s: %s", d.Moved, d.Placement.String())
+		}
+	}
+}
+
 // report has the clusters say that they have room, and which pods of the object run in none: over the limit of each.
 func (s *story) report(limits numbers, made bool) {
-	s.o.Unmade = numbers{}
+	s.o.Made = numbers{}
 	for name, c := range s.clusters {
 		c.Status.Capacity = &v1beta1.ClusterCapacity{Free: []v1beta1.NodeClass{{Nodes: 10, Free: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("100")}}}}
 		if s.o.Current == nil {
@@ -72,7 +85,7 @@ func (s *story) report(limits numbers, made bool) {
 		case over > 0 && made:
 			c.Status.Capacity.Unschedulable = []v1beta1.UnschedulablePods{{Kind: "ReplicaSet", Namespace: "default", Name: "web", Pods: int32(over)}}
 		case over > 0:
-			s.o.Unmade[name] = over
+			s.o.Made[name] = limits[name]
 		}
 	}
 }

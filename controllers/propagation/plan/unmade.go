@@ -26,12 +26,13 @@ func Unmade(copy *unstructured.Unstructured, share int64) (pods int64, since tim
 	return max(0, min(wanted, share)-statusOf(copy, "replicas")), since
 }
 
-// unmade is the value of v1beta1.PodsNotMadeAnnotation; "" where all are made.
-func unmade(copies []Copy) string {
+// podsMade is the value of v1beta1.PodsMadeAnnotation; "" where all are made. What is there stays true when the share has been made
+// smaller since, which what is not there would not.
+func podsMade(copies []Copy) string {
 	pods := map[string]int64{}
 	for _, c := range copies {
 		if c.Unmade > 0 {
-			pods[c.Cluster] = c.Unmade
+			pods[c.Cluster] = statusOf(c.Object, "replicas")
 		}
 	}
 	if len(pods) == 0 {

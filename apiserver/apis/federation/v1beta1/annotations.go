@@ -46,9 +46,10 @@ const (
 	PlacementAnnotation = "federation.kubernetes.io/placement"
 	// PlacementPending is the value of PlacementAnnotation on an object whose placement is yet to be decided.
 	PlacementPending = "pending"
-	// PodsNotMadeAnnotation holds, as JSON, pods by the name of the cluster, on federated ReplicaSets and Deployments: those that
-	// the cluster's own controllers could not make for a while, as for a quota. They count as pods without room.
-	PodsNotMadeAnnotation = "federation.kubernetes.io/pods-not-made"
+	// PodsMadeAnnotation holds, as JSON, pods by the name of the cluster, on federated ReplicaSets and Deployments: how many there are
+	// where the cluster's own controllers could not make more for a while, as for a quota. What is asked for beyond them counts as pods
+	// without room.
+	PodsMadeAnnotation = "federation.kubernetes.io/pods-made"
 	// JobRoundAnnotation holds, as JSON, the round that a federated Job is in, from the second on: what was missing when all of its
 	// copies were complete, because clusters took their part with them, is divided anew.
 	JobRoundAnnotation = "federation.kubernetes.io/job-round"
@@ -68,7 +69,7 @@ const (
 )
 
 // DecidedAnnotations are those of federated objects that say what the federation decided and saw.
-var DecidedAnnotations = []string{PlacementAnnotation, PodsNotMadeAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation}
+var DecidedAnnotations = []string{PlacementAnnotation, PodsMadeAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation}
 
 // Labels and annotations of the EndpointSlices that the federation makes in a member, one for each other cluster that has load
 // balancer addresses of a Service. The labels are those of KEP-1645.
@@ -267,8 +268,8 @@ func ParseServiceIngresses(value string) ServiceIngresses {
 	return s
 }
 
-// ParsePodsNotMade reads PodsNotMadeAnnotation: pods by the name of the cluster. One that cannot be read has none.
-func ParsePodsNotMade(value string) map[string]int64 {
+// ParsePodsMade reads PodsMadeAnnotation: pods by the name of the cluster. One that cannot be read has none.
+func ParsePodsMade(value string) map[string]int64 {
 	var pods map[string]int64
 	if value == "" || json.Unmarshal([]byte(value), &pods) != nil {
 		return nil
