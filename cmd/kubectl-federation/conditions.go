@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // condition is one condition of a federated object.
@@ -17,17 +19,13 @@ const propagatedType = "Propagated"
 
 // conditionOf returns the condition of a type, nil where there is none.
 func conditionOf(u *unstructured.Unstructured, kind string) *condition {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, item := range list {
-		c, _ := item.(map[string]any)
-		if c["type"] != kind {
-			continue
-		}
-		text := func(key string) string { s, _ := c[key].(string); return s }
-		at, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // a zero time says that it is not known
-		return &condition{Status: text("status"), Reason: text("reason"), Message: text("message"), Since: at}
+	c := v1beta1.ConditionOf(u, kind)
+	if c == nil {
+		return nil
 	}
-	return nil
+	text := func(key string) string { s, _ := c[key].(string); return s }
+	at, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // a zero time says that it is not known
+	return &condition{Status: text("status"), Reason: text("reason"), Message: text("message"), Since: at}
 }
 
 // notPropagated is why not all clusters are as desired; "" where they are.

@@ -47,7 +47,7 @@ func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) ([]remaind
 	return all, ctx.Err() // what was cut off by the end looks as if it were empty
 }
 
-// placed notes what is placed in the cluster.
+// placed notes what is placed in the cluster. An older federation does not serve each kind.
 func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, stay map[string]bool, found map[string]*remainder) error {
 	note := func(item metav1.Object, finished bool) {
 		p := v1beta1.ParsePlacement(item.GetAnnotations()[v1beta1.PlacementAnnotation])
@@ -59,32 +59,19 @@ func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, 
 			Placed: p.Clusters[cluster], Stays: stay[item.GetNamespace()+"/"+p.Policy], Finished: finished,
 		}
 	}
+	var err error
 	if w.kind == "Job" { // whether it is finished is in its status
-		err := list(ctx, o.dyn.Resource(w.resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err = list(ctx, o.dyn.Resource(w.resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			note(u, v1beta1.JobEnd(u) != "")
 			return nil
 		})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return err
+	} else {
+		err = o.listMetadata(ctx, w.resource, func(item metav1.Object) { note(item, false) })
 	}
-	options := metav1.ListOptions{Limit: pageSize}
-	for {
-		page, err := o.meta.Resource(w.resource).List(ctx, options)
-		if apierrors.IsNotFound(err) {
-			return nil // an older federation does not serve the kind
-		}
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			note(&page.Items[i], false)
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return nil
-		}
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
+	return err
 }
 
 // copies notes what is in the cluster. Where it cannot be read, that is said once, and what the federation

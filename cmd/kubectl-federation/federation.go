@@ -101,6 +101,23 @@ func list(ctx context.Context, r dynamic.ResourceInterface, o metav1.ListOptions
 	}
 }
 
+// listMetadata is list of the metadata only.
+func (f *federation) listMetadata(ctx context.Context, r schema.GroupVersionResource, each func(metav1.Object)) error {
+	o := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := f.meta.Resource(r).List(ctx, o)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			each(&page.Items[i])
+		}
+		if o.Continue = page.Continue; o.Continue == "" {
+			return nil
+		}
+	}
+}
+
 // clusters returns all Clusters, by name.
 func (f *federation) clusters(ctx context.Context) ([]*v1beta1.Cluster, error) {
 	var all []*v1beta1.Cluster

@@ -144,22 +144,11 @@ func federated(r schema.GroupVersionResource, namespace, name string) bool {
 
 // countMetadata counts by the finalizers that admission puts on what is federated.
 func (f *federation) countMetadata(ctx context.Context, r schema.GroupVersionResource, k *kindStatus) error {
-	o := metav1.ListOptions{Limit: pageSize}
-	for {
-		page, err := f.meta.Resource(r).List(ctx, o)
-		if err != nil {
-			return err
+	return f.listMetadata(ctx, r, func(item metav1.Object) {
+		if federated(r, item.GetNamespace(), item.GetName()) && hasOurFinalizer(item) {
+			k.note(item)
 		}
-		for i := range page.Items {
-			item := &page.Items[i]
-			if federated(r, item.Namespace, item.Name) && hasOurFinalizer(item) {
-				k.note(item)
-			}
-		}
-		if o.Continue = page.Continue; o.Continue == "" {
-			return nil
-		}
-	}
+	})
 }
 
 func hasOurFinalizer(o metav1.Object) bool {

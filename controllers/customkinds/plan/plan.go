@@ -55,11 +55,7 @@ func Read(u *unstructured.Unstructured) Definition {
 		}
 	}
 	slices.Sort(d.Served)
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		condition, _ := c.(map[string]any)
-		d.Established = d.Established || condition["type"] == "Established" && condition["status"] == "True"
-	}
+	d.Established = v1beta1.ConditionOf(u, "Established")["status"] == "True"
 	d.Kept = slices.Contains(u.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer)
 	return d
 }

@@ -70,8 +70,8 @@ func CustomKind(resource schema.GroupVersionResource, kind string) Kind {
 func Federated() []Kind {
 	kinds := make([]Kind, 0, len(v1beta1.FederatedResources))
 	for _, r := range v1beta1.FederatedResources {
-		if i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Resource == r }); i >= 0 {
-			kinds = append(kinds, Kinds[i])
+		if k := KindOf(r); k != nil {
+			kinds = append(kinds, *k)
 		}
 	}
 	return kinds

@@ -153,7 +153,7 @@ func isEmpty(v any) bool {
 }
 
 func hasCondition(u *unstructured.Unstructured, kind, status string) bool {
-	return conditionOf(u, kind)["status"] == status
+	return v1beta1.ConditionOf(u, kind)["status"] == status
 }
 
 // IsReady tells whether a Cluster was ready when it was looked at last.
@@ -162,23 +162,8 @@ func IsReady(cluster *unstructured.Unstructured) bool {
 }
 
 func conditionMessage(u *unstructured.Unstructured, kind string) string {
-	message, _ := conditionOf(u, kind)["message"].(string)
+	message, _ := v1beta1.ConditionOf(u, kind)["message"].(string)
 	return message
-}
-
-// conditionOf is the condition of a copy of the given type; nil where there is none.
-func conditionOf(u *unstructured.Unstructured, kind string) map[string]any {
-	if u == nil {
-		return nil
-	}
-	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
-	items, _ := list.([]any)
-	for _, item := range items {
-		if c, _ := item.(map[string]any); c["type"] == kind {
-			return c
-		}
-	}
-	return nil
 }
 
 func condition(kind string, ok bool, yes, no, message string) map[string]any {

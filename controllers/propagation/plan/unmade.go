@@ -7,6 +7,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // replicaFailure is what the controllers of ReplicaSets and of Deployments say where a pod cannot be made: the member refuses it, as
@@ -16,7 +18,7 @@ const replicaFailure = string(appsv1.ReplicaSetReplicaFailure)
 // Unmade is how many pods of its share a cluster cannot make, and since when. A copy that asks for more than the share, as its member
 // does not let us write, lacks no more than that: placement would take away what runs. Those of an autoscaler are its own business.
 func Unmade(copy *unstructured.Unstructured, share int64) (pods int64, since time.Time) {
-	c := conditionOf(copy, replicaFailure)
+	c := v1beta1.ConditionOf(copy, replicaFailure)
 	if c["status"] != "True" || c["reason"] != "FailedCreate" || ScaledByMember(copy) {
 		return 0, since
 	}
@@ -50,7 +52,7 @@ func failure(federated *unstructured.Unstructured, copies []Copy) (conditions []
 			failed = append(failed, fmt.Sprintf("cluster %s could not make %d pods: %s", c.Cluster, c.Unmade, conditionMessage(c.Object, replicaFailure)))
 		}
 	}
-	if len(failed) == 0 && conditionOf(federated, replicaFailure) == nil {
+	if len(failed) == 0 && v1beta1.ConditionOf(federated, replicaFailure) == nil {
 		return nil
 	}
 	return []any{condition(replicaFailure, len(failed) > 0, "FailedCreate", "PodsMade", bounded(failed))}

@@ -11,13 +11,25 @@ func JobEnd(u *unstructured.Unstructured) string {
 	if u == nil || u.GetKind() != "Job" || u.GroupVersionKind().Group != batchv1.GroupName {
 		return ""
 	}
-	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
-	conditions, _ := list.([]any)
-	for _, item := range conditions {
-		c, _ := item.(map[string]any)
-		if end, _ := c["type"].(string); c["status"] == "True" && (end == "Complete" || end == "Failed") {
-			return end
+	for _, end := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		if ConditionOf(u, string(end))["status"] == "True" {
+			return string(end)
 		}
 	}
 	return ""
+}
+
+// ConditionOf is the condition of the given type of any object, which is not to be changed; nil where there is none.
+func ConditionOf(u *unstructured.Unstructured, kind string) map[string]any {
+	if u == nil {
+		return nil
+	}
+	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
+	conditions, _ := list.([]any)
+	for _, item := range conditions {
+		if c, _ := item.(map[string]any); c["type"] == kind {
+			return c
+		}
+	}
+	return nil
 }
