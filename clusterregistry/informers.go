@@ -86,6 +86,7 @@ func (i *memberInformer) failed(ctx context.Context, r *cache.Reflector, err err
 		return // we ended it ourselves
 	}
 	if isLacking(i.resource, err) && i.lacking.CompareAndSwap(false, true) && !i.SharedIndexInformer.HasSynced() {
+		i.of.member.refused.Store(i.resource.GroupResource().String(), true)
 		go i.awaitRights()
 	}
 	if !i.of.member.WatchFailed(ctx, i.resource.GroupResource().String(), err) {

@@ -1,6 +1,7 @@
 package clusterregistry
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,11 +32,14 @@ func TestAKindThatMayNotBeSeenHoldsUpNobody(t *testing.T) {
 		}
 		return false
 	})
+	forbidden := func() []string { return f.cluster("east").Status.Forbidden }
+	f.eventually("its Cluster says so", func() bool { return slices.Equal(forbidden(), []string{"configmaps"}) })
 	east.set(func() { east.forbids = "" })
 	f.eventually("it is taken up anew when it may be seen", func() bool {
 		second, err := f.Member("east")
 		return err == nil && second != first && len(second.Informers.ForResource(configMaps).GetStore().List()) == 1
 	})
+	f.eventually("its Cluster says nothing of it any more", func() bool { return len(forbidden()) == 0 })
 }
 
 func TestObjectsOfMembersCanBeHadAsTheyAreHeld(t *testing.T) {

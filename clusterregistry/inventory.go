@@ -23,9 +23,10 @@ const (
 )
 
 // keepInventory reads nodes and version once, so that a cluster that becomes ready has its zones, and
-// goes on in the background until ctx is done.
-func (k *keeper) keepInventory(ctx context.Context, l *link) {
-	k.takeInventory(ctx, l, k.registry.options.Timeout)
+// goes on in the background until the member is lost.
+func (k *keeper) keepInventory(m *Member, l *link) {
+	ctx := m.ctx
+	k.takeInventory(m, l, k.registry.options.Timeout)
 	go func() {
 		for every := inventoryFirst; ; every = min(2*every, inventoryLast) {
 			select {
@@ -33,7 +34,7 @@ func (k *keeper) keepInventory(ctx context.Context, l *link) {
 				return
 			case <-time.After(every):
 			}
-			if k.takeInventory(ctx, l, inventoryLast) {
+			if k.takeInventory(m, l, inventoryLast) {
 				k.lookNow() // to report it
 			}
 		}
@@ -41,7 +42,8 @@ func (k *keeper) keepInventory(ctx context.Context, l *link) {
 }
 
 // takeInventory tells whether there is something new.
-func (k *keeper) takeInventory(ctx context.Context, l *link, timeout time.Duration) bool {
+func (k *keeper) takeInventory(m *Member, l *link, timeout time.Duration) bool {
+	ctx := m.ctx
 	timed, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	inv, err := l.inventory(timed)
@@ -51,6 +53,7 @@ func (k *keeper) takeInventory(ctx context.Context, l *link, timeout time.Durati
 		}
 		return false
 	}
+	inv.Forbidden = m.forbidden()
 	return !reflect.DeepEqual(k.inventory.Swap(inv), inv)
 }
 

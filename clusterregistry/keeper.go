@@ -201,7 +201,7 @@ func (k *keeper) connect(ctx context.Context) {
 		k.listen(m)
 		k.away = false
 	}
-	k.keepInventory(m.ctx, k.link)
+	k.keepInventory(m, k.link)
 	go k.keepToken(m.ctx, k.link)
 }
 

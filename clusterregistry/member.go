@@ -2,6 +2,7 @@ package clusterregistry
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,18 @@ type Member struct {
 	// lacks is told, once each, what the member does not let us list or watch.
 	lacks func(resource string, err error)
 	told  sync.Map // resources
+	// refused are the resources that cannot be listed. When one can, the member is taken up anew.
+	refused sync.Map
+}
+
+// forbidden are the resources that the member does not let us list, sorted.
+func (m *Member) forbidden() (resources []string) {
+	m.refused.Range(func(resource, _ any) bool {
+		resources = append(resources, resource.(string))
+		return true
+	})
+	slices.Sort(resources)
+	return resources
 }
 
 // Context is done when the member is lost; its cause says why.

@@ -71,7 +71,7 @@ func newFleet(t *testing.T) *fleet {
 }
 
 // apply does what a server-side apply of the status does, as far as it is used here: it leaves alone what is not
-// mentioned, of conditions those of other types; but NodesSilent, which nobody else writes, goes where it is not.
+// mentioned, of conditions those of other types; but NodesSilent and what is forbidden, which nobody else writes, go where they are not.
 func (f *fleet) apply(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch := action.(clienttesting.PatchAction)
 	applied := &unstructured.Unstructured{}
@@ -88,6 +88,7 @@ func (f *fleet) apply(action clienttesting.Action) (bool, runtime.Object, error)
 		status = map[string]any{}
 	}
 	kept, _, _ := unstructured.NestedSlice(status, "conditions")
+	delete(status, "forbidden")
 	for field, value := range applied.Object["status"].(map[string]any) {
 		status[field] = value
 	}

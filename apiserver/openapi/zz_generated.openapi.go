@@ -721,6 +721,26 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							Format:      "",
 						},
 					},
+					"forbidden": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Kinds that the cluster does not let the federation see, each as RESOURCE.GROUP, sorted: they do not go there. Joining the cluster again gives the rights.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
 					"capacity": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Room in the cluster.",

@@ -17,6 +17,8 @@ type Inventory struct {
 	Region string
 	// Version of its API server, such as "v1.36.3".
 	Version string
+	// Forbidden are the kinds that we may not list there, as RESOURCE.GROUP, sorted.
+	Forbidden []string
 }
 
 // Own returns the conditions that are ours to write: Ready, Offline and NodesSilent.
@@ -45,16 +47,16 @@ func Restore(conditions []v1beta1.ClusterCondition) (s State) {
 // in anything but the time of the last look. A nil inventory keeps what is there: zones are not
 // forgotten while a cluster is away.
 func Report(prev v1beta1.ClusterStatus, s State, inv *Inventory) (v1beta1.ClusterStatus, bool) {
-	next := v1beta1.ClusterStatus{Zones: slices.Clone(prev.Zones), Region: prev.Region, KubernetesVersion: prev.KubernetesVersion}
+	next := v1beta1.ClusterStatus{Zones: slices.Clone(prev.Zones), Region: prev.Region, KubernetesVersion: prev.KubernetesVersion, Forbidden: slices.Clone(prev.Forbidden)}
 	next.Conditions = slices.Clone(s.Conditions)
 	if s.Silent != nil {
 		next.Conditions = append(next.Conditions, *s.Silent)
 	}
 	if inv != nil {
-		next.Zones, next.Region, next.KubernetesVersion = inv.Zones, inv.Region, inv.Version
+		next.Zones, next.Region, next.KubernetesVersion, next.Forbidden = inv.Zones, inv.Region, inv.Version, inv.Forbidden
 	}
 	same := next.Region == prev.Region && next.KubernetesVersion == prev.KubernetesVersion &&
-		slices.Equal(next.Zones, prev.Zones) && slices.EqualFunc(next.Conditions, Own(prev.Conditions), sameCondition)
+		slices.Equal(next.Zones, prev.Zones) && slices.Equal(next.Forbidden, prev.Forbidden) && slices.EqualFunc(next.Conditions, Own(prev.Conditions), sameCondition)
 	return next, !same
 }
 

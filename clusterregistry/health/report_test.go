@@ -22,14 +22,18 @@ func TestReportAsksForNoWriteWhenOnlyTimePassed(t *testing.T) {
 	if _, changed := Report(first, s, &Inventory{Zones: []string{"a", "b"}, Region: "east", Version: "v1.36.3"}); !changed {
 		t.Error("a new zone is no change")
 	}
+	inv.Forbidden = []string{"widgets.example.com"}
+	if forbids, changed := Report(first, s, inv); !changed || !slices.Equal(forbids.Forbidden, inv.Forbidden) {
+		t.Errorf("what it forbids is no change: %v", forbids.Forbidden)
+	}
 }
 
 func TestReportKeepsTheInventoryOfAnUnreachableCluster(t *testing.T) {
-	prev := v1beta1.ClusterStatus{Zones: []string{"a"}, Region: "east", KubernetesVersion: "v1.36.3"}
+	prev := v1beta1.ClusterStatus{Zones: []string{"a"}, Region: "east", KubernetesVersion: "v1.36.3", Forbidden: []string{"widgets.example.com"}}
 	s := State{Failures: 1}
 	s = Judge(s, words["refused"], DefaultPolicy(), start).State
 	got, changed := Report(prev, s, nil)
-	if !changed || !slices.Equal(got.Zones, prev.Zones) || got.Region != "east" || got.KubernetesVersion != "v1.36.3" {
+	if !changed || !slices.Equal(got.Zones, prev.Zones) || got.Region != "east" || got.KubernetesVersion != "v1.36.3" || !slices.Equal(got.Forbidden, prev.Forbidden) {
 		t.Errorf("status %+v, changed %v; want zones, region and version of %+v", got, changed, prev)
 	}
 }

@@ -3,6 +3,7 @@ package placement
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,6 +39,18 @@ func (k *kinds) failure(kind schema.GroupVersionKind) (err error, asked bool) {
 	}
 	err, asked = k.failed[kind]
 	return err, asked
+}
+
+// resource is what a kind that is placed is served as.
+func (k *kinds) resource(kind schema.GroupVersionKind) schema.GroupVersionResource {
+	k.Lock()
+	defer k.Unlock()
+	for resource, known := range k.known {
+		if known == kind {
+			return resource
+		}
+	}
+	return schema.GroupVersionResource{}
 }
 
 // add subscribes to the objects of a kind.
@@ -94,7 +107,11 @@ func (c *Controller) watchClusters() error {
 		if !ok {
 			return
 		}
-		if c.events.usability(u.GetName(), plan.Usability(readCluster(u))) {
+		cluster := readCluster(u)
+		if c.events.news(u.GetName(), forbids, strings.Join(cluster.Status.Forbidden, ",")) {
+			c.reportPolicies()
+		}
+		if c.events.news(u.GetName(), use, plan.Usability(cluster)) {
 			c.decide.AddAfter(key{resource: everything}, gather)
 		} else {
 			c.decide.AddAfter(key{resource: short}, roomPause)
@@ -105,7 +122,8 @@ func (c *Controller) watchClusters() error {
 		UpdateFunc: func(_, is any) { changed(is) },
 		DeleteFunc: func(obj any) {
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-				c.events.usability(name, "")
+				c.events.gone(name)
+				c.reportPolicies()
 			}
 			c.decide.AddAfter(key{resource: everything}, gather)
 		},
@@ -116,19 +134,36 @@ func (c *Controller) watchClusters() error {
 // events remembers what clusters looked like.
 type events struct {
 	sync.Mutex
-	seen map[string]string
+	seen map[string]map[aspect]string
 }
 
-// usability notes what a cluster can be used for, and tells whether that is new.
-func (e *events) usability(cluster, is string) bool {
+// aspect is what is remembered of a cluster: what it can be used for, or which kinds it forbids.
+type aspect int
+
+const (
+	use aspect = iota
+	forbids
+)
+
+// news notes an aspect of a cluster, and tells whether it is new.
+func (e *events) news(cluster string, of aspect, is string) bool {
 	e.Lock()
 	defer e.Unlock()
 	if e.seen == nil {
-		e.seen = map[string]string{}
+		e.seen = map[string]map[aspect]string{}
 	}
-	was := e.seen[cluster]
-	e.seen[cluster] = is
-	return was != is
+	if e.seen[cluster] == nil {
+		e.seen[cluster] = map[aspect]string{}
+	}
+	was, known := e.seen[cluster][of]
+	e.seen[cluster][of] = is
+	return !known || was != is
+}
+
+func (e *events) gone(cluster string) {
+	e.Lock()
+	defer e.Unlock()
+	delete(e.seen, cluster)
 }
 
 // watchPolicies decides the objects of a namespace anew when its policies change.

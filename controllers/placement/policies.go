@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,6 +79,13 @@ func (c *Controller) reportPoliciesOf(kind schema.GroupVersionKind) {
 	}
 }
 
+// reportPolicies reports all policies: clusters have come or gone, or forbid other kinds than before.
+func (c *Controller) reportPolicies() {
+	for _, name := range c.names(v1beta1.PoliciesResource, "") {
+		c.policies.AddAfter(name, statusPause)
+	}
+}
+
 // reportPolicy writes the status of a policy, if it changed: how many objects it governs, and whether all kinds that
 // it names can be spread.
 func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName) error {
@@ -112,17 +120,67 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 	return err
 }
 
-// accepted is the condition that all kinds of a policy can be spread.
+// accepted is the condition that all kinds of a policy can be spread. It names the clusters that forbid one.
 func (c *Controller) accepted(p *v1beta1.PlacementPolicy) metav1.Condition {
-	var not []string
+	var not, nowhere, partly []string
 	for i, r := range p.Spec.ResourceSelectors {
-		if err, _ := c.kinds.failure(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)); err != nil {
-			not = append(not, fmt.Sprintf("spec.resourceSelectors[%d]: %s %s: %v", i, r.APIVersion, r.Kind, err))
+		kind := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+		field := fmt.Sprintf("spec.resourceSelectors[%d]: %s %s: ", i, r.APIVersion, r.Kind)
+		if err, _ := c.kinds.failure(kind); err != nil {
+			not = append(not, field+err.Error())
+			continue
+		}
+		switch why, all := c.forbidden(p, kind); {
+		case all:
+			nowhere = append(nowhere, field+why)
+		case why != "":
+			partly = append(partly, field+why)
 		}
 	}
 	out := metav1.Condition{Type: v1beta1.PolicyAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", Message: "all kinds can be spread", ObservedGeneration: p.Generation}
-	if len(not) > 0 {
-		out.Status, out.Reason, out.Message = metav1.ConditionFalse, "KindNotServed", strings.Join(not, "; ")
+	switch {
+	case len(not) > 0:
+		out.Status, out.Reason = metav1.ConditionFalse, "KindNotServed"
+	case len(nowhere) > 0:
+		out.Status, out.Reason = metav1.ConditionFalse, "KindForbidden"
+	}
+	if says := slices.Concat(not, nowhere, partly); len(says) > 0 {
+		out.Message = strings.Join(says, "; ")
 	}
 	return out
+}
+
+// maxNamed is how many clusters a condition names one by one.
+const maxNamed = 10
+
+// forbidden says which of the clusters of a policy forbid a kind; all: each of them does.
+func (c *Controller) forbidden(p *v1beta1.PlacementPolicy, kind schema.GroupVersionKind) (why string, all bool) {
+	resource := c.kinds.resource(kind).GroupResource()
+	var by []string
+	clusters := 0
+	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		if cluster := readCluster(u); p.Spec.Clusters.Matches(cluster) {
+			clusters++
+			if slices.Contains(cluster.Status.Forbidden, resource.String()) {
+				by = append(by, cluster.Name)
+			}
+		}
+	}
+	if len(by) == 0 {
+		return "", false
+	}
+	slices.Sort(by)
+	names := strings.Join(by[:min(maxNamed, len(by))], ", ")
+	if more := len(by) - maxNamed; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	how := ""
+	if v1beta1.FederatedKindOf(resource) == nil {
+		how = " with --custom-kinds " + resource.String()
+	}
+	return fmt.Sprintf("forbidden by %s: join again%s", names, how), len(by) == clusters
 }

@@ -176,5 +176,52 @@ func TestACustomKindIsPlacedWhenAPolicyNamesIt(t *testing.T) {
 		if got := f.clustersOf(databases, "db"); got != "west-a" {
 			t.Errorf("placed on %s", got)
 		}
+		for _, c := range []struct {
+			forbids []string // it goes to west-a only
+			reason  string
+			says    string
+		}{
+			{[]string{"east-a"}, "Accepted", "all kinds can be spread"},
+			{[]string{"east-a", "west-a"}, "KindForbidden", "spec.resourceSelectors[0]: example.com/v1 Database: forbidden by west-a: join again with --custom-kinds databases.example.com"},
+		} {
+			for _, name := range c.forbids {
+				f.forbid(name, "databases.example.com")
+			}
+			time.Sleep(2 * statusPause)
+			if got := f.accepted(); got.Reason != c.reason || got.Message != c.says {
+				t.Errorf("%v forbid it: %s %q", c.forbids, got.Reason, got.Message)
+			}
+		}
+		f.forbid("west-a")
+		time.Sleep(2 * statusPause)
+		if got := f.accepted(); got.Reason != "Accepted" {
+			t.Errorf("west-a allows it again: %s %q", got.Reason, got.Message)
+		}
 	})
+}
+
+// forbid has a cluster say which kinds it forbids.
+func (f *fleet) forbid(cluster string, kinds ...string) {
+	f.t.Helper()
+	clusters := f.client.Resource(v1beta1.ClustersResource)
+	u, err := clusters.Get(f.t.Context(), cluster, metav1.GetOptions{})
+	if err == nil {
+		err = unstructured.SetNestedStringSlice(u.Object, kinds, "status", "forbidden")
+	}
+	if err == nil {
+		_, err = clusters.Update(f.t.Context(), u, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// accepted is the condition of the policy.
+func (f *fleet) accepted() metav1.Condition {
+	f.t.Helper()
+	u, err := f.client.Resource(v1beta1.PoliciesResource).Namespace("shop").Get(f.t.Context(), "p", metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return readPolicy(u).Status.Conditions[0]
 }

@@ -84,6 +84,11 @@ type ClusterStatus struct {
 	// Version of the cluster's API server, such as "v1.36.3".
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// Kinds that the cluster does not let the federation see, each as RESOURCE.GROUP, sorted: they do not go there. Joining the cluster again
+	// gives the rights.
+	// +optional
+	// +listType=atomic
+	Forbidden []string `json:"forbidden,omitempty"`
 	// Room in the cluster.
 	// +optional
 	Capacity *ClusterCapacity `json:"capacity,omitempty"`

@@ -334,6 +334,11 @@ func (in *ClusterStatus) DeepCopyInto(out *ClusterStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Forbidden != nil {
+		in, out := &in.Forbidden, &out.Forbidden
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Capacity != nil {
 		in, out := &in.Capacity, &out.Capacity
 		*out = new(ClusterCapacity)
