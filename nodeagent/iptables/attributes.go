@@ -90,7 +90,15 @@ func (e *expressions) xtables(kind, name string, revision uint32, info []byte) {
 	})
 }
 
-func (e *expressions) verdict(code int, chain string) {
+// counter comes before what a rule leads to.
+func (e *expressions) counter() {
+	e.expression("counter", func() {
+		e.put(unix.NFTA_COUNTER_BYTES, make([]byte, 8))
+		e.put(unix.NFTA_COUNTER_PACKETS, make([]byte, 8))
+	})
+}
+
+func (e *expressions) immediate(code int, chain string) {
 	e.expression("immediate", func() {
 		e.number(unix.NFTA_IMMEDIATE_DREG, unix.NFT_REG_VERDICT)
 		e.nest(unix.NFTA_IMMEDIATE_DATA, func() {

@@ -8,11 +8,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"federation/nodeagent/nfnetlink"
+	"federation/nodeagent/xtables"
 )
 
 // Looks say how often Watch looks.
@@ -109,9 +107,14 @@ func (f *family) fingerprint() (string, error) {
 		n, err := s.Generation()
 		return fmt.Sprint(n), err
 	}
+	c, err := xtables.Dial(f.ipv6)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
 	out := ""
 	for _, table := range []string{nat, filter} {
-		entries, size, err := legacyInfo(f.ipv6, table)
+		entries, size, err := c.Info(table)
 		if err != nil {
 			return "", err
 		}
@@ -136,34 +139,6 @@ func (f *family) harmed(ctx context.Context) bool {
 		}
 	}
 	return false
-}
-
-// legacyInfo is how many entries a legacy table has, and of how many bytes: struct ipt_getinfo of linux/netfilter_ipv4/ip_tables.h.
-func legacyInfo(ipv6 bool, table string) (entries, size uint32, err error) {
-	family, level := unix.AF_INET, unix.IPPROTO_IP
-	if ipv6 {
-		family, level = unix.AF_INET6, unix.IPPROTO_IPV6
-	}
-	s, err := unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { _ = unix.Close(s) }() // nothing was written to it
-	const getInfo = 64                   // IPT_SO_GET_INFO, IP6T_SO_GET_INFO
-	var info struct {
-		name              [32]byte
-		validHooks        uint32
-		hooks, underflows [5]uint32
-		entries, size     uint32
-	}
-	copy(info.name[:], table)
-	length := uint32(unsafe.Sizeof(info))
-	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(s), uintptr(level), getInfo,
-		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&length)), 0)
-	if errno != 0 {
-		return 0, 0, errno
-	}
-	return info.entries, info.size, nil
 }
 
 // marksOfOthers are chains in the table mangle by which kubelet and kube-proxy are known.

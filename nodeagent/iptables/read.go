@@ -18,12 +18,11 @@ type found struct {
 	hashes map[place]uint64
 }
 
-// read looks at the kernel, with iptables-nft by netlink: that dumps rules with their stamps, and only chains that bear none, or
+// read looks at the kernel. With iptables-nft by netlink: that dumps rules with their stamps, and only chains that bear none, or
 // that others have rules in, are printed by iptables. Its iptables-save would take worse than linearly long.
-func (f *family) read(ctx context.Context, n names) (*found, error) {
+func (f *family) read(ctx context.Context, n names, wanted want) (*found, error) {
 	if f.backend == Legacy {
-		there, err := f.save(ctx, n)
-		return there.found(), err
+		return f.inKernel(ctx, n, wanted)
 	}
 	there := &saved{n, want{}, map[jump]int{}, map[jump]bool{}}
 	if err := f.saveTable(ctx, filter, there); err != nil {

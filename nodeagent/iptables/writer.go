@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"federation/nodeagent/ruleset"
+	"federation/nodeagent/xtables"
 )
 
 // Backend is which of the two kinds of iptables in the kernel is used.
@@ -45,7 +46,10 @@ type family struct {
 	saved          time.Time
 	saveTook       time.Duration
 
-	exec func(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error)
+	tables *legacy // while the lock is held
+
+	exec     func(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error)
+	exchange func(*xtables.Conn, *xtables.Next) error
 }
 
 // ErrNotSynced: Write was called before Sync, or after it failed.
@@ -54,14 +58,13 @@ var ErrNotSynced = errors.New("what the kernel holds is not known: Sync first")
 // New is a Writer; it does nothing yet.
 func New(c Config) *Writer {
 	w, seen := &Writer{}, &sight{}
-	if c.IPv4 {
-		w.families = append(w.families, &family{backend: c.Backend, sight: seen, exec: command})
-	}
-	if c.Backend == Legacy {
-		seen = &sight{}
-	}
-	if c.IPv6 {
-		w.families = append(w.families, &family{backend: c.Backend, sight: seen, exec: command, ipv6: true})
+	for _, ipv6 := range []bool{false, true} {
+		if ipv6 && c.Backend == Legacy {
+			seen = &sight{}
+		}
+		if (ipv6 && c.IPv6) || (!ipv6 && c.IPv4) {
+			w.families = append(w.families, &family{backend: c.Backend, sight: seen, ipv6: ipv6, exec: command, exchange: (*xtables.Conn).Replace})
+		}
 	}
 	return w
 }
@@ -107,11 +110,7 @@ func (w *Writer) Cleanup(ctx context.Context, federatedOnly bool) error {
 	}
 	return w.each(func(f *family) error {
 		for _, n := range scopes {
-			there, err := f.save(ctx, n)
-			if err != nil {
-				return err
-			}
-			if err := f.run(ctx, "restore", cleanup(there), "--noflush", "--wait", "5"); err != nil {
+			if err := f.cleanup(ctx, n); err != nil {
 				return err
 			}
 		}
@@ -132,15 +131,21 @@ func (w *Writer) each(do func(*family) error) error {
 func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) error {
 	f.sight.mu.Lock()
 	defer f.sight.mu.Unlock()
+	f.state = nil
+	n := namesFor(node)
+	s := newState(dialect{names: n, ipv6: f.ipv6, fully: true, node: node})
+	wanted := s.load(ports)
+	if err := f.open(ctx); err != nil {
+		return err
+	}
+	defer f.close()
 	f.notice()
-	f.state, f.synced, f.saved = nil, f.sight.others, time.Now()
-	there, err := f.read(ctx, namesFor(node))
+	f.synced, f.saved = f.sight.others, time.Now()
+	there, err := f.read(ctx, n, wanted)
 	if err != nil {
 		return err
 	}
 	f.saveTook = time.Since(f.saved)
-	s := newState(dialect{names: there.names, ipv6: f.ipv6, fully: true, node: node})
-	wanted := s.load(ports)
 	s.have = there.hashes
 	for p := range s.have {
 		if _, keep := wanted[p]; !keep {
@@ -165,9 +170,13 @@ func (f *family) write(ctx context.Context, changes []ruleset.PortChange) error 
 	if f.state == nil {
 		return ErrNotSynced
 	}
-	f.notice() // the next look will not see it, as the fingerprint will be that of this write
 	s := f.state
 	f.state = nil
+	if err := f.open(ctx); err != nil {
+		return err
+	}
+	defer f.close()
+	f.notice() // the next look will not see it, as the fingerprint will be that of this write
 	return f.keep(s, f.restore(ctx, s, write{names: s.d.names, chains: s.apply(changes)}))
 }
 
@@ -196,7 +205,7 @@ func (f *family) restore(ctx context.Context, s *state, w write) error {
 // leads to it.
 func (f *family) put(ctx context.Context, w write, have map[place]uint64) error {
 	if f.backend == Legacy {
-		return f.load(ctx, w)
+		return f.replace(ctx, w)
 	}
 	restored, netlink := w.divide()
 	last := write{names: w.names}
@@ -258,7 +267,19 @@ func (f *family) saveTable(ctx context.Context, table string, into *saved) error
 	return err
 }
 
-// cleanup is the input of iptables-restore that takes away our chains and whatever leads to them.
+// cleanup takes away our chains and whatever leads to them.
+func (f *family) cleanup(ctx context.Context, n names) error {
+	if f.backend == Legacy {
+		return f.clear(ctx, n)
+	}
+	there, err := f.save(ctx, n)
+	if err != nil {
+		return err
+	}
+	return f.run(ctx, "restore", cleanup(there), "--noflush", "--wait", "5")
+}
+
+// cleanup is the input of iptables-restore that does so.
 func cleanup(there *saved) []byte {
 	w := write{names: there.names, chains: want{}}
 	for p := range there.chains {

@@ -1,0 +1,199 @@
+package xtables
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Conn is a way to the kernel's tables of one family.
+type Conn struct {
+	fd, level int
+	layout    *layout
+}
+
+// Dial opens one, in the network namespace of the thread.
+func Dial(v6 bool) (*Conn, error) {
+	domain, level := unix.AF_INET, unix.IPPROTO_IP
+	if v6 {
+		domain, level = unix.AF_INET6, unix.IPPROTO_IPV6
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+	if err != nil {
+		return nil, fmt.Errorf("opening a raw socket: %w", err)
+	}
+	return &Conn{fd, level, layoutFor(v6)}, nil
+}
+
+// Close closes it.
+func (c *Conn) Close() { _ = unix.Close(c.fd) } // nothing was written to it
+
+// The socket options of both families: IPT_SO_… and IP6T_SO_….
+const (
+	getInfo     = 64
+	getEntries  = 65
+	setReplace  = 64
+	addCounters = 65
+)
+
+// Sizes of struct ipt_replace, and of struct ipt_get_entries and struct xt_counters_info without what follows them.
+const (
+	sizeReplace = 96
+	sizeAbout   = 40 // the table's name, a number
+	maxTable    = 32 // of a table's name
+)
+
+func (c *Conn) get(option int, data unsafe.Pointer, size uint32) error {
+	for {
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(c.fd), uintptr(c.level), uintptr(option),
+			uintptr(data), uintptr(unsafe.Pointer(&size)), 0)
+		if errno != unix.EINTR {
+			return failure(errno)
+		}
+	}
+}
+
+func (c *Conn) set(option int, data []byte) error {
+	for {
+		_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(c.fd), uintptr(c.level), uintptr(option),
+			uintptr(unsafe.Pointer(&data[0])), uintptr(len(data)), 0)
+		if errno != unix.EINTR {
+			return failure(errno)
+		}
+	}
+}
+
+func failure(errno unix.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
+}
+
+// Info is how many entries a table has, and of how many bytes.
+func (c *Conn) Info(table string) (entries, size uint32, err error) {
+	i, err := c.info(table)
+	return i.entries, i.size, err
+}
+
+func (c *Conn) info(table string) (i info, err error) {
+	copy(i.name[:], table)
+	if err := c.get(getInfo, unsafe.Pointer(&i), uint32(unsafe.Sizeof(i))); err != nil {
+		return i, fmt.Errorf("table %s: %w", table, err)
+	}
+	return i, nil
+}
+
+// ErrChanged: another hand, that does not take the lock, changed the table since it was read.
+var ErrChanged = errors.New("the table was changed meanwhile")
+
+// attempts are how many times a table is asked for that others make larger or smaller meanwhile.
+const attempts = 10
+
+// Read reads a table.
+func (c *Conn) Read(table string) (*Table, error) {
+	for range attempts {
+		t, err := c.read(table)
+		if !errors.Is(err, unix.EAGAIN) {
+			return t, err
+		}
+	}
+	return nil, fmt.Errorf("reading table %s: %w", table, ErrChanged)
+}
+
+func (c *Conn) read(table string) (*Table, error) {
+	i, err := c.info(table)
+	if err != nil {
+		return nil, err
+	}
+	buf, err := anonymous(sizeAbout + int(i.size))
+	if err != nil {
+		return nil, err
+	}
+	about(buf, table, i.size)
+	err = c.get(getEntries, unsafe.Pointer(&buf[0]), uint32(len(buf)))
+	if err == nil {
+		var t *Table
+		if t, err = parse(c.layout, i, buf[sizeAbout:]); err == nil {
+			t.free = func() { release(buf) }
+			return t, nil
+		}
+	}
+	release(buf)
+	return nil, fmt.Errorf("reading table %s: %w", table, err)
+}
+
+// about is how what is said of a table begins: with its name and a number.
+func about(buf []byte, table string, number uint32) {
+	copy(buf[:maxTable], table)
+	binary.NativeEndian.PutUint32(buf[maxTable:], number)
+}
+
+// Replace has the kernel take the next table for the one that it was made of, and gives the entries that were taken over their counters
+// back. If the kernel has another by now, that is ErrChanged.
+func (c *Conn) Replace(n *Next) error {
+	old := n.of.info.entries
+	counters, err := anonymous(sizeCounters * int(old))
+	if err != nil {
+		return err
+	}
+	defer release(counters)
+	n.header(counters)
+	err = c.set(setReplace, n.out.buf)
+	if errors.Is(err, unix.EAGAIN) {
+		err = ErrChanged
+	}
+	if err != nil {
+		return fmt.Errorf("replacing table %s: %w", n.of.Name(), err)
+	}
+	return c.count(n, counters)
+}
+
+// header says what the kernel is to know of the entries: struct ipt_replace.
+func (n *Next) header(counters []byte) {
+	h := n.out.buf[:sizeReplace:sizeReplace]
+	copy(h, n.of.info.name[:])
+	at := maxTable
+	put := func(numbers ...uint32) {
+		for _, v := range numbers {
+			binary.NativeEndian.PutUint32(h[at:], v)
+			at += 4
+		}
+	}
+	put(n.of.info.validHooks, uint32(n.out.count), uint32(n.out.size()))
+	put(n.hooks[:]...)
+	put(n.floors[:]...)
+	put(n.of.info.entries)
+	binary.NativeEndian.PutUint64(h[at:], uint64(uintptr(unsafe.Pointer(&counters[0]))))
+}
+
+// count adds to the counters of entries that were taken over what the kernel counted before: struct xt_counters_info.
+func (c *Conn) count(n *Next, counters []byte) error {
+	buf, err := anonymous(sizeAbout + sizeCounters*n.out.count)
+	if err != nil {
+		return err
+	}
+	defer release(buf)
+	about(buf, n.of.Name(), uint32(n.out.count))
+	for _, p := range n.kept {
+		copy(buf[sizeAbout+sizeCounters*p.entry:], counters[sizeCounters*p.oldEntry:sizeCounters*(p.oldEntry+p.entries)])
+	}
+	if err := c.set(addCounters, buf); err != nil {
+		return fmt.Errorf("counters of table %s: %w", n.of.Name(), err)
+	}
+	return nil
+}
+
+// anonymous is memory that the garbage collector does not know of: a table has megabytes, for a moment.
+func anonymous(size int) ([]byte, error) {
+	buf, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, fmt.Errorf("%d bytes: %w", size, err)
+	}
+	return buf, nil
+}
+
+func release(buf []byte) { _ = unix.Munmap(buf) } // it is what Mmap gave

@@ -1,0 +1,177 @@
+package xtables
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// Table is what the kernel held when it was read.
+type Table struct {
+	*layout
+	info   info
+	blob   []byte
+	chains []chain // as they come: those that the kernel calls first
+	jumps  []jump
+	free   func()
+}
+
+// info is struct ipt_getinfo, and that of IPv6.
+type info struct {
+	name          [32]byte
+	validHooks    uint32
+	hooks, floors [hooks]uint32 // where the chains begin that the kernel calls, and their policies
+	entries, size uint32
+}
+
+// chain is one, by offsets: of its first entry, its first rule, its policy or end, and what comes after it.
+type chain struct {
+	name                    []byte
+	hook                    int // -1: the kernel does not call it
+	from, rules, foot, next int
+	first, count            int // of its entries
+}
+
+// jump is an entry that goes on with another.
+type jump struct{ at, to uint32 }
+
+// parse finds the chains in what the kernel handed out. What does not look like a table is an error.
+func parse(l *layout, i info, blob []byte) (*Table, error) {
+	t := &Table{layout: l, info: i, blob: blob, free: func() {}}
+	called, n := t.called(), 0
+	for at := 0; at < len(blob); n++ {
+		e, ok := l.at(blob, at)
+		if !ok {
+			return nil, fmt.Errorf("at %d of %d bytes is no entry", at, len(blob))
+		}
+		name, next := l.named(e), at+len(e)
+		switch {
+		case len(called) > 0 && called[0].from == at:
+			t.begin(called[0], n)
+			called = called[1:]
+		case name != nil && next == len(blob):
+			return t.ended(len(called), n+1)
+		case name != nil:
+			t.begin(chain{name: name, hook: -1, from: at, rules: next, foot: at}, n)
+		case len(t.chains) == 0:
+			return nil, fmt.Errorf("the entry at %d is in no chain", at)
+		}
+		c := &t.chains[len(t.chains)-1]
+		c.foot, c.next, c.count = at, next, c.count+1
+		if v, _, is := l.verdict(e); is && v >= 0 {
+			t.jumps = append(t.jumps, jump{uint32(at), uint32(v)})
+		}
+		at = next
+	}
+	return nil, fmt.Errorf("the table has no end")
+}
+
+// called are the chains that the kernel calls, by what it says of them.
+func (t *Table) called() (out []chain) {
+	for h, from := range t.info.hooks {
+		if t.info.validHooks&(1<<h) != 0 {
+			out = append(out, chain{name: []byte(hookNames[h]), hook: h, from: int(from), rules: int(from)})
+		}
+	}
+	slices.SortFunc(out, func(a, b chain) int { return cmp.Compare(a.from, b.from) })
+	return out
+}
+
+func (t *Table) begin(c chain, n int) {
+	c.first = n
+	t.chains = append(t.chains, c)
+}
+
+// ended checks what can be known only when all entries have been seen.
+func (t *Table) ended(missing, entries int) (*Table, error) {
+	if missing > 0 || entries != int(t.info.entries) {
+		return nil, fmt.Errorf("%d chains are missing, %d entries of %d are there", missing, entries, t.info.entries)
+	}
+	for _, c := range t.chains {
+		if c.foot < c.rules || (c.hook >= 0 && c.foot != int(t.info.floors[c.hook])) {
+			return nil, fmt.Errorf("chain %q has no end", c.name)
+		}
+	}
+	return t, nil
+}
+
+// Close frees what the table is in.
+func (t *Table) Close() { t.free() }
+
+// Name is the table's.
+func (t *Table) Name() string { return string(zeroEnded(t.info.name[:])) }
+
+// Rule is a rule of a chain, as the kernel has it.
+type Rule struct {
+	entry entry
+	To    []byte // the chain that it leads to; nil: to none
+}
+
+// All are the names of all chains, with their rules.
+func (t *Table) All() iter.Seq2[string, iter.Seq[Rule]] {
+	return func(yield func(string, iter.Seq[Rule]) bool) {
+		for i := range t.chains {
+			if !yield(string(t.chains[i].name), t.rulesOf(i)) {
+				return
+			}
+		}
+	}
+}
+
+func (t *Table) rulesOf(i int) iter.Seq[Rule] {
+	return func(yield func(Rule) bool) {
+		for _, e := range t.entries(i) {
+			if !yield(t.rule(e)) {
+				return
+			}
+		}
+	}
+}
+
+func (t *Table) rule(e entry) Rule {
+	r := Rule{entry: e}
+	if v, _, is := t.verdict(e); is && v >= 0 {
+		if i, in := t.chainAt(int(v)); in && t.chains[i].hook < 0 && t.chains[i].rules == int(v) {
+			r.To = t.chains[i].name
+		}
+	}
+	return r
+}
+
+// entries are the rules of a chain and their offsets.
+func (t *Table) entries(i int) iter.Seq2[int, entry] {
+	return func(yield func(int, entry) bool) {
+		for at := t.chains[i].rules; at < t.chains[i].foot; {
+			_, size := t.offsets(t.blob[at:])
+			if !yield(at, t.blob[at:at+size:at+size]) {
+				return
+			}
+			at += size
+		}
+	}
+}
+
+// chainAt is the chain that an offset is in.
+func (t *Table) chainAt(at int) (int, bool) {
+	i, is := slices.BinarySearchFunc(t.chains, at, func(c chain, at int) int { return cmp.Compare(c.from, at) })
+	if !is {
+		i--
+	}
+	return i, i >= 0 && at < t.chains[i].next
+}
+
+// same tells whether two entries say the same: save their counters and what the kernel notes beside them. Where they lead to is
+// for others to compare, as it is an offset.
+func (l *layout) same(a, b entry) bool {
+	if len(a) != len(b) || !bytes.Equal(a[:l.targetOffset-4], b[:l.targetOffset-4]) || !bytes.Equal(a[l.targetOffset:l.targetOffset+4], b[l.targetOffset:l.targetOffset+4]) {
+		return false
+	}
+	v, at, is := l.verdict(a)
+	if !is || v < 0 {
+		return bytes.Equal(a[l.base:], b[l.base:])
+	}
+	w, _, both := l.verdict(b)
+	return both && w >= 0 && bytes.Equal(a[l.base:at], b[l.base:at])
+}
