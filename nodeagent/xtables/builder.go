@@ -10,7 +10,6 @@ import (
 type Builder struct {
 	*layout
 	buf   []byte
-	from  int // where the entries begin
 	entry int // where the one begins that is being made
 	count int
 	jumps []named
@@ -26,7 +25,7 @@ type named struct {
 func NewBuilder(v6 bool) *Builder { return &Builder{layout: layoutFor(v6)} }
 
 // Reset forgets all entries.
-func (b *Builder) Reset() { b.buf, b.jumps, b.count = b.buf[:b.from], b.jumps[:0], 0 }
+func (b *Builder) Reset() { b.buf, b.jumps, b.count = b.buf[:0], b.jumps[:0], 0 }
 
 // Same tells whether the only entry that was made says the same as a rule.
 func (b *Builder) Same(r Rule) bool {
@@ -34,11 +33,10 @@ func (b *Builder) Same(r Rule) bool {
 	if len(b.jumps) > 0 {
 		to = b.jumps[0].to
 	}
-	return string(r.To) == to && b.same(b.buf[b.from:], r.entry)
+	return string(r.To) == to && b.same(b.buf, r.entry)
 }
 
-func (b *Builder) size() int       { return len(b.buf) - b.from }
-func (b *Builder) entries() []byte { return b.buf[b.from:] }
+func (b *Builder) size() int { return len(b.buf) }
 
 // Begin begins an entry, which matches all.
 func (b *Builder) Begin() {
@@ -142,7 +140,7 @@ func (b *Builder) Verdict(v int32) {
 
 // Jump ends the entry with a chain to go on with.
 func (b *Builder) Jump(chain string) {
-	b.jumps = append(b.jumps, named{b.entry - b.from, chain})
+	b.jumps = append(b.jumps, named{b.entry, chain})
 	b.Verdict(0)
 }
 

@@ -90,6 +90,9 @@ func (c *Conn) info(table string) (i info, err error) {
 // ErrChanged: another hand, that does not take the lock, changed the table since it was read.
 var ErrChanged = errors.New("the table was changed meanwhile")
 
+// maxGrowth is for how many bytes a table has room, beside a share of what it has: so many take no more memory.
+const maxGrowth = 64 << 10
+
 // attempts are how many times a table is asked for that others make larger or smaller meanwhile.
 const attempts = 10
 
@@ -109,20 +112,22 @@ func (c *Conn) read(table string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	buf, err := anonymous(sizeAbout + int(i.size))
+	end := sizeReplace + int(i.size)
+	room, err := anonymous(end + int(i.size)/16 + maxGrowth)
 	if err != nil {
 		return nil, err
 	}
+	buf := room[sizeReplace-sizeAbout : end]
 	about(buf, table, i.size)
 	err = c.get(getEntries, unsafe.Pointer(&buf[0]), uint32(len(buf)))
 	if err == nil {
 		var t *Table
 		if t, err = parse(c.layout, i, buf[sizeAbout:]); err == nil {
-			t.free = func() { release(buf) }
+			t.room, t.free = room, func() { release(room) }
 			return t, nil
 		}
 	}
-	release(buf)
+	release(room)
 	return nil, fmt.Errorf("reading table %s: %w", table, err)
 }
 
@@ -142,7 +147,7 @@ func (c *Conn) Replace(n *Next) error {
 	}
 	defer release(counters)
 	n.header(counters)
-	err = c.set(setReplace, n.out.buf)
+	err = c.set(setReplace, n.buf)
 	if errors.Is(err, unix.EAGAIN) {
 		err = ErrChanged
 	}
@@ -154,7 +159,7 @@ func (c *Conn) Replace(n *Next) error {
 
 // header says what the kernel is to know of the entries: struct ipt_replace.
 func (n *Next) header(counters []byte) {
-	h := n.out.buf[:sizeReplace:sizeReplace]
+	h := n.buf[:sizeReplace:sizeReplace]
 	copy(h, n.of.info.name[:])
 	at := maxTable
 	put := func(numbers ...uint32) {
@@ -163,7 +168,7 @@ func (n *Next) header(counters []byte) {
 			at += 4
 		}
 	}
-	put(n.of.info.validHooks, uint32(n.out.count), uint32(n.out.size()))
+	put(n.of.info.validHooks, uint32(n.count), uint32(len(n.entries())))
 	put(n.hooks[:]...)
 	put(n.floors[:]...)
 	put(n.of.info.entries)
@@ -172,14 +177,14 @@ func (n *Next) header(counters []byte) {
 
 // count adds to the counters of entries that were taken over what the kernel counted before: struct xt_counters_info.
 func (c *Conn) count(n *Next, counters []byte) error {
-	buf, err := anonymous(sizeAbout + sizeCounters*n.out.count)
+	buf, err := anonymous(sizeAbout + sizeCounters*n.count)
 	if err != nil {
 		return err
 	}
 	defer release(buf)
-	about(buf, n.of.Name(), uint32(n.out.count))
+	about(buf, n.of.Name(), uint32(n.count))
 	for _, p := range n.kept {
-		copy(buf[sizeAbout+sizeCounters*p.entry:], counters[sizeCounters*p.oldEntry:sizeCounters*(p.oldEntry+p.entries)])
+		copy(buf[sizeAbout+sizeCounters*p.entry:], counters[sizeCounters*p.oldEntry:sizeCounters*(p.oldEntry+p.count)])
 	}
 	if err := c.set(addCounters, buf); err != nil {
 		return fmt.Errorf("counters of table %s: %w", n.of.Name(), err)

@@ -12,7 +12,8 @@ import (
 type Table struct {
 	*layout
 	info   info
-	blob   []byte
+	blob   []byte  // entries
+	room   []byte  // in which they are, after room for struct ipt_replace; or none
 	chains []chain // as they come: those that the kernel calls first
 	jumps  []jump
 	free   func()

@@ -12,16 +12,28 @@ import (
 	"unsafe"
 )
 
-// empty is the table nat as the kernel makes it, with other hooks if asked for.
-func empty(t testing.TB, l *layout) *Table {
+// first is a table nat that others have rules in, also rules without a target: in OUTPUT and in a chain.
+func first(t testing.TB, l *layout) *Table {
 	t.Helper()
 	b := &Builder{layout: l}
 	i := info{name: [32]byte{'n', 'a', 't'}, validHooks: 1<<0 | 1<<1 | 1<<3 | 1<<4}
+	next := func() {
+		b.Begin()
+		b.Verdict(0)
+		b.lead(b.buf[b.entry:], len(b.buf))
+	}
 	for _, h := range []int{0, 1, 3, 4} {
-		i.hooks[h], i.floors[h] = uint32(b.size()), uint32(b.size())
+		i.hooks[h] = uint32(b.size())
+		if h == 3 {
+			next()
+		}
+		i.floors[h] = uint32(b.size())
 		b.Begin()
 		b.Verdict(Accept)
 	}
+	b.head("C20")
+	next()
+	b.foot()
 	b.head(nameError)
 	i.entries, i.size = uint32(b.count), uint32(b.size())
 	out, err := parse(l, i, b.buf)
@@ -31,11 +43,21 @@ func empty(t testing.TB, l *layout) *Table {
 	return out
 }
 
-// as reads the next table as if the kernel had taken it.
-func (n *Next) as() (*Table, error) {
+// as reads the next table as if the kernel had taken it, with room for it to grow.
+func (n *Next) as(room int) (*Table, error) {
 	i := n.of.info
-	i.hooks, i.floors, i.entries, i.size = n.hooks, n.floors, uint32(n.out.count), uint32(n.out.size())
-	return parse(n.of.layout, i, bytes.Clone(n.out.entries()))
+	i.hooks, i.floors, i.entries, i.size = n.hooks, n.floors, uint32(n.count), uint32(len(n.entries()))
+	return parseIn(n.of.layout, i, n.entries(), room)
+}
+
+func parseIn(l *layout, i info, blob []byte, room int) (*Table, error) {
+	buf := make([]byte, sizeReplace+len(blob)+room)
+	copy(buf[sizeReplace:], blob)
+	t, err := parse(l, i, buf[sizeReplace:sizeReplace+len(blob)])
+	if err == nil {
+		t.room = buf
+	}
+	return t, err
 }
 
 // word makes a rule's entry: "mark N", a verdict, or a chain.
@@ -45,9 +67,6 @@ func word(b *Builder, rule string) error {
 	switch {
 	case rule == "ACCEPT":
 		b.Verdict(Accept)
-	case rule == "next": // a rule without a target: kept as others made it
-		b.Verdict(0)
-		b.lead(b.buf[b.entry:], len(b.buf)-b.from)
 	case strings.HasPrefix(rule, "mark "):
 		if _, err := fmt.Sscanf(rule, "mark %d", &n); err != nil {
 			return err
@@ -86,16 +105,20 @@ func says(t *Table) map[string][]string {
 func TestEditsAreWhatTheySay(t *testing.T) {
 	for _, l := range []*layout{ipv4, ipv6} {
 		r := rand.New(rand.NewPCG(7, 8))
-		held := empty(t, l)
+		held := first(t, l)
 		model := says(held)
 		for step := range 400 {
 			e := randomEdit(r, model)
 			apply(model, e)
+			before, err := parseIn(l, held.info, held.blob, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
 			next, err := held.Apply(e)
 			if err != nil {
 				t.Fatalf("step %d: %v", step, err)
 			}
-			now, err := next.as()
+			now, err := next.as(r.IntN(2000))
 			if err != nil {
 				t.Fatalf("step %d: %v", step, err)
 			}
@@ -103,7 +126,7 @@ func TestEditsAreWhatTheySay(t *testing.T) {
 				t.Fatalf("step %d: %v\nwant %v", step, have, model)
 			}
 			for _, p := range next.kept {
-				if !bytes.Equal(withoutJumps(now, p.at, p.size), withoutJumps(held, p.old, p.size)) || numberAt(now, p.at) != p.entry || numberAt(held, p.old) != p.oldEntry {
+				if !bytes.Equal(withoutJumps(now, p.at, p.size), withoutJumps(before, p.old, p.size)) || numberAt(now, p.at) != p.entry || numberAt(before, p.old) != p.oldEntry {
 					t.Fatalf("step %d: %+v is not what was there", step, p)
 				}
 			}
@@ -143,14 +166,12 @@ func randomEdit(r *rand.Rand, model map[string][]string) Edit {
 		if len(there) > 0 && r.IntN(2) > 0 {
 			return there[r.IntN(len(there))]
 		}
-		return []string{"ACCEPT", "next", "mark 3", "mark 4"}[r.IntN(4)]
+		return []string{"ACCEPT", "mark 3", "mark 4"}[r.IntN(3)]
 	}
 	for _, n := range slices.Sorted(maps.Keys(e.Chains)) {
-		for range r.IntN(5) * min(1, len(e.Chains[n])+1) {
+		for range r.IntN(5) {
 			if e.Chains[n] != nil {
-				if text := rule(); text != "next" {
-					e.Chains[n] = append(e.Chains[n], text)
-				}
+				e.Chains[n] = append(e.Chains[n], rule())
 			}
 		}
 	}
@@ -158,11 +179,10 @@ func randomEdit(r *rand.Rand, model map[string][]string) Edit {
 		e.First[hook] = []string{rule(), "mark 9"}
 		if rules := model[hook]; len(rules) > 0 && r.IntN(2) > 0 {
 			pick := rules[r.IntN(len(rules))]
-			if to, edited := e.Chains[pick]; !edited || to != nil { // else it goes anyhow
+			if to, edited := e.Chains[pick]; pick != "next" && (!edited || to != nil) { // else it goes anyhow
 				e.Drop[hook] = []string{pick}
 			}
 		}
-		e.Drop[hook] = slices.DeleteFunc(e.Drop[hook], func(r string) bool { return r == "next" })
 	}
 	return e
 }
@@ -221,7 +241,7 @@ func TestWhatCannotBeDone(t *testing.T) {
 		"expected integer":              {Chains: map[string][]string{"C": {"mark x"}}},
 	} {
 		e.Make = word
-		if _, err := empty(t, ipv4).Apply(e); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := first(t, ipv4).Apply(e); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q in it", err, want)
 		}
 	}
@@ -230,11 +250,11 @@ func TestWhatCannotBeDone(t *testing.T) {
 // What the kernel might hand out, however broken, is a table or an error; a table to which nothing is done is the same.
 func FuzzParse(f *testing.F) {
 	for _, l := range []*layout{ipv4, ipv6} {
-		next, err := empty(f, l).Apply(Edit{Make: word, Chains: map[string][]string{"A": {"mark 3", "B"}, "B": {"next", "ACCEPT"}}, First: map[string][]string{"OUTPUT": {"A"}}})
+		next, err := first(f, l).Apply(Edit{Make: word, Chains: map[string][]string{"A": {"mark 3", "B"}, "B": {"ACCEPT"}}, First: map[string][]string{"OUTPUT": {"A"}}})
 		if err != nil {
 			f.Fatal(err)
 		}
-		table, err := next.as()
+		table, err := next.as(0)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -245,7 +265,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, v6 bool, about, blob []byte) {
 		var i info
 		copy((*[unsafe.Sizeof(i)]byte)(unsafe.Pointer(&i))[:], about)
-		table, err := parse(layoutFor(v6), i, blob)
+		table, err := parseIn(layoutFor(v6), i, blob, 0)
 		if err != nil {
 			return
 		}
@@ -261,11 +281,11 @@ func FuzzParse(f *testing.F) {
 			}
 			return bytes.Compare(a.name, b.name)
 		})
-		if sorted && !bytes.Equal(next.out.entries(), blob) {
+		if sorted && !bytes.Equal(next.entries(), blob) {
 			t.Error("nothing was done, and it is not the same")
 		}
 		next.header(make([]byte, sizeCounters))
-		if n := binary.NativeEndian.Uint32(next.out.buf[36:]); n != i.entries {
+		if n := binary.NativeEndian.Uint32(next.buf[36:]); n != i.entries {
 			t.Errorf("%d entries of %d", n, i.entries)
 		}
 	})

@@ -1,0 +1,142 @@
+package xtables
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Next is what a table is to become.
+type Next struct {
+	of            *Table
+	buf           []byte // after room for struct ipt_replace
+	count         int    // of entries
+	kept          []piece
+	hooks, floors [hooks]uint32
+	free          func()
+}
+
+// Close frees what the next table is in.
+func (n *Next) Close() { n.free() }
+
+func (n *Next) entries() []byte { return n.buf[sizeReplace:] }
+
+// resolve makes the jumps of new rules lead to their chains.
+func (x *editor) resolve() error {
+	called := slices.IndexFunc(x.keeps, func(i int) bool { return x.chains[i].hook < 0 })
+	if called < 0 {
+		called = len(x.keeps)
+	}
+	kept := x.keeps[called:] // by name
+	for _, j := range x.new.jumps {
+		to := 0
+		if made, is := slices.BinarySearch(x.made, j.to); is {
+			to = x.madeAt[made]
+		} else if k, is := slices.BinarySearchFunc(kept, j.to, func(i int, name string) int {
+			return strings.Compare(string(x.chains[i].name), name)
+		}); is {
+			to = x.at[kept[k]]
+		} else {
+			return fmt.Errorf("there is no chain %s to lead to", j.to)
+		}
+		x.lead(x.new.buf[j.at:], to)
+	}
+	return nil
+}
+
+func (l *layout) lead(e entry, to int) {
+	target, _ := l.offsets(e)
+	binary.NativeEndian.PutUint32(e[target+sizeHeader:], uint32(to))
+}
+
+// place makes the next table of its pieces: in the old one's memory, if they come in the same order and there is room.
+func (x *editor) place() (*Next, error) {
+	n := &Next{of: x.Table, count: x.count, hooks: x.hooks, floors: x.floors, free: func() {}}
+	made, room := []piece{}, x.room
+	for _, p := range x.pieces {
+		if p.made {
+			made = append(made, p)
+		} else {
+			n.kept = append(n.kept, p)
+		}
+	}
+	byOld := func(a, b piece) int { return cmp.Compare(a.old, b.old) }
+	led, err := x.follow(slices.SortedFunc(slices.Values(n.kept), byOld))
+	if err != nil {
+		return nil, err
+	}
+	if !slices.IsSortedFunc(n.kept, byOld) || len(room) < sizeReplace+x.size {
+		if room, err = anonymous(sizeReplace + x.size); err != nil {
+			return nil, err
+		}
+		n.free = func() { release(room) }
+	}
+	n.buf = room[:sizeReplace+x.size]
+	for _, p := range slices.Backward(n.kept) { // those that move on do so from the last one, to overwrite none
+		if p.at > p.old {
+			copy(n.entries()[p.at:], x.blob[p.old:p.old+p.size])
+		}
+	}
+	for _, p := range n.kept {
+		if p.at <= p.old {
+			copy(n.entries()[p.at:], x.blob[p.old:p.old+p.size])
+		}
+	}
+	for _, p := range made {
+		copy(n.entries()[p.at:], x.new.buf[p.old:p.old+p.size])
+	}
+	for _, j := range led {
+		x.lead(n.entries()[j.at:], int(j.to))
+	}
+	return n, nil
+}
+
+// follow are the jumps that stay, as they are to be.
+func (x *editor) follow(kept []piece) ([]jump, error) {
+	led, n := x.jumps[:0], 0
+	for _, j := range x.jumps {
+		at, to := int(j.at), int(j.to)
+		for n < len(kept) && kept[n].old+kept[n].size <= at {
+			n++
+		}
+		if n == len(kept) {
+			break
+		}
+		if at < kept[n].old {
+			continue
+		}
+		now := at - kept[n].old + kept[n].at
+		if _, size := x.offsets(x.blob[at:]); to == at+size { // a rule without a target goes on with the next
+			to = now + size
+		} else if err := x.moved(kept, &to); err != nil {
+			return nil, err
+		}
+		led = append(led, jump{uint32(now), uint32(to)})
+	}
+	return led, nil
+}
+
+// moved is where an entry is now that jumps lead to.
+func (x *editor) moved(kept []piece, to *int) error {
+	if now, is := x.entered[*to]; is {
+		*to = now
+		return nil
+	}
+	i, is := slices.BinarySearchFunc(kept, *to, func(p piece, to int) int { return cmp.Compare(p.old, to) })
+	if !is {
+		i--
+	}
+	if i >= 0 && *to < kept[i].old+kept[i].size {
+		*to += kept[i].at - kept[i].old
+		return nil
+	}
+	if i, is := x.chainAt(*to); is && x.chains[i].rules == *to {
+		if made, is := slices.BinarySearch(x.made, string(x.chains[i].name)); is {
+			*to = x.madeAt[made]
+			return nil
+		}
+	}
+	return fmt.Errorf("a rule leads to %d, where no chain begins", *to)
+}
