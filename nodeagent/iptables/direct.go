@@ -21,8 +21,8 @@ type direct struct {
 // maxMessages bounds what is sent of new chains at a time: a message of a rule has some hundred bytes.
 const maxMessages = 10000
 
-// divide takes out what only iptables-restore writes: the table filter, jumps, and rules with matches and targets that
-// encode does not know.
+// divide takes out what iptables-restore writes: the table filter, jumps, and rules with matches and targets that
+// encode would not make as iptables-nft does.
 func (w write) divide() (restored, netlink write) {
 	restored, netlink = w, write{names: w.names, chains: want{}}
 	restored.chains = want{}

@@ -1,6 +1,6 @@
 // Package iptables is an edge of the node agent: it brings a ruleset into the kernel as iptables rules, in the
 // chains that kube-proxy has too (KUBE-SERVICES, KUBE-SVC-…, KUBE-SEP-…; beside one, in the scope federated, FED-…), of
-// either kind (nft or legacy) and for both families: legacy by iptables-restore, nft by netlink, as iptables-nft would write them.
+// either kind (nft or legacy) and for both families, as iptables would write them: legacy by replacing tables, nft by netlink.
 //
 // How to use it: New, then Sync with all Ports, then Write with what changes. Watch says when somebody else removed
 // what we wrote; Cleanup takes all of it away. Each Write names only the chains that differ; a Sync compares with what the

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// write is what iptables-restore is to be told: chains with their rules (nil: the chain goes), and jumps.
+// write is what iptables-restore is to be told, or legacy tables are to become: chains with their rules (nil: the chain goes), and jumps.
 type write struct {
 	names
 	chains want
 	jumps  []jump // that are missing
 	moved  []jump // of these those that are there, but come too late
-	stale  []jump // not ours, and lead to chains that go
+	stale  []jump // not ours, and lead to chains that go; those of legacy tables go by themselves
 }
 
 func (w write) empty() bool { return len(w.chains)+len(w.jumps)+len(w.stale) == 0 }

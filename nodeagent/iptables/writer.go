@@ -83,7 +83,7 @@ func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 	})
 }
 
-// Write brings changes into the kernel: in one transaction a table and family, save what iptables-nft has only by
+// Write brings changes into the kernel: at once for a table and family, save what iptables-nft has only by
 // iptables-restore, which comes before. Only chains that differ are in it.
 // After an error Sync has to follow.
 func (w *Writer) Write(ctx context.Context, _ *ruleset.Node, changes []ruleset.PortChange) error {
