@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -46,7 +47,7 @@ type site struct {
 	*testing.T
 	*nettest.Rig
 	*controlPlane
-	mode string
+	mode string // and, after a space, which kind of iptables
 }
 
 // The agent as a process on a node, with a real kube-apiserver: changes arrive, its death and the API server's are not
@@ -172,7 +173,8 @@ func (s *site) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], append(args, "--kubeconfig", s.kubeconfig, "--hostname-override", "m-node-1",
 		"--cluster-cidr", nettest.ClusterV4.String(), "--nodeport-addresses", "0.0.0.0/0,::/0")...) // the Node has no address of the rig's
 	if len(args) == 0 || args[0] == "--cleanup" {
-		cmd.Args = append(cmd.Args, "--proxy-mode", s.mode)
+		mode, backend, _ := strings.Cut(s.mode, " ")
+		cmd.Args = append(cmd.Args, "--proxy-mode", mode, "--iptables-backend", cmp.Or(backend, "auto"))
 	}
 	cmd.Env = append(os.Environ(), asAgent+"=yes")
 	return cmd

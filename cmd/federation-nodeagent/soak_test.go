@@ -83,12 +83,14 @@ type soak struct {
 	round       int
 }
 
+const legacy = "iptables legacy"
+
 const soakNodePort, soakNodePortUDP = 30080, 30053
 
 // No connection to a living Service fails, by TCP and UDP, of a pod and from outside: while other Services change, its own
 // endpoints do, the agent ends and is killed, and the API server stands still and is killed.
 func TestNoConnectionFails(t *testing.T) {
-	for _, mode := range modes() {
+	for _, mode := range append(modes(), legacy) {
 		t.Run(mode, func(t *testing.T) {
 			s := newSoak(t, mode)
 			client := s.Nodes[0].Pod(t, "client")
@@ -261,6 +263,7 @@ func (s *soak) other(i int) {
 func TestFlushedRulesComeBack(t *testing.T) {
 	for mode, harms := range map[string][][]string{
 		"iptables": {{"iptables-nft", "-t", "nat", "-F"}, {"iptables-nft", "-t", "nat", "-F", "KUBE-SERVICES"}, {"nft", "flush", "ruleset"}},
+		legacy:     {{"iptables-legacy", "-t", "nat", "-F"}, {"iptables-legacy", "-t", "nat", "-F", "KUBE-SERVICES"}},
 		"nftables": {{"nft", "flush", "ruleset"}, {"nft", "delete", "table", "ip", "federation"}, {"nft", "flush", "chain", "ip", "federation", "nat-prerouting"}},
 	} {
 		t.Run(mode, func(t *testing.T) {
