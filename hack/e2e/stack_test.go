@@ -77,8 +77,8 @@ func (s *stack) local(args ...string) error {
 // up starts what does not run; flags are more of the federation's.
 func (s *stack) up(flags ...string) error {
 	args := []string{"up", "--clusters", "3", "--nodes", "3"}
-	// Half a minute of grace would make each test of failover that much longer.
-	for _, flag := range append([]string{"--cluster-grace-period=10s", "--clusterset-ip-range=10.200.0.0/16"}, flags...) {
+	// Half a minute of grace would make each test of failover that much longer, a minute of patience that of quotas.
+	for _, flag := range append([]string{"--cluster-grace-period=10s", "--unschedulable-after=10s", "--clusterset-ip-range=10.200.0.0/16"}, flags...) {
 		args = append(args, "--federation-flag="+flag)
 	}
 	return s.local(args...)
