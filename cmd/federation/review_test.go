@@ -159,16 +159,17 @@ func TestReviewedMoves(t *testing.T) {
 	}
 }
 
-// TestReviewedDrain: a drain moves what failover leaves, leaves what tolerates it, and is held by nothing.
+// TestReviewedDrain: a drain moves what failover leaves, leaves what tolerates it, says what may be nowhere else, and is held by nothing.
 func TestReviewedDrain(t *testing.T) {
 	stays := policyFor("stays", v1beta1.PlacementPolicySpec{Failover: &v1beta1.FailoverPolicy{Disabled: true}})
 	tolerant := policyFor("tolerant", v1beta1.PlacementPolicySpec{Tolerations: []corev1.Toleration{{Key: v1beta1.TaintDrain, Operator: corev1.TolerationOpExists}}})
-	in := input(t, three(-1), replicas("a", `{"east-a":4}`, map[string]string{"policy": "stays"}), replicas("b", `{"east-a":4}`, map[string]string{"policy": "tolerant"}),
+	only := policyFor("only", v1beta1.PlacementPolicySpec{Clusters: &v1beta1.ClusterAffinity{Names: []string{"east-a"}}})
+	in := input(t, three(-1), replicas("a", `{"east-a":4}`, map[string]string{"policy": "stays"}), replicas("c", `{"east-a":3}`, map[string]string{"policy": "only"}), replicas("b", `{"east-a":4}`, map[string]string{"policy": "tolerant"}),
 		service("web", `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.1"}]},{"cluster":"west-a","items":[{"ip":"203.0.113.1"}]}]}`))
-	in.policies, in.info.FailoverMaxZones = []*v1beta1.PlacementPolicy{stays, tolerant}, 0
+	in.policies, in.info.FailoverMaxZones = []*v1beta1.PlacementPolicy{stays, tolerant, only}, 0
 	s, errs := reviewed(in, v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}, Drained: true})
-	if got := strings.Join(lines(s.Moves), "\n"); len(errs) > 0 || s.Held != "" || s.Replicas != 4 || len(s.Records) == 0 ||
-		!strings.HasPrefix(got, "a: east-a 4→0, ") || !strings.Contains(got, "\nb: ; 4 stay in east-a (") {
+	if got := strings.Join(lines(s.Moves), "\n"); len(errs) > 0 || s.Held != "" || s.Replicas != 4 || s.Unplaced != 3 || len(s.Records) == 0 ||
+		!strings.HasPrefix(got, "a: east-a 4→0, ") || !strings.Contains(got, "\nb: ; 4 stay in east-a (") || !strings.Contains(got, "\nc: ; 3 fit nowhere; 3 stay in east-a (") {
 		t.Errorf("%s\n%+v %v", got, s, errs)
 	}
 }

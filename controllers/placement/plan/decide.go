@@ -29,6 +29,8 @@ type Decision struct {
 	LookAgain time.Duration
 	// Policy is the name of the policy that governs the object; "" where there is none.
 	Policy string
+	// Stranded are replicas that are to leave their clusters and stay there, for no cluster can be used.
+	Stranded int64
 	// Notes are what people should know of the decision.
 	Notes []string
 	// Reasons has, per cluster, what made its number, in the order it was applied.
@@ -134,6 +136,9 @@ func (d *deciding) strand() {
 	}
 	d.stranded = true
 	for i := range d.seats {
+		if d.seats[i].use == out {
+			d.result.Stranded += d.seats[i].last
+		}
 		d.seats[i].use = min(d.seats[i].use, keeps)
 	}
 }

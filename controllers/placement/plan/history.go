@@ -77,6 +77,8 @@ func (d *deciding) cause() string {
 		parts = d.changedClusters(last)
 	}
 	switch {
+	case d.follows():
+		return "what refers to it goes elsewhere: " + strings.Join(d.o.Followed, ", ")
 	case len(parts) > 0:
 		return strings.Join(parts, ", ")
 	case d.o.Divided:

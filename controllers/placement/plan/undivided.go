@@ -36,6 +36,11 @@ func (d *deciding) ungoverned() {
 	}
 }
 
+// follows tells whether an object goes where the workloads go that refer to it, for nothing else says where, as before.
+func (d *deciding) follows() bool {
+	return !d.o.Divided && d.wants.policy == nil && d.o.Selector == nil && d.o.Follow != nil && d.o.Current.Policy == ""
+}
+
 // referable are the kinds that workloads refer to.
 var referable = map[string]bool{"ConfigMap": true, "Secret": true, "ServiceAccount": true}
 
