@@ -34,35 +34,73 @@ func (p *process) commitSince(ctx context.Context, before commits) (took time.Du
 	})
 }
 
-// floor is the least that one change takes, and that all rules take, in this mode, with the proxy's rules in place: one rule of
-// nobody, and the rules that there are once more.
-func (s *site) floor(backend string) (one, all time.Duration, err error) {
+// floors are the least that iptables takes in a mode, with the proxy's rules in place.
+type floors struct {
+	one       time.Duration // a change: one rule of nobody (nft), the table by itself (legacy)
+	all       time.Duration // iptables-restore of the rules that there are, once more
+	steady    time.Duration // such changes at the rate of the scenario steady: the median time from when one is due until it is done
+	steadyCPU time.Duration // for a second of that
+}
+
+func (s *site) floors(backend string) (f floors, err error) {
 	err = s.Do(func() error {
 		rules, err := exec.Command("/usr/sbin/iptables-"+backend+"-save", "-t", "nat").Output()
 		if err != nil {
 			return err
 		}
-		add := func() error {
-			return restore(backend, "*nat\n:OTHER - [0:0]\n-A OTHER -j RETURN\nCOMMIT\n", "--noflush")
-		}
-		if err := add(); err != nil {
-			return err
-		}
+		change := func() error { return replaceByItself("nat") }
 		if backend == "nft" {
+			if err := restore(backend, "*nat\n:OTHER - [0:0]\n-A OTHER -j RETURN\nCOMMIT\n", "--noflush"); err != nil {
+				return err
+			}
 			socket, err := nfnetlink.Dial()
 			if err != nil {
 				return err
 			}
 			defer socket.Close()
-			add = func() error { return addByNetlink(socket) }
+			change = func() error { return addByNetlink(socket) }
 		}
-		if one, err = timed(11, add); err != nil {
+		if f.one, err = timed(11, change); err != nil {
 			return err
 		}
-		all, err = timed(1, func() error { return restore(backend, string(rules)) })
+		if f.steady, f.steadyCPU, err = atRate(change); err != nil {
+			return err
+		}
+		f.all, err = timed(1, func() error { return restore(backend, string(rules)) })
 		return err
 	})
-	return one, all, err
+	return f, err
+}
+
+// atRate makes changes as often as the scenario steady does, for some seconds. One that takes so long that others become due makes these with the next.
+func atRate(change func() error) (lag, cpu time.Duration, err error) {
+	const seconds = 5
+	var before, after unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &before); err != nil {
+		return 0, 0, err
+	}
+	var lags []time.Duration
+	begun := time.Now()
+	for n := 0; n < steadyRate*seconds; {
+		due := func() time.Duration { return time.Until(begun.Add(time.Duration(n) * time.Second / steadyRate)) }
+		time.Sleep(due())
+		open := n
+		for n < steadyRate*seconds && due() <= 0 {
+			n++
+		}
+		if err := change(); err != nil {
+			return 0, 0, err
+		}
+		for ; open < n; open++ {
+			lags = append(lags, time.Since(begun.Add(time.Duration(open)*time.Second/steadyRate)))
+		}
+	}
+	took := time.Since(begun)
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &after); err != nil {
+		return 0, 0, err
+	}
+	used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+	return percentile(lags, 50), time.Duration(float64(used) / took.Seconds()), nil
 }
 
 // emptyNAT has the kernel track connections and translate those that a rule says; no packet meets one that does.

@@ -21,7 +21,7 @@ type figures struct {
 	rss, peak            int64
 	one                  []time.Duration // one change: seen → live
 	commit               []time.Duration // of these, arrived at the agent → in the kernel
-	floor, floorAll      time.Duration   // the least that one change, and that all rules take with iptables
+	floors               floors
 	steady               []time.Duration // 20 changes a second: seen → live
 	steadyCPU            time.Duration   // for a second of that
 	burst                time.Duration   // 1000 changes: the last one seen → live
@@ -93,7 +93,7 @@ func (b *bench) changes(ctx context.Context, c *cluster, p *process, f *figures)
 	u := p.usage()
 	f.rss, f.peak = u.RSS, u.Peak
 	if backend, is := strings.CutPrefix(f.proxy.name, "iptables-"); is && f.proxy.ours() {
-		f.floor, f.floorAll, err = p.site.floor(backend)
+		f.floors, err = p.site.floors(backend)
 	}
 	return err
 }

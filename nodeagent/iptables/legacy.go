@@ -121,9 +121,9 @@ func all(have iter.Seq[xtables.Rule], rules []string, same func(xtables.Rule, st
 	return n == len(rules)
 }
 
-// findJumps looks for our jumps in a chain of others, and for those that come after kube-proxy's.
+// findJumps looks for our jumps in a chain of others, for those that come after kube-proxy's, and for those that it left beside.
 func (there *found) findJumps(in place, rules iter.Seq[xtables.Rule], same func(xtables.Rule, string) bool) {
-	wanted := slices.DeleteFunc(there.names.jumps(), func(j jump) bool { return j.table != in.table || j.chain != in.chain })
+	wanted := slices.DeleteFunc(slices.Concat(there.names.jumps(), there.names.proxys()), func(j jump) bool { return j.table != in.table || j.chain != in.chain })
 	if len(wanted) == 0 {
 		return
 	}
@@ -147,7 +147,7 @@ func (w write) edit(table string, ipv6 bool) (e xtables.Edit, empty bool) {
 			e.Chains[string(w.names)+p.chain] = rules
 		}
 	}
-	for _, j := range w.moved {
+	for _, j := range slices.Concat(w.moved, w.stale) {
 		if j.table == table {
 			e.Drop[j.chain] = append(e.Drop[j.chain], j.rule)
 		}

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"federation/nodeagent/nettest"
+	"federation/nodeagent/nfnetlink"
 	"federation/nodeagent/ruleset"
 	"federation/nodeagent/xtables"
 )
@@ -196,6 +198,98 @@ func TestAnotherHandWithoutTheLock(t *testing.T) {
 			t.Errorf("one that never ends: %v", err)
 		}
 	})
+}
+
+// A hand that never ends, and takes no lock: Sync ends, with an error where that hand was always there first. When it ends, a
+// look sees what is missing, and a Sync puts all right.
+func TestAForeignHandThatNeverEnds(t *testing.T) {
+	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
+		w, ports := newWriter(t, Config{Backend: b, IPv4: true}), only(testPorts(40), false)
+		f := w.families[0]
+		var stop atomic.Bool
+		ended := make(chan error)
+		go func() { ended <- node.Do(func() error { return harm(b, &stop) }) }()
+		for failed, n := 0, 0; failed == 0 || n < 5; n++ { // until it was in Sync's way
+			if node.Do(func() error { return w.Sync(t.Context(), testNode(), ports) }) != nil {
+				failed++
+			}
+		}
+		stop.Store(true)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if f.state != nil {
+			in(t, node, func() error {
+				if !f.look(t.Context(), 0) {
+					t.Error("not seen")
+				}
+				return nil
+			})
+		}
+		in(t, node, func() error { return w.Sync(t.Context(), testNode(), ports) })
+		savedAsWrittenOf(t, node, f, testNode(), ports)
+		restores := 0
+		again := writer(t, b, &restores)
+		again.families = again.families[:1]
+		in(t, node, func() error { return again.Sync(t.Context(), testNode(), ports) })
+		if restores != 0 {
+			t.Errorf("a Sync with all in order wrote %d times", restores)
+		}
+	})
+}
+
+// harm takes all chains of the table nat away, again and again; of legacy it puts one of its own there in turns, as the kernel sees only
+// how many entries there are.
+func harm(b Backend, stop *atomic.Bool) error {
+	if b == NFT {
+		s, err := nfnetlink.Dial()
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		for !stop.Load() {
+			var batch nfnetlink.Batch
+			batch.Begin(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE, 0, unix.NFPROTO_IPV4)
+			batch.String(unix.NFTA_TABLE_NAME, nat)
+			_ = s.Commit(&batch) // there may be none
+		}
+		return nil
+	}
+	c, err := xtables.Dial(false)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for n := 0; !stop.Load(); n++ {
+		_ = harmTable(c, n) // ours may have been there first
+	}
+	return nil
+}
+
+func harmTable(c *xtables.Conn, n int) error {
+	t, err := c.Read(nat)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	e := xtables.Edit{Chains: map[string][]string{}, Make: entryOf(false)}
+	for chain := range t.All() {
+		if strings.HasPrefix(chain, kube) {
+			e.Chains[chain] = nil
+		}
+	}
+	for i := range 2 {
+		e.Chains[fmt.Sprint("OTHER", i)] = []string{"-j RETURN"}
+		if (n+i)%3 == 0 {
+			e.Chains[fmt.Sprint("OTHER", i)] = nil
+		}
+	}
+	next, err := t.Apply(e)
+	if err != nil {
+		return err
+	}
+	defer next.Close()
+	return c.Replace(next)
 }
 
 // Where the kernel has no such table iptables is asked, which may load its module, and says what is missing.

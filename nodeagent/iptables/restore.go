@@ -14,7 +14,7 @@ type write struct {
 	chains want
 	jumps  []jump // that are missing
 	moved  []jump // of these those that are there, but come too late
-	stale  []jump // not ours, and lead to chains that go; those of legacy tables go by themselves
+	stale  []jump // not ours, beside ours or into chains that go; of legacy tables the latter go by themselves
 }
 
 func (w write) empty() bool { return len(w.chains)+len(w.jumps)+len(w.stale) == 0 }

@@ -22,6 +22,23 @@ func (n names) jumps() []jump {
 	}
 }
 
+// proxys are kube-proxy's jumps to chains that are ours, too, where it is no more: after ours they lead nowhere else.
+func (n names) proxys() []jump {
+	if n != kube {
+		return nil
+	}
+	rule := func(comment, chain string) string {
+		return `-m comment --comment "kubernetes ` + comment + `" ` + n.to(chain)
+	}
+	return []jump{
+		{nat, "PREROUTING", rule("service portals", chainServices)},
+		{nat, "OUTPUT", rule("service portals", chainServices)},
+		{nat, "POSTROUTING", rule("postrouting rules", chainPostrouting)},
+		{filter, "INPUT", rule("health check service ports", chainNodePorts)},
+		{filter, "FORWARD", rule("forwarding rules", chainForward)},
+	}
+}
+
 // fixed are the chains that no Service changes, by table.
 func (d dialect) fixed() map[string]map[string][]string {
 	unreachable, fully := "icmp-port-unreachable", ""

@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -75,6 +76,13 @@ func TestAfterKubeProxy(t *testing.T) {
 			for _, kept := range []string{"-A OUTPUT -j KUBE-FIREWALL\n", "-A OTHERS -p udp -j KUBE-MARK-MASQ\n"} {
 				if !strings.Contains(saved, kept) {
 					t.Errorf("%q is gone:\n%s", kept, saved)
+				}
+			}
+			for _, once := range []string{"-A PREROUTING -j KUBE-SERVICES\n", "-A OUTPUT -j KUBE-SERVICES\n", "-A POSTROUTING -j KUBE-POSTROUTING\n", "-A FORWARD -j KUBE-FORWARD\n", "-A INPUT -j KUBE-NODEPORTS\n"} {
+				_, jump, _ := strings.Cut(once, " -j ")
+				chain, _, _ := strings.Cut(once, " -j ")
+				if strings.Count(saved, once) != 1 || len(regexp.MustCompile(chain+".* -j "+jump).FindAllString(saved, -1)) != 1 {
+					t.Errorf("not only %q is there:\n%s", once, saved)
 				}
 			}
 			if strings.Contains(saved, "AAAAAAAAAAAAAAAA") {

@@ -233,8 +233,8 @@ func (f *family) load(ctx context.Context, w write) error {
 	return f.run(ctx, "restore", w.text(), "--noflush", "--wait", "5")
 }
 
-// complete adds the jumps that are missing, or come too late, to what chains are to be written, and those that kube-proxy left
-// into chains that go.
+// complete adds the jumps that are missing, or come too late, to what chains are to be written, and those that kube-proxy left:
+// beside ours, and into chains that go.
 func (there *saved) complete(chains want) write {
 	w := write{names: there.names, chains: chains}
 	for _, j := range there.names.jumps() {
@@ -244,6 +244,9 @@ func (there *saved) complete(chains want) write {
 		if there.jumps[j] == 0 || there.late[j] {
 			w.jumps = append(w.jumps, j)
 		}
+	}
+	for _, j := range there.names.proxys() {
+		w.stale = append(w.stale, slices.Repeat([]jump{j}, there.jumps[j])...)
 	}
 	for j, n := range there.jumps {
 		if rules, known := chains[place{j.table, there.target(j.rule)}]; known && rules == nil {
