@@ -123,7 +123,7 @@ func (c *Conn) read(table string) (*Table, error) {
 	if err == nil {
 		var t *Table
 		if t, err = parse(c.layout, i, buf[sizeAbout:]); err == nil {
-			t.room, t.free = room, func() { release(room) }
+			t.room = room
 			return t, nil
 		}
 	}

@@ -21,17 +21,18 @@ type editor struct {
 	*Table
 	Edit
 	new    *Builder
+	space  []byte // that it writes into, after room for struct ipt_replace
 	pieces []piece
 	size   int // of the next table so far, in bytes and in entries
 	count  int
 
-	keeps   []int        // chains that stay, in their new order
-	at      []int        // where each chain's rules begin now
-	made    []string     // chains that are written anew, sorted
-	madeAt  []int        // where their rules begin
-	gone    map[int]bool // where the rules begin of chains that go
-	touched map[int]bool // chains in which single rules come or go
-	entered map[int]int  // where the rules of these begin now, by where they did: the first may be another
+	keeps   []int32         // chains that stay, in their new order
+	at      []uint32        // where each chain's rules begin now
+	made    []string        // chains that are written anew, sorted
+	madeAt  []int           // where their rules begin
+	gone    map[uint32]bool // where the rules begin of chains that go
+	touched map[int]bool    // chains in which single rules come or go
+	entered map[int]int     // where the rules of these begin now, by where they did: the first may be another
 
 	hooks, floors [hooks]uint32
 }
@@ -46,13 +47,21 @@ type piece struct {
 // Apply makes the next table: chains sorted by their names, as iptables has them, those that are not edited as they are. An
 // edit that names what is not there is an error. It uses the table up: where there is room, the next is made in the same memory.
 func (t *Table) Apply(e Edit) (*Next, error) {
-	room, err := anonymous(e.atMost())
+	space, err := anonymous(sizeReplace + e.atMost() + len(t.blob))
 	if err != nil {
 		return nil, err
 	}
-	defer release(room)
-	x := &editor{Table: t, Edit: e, new: &Builder{layout: t.layout, buf: room[:0]},
-		at: make([]int, len(t.chains)), gone: map[int]bool{}, touched: map[int]bool{}, entered: map[int]int{}}
+	x := &editor{Table: t, Edit: e, new: &Builder{layout: t.layout, buf: space[sizeReplace:sizeReplace]}, space: space,
+		at: make([]uint32, len(t.chains)), gone: map[uint32]bool{}, touched: map[int]bool{}, entered: map[int]int{}}
+	n, err := x.next()
+	if err != nil {
+		release(space)
+		return nil, err
+	}
+	return n, nil
+}
+
+func (x *editor) next() (*Next, error) {
 	if err := x.plan(); err != nil {
 		return nil, err
 	}
@@ -84,16 +93,17 @@ func (x *editor) plan() error {
 		}
 	}
 	slices.Sort(x.made)
+	x.keeps = make([]int32, 0, len(x.chains))
 	x.madeAt = make([]int, len(x.made))
 	for i, c := range x.chains {
-		if rules, edited := x.Chains[string(c.name)]; !edited {
-			x.keeps = append(x.keeps, i)
+		if rules, edited := x.Chains[string(x.name(i))]; !edited {
+			x.keeps = append(x.keeps, int32(i))
 		} else if rules == nil {
 			x.gone[c.rules] = true
 		}
 	}
-	slices.SortStableFunc(x.keeps, func(a, b int) int {
-		return cmp.Or(cmp.Compare(x.rank(a), x.rank(b)), bytes.Compare(x.chains[a].name, x.chains[b].name))
+	slices.SortStableFunc(x.keeps, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(x.rank(int(a)), x.rank(int(b))), bytes.Compare(x.name(int(a)), x.name(int(b))))
 	})
 	return x.touch()
 }
@@ -102,8 +112,11 @@ func (x *editor) plan() error {
 func (x *editor) touch() error {
 	for _, chains := range []map[string][]string{x.First, x.Drop} {
 		for name := range chains {
-			i := slices.IndexFunc(x.chains, func(c chain) bool { return string(c.name) == name })
-			if i < 0 {
+			i := 0
+			for i < len(x.chains) && string(x.name(i)) != name {
+				i++
+			}
+			if i == len(x.chains) {
 				return fmt.Errorf("there is no chain %s", name)
 			}
 			x.touched[i] = true
@@ -113,7 +126,7 @@ func (x *editor) touch() error {
 		return nil
 	}
 	for _, j := range x.jumps {
-		if x.gone[int(j.to)] {
+		if x.gone[j.to] {
 			i, _ := x.chainAt(int(j.at))
 			x.touched[i] = true
 		}
@@ -133,12 +146,12 @@ func (x *editor) rank(i int) int {
 func (x *editor) lay() error {
 	made := 0
 	for _, i := range x.keeps {
-		for ; made < len(x.made) && x.chains[i].hook < 0 && x.made[made] < string(x.chains[i].name); made++ {
+		for ; made < len(x.made) && x.chains[i].hook < 0 && x.made[made] < string(x.name(int(i))); made++ {
 			if err := x.chain(made); err != nil {
 				return err
 			}
 		}
-		if err := x.keep(i); err != nil {
+		if err := x.keep(int(i)); err != nil {
 			return err
 		}
 	}
@@ -177,30 +190,30 @@ func (x *editor) rules(rules []string) error {
 // keep lays one that stays.
 func (x *editor) keep(i int) error {
 	c := x.chains[i]
-	x.at[i] = x.size + c.rules - c.from
+	x.at[i] = uint32(x.size) + c.rules - c.from
 	if !x.touched[i] {
-		x.copy(c.from, c.next, c.first, c.count)
+		x.copy(int(c.from), int(c.next), int(c.first), int(c.count))
 	} else if err := x.pick(i, c); err != nil {
 		return err
 	}
 	if c.hook >= 0 {
-		x.hooks[c.hook], x.floors[c.hook] = uint32(x.at[i]), uint32(x.size-(c.next-c.foot))
+		x.hooks[c.hook], x.floors[c.hook] = x.at[i], uint32(x.size)-(c.next-c.foot)
 	}
 	return nil
 }
 
 // pick lays one that stays rule by rule, some of which go or come.
 func (x *editor) pick(i int, c chain) error {
-	n := c.first
-	x.entered[c.rules] = x.at[i]
+	n, name := int(c.first), string(x.name(i))
+	x.entered[int(c.rules)] = int(x.at[i])
 	if c.rules > c.from {
-		x.copy(c.from, c.rules, n, 1)
+		x.copy(int(c.from), int(c.rules), n, 1)
 		n++
 	}
-	if err := x.add(func() error { return x.rules(x.First[string(c.name)]) }); err != nil {
+	if err := x.add(func() error { return x.rules(x.First[name]) }); err != nil {
 		return err
 	}
-	drop := slices.Clone(x.Drop[string(c.name)])
+	drop := slices.Clone(x.Drop[name])
 	b := Builder{layout: x.layout}
 	for at, e := range x.entries(i) {
 		r := x.rule(e)
@@ -209,7 +222,7 @@ func (x *editor) pick(i int, c chain) error {
 			return x.Make(&b, text) == nil && b.Same(r)
 		})
 		switch v, _, is := x.verdict(e); {
-		case is && v >= 0 && x.gone[int(v)]:
+		case is && v >= 0 && x.gone[uint32(v)]:
 		case which >= 0:
 			drop = slices.Delete(drop, which, which+1)
 		default:
@@ -217,9 +230,9 @@ func (x *editor) pick(i int, c chain) error {
 		}
 		n++
 	}
-	x.copy(c.foot, c.next, n, 1)
+	x.copy(int(c.foot), int(c.next), n, 1)
 	if len(drop) > 0 {
-		return fmt.Errorf("chain %s has no rule %q", c.name, drop)
+		return fmt.Errorf("chain %s has no rule %q", name, drop)
 	}
 	return nil
 }

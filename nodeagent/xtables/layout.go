@@ -46,7 +46,7 @@ const (
 )
 
 // hookNames are the chains that the kernel calls, by their hooks' numbers.
-var hookNames = [hooks]string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
+var hookNames = [hooks][]byte{[]byte("PREROUTING"), []byte("INPUT"), []byte("FORWARD"), []byte("OUTPUT"), []byte("POSTROUTING")}
 
 const hooks = 5
 

@@ -25,7 +25,7 @@ func (n *Next) entries() []byte { return n.buf[sizeReplace:] }
 
 // resolve makes the jumps of new rules lead to their chains.
 func (x *editor) resolve() error {
-	called := slices.IndexFunc(x.keeps, func(i int) bool { return x.chains[i].hook < 0 })
+	called := slices.IndexFunc(x.keeps, func(i int32) bool { return x.chains[i].hook < 0 })
 	if called < 0 {
 		called = len(x.keeps)
 	}
@@ -34,10 +34,10 @@ func (x *editor) resolve() error {
 		to := 0
 		if made, is := slices.BinarySearch(x.made, j.to); is {
 			to = x.madeAt[made]
-		} else if k, is := slices.BinarySearchFunc(kept, j.to, func(i int, name string) int {
-			return strings.Compare(string(x.chains[i].name), name)
+		} else if k, is := slices.BinarySearchFunc(kept, j.to, func(i int32, name string) int {
+			return strings.Compare(string(x.name(int(i))), name)
 		}); is {
-			to = x.at[kept[k]]
+			to = int(x.at[kept[k]])
 		} else {
 			return fmt.Errorf("there is no chain %s to lead to", j.to)
 		}
@@ -51,10 +51,11 @@ func (l *layout) lead(e entry, to int) {
 	binary.NativeEndian.PutUint32(e[target+sizeHeader:], uint32(to))
 }
 
-// place makes the next table of its pieces: in the old one's memory, if they come in the same order and there is room.
+// place makes the next table of its pieces: in the old one's memory if those of it come in the same order and there is room, else in
+// that of what is new.
 func (x *editor) place() (*Next, error) {
-	n := &Next{of: x.Table, count: x.count, hooks: x.hooks, floors: x.floors, free: func() {}}
-	made, room := []piece{}, x.room
+	n := &Next{of: x.Table, count: x.count, hooks: x.hooks, floors: x.floors, free: func() { release(x.space) }}
+	var made []piece
 	for _, p := range x.pieces {
 		if p.made {
 			made = append(made, p)
@@ -67,30 +68,37 @@ func (x *editor) place() (*Next, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.IsSortedFunc(n.kept, byOld) || len(room) < sizeReplace+x.size {
-		if room, err = anonymous(sizeReplace + x.size); err != nil {
-			return nil, err
+	if size := sizeReplace + x.size; size <= len(x.room) && slices.IsSortedFunc(n.kept, byOld) {
+		n.buf = x.room[:size]
+		move(n.entries(), x.blob, n.kept)
+		move(n.entries(), x.new.buf, made)
+	} else {
+		if n.buf = x.space; size > len(n.buf) { // rules are larger than was thought
+			n.buf = make([]byte, size)
 		}
-		n.free = func() { release(room) }
-	}
-	n.buf = room[:sizeReplace+x.size]
-	for _, p := range slices.Backward(n.kept) { // those that move on do so from the last one, to overwrite none
-		if p.at > p.old {
-			copy(n.entries()[p.at:], x.blob[p.old:p.old+p.size])
-		}
-	}
-	for _, p := range n.kept {
-		if p.at <= p.old {
-			copy(n.entries()[p.at:], x.blob[p.old:p.old+p.size])
-		}
-	}
-	for _, p := range made {
-		copy(n.entries()[p.at:], x.new.buf[p.old:p.old+p.size])
+		n.buf = n.buf[:size]
+		move(n.entries(), x.new.buf, made)
+		move(n.entries(), x.blob, n.kept)
 	}
 	for _, j := range led {
 		x.lead(n.entries()[j.at:], int(j.to))
 	}
 	return n, nil
+}
+
+// move puts pieces where they are to be, in the same memory or in other. Those that move on do so from the last one, the others from
+// the first, so that none overwrites another.
+func move(to, from []byte, pieces []piece) {
+	for _, p := range slices.Backward(pieces) {
+		if p.at > p.old {
+			copy(to[p.at:], from[p.old:p.old+p.size])
+		}
+	}
+	for _, p := range pieces {
+		if p.at <= p.old {
+			copy(to[p.at:], from[p.old:p.old+p.size])
+		}
+	}
 }
 
 // follow are the jumps that stay, as they are to be.
@@ -132,8 +140,8 @@ func (x *editor) moved(kept []piece, to *int) error {
 		*to += kept[i].at - kept[i].old
 		return nil
 	}
-	if i, is := x.chainAt(*to); is && x.chains[i].rules == *to {
-		if made, is := slices.BinarySearch(x.made, string(x.chains[i].name)); is {
+	if i, is := x.chainAt(*to); is && int(x.chains[i].rules) == *to {
+		if made, is := slices.BinarySearch(x.made, string(x.name(i))); is {
 			*to = x.madeAt[made]
 			return nil
 		}

@@ -3,9 +3,11 @@ package xtables
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"unsafe"
 )
 
 // Table is what the kernel held when it was read.
@@ -16,7 +18,7 @@ type Table struct {
 	room   []byte  // in which they are, after room for struct ipt_replace; or none
 	chains []chain // as they come: those that the kernel calls first
 	jumps  []jump
-	free   func()
+	aside  []byte // in which these are
 }
 
 // info is struct ipt_getinfo, and that of IPv6.
@@ -29,10 +31,9 @@ type info struct {
 
 // chain is one, by offsets: of its first entry, its first rule, its policy or end, and what comes after it.
 type chain struct {
-	name                    []byte
-	hook                    int // -1: the kernel does not call it
-	from, rules, foot, next int
-	first, count            int // of its entries
+	hook                    int32 // -1: the kernel does not call it
+	from, rules, foot, next uint32
+	first, count            uint32 // of its entries
 }
 
 // jump is an entry that goes on with another.
@@ -40,66 +41,96 @@ type jump struct{ at, to uint32 }
 
 // parse finds the chains in what the kernel handed out. What does not look like a table is an error.
 func parse(l *layout, i info, blob []byte) (*Table, error) {
-	t := &Table{layout: l, info: i, blob: blob, free: func() {}}
-	called, n := t.called(), 0
+	t := &Table{layout: l, info: i, blob: blob}
+	most := len(blob)/(l.base+sizeHeader) + 1
+	aside, err := anonymous(most * int(unsafe.Sizeof(chain{})+unsafe.Sizeof(jump{})))
+	if err != nil {
+		return nil, err
+	}
+	t.aside = aside
+	t.jumps = unsafe.Slice((*jump)(unsafe.Pointer(&aside[0])), most)[:0]
+	t.chains = unsafe.Slice((*chain)(unsafe.Pointer(&aside[most*int(unsafe.Sizeof(jump{}))])), most)[:0]
+	if err := t.find(); err != nil {
+		release(aside)
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *Table) find() error {
+	called, n, l, blob := t.called(), uint32(0), t.layout, t.blob
 	for at := 0; at < len(blob); n++ {
 		e, ok := l.at(blob, at)
 		if !ok {
-			return nil, fmt.Errorf("at %d of %d bytes is no entry", at, len(blob))
+			return fmt.Errorf("at %d of %d bytes is no entry", at, len(blob))
 		}
-		name, next := l.named(e), at+len(e)
+		head, next := l.named(e) != nil, at+len(e)
 		switch {
-		case len(called) > 0 && called[0].from == at:
+		case len(called) > 0 && int(called[0].from) == at:
 			t.begin(called[0], n)
 			called = called[1:]
-		case name != nil && next == len(blob):
+		case head && next == len(blob):
 			return t.ended(len(called), n+1)
-		case name != nil:
-			t.begin(chain{name: name, hook: -1, from: at, rules: next, foot: at}, n)
+		case head:
+			t.begin(chain{hook: -1, from: uint32(at), rules: uint32(next)}, n)
 		case len(t.chains) == 0:
-			return nil, fmt.Errorf("the entry at %d is in no chain", at)
+			return fmt.Errorf("the entry at %d is in no chain", at)
 		}
 		c := &t.chains[len(t.chains)-1]
-		c.foot, c.next, c.count = at, next, c.count+1
+		c.foot, c.next, c.count = uint32(at), uint32(next), c.count+1
 		if v, _, is := l.verdict(e); is && v >= 0 {
 			t.jumps = append(t.jumps, jump{uint32(at), uint32(v)})
 		}
 		at = next
 	}
-	return nil, fmt.Errorf("the table has no end")
+	return errors.New("the table has no end")
 }
 
 // called are the chains that the kernel calls, by what it says of them.
 func (t *Table) called() (out []chain) {
 	for h, from := range t.info.hooks {
 		if t.info.validHooks&(1<<h) != 0 {
-			out = append(out, chain{name: []byte(hookNames[h]), hook: h, from: int(from), rules: int(from)})
+			out = append(out, chain{hook: int32(h), from: from, rules: from})
 		}
 	}
 	slices.SortFunc(out, func(a, b chain) int { return cmp.Compare(a.from, b.from) })
 	return out
 }
 
-func (t *Table) begin(c chain, n int) {
+func (t *Table) begin(c chain, n uint32) {
 	c.first = n
 	t.chains = append(t.chains, c)
 }
 
 // ended checks what can be known only when all entries have been seen.
-func (t *Table) ended(missing, entries int) (*Table, error) {
-	if missing > 0 || entries != int(t.info.entries) {
-		return nil, fmt.Errorf("%d chains are missing, %d entries of %d are there", missing, entries, t.info.entries)
+func (t *Table) ended(missing int, entries uint32) error {
+	if missing > 0 || entries != t.info.entries {
+		return fmt.Errorf("%d chains are missing, %d entries of %d are there", missing, entries, t.info.entries)
 	}
-	for _, c := range t.chains {
-		if c.foot < c.rules || (c.hook >= 0 && c.foot != int(t.info.floors[c.hook])) {
-			return nil, fmt.Errorf("chain %q has no end", c.name)
+	for i, c := range t.chains {
+		if c.foot < c.rules || (c.hook >= 0 && c.foot != t.info.floors[c.hook]) {
+			return fmt.Errorf("chain %q has no end", t.name(i))
 		}
 	}
-	return t, nil
+	return nil
+}
+
+// name is a chain's: what the head of it says, or the kernel's for those that it calls.
+func (t *Table) name(i int) []byte {
+	c := t.chains[i]
+	if c.hook >= 0 {
+		return hookNames[c.hook]
+	}
+	return t.named(t.blob[c.from:c.rules])
 }
 
 // Close frees what the table is in.
-func (t *Table) Close() { t.free() }
+func (t *Table) Close() {
+	release(t.aside)
+	if t.room != nil {
+		release(t.room)
+	}
+}
 
 // Name is the table's.
 func (t *Table) Name() string { return string(zeroEnded(t.info.name[:])) }
@@ -114,7 +145,7 @@ type Rule struct {
 func (t *Table) All() iter.Seq2[string, iter.Seq[Rule]] {
 	return func(yield func(string, iter.Seq[Rule]) bool) {
 		for i := range t.chains {
-			if !yield(string(t.chains[i].name), t.rulesOf(i)) {
+			if !yield(string(t.name(i)), t.rulesOf(i)) {
 				return
 			}
 		}
@@ -134,8 +165,8 @@ func (t *Table) rulesOf(i int) iter.Seq[Rule] {
 func (t *Table) rule(e entry) Rule {
 	r := Rule{entry: e}
 	if v, _, is := t.verdict(e); is && v >= 0 {
-		if i, in := t.chainAt(int(v)); in && t.chains[i].hook < 0 && t.chains[i].rules == int(v) {
-			r.To = t.chains[i].name
+		if i, in := t.chainAt(int(v)); in && t.chains[i].hook < 0 && int(t.chains[i].rules) == int(v) {
+			r.To = t.name(i)
 		}
 	}
 	return r
@@ -144,7 +175,7 @@ func (t *Table) rule(e entry) Rule {
 // entries are the rules of a chain and their offsets.
 func (t *Table) entries(i int) iter.Seq2[int, entry] {
 	return func(yield func(int, entry) bool) {
-		for at := t.chains[i].rules; at < t.chains[i].foot; {
+		for at := int(t.chains[i].rules); at < int(t.chains[i].foot); {
 			_, size := t.offsets(t.blob[at:])
 			if !yield(at, t.blob[at:at+size:at+size]) {
 				return
@@ -156,11 +187,11 @@ func (t *Table) entries(i int) iter.Seq2[int, entry] {
 
 // chainAt is the chain that an offset is in.
 func (t *Table) chainAt(at int) (int, bool) {
-	i, is := slices.BinarySearchFunc(t.chains, at, func(c chain, at int) int { return cmp.Compare(c.from, at) })
+	i, is := slices.BinarySearchFunc(t.chains, at, func(c chain, at int) int { return cmp.Compare(int(c.from), at) })
 	if !is {
 		i--
 	}
-	return i, i >= 0 && at < t.chains[i].next
+	return i, i >= 0 && at < int(t.chains[i].next)
 }
 
 // same tells whether two entries say the same: save their counters and what the kernel notes beside them. Where they lead to is

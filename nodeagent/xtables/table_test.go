@@ -51,13 +51,18 @@ func (n *Next) as(room int) (*Table, error) {
 }
 
 func parseIn(l *layout, i info, blob []byte, room int) (*Table, error) {
-	buf := make([]byte, sizeReplace+len(blob)+room)
+	buf, err := anonymous(sizeReplace + len(blob) + room)
+	if err != nil {
+		return nil, err
+	}
 	copy(buf[sizeReplace:], blob)
 	t, err := parse(l, i, buf[sizeReplace:sizeReplace+len(blob)])
-	if err == nil {
-		t.room = buf
+	if err != nil {
+		release(buf)
+		return nil, err
 	}
-	return t, err
+	t.room = buf
+	return t, nil
 }
 
 // word makes a rule's entry: "mark N", a verdict, or a chain.
@@ -130,10 +135,14 @@ func TestEditsAreWhatTheySay(t *testing.T) {
 					t.Fatalf("step %d: %+v is not what was there", step, p)
 				}
 			}
-			if names := slices.Collect(maps.Keys(model)); !slices.IsSortedFunc(now.chains[4:], func(a, b chain) int { return bytes.Compare(a.name, b.name) }) {
+			if names := slices.Collect(maps.Keys(model)); !slices.IsSortedFunc(now.chains[4:], func(a, b chain) int {
+				return bytes.Compare(now.named(now.blob[a.from:]), now.named(now.blob[b.from:]))
+			}) {
 				t.Fatalf("step %d: not sorted: %v", step, names)
 			}
 			next.Close()
+			held.Close()
+			before.Close()
 			held = now
 		}
 		if len(model) < 10 {
@@ -269,6 +278,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
+		defer table.Close()
 		says(table)
 		next, err := table.Apply(Edit{Make: word})
 		if err != nil {
@@ -279,7 +289,7 @@ func FuzzParse(f *testing.F) {
 			if a.hook >= 0 || b.hook >= 0 {
 				return 0
 			}
-			return bytes.Compare(a.name, b.name)
+			return bytes.Compare(table.named(table.blob[a.from:]), table.named(table.blob[b.from:]))
 		})
 		if sorted && !bytes.Equal(next.entries(), blob) {
 			t.Error("nothing was done, and it is not the same")
