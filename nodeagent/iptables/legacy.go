@@ -123,7 +123,7 @@ func all(have iter.Seq[xtables.Rule], rules []string, same func(xtables.Rule, st
 
 // findJumps looks for our jumps in a chain of others, for those that come after kube-proxy's, and for those that it left beside.
 func (there *found) findJumps(in place, rules iter.Seq[xtables.Rule], same func(xtables.Rule, string) bool) {
-	wanted := slices.DeleteFunc(slices.Concat(there.names.jumps(), there.names.proxys()), func(j jump) bool { return j.table != in.table || j.chain != in.chain })
+	wanted := slices.DeleteFunc(slices.Concat(there.names.jumps(), there.proxys()), func(j jump) bool { return j.table != in.table || j.chain != in.chain })
 	if len(wanted) == 0 {
 		return
 	}

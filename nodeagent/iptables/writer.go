@@ -245,7 +245,7 @@ func (there *saved) complete(chains want) write {
 			w.jumps = append(w.jumps, j)
 		}
 	}
-	for _, j := range there.names.proxys() {
+	for _, j := range there.proxys() {
 		w.stale = append(w.stale, slices.Repeat([]jump{j}, there.jumps[j])...)
 	}
 	for j, n := range there.jumps {
