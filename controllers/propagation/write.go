@@ -191,11 +191,7 @@ func (c *Controller) apply(ctx context.Context, m *member, k key, op operation, 
 			m.queue.Add(k)
 		}
 	}()
-	body, err := json.Marshal(u.Object)
-	if err != nil {
-		return err
-	}
-	got, err := resource(m.Client, k).Patch(ctx, k.Name, types.ApplyPatchType, body, applyOptions)
+	got, err := resource(m.Client, k).Patch(ctx, k.Name, types.ApplyPatchType, plan.JSON(u.Object), applyOptions)
 	if err != nil {
 		return err
 	}

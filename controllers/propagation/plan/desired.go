@@ -3,7 +3,6 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"strconv"
 	"strings"
@@ -185,10 +184,6 @@ func passedOn(from map[string]string) map[string]string {
 
 // hashOf hashes a JSON value: equal values give equal hashes, since maps are marshalled in order.
 func hashOf(value any) string {
-	b, err := json.Marshal(value)
-	if err != nil {
-		return err.Error() // cannot happen: the value came from JSON
-	}
-	sum := sha256.Sum256(b)
+	sum := sha256.Sum256(JSON(value))
 	return hex.EncodeToString(sum[:8])
 }
