@@ -105,7 +105,7 @@ func (i *Informers) hold(obj any) (any, error) {
 type unpacking struct{ cache.SharedIndexInformer }
 
 // Packed returns the same informer, but one that hands objects to its handlers as they are held. Such an object answers
-// for its name, UID and resource version, and tells with OnlyStatusDiffers and Unpack more.
+// for its name, UID, resource version, deletion and finalizers, and tells with OnlyStatusDiffers and Unpack more.
 func (i unpacking) Packed() cache.SharedIndexInformer { return i.SharedIndexInformer }
 
 // AddEventHandler implements cache.SharedInformer.

@@ -22,12 +22,14 @@ import (
 // would walk through again and again. What was unpacked is given out again for as long as anybody has it.
 type packed struct {
 	types.NamespacedName
-	uid     types.UID
-	version string
-	source  uint64 // of all in its metadata that not only a status changes; 0: not known
-	kind    schema.GroupVersionKind
-	data    []byte
-	recent  atomic.Pointer[weak.Pointer[unstructured.Unstructured]]
+	uid        types.UID
+	version    string
+	source     uint64 // of all in its metadata that not only a status changes; 0: not known
+	deleted    *metav1.Time
+	finalizers []string
+	kind       schema.GroupVersionKind
+	data       []byte
+	recent     atomic.Pointer[weak.Pointer[unstructured.Unstructured]]
 }
 
 // message is what all kinds of Kubernetes' own are.
@@ -53,7 +55,8 @@ func pack(obj runtime.Object, kind schema.GroupVersionKind) (any, error) {
 	}
 	return &packed{
 		NamespacedName: types.NamespacedName{Namespace: about.GetNamespace(), Name: about.GetName()},
-		uid:            about.GetUID(), version: about.GetResourceVersion(), source: sourceOf(about), kind: kind, data: data,
+		uid:            about.GetUID(), version: about.GetResourceVersion(), source: sourceOf(about),
+		deleted: about.GetDeletionTimestamp(), finalizers: about.GetFinalizers(), kind: kind, data: data,
 	}, nil
 }
 
@@ -96,6 +99,12 @@ func (p *packed) GetUID() types.UID { return p.uid }
 
 // GetResourceVersion is as of metav1.Object.
 func (p *packed) GetResourceVersion() string { return p.version }
+
+// GetDeletionTimestamp is as of metav1.Object.
+func (p *packed) GetDeletionTimestamp() *metav1.Time { return p.deleted }
+
+// GetFinalizers is as of metav1.Object.
+func (p *packed) GetFinalizers() []string { return p.finalizers }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, as far as stores need it.
 func (p *packed) GetObjectMeta() metav1.Object {

@@ -59,33 +59,56 @@ func (c *Controller) add(resource schema.GroupVersionResource, kind schema.Group
 	c.kinds.known[resource] = kind
 	delete(c.kinds.failed, kind)
 	c.kinds.Unlock()
-	named := func(obj any) (key, *unstructured.Unstructured, bool) {
+	wake := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
 		}
-		u, ok := obj.(*unstructured.Unstructured)
-		if !ok {
-			return key{}, nil, false
-		}
-		return key{resource, types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}}, u, true
-	}
-	wake := func(obj any) {
-		if k, _, ok := named(obj); ok {
-			c.decide.Add(k)
+		if o, ok := obj.(interface {
+			GetNamespace() string
+			GetName() string
+		}); ok {
+			c.decide.Add(key{resource, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}})
 		}
 	}
-	_, err := c.Informers(resource).AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := asHeld(c.Informers(resource)).AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: wake,
 		UpdateFunc: func(was, is any) {
-			k, u, ok := named(is)
-			before, _ := was.(*unstructured.Unstructured)
-			if ok && before != nil && (asks(before) != asks(u) || placed(before) != placed(u) && !c.intents.arrived(k, u)) {
+			if p, ok := is.(packed); ok && p.OnlyStatusDiffers(was) {
+				return
+			}
+			before, after := object(was), object(is)
+			k := key{resource, types.NamespacedName{Namespace: after.GetNamespace(), Name: after.GetName()}}
+			if asks(before) != asks(after) || placed(before) != placed(after) && !c.intents.arrived(k, after) {
 				c.decide.Add(k)
 			}
 		},
 		DeleteFunc: wake,
 	})
 	return err
+}
+
+// packed is an object as an informer may hold it: to unpack it costs more than most events are worth.
+type packed interface {
+	Unpack() *unstructured.Unstructured
+	// OnlyStatusDiffers tells whether another version surely has the same metadata and asks for the same.
+	OnlyStatusDiffers(other any) bool
+}
+
+// asHeld has an informer hand out objects as it holds them, if it holds them packed.
+func asHeld(informer cache.SharedIndexInformer) cache.SharedIndexInformer {
+	if holds, ok := informer.(interface {
+		Packed() cache.SharedIndexInformer
+	}); ok {
+		return holds.Packed()
+	}
+	return informer
+}
+
+func object(obj any) *unstructured.Unstructured {
+	if p, ok := obj.(packed); ok {
+		return p.Unpack()
+	}
+	return obj.(*unstructured.Unstructured)
 }
 
 // asks is what placement looks at in a federated object, but for its placement.

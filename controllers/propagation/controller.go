@@ -1,9 +1,12 @@
 package propagation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -188,32 +191,39 @@ func (c *Controller) federated() (keys []key) {
 }
 
 func (c *Controller) federatedOf(k *plan.Kind) (keys []key) {
-	for _, obj := range c.Informers(k.Resource).GetStore().List() {
-		if u := object(obj); isFederated(k, u) && c.owns(keyOf(k, u)) {
-			keys = append(keys, keyOf(k, u))
+	for _, obj := range asHeld(c.Informers(k.Resource)).GetStore().List() {
+		if this := keyOf(k, about(obj)); isFederated(k, obj) && c.owns(this) {
+			keys = append(keys, this)
 		}
 	}
+	slices.SortFunc(keys, func(a, b key) int { // so that all members go through them side by side
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	return keys
 }
 
 // lookup returns the federated object of a key; nil where there is none, or none that is propagated.
-func (c *Controller) lookup(k key) *unstructured.Unstructured {
-	obj, ok, err := c.Informers(k.kind.Resource).GetStore().GetByKey(storeKey(k.NamespacedName))
-	if err != nil || !ok {
+func (c *Controller) lookup(k key) *unstructured.Unstructured { return object(c.held(k)) }
+
+// held is lookup, but without unpacking: nil, or what about and object take.
+func (c *Controller) held(k key) any {
+	obj, ok, err := asHeld(c.Informers(k.kind.Resource)).GetStore().GetByKey(storeKey(k.NamespacedName))
+	if err != nil || !ok || !isFederated(k.kind, obj) {
 		return nil
 	}
-	if u := object(obj); isFederated(k.kind, u) {
-		return u
-	}
-	return nil
+	return obj
 }
 
-func isFederated(k *plan.Kind, u *unstructured.Unstructured) bool {
+func isFederated(k *plan.Kind, obj any) bool {
+	o := about(obj)
 	if k.Custom {
-		return !v1beta1.OwnNamespace(u.GetNamespace())
+		return !v1beta1.OwnNamespace(o.GetNamespace())
 	}
-	secretType, _ := u.Object["type"].(string)
-	return v1beta1.Federated(k.Resource.GroupResource(), u.GetNamespace(), u.GetName(), corev1.SecretType(secretType))
+	var secretType string
+	if k.Resource == secrets {
+		secretType, _ = object(obj).Object["type"].(string)
+	}
+	return v1beta1.Federated(k.Resource.GroupResource(), o.GetNamespace(), o.GetName(), corev1.SecretType(secretType))
 }
 
 // Run works until ctx is done, and ends the work in all members with it: when it returns, no write is under

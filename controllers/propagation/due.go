@@ -200,7 +200,7 @@ func (c *Controller) reportNow(k key) {
 
 // reportOrFinish is report, but an object that is being deleted does not wait.
 func (c *Controller) reportOrFinish(k key) {
-	if federated := c.lookup(k); federated == nil || federated.GetDeletionTimestamp() != nil {
+	if federated := c.held(k); federated == nil || about(federated).GetDeletionTimestamp() != nil {
 		c.reportNow(k)
 		return
 	}

@@ -233,14 +233,15 @@ func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 
 var (
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	services   = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 )
 
 // wakeNamespace has all looked at that goes to a namespace which a member has by now: until then it was refused.
 func (c *Controller) wakeNamespace(m *member, name string) {
 	for i := range c.Kinds {
-		for _, u := range c.inNamespace(&c.Kinds[i], name) {
-			if k := keyOf(&c.Kinds[i], u); c.owns(k) {
+		for _, obj := range c.inNamespace(&c.Kinds[i], name) {
+			if k := keyOf(&c.Kinds[i], about(obj)); c.owns(k) {
 				m.queue.Add(k)
 			}
 		}

@@ -1,6 +1,7 @@
 package propagation
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -14,6 +15,8 @@ type named interface {
 	GetName() string
 	GetUID() types.UID
 	GetResourceVersion() string
+	GetDeletionTimestamp() *metav1.Time
+	GetFinalizers() []string
 }
 
 // packed is an object as an informer may hold it.

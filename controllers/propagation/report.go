@@ -31,29 +31,30 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		}
 		return nil
 	}
-	federated := c.lookup(k)
-	if federated == nil {
+	held := c.held(k) // nothing is unpacked before it is its turn
+	if held == nil {
 		c.patched.Delete(k)
 		c.reported.Delete(k)
 		c.read.Delete(k)
 		c.dues.drop(k)
 		return nil
 	}
-	if v, ok := c.patched.Load(k); ok && resourceversion.Of(federated) < v.(uint64) {
+	known := about(held)
+	if v, ok := c.patched.Load(k); ok && resourceversion.Of(known) < v.(uint64) {
 		c.reports.AddAfter(k, settleTime) // the cache has not seen our own patch yet
 		return nil
 	}
 	taking := c.takingUp(k, time.Now())
-	if federated.GetDeletionTimestamp() != nil || k.kind.ByPolicy && !plan.Placed(federated) {
+	if known.GetDeletionTimestamp() != nil || k.kind.ByPolicy && !plan.Placed(object(held)) {
 		if taking > 0 { // nobody has looked yet whether there is a copy
 			c.reports.AddAfter(k, taking)
 			return nil
 		}
-		return c.finish(ctx, k, federated)
+		return c.finish(ctx, k, known)
 	}
-	if !hasFinalizers(federated) {
-		return c.setFinalizers(ctx, k, federated, slices.Compact(slices.Sorted(slices.Values(append(
-			federated.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer)))))
+	if !hasFinalizers(known) {
+		return c.setFinalizers(ctx, k, known, slices.Compact(slices.Sorted(slices.Values(append(
+			slices.Clone(known.GetFinalizers()), v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer)))))
 	}
 	if c.namespaceGoes(k) {
 		return nil
@@ -66,6 +67,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	if takesTurns && !c.dues.takeTurn(k) {
 		return nil
 	}
+	federated := object(held)
 	copies := c.copies(k, federated)
 	c.events(federated, k, copies)
 	summary := plan.Summarize(k.kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
@@ -157,7 +159,7 @@ func (c *Controller) events(federated *unstructured.Unstructured, k key, copies 
 
 // finish takes our finalizers off an object that is being deleted when no member that can be reached
 // has a copy of it any more. Members that cannot be reached are cleared when they return.
-func (c *Controller) finish(ctx context.Context, k key, federated *unstructured.Unstructured) error {
+func (c *Controller) finish(ctx context.Context, k key, federated named) error {
 	if !slices.ContainsFunc(federated.GetFinalizers(), ours) {
 		return nil
 	}
@@ -193,11 +195,11 @@ func ours(finalizer string) bool {
 	return finalizer == v1beta1.DeleteFromClustersFinalizer || finalizer == v1beta1.OrphanMarkFinalizer
 }
 
-func hasFinalizers(u *unstructured.Unstructured) bool {
+func hasFinalizers(u named) bool {
 	return slices.Contains(u.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer)
 }
 
-func (c *Controller) setFinalizers(ctx context.Context, k key, federated *unstructured.Unstructured, finalizers []string) error {
+func (c *Controller) setFinalizers(ctx context.Context, k key, federated named, finalizers []string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"finalizers": finalizers, "resourceVersion": federated.GetResourceVersion(), "uid": federated.GetUID(),
 	}})
@@ -221,7 +223,7 @@ func (c *Controller) patch(ctx context.Context, k key, kind types.PatchType, bod
 		after++ // it went with that, and the answer is what it was before
 	}
 	c.patched.Store(k, after)
-	if c.lookup(k) == nil {
+	if c.held(k) == nil {
 		c.patched.Delete(k) // that was the last of it, and the cache knows
 	}
 	return nil

@@ -91,7 +91,8 @@ func (c *Controller) watchPolicies() error {
 func (c *Controller) wakeGoverned(policy types.NamespacedName) {
 	for i := range c.Kinds {
 		k := &c.Kinds[i]
-		for _, u := range c.inNamespace(k, policy.Namespace) {
+		for _, obj := range c.inNamespace(k, policy.Namespace) {
+			u := object(obj)
 			if p := c.placement(keyOf(k, u), u); p != nil && p.Policy == policy.Name && c.owns(keyOf(k, u)) {
 				c.changed(keyOf(k, u))
 			}
@@ -99,16 +100,13 @@ func (c *Controller) wakeGoverned(policy types.NamespacedName) {
 	}
 }
 
-// inNamespace returns the objects of a kind in a namespace of the federation.
-func (c *Controller) inNamespace(k *plan.Kind, namespace string) (out []*unstructured.Unstructured) {
-	objects, err := c.Informers(k.Resource).GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+// inNamespace returns the objects of a kind in a namespace of the federation, as they are held.
+func (c *Controller) inNamespace(k *plan.Kind, namespace string) []any {
+	objects, err := asHeld(c.Informers(k.Resource)).GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
 		return nil // without an index, each comes by itself, later
 	}
-	for _, obj := range objects {
-		out = append(out, object(obj))
-	}
-	return out
+	return objects
 }
 
 var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
