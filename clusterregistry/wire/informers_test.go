@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -137,6 +138,13 @@ func TestWhatIsHeldTellsMuchWithoutBeingUnpacked(t *testing.T) {
 	if whole := first.Unpack(); first.GetNamespace() != whole.GetNamespace() || first.GetName() != whole.GetName() ||
 		first.GetUID() != whole.GetUID() || first.GetResourceVersion() != whole.GetResourceVersion() {
 		t.Errorf("held as %+v, unpacked %+v", first, whole)
+	}
+	going := held(func(rs *appsv1.ReplicaSet) {
+		rs.Finalizers, rs.DeletionTimestamp = []string{"a", "b"}, &metav1.Time{Time: time.Unix(7, 0)}
+	})
+	if whole := going.Unpack(); first.GetDeletionTimestamp() != nil || !going.GetDeletionTimestamp().Equal(whole.GetDeletionTimestamp()) ||
+		len(first.GetFinalizers()) > 0 || !slices.Equal(going.GetFinalizers(), whole.GetFinalizers()) {
+		t.Errorf("held as %+v and %+v, unpacked %+v", first, going, whole)
 	}
 	for _, c := range []struct {
 		name   string

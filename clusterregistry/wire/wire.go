@@ -4,7 +4,6 @@
 package wire
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -26,20 +25,24 @@ type Slim func(metav1.Object)
 // NewDynamic makes a dynamic client of an API. What it reads of Kubernetes' own kinds comes in protobuf, is slimmed, and
 // has the fields that these kinds have in this program's version: a newer API's new ones are not among them. What it
 // sends is sent as it is given. Other kinds are read in JSON, as they are.
-func NewDynamic(config *rest.Config, client *http.Client, slim Slim) (dynamic.Interface, error) {
+func NewDynamic(config *rest.Config, client *http.Client, slim Slim) (*Client, error) {
 	plain, err := dynamic.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, err
 	}
 	binary := dynamic.ConfigFor(config)
 	binary.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	binary.NegotiatedSerializer = negotiated{binary.NegotiatedSerializer, mediaType(slim)}
 	binary.APIPath = "/" // dynamic clients make whole paths
-	raw, err := rest.UnversionedRESTClientForConfigAndClient(binary, client)
+	read := reader{protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), slim}
+	raw, err := read.client(binary, client, read)
 	if err != nil {
 		return nil, err
 	}
-	return either{plain, dynamic.New(raw)}, nil
+	answers, err := read.client(binary, client, slimmed(read))
+	if err != nil {
+		return nil, err
+	}
+	return &Client{plain, dynamic.New(raw), answers}, nil
 }
 
 // Protobuf is the config for a typed client: it speaks protobuf, and reads JSON of kinds that have none.
@@ -49,14 +52,18 @@ func Protobuf(config *rest.Config) *rest.Config {
 	return binary
 }
 
-type either struct{ plain, binary dynamic.Interface }
+// Client is a dynamic client.
+type Client struct {
+	plain, binary dynamic.Interface
+	answers       rest.Interface
+}
 
 // Resource implements dynamic.Interface.
-func (e either) Resource(r schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+func (c *Client) Resource(r schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
 	if scheme.Scheme.IsVersionRegistered(r.GroupVersion()) {
-		return e.binary.Resource(r)
+		return c.binary.Resource(r)
 	}
-	return e.plain.Resource(r)
+	return c.plain.Resource(r)
 }
 
 // negotiated adds protobuf to what a dynamic client reads.
@@ -70,14 +77,17 @@ func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	return append(n.NegotiatedSerializer.SupportedMediaTypes(), n.protobuf)
 }
 
-func mediaType(slim Slim) runtime.SerializerInfo {
-	return runtime.SerializerInfo{
+// client makes a client that reads protobuf with a serializer.
+func (r reader) client(config *rest.Config, client *http.Client, with runtime.Serializer) (rest.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.NegotiatedSerializer = negotiated{config.NegotiatedSerializer, runtime.SerializerInfo{
 		MediaType: runtime.ContentTypeProtobuf, MediaTypeType: "application", MediaTypeSubType: "vnd.kubernetes.protobuf",
-		Serializer: reader{protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), slim},
+		Serializer: with,
 		StreamSerializer: &runtime.StreamSerializerInfo{
 			Serializer: protobuf.NewRawSerializer(scheme.Scheme, scheme.Scheme), Framer: protobuf.LengthDelimitedFramer,
 		},
-	}
+	}}
+	return rest.UnversionedRESTClientForConfigAndClient(config, client)
 }
 
 // reader reads objects and lists of them from protobuf, and makes them unstructured.
@@ -144,8 +154,6 @@ func (r reader) object(to *unstructured.Unstructured, from runtime.Object, kind 
 	to.Object = u.Object
 	return nil
 }
-
-var errReads = errors.New("protobuf is only read here")
 
 // Encode implements runtime.Encoder. Dynamic clients send JSON.
 func (reader) Encode(runtime.Object, io.Writer) error { return errReads }

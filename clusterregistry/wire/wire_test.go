@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -114,7 +115,7 @@ func api(t *testing.T) *httptest.Server {
 				t.Error(err)
 			}
 			_, _ = protobuf.LengthDelimitedFramer.NewFrameWriter(w).Write(b.Bytes())
-		case r.Method == http.MethodPatch:
+		case r.Method == http.MethodPatch && r.URL.Path == "/apis/apps/v1/namespaces/shop/replicasets/web" && r.URL.Query().Get("fieldManager") == "test":
 			_, _ = w.Write(encoded(t, &web))
 		case strings.HasSuffix(r.URL.Path, "/gone"):
 			status := apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "replicasets"}, "gone").Status()
@@ -150,6 +151,16 @@ func TestTheClient(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet"}}
 	applied, err := c.Resource(sets).Namespace("shop").Apply(ctx, "web", u, metav1.ApplyOptions{FieldManager: "test"})
 	is("apply", applied, err)
+	body, options := []byte(`{"apiVersion":"apps/v1","kind":"ReplicaSet"}`), metav1.PatchOptions{FieldManager: "test", Force: new(true)}
+	got, err := c.Apply(ctx, sets, types.NamespacedName{Namespace: "shop", Name: "web"}, body, options)
+	answer, ok := got.(Answer)
+	if err != nil || !ok || answer.GetUID() != "" || answer.Typed().(*appsv1.ReplicaSet).Name != "web" {
+		t.Fatalf("an answer to an apply: %v, %v", got, err)
+	}
+	is("answer", answer.Unpack(), nil)
+	if _, err := c.Apply(ctx, sets, types.NamespacedName{Namespace: "shop", Name: "gone"}, body, options); !apierrors.IsNotFound(err) {
+		t.Errorf("an error is read as %v", err)
+	}
 	if _, err := c.Resource(sets).Namespace("shop").Get(ctx, "gone", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("an error is read as %v", err)
 	}

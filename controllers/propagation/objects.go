@@ -26,6 +26,13 @@ type packed interface {
 	OnlyStatusDiffers(other any) bool
 }
 
+// answer is an object as a write of ours may have left it.
+type answer interface {
+	packed
+	// Typed returns it as one of Kubernetes' own types.
+	Typed() any
+}
+
 // asHeld has an informer hand out objects as it holds them, if it holds them packed.
 func asHeld(informer cache.SharedIndexInformer) cache.SharedIndexInformer {
 	if holds, ok := informer.(interface {

@@ -16,7 +16,7 @@ import (
 // state is what we remember of one object in one member beside what the caches hold.
 type state struct {
 	// written is the copy as our last write left it, until the cache has caught up.
-	written *unstructured.Unstructured
+	written any
 	until   time.Time
 	// applying: a write of ours is under way; met is the version of the copy that came by the watch meanwhile.
 	applying bool
@@ -65,11 +65,13 @@ func (m *member) current(k key) (*unstructured.Unstructured, *state) {
 		cached = object(obj)
 	}
 	s := m.state(k)
-	if s.written != nil && (cached != nil && resourceversion.Of(cached) >= resourceversion.Of(s.written) || time.Now().After(s.until)) {
+	if s.written != nil && (cached != nil && resourceversion.Of(cached) >= resourceversion.Of(about(s.written)) || time.Now().After(s.until)) {
 		s.written = nil
 	}
 	if s.written != nil {
-		return s.written, s
+		u := object(s.written)
+		s.written = u // if it is asked for once, it is again
+		return u, s
 	}
 	return cached, s
 }
@@ -93,7 +95,7 @@ func (m *member) applied(k key) (more bool) {
 
 // caughtUp tells whether the version that the cache has is what our last write left, which is forgotten then.
 func (s *state) caughtUp(version string) bool {
-	if s.written == nil || s.written.GetResourceVersion() != version {
+	if s.written == nil || about(s.written).GetResourceVersion() != version {
 		return false
 	}
 	s.written = nil
@@ -117,7 +119,7 @@ func (m *member) isNews(k key, u named) bool {
 }
 
 // wrote notes the copy as a write of ours left it.
-func (m *member) wrote(k key, u *unstructured.Unstructured, settled string) {
+func (m *member) wrote(k key, got any, settled string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.state(k)
@@ -125,10 +127,10 @@ func (m *member) wrote(k key, u *unstructured.Unstructured, settled string) {
 	if s.reserved != nil {
 		s.ceiling, s.reserved = s.reserved, nil
 	}
-	if s.gone == u.GetUID() {
+	if s.gone == about(got).GetUID() {
 		return // it went while the answer was under way
 	}
-	s.written, s.until = u, time.Now().Add(catchUp)
+	s.written, s.until = got, time.Now().Add(catchUp)
 }
 
 // unseen returns the objects with a write of ours that the cache should have seen by now.
@@ -171,7 +173,7 @@ func (m *member) gone(k key, uid types.UID) {
 	defer m.mu.Unlock()
 	if s := m.states[k]; s != nil {
 		s.gone, s.reserved, s.ceiling = uid, nil, nil
-		if s.written != nil && s.written.GetUID() == uid {
+		if s.written != nil && about(s.written).GetUID() == uid {
 			s.written = nil
 		}
 	}

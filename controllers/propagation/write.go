@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -191,13 +192,38 @@ func (c *Controller) apply(ctx context.Context, m *member, k key, op operation, 
 			m.queue.Add(k)
 		}
 	}()
-	got, err := resource(m.Client, k).Patch(ctx, k.Name, types.ApplyPatchType, plan.JSON(u.Object), applyOptions)
+	got, err := m.send(ctx, k, plan.JSON(u.Object))
 	if err != nil {
 		return err
 	}
-	got.SetManagedFields(nil)
-	m.wrote(k, got, plan.Settle(op.want, got))
+	m.wrote(k, got, settled(op.want, got))
 	return nil
+}
+
+// applier is a client that applies at less cost than others: it returns what packed or about can be asked of.
+type applier interface {
+	Apply(ctx context.Context, r schema.GroupVersionResource, name types.NamespacedName, body []byte, o metav1.PatchOptions) (any, error)
+}
+
+// send applies an object and returns what came of it, as object and about take it.
+func (m *member) send(ctx context.Context, k key, body []byte) (any, error) {
+	if a, ok := m.Client.(applier); ok {
+		return a.Apply(ctx, k.kind.Resource, k.NamespacedName, body, applyOptions)
+	}
+	got, err := resource(m.Client, k).Patch(ctx, k.Name, types.ApplyPatchType, body, applyOptions)
+	if err != nil {
+		return nil, err
+	}
+	got.SetManagedFields(nil)
+	return got, nil
+}
+
+// settled is plan.Settle of what came of a write.
+func settled(want plan.Desired, got any) string {
+	if a, ok := got.(answer); ok && plan.Holds(want, a.Typed()) {
+		return ""
+	}
+	return plan.Settle(want, object(got))
 }
 
 // delete deletes the copy that was observed, once. Where the federated object is missing, or is another

@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Apply applies an object that is given in JSON, and returns what came of it: an Answer of Kubernetes' own kinds, an
+// *unstructured.Unstructured of others.
+func (c *Client) Apply(ctx context.Context, r schema.GroupVersionResource, name types.NamespacedName, body []byte, o metav1.PatchOptions) (any, error) {
+	if !scheme.Scheme.IsVersionRegistered(r.GroupVersion()) {
+		u, err := c.plain.Resource(r).Namespace(name.Namespace).Patch(ctx, name.Name, types.ApplyPatchType, body, o)
+		if err == nil {
+			u.SetManagedFields(nil)
+		}
+		return u, err
+	}
+	path := []string{"apis", r.Group, r.Version}
+	if r.Group == "" {
+		path = []string{"api", r.Version}
+	}
+	if name.Namespace != "" {
+		path = append(path, "namespaces", name.Namespace)
+	}
+	obj, err := c.answers.Patch(types.ApplyPatchType).AbsPath(append(path, r.Resource, name.Name)...).Body(body).
+		SpecificallyVersionedParams(&o, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"}).Do(ctx).Get()
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok { // of an API that does not speak protobuf
+		u.SetManagedFields(nil)
+		return u, nil
+	}
+	about, err := meta.Accessor(obj)
+	return Answer{about}, err
+}
+
+// Answer is an object as it was read from an answer. To make it unstructured would cost more than what is asked of most.
+type Answer struct{ metav1.Object }
+
+// Typed returns it as it was read.
+func (a Answer) Typed() any { return a.Object }
+
+// OnlyStatusDiffers is as of what informers hold. It is never sure here.
+func (a Answer) OnlyStatusDiffers(any) bool { return false }
+
+// Unpack returns it unstructured.
+func (a Answer) Unpack() *unstructured.Unstructured {
+	obj := a.Object.(runtime.Object)
+	u, err := unstructure(obj, obj.GetObjectKind().GroupVersionKind())
+	if err != nil {
+		panic("what was read from an API cannot be written: " + err.Error())
+	}
+	return u
+}
+
+// slimmed reads objects from protobuf.
+type slimmed reader
+
+// Decode implements runtime.Decoder.
+func (s slimmed) Decode(data []byte, defaults *schema.GroupVersionKind, _ runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	obj, kind, err := s.typed.Decode(data, defaults, nil)
+	if about, ok := obj.(metav1.Object); ok {
+		s.slim(about)
+	}
+	return obj, kind, err
+}
+
+// Encode implements runtime.Encoder.
+func (slimmed) Encode(runtime.Object, io.Writer) error { return errReads }
+
+// Identifier implements runtime.Encoder.
+func (slimmed) Identifier() runtime.Identifier { return "typed from protobuf" }
+
+var errReads = errors.New("protobuf is only read here")
