@@ -147,7 +147,7 @@ func (w write) edit(table string, ipv6 bool) (e xtables.Edit, empty bool) {
 			e.Chains[string(w.names)+p.chain] = rules
 		}
 	}
-	for _, j := range slices.Concat(w.moved, w.stale) {
+	for _, j := range w.moved {
 		if j.table == table {
 			e.Drop[j.chain] = append(e.Drop[j.chain], j.rule)
 		}

@@ -13,11 +13,11 @@ type write struct {
 	names
 	chains want
 	jumps  []jump // that are missing
-	moved  []jump // of these those that are there, but come too late
-	stale  []jump // not ours, beside ours or into chains that go; of legacy tables the latter go by themselves
+	moved  []jump // that go when these come: those of them that come too late, and kube-proxy's beside them
+	stale  []jump // not ours, and lead to chains that go; those of legacy tables go by themselves
 }
 
-func (w write) empty() bool { return len(w.chains)+len(w.jumps)+len(w.stale) == 0 }
+func (w write) empty() bool { return len(w.chains)+len(w.jumps)+len(w.moved)+len(w.stale) == 0 }
 
 // text is the input of iptables-restore --noflush. A chain's line empties it, or makes it; what goes is taken away at
 // the end, when no rule leads to it.

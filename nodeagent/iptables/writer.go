@@ -246,7 +246,7 @@ func (there *saved) complete(chains want) write {
 		}
 	}
 	for _, j := range there.proxys() {
-		w.stale = append(w.stale, slices.Repeat([]jump{j}, there.jumps[j])...)
+		w.moved = append(w.moved, slices.Repeat([]jump{j}, there.jumps[j])...)
 	}
 	for j, n := range there.jumps {
 		if rules, known := chains[place{j.table, there.target(j.rule)}]; known && rules == nil {
