@@ -16,6 +16,8 @@ type direct struct {
 	names
 	ipv6  bool
 	batch nfnetlink.Batch
+
+	transactions uint32 // that were sent
 }
 
 // maxMessages bounds what is sent of new chains at a time: a message of a rule has some hundred bytes.
@@ -84,6 +86,9 @@ func (d *direct) commit(s *nfnetlink.Socket, w write, have map[place]uint64) err
 }
 
 func (d *direct) send(s *nfnetlink.Socket) error {
+	if d.batch.Len() > 0 {
+		d.transactions++
+	}
 	err := s.Commit(&d.batch)
 	d.batch = nfnetlink.Batch{}
 	if err != nil {

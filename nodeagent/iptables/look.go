@@ -44,9 +44,10 @@ func (w *Writer) Watch(ctx context.Context, looks Looks, lost func()) {
 
 // sight is what is seen of others' changes: for each family, but with nft for both, as the kernel counts changes of all.
 type sight struct {
-	mu     sync.Mutex // held while rules are written, or looked at
-	print  string     // the fingerprint when they last were
-	others int        // how many times it was another before
+	mu     sync.Mutex  // held while rules are written, or looked at
+	print  fingerprint // when they last were
+	ours   uint32      // the family's own transactions since, with nft
+	others int         // how many times it was another before
 
 	socket *nfnetlink.Socket // nil: none was needed yet
 }
@@ -72,12 +73,19 @@ func (w *Writer) Close() {
 	}
 }
 
+// fingerprint changes whenever the kernel's rules do.
+type fingerprint struct {
+	generation uint32 // nft: one more with each transaction
+	tables     string // legacy: how many entries, and of what size, each has
+}
+
 // notice counts that somebody else has changed something since rules were last written, or looked at.
 func (f *family) notice() {
 	if now, err := f.fingerprint(); err != nil || now != f.sight.print {
 		f.sight.print = now
 		f.sight.others++
 	}
+	f.sight.ours = 0
 }
 
 // look tells whether rules may have been lost.
@@ -97,28 +105,38 @@ func (f *family) look(ctx context.Context, full time.Duration) bool {
 	return f.synced != f.sight.others && time.Since(f.saved) > min(full, 20*f.saveTook)
 }
 
-// fingerprint changes whenever the kernel's rules do.
-func (f *family) fingerprint() (string, error) {
+// written takes what was written since the last notice for our own. What came in between is not: with nft it makes the number
+// higher than our transactions do, and with legacy the lock is still held.
+func (f *family) written() (err error) {
+	if f.backend == Legacy {
+		f.sight.print, err = f.fingerprint()
+		return err
+	}
+	f.sight.print.generation += f.sight.ours
+	f.notice()
+	return nil
+}
+
+func (f *family) fingerprint() (out fingerprint, err error) {
 	if f.backend == NFT {
 		s, err := f.sight.dial()
 		if err != nil {
-			return "", err
+			return out, err
 		}
-		n, err := s.Generation()
-		return fmt.Sprint(n), err
+		out.generation, err = s.Generation()
+		return out, err
 	}
 	c, err := xtables.Dial(f.ipv6)
 	if err != nil {
-		return "", err
+		return out, err
 	}
 	defer c.Close()
-	out := ""
 	for _, table := range []string{nat, filter} {
 		entries, size, err := c.Info(table)
 		if err != nil {
-			return "", err
+			return fingerprint{}, err
 		}
-		out += fmt.Sprintln(table, entries, size)
+		out.tables += fmt.Sprintln(table, entries, size)
 	}
 	return out, nil
 }

@@ -158,8 +158,7 @@ func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 // keep remembers the state that the kernel is in now, unless writing it failed.
 func (f *family) keep(s *state, err error) error {
 	if err == nil {
-		f.sight.print, err = f.fingerprint()
-		f.state = s
+		f.state, err = s, f.written()
 	}
 	return err
 }
@@ -220,7 +219,9 @@ func (f *family) put(ctx context.Context, w write, have map[place]uint64) error 
 		return err
 	}
 	d := direct{names: w.names, ipv6: f.ipv6}
-	if err := d.commit(s, netlink, have); err != nil {
+	err = d.commit(s, netlink, have)
+	f.sight.ours += d.transactions
+	if err != nil {
 		return err
 	}
 	return f.load(ctx, last)
@@ -230,7 +231,9 @@ func (f *family) load(ctx context.Context, w write) error {
 	if w.empty() {
 		return nil
 	}
-	return f.run(ctx, "restore", w.text(), "--noflush", "--wait", "5")
+	text := w.text()
+	f.sight.ours += uint32(bytes.Count(text, []byte("\nCOMMIT\n"))) // each is a transaction
+	return f.run(ctx, "restore", text, "--noflush", "--wait", "5")
 }
 
 // complete adds the jumps that are missing, or come too late, to what chains are to be written, and those that kube-proxy left:

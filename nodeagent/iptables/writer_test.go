@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -213,5 +214,39 @@ func TestWhatTheWriterChangesIsNobodyElses(t *testing.T) {
 			return w.families[0].run(t.Context(), "restore", []byte("*nat\n:OTHER - [0:0]\nCOMMIT\n"), "--noflush")
 		})
 		looks(map[Backend]int{NFT: 2, Legacy: 1}[b]) // of both families, as nobody knows which
+	})
+}
+
+// What another hand does after our last transaction and before the Writer looks at the number is another's all the same.
+func TestAHandRightAfterTheWriter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
+		if b == Legacy {
+			t.Skip("there the lock is held until then")
+		}
+		restores := 0
+		w := writer(t, b, &restores)
+		f := w.families[0]
+		in(t, node, func() error { return w.Sync(t.Context(), testNode(), nil) })
+		run := f.exec
+		f.exec = func(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error) {
+			out, err := run(ctx, stdin, name, args...)
+			if strings.HasSuffix(name, "-restore") && err == nil {
+				_, err = run(ctx, nil, f.command(), "-t", nat, "-F", kube+chainServices)
+			}
+			return out, err
+		}
+		in(t, node, func() error {
+			if _, err := run(t.Context(), nil, f.command(), "-t", nat, "-F", kube+chainPostrouting); err != nil { // which is written by restore
+				return err
+			}
+			return w.Sync(t.Context(), testNode(), nil)
+		})
+		f.exec = run
+		in(t, node, func() error {
+			if !f.look(t.Context(), time.Hour) {
+				t.Error("nobody noticed that the rules are gone")
+			}
+			return nil
+		})
 	})
 }
