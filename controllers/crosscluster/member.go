@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -16,6 +15,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/crosscluster/plan"
+	"federation/controllers/held"
 )
 
 // member is one engaged member. The items of its queue are Services, namespace/name.
@@ -61,7 +61,7 @@ func (m *member) wake(informer cache.SharedIndexInformer, of func(obj any) []str
 		}
 	}
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: add, UpdateFunc: func(_, is any) { add(is) }, DeleteFunc: func(obj any) { m.written.gone(object(obj)); add(obj) },
+		AddFunc: add, UpdateFunc: func(_, is any) { add(is) }, DeleteFunc: func(obj any) { m.written.gone(held.Object(obj)); add(obj) },
 	})
 	if err == nil {
 		m.undo = append(m.undo, func() error { return informer.RemoveEventHandler(registration) })
@@ -71,19 +71,11 @@ func (m *member) wake(informer cache.SharedIndexInformer, of func(obj any) []str
 
 // serviceOf is the Service of one of our slices; of other slices none.
 func serviceOf(obj any) []string {
-	slice := object(obj)
+	slice := held.Object(obj)
 	if slice == nil || !plan.Ours(slice.GetLabels()) {
 		return nil
 	}
 	return []string{slice.GetNamespace() + "/" + slice.GetLabels()[v1beta1.RemoteServiceLabel]}
-}
-
-func object(obj any) *unstructured.Unstructured {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	u, _ := obj.(*unstructured.Unstructured)
-	return u
 }
 
 // end takes our handlers off the informers, and ends the queue.
@@ -143,7 +135,7 @@ func (m *member) look(service string) (in plan.Input, ok bool) {
 	in = plan.Input{Member: m.Name, Federation: m.Federation, Offers: offers}
 	if obj, there, _ := m.Informers(services).GetStore().GetByKey(service); there && !m.Withdraw {
 		in.Service = &corev1.Service{}
-		ok = runtime.DefaultUnstructuredConverter.FromUnstructured(object(obj).Object, in.Service) == nil
+		ok = runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object(obj).Object, in.Service) == nil
 	} else {
 		known, ok = true, true
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/resourceversion"
+	"federation/controllers/held"
 )
 
 // written is what our writes left in a member that its cache has not seen yet: what comes of one write must not look as if the
@@ -64,7 +65,7 @@ func (w *written) over(service string, cached []any) (all []*unstructured.Unstru
 	defer w.mu.Unlock()
 	seen := map[string]bool{}
 	for _, obj := range cached {
-		u := object(obj)
+		u := held.Object(obj)
 		l, noted := w.left[service][u.GetName()]
 		seen[u.GetName()] = true
 		switch {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/held"
 	"federation/controllers/placement/plan"
 )
 
@@ -60,23 +61,16 @@ func (c *Controller) add(resource schema.GroupVersionResource, kind schema.Group
 	delete(c.kinds.failed, kind)
 	c.kinds.Unlock()
 	wake := func(obj any) {
-		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = gone.Obj
-		}
-		if o, ok := obj.(interface {
-			GetNamespace() string
-			GetName() string
-		}); ok {
-			c.decide.Add(key{resource, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}})
-		}
+		o := held.About(obj)
+		c.decide.Add(key{resource, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}})
 	}
-	_, err := asHeld(c.Informers(resource)).AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := held.By(c.Informers(resource)).AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: wake,
 		UpdateFunc: func(was, is any) {
-			if p, ok := is.(packed); ok && p.OnlyStatusDiffers(was) {
+			if held.OnlyStatusDiffers(was, is) {
 				return
 			}
-			before, after := object(was), object(is)
+			before, after := held.Object(was), held.Object(is)
 			k := key{resource, types.NamespacedName{Namespace: after.GetNamespace(), Name: after.GetName()}}
 			if asks(before) != asks(after) || placed(before) != placed(after) && !c.intents.arrived(k, after) {
 				c.decide.Add(k)
@@ -85,30 +79,6 @@ func (c *Controller) add(resource schema.GroupVersionResource, kind schema.Group
 		DeleteFunc: wake,
 	})
 	return err
-}
-
-// packed is an object as an informer may hold it: to unpack it costs more than most events are worth.
-type packed interface {
-	Unpack() *unstructured.Unstructured
-	// OnlyStatusDiffers tells whether another version surely has the same metadata and asks for the same.
-	OnlyStatusDiffers(other any) bool
-}
-
-// asHeld has an informer hand out objects as it holds them, if it holds them packed.
-func asHeld(informer cache.SharedIndexInformer) cache.SharedIndexInformer {
-	if holds, ok := informer.(interface {
-		Packed() cache.SharedIndexInformer
-	}); ok {
-		return holds.Packed()
-	}
-	return informer
-}
-
-func object(obj any) *unstructured.Unstructured {
-	if p, ok := obj.(packed); ok {
-		return p.Unpack()
-	}
-	return obj.(*unstructured.Unstructured)
 }
 
 // asks is what placement looks at in a federated object, but for its placement.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
 )
 
@@ -114,7 +115,7 @@ func New(o Options) (*Controller, error) {
 		errs = append(errs, c.subscribe(&c.Kinds[i]))
 	}
 	errs = append(errs, c.watchPolicies(), c.watchAutoscalers(), c.listen(o.Informers(v1beta1.ClustersResource), cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(is any) { c.lookAgain(object(is).GetName()); c.reportAll() },
+		AddFunc:    func(is any) { c.lookAgain(held.Object(is).GetName()); c.reportAll() },
 		UpdateFunc: c.clusterChanged,
 		DeleteFunc: func(any) { c.reportAll() },
 	}))
@@ -130,17 +131,17 @@ func New(o Options) (*Controller, error) {
 // and only the report for the others.
 func (c *Controller) subscribe(k *plan.Kind) error {
 	wake := func(obj any) {
-		if this := keyOf(k, about(obj)); c.owns(this) {
+		if this := keyOf(k, held.About(obj)); c.owns(this) {
 			c.changed(this)
 		}
 	}
-	return c.listen(asHeld(c.Informers(k.Resource)), cache.ResourceEventHandlerFuncs{
+	return c.listen(held.By(c.Informers(k.Resource)), cache.ResourceEventHandlerFuncs{
 		AddFunc:    wake,
 		DeleteFunc: wake,
 		UpdateFunc: func(was, is any) {
-			if this := keyOf(k, about(is)); !sameSource(was, is) {
+			if this := keyOf(k, held.About(is)); !sameSource(was, is) {
 				wake(is)
-			} else if c.owns(this) && !c.isOurPatch(this, about(is)) {
+			} else if c.owns(this) && !c.isOurPatch(this, held.About(is)) {
 				c.report(this)
 			}
 		},
@@ -160,7 +161,7 @@ func (c *Controller) changed(k key) {
 
 // clusterChanged looks at everything again that goes to a cluster whose labels, zones or region changed.
 func (c *Controller) clusterChanged(was, is any) {
-	before, after := object(was), object(is)
+	before, after := held.Object(was), held.Object(is)
 	if !reflect.DeepEqual(asTarget(before), asTarget(after)) {
 		c.lookAgain(after.GetName())
 		c.reportAll()
@@ -191,8 +192,8 @@ func (c *Controller) federated() (keys []key) {
 }
 
 func (c *Controller) federatedOf(k *plan.Kind) (keys []key) {
-	for _, obj := range asHeld(c.Informers(k.Resource)).GetStore().List() {
-		if this := keyOf(k, about(obj)); isFederated(k, obj) && c.owns(this) {
+	for _, obj := range held.By(c.Informers(k.Resource)).GetStore().List() {
+		if this := keyOf(k, held.About(obj)); isFederated(k, obj) && c.owns(this) {
 			keys = append(keys, this)
 		}
 	}
@@ -203,11 +204,11 @@ func (c *Controller) federatedOf(k *plan.Kind) (keys []key) {
 }
 
 // lookup returns the federated object of a key; nil where there is none, or none that is propagated.
-func (c *Controller) lookup(k key) *unstructured.Unstructured { return object(c.held(k)) }
+func (c *Controller) lookup(k key) *unstructured.Unstructured { return held.Object(c.held(k)) }
 
-// held is lookup, but without unpacking: nil, or what about and object take.
+// held is lookup, but without unpacking: nil, or what package held takes.
 func (c *Controller) held(k key) any {
-	obj, ok, err := asHeld(c.Informers(k.kind.Resource)).GetStore().GetByKey(storeKey(k.NamespacedName))
+	obj, ok, err := held.By(c.Informers(k.kind.Resource)).GetStore().GetByKey(storeKey(k.NamespacedName))
 	if err != nil || !ok || !isFederated(k.kind, obj) {
 		return nil
 	}
@@ -215,13 +216,13 @@ func (c *Controller) held(k key) any {
 }
 
 func isFederated(k *plan.Kind, obj any) bool {
-	o := about(obj)
+	o := held.About(obj)
 	if k.Custom {
 		return !v1beta1.OwnNamespace(o.GetNamespace())
 	}
 	var secretType string
 	if k.Resource == secrets {
-		secretType, _ = object(obj).Object["type"].(string)
+		secretType, _ = held.Object(obj).Object["type"].(string)
 	}
 	return v1beta1.Federated(k.Resource.GroupResource(), o.GetNamespace(), o.GetName(), corev1.SecretType(secretType))
 }

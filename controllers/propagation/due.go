@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"federation/apiserver/apis/resourceversion"
+	"federation/controllers/held"
 )
 
 // A status is for people and for other controllers, and a report costs the federation more than the write
@@ -200,7 +201,7 @@ func (c *Controller) reportNow(k key) {
 
 // reportOrFinish is report, but an object that is being deleted does not wait.
 func (c *Controller) reportOrFinish(k key) {
-	if federated := c.held(k); federated == nil || about(federated).GetDeletionTimestamp() != nil {
+	if federated := c.held(k); federated == nil || held.About(federated).GetDeletionTimestamp() != nil {
 		c.reportNow(k)
 		return
 	}
@@ -214,7 +215,7 @@ func (c *Controller) reportAll() {
 }
 
 // isOurPatch tells of a version of a federated object whether our last patch made it: that is no news.
-func (c *Controller) isOurPatch(k key, u named) bool {
+func (c *Controller) isOurPatch(k key, u held.Named) bool {
 	v, ok := c.patched.Load(k)
 	return ok && v.(uint64) == resourceversion.Of(u)
 }

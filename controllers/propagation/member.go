@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
 )
 
@@ -158,11 +159,11 @@ func (c *Controller) clearStale(ctx context.Context, m *member, kinds []plan.Kin
 	for i := range kinds {
 		k := c.kindOf(kinds[i].Resource)
 		for _, obj := range m.Informers(k.Resource).GetStore().List() {
-			copyKey := keyOf(k, object(obj))
+			copyKey := keyOf(k, held.Object(obj))
 			if !c.owns(copyKey) {
 				continue
 			}
-			if f := c.lookup(copyKey); f == nil || f.GetDeletionTimestamp() != nil || plan.Outlived(plan.SourceOf(f), object(obj)) {
+			if f := c.lookup(copyKey); f == nil || f.GetDeletionTimestamp() != nil || plan.Outlived(plan.SourceOf(f), held.Object(obj)) {
 				keys = append(keys, copyKey)
 			}
 		}
@@ -196,7 +197,7 @@ func (m *member) ready(k *plan.Kind) bool {
 // watchCopies wakes the member's queue when a copy changed, those that wait for it, and the report always.
 func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 	changed := func(obj any) (key, bool) {
-		this := keyOf(k, about(obj))
+		this := keyOf(k, held.About(obj))
 		if !c.owns(this) {
 			return this, false
 		}
@@ -204,25 +205,25 @@ func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 		c.wakeWaiting(this)
 		return this, true
 	}
-	return m.listen(asHeld(m.Informers(k.Resource)), cache.ResourceEventHandlerDetailedFuncs{
+	return m.listen(held.By(m.Informers(k.Resource)), cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if initial {
 				return // serve looks at all of these
 			}
-			if this, ours := changed(obj); ours && m.isNews(this, about(obj)) {
+			if this, ours := changed(obj); ours && m.isNews(this, held.About(obj)) {
 				m.queue.Add(this) // it may have come late: a request that was under way when the member was lost
 			}
 			if k.Resource == namespaces {
-				c.wakeNamespace(m, about(obj).GetName())
+				c.wakeNamespace(m, held.About(obj).GetName())
 			}
 		},
 		UpdateFunc: func(was, is any) {
-			if this, ours := changed(is); ours && !sameSource(was, is) && m.isNews(this, about(is)) {
+			if this, ours := changed(is); ours && !sameSource(was, is) && m.isNews(this, held.About(is)) {
 				m.queue.Add(this)
 			}
 		},
 		DeleteFunc: func(obj any) {
-			m.gone(keyOf(k, about(obj)), about(obj).GetUID())
+			m.gone(keyOf(k, held.About(obj)), held.About(obj).GetUID())
 			if this, ours := changed(obj); ours {
 				m.queue.Add(this)
 				c.reportOrFinish(this)
@@ -241,7 +242,7 @@ var (
 func (c *Controller) wakeNamespace(m *member, name string) {
 	for i := range c.Kinds {
 		for _, obj := range c.inNamespace(&c.Kinds[i], name) {
-			if k := keyOf(&c.Kinds[i], about(obj)); c.owns(k) {
+			if k := keyOf(&c.Kinds[i], held.About(obj)); c.owns(k) {
 				m.queue.Add(k)
 			}
 		}
@@ -257,11 +258,11 @@ func (c *Controller) watchEndpoints(m *member) error {
 		return nil
 	}
 	informer := m.Informers(plan.EndpointSlices)
-	if err := index(informer, byService, func(obj any) ([]string, error) { return []string{storeKey(serviceOf(object(obj)))}, nil }); err != nil {
+	if err := index(informer, byService, func(obj any) ([]string, error) { return []string{storeKey(serviceOf(held.Object(obj)))}, nil }); err != nil {
 		return err
 	}
 	wake := func(obj any) {
-		if k := (key{kind, serviceOf(object(obj))}); k.Name != "" && c.owns(k) { // those of other clusters have none
+		if k := (key{kind, serviceOf(held.Object(obj))}); k.Name != "" && c.owns(k) { // those of other clusters have none
 			c.reports.Add(k)
 		}
 	}
@@ -279,7 +280,7 @@ func (m *member) readyEndpoints(service types.NamespacedName) bool {
 		return false
 	}
 	for _, obj := range slices {
-		endpoints, _, _ := unstructured.NestedSlice(object(obj).Object, "endpoints")
+		endpoints, _, _ := unstructured.NestedSlice(held.Object(obj).Object, "endpoints")
 		for _, e := range endpoints {
 			endpoint, _ := e.(map[string]any)
 			if ready, found, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); ready || !found {

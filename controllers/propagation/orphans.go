@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/held"
 )
 
 // An object can be orphaned while a cluster is away. Its copy there still bears our mark, and would be
@@ -64,7 +65,7 @@ func (c *Controller) wasOrphaned(ctx context.Context, cluster string, k key) (bo
 func (c *Controller) clearOrphans(ctx context.Context, cluster string) {
 	k := types.NamespacedName{Namespace: v1beta1.FederationNamespace, Name: orphansName(cluster)}
 	obj, ok, _ := c.Informers(configMaps).GetStore().GetByKey(k.String())
-	if !ok || object(obj).Object["data"] == nil {
+	if !ok || held.Object(obj).Object["data"] == nil {
 		return
 	}
 	_, err := c.Client.Resource(configMaps).Namespace(k.Namespace).Patch(ctx, k.Name, types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{FieldManager: FieldManager})

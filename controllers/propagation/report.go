@@ -16,6 +16,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/resourceversion"
+	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
 )
 
@@ -31,21 +32,21 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		}
 		return nil
 	}
-	held := c.held(k) // nothing is unpacked before it is its turn
-	if held == nil {
+	obj := c.held(k) // nothing is unpacked before it is its turn
+	if obj == nil {
 		c.patched.Delete(k)
 		c.reported.Delete(k)
 		c.read.Delete(k)
 		c.dues.drop(k)
 		return nil
 	}
-	known := about(held)
+	known := held.About(obj)
 	if v, ok := c.patched.Load(k); ok && resourceversion.Of(known) < v.(uint64) {
 		c.reports.AddAfter(k, settleTime) // the cache has not seen our own patch yet
 		return nil
 	}
 	taking := c.takingUp(k, time.Now())
-	if known.GetDeletionTimestamp() != nil || k.kind.ByPolicy && !plan.Placed(object(held)) {
+	if known.GetDeletionTimestamp() != nil || k.kind.ByPolicy && !plan.Placed(held.Object(obj)) {
 		if taking > 0 { // nobody has looked yet whether there is a copy
 			c.reports.AddAfter(k, taking)
 			return nil
@@ -67,7 +68,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	if takesTurns && !c.dues.takeTurn(k) {
 		return nil
 	}
-	federated := object(held)
+	federated := held.Object(obj)
 	copies := c.copies(k, federated)
 	c.events(federated, k, copies)
 	summary := plan.Summarize(k.kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
@@ -88,7 +89,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 // call these unreachable, or their copies pending, would be two writes for nothing.
 func (c *Controller) takingUp(k key, now time.Time) time.Duration {
 	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
-		u, since := object(obj), c.started
+		u, since := held.Object(obj), c.started
 		if m := c.member(u.GetName()); m != nil {
 			if m.looked(k) {
 				continue
@@ -106,10 +107,10 @@ func (c *Controller) takingUp(k key, now time.Time) time.Duration {
 // it no longer goes to, while something of it is there.
 func (c *Controller) copies(k key, federated *unstructured.Unstructured) (copies []plan.Copy) {
 	clusters := c.Informers(v1beta1.ClustersResource).GetStore().List()
-	slices.SortFunc(clusters, func(a, b any) int { return strings.Compare(object(a).GetName(), object(b).GetName()) })
+	slices.SortFunc(clusters, func(a, b any) int { return strings.Compare(held.Object(a).GetName(), held.Object(b).GetName()) })
 	source := c.source(k, federated)
 	for _, obj := range clusters {
-		target := plan.Target{Cluster: asTarget(object(obj))}
+		target := plan.Target{Cluster: asTarget(held.Object(obj))}
 		goes, name := source.Goes(target), target.Cluster.Name
 		if m := c.member(name); m != nil {
 			if one, _ := m.copyOf(k); goes || one.Object != nil || one.State != plan.InPlace {
@@ -159,7 +160,7 @@ func (c *Controller) events(federated *unstructured.Unstructured, k key, copies 
 
 // finish takes our finalizers off an object that is being deleted when no member that can be reached
 // has a copy of it any more. Members that cannot be reached are cleared when they return.
-func (c *Controller) finish(ctx context.Context, k key, federated named) error {
+func (c *Controller) finish(ctx context.Context, k key, federated held.Named) error {
 	if !slices.ContainsFunc(federated.GetFinalizers(), ours) {
 		return nil
 	}
@@ -181,7 +182,7 @@ func (c *Controller) finish(ctx context.Context, k key, federated named) error {
 	}
 	if slices.Contains(federated.GetFinalizers(), v1beta1.OrphanMarkFinalizer) {
 		for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
-			if name := object(obj).GetName(); !engaged[name] {
+			if name := held.Object(obj).GetName(); !engaged[name] {
 				if err := c.noteOrphan(ctx, name, k); err != nil {
 					return err
 				}
@@ -195,11 +196,11 @@ func ours(finalizer string) bool {
 	return finalizer == v1beta1.DeleteFromClustersFinalizer || finalizer == v1beta1.OrphanMarkFinalizer
 }
 
-func hasFinalizers(u named) bool {
+func hasFinalizers(u held.Named) bool {
 	return slices.Contains(u.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer)
 }
 
-func (c *Controller) setFinalizers(ctx context.Context, k key, federated named, finalizers []string) error {
+func (c *Controller) setFinalizers(ctx context.Context, k key, federated held.Named, finalizers []string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"finalizers": finalizers, "resourceVersion": federated.GetResourceVersion(), "uid": federated.GetUID(),
 	}})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
 )
 
@@ -66,7 +67,7 @@ func (c *Controller) policy(name types.NamespacedName) *v1beta1.PlacementPolicy 
 // watchPolicies keeps the policies, and wakes the objects that one governs when it changes.
 func (c *Controller) watchPolicies() error {
 	keep := func(obj any) {
-		u := object(obj)
+		u := held.Object(obj)
 		name, p := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, &v1beta1.PlacementPolicy{}
 		if before := c.policy(name); before != nil && before.UID == u.GetUID() && before.Generation == u.GetGeneration() && u.GetGeneration() > 0 {
 			return // only its status changed
@@ -81,7 +82,7 @@ func (c *Controller) watchPolicies() error {
 		AddFunc:    keep,
 		UpdateFunc: func(_, is any) { keep(is) },
 		DeleteFunc: func(obj any) {
-			u := object(obj)
+			u := held.Object(obj)
 			c.typed.Delete(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()})
 		},
 	})
@@ -92,7 +93,7 @@ func (c *Controller) wakeGoverned(policy types.NamespacedName) {
 	for i := range c.Kinds {
 		k := &c.Kinds[i]
 		for _, obj := range c.inNamespace(k, policy.Namespace) {
-			u := object(obj)
+			u := held.Object(obj)
 			if p := c.placement(keyOf(k, u), u); p != nil && p.Policy == policy.Name && c.owns(keyOf(k, u)) {
 				c.changed(keyOf(k, u))
 			}
@@ -102,7 +103,7 @@ func (c *Controller) wakeGoverned(policy types.NamespacedName) {
 
 // inNamespace returns the objects of a kind in a namespace of the federation, as they are held.
 func (c *Controller) inNamespace(k *plan.Kind, namespace string) []any {
-	objects, err := asHeld(c.Informers(k.Resource)).GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	objects, err := held.By(c.Informers(k.Resource)).GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
 		return nil // without an index, each comes by itself, later
 	}
@@ -121,7 +122,7 @@ func scaleTarget(u *unstructured.Unstructured) string {
 }
 
 func indexByTarget(autoscalers cache.SharedIndexInformer) error {
-	return index(autoscalers, byTarget, func(obj any) ([]string, error) { return []string{scaleTarget(object(obj))}, nil })
+	return index(autoscalers, byTarget, func(obj any) ([]string, error) { return []string{scaleTarget(held.Object(obj))}, nil })
 }
 
 // watchAutoscalers wakes the target of an autoscaler at the federation when it comes, goes or changes.
@@ -134,13 +135,13 @@ func (c *Controller) watchAutoscalers() error {
 		return err
 	}
 	wake := func(obj any) {
-		if k, ok := c.scaledBy(object(obj)); ok {
+		if k, ok := c.scaledBy(held.Object(obj)); ok {
 			c.changed(k)
 		}
 	}
 	return c.listen(informer, cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(was, is any) {
 		switch {
-		case scaleTarget(object(was)) != scaleTarget(object(is)):
+		case scaleTarget(held.Object(was)) != scaleTarget(held.Object(is)):
 			wake(was)
 			wake(is)
 		case !sameSource(was, is): // it may go elsewhere
@@ -171,8 +172,8 @@ func (c *Controller) watchScaling(m *member) error {
 	if err := indexByTarget(informer); err != nil {
 		return err
 	}
-	wake := func(obj any) { c.wakeScaled(m, object(obj)) }
-	return m.listen(asHeld(informer), cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(was, is any) {
+	wake := func(obj any) { c.wakeScaled(m, held.Object(obj)) }
+	return m.listen(held.By(informer), cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(was, is any) {
 		if !sameSource(was, is) {
 			wake(was)
 			wake(is)
@@ -227,7 +228,7 @@ func (c *Controller) autoscalersOf(k key) (out []plan.Source) {
 		return nil // there is no index where there is no kind
 	}
 	for _, obj := range objects {
-		out = append(out, c.source(keyOf(kind, object(obj)), object(obj)))
+		out = append(out, c.source(keyOf(kind, held.Object(obj)), held.Object(obj)))
 	}
 	return out
 }
@@ -249,7 +250,7 @@ func (c *Controller) target(name string) (plan.Target, bool) {
 	if !ok {
 		return plan.Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, Federation: c.Federation}, false
 	}
-	return plan.Target{Cluster: asTarget(object(obj)), Federation: c.Federation}, true
+	return plan.Target{Cluster: asTarget(held.Object(obj)), Federation: c.Federation}, true
 }
 
 // asTarget keeps of a Cluster what selects it.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"federation/apiserver/apis/resourceversion"
+	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
 )
 
@@ -62,14 +63,14 @@ func (m *member) observe(k key) (*unstructured.Unstructured, string) {
 func (m *member) current(k key) (*unstructured.Unstructured, *state) {
 	var cached *unstructured.Unstructured
 	if obj, ok, _ := m.Informers(k.kind.Resource).GetStore().GetByKey(storeKey(k.NamespacedName)); ok {
-		cached = object(obj)
+		cached = held.Object(obj)
 	}
 	s := m.state(k)
-	if s.written != nil && (cached != nil && resourceversion.Of(cached) >= resourceversion.Of(about(s.written)) || time.Now().After(s.until)) {
+	if s.written != nil && (cached != nil && resourceversion.Of(cached) >= resourceversion.Of(held.About(s.written)) || time.Now().After(s.until)) {
 		s.written = nil
 	}
 	if s.written != nil {
-		u := object(s.written)
+		u := held.Object(s.written)
 		s.written = u // if it is asked for once, it is again
 		return u, s
 	}
@@ -95,7 +96,7 @@ func (m *member) applied(k key) (more bool) {
 
 // caughtUp tells whether the version that the cache has is what our last write left, which is forgotten then.
 func (s *state) caughtUp(version string) bool {
-	if s.written == nil || about(s.written).GetResourceVersion() != version {
+	if s.written == nil || held.About(s.written).GetResourceVersion() != version {
 		return false
 	}
 	s.written = nil
@@ -104,7 +105,7 @@ func (s *state) caughtUp(version string) bool {
 
 // isNews tells of a copy that the watch brought whether it is to be looked at: it is not what our own last write left,
 // nor came while one is under way, after which that is seen.
-func (m *member) isNews(k key, u named) bool {
+func (m *member) isNews(k key, u held.Named) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.states[k]
@@ -127,7 +128,7 @@ func (m *member) wrote(k key, got any, settled string) {
 	if s.reserved != nil {
 		s.ceiling, s.reserved = s.reserved, nil
 	}
-	if s.gone == about(got).GetUID() {
+	if s.gone == held.About(got).GetUID() {
 		return // it went while the answer was under way
 	}
 	s.written, s.until = got, time.Now().Add(catchUp)
@@ -173,7 +174,7 @@ func (m *member) gone(k key, uid types.UID) {
 	defer m.mu.Unlock()
 	if s := m.states[k]; s != nil {
 		s.gone, s.reserved, s.ceiling = uid, nil, nil
-		if s.written != nil && about(s.written).GetUID() == uid {
+		if s.written != nil && held.About(s.written).GetUID() == uid {
 			s.written = nil
 		}
 	}

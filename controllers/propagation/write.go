@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
 )
 
@@ -200,12 +201,12 @@ func (c *Controller) apply(ctx context.Context, m *member, k key, op operation, 
 	return nil
 }
 
-// applier is a client that applies at less cost than others: it returns what packed or about can be asked of.
+// applier is a client that applies at less cost than others: it returns what package held takes.
 type applier interface {
 	Apply(ctx context.Context, r schema.GroupVersionResource, name types.NamespacedName, body []byte, o metav1.PatchOptions) (any, error)
 }
 
-// send applies an object and returns what came of it, as object and about take it.
+// send applies an object and returns what came of it, as package held takes it.
 func (m *member) send(ctx context.Context, k key, body []byte) (any, error) {
 	if a, ok := m.Client.(applier); ok {
 		return a.Apply(ctx, k.kind.Resource, k.NamespacedName, body, applyOptions)
@@ -223,7 +224,7 @@ func settled(want plan.Desired, got any) string {
 	if a, ok := got.(answer); ok && plan.Holds(want, a.Typed()) {
 		return ""
 	}
-	return plan.Settle(want, object(got))
+	return plan.Settle(want, held.Object(got))
 }
 
 // delete deletes the copy that was observed, once. Where the federated object is missing, or is another
