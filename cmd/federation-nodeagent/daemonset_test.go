@@ -39,7 +39,7 @@ func TestRightsOfTheDaemonSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for mode, more := range map[string][]string{"nftables": nil, "iptables nft": nil, "iptables legacy": {"NET_RAW"}} {
+	for mode, more := range map[string][]string{"nftables": nil, "iptables nft": nil, legacy: {"NET_RAW"}} {
 		t.Run(mode, func(t *testing.T) {
 			mode, backend, viaIptables := strings.Cut(mode, " ")
 			s := newSite(t, mode)
