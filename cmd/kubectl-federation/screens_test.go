@@ -52,17 +52,19 @@ func TestStatusOnAScreen(t *testing.T) {
 	beginDrain(drained, drainedAt)
 	addTaint(drained, drainTaint)
 	lost.Status.Failover.Phase, lost.Status.Failover.Message = v1beta1.FailoverHeld, "as many zones are failed over as may be at once (1)"
+	out := clusterAt("west-c", 5*time.Minute)
+	out.Status.Failover.Phase, out.Status.Failover.Message = v1beta1.FailoverOut, "its replicas are placed elsewhere"
 	returning := roomy("west-b", "west/b")
 	returning.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverReturning, Percent: 10, Since: metav1.NewTime(seenAt.Add(-time.Minute)), Message: "ready again: gets 10 %"}
 	crowded := roomy("east-a", "east/a")
 	crowded.Status.Capacity.Unschedulable = []v1beta1.UnschedulablePods{{Kind: "ReplicaSet", Name: "web", Pods: 3}}
-	s := statusOf(t, []*v1beta1.Cluster{crowded, drained, lost, returning}, "True 4 clusters are as desired", "False east-a: exceeded quota: compute", "False west-a: cluster cannot be reached")
+	s := statusOf(t, []*v1beta1.Cluster{crowded, drained, lost, out, returning}, "True 4 clusters are as desired", "False east-a: exceeded quota: compute", "False west-a: cluster cannot be reached")
 	if s.Well {
 		t.Error("all is said to be well")
 	}
-	var out strings.Builder
-	printStatus(&out, s, maxRows, seenAt)
-	golden(t, "testdata/status.table", out.String())
+	var screen strings.Builder
+	printStatus(&screen, s, maxRows, seenAt)
+	golden(t, "testdata/status.table", screen.String())
 }
 
 func TestStatusIsBounded(t *testing.T) {

@@ -185,7 +185,7 @@ func (f *federation) countCustom(ctx context.Context, s *status) error {
 func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
 	s := clusterStatus{
 		Name: c.Name, Region: c.Status.Region, Zones: c.Status.Zones, Version: c.Status.KubernetesVersion,
-		Ready: c.IsReady(), Phase: string(c.Phase()), DNSWeight: c.DNSWeight(), OutOfService: c.OutOfService(),
+		Ready: c.IsReady(), Phase: string(c.Phase()), phaseInWords: c.PhaseInWords(), DNSWeight: c.DNSWeight(), OutOfService: c.OutOfService(),
 	}
 	for _, t := range c.Spec.Taints {
 		s.Taints = append(s.Taints, t.ToString())

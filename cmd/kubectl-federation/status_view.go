@@ -51,6 +51,8 @@ type clusterStatus struct {
 	Free          map[corev1.ResourceName]string `json:"free,omitempty"`
 	Unschedulable int64                          `json:"unschedulablePods,omitempty"`
 	Message       string                         `json:"message,omitempty"`
+	// phaseInWords is the phase as kubectl get clusters has it.
+	phaseInWords string
 }
 
 type kindStatus struct {
@@ -141,11 +143,8 @@ func (c *clusterStatus) words() string {
 	if !c.Ready {
 		words[0] = "NotReady"
 	}
-	switch {
-	case c.Phase == string(v1beta1.FailoverReturning):
-		words = append(words, fmt.Sprintf("Returning %d%%", c.Percent))
-	case c.Phase != string(v1beta1.FailoverServing):
-		words = append(words, c.Phase)
+	if c.Phase != string(v1beta1.FailoverServing) {
+		words = append(words, c.phaseInWords)
 	}
 	return strings.Join(without(append(words, c.OutOfService), ""), ",")
 }

@@ -66,13 +66,7 @@ func readiness(c *v1beta1.Cluster) string {
 
 // use is the column Status: where failover stands, and what the federation's own taints say.
 func use(c *v1beta1.Cluster) string {
-	words := []string{string(c.Phase())}
-	switch c.Phase() {
-	case v1beta1.FailoverOut:
-		words[0] = "FailedOver"
-	case v1beta1.FailoverReturning:
-		words[0] = fmt.Sprintf("Returning %d%%", c.Status.Failover.Percent)
-	}
+	words := []string{c.PhaseInWords()}
 	if word := c.OutOfService(); word != "" {
 		words = append(words, word)
 	}

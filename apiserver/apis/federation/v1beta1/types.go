@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -265,6 +267,19 @@ func (c *Cluster) Phase() FailoverPhase {
 		return FailoverServing
 	}
 	return c.Status.Failover.Phase
+}
+
+// PhaseInWords is the phase as people read it wherever clusters are listed: by the name of its condition where the cluster is
+// failed over, with its share where it is returning.
+func (c *Cluster) PhaseInWords() string {
+	switch phase := c.Phase(); phase {
+	case FailoverOut:
+		return string(ClusterFailedOver)
+	case FailoverReturning:
+		return fmt.Sprintf("%s %d%%", phase, c.Status.Failover.Percent)
+	default:
+		return string(phase)
+	}
 }
 
 // DNSWeight returns the cluster's weight in the answers of DNS.
