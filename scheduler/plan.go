@@ -25,7 +25,7 @@ type Request struct {
 // Cluster is what the plan needs to know of one cluster.
 type Cluster struct {
 	Name string
-	// Current replicas of the object there.
+	// Current replicas of the object there: those that were placed there before, whether or not they run.
 	Current int64
 	// Capacity is the most replicas of the object that the cluster can hold: those that run there and
 	// those that there is known to be room for. Nil: not known to be limited.
@@ -210,7 +210,7 @@ func bound(slots []*slot, rebalance bool, rest int64) {
 			s.lo, s.hi = 0, s.lo
 		}
 		if !rebalance && max(s.lo, s.hi) > 0 && s.Current > s.min {
-			s.reason("", s.Current, " run there already, rebalance is off")
+			s.reason("", s.Current, " placed there before, rebalance is off")
 		}
 	}
 }

@@ -64,6 +64,19 @@ func (s *story) decide() Decision {
 
 type numbers = map[string]int64
 
+// TestTheReasonsSayOnlyThatItWasPlaced: of a cluster that returns nothing runs yet of what the placement before had there.
+func TestTheReasonsSayOnlyThatItWasPlaced(t *testing.T) {
+	s := newStory(t, replicaSet(20, nil), "a", "b")
+	s.decide()
+	s.phase("a", v1beta1.FailoverOut, 0)
+	s.expect(numbers{"b": 20}, "cluster a: failed over")
+	s.phase("a", v1beta1.FailoverReturning, 50)
+	d := s.decide()
+	if got, want := d.Reasons["a"], "10 placed there before, rebalance is off"; !slices.Contains(got, want) {
+		t.Errorf("%q lacks %q", got, want)
+	}
+}
+
 func TestFailbackByStages(t *testing.T) {
 	for _, rebalance := range []bool{false, true} {
 		t.Run(fmt.Sprintf("rebalance %t", rebalance), func(t *testing.T) {
