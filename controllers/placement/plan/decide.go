@@ -147,7 +147,7 @@ func (d *deciding) introduce(s *seat) {
 	if d.quiet {
 		return
 	}
-	for _, why := range d.wants.selected(s.cluster) {
+	for _, why := range append(d.wants.selected(s.cluster), d.tolerated(s.cluster)...) {
 		d.explain(s.cluster.Name, why)
 	}
 	if s.because != "" {

@@ -132,6 +132,22 @@ func (d *deciding) taint(s *seat, t *corev1.Taint) {
 	}
 }
 
+// tolerated says, for the reasons, of each taint that would keep the object off a cluster and does not, that it is tolerated.
+func (d *deciding) tolerated(c *v1beta1.Cluster) (why []string) {
+	for i := range c.Spec.Taints {
+		t := &c.Spec.Taints[i]
+		left, ok := tolerates(d.wants.tolerations, t, d.now)
+		switch {
+		case !ok || t.Effect == corev1.TaintEffectPreferNoSchedule:
+		case left > 0:
+			why = append(why, fmt.Sprintf("tolerates taint %s for %s", t.ToString(), left.Round(time.Second)))
+		default:
+			why = append(why, "tolerates taint "+t.ToString())
+		}
+	}
+	return why
+}
+
 // tolerates tells whether any of the tolerations tolerates a taint, and for how long if not for ever.
 func tolerates(all []corev1.Toleration, t *corev1.Taint, now time.Time) (left time.Duration, ok bool) {
 	for i := range all {

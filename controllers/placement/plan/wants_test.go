@@ -122,6 +122,28 @@ func TestTaintsAndTolerations(t *testing.T) {
 	}
 }
 
+// TestWhatIsToleratedIsAmongTheReasons: who sees a taint on a cluster is told why it holds nothing up.
+func TestWhatIsToleratedIsAmongTheReasons(t *testing.T) {
+	minute, added := int64(60), metav1.NewTime(now.Add(-20*time.Second))
+	p := governed(v1beta1.PlacementPolicySpec{Tolerations: []corev1.Toleration{
+		{Key: "maintenance", Operator: "Exists"}, {Key: "gone", Operator: "Exists", TolerationSeconds: &minute},
+	}})
+	tainted, alien := cluster("a", 0), cluster("b", 0)
+	tainted.Spec.Taints = []corev1.Taint{
+		{Key: "maintenance", Effect: "NoSchedule"}, {Key: "maintenance", Effect: "PreferNoSchedule"}, {Key: "gone", Value: "x", Effect: "NoExecute", TimeAdded: &added},
+	}
+	alien.Spec.Taints = []corev1.Taint{{Key: "other", Effect: "NoSchedule"}}
+	d := Decide(replicaSet(4, nil), NewWorld([]*v1beta1.Cluster{tainted, alien}, []*v1beta1.PlacementPolicy{p}), now)
+	for name, want := range map[string]string{
+		"a": "tolerates taint maintenance:NoSchedule; tolerates taint gone=x:NoExecute for 40s; 4 by weight 1 of 2",
+		"b": "taint other:NoSchedule; at most 0: taint other:NoSchedule",
+	} {
+		if got := strings.Join(d.Reasons[name], "; "); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestRequestsAndReferences(t *testing.T) {
 	o := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default}, spec: {template: {spec: {
   overhead: {cpu: 10m}, serviceAccountName: runner, imagePullSecrets: [{name: pull}],
