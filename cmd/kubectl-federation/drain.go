@@ -110,7 +110,7 @@ func (o *drainCommand) run(ctx context.Context, name string, do func(context.Con
 	if o.federation, err = o.connect(); err != nil {
 		return err
 	}
-	o.members, o.progress = newMembers(o.federation, memberTimeout), progress{out: o.Out, every: 10 * time.Second}
+	o.members, o.progress = newMembers(o.federation, memberTimeout), progress{out: o.Out, every: 30 * time.Second}
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not done after %s", o.timeout))

@@ -83,27 +83,37 @@ func standing(c *v1beta1.Cluster) string {
 	return strings.Join(words, ", ")
 }
 
-// progress tells of a wait: what changed at once, what did not from time to time.
+// progress tells of a wait: what has changed at once, and while nothing does, from time to time that it goes on.
 type progress struct {
 	out   io.Writer
 	every time.Duration
-	last  string
-	at    time.Time
+	// last are the lines of the last change, and when that was; at is when something was shown.
+	last        []string
+	changed, at time.Time
 }
 
 func (p *progress) say(format string, args ...any) {
 	tell(p.out, format+"\n", args...)
-	p.last = ""
+	p.last = nil
 }
 
-// due tells whether a text is to be shown: another one after a second, the same one again after a while.
-func (p *progress) due(text string) bool {
-	quiet := time.Since(p.at)
-	if text == p.last && quiet < p.every || quiet < time.Second {
-		return false
+// update shows those lines that are new, a second after others at the earliest. Where there are none for a while it is a
+// line that says so, and what is waited for.
+func (p *progress) update(cluster string, lines []string, objects []remainder) {
+	now := time.Now()
+	fresh := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return slices.Contains(p.last, l) })
+	switch quiet := now.Sub(p.at); {
+	case len(fresh) > 0 && quiet >= time.Second:
+		tell(p.out, "%s\n", strings.Join(fresh, "\n"))
+		p.last, p.changed, p.at = lines, now, now
+	case len(fresh) == 0 && quiet >= p.every:
+		var names []string
+		for _, r := range objects {
+			names = append(names, r.name())
+		}
+		tell(p.out, "%s: unchanged for %s, still waiting for %s\n", cluster, ago(p.changed, now), some(names))
+		p.at = now
 	}
-	p.last, p.at = text, time.Now()
-	return true
 }
 
 func (p *progress) left(cluster string, left []remainder, why map[string]string) {
@@ -112,8 +122,8 @@ func (p *progress) left(cluster string, left []remainder, why map[string]string)
 		placed += r.Placed
 		ready += r.Ready
 	}
-	head := fmt.Sprintf("%s: %s of %s still there: %d placed, %d ready\n", cluster, count(thereSum(left), "replica"), count(int64(len(left)), "object"), placed, ready)
-	p.show(head, left, why)
+	head := fmt.Sprintf("%s: %s of %s still there: %d placed, %d ready", cluster, count(thereSum(left), "replica"), count(int64(len(left)), "object"), placed, ready)
+	p.update(cluster, lines(head, left, why), left)
 }
 
 func (p *progress) missing(cluster string, missing []remainder, why map[string]string) {
@@ -124,25 +134,23 @@ func (p *progress) missing(cluster string, missing []remainder, why map[string]s
 	for _, r := range missing {
 		placed += r.Placed
 	}
-	head := fmt.Sprintf("%s: %d of %s ready, of %s that are not\n", cluster, readySum(missing), count(placed, "replica"), count(int64(len(missing)), "object"))
-	p.show(head, missing, why)
+	head := fmt.Sprintf("%s: %d of %s ready, of %s that are not", cluster, readySum(missing), count(placed, "replica"), count(int64(len(missing)), "object"))
+	p.update(cluster, lines(head, missing, why), missing)
 }
 
 // maxWaits bounds how many objects are shown one by one while something is waited for.
 const maxWaits = 5
 
-func (p *progress) show(head string, objects []remainder, why map[string]string) {
-	var b strings.Builder
-	b.WriteString(head)
+// lines are a head and how the first of the objects stand.
+func lines(head string, objects []remainder, why map[string]string) []string {
+	out := []string{head}
 	for _, r := range objects[:min(len(objects), maxWaits)] {
-		fmt.Fprintf(&b, "  %s: %d placed, %d there, %d ready%s\n", r.name(), r.Placed, r.There, r.Ready, prefixed("; ", why[r.name()]))
+		out = append(out, fmt.Sprintf("  %s: %d placed, %d there, %d ready%s", r.name(), r.Placed, r.There, r.Ready, prefixed("; ", why[r.name()])))
 	}
 	if len(objects) > maxWaits {
-		fmt.Fprintf(&b, "  and %d more\n", len(objects)-maxWaits)
+		out = append(out, fmt.Sprintf("  and %d more", len(objects)-maxWaits))
 	}
-	if p.due(b.String()) {
-		tell(p.out, "%s", b.String())
-	}
+	return out
 }
 
 func prefixed(with, s string) string {

@@ -354,6 +354,35 @@ func TestDrainDryRunChangesNothing(t *testing.T) {
 	}
 }
 
+// TestProgressSaysOnlyWhatChanges: and of a long wait that it goes on.
+func TestProgressSaysOnlyWhatChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		p := progress{out: &out, every: 30 * time.Second}
+		api := remainder{Kind: "Deployment", Namespace: "default", Name: "api", Placed: 3, There: 3, Ready: 3}
+		web := remainder{Kind: "ReplicaSet", Namespace: "default", Name: "web", There: 20, Ready: 20}
+		look := func(times int, why string, left ...remainder) {
+			for range times {
+				p.left("east-a", left, map[string]string{web.name(): why})
+				time.Sleep(time.Second)
+			}
+		}
+		look(65, "", web, api)
+		p.say("somebody says something else")
+		look(1, "", web, api)
+		look(1, "west-a: exceeded quota", web, api)
+		web.There, web.Ready = 7, 7
+		look(1, "", web, api)
+		look(31, "", web, api)
+		look(40, "", api)
+		api.Ready = 1
+		p.missing("east-a", []remainder{api}, nil)
+		time.Sleep(200 * time.Second)
+		p.missing("east-a", []remainder{api}, nil)
+		golden(t, "testdata/drain.progress", out.String())
+	})
+}
+
 func TestClustersThatAreNotThere(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.f.cluster(t.Context(), "east")
