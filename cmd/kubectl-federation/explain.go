@@ -41,6 +41,8 @@ decisions with their cause.
 WANTED   replicas that the placement has in the cluster (+ those that it would have if it had room),
          or yes and no for objects without replicas
 THERE    replicas that the copy in the cluster asks for, and READY those that are ready
+DONE     of a Job: completions that the cluster has done, of those that it is asked for. What a lost
+         cluster left undone is divided in another round; then they are those of this round
 COPY     in sync; behind (something is yet to be written); moving (its number changes as others get
          ready); missing; leaving; foreign (not the federation's, left alone); unreachable
 

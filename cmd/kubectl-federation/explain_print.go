@@ -28,6 +28,9 @@ func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 	if x.NotPropagated != nil {
 		tell(out, "Not as desired for %s (%s): %s\n", ago(x.NotPropagated.Since, now), x.NotPropagated.Reason, x.NotPropagated.Message)
 	}
+	if x.Round != nil {
+		tell(out, "%s\n", x.Round)
+	}
 	for _, n := range x.Notes {
 		tell(out, "Note: %s\n", n)
 	}
@@ -100,7 +103,9 @@ func (c *clusterExplanation) rank() int {
 
 func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now time.Time) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "CLUSTER\tWANTED\tTHERE\tREADY\tCOPY\tGEN\tSINCE\tWAITS FOR\n")
+	counted := slices.ContainsFunc(shown, func(c clusterExplanation) bool { return c.Completions != nil })
+	done := func(s string) string { return map[bool]string{true: "\t" + s}[counted] }
+	tell(w, "CLUSTER\tWANTED\tTHERE\tREADY%s\tCOPY\tGEN\tSINCE\tWAITS FOR\n", done("DONE"))
 	for i := range shown {
 		c := &shown[i]
 		wanted, there, ready := c.numbers(x.Replicas != nil)
@@ -111,7 +116,7 @@ func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now 
 				gen = fmt.Sprintf("%d (%d seen)", c.Generation, c.ObservedGeneration)
 			}
 		}
-		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, wanted, there, ready, c.Copy, gen, agoOrDash(c.Since, now), short(c.WaitsFor))
+		tell(w, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", c.Name, wanted, there, ready, done(c.done()), c.Copy, gen, agoOrDash(c.Since, now), short(c.WaitsFor))
 	}
 	_ = w.Flush() // nobody is left to be told
 }

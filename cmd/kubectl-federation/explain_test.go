@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -39,7 +40,7 @@ func clusterAt(name string, lostFor time.Duration) *v1beta1.Cluster {
 func fromJSON(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
+	if err := utiljson.Unmarshal([]byte(text), &u.Object); err != nil { // whole numbers are integers, as in what clients read
 		t.Fatal(err)
 	}
 	return u
@@ -203,6 +204,35 @@ func TestAFinishedJobWaitsForNothing(t *testing.T) {
 	if c := explain(e).Clusters[0]; c.WaitsFor != "" || c.Copy == copyMissing {
 		t.Errorf("one whose copy somebody deleted waits for %q", c.WaitsFor)
 	}
+}
+
+// TestExplainAJobInRounds: east-b was lost with 10 of 30 completions. The copy of the second round is made in one cluster, to be
+// made in the next, and waits for that of the first round to go in the last.
+func TestExplainAJobInRounds(t *testing.T) {
+	job := func(annotations string) *unstructured.Unstructured {
+		return fromJSON(t, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":"default","name":"sums","uid":"u1","annotations":{
+			"federation.kubernetes.io/placement":"{\"clusters\":{\"east-a\":2,\"west-a\":2,\"west-b\":1}}"`+annotations+`}},"spec":{"parallelism":5,"completions":30}}`)
+	}
+	e := evidenceOf(job(""), divided[3].resource, clusterAt("east-a", 0), clusterAt("east-b", time.Minute), clusterAt("west-a", 0), clusterAt("west-b", 0))
+	e.copies["east-b"] = answer{err: errors.New("refused")}
+	made := func(cluster, status string) {
+		i := slices.IndexFunc(e.clusters, func(c *v1beta1.Cluster) bool { return c.Name == cluster })
+		u := e.wish(e.clusters[i]).Object.DeepCopy()
+		u.Object["status"] = fromJSON(t, status).Object
+		e.copies[cluster] = answer{copy: u}
+	}
+	made("east-a", `{"active":2,"ready":2,"succeeded":7}`)
+	first := screen(e, maxRows)
+	made("west-b", `{"succeeded":6,"conditions":[{"type":"Complete","status":"True"}]}`)
+	delete(e.copies, "east-a")
+	e.object = job(`,"federation.kubernetes.io/job-round":"{\"round\":2,\"succeeded\":20,\"failed\":1}"`)
+	made("east-a", `{"active":2,"ready":2,"succeeded":1}`)
+	golden(t, "testdata/explain.job", first+"\n--- the second round\n\n"+screen(e, maxRows))
+	b, err := json.MarshalIndent(explain(e), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/explain.job.json", string(b)+"\n")
 }
 
 // TestACopyThatCannotBeMadeSaysWhy: an override does not apply, and there is no copy yet.

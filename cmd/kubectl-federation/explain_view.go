@@ -33,10 +33,12 @@ type explanation struct {
 	Pending  bool `json:"pending,omitempty"`
 	Deleting bool `json:"deleting,omitempty"`
 	// NotPropagated is why not all clusters are as desired; nil where they are, or where nothing is said of it.
-	NotPropagated *condition                  `json:"notPropagated,omitempty"`
-	Notes         []string                    `json:"notes,omitempty"`
-	Clusters      []clusterExplanation        `json:"clusters"`
-	Decisions     []v1beta1.PlacementDecision `json:"decisions,omitempty"`
+	NotPropagated *condition `json:"notPropagated,omitempty"`
+	Notes         []string   `json:"notes,omitempty"`
+	// Round of a Job, from the second on.
+	Round     *jobRound                   `json:"round,omitempty"`
+	Clusters  []clusterExplanation        `json:"clusters"`
+	Decisions []v1beta1.PlacementDecision `json:"decisions,omitempty"`
 	// Across is how the clusters of a Service are told of each other.
 	Across *acrossExplanation `json:"crossCluster,omitempty"`
 }
@@ -53,6 +55,10 @@ type clusterExplanation struct {
 	There *int64    `json:"there,omitempty"`
 	Ready int64     `json:"ready,omitempty"`
 	Copy  copyState `json:"copy"`
+	// Completions of a Job that the cluster is asked for in the round that the Job is in, and those of them that it has
+	// done; nil where they are not counted, or not known.
+	Completions *int64 `json:"completions,omitempty"`
+	Succeeded   int64  `json:"succeeded,omitempty"`
 	// Generation of the copy, and the one that its status is of.
 	Generation         int64    `json:"generation,omitempty"`
 	ObservedGeneration int64    `json:"observedGeneration,omitempty"`
@@ -89,7 +95,7 @@ func explain(e evidence) *explanation {
 	x := &explanation{
 		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Generation: o.GetGeneration(),
 		Deleting: o.GetDeletionTimestamp() != nil, Notes: d.notes, Policy: d.policyName(),
-		Pending: pending(o),
+		Pending: pending(o), Round: jobRoundOf(o),
 	}
 	if c := conditionOf(o, propagatedType); c != nil && c.Status != "True" {
 		x.NotPropagated = c
@@ -140,6 +146,7 @@ func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cl
 		one.Wanted, one.Overflow = 0, 0
 	}
 	one.observe(e, d, c)
+	one.complete(e, c)
 	return one
 }
 
@@ -175,6 +182,8 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 		one.Copy = copyForeign
 	case answer.copy.GetDeletionTimestamp() != nil, wanted == 0 && *one.There > 0:
 		one.Copy = copyLeaving
+	case propagation.Outlived(wish.Source, answer.copy):
+		one.Copy, one.WaitsFor = copyLeaving, e.outlived(answer.copy)
 	case taken:
 		one.Copy = copyInSync
 	case specField != "" && !scaled && *one.There != wanted:
@@ -187,6 +196,15 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 	if wish.Refusal != "" && one.Copy != copyForeign {
 		one.Copy, one.WaitsFor = copyBehind, wish.Refusal
 	}
+}
+
+// outlived says what a copy is of, that goes before the one that is wanted can come.
+func (e *evidence) outlived(copy *unstructured.Unstructured) string {
+	of, _, _ := strings.Cut(copy.GetAnnotations()[v1beta1.SourceAnnotation], "/")
+	if of == string(e.object.GetUID()) {
+		return "the copy of an earlier round to go"
+	}
+	return "the copy of an earlier object of that name to go"
 }
 
 // unreadable says why a cluster does not show its copy and, where the federation itself has no right to it, what gives it that.
