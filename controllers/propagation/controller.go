@@ -78,6 +78,7 @@ type Controller struct {
 	handlers
 	policies
 	placements
+	shared
 	waits
 	dues *dues
 
@@ -204,7 +205,13 @@ func (c *Controller) federatedOf(k *plan.Kind) (keys []key) {
 }
 
 // lookup returns the federated object of a key; nil where there is none, or none that is propagated.
-func (c *Controller) lookup(k key) *unstructured.Unstructured { return held.Object(c.held(k)) }
+func (c *Controller) lookup(k key) *unstructured.Unstructured {
+	obj := c.held(k)
+	if obj == nil {
+		return nil
+	}
+	return c.version(k, obj).object
+}
 
 // held is lookup, but without unpacking: nil, or what package held takes.
 func (c *Controller) held(k key) any {

@@ -22,6 +22,7 @@ func (c *Controller) source(k key, federated *unstructured.Unstructured) plan.So
 	if federated == nil {
 		return s
 	}
+	s.Common = &c.version(k, federated).common
 	s.Placement = c.placement(k, federated)
 	if s.Placement != nil && s.Placement.Policy != "" {
 		s.Policy = c.policy(types.NamespacedName{Namespace: k.Namespace, Name: s.Placement.Policy})

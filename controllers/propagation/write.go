@@ -24,9 +24,6 @@ import (
 // FieldManager is the name under which the federation applies to members.
 const FieldManager = "federation"
 
-// neverVersion is a resourceVersion that no object has: etcd's first write makes revision 2.
-const neverVersion = "1"
-
 // applyOptions are those of every apply. Without FieldValidation a member parses the body once more, to look for keys that
 // are there twice; a field that its schema does not have is an error all the same.
 var applyOptions = metav1.PatchOptions{FieldManager: FieldManager, Force: new(true), FieldValidation: metav1.FieldValidationIgnore}
@@ -139,7 +136,7 @@ func (c *Controller) operate(ctx context.Context, m *member, k key, op operation
 	case plan.Create:
 		err = c.create(ctx, m, k, op)
 	case plan.Update:
-		err = c.apply(ctx, m, k, op, func(u *unstructured.Unstructured) { u.SetUID(op.have.GetUID()) })
+		err = c.apply(ctx, m, k, op, plan.Precondition{UID: op.have.GetUID()})
 	case plan.Delete:
 		err = c.delete(ctx, m, k, op)
 	case plan.Release:
@@ -156,7 +153,7 @@ func (c *Controller) operate(ctx context.Context, m *member, k key, op operation
 // us and has not reached the cache: it is brought up to date. One that lost the mark (somebody took
 // the label off) but still has the hash is ours too.
 func (c *Controller) create(ctx context.Context, m *member, k key, op operation) error {
-	err := c.apply(ctx, m, k, op, func(u *unstructured.Unstructured) { u.SetResourceVersion(neverVersion) })
+	err := c.apply(ctx, m, k, op, plan.NotThere)
 	if !apierrors.IsConflict(err) {
 		return err
 	}
@@ -172,28 +169,19 @@ func (c *Controller) create(ctx context.Context, m *member, k key, op operation)
 	if there.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("waits for the copy before it to be gone")
 	}
-	return c.apply(ctx, m, k, op, func(u *unstructured.Unstructured) { u.SetUID(there.GetUID()) })
+	return c.apply(ctx, m, k, op, plan.Precondition{UID: there.GetUID()})
 }
 
 // apply sends the desired object with a precondition, and notes what came of it.
-func (c *Controller) apply(ctx context.Context, m *member, k key, op operation, precondition func(*unstructured.Unstructured)) error {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	for key, value := range op.want.Object.Object {
-		u.Object[key] = value
-	}
-	meta := map[string]any{}
-	for key, value := range op.want.Object.Object["metadata"].(map[string]any) {
-		meta[key] = value
-	}
-	u.Object["metadata"] = meta
-	precondition(u)
+func (c *Controller) apply(ctx context.Context, m *member, k key, op operation, provided plan.Precondition) error {
+	body := op.want.Body(provided)
 	m.applies(k)
 	defer func() {
 		if m.applied(k) {
 			m.queue.Add(k)
 		}
 	}()
-	got, err := m.send(ctx, k, plan.JSON(u.Object))
+	got, err := m.send(ctx, k, body)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -16,10 +17,7 @@ import (
 // Desired is what is wanted in one member, and why.
 type Desired struct {
 	Presence Presence
-	// Object is the configuration to apply, for Present and IfThere.
-	Object *unstructured.Unstructured
-	// Hash identifies Object.
-	Hash string
+	configuration
 	// Source is SourceOf the federated object that the copy is of.
 	Source string
 	// Foreground: a copy that has to go is deleted after what it owns.
@@ -29,8 +27,46 @@ type Desired struct {
 	// Refusal says why the federation itself cannot say what is wanted: an override does not apply. The copy
 	// stays as it is.
 	Refusal string
+}
+
+// configuration is what is to be applied, for Present and IfThere. Other clusters may get the very same: nobody changes it.
+type configuration struct {
+	// Object is what to apply; nil where there is nothing.
+	Object *unstructured.Unstructured
+	// Hash identifies Object.
+	Hash string
 	// Kept: the copy keeps its pod template for now, so its hash says nothing.
 	Kept bool
+
+	fresh func() []byte // Body(NotThere), which is made once
+}
+
+// Precondition is what has to be so for an apply to do anything: else it is a conflict.
+type Precondition struct {
+	UID             types.UID
+	ResourceVersion string
+}
+
+// NotThere is that there is no object of the name: no object has this version, for etcd's first write makes revision 2.
+var NotThere = Precondition{ResourceVersion: "1"}
+
+// Body is the JSON to apply.
+func (d Desired) Body(provided Precondition) []byte {
+	if provided == NotThere && d.fresh != nil {
+		return d.fresh()
+	}
+	return d.body(provided)
+}
+
+func (c *configuration) body(provided Precondition) []byte {
+	whole, about := maps.Clone(c.Object.Object), maps.Clone(c.Object.Object["metadata"].(map[string]any))
+	if whole["metadata"] = about; provided.UID != "" {
+		about["uid"] = string(provided.UID)
+	}
+	if provided.ResourceVersion != "" {
+		about["resourceVersion"] = provided.ResourceVersion
+	}
+	return JSON(whole)
 }
 
 // Desire decides what a member is to hold of a federated object.
@@ -48,18 +84,25 @@ func Desire(s Source, t Target) Desired {
 	}
 	switch d.Presence {
 	case Present, IfThere:
-		return d.configure(s, t, number)
+		c, ok := s.common(t, number)
+		if !ok {
+			var err error
+			if c, err = s.configure(t, number); err != nil {
+				return Desired{Presence: Undecided, Source: d.Source, Refusal: err.Error(), Reason: d.Reason}
+			}
+		}
+		d.configuration = *c
 	case Absent:
 		d.Foreground = s.leaving() && s.hasFinalizer("foregroundDeletion")
 	}
 	return d
 }
 
-// configure fills in the configuration to apply.
-func (d Desired) configure(s Source, t Target, number *int64) Desired {
+// configure makes the configuration to apply. The error is of an override.
+func (s Source) configure(t Target, number *int64) (*configuration, error) {
 	u, err := s.content(t)
 	if err != nil {
-		return Desired{Presence: Undecided, Source: d.Source, Refusal: err.Error(), Reason: d.Reason}
+		return nil, err
 	}
 	spec, _ := u.Object["spec"].(map[string]any)
 	if field := s.divided(); field != "" && spec != nil {
@@ -71,11 +114,11 @@ func (d Desired) configure(s Source, t Target, number *int64) Desired {
 	if t.Template != nil {
 		spec["template"] = runtime.DeepCopyJSON(t.Template)
 	}
-	return d.seal(u, s, t)
+	return s.seal(u, t), nil
 }
 
 // seal marks the configuration as ours, and takes its hash.
-func (d Desired) seal(u *unstructured.Unstructured, s Source, t Target) Desired {
+func (s Source) seal(u *unstructured.Unstructured, t Target) *configuration {
 	u.SetLabels(withMarks(u.GetLabels(), s.Object, t.Federation))
 	annotations := u.GetAnnotations()
 	if annotations == nil {
@@ -90,18 +133,18 @@ func (d Desired) seal(u *unstructured.Unstructured, s Source, t Target) Desired 
 		annotations[TemplateAnnotation] = hashOf(template)
 		u.SetAnnotations(annotations)
 	}
-	d.Object, d.Hash = u, hashOf(u.Object)
+	c := &configuration{Object: u, Hash: hashOf(u.Object)}
 	if t.Template != nil {
-		d.Kept, d.Hash = true, t.Have.GetAnnotations()[v1beta1.AppliedHashAnnotation]
+		c.Kept, c.Hash = true, t.Have.GetAnnotations()[v1beta1.AppliedHashAnnotation]
 		if before, ok := t.Have.GetAnnotations()[TemplateAnnotation]; ok {
 			annotations[TemplateAnnotation] = before
 		} else {
 			delete(annotations, TemplateAnnotation)
 		}
 	}
-	annotations[v1beta1.AppliedHashAnnotation], annotations[v1beta1.SourceAnnotation] = d.Hash, SourceOf(s.Object)
+	annotations[v1beta1.AppliedHashAnnotation], annotations[v1beta1.SourceAnnotation] = c.Hash, SourceOf(s.Object)
 	u.SetAnnotations(annotations)
-	return d
+	return c
 }
 
 // content is the federated object as a cluster gets it, without numbers and marks: without what speaks of the

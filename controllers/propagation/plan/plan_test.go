@@ -222,7 +222,7 @@ func TestOperate(t *testing.T) {
 		{"gone", gone, nil, Nothing},
 		{"to be released", Desired{Presence: Released}, func() *unstructured.Unstructured { return asApplied(d) }, Release},
 		{"undecided", Desired{}, func() *unstructured.Unstructured { return asApplied(d) }, Nothing},
-		{"no new copy without replicas", Desired{Presence: IfThere, Object: d.Object, Hash: d.Hash}, nil, Nothing},
+		{"no new copy without replicas", Desired{Presence: IfThere, configuration: d.configuration}, nil, Nothing},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var have *unstructured.Unstructured

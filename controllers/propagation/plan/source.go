@@ -22,6 +22,8 @@ type Source struct {
 	Policy *v1beta1.PlacementPolicy
 	// Autoscalers are those at the federation that have the object as their target.
 	Autoscalers []Source
+	// Common has what was made of this version of the object before; nil: all is made anew.
+	Common *Common
 }
 
 // Target is the member for which something is decided.

@@ -71,7 +71,7 @@ func TestHoldsIsContains(t *testing.T) {
 				for range spoils {
 					spoil(r, want)
 				}
-				d := Desired{Object: &unstructured.Unstructured{Object: want}}
+				d := Desired{configuration: configuration{Object: &unstructured.Unstructured{Object: want}}}
 				got, should := Holds(d, typed), contains(want, content)
 				if got && !should || !got && spoils == 0 {
 					t.Fatalf("seed %d, %T, spoiled %d times: holds: %t, contains: %t\n%s\n%s", seed, typed, spoils, got, should, JSON(want), JSON(content))

@@ -1,0 +1,79 @@
+package propagation
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/controllers/held"
+	"federation/controllers/propagation/plan"
+)
+
+// Members go through objects side by side, but not in step. So what was read and made of an object for one member is kept for the
+// others, for as long as it is asked for, and then for one or two terms: what all objects together take would be too much.
+const (
+	term     = 5 * time.Second
+	termMost = 512 // objects; more of them end a term sooner
+)
+
+// shared has what several members need of federated objects.
+type shared struct {
+	mu          sync.Mutex
+	recent, old map[key]*version
+	ends        *time.Timer // the term; nil where nothing is kept
+}
+
+// version is one version of a federated object.
+type version struct {
+	uid    types.UID
+	number string // its resourceVersion
+	object *unstructured.Unstructured
+	common plan.Common
+}
+
+func (v *version) is(o held.Named) bool {
+	return v != nil && v.uid == o.GetUID() && v.number == o.GetResourceVersion()
+}
+
+// version returns what there is of an object as it is held.
+func (s *shared) version(k key, obj any) *version {
+	about := held.About(obj)
+	s.mu.Lock()
+	v := s.recent[k]
+	if !v.is(about) {
+		v = s.old[k]
+	}
+	s.mu.Unlock()
+	if !v.is(about) {
+		v = &version{uid: about.GetUID(), number: about.GetResourceVersion(), object: held.Object(obj)}
+	}
+	s.keep(k, v)
+	return v
+}
+
+func (s *shared) keep(k key, v *version) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.recent) >= termMost {
+		s.old, s.recent = s.recent, nil
+	}
+	if s.recent == nil {
+		s.recent = map[key]*version{}
+	}
+	s.recent[k] = v
+	if s.ends == nil {
+		s.ends = time.AfterFunc(term, s.end)
+	}
+}
+
+// end ends a term.
+func (s *shared) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.old, s.recent = s.recent, nil
+	if s.ends = nil; len(s.old) > 0 {
+		s.ends = time.AfterFunc(term, s.end)
+	}
+}
