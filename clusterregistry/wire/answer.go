@@ -1,10 +1,16 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,8 +37,12 @@ func (c *Client) Apply(ctx context.Context, r schema.GroupVersionResource, name 
 	if name.Namespace != "" {
 		path = append(path, "namespaces", name.Namespace)
 	}
-	obj, err := c.answers.Patch(types.ApplyPatchType).AbsPath(append(path, r.Resource, name.Name)...).Body(body).
-		SpecificallyVersionedParams(&o, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"}).Do(ctx).Get()
+	path = append(path, r.Resource, name.Name)
+	obj, err := c.shortly(ctx, path, body, o)
+	if errors.Is(err, errUnusual) {
+		obj, err = c.answers.Patch(types.ApplyPatchType).AbsPath(path...).Body(body).
+			SpecificallyVersionedParams(&o, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"}).Do(ctx).Get()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +52,56 @@ func (c *Client) Apply(ctx context.Context, r schema.GroupVersionResource, name 
 	}
 	about, err := meta.Accessor(obj)
 	return Answer{about}, err
+}
+
+// errUnusual says that client-go has to ask, which knows what to do with any answer.
+var errUnusual = errors.New("the answer is unusual")
+
+// shortly applies with no more than that takes: client-go's request costs twice as much. What it does beside, to wait where it is
+// told to and to make errors of whatever comes, is left to it: errUnusual.
+func (c *Client) shortly(ctx context.Context, path []string, body []byte, o metav1.PatchOptions) (runtime.Object, error) {
+	if len(o.DryRun) > 0 {
+		return nil, errUnusual
+	}
+	query := url.Values{"fieldManager": {o.FieldManager}}
+	if o.Force != nil {
+		query.Set("force", strconv.FormatBool(*o.Force))
+	}
+	if o.FieldValidation != "" {
+		query.Set("fieldValidation", o.FieldValidation)
+	}
+	to := c.base.JoinPath(path...)
+	to.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = http.Header{
+		"Accept": {runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON}, "Content-Type": {string(types.ApplyPatchType)},
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	binary := strings.HasPrefix(response.Header.Get("Content-Type"), runtime.ContentTypeProtobuf)
+	failed := response.StatusCode >= http.StatusBadRequest
+	if failed && (!binary || response.Header.Get("Retry-After") != "") {
+		return nil, errUnusual
+	}
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	if !binary {
+		u := &unstructured.Unstructured{}
+		return u, u.UnmarshalJSON(data)
+	}
+	obj, _, err := c.typed.Decode(data, nil, nil)
+	if status, is := obj.(*metav1.Status); is && err == nil && status.Status != metav1.StatusSuccess {
+		return nil, apierrors.FromObject(status)
+	}
+	return obj, err
 }
 
 // Answer is an object as it was read from an answer. To make it unstructured would cost more than what is asked of most.

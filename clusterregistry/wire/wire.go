@@ -6,6 +6,7 @@ package wire
 import (
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,7 +43,11 @@ func NewDynamic(config *rest.Config, client *http.Client, slim Slim) (*Client, e
 	if err != nil {
 		return nil, err
 	}
-	return &Client{plain, dynamic.New(raw), answers}, nil
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{plain, dynamic.New(raw), answers, slimmed(read), client, base}, nil
 }
 
 // Protobuf is the config for a typed client: it speaks protobuf, and reads JSON of kinds that have none.
@@ -56,6 +61,9 @@ func Protobuf(config *rest.Config) *rest.Config {
 type Client struct {
 	plain, binary dynamic.Interface
 	answers       rest.Interface
+	typed         slimmed
+	http          *http.Client
+	base          *url.URL
 }
 
 // Resource implements dynamic.Interface.

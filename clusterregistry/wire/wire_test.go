@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -99,6 +100,7 @@ func api(t *testing.T) *httptest.Server {
 	web := appsv1.ReplicaSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"}, ObjectMeta: metav1.ObjectMeta{
 		Name: "web", Namespace: "shop", ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 	}}
+	var busy atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
 			w.Header().Set("Content-Type", runtime.ContentTypeJSON)
@@ -117,6 +119,17 @@ func api(t *testing.T) *httptest.Server {
 			_, _ = protobuf.LengthDelimitedFramer.NewFrameWriter(w).Write(b.Bytes())
 		case r.Method == http.MethodPatch && r.URL.Path == "/apis/apps/v1/namespaces/shop/replicasets/web" && r.URL.Query().Get("fieldManager") == "test":
 			_, _ = w.Write(encoded(t, &web))
+		case strings.HasSuffix(r.URL.Path, "/busy") && busy.Add(1)%3 != 0:
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case strings.HasSuffix(r.URL.Path, "/busy"):
+			_, _ = w.Write(encoded(t, &web))
+		case strings.HasSuffix(r.URL.Path, "/text"):
+			w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+			_, _ = w.Write([]byte(`{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web","resourceVersion":"7","managedFields":[{"manager":"kubectl"}]}}`))
+		case strings.HasSuffix(r.URL.Path, "/proxy"):
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(http.StatusBadGateway)
 		case strings.HasSuffix(r.URL.Path, "/gone"):
 			status := apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "replicasets"}, "gone").Status()
 			status.APIVersion, status.Kind = "v1", "Status"
@@ -160,6 +173,20 @@ func TestTheClient(t *testing.T) {
 	is("answer", answer.Unpack(), nil)
 	if _, err := c.Apply(ctx, sets, types.NamespacedName{Namespace: "shop", Name: "gone"}, body, options); !apierrors.IsNotFound(err) {
 		t.Errorf("an error is read as %v", err)
+	}
+	for _, name := range []string{"busy", "text"} {
+		got, err := c.Apply(ctx, sets, types.NamespacedName{Namespace: "shop", Name: name}, body, options)
+		u, ok := got.(*unstructured.Unstructured)
+		if answer, typed := got.(Answer); typed {
+			u, ok = answer.Unpack(), true
+		}
+		if !ok {
+			t.Fatalf("%s: %v, %v", name, got, err)
+		}
+		is(name, u, err)
+	}
+	if _, err := c.Apply(ctx, sets, types.NamespacedName{Namespace: "shop", Name: "proxy"}, body, options); !apierrors.IsInternalError(err) {
+		t.Errorf("what a proxy says is read as %v", err)
 	}
 	if _, err := c.Resource(sets).Namespace("shop").Get(ctx, "gone", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("an error is read as %v", err)
