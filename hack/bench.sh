@@ -7,11 +7,13 @@ export CGO_ENABLED=0
 clusters=${1:-3}
 shift || true
 dir=_output/bench-stack
+nodes=6 # of 1000 pods: without room for all, objects are placed anew as they are counted
+[ "$clusters" -le 3 ] || nodes=3
 planner=$(mktemp)
 go build -o _output/bin/bench ./hack/bench
 trap 'rm -f "$planner"; _output/bin/local down --root "$dir" >/dev/null' EXIT
 _output/bin/local down --root "$dir" >/dev/null
-_output/bin/local up --members-only --root "$dir" --clusters "$clusters" --nodes 3 --timeout 15m
+_output/bin/local up --members-only --root "$dir" --clusters "$clusters" --nodes "$nodes" --timeout 15m
 go test ./scheduler -run '^$' -bench Plan | awk '/^Benchmark/ {sub(/.*\//, "", $1); sub(/-[0-9]+$/, "", $1); printf "| %s | %.3f ms |\n", $1, $3 / 1e6}' >"$planner"
 scenarios=bhacd
 [ "$clusters" -le 3 ] || scenarios=ba
