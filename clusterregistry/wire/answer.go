@@ -83,7 +83,7 @@ func (c *Client) shortly(ctx context.Context, path []string, body []byte, o meta
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	binary := strings.HasPrefix(response.Header.Get("Content-Type"), runtime.ContentTypeProtobuf)
 	failed := response.StatusCode >= http.StatusBadRequest
 	if failed && (!binary || response.Header.Get("Retry-After") != "") {
