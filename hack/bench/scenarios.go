@@ -377,7 +377,7 @@ func (b *bench) measure(ctx context.Context, in map[string]kubernetes.Interface,
 		b.say("%s: p50 %s, p90 %s, p99 %s", j.Namespace, ms(out.at(50)), ms(out.at(90)), ms(out.at(99)))
 	}
 	if did.CPU == 0 {
-		settle(ctx, time.Minute, b.fed.processes()...)
+		settle(ctx, 10*time.Minute, b.fed.processes()...) // reports of thousands of objects take minutes
 		b.say("%s: settled", j.Namespace)
 	}
 	out.cpuAll = totalCPU(b.fed.processes()) - before
