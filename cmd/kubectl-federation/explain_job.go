@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -14,22 +13,18 @@ import (
 
 // jobRound is the round that a Job is in, from the second on: what its copies, all complete, had left undone is divided anew.
 type jobRound struct {
-	Round int64 `json:"round"`
-	// Succeeded and Failed are pods of the rounds before.
-	Succeeded int64 `json:"succeeded"`
-	Failed    int64 `json:"failed,omitempty"`
+	propagation.Round
 	// Completions are those that are divided in this round.
 	Completions int64 `json:"completions"`
 }
 
 // jobRoundOf reads it; nil in the first round, and of what is no Job with a number of completions.
 func jobRoundOf(o *unstructured.Unstructured) *jobRound {
-	all, r := completionsOf(o), &jobRound{}
-	if all == nil || json.Unmarshal([]byte(o.GetAnnotations()[v1beta1.JobRoundAnnotation]), r) != nil {
+	all, r := completionsOf(o), propagation.RoundOf(o)
+	if all == nil || r.Number < 2 {
 		return nil
 	}
-	r.Completions = *all - r.Succeeded
-	return r
+	return &jobRound{r, *all - r.Succeeded}
 }
 
 func (r *jobRound) String() string {
@@ -37,7 +32,7 @@ func (r *jobRound) String() string {
 	if r.Failed > 0 {
 		failed = fmt.Sprintf("; %s failed before", count(r.Failed, "pod"))
 	}
-	return fmt.Sprintf("Round %d: of %s %d were done before, %d are divided anew%s", r.Round, count(r.Succeeded+r.Completions, "completion"), r.Succeeded, r.Completions, failed)
+	return fmt.Sprintf("Round %d: of %s %d were done before, %d are divided anew%s", r.Number, count(r.Succeeded+r.Completions, "completion"), r.Succeeded, r.Completions, failed)
 }
 
 // completionsOf are what a Job asks for; nil where it does not say, and of other kinds.

@@ -27,7 +27,7 @@ func adaptJob(content map[string]any, s Source, t Target) {
 	if !ok || s.Placement == nil {
 		return
 	}
-	completions -= roundOf(s.Object).Succeeded
+	completions -= RoundOf(s.Object).Succeeded
 	if t.Have != nil { // they cannot be changed any more
 		if has, ok, _ := unstructured.NestedInt64(t.Have.Object, "spec", "completions"); ok {
 			spec["completions"] = has
@@ -60,27 +60,27 @@ func (s Source) completions(all int64, t Target) int64 {
 	return divide(max(0, left), s.shares(func(name string) bool { return siblings[name] == nil }))[t.Cluster.Name]
 }
 
-// round is one division of a Job's completions over clusters. Those of a copy cannot be changed: what is missing when all copies
+// Round is one division of a Job's completions over clusters. Those of a copy cannot be changed: what is missing when all copies
 // are complete, since a cluster was lost or drained with its part, is divided in another round, with new copies in place of the old.
-type round struct {
+type Round struct {
 	Number int64 `json:"round"`
 	// Succeeded and Failed are the pods of the rounds before.
 	Succeeded int64 `json:"succeeded"`
 	Failed    int64 `json:"failed,omitempty"`
 }
 
-// roundOf reads the round that a federated object is in; the first one, where nothing is said.
-func roundOf(federated *unstructured.Unstructured) round {
-	r := round{}
+// RoundOf reads the round that a federated object is in; the first one, where nothing is said.
+func RoundOf(federated *unstructured.Unstructured) Round {
+	r := Round{}
 	text := federated.GetAnnotations()[v1beta1.JobRoundAnnotation]
 	if text == "" || json.Unmarshal([]byte(text), &r) != nil {
-		return round{Number: 1}
+		return Round{Number: 1}
 	}
 	return r
 }
 
 // next is the round after this one with what its copies did.
-func (r round) next(copies []Copy) string {
+func (r Round) next(copies []Copy) string {
 	r.Number++
 	r.Succeeded += sum(copies, "status", "succeeded")
 	r.Failed += sum(copies, "status", "failed")
@@ -91,7 +91,7 @@ func (r round) next(copies []Copy) string {
 // jobRound is the round that a Job is to be in: the next one where its copies are complete and completions are missing.
 // A success policy says by itself when enough have succeeded.
 func jobRound(federated *unstructured.Unstructured, copies []Copy) string {
-	r, copies := roundOf(federated), ofSource(federated, copies)
+	r, copies := RoundOf(federated), ofSource(federated, copies)
 	all, counted, _ := unstructured.NestedInt64(federated.Object, "spec", "completions")
 	_, judged, _ := unstructured.NestedFieldNoCopy(federated.Object, "spec", "successPolicy")
 	if counted && !judged && v1beta1.JobEnd(federated) == "" && ended(federated, copies) == "Complete" && atRest(copies) && r.Succeeded+sum(copies, "status", "succeeded") < all {

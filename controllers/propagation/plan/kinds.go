@@ -42,7 +42,7 @@ type Kind struct {
 	Addresses bool
 	// Failure: the kind has the condition ReplicaFailure, see Unmade.
 	Failure bool
-	// Rounds: the copies may have to be replaced for what they lack in sum, see round.
+	// Rounds: the copies may have to be replaced for what they lack in sum, see Round.
 	Rounds bool
 	// Status sums up the copies in what the federated object's status is to have. Nil: no status.
 	Status func(federated *unstructured.Unstructured, copies []Copy) map[string]any

@@ -53,7 +53,7 @@ func Operate(d Desired, observed *unstructured.Unstructured, settled string) Ver
 
 // SourceOf is what copies of a federated object bear as their source: its UID, and of a Job its round.
 func SourceOf(federated *unstructured.Unstructured) string {
-	if r := roundOf(federated); r.Number > 1 {
+	if r := RoundOf(federated); r.Number > 1 {
 		return fmt.Sprintf("%s/%d", federated.GetUID(), r.Number)
 	}
 	return string(federated.GetUID())

@@ -13,7 +13,7 @@ func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]a
 	if v1beta1.JobEnd(federated) != "" {
 		return map[string]any{}
 	}
-	before, copies := roundOf(federated), ofSource(federated, copies)
+	before, copies := RoundOf(federated), ofSource(federated, copies)
 	status := map[string]any{
 		"active": sum(copies, "status", "active"), "ready": sum(copies, "status", "ready"),
 		"terminating": sum(copies, "status", "terminating"),
