@@ -77,7 +77,6 @@ type Controller struct {
 	serving serving
 	handlers
 	policies
-	placements
 	shared
 	waits
 	dues *dues

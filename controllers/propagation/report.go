@@ -36,7 +36,6 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	if obj == nil {
 		c.patched.Delete(k)
 		c.reported.Delete(k)
-		c.read.Delete(k)
 		c.dues.drop(k)
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
 )
@@ -31,6 +32,8 @@ type version struct {
 	number string // its resourceVersion
 	object *unstructured.Unstructured
 	common plan.Common
+	// placement is plan.Read of the object.
+	placement func() *v1beta1.Placement
 }
 
 func (v *version) is(o held.Named) bool {
@@ -47,7 +50,11 @@ func (s *shared) version(k key, obj any) *version {
 	}
 	s.mu.Unlock()
 	if !v.is(about) {
-		v = &version{uid: about.GetUID(), number: about.GetResourceVersion(), object: held.Object(obj)}
+		object := held.Object(obj)
+		v = &version{
+			uid: about.GetUID(), number: about.GetResourceVersion(), object: object,
+			placement: sync.OnceValue(func() *v1beta1.Placement { return plan.Read(object) }),
+		}
 	}
 	s.keep(k, v)
 	return v

@@ -22,8 +22,8 @@ func (c *Controller) source(k key, federated *unstructured.Unstructured) plan.So
 	if federated == nil {
 		return s
 	}
-	s.Common = &c.version(k, federated).common
-	s.Placement = c.placement(k, federated)
+	v := c.version(k, federated)
+	s.Common, s.Placement = &v.common, v.placement()
 	if s.Placement != nil && s.Placement.Policy != "" {
 		s.Policy = c.policy(types.NamespacedName{Namespace: k.Namespace, Name: s.Placement.Policy})
 	}
@@ -31,27 +31,6 @@ func (c *Controller) source(k key, federated *unstructured.Unstructured) plan.So
 		s.Autoscalers = c.autoscalersOf(k)
 	}
 	return s
-}
-
-// placements has the placements of objects as they were read last: each is read once for all clusters.
-type placements struct{ read sync.Map } // key → readPlacement
-
-type readPlacement struct {
-	text      string
-	placement *v1beta1.Placement
-}
-
-func (p *placements) placement(k key, federated *unstructured.Unstructured) *v1beta1.Placement {
-	text := federated.GetAnnotations()[v1beta1.PlacementAnnotation]
-	if text == "" || text == v1beta1.PlacementPending {
-		return nil
-	}
-	if known, ok := p.read.Load(k); ok && known.(readPlacement).text == text {
-		return known.(readPlacement).placement
-	}
-	placement := plan.Read(federated)
-	p.read.Store(k, readPlacement{text, placement})
-	return placement
 }
 
 // policies has the PlacementPolicies as they were read last.
@@ -95,7 +74,7 @@ func (c *Controller) wakeGoverned(policy types.NamespacedName) {
 		k := &c.Kinds[i]
 		for _, obj := range c.inNamespace(k, policy.Namespace) {
 			u := held.Object(obj)
-			if p := c.placement(keyOf(k, u), u); p != nil && p.Policy == policy.Name && c.owns(keyOf(k, u)) {
+			if p := plan.Read(u); p != nil && p.Policy == policy.Name && c.owns(keyOf(k, u)) {
 				c.changed(keyOf(k, u))
 			}
 		}
