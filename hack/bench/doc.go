@@ -7,7 +7,8 @@
 // It starts and ends the federation itself, because some scenarios need it without controllers, or
 // started anew. The scenarios, in the order in which they run:
 //
-//	b  steady creates: how long from apply until the object is in all members
+//	b  steady creates: how long from apply until the object is in all members; of two runs each, the second ones
+//	   in reverse order
 //	h  the same at the lowest rate, while one member hangs, again and again: how long until the object is in the others
 //	a  objects that are stored already when the controllers start: objects a second
 //	c  restart with everything in place: when it is converged, and what it wrote

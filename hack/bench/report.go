@@ -92,7 +92,7 @@ func (b *bench) steadyTable(o *bytes.Buffer, p beside) {
 		fmt.Fprintf(o, "| %s | %s | %s | %s | | |\n", l.name, ms(l.at(50)), ms(l.at(90)), ms(l.at(99)))
 	}
 	fmt.Fprintf(o, "| federation | %s | %s | %s | %.1f s | %s |\n", ms(p.fed.at(50)), ms(p.fed.at(90)), ms(p.fed.at(99)),
-		p.fed.cpuAll.Seconds()*1000/float64(b.seconds*p.rate), megabytes(p.fed.rss))
+		p.fed.cpuAll.Seconds()*1000/float64(len(p.fed.latencies)), megabytes(p.fed.rss))
 	for _, l := range p.limits() {
 		fmt.Fprintf(o, "| %s | %.2f | %.2f | %.2f | | |\n", l.ratio,
 			ratio(p.fed.at(50), l.at(50)), ratio(p.fed.at(90), l.at(90)), ratio(p.fed.at(99), l.at(99)))

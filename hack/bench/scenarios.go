@@ -28,13 +28,38 @@ type figures struct {
 func (f figures) at(percent int) time.Duration { return f.latencies[(len(f.latencies)-1)*percent/100] }
 func (f figures) rate(objects int) float64     { return float64(objects) / f.whole.Seconds() }
 
-// steady has objects created at a steady rate: by the bare clients, and at the federation.
+// add puts another run of the same thing to it.
+func (f *figures) add(g figures) {
+	f.latencies = append(f.latencies, g.latencies...)
+	slices.Sort(f.latencies)
+	f.whole, f.writes, f.cpu, f.cpuAll = f.whole+g.whole, f.writes+g.writes, f.cpu+g.cpu, f.cpuAll+g.cpuAll
+	f.rss, f.peak = g.rss, max(f.peak, g.peak)
+}
+
+// steady has objects created at a steady rate: by the bare clients, and at the federation; and then the other way round, since
+// members get slower with all that they have done before.
 func (b *bench) steady(ctx context.Context, rate int) (out beside, err error) {
+	out.rate = rate
 	j := b.job("steady-bare", b.seconds*rate)
 	j.Rate = rate
-	if out, err = b.bares(ctx, j); err != nil {
-		return out, err
+	runs := []struct {
+		of  *figures
+		run func(context.Context, job) (figures, error)
+	}{{&out.bare, b.bare}, {&out.watching, b.watching}, {&out.fed, b.steadyFederation}}
+	for range 2 {
+		for _, r := range runs {
+			one, err := r.run(ctx, j)
+			if err != nil {
+				return out, err
+			}
+			r.of.add(one)
+		}
+		slices.Reverse(runs)
 	}
+	return out, nil
+}
+
+func (b *bench) steadyFederation(ctx context.Context, j job) (out figures, err error) {
 	j.Namespace, j.Replicas = "steady", int32(len(b.members))
 	if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
 		return out, err
@@ -42,8 +67,7 @@ func (b *bench) steady(ctx context.Context, rate int) (out beside, err error) {
 	if err := waitNamespace(ctx, j.Namespace, b.members); err != nil {
 		return out, err
 	}
-	out.fed, err = b.measure(ctx, b.members, j, func() (sent, error) { return b.create(ctx, j) })
-	if err != nil {
+	if out, err = b.measure(ctx, b.members, j, func() (sent, error) { return b.create(ctx, j) }); err != nil {
 		return out, err
 	}
 	return out, removeNamespace(ctx, j.Namespace, b.members, b.fed.kube)
@@ -118,15 +142,18 @@ func (b *bench) without(name string) map[string]kubernetes.Interface {
 // stored has the controllers start where all objects are stored already, and members are empty. It leaves
 // the objects in place, for the restart.
 func (b *bench) stored(ctx context.Context) (out beside, err error) {
-	if out, err = b.bares(ctx, b.job("stored-bare", b.objects)); err != nil {
+	j := b.job("stored-bare", b.objects)
+	if out.bare, err = b.bare(ctx, j); err != nil {
+		return out, err
+	}
+	if out.watching, err = b.watching(ctx, j); err != nil {
 		return out, err
 	}
 	b.fed.stop()
 	if err := b.fed.startAPI(ctx); err != nil {
 		return out, err
 	}
-	j := b.job("stored", b.objects)
-	j.Replicas = int32(len(b.members))
+	j.Namespace, j.Replicas = "stored", int32(len(b.members))
 	if err := makeNamespace(ctx, j.Namespace, b.fed.kube); err != nil {
 		return out, err
 	}
@@ -261,7 +288,7 @@ func (b *bench) failover(ctx context.Context) (bare figures, out moved, err erro
 // bareMoves has the bare client make the writes of a failover: one for each object, in one of the members left.
 func (b *bench) bareMoves(ctx context.Context, left map[string]kubernetes.Interface) (figures, error) {
 	j := b.job("moves-bare", b.moves)
-	return b.bare(ctx, j, func(base figures) (figures, error) {
+	return b.bareThen(ctx, j, func(base figures) (figures, error) {
 		again := j
 		again.Members = map[string]string{}
 		for name := range left {
@@ -292,19 +319,17 @@ func (b *bench) job(ns string, objects int) job {
 	return j
 }
 
-// bares has the bare client do a job, and then the one with informers.
-func (b *bench) bares(ctx context.Context, j job) (out beside, err error) {
-	out.rate = j.Rate
-	if out.bare, err = b.bare(ctx, j, nil); err != nil {
-		return out, err
-	}
+// bare has the bare client do a job in a namespace of its own.
+func (b *bench) bare(ctx context.Context, j job) (figures, error) { return b.bareThen(ctx, j, nil) }
+
+// watching is bare with informers.
+func (b *bench) watching(ctx context.Context, j job) (figures, error) {
 	j.Namespace, j.Watch = j.Namespace+"-watching", true
-	out.watching, err = b.bare(ctx, j, nil)
-	return out, err
+	return b.bare(ctx, j)
 }
 
-// bare has the bare client do a job in a namespace of its own, and then perhaps something more.
-func (b *bench) bare(ctx context.Context, j job, then func(figures) (figures, error)) (out figures, err error) {
+// bareThen is bare, with something more before all is removed.
+func (b *bench) bareThen(ctx context.Context, j job, then func(figures) (figures, error)) (out figures, err error) {
 	apis := b.apis()
 	if err := makeNamespace(ctx, j.Namespace, apis...); err != nil {
 		return out, err
