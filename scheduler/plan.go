@@ -67,8 +67,8 @@ type slot struct {
 
 // Plan divides the replicas of a request over its clusters.
 //
-// Minimums come first, cut by capacity and by what is left. With rebalance off, what runs already
-// stays where it runs as far as it can. The rest goes by weight, within maximum and capacity.
+// Minimums come first, cut by capacity and by what is left. With rebalance off, what is placed already
+// stays where it is as far as it can. The rest goes by weight, within maximum and capacity.
 func Plan(r Request) Result {
 	prefs := r.Preferences
 	if prefs == nil {

@@ -2102,7 +2102,7 @@ func schema_apiserver_apis_federation_v1beta1_ReplicaPreferences(ref common.Refe
 				Properties: map[string]spec.Schema{
 					"rebalance": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Rebalance allows to move replicas that run already. Without it what runs stays where it runs as far as it can.",
+							Description: "Rebalance allows to move replicas that are placed already. Without it these stay where they are as far as they can.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -173,6 +174,13 @@ func containerRoot(t *testing.T, c *controlPlane, token string, withPrograms boo
 	program, err := os.ReadFile(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
+	}
+	linked, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if linked.Section(".interp") != nil {
+		t.Fatal("the root is empty but for the program, which needs shared libraries: test with CGO_ENABLED=0, as make does")
 	}
 	for file, content := range map[string][]byte{
 		"federation-nodeagent": program, account + "/token": []byte(token), account + "/ca.crt": c.config.CAData, "run/xtables.lock": nil,

@@ -33,13 +33,13 @@ func newPlan(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Show how replicas would be divided over clusters. No server is asked.
 
 Minimums come first, then the rest is divided by weight, within maximums and capacities. Without
-"rebalance" what runs already stays where it runs as far as it can. What a full cluster cannot take
+"rebalance" what is placed already stays where it is as far as it can. What a full cluster cannot take
 goes to the others, and is its overflow: it may be asked of it in addition.`,
 		Example: `  # Twice as many on B as on A
   kubectl federation plan replicas --replicas 60 --clusters A,B \
     --preferences '{"clusters":{"A":{"weight":1},"B":{"weight":2}}}'
 
-  # 30 run on A already, and are not moved
+  # 30 are placed on A already, and are not moved
   kubectl federation plan replicas --replicas 50 --clusters A,B --current A=30
 
   # C can hold 10
@@ -52,7 +52,7 @@ goes to the others, and is its overflow: it may be asked of it in addition.`,
 	f.StringVar(&o.replicas, "replicas", "", "how many replicas to divide")
 	f.StringVar(&o.clusters, "clusters", "", "names of the clusters, separated by commas")
 	f.StringVar(&o.preferences, "preferences", "", "preferences as in the annotation "+v1beta1.ReplicaSetPreferencesAnnotation+"; without them all clusters have weight 1")
-	f.StringVar(&o.current, "current", "", "replicas that run already, as A=10,B=20")
+	f.StringVar(&o.current, "current", "", "replicas that are placed already, as A=10,B=20")
 	f.StringVar(&o.capacity, "capacity", "", "the most replicas that clusters can hold, as A=10,B=20; without a limit for those not named")
 	f.StringVar(&o.key, "key", "", "NAMESPACE/NAME of the object, which decides between equal clusters")
 	f.StringVarP(&o.output, "output", "o", "table", "table, json or yaml")

@@ -96,8 +96,8 @@ const (
 
 // ReplicaPreferences say how the replicas of an object divide over clusters.
 type ReplicaPreferences struct {
-	// Rebalance allows to move replicas that run already. Without it what runs stays where it runs as
-	// far as it can.
+	// Rebalance allows to move replicas that are placed already. Without it these stay where they are as
+	// far as they can.
 	// +optional
 	Rebalance bool `json:"rebalance,omitempty"`
 	// Clusters has preferences by the name of the cluster; "*" stands for all that are not named. A
