@@ -36,8 +36,8 @@ func (b *bench) write(r results) error {
 // tables is the section of one run.
 func (b *bench) tables(r results) string {
 	var o bytes.Buffer
-	fmt.Fprintf(&o, "## %d member clusters\n\n%s, %d cores. RSS of the federation's process with %d clusters and no objects: %s.\n",
-		len(b.names), time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), len(b.names), megabytes(r.idle.RSS))
+	fmt.Fprintf(&o, "## %d member clusters\n\n%s, %d cores, at most %d writes under way to each member. RSS of the federation's process with no objects: %s.\n",
+		len(b.names), time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), b.writes, megabytes(r.idle.RSS))
 	if r.stored != nil {
 		b.storedTable(&o, *r.stored)
 	}
