@@ -28,7 +28,7 @@ type figures struct {
 func (f figures) at(percent int) time.Duration { return f.latencies[(len(f.latencies)-1)*percent/100] }
 func (f figures) rate(objects int) float64     { return float64(objects) / f.whole.Seconds() }
 
-// add puts another run of the same thing to it.
+// add puts another run of the same thing to these; RSS is that after the last.
 func (f *figures) add(g figures) {
 	f.latencies = append(f.latencies, g.latencies...)
 	slices.Sort(f.latencies)
@@ -97,8 +97,7 @@ func (b *bench) hung(ctx context.Context) (well, hung figures, err error) {
 			if err != nil {
 				return well, hung, err
 			}
-			run.out.latencies = append(run.out.latencies, one.latencies...)
-			slices.Sort(run.out.latencies)
+			run.out.add(one)
 		}
 	}
 	return well, hung, nil

@@ -30,7 +30,8 @@ var (
 	_ rest.SingularNameProvider = &REST{}
 )
 
-// NewREST returns the endpoint. Without a reviewer every review is refused, as not implemented here.
+// NewREST returns the endpoint. A nil reviewer, which a program may leave out that embeds the apiserver (federation serve and federation
+// apiserver give one), has every review refused with status 501.
 func NewREST(review Reviewer) *REST { return &REST{review} }
 
 // New returns an empty review.
