@@ -75,8 +75,15 @@ func (l *link) newClient(dial connrotation.DialFunc, protocols []string) (*http.
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: credential.Wrap(rt, func() string { return l.token.Load().(string) })}, nil
+	return &http.Client{
+		Transport:     credential.Wrap(rt, func() string { return l.token.Load().(string) }),
+		CheckRedirect: refuseRedirect,
+	}, nil
 }
+
+// refuseRedirect leaves a redirect to whoever asked, as an answer with an unexpected status. To follow one would send
+// our requests, with the credential, wherever the member says: into the network of the control plane, or in plain text.
+func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // close ends all connections; requests on them fail at once. The link can be used again.
 func (l *link) close() {

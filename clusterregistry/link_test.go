@@ -1,13 +1,19 @@
 package clusterregistry
 
 import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"federation/clusterregistry/health"
+	"federation/clusterregistry/wire"
 )
 
 // TestALostConnectionCostsOneLook: several connections that looks could use are cut at once. Were the next look to
@@ -37,5 +43,45 @@ func TestALostConnectionCostsOneLook(t *testing.T) {
 	}
 	if answers[0] != health.Unreachable || answers[1] != health.Healthy {
 		t.Errorf("answers %v: want one failure", answers)
+	}
+}
+
+// A member that redirects us learns nothing more than it knows, and sends us nowhere: neither probes nor the clients of
+// controllers follow.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var followed []string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		followed = append(followed, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	hostile := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	defer hostile.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hostile.Certificate().Raw})
+	l, err := newLink(&rest.Config{Host: hostile.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, "good", func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	if got := l.look(t.Context(), time.Second); got.Answer != health.Unhealthy {
+		t.Errorf("the probe found %v, want unhealthy", got)
+	}
+	m, err := newMember(t.Context(), "hostile", "f", l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps := m.Dynamic.Resource(configMaps).Namespace("default")
+	if _, err := maps.Get(t.Context(), "c", metav1.GetOptions{}); err == nil {
+		t.Error("a redirected read succeeds")
+	}
+	if err := maps.Delete(t.Context(), "c", metav1.DeleteOptions{}); err == nil {
+		t.Error("a redirected delete succeeds")
+	}
+	if got, err := m.Dynamic.(*wire.Client).Apply(t.Context(), configMaps, types.NamespacedName{Namespace: "default", Name: "c"}, []byte("{}"), metav1.PatchOptions{}); err == nil {
+		t.Errorf("a redirected apply returns %v", got)
+	}
+	if len(followed) > 0 {
+		t.Errorf("sent elsewhere: %q", followed)
 	}
 }

@@ -85,7 +85,7 @@ func (c *Client) shortly(ctx context.Context, path []string, body []byte, o meta
 	}
 	defer func() { _ = response.Body.Close() }()
 	binary := strings.HasPrefix(response.Header.Get("Content-Type"), runtime.ContentTypeProtobuf)
-	failed := response.StatusCode >= http.StatusBadRequest
+	failed := response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices
 	if failed && (!binary || response.Header.Get("Retry-After") != "") {
 		return nil, errUnusual
 	}
