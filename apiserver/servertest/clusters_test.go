@@ -1,7 +1,9 @@
 package servertest
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -81,12 +83,7 @@ func TestProxySpeaksToTheMemberAsTheCaller(t *testing.T) {
 	var asked http.Request
 	server := member(t, &asked)
 	newCluster(t, "proxied", strings.TrimPrefix(server.URL, "https://"))
-	kubeconfig := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: m, contexts: [{name: m, context: {cluster: m, user: m}}],
- clusters: [{name: m, cluster: {server: "%s", insecure-skip-tls-verify: true}}], users: [{name: m, user: {token: member-token}}]}`, server.URL)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "proxied"}, StringData: map[string]string{"kubeconfig": kubeconfig}}
-	if _, err := shared.kube.CoreV1().Secrets(v1beta1.FederationNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	newMemberSecret(t, "proxied", server, `token: member-token`)
 	get := func(path string) ([]byte, error) {
 		return shared.kube.CoreV1().RESTClient().Get().AbsPath("/apis/federation/v1beta1/clusters/proxied/proxy"+path).
 			Param("limit", "5").DoRaw(t.Context())
@@ -103,6 +100,34 @@ func TestProxySpeaksToTheMemberAsTheCaller(t *testing.T) {
 	}
 	if body, err := get("/elsewhere"); err == nil {
 		t.Errorf("a redirect was followed or passed on: %s", body)
+	}
+}
+
+// newMemberSecret makes the Secret of a Cluster: a kubeconfig whose server is another than the Cluster's.
+func newMemberSecret(t *testing.T, name string, server *httptest.Server, user string) {
+	t.Helper()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	kubeconfig := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: m, contexts: [{name: m, context: {cluster: m, user: m}}],
+ clusters: [{name: m, cluster: {server: "https://192.0.2.1", certificate-authority-data: %s}}], users: [{name: m, user: {%s}}]}`,
+		base64.StdEncoding.EncodeToString(ca), user)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"kubeconfig": kubeconfig}}
+	if _, err := shared.kube.CoreV1().Secrets(v1beta1.FederationNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The proxy reads no file of the federation's machine for who may write a Secret, and says so before it opens one.
+func TestProxyRefusesCredentialsThatNameFiles(t *testing.T) {
+	var asked http.Request
+	server := member(t, &asked)
+	newCluster(t, "names-files", strings.TrimPrefix(server.URL, "https://"))
+	newMemberSecret(t, "names-files", server, `tokenFile: /nonexistent`)
+	body, err := shared.kube.CoreV1().RESTClient().Get().AbsPath("/apis/federation/v1beta1/clusters/names-files/proxy/api").DoRaw(t.Context())
+	if err == nil || !strings.Contains(string(body)+err.Error(), "names files") {
+		t.Errorf("%s, %v; want a refusal that speaks of files", body, err)
+	}
+	if asked.URL != nil {
+		t.Errorf("the member was asked for %s", asked.URL)
 	}
 }
 

@@ -71,7 +71,7 @@ func fromKubeconfig(data []byte) (*rest.Config, error) {
 	return config, nil
 }
 
-// selfContained refuses what would run programs or read files here.
+// selfContained refuses what would run programs or read files here, and what would send the credential elsewhere.
 func selfContained(k *clientcmdapi.Config) error {
 	for name, u := range k.AuthInfos {
 		switch {
@@ -84,8 +84,13 @@ func selfContained(k *clientcmdapi.Config) error {
 		}
 	}
 	for name, c := range k.Clusters {
-		if c.CertificateAuthority != "" {
+		switch {
+		case c.CertificateAuthority != "":
 			return fmt.Errorf("cluster %q names the file %q; put its contents in (kubectl config view --flatten --minify --raw)", name, c.CertificateAuthority)
+		case c.InsecureSkipTLSVerify:
+			return fmt.Errorf("cluster %q has insecure-skip-tls-verify, with which anybody on the path could take the credential; put certificate-authority-data in", name)
+		case c.ProxyURL != "":
+			return fmt.Errorf("cluster %q has proxy-url %q; the federation connects to spec.serverAddressByClientCIDRs of the Cluster directly", name, c.ProxyURL)
 		}
 	}
 	return nil
@@ -98,6 +103,16 @@ func Fingerprint(c *rest.Config) string {
 		return err.Error() // cannot happen: strings, bytes and maps of strings
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(b))
+}
+
+// Inline is Config with the bearer token in it, for a client that lives no longer than one request.
+func Inline(c *v1beta1.Cluster, secret *corev1.Secret, client []netip.Addr) (*rest.Config, error) {
+	config, token, err := Config(c, secret, client)
+	if err != nil {
+		return nil, err
+	}
+	config.BearerToken = token
+	return config, nil
 }
 
 // Wrap returns a round tripper that sends the token of the moment with each request.

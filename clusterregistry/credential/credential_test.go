@@ -80,6 +80,8 @@ func TestConfig(t *testing.T) {
 		"with a token file":     {data: map[string]string{"kubeconfig": withUser(`"tokenFile":"/etc/shadow"`)}, err: "names files"},
 		"with a certificate":    {data: map[string]string{"kubeconfig": withUser(`"client-certificate":"/x"`)}, err: "names files"},
 		"with a CA in a file":   {data: map[string]string{"kubeconfig": strings.Replace(withUser(""), "CLUSTER", "certificate-authority", 1)}, err: `names the file "x"`},
+		"without verification":  {data: map[string]string{"kubeconfig": strings.Replace(withUser(`"token":"k"`), `"CLUSTER":"x"`, `"insecure-skip-tls-verify":true`, 1)}, err: "insecure-skip-tls-verify"},
+		"through a proxy":       {data: map[string]string{"kubeconfig": strings.Replace(withUser(`"token":"k"`), "CLUSTER", "proxy-url", 1)}, err: `proxy-url "x"`},
 		"kubeconfig over token": {data: map[string]string{"kubeconfig": withUser(`"token":"k"`), "token": "abc"}, want: "k"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -18,10 +17,10 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	restclient "k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/credential"
 )
 
 // SecretGetter reads Secrets of the federation's namespace.
@@ -136,79 +135,11 @@ func (r *ProxyREST) memberConfig(ctx context.Context, c *v1beta1.Cluster) (*rest
 	if err != nil {
 		return nil, err
 	}
-	address, err := serverAddress(c.Spec.ServerAddressByClientCIDRs, localAddresses())
+	own, err := credential.LocalAddresses()
 	if err != nil {
 		return nil, err
 	}
-	return configFrom(secret, "https://"+address)
-}
-
-// configFrom reads a member's credential: the key kubeconfig, or token and ca.crt.
-func configFrom(secret *corev1.Secret, host string) (*restclient.Config, error) {
-	if kubeconfig := secret.Data["kubeconfig"]; len(kubeconfig) > 0 {
-		config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-		if err != nil {
-			return nil, fmt.Errorf("secret %s, key kubeconfig: %w", secret.Name, err)
-		}
-		return config, checkInline(config, secret.Name)
-	}
-	token := secret.Data["token"]
-	if len(token) == 0 {
-		return nil, fmt.Errorf("secret %s has neither a key kubeconfig nor a key token", secret.Name)
-	}
-	return &restclient.Config{Host: host, BearerToken: string(token), TLSClientConfig: restclient.TLSClientConfig{CAData: secret.Data["ca.crt"]}}, nil
-}
-
-// checkInline refuses what would make the federation run programs or read files of its own machine.
-func checkInline(c *restclient.Config, secret string) error {
-	if c.ExecProvider != nil || c.AuthProvider != nil || c.BearerTokenFile != "" || c.CAFile != "" || c.CertFile != "" || c.KeyFile != "" {
-		return fmt.Errorf("secret %s, key kubeconfig: programs and files are not allowed, put the credential itself in", secret)
-	}
-	return nil
-}
-
-// serverAddress picks the address with the longest client CIDR that holds one of our own addresses.
-func serverAddress(addresses []v1beta1.ServerAddressByClientCIDR, own []net.IP) (string, error) {
-	best, bits := "", -1
-	for _, a := range addresses {
-		_, network, err := net.ParseCIDR(a.ClientCIDR)
-		if err != nil {
-			continue
-		}
-		if ones, _ := network.Mask.Size(); ones > bits && containsAny(network, own) {
-			best, bits = a.ServerAddress, ones
-		}
-	}
-	if bits < 0 {
-		return "", fmt.Errorf("no entry of spec.serverAddressByClientCIDRs has a clientCIDR that holds an address of this machine")
-	}
-	if ip := net.ParseIP(best); ip != nil && ip.To4() == nil {
-		best = "[" + best + "]"
-	}
-	return best, nil
-}
-
-func containsAny(network *net.IPNet, ips []net.IP) bool {
-	for _, ip := range ips {
-		if network.Contains(ip) {
-			return true
-		}
-	}
-	return false
-}
-
-// localAddresses are the addresses of this machine.
-func localAddresses() (ips []net.IP) {
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	for _, a := range addresses {
-		if n, ok := a.(*net.IPNet); ok {
-			ips = append(ips, n.IP)
-		}
-	}
-	return ips
+	return credential.Inline(c, secret, own)
 }
 
 // joinPath keeps a slash at the end, which is part of what the caller asks for.
