@@ -49,6 +49,7 @@ func init() {
 		"restart":   silent(func(p *player, _ []string) error { p.Restart(); return nil }),
 		"processes": silent((*player).runProcesses),
 		"drain":     silent((*player).drain), "undrain": silent((*player).undrain),
+		"stall": silent((*player).stall), "fed": silent((*player).fed),
 		"load":   silent((*player).loaded),
 		"wait":   silent((*player).pass),
 		"settle": silent((*player).settle),

@@ -34,6 +34,7 @@ import (
 type control struct {
 	fleet  *Fleet
 	name   string
+	uplink *uplink
 	client *memapi.Client
 	dns    *DNS
 	offers *crosscluster.Offers
@@ -44,15 +45,20 @@ type control struct {
 	registry *registry
 }
 
+// carry is the wire between the process and the federation's API.
+func (c *control) carry(ctx context.Context, r memapi.Request, do func() error) error {
+	return c.uplink.through(ctx, r, do, func(r memapi.Request, err error) { c.fleet.wrote("federation", r, err) })
+}
+
 // newControl starts a process. The first has the fleet's DNS, others their own, as each process has.
 func (f *Fleet) newControl(i int) *control {
 	ctx, stop := context.WithCancel(f.ctx)
 	f.started++
-	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop}
+	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop, uplink: f.uplinks[i]}
 	if i == 0 {
 		c.dns = f.DNS
 	}
-	c.client = f.Federation.Client("federation", f.carry)
+	c.client = c.uplink.client(f.Federation, "federation", c.carry, true)
 	c.registry = &registry{client: c.client, members: f.joined, cluster: f.cluster, room: f.room, keepers: map[string]*keeper{}}
 	run := func(ctx context.Context) error { return c.work(ctx, shardsplan.All) }
 	if f.processes > 1 {

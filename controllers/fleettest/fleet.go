@@ -60,6 +60,8 @@ type Fleet struct {
 	world  sync.WaitGroup
 	// processes is how many are to run, started how many ever did. They change in turns.
 	processes, started int
+	uplinks            [maxProcesses]*uplink
+	tally              *tally
 	turns              chan struct{}
 
 	clusters sync.Map // name → readCluster
@@ -78,7 +80,10 @@ type Fleet struct {
 // New makes a fleet without members and starts its federation.
 func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]string{}}
+	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]string{}, tally: newTally()}
+	for i := range f.uplinks {
+		f.uplinks[i] = newUplink(f)
+	}
 	gate := front{policies: map[string]*v1beta1.PlacementPolicy{}}
 	f.Federation = memapi.New(memapi.Options{Resources: federationResources, Admit: gate.admit, Deleting: gate.deleting})
 	f.user = f.Federation.Client("kubectl", nil)
@@ -94,6 +99,10 @@ func (f *Fleet) Close() {
 	for _, m := range f.Members() {
 		m.Wire.Set(Well)
 	}
+	for _, l := range f.uplinks {
+		l.change(func(faults *apiFaults) { *faults = apiFaults{} })
+	}
+	f.wait() // what waited has been carried out
 	for _, c := range f.controls {
 		c.end()
 	}
@@ -208,18 +217,6 @@ func (f *Fleet) CrashAfter(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.crashAfter = n
-}
-
-// carry is the wire between the controllers and the federation's own API. Nothing is ever wrong with it.
-func (f *Fleet) carry(ctx context.Context, r memapi.Request, do func() error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	err := do()
-	if r.Writes() {
-		f.wrote("federation", r, err)
-	}
-	return err
 }
 
 // wrote notes a write of the federation that was carried out.

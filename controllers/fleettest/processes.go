@@ -69,19 +69,16 @@ func (c *control) die() {
 var errDead = errors.New("the process is dead")
 
 // reach is the wire between a process and the API of Leases.
-func (c *control) reach(ctx context.Context, _ memapi.Request, do func() error) error {
+func (c *control) reach(ctx context.Context, r memapi.Request, do func() error) error {
 	if c.dead.Load() {
 		return errDead
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return do()
+	return c.uplink.through(ctx, r, do, func(memapi.Request, error) {})
 }
 
 // share works with the shards that the process holds while others hold the rest.
 func (c *control) share(ctx context.Context) error {
-	return shards.Run(ctx, shards.Options{Leases: leasesOf(c.fleet.leases.Client(c.name, c.reach)), Name: c.name, Work: c.work})
+	return shards.Run(ctx, shards.Options{Leases: leasesOf(c.uplink.client(c.fleet.leases, c.name, c.reach, false)), Name: c.name, Work: c.work})
 }
 
 // selector selects in a member our copies of the objects of some shards.
@@ -103,8 +100,8 @@ func (p *player) runProcesses(args []string) error {
 		return err
 	}
 	n, err := strconv.Atoi(args[0])
-	if err != nil || n < 1 {
-		return fmt.Errorf("processes %q: must be a whole number above 0", args[0])
+	if err != nil || n < 1 || n > maxProcesses {
+		return fmt.Errorf("processes %q: must be a whole number from 1 to %d", args[0], maxProcesses)
 	}
 	p.Processes(n)
 	return nil

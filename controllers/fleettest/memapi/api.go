@@ -2,6 +2,7 @@ package memapi
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,8 +131,38 @@ func (a *API) Get(gvr schema.GroupVersionResource, namespace, name string) *unst
 	return nil
 }
 
-func (s *store) list(namespace string, selector labels.Selector) (out []*unstructured.Unstructured) {
-	for key, u := range s.objects {
+// getAsOf returns an object as it was at a version that the history reaches; 0 is now.
+func (a *API) getAsOf(s *store, key types.NamespacedName, asOf uint64) *unstructured.Unstructured {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if asOf == 0 {
+		return s.objects[key]
+	}
+	return s.before(asOf)[key]
+}
+
+// before is what there was at a version, or at the first one that the history reaches.
+func (s *store) before(version uint64) map[types.NamespacedName]*unstructured.Unstructured {
+	out := maps.Clone(s.objects)
+	for _, c := range slices.Backward(s.history) {
+		switch {
+		case c.version <= version:
+			return out
+		case c.before == nil:
+			delete(out, keyOf(c.after))
+		default:
+			out[keyOf(c.before)] = c.before
+		}
+	}
+	return out
+}
+
+func (s *store) list(namespace string, selector labels.Selector) []*unstructured.Unstructured {
+	return listed(s.objects, namespace, selector)
+}
+
+func listed(objects map[types.NamespacedName]*unstructured.Unstructured, namespace string, selector labels.Selector) (out []*unstructured.Unstructured) {
+	for key, u := range objects {
 		if (namespace == "" || key.Namespace == namespace) && (selector == nil || selector.Matches(labels.Set(u.GetLabels()))) {
 			out = append(out, u)
 		}

@@ -48,6 +48,7 @@ type Client struct {
 	mu      sync.Mutex
 	watches map[*watcher]bool
 	silent  bool
+	asOf    uint64
 }
 
 var _ dynamic.Interface = &Client{}
@@ -68,6 +69,23 @@ func (c *Client) Silence(on bool) {
 	for w := range c.watches {
 		w.silence(on)
 	}
+}
+
+// Lag has reads that allow it, by resourceVersion 0, answered as of a version, as an API server does that is behind. 0 ends it.
+func (c *Client) Lag(asOf uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asOf = asOf
+}
+
+// version is that as of which a read is answered: 0 for what is there now.
+func (c *Client) version(asked string) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if asked != "0" {
+		return 0
+	}
+	return c.asOf
 }
 
 // Break ends the client's watches.
@@ -215,9 +233,9 @@ func (r resource) DeleteCollection(context.Context, metav1.DeleteOptions, metav1
 }
 
 // Get implements dynamic.ResourceInterface.
-func (r resource) Get(ctx context.Context, name string, _ metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+func (r resource) Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
 	return r.call(ctx, r.request("get", name, sub), func(s *store) (*unstructured.Unstructured, error) {
-		if u := r.client.api.Get(r.gvr, r.namespace, name); u != nil {
+		if u := r.client.api.getAsOf(s, r.key(name), r.client.version(o.ResourceVersion)); u != nil {
 			return u.DeepCopy(), nil
 		}
 		return nil, apierrors.NewNotFound(s.GroupResource(), name)
@@ -237,8 +255,12 @@ func (r resource) List(ctx context.Context, o metav1.ListOptions) (*unstructured
 		defer a.mu.Unlock()
 		out.SetAPIVersion(s.GroupVersion().String())
 		out.SetKind(s.Kind + "List")
-		out.SetResourceVersion(strconv.FormatUint(a.version, 10))
-		for _, u := range s.list(r.namespace, selector) {
+		version, objects := a.version, s.objects
+		if asOf := r.client.version(o.ResourceVersion); asOf != 0 {
+			version, objects = asOf, s.before(asOf)
+		}
+		out.SetResourceVersion(strconv.FormatUint(version, 10))
+		for _, u := range listed(objects, r.namespace, selector) {
 			out.Items = append(out.Items, *u.DeepCopy())
 		}
 		return nil, nil

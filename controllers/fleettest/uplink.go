@@ -1,0 +1,249 @@
+package fleettest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"federation/controllers/fleettest/memapi"
+)
+
+// maxProcesses is how many processes run at most.
+const maxProcesses = 9
+
+// uplink is what lies between a process and the federation's own API. The process that is started in place of one that died
+// has the same.
+type uplink struct {
+	fleet *Fleet
+
+	mu      sync.Mutex
+	clients []*memapi.Client // of the process that runs now
+	apiFaults
+	released chan struct{}  // closed when a stall ends
+	asked    map[string]int // how often each request was made, by verb and object
+}
+
+// apiFaults are what is wrong with the federation's API as one process sees it.
+type apiFaults struct {
+	// stalled is until when nothing passes.
+	stalled time.Time
+	// fail and late are percentages: of requests that are answered with an error and not carried out, and of writes that are
+	// carried out although their answer is an error.
+	fail, late int
+	// silent: watches deliver nothing. stale: in addition, reads that allow it are answered as of the version asOf.
+	silent, stale bool
+	asOf          uint64
+	// salt makes other requests fail each time.
+	salt int
+}
+
+func newUplink(f *Fleet) *uplink {
+	return &uplink{fleet: f, released: make(chan struct{}), asked: map[string]int{}}
+}
+
+// client makes a client of the process. The clients of the process before it are forgotten.
+func (l *uplink) client(api *memapi.API, user string, wire memapi.Wire, first bool) *memapi.Client {
+	c := api.Client(user, wire)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if first {
+		l.clients = nil
+	}
+	l.clients = append(l.clients, c)
+	l.apply()
+	return c
+}
+
+// change changes what is wrong.
+func (l *uplink) change(change func(*apiFaults)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.apiFaults)
+	l.salt++
+	l.apply()
+}
+
+// apply brings the clients to what is wrong now. It is called with the uplink locked.
+func (l *uplink) apply() {
+	for _, c := range l.clients {
+		c.Silence(!l.stalled.IsZero() || l.silent || l.stale)
+		c.Lag(0)
+		if l.stale {
+			c.Lag(l.asOf)
+		}
+	}
+	if l.stalled.IsZero() {
+		close(l.released)
+		l.released = make(chan struct{})
+	}
+}
+
+// stall has nothing pass for a while.
+func (l *uplink) stall(d time.Duration) {
+	end := time.Now().Add(d)
+	l.change(func(f *apiFaults) { f.stalled = end })
+	l.mu.Lock()
+	released := l.released
+	l.mu.Unlock()
+	l.fleet.world.Go(func() {
+		select {
+		case <-released:
+		case <-time.After(d):
+			l.change(func(f *apiFaults) {
+				if f.stalled.Equal(end) { // not one that came later
+					f.stalled = time.Time{}
+				}
+			})
+		}
+	})
+}
+
+// requestTimeout is after how long the API answers a request that it has not finished.
+const requestTimeout = time.Minute
+
+var errAPI = errors.New("etcdserver: leader changed")
+
+// through carries a request to the API. committed is called with the result of each one that got there.
+func (l *uplink) through(ctx context.Context, r memapi.Request, do func() error, committed func(memapi.Request, error)) error {
+	if err := l.pass(ctx, r, do, committed); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	faults := l.apiFaults
+	key := r.Verb + " " + r.Resource.Resource + "/" + r.Subresource + " " + r.Namespace + "/" + r.Name
+	l.asked[key]++
+	chance := percentile(fmt.Sprint(key, " ", l.asked[key], " ", l.salt))
+	l.mu.Unlock()
+	if chance < faults.fail {
+		l.fleet.tally.inject("fed fail")
+		return apierrors.NewInternalError(errAPI)
+	}
+	err := do()
+	if !r.Writes() {
+		return err
+	}
+	committed(r, err)
+	if chance >= 100-faults.late {
+		l.fleet.tally.inject("fed late")
+		if chance%2 == 0 {
+			return errLost
+		}
+		return apierrors.NewInternalError(errAPI)
+	}
+	return err
+}
+
+// percentile is a number from 0 to 99 that depends on a text alone: not on which of two goroutines was first.
+func percentile(text string) int {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text)) // never fails
+	n := h.Sum64()
+	return int((n ^ n>>29 ^ n>>47) % 100)
+}
+
+// pass returns when nothing holds a request up, or why it was given up. The API carries a write out in the end although
+// nobody waits for it.
+func (l *uplink) pass(ctx context.Context, r memapi.Request, do func() error, committed func(memapi.Request, error)) error {
+	l.mu.Lock()
+	stalled, released := !l.stalled.IsZero(), l.released
+	l.mu.Unlock()
+	if !stalled {
+		return ctx.Err()
+	}
+	l.fleet.tally.inject("fed stall")
+	err := error(nil)
+	select {
+	case <-released:
+		return ctx.Err()
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-time.After(requestTimeout):
+		err = apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
+	}
+	if r.Writes() {
+		l.fleet.world.Go(func() {
+			<-released
+			committed(r, do())
+		})
+	}
+	return err
+}
+
+// onUplinks changes what is wrong with the API as one process sees it, or as all do.
+func (p *player) onUplinks(process []string, change func(*uplink)) error {
+	if len(process) == 0 {
+		for _, l := range p.uplinks {
+			change(l)
+		}
+		return nil
+	}
+	n, err := strconv.Atoi(process[0])
+	if err != nil || n < 1 || n > maxProcesses {
+		return fmt.Errorf("process %q: must be a whole number from 1 to %d", process[0], maxProcesses)
+	}
+	change(p.uplinks[n-1])
+	return nil
+}
+
+// stall fed DURATION [PROCESS]: the federation's API answers nothing for so long. Writes are carried out at the end.
+func (p *player) stall(args []string) error {
+	if err := need(args, 2, "stall fed DURATION [PROCESS]"); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	return p.onUplinks(args[2:], func(l *uplink) { l.stall(d) })
+}
+
+const fedUsage = "fed fail|late N% | fed watch silent | fed stale | fed well [PROCESS]"
+
+// fed: what is wrong with the federation's API, as a process sees it or as all do.
+//
+//	fed fail N% [PROCESS]: so many requests are answered 500 and not carried out
+//	fed late N% [PROCESS]: so many writes are carried out, and answered 500 or not at all
+//	fed watch silent [PROCESS]: watches deliver nothing
+//	fed stale [PROCESS]: watches deliver nothing, and reads that allow it are answered as of now
+//	fed well [PROCESS]: nothing is wrong any more
+func (p *player) fed(args []string) error {
+	if err := need(args, 1, fedUsage); err != nil {
+		return err
+	}
+	var change func(*apiFaults)
+	rest := args[1:]
+	switch {
+	case args[0] == "well":
+		change = func(f *apiFaults) { *f = apiFaults{salt: f.salt} }
+	case args[0] == "stale":
+		version := p.Federation.Version()
+		change = func(f *apiFaults) { f.stale, f.asOf = true, version }
+	case args[0] == "watch" && len(rest) > 0 && rest[0] == "silent":
+		rest = rest[1:]
+		change = func(f *apiFaults) { f.silent = true }
+	case (args[0] == "fail" || args[0] == "late") && len(rest) > 0:
+		percent, err := strconv.Atoi(strings.TrimSuffix(rest[0], "%"))
+		if err != nil || percent < 0 || percent > 100 {
+			return fmt.Errorf("%q: must be a percentage", rest[0])
+		}
+		rest = rest[1:]
+		change = func(f *apiFaults) { f.fail = percent }
+		if args[0] == "late" {
+			change = func(f *apiFaults) { f.late = percent }
+		}
+	default:
+		return fmt.Errorf("usage: %s", fedUsage)
+	}
+	p.tally.inject("fed " + args[0])
+	return p.onUplinks(rest, func(l *uplink) { l.change(change) })
+}
