@@ -26,7 +26,6 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/apiserver/pki"
 	"federation/apiserver/registry/federated"
 	"federation/apiserver/validation"
 )
@@ -69,22 +68,16 @@ func (p *Plugin) Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return p, nil })
 }
 
-// Admit puts finalizers and, where it is known, the placement on a new federated object, and keeps our own
-// annotations on one that is replaced by a version of its user's that does not know of them.
+// Admit puts finalizers and, where it is known, the placement on a new federated object. What the federation decided
+// it takes from nobody else.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete {
 		return p.markCustom(ctx, a)
 	}
+	keepDecided(ctx, a)
 	object, err := p.federatedObject(a)
-	if err != nil || object == nil {
+	if err != nil || object == nil || a.GetOperation() != admission.Create {
 		return err
-	}
-	if a.GetOperation() != admission.Create {
-		if a.GetSubresource() == "" && !ofControllers(a) {
-			keepAnnotations(object, annotationsOf(a.GetOldObject()))
-			keepClusterSetIPs(object, annotationsOf(a.GetOldObject()))
-		}
-		return nil
 	}
 	finalizers := object.GetFinalizers()
 	for _, f := range []string{v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer} {
@@ -94,23 +87,6 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	}
 	object.SetFinalizers(finalizers)
 	return p.placeNew(a, object)
-}
-
-// ofControllers tells whether the federation's own controllers ask: what they take away is to go.
-func ofControllers(a admission.Attributes) bool {
-	return a.GetUserInfo() != nil && a.GetUserInfo().GetName() == pki.ControllersUser
-}
-
-// keepAnnotations puts back what the federation decided and saw. Without its placement an object would be
-// placed anew, and what runs would move. Values can be changed, and are emptied by writing "".
-func keepAnnotations(object metav1.Object, old map[string]string) {
-	for _, key := range v1beta1.DecidedAnnotations {
-		annotations := object.GetAnnotations()
-		if _, there := annotations[key]; there || old[key] == "" {
-			continue
-		}
-		annotate(object, key, old[key])
-	}
 }
 
 func annotate(object metav1.Object, key, value string) {
@@ -132,7 +108,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return err
 	}
 	old := annotationsOf(a.GetOldObject())
-	if errs := slices.Concat(validation.ValidateChangedAnnotations(object.GetAnnotations(), old), p.checkNames(a), checkClusterSetIPs(a, object, old)); len(errs) > 0 {
+	if errs := slices.Concat(validation.ValidateChangedAnnotations(object.GetAnnotations(), old), p.checkNames(a)); len(errs) > 0 {
 		return errors.NewInvalid(a.GetKind().GroupKind(), object.GetName(), errs)
 	}
 	for _, text := range validation.WarnOfAnnotations(a.GetResource().GroupResource(), object.GetAnnotations(), old) {

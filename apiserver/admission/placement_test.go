@@ -63,7 +63,7 @@ func TestWhatAPolicyGovernsWaitsForItsDecision(t *testing.T) {
 		"a policy of another kind":          {policies{selecting("v1", "Secret", nil)}, "shop", "", ""},
 		"a policy of another namespace":     {policies{selecting("v1", "ConfigMap", nil)}, "office", "", ""},
 		"a policy that takes references":    {policies{references}, "shop", "", "pending"},
-		"restored with a placement it had":  {policies{references}, "shop", `{"clusters":{"east":1}}`, `{"clusters":{"east":1}}`},
+		"exported with a placement it had":  {policies{references}, "shop", `{"clusters":{"east":1}}`, "pending"},
 		"one of two policies selects it":    {policies{selecting("v1", "Secret", nil), selecting("v1", "ConfigMap", gold)}, "shop", "", "pending"},
 		"a kind of that name, other groups": {policies{selecting("example.com/v1", "ConfigMap", nil)}, "shop", "", ""},
 	} {
@@ -102,7 +102,7 @@ func TestDividedObjectsArePlacedInTheirCreate(t *testing.T) {
 func TestCustomObjectsAreFederatedByPolicy(t *testing.T) {
 	for namespace, want := range map[string]string{"shop": "pending", "office": "", v1beta1.FederationNamespace: ""} {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1beta1", "kind": "CronTab",
-			"metadata": map[string]any{"name": "nightly", "namespace": namespace}}}
+			"metadata": map[string]any{"name": "nightly", "namespace": namespace, "annotations": map[string]any{v1beta1.PlacementAnnotation: `{"clusters":{"east":1}}`}}}}
 		create(t, New(policies{selecting("example.com/v1", "CronTab", nil)}, nil, nil), object, object.GroupVersionKind(), "crontabs")
 		finalized := slices.Contains(object.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer)
 		if got := object.GetAnnotations()[v1beta1.PlacementAnnotation]; got != want || finalized != (want != "") {

@@ -82,9 +82,9 @@ func TestAPolicyIsInForceWhenItIsStored(t *testing.T) {
 	}
 }
 
-// A user who replaces an object keeps its placement; the controllers can take a placement away.
-func TestOnlyTheControllersTakeAPlacementAway(t *testing.T) {
-	const ns = "taken-away"
+// A user who replaces an object keeps its placement, and one who pastes another's is warned; the controllers can take it away.
+func TestOnlyTheControllersWriteAPlacement(t *testing.T) {
+	const ns = "written"
 	newNamespace(t, ns)
 	if _, err := in(ns, v1beta1.PoliciesResource).Create(t.Context(), newObject(t, configMaps, "gold"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -95,18 +95,30 @@ func TestOnlyTheControllersTakeAPlacementAway(t *testing.T) {
 	}
 	resource := corev1.SchemeGroupVersion.WithResource("configmaps")
 	gold := newObject(t, `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {tier: gold}}}`, "gold")
-	if _, err := in(ns, resource).Create(t.Context(), gold, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	const pasted = `{"clusters":{"west-a":1}}`
+	gold.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: pasted})
+	made, err := in(ns, resource).Create(t.Context(), gold, metav1.CreateOptions{})
+	if err != nil || made.GetAnnotations()[v1beta1.PlacementAnnotation] != v1beta1.PlacementPending {
+		t.Fatalf("annotations %v, %v; want %q", made.GetAnnotations(), err, v1beta1.PlacementPending)
 	}
-	patch := []byte(`{"metadata":{"annotations":{"` + v1beta1.PlacementAnnotation + `":null}}}`)
 	for _, c := range []struct {
-		client dynamic.Interface
-		want   string
-	}{{shared.dynamic, v1beta1.PlacementPending}, {controllers, ""}} {
+		client        dynamic.Interface
+		written, want string
+	}{{shared.dynamic, "null", v1beta1.PlacementPending}, {shared.dynamic, `"pasted"`, v1beta1.PlacementPending}, {controllers, `"decided"`, "decided"}, {controllers, "null", ""}} {
+		patch := []byte(`{"metadata":{"annotations":{"` + v1beta1.PlacementAnnotation + `":` + c.written + `}}}`)
 		made, err := c.client.Resource(resource).Namespace(ns).Patch(t.Context(), "gold", types.MergePatchType, patch, metav1.PatchOptions{})
 		if err != nil || made.GetAnnotations()[v1beta1.PlacementAnnotation] != c.want {
 			t.Errorf("annotations %v, %v; want %q", made.GetAnnotations(), err, c.want)
 		}
+	}
+	apply := func(placement string) (*unstructured.Unstructured, error) {
+		u := newObject(t, `{apiVersion: v1, kind: ConfigMap, data: {a: b}}`, "gold")
+		u.SetNamespace(ns)
+		u.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: placement})
+		return in(ns, resource).Apply(t.Context(), "gold", u, metav1.ApplyOptions{FieldManager: "user"})
+	}
+	if made, err := apply(pasted); err != nil || made.GetAnnotations()[v1beta1.PlacementAnnotation] != "" {
+		t.Errorf("server-side apply of another value: %v, %v", made.GetAnnotations(), err)
 	}
 }
 
@@ -218,6 +230,10 @@ func TestReviewsAreAnsweredAndNotStored(t *testing.T) {
 }
 
 func TestDividedObjectsComePlaced(t *testing.T) {
+	controllers, err := dynamic.NewForConfig(shared.server.ControllersConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, resource := range []string{"replicasets", "deployments", "statefulsets", "jobs"} {
 		r := v1beta1.FederatedResources[slices.IndexFunc(v1beta1.FederatedResources, func(r schema.GroupVersionResource) bool { return r.Resource == resource })]
 		u := newObject(t, federatedObjects[resource], "placed")
@@ -227,7 +243,7 @@ func TestDividedObjectsComePlaced(t *testing.T) {
 			t.Errorf("%s: annotations %v, %v", resource, made.GetAnnotations(), err)
 		}
 		patch := `{"metadata":{"annotations":{"` + v1beta1.PlacementAnnotation + `":"{\"clusters\":{\"west\":2,\"east\":1,\"no\":0},\"unplaced\":3}"}}}`
-		if _, err := in("default", r).Patch(t.Context(), "placed", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		if _, err := controllers.Resource(r).Namespace("default").Patch(t.Context(), "placed", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		row := firstRow(t, "/apis/"+r.Group+"/"+r.Version+"/namespaces/default/"+resource+"/placed")

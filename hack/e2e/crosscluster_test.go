@@ -187,7 +187,7 @@ func TestClusterSetIPs(t *testing.T) {
 	if out, err := s.kubectl(t, "", "annotate", "--overwrite", "service", "set-a", v1beta1.ClusterSetIPAnnotation+"=auto"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := s.kubectl(t, "", "annotate", "--overwrite", "service", "set-a", v1beta1.ClusterSetIPAnnotation+"="+given["set-b"]); err == nil || !strings.Contains(out, "given by the federation") {
+	if out, err := s.kubectl(t, "", "annotate", "--overwrite", "service", "set-a", v1beta1.ClusterSetIPAnnotation+"="+given["set-b"]); err != nil || !strings.Contains(out, "only the federation writes addresses") {
 		t.Errorf("an address of another's: %v: %s", err, out)
 	}
 	for _, member := range names {
