@@ -92,9 +92,6 @@ type engager struct {
 	held   plan.Set
 }
 
-// namespaces in members are watched whatever their shard: what goes into one waits for it.
-var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-
 // Engage gives the controllers informers that nobody else has, and that end with them. They hold the copies of
 // the shards that are held.
 func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error {
@@ -103,7 +100,7 @@ func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error {
 	err := e.Controller.Engage(ctx, propagation.Member{
 		Name: m.Name, Client: m.Dynamic,
 		Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
-			if gvr == namespaces {
+			if propagation.OfAllShards(gvr) {
 				return all.ForResource(gvr)
 			}
 			return ours.ForResource(gvr)

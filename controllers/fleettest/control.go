@@ -196,14 +196,14 @@ func (c *control) onceServed(ctx context.Context, m *Member, gvr schema.GroupVer
 	}
 }
 
-// engager has a propagation take up work in a member, with informers of its own: of namespaces whatever their shard, for
-// what goes into one waits for it. others, if they are not nil, work with the same.
+// engager has a propagation take up work in a member, with informers of its own, some of which have the copies
+// of all shards. others, if they are not nil, work with the same.
 func (p propagators) engager(c *propagation.Controller, others *crosscluster.Controller) engager {
 	return func(ctx context.Context, m *Member) error {
 		broken := func() { p.registry.lookNow(m.Name) }
 		all, ours := newInformers(m.Wire.client, p.selector(shardsplan.All), broken), newInformers(m.Wire.client, p.selector(p.held), broken)
 		err := c.Engage(ctx, propagation.Member{Name: m.Name, Client: m.Wire.client, Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
-			if gvr == namespaces {
+			if propagation.OfAllShards(gvr) {
 				return all.get(gvr)
 			}
 			return ours.get(gvr)

@@ -131,8 +131,11 @@ func New(o Options) (*Controller, error) {
 // and only the report for the others.
 func (c *Controller) subscribe(k *plan.Kind) error {
 	wake := func(obj any) {
-		if this := keyOf(k, held.About(obj)); c.owns(this) {
+		switch this := keyOf(k, held.About(obj)); {
+		case c.owns(this):
 			c.changed(this)
+		case OfAllShards(k.Resource):
+			c.changedByOthers(this)
 		}
 	}
 	return c.listen(held.By(c.Informers(k.Resource)), cache.ResourceEventHandlerFuncs{

@@ -74,6 +74,9 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 	for _, k := range c.federated() {
 		m.queue.Add(k)
 	}
+	for _, k := range c.awaitedOfOthers() {
+		m.queue.AddAfter(k, othersTime)
+	}
 	c.reportAll()
 	c.wakeAllWaiting()
 	log.Info("Engaged", "staleCopies", stale, "clearedIn", time.Since(started).Round(time.Millisecond))

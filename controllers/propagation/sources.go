@@ -170,7 +170,7 @@ func (c *Controller) wakeScaled(m *member, autoscaler *unstructured.Unstructured
 }
 
 // scaled tells whether an autoscaler of the federation scales an object in a member: a copy of one is there, though it may be
-// of one that is no more at the federation, or one is to come. Copies that are another replica's to look at are not seen.
+// of one that is no more at the federation, or one is to come.
 func (c *Controller) scaled(m *member, s plan.Source, t plan.Target) bool {
 	if !s.Kind.Paced || s.Object == nil || c.kindOf(autoscalers) == nil {
 		return false
@@ -182,14 +182,13 @@ func (c *Controller) scaled(m *member, s plan.Source, t plan.Target) bool {
 }
 
 // autoscalersKnown tells whether the autoscalers of an object have been looked at in all engaged members: until then nobody knows
-// which of these refuse one, and with it whether less is asked for than the object says. Of one that is another replica's to look at
-// that is never known.
+// which of these refuse one, and with it whether less is asked for than the object says.
 func (c *Controller) autoscalersKnown(s plan.Source) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, m := range c.members {
 		for _, a := range s.Autoscalers {
-			if k := keyOf(a.Kind, a.Object); c.owns(k) && !m.looked(k) {
+			if !m.looked(keyOf(a.Kind, a.Object)) {
 				return false
 			}
 		}

@@ -37,7 +37,7 @@ var errForeign = errors.New("an object of this name is there that this federatio
 // syncMember brings one object to what is wanted in one member.
 func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	if !c.owns(k) {
-		return nil
+		return c.lookAtOthers(ctx, m, k)
 	}
 	if !m.ready(k.kind) { // once it is, all of the kind is looked at
 		if m.note(k, look{outcome: plan.Unreachable, message: fmt.Sprintf("its objects of kind %s cannot be listed", k.kind.Kind)}) {
@@ -299,17 +299,24 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 	}
 	if m.note(k, now) {
 		c.reportOrFinish(k)
-		switch {
-		case k.kind.Resource == namespaces && !m.comes(k):
-			c.wakeNamespace(m, k.Name)
-		case k.kind.Resource == autoscalers && end.federated != nil:
-			c.wakeScaled(m, end.federated)
+		if end.federated != nil {
+			c.wakeDependents(m, k, end.federated)
 		}
 	}
 	if now.outcome == plan.Foreign {
 		return nil
 	}
 	return end.err
+}
+
+// wakeDependents has those objects looked at in a member that depend on one of which something became known there.
+func (c *Controller) wakeDependents(m *member, k key, federated *unstructured.Unstructured) {
+	switch {
+	case k.kind.Resource == namespaces && !m.comes(k):
+		c.wakeNamespace(m, k.Name)
+	case k.kind.Resource == autoscalers:
+		c.wakeScaled(m, federated)
+	}
 }
 
 // look is what is remembered of a conclusion.
