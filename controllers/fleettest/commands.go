@@ -24,7 +24,8 @@ import (
 type player struct {
 	*Fleet
 	files map[string]string
-	seen  int // events shown so far
+	seen  int                                   // events shown so far
+	saved map[string]*unstructured.Unstructured // backups of objects in members
 }
 
 // command is what a word does with the words after it. What it returns first is shown.
@@ -337,7 +338,8 @@ func (p *player) patch(args []string) error {
 	return p.merge(args[0], patch)
 }
 
-// member CLUSTER apply FILE · member CLUSTER patch KIND/NAME JSON · member CLUSTER delete KIND/NAME: what somebody does there.
+// member CLUSTER apply FILE · member CLUSTER patch KIND/NAME JSON · member CLUSTER delete KIND/NAME: what somebody does there; see inMember
+// for more.
 func (p *player) member(args []string) error {
 	if err := need(args, 3, "member CLUSTER apply FILE|patch KIND/NAME JSON|delete KIND/NAME"); err != nil {
 		return err
@@ -357,6 +359,9 @@ func (p *player) member(args []string) error {
 	p.mu.Lock()
 	p.laws.taken[t.workload()] = time.Now() // what comes of it is not the federation's doing
 	p.mu.Unlock()
+	if do := inMember[args[1]]; do != nil {
+		return do(p, m, client, t, args[3:])
+	}
 	if args[1] == "delete" {
 		return at(client, t.Resource, t.namespace).Delete(p.ctx, t.name, metav1.DeleteOptions{})
 	}

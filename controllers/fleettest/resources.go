@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
 
@@ -113,6 +114,11 @@ func federated(r memapi.Resource, u *unstructured.Unstructured) bool {
 }
 
 func (f front) admit(r memapi.Resource, before, after *unstructured.Unstructured) error {
+	if r.Kind == "ConfigMap" {
+		if err := validKeys(after); err != nil {
+			return err
+		}
+	}
 	switch {
 	case r.GroupVersionResource == v1beta1.PoliciesResource:
 		f.remember(after)
@@ -124,6 +130,17 @@ func (f front) admit(r memapi.Resource, before, after *unstructured.Unstructured
 		after.SetFinalizers(slices.Compact(finalizers))
 		if v1beta1.FederatedKindOf(r.GroupResource()).Preferences == "" && f.governed(r, after) {
 			annotate(after, v1beta1.PlacementAnnotation, v1beta1.PlacementPending)
+		}
+	}
+	return nil
+}
+
+// validKeys refuses a ConfigMap with keys that none may have.
+func validKeys(u *unstructured.Unstructured) error {
+	data, _, _ := unstructured.NestedMap(u.Object, "data")
+	for key := range data {
+		if errs := validation.IsConfigMapKey(key); len(errs) > 0 {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, u.GetName(), field.ErrorList{field.Invalid(field.NewPath("data").Key(key), key, errs[0])})
 		}
 	}
 	return nil
@@ -147,7 +164,7 @@ func (f front) deleting(r memapi.Resource, u *unstructured.Unstructured, o metav
 	if o.PropagationPolicy != nil {
 		orphans = *o.PropagationPolicy == metav1.DeletePropagationOrphan
 	}
-	if orphans && federated(r, u) {
+	if orphans && slices.Contains(u.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer) { // on those of custom kinds, too
 		u.SetFinalizers(append(u.GetFinalizers(), v1beta1.OrphanMarkFinalizer))
 	}
 }

@@ -117,6 +117,7 @@ type fleet struct {
 func newFleet(t *testing.T, names ...string) *fleet {
 	f := &fleet{federation: newMeter(), members: map[string]*meter{}}
 	f.federation.create(t, namespaces, "", `{apiVersion: v1, kind: Namespace, metadata: {name: default}}`)
+	f.federation.create(t, namespaces, "", `{apiVersion: v1, kind: Namespace, metadata: {name: federation-system}}`)
 	for _, name := range names {
 		f.members[name] = newMeter()
 		f.members[name].create(t, namespaces, "", `{apiVersion: v1, kind: Namespace, metadata: {name: default}}`)

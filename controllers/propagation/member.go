@@ -67,10 +67,7 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 	}
 	started := time.Now()
 	c.join(m) // from now on a delete waits for this member: what goes while it is cleared is not missed
-	stale, all := c.clearStale(ctx, m, c.Kinds)
-	if all && len(late) == 0 {
-		c.clearOrphans(ctx, m.Name)
-	}
+	stale := c.clearStale(ctx, m, c.Kinds)
 	for _, k := range c.federated() {
 		m.queue.Add(k)
 	}
@@ -155,9 +152,8 @@ func (c *Controller) takeUpLate(ctx context.Context, m *member, k *plan.Kind) {
 }
 
 // clearStale removes the copies of federated objects that are no more, or are to go, before anything
-// else happens in a member that returns. It returns how many there were, and whether all were dealt with;
-// those that were not are tried again.
-func (c *Controller) clearStale(ctx context.Context, m *member, kinds []plan.Kind) (stale int, all bool) {
+// else happens in a member that returns. It returns how many there were. Those that could not be dealt with are tried again.
+func (c *Controller) clearStale(ctx context.Context, m *member, kinds []plan.Kind) (stale int) {
 	var keys []key
 	for i := range kinds {
 		k := c.kindOf(kinds[i].Resource)
@@ -177,19 +173,17 @@ func (c *Controller) clearStale(ctx context.Context, m *member, kinds []plan.Kin
 	}
 	close(todo)
 	var wg sync.WaitGroup
-	var failed atomic.Bool
 	for range min(c.Workers, len(keys)) {
 		wg.Go(func() {
 			for k := range todo {
 				if err := c.syncMember(ctx, m, k); err != nil {
-					failed.Store(true)
 					m.queue.AddRateLimited(k)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return len(keys), !failed.Load()
+	return len(keys)
 }
 
 // ready tells whether the member's cache of a kind is full.

@@ -179,16 +179,25 @@ func (c *Controller) finish(ctx context.Context, k key, federated held.Named) er
 			return nil // its queue has the key; its outcome brings us here again
 		}
 	}
-	if slices.Contains(federated.GetFinalizers(), v1beta1.OrphanMarkFinalizer) {
-		for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
-			if name := held.Object(obj).GetName(); !engaged[name] {
-				if err := c.noteOrphan(ctx, name, k); err != nil {
-					return err
-				}
-			}
-		}
+	if err := c.recordEnd(ctx, k, federated, engaged); err != nil {
+		return err
 	}
 	return c.setFinalizers(ctx, k, federated, slices.DeleteFunc(slices.Clone(federated.GetFinalizers()), ours))
+}
+
+// recordEnd records the deletion of an object, where a copy of it may turn up later that nobody could tell from others.
+func (c *Controller) recordEnd(ctx context.Context, k key, federated held.Named, engaged map[string]bool) error {
+	if federated.GetDeletionTimestamp() == nil {
+		return nil // it only is to be nowhere
+	}
+	away := slices.ContainsFunc(c.Informers(v1beta1.ClustersResource).GetStore().List(), func(obj any) bool { return !engaged[held.Object(obj).GetName()] })
+	switch {
+	case slices.Contains(federated.GetFinalizers(), v1beta1.OrphanMarkFinalizer):
+		return c.recordDeletion(ctx, k, federated.GetUID(), plan.Orphaned, away)
+	case away:
+		return c.recordDeletion(ctx, k, federated.GetUID(), plan.Deleted, away)
+	}
+	return nil
 }
 
 func ours(finalizer string) bool {

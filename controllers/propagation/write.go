@@ -225,10 +225,11 @@ func (c *Controller) delete(ctx context.Context, m *member, k key, op operation)
 		if err := c.confirm(ctx, k, op.federated); err != nil {
 			return err
 		}
-		if kept, err := c.wasOrphaned(ctx, m.Name, k); err != nil || kept {
-			if err != nil {
-				return err
-			}
+		fate, err := c.fateOf(ctx, k, op.have)
+		if err != nil {
+			return err
+		}
+		if fate == plan.Orphaned {
 			return c.release(ctx, m, k, op.have.GetUID())
 		}
 	}
