@@ -170,13 +170,3 @@ func (r ratio) times(w int64) int64 {
 	q, _ := bits.Div64(hi+carry, lo, uint64(r.den))
 	return int64(q)
 }
-
-// ceilShare returns total·part/whole, rounded up.
-func ceilShare(total, part, whole int64) int64 {
-	hi, lo := bits.Mul64(uint64(total), uint64(part))
-	q, rem := bits.Div64(hi, lo, uint64(whole))
-	if rem > 0 {
-		q++
-	}
-	return int64(q)
-}

@@ -40,9 +40,9 @@ type Cluster struct {
 type Result struct {
 	// Plan has the replicas of each cluster of the request, zeros included.
 	Plan map[string]int64
-	// Overflow has replicas that a cluster would have had if it had had the capacity: they may be asked
-	// of it in addition, so that they are taken up the moment capacity appears. With rebalance off no
-	// more than what found no other place.
+	// Overflow has, for each cluster, what it would have beyond its capacity in a plan that knows of no
+	// capacities and nothing that runs: it may be asked of it in addition, so that it is taken up the
+	// moment capacity appears. With rebalance off no more than what found no other place.
 	Overflow map[string]int64
 	// Unplaced replicas fit nowhere.
 	Unplaced int64
@@ -55,8 +55,8 @@ type slot struct {
 	Cluster
 	pref    v1beta1.ClusterPreferences
 	hash    uint64
-	limit   int64 // the most it may hold: the lesser of maximum, capacity and what is asked for
-	wanted  int64 // the minimum before capacity cut it
+	most    int64 // the lesser of maximum and what is asked for
+	limit   int64 // the most it may hold: most, cut by capacity
 	min     int64
 	lo, hi  int64 // bounds of x
 	x       int64 // replicas on top of min
@@ -75,22 +75,27 @@ func Plan(r Request) Result {
 		prefs = v1beta1.DefaultReplicaPreferences()
 	}
 	slots, result := candidates(r, prefs)
-	rest := assignMinimums(slots, r.Replicas)
-	overflowBase := rest
-
-	bound(slots, prefs.Rebalance, rest)
-	result.Unplaced = apportion(slots, rest)
-
+	result.Unplaced = divide(slots, r.Replicas, prefs.Rebalance)
 	for _, s := range slots {
 		result.Plan[s.Name] = s.min + s.x
 	}
-	result.overflow(slots, overflowBase, prefs.Rebalance)
+	reasonWeights(slots)
+	if prefs.Rebalance || result.Unplaced > 0 {
+		result.overflow(slots, r.Replicas, prefs.Rebalance)
+	}
 	if !r.Terse {
 		for _, s := range slots {
 			result.Reasons[s.Name] = s.because
 		}
 	}
 	return result
+}
+
+// divide sets min and x of each slot, and returns what fits nowhere.
+func divide(slots []*slot, replicas int64, rebalance bool) (unplaced int64) {
+	rest := assignMinimums(slots, replicas)
+	bound(slots, rebalance, rest)
+	return apportion(slots, rest)
 }
 
 // candidates returns the clusters that the preferences cover, in the plan's order: weight
@@ -128,6 +133,7 @@ func (s *slot) take(c *Cluster, pref v1beta1.ClusterPreferences, r *Request) {
 		s.limit = *pref.MaxReplicas
 		s.reason("at most ", s.limit, " by maxReplicas")
 	}
+	s.most = s.limit
 	if c.Capacity != nil && *c.Capacity < s.limit {
 		s.limit = max(0, *c.Capacity)
 		if c.Because != "" {
@@ -184,8 +190,7 @@ func (s *slot) before(o *slot) bool {
 // assignMinimums gives each cluster its minimum while there is something left, and returns what is.
 func assignMinimums(slots []*slot, left int64) int64 {
 	for _, s := range slots {
-		s.wanted = min(s.pref.MinReplicas, left)
-		s.min = min(s.wanted, s.limit)
+		s.min = min(s.pref.MinReplicas, left, s.limit)
 		if s.min > 0 {
 			s.reason("", s.min, " by minReplicas")
 		}
@@ -215,8 +220,8 @@ func bound(slots []*slot, rebalance bool, rest int64) {
 	}
 }
 
-// overflow notes for each cluster that its capacity cut the part that it would have had.
-func (r *Result) overflow(slots []*slot, rest int64, rebalance bool) {
+// reasonWeights notes what each cluster has by its weight.
+func reasonWeights(slots []*slot) {
 	var weights int64
 	for _, s := range slots {
 		weights += s.pref.Weight
@@ -226,17 +231,27 @@ func (r *Result) overflow(slots []*slot, rest int64, rebalance bool) {
 		if s.pref.Weight > 0 && s.x > 0 && !s.terse {
 			s.reason("", s.x, " by weight "+strconv.FormatInt(s.pref.Weight, 10)+of)
 		}
+	}
+}
+
+// overflow divides again, without capacities, and notes what each cluster has beyond its own. What runs does not count
+// in that: it is there because of the capacities, and a plan that is carried out has to plan to itself.
+func (r *Result) overflow(slots []*slot, replicas int64, rebalance bool) {
+	if !slices.ContainsFunc(slots, (*slot).full) {
+		return
+	}
+	all, free := make([]slot, len(slots)), make([]*slot, len(slots))
+	for i, s := range slots {
+		all[i] = *s
+		free[i] = &all[i]
+		free[i].Current, free[i].limit, free[i].terse = 0, s.most, true
+	}
+	divide(free, replicas, true)
+	for i, s := range slots {
 		if s.Capacity == nil {
 			continue
 		}
-		part := s.wanted
-		if weights > 0 {
-			part += ceilShare(rest, s.pref.Weight, weights)
-		}
-		if s.pref.MaxReplicas != nil {
-			part = min(part, *s.pref.MaxReplicas)
-		}
-		over := part - max(0, *s.Capacity)
+		over := free[i].min + free[i].x - max(0, *s.Capacity)
 		if !rebalance {
 			over = min(over, r.Unplaced)
 		}
@@ -246,3 +261,6 @@ func (r *Result) overflow(slots []*slot, rest int64, rebalance bool) {
 		}
 	}
 }
+
+// full reports whether the cluster has all that its capacity allows, and might have more.
+func (s *slot) full() bool { return s.limit < s.most && s.min+s.x == s.limit }

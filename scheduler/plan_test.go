@@ -34,6 +34,12 @@ func TestPlan(t *testing.T) {
 			plan: map[string]int64{"A": 30, "B": 20}},
 		{name: "a full cluster's part goes to the others and is its overflow", prefs: move, replicas: 50, clusters: "ABC",
 			capacity: map[string]int64{"C": 10}, plan: map[string]int64{"A": 20, "B": 20, "C": 10}, overflow: map[string]int64{"C": 7}},
+		{name: "who is heavier and at its maximum does not hide an overflow", replicas: 71, clusters: "ABCD", capacity: map[string]int64{"C": 10},
+			prefs: `{"rebalance":true,"clusters":{"A":{"weight":10000,"maxReplicas":10},"*":{"weight":1}}}`,
+			plan:  map[string]int64{"A": 10, "B": 25, "C": 10, "D": 26}, overflow: map[string]int64{"C": 10}},
+		{name: "an overflow of what is on top of minimums counts only that", replicas: 60, clusters: "AB", capacity: map[string]int64{"B": 10},
+			prefs: `{"rebalance":true,"clusters":{"*":{"minReplicas":20,"weight":1}}}`,
+			plan:  map[string]int64{"A": 50, "B": 10}, overflow: map[string]int64{"B": 20}},
 		{name: "scaling down takes from the fuller cluster only", prefs: stay, replicas: 50, clusters: "AB",
 			current: map[string]int64{"A": 10, "B": 70}, plan: map[string]int64{"A": 10, "B": 40}},
 		{name: "minimum, maximum and weight of the mission's example", prefs: mission, replicas: 30, clusters: "ABC",
@@ -43,11 +49,11 @@ func TestPlan(t *testing.T) {
 		{name: "minimums are cut by what is left", prefs: `{"clusters":{"A":{"minReplicas":8,"weight":2},"B":{"minReplicas":8,"weight":1}}}`,
 			replicas: 10, clusters: "AB", plan: map[string]int64{"A": 8, "B": 2}},
 		{name: "a minimum is cut by capacity", prefs: `{"rebalance":true,"clusters":{"A":{"minReplicas":8,"weight":1},"B":{"weight":1}}}`,
-			replicas: 10, clusters: "AB", capacity: map[string]int64{"A": 3}, plan: map[string]int64{"A": 3, "B": 7}, overflow: map[string]int64{"A": 9}},
+			replicas: 10, clusters: "AB", capacity: map[string]int64{"A": 3}, plan: map[string]int64{"A": 3, "B": 7}, overflow: map[string]int64{"A": 6}},
 		{name: "a cluster that is not covered gets nothing, whatever runs there", prefs: `{"clusters":{"A":{"weight":1}}}`, replicas: 5, clusters: "AB",
 			current: map[string]int64{"B": 5}, plan: map[string]int64{"A": 5, "B": 0}},
 		{name: "nothing fits", prefs: stay, replicas: 9, clusters: "AB", capacity: map[string]int64{"A": 2, "B": 3},
-			plan: map[string]int64{"A": 2, "B": 3}, overflow: map[string]int64{"A": 3, "B": 2}, unplaced: 4},
+			plan: map[string]int64{"A": 2, "B": 3}, overflow: map[string]int64{"A": 3, "B": 1}, unplaced: 4},
 		{name: "weight 0 keeps what it has and gets nothing new", prefs: `{"clusters":{"A":{"weight":0},"B":{"weight":1}}}`, replicas: 10, clusters: "AB",
 			current: map[string]int64{"A": 4}, plan: map[string]int64{"A": 4, "B": 6}},
 		{name: "weight 0 shrinks first", prefs: `{"clusters":{"A":{"weight":0},"B":{"weight":1}}}`, replicas: 7, clusters: "AB",
@@ -101,6 +107,59 @@ func TestSingleReplicasSpread(t *testing.T) {
 			t.Errorf("%s has %d of 3000 single replicas, want about 1000", name, n)
 		}
 	}
+}
+
+// TestOverflowIsThatOfAPlanWithoutCapacities compares each overflow with a plan that knows of no capacity and of
+// nothing that runs, made by handing out one replica after the other.
+func TestOverflowIsThatOfAPlanWithoutCapacities(t *testing.T) {
+	rng := rand.New(rand.NewSource(3))
+	for range 20000 {
+		r := randomRequest(rng)
+		got := Plan(r)
+		free := slow(r)
+		for _, c := range r.Clusters {
+			var want int64
+			if c.Capacity != nil {
+				want = max(0, free[c.Name]-*c.Capacity)
+			}
+			if !r.Preferences.Rebalance {
+				want = min(want, got.Unplaced)
+			}
+			if got.Overflow[c.Name] != want {
+				t.Fatalf("overflow of %s is %d, want %d: without capacities it would have %d\n%+v %+v", c.Name, got.Overflow[c.Name], want, free[c.Name], r, *r.Preferences)
+			}
+		}
+	}
+}
+
+// slow plans without any capacity and without anything that runs, one replica after the other.
+func slow(r Request) map[string]int64 {
+	r.Clusters = slices.Clone(r.Clusters)
+	for i := range r.Clusters {
+		r.Clusters[i].Capacity, r.Clusters[i].Current = nil, 0
+	}
+	slots, _ := candidates(r, r.Preferences)
+	have, left := map[string]int64{}, r.Replicas
+	for _, s := range slots {
+		for ; left > 0 && have[s.Name] < min(s.pref.MinReplicas, s.limit); left-- {
+			have[s.Name]++
+		}
+		s.min = have[s.Name]
+	}
+	for ; left > 0; left-- {
+		var best *slot
+		for _, s := range slots {
+			if s.pref.Weight > 0 && have[s.Name] < s.limit && (best == nil || claims(s, best, 0)) {
+				best = s
+			}
+		}
+		if best == nil {
+			break
+		}
+		have[best.Name]++
+		best.x++
+	}
+	return have
 }
 
 // dumb divides one replica after the other, in the clearest way there is.
@@ -183,8 +242,8 @@ func checkOrderAndStability(t *testing.T, rng *rand.Rand, r Request, got Result)
 	for i := range again.Clusters {
 		again.Clusters[i].Current = got.Plan[again.Clusters[i].Name]
 	}
-	if second := Plan(again); !maps.Equal(second.Plan, got.Plan) {
-		t.Fatalf("a plan that was carried out plans to another: %v, then %v\n%+v %+v", got.Plan, second.Plan, r, *r.Preferences)
+	if second := Plan(again); !maps.Equal(second.Plan, got.Plan) || !maps.Equal(second.Overflow, got.Overflow) {
+		t.Fatalf("a plan that was carried out plans to another: %v, then %v\n%+v %+v", got, second, r, *r.Preferences)
 	}
 }
 
