@@ -266,6 +266,23 @@ func TestClusterThatJoinsLaterIsSeen(t *testing.T) {
 	w.becomes("web.east A 192.0.2.1", "web A 192.0.2.1", "web.z1.east A 192.0.2.1")
 }
 
+// A Service has names at the place of each joined cluster, also where it is not.
+func TestAClusterWithoutTheServiceHasItsNames(t *testing.T) {
+	w := start(t, &memory{}, nil, twoClusters()...)
+	w.becomes(whole...)
+	clusters := w.client.Resource(v1beta1.ClustersResource)
+	if _, err := clusters.Create(t.Context(), cluster("c", corev1.ConditionTrue, "z1", "west"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes(whole[0], whole[1], "web.west CNAME web", whole[2], "web.z1.west CNAME web.west", whole[3])
+	w.put(cluster("c", corev1.ConditionFalse, "z9", "west"))
+	w.becomes(whole[0], whole[1], "web.west CNAME web", whole[2], whole[3], "web.z9.west CNAME web.west")
+	if err := clusters.Delete(t.Context(), "c", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes(whole...)
+}
+
 func TestServiceLeavesWhenItsDeletionBegins(t *testing.T) {
 	w := start(t, &memory{}, nil, twoClusters()...)
 	w.becomes(whole...)
@@ -352,7 +369,7 @@ func TestUnreadableAnnotationKeepsTheRecords(t *testing.T) {
 	if _, err := w.client.Resource(servicesResource).Namespace("default").Create(context.Background(), service("api", map[string]string{"a": "192.0.2.5"}), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.becomes(append([]string{"api.east A 192.0.2.5", "api A 192.0.2.5", "api.z1.east A 192.0.2.5"}, whole...)...)
+	w.becomes(append([]string{"api.east A 192.0.2.5", "api A 192.0.2.5", "api.z1.east A 192.0.2.5", "api.z2.east CNAME api.east"}, whole...)...)
 }
 
 // book resolves from a list that can be changed.

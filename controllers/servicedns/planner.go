@@ -45,10 +45,10 @@ func newPlanner(c *Controller) *planner {
 func (p *planner) plan(seen seen) records {
 	keys := seen.objects
 	p.policiesChanged(seen.policies, keys)
-	moved := p.clustersChanged(seen.clusters)
+	moved, places := p.clustersChanged(seen.clusters)
 	if len(moved)+len(seen.hosts)+len(seen.targets) > 0 {
 		for key, e := range p.planned {
-			if containsAny(e.clusters, moved) || containsAny(e.Resolve, seen.hosts) || containsAny(e.targets, seen.targets) {
+			if places || containsAny(e.clusters, moved) || containsAny(e.Resolve, seen.hosts) || containsAny(e.targets, seen.targets) {
 				keys[key] = true
 			}
 		}
@@ -160,10 +160,11 @@ func (p *planner) commit(key string, e entry) {
 	}
 }
 
-// clustersChanged takes in Clusters that have changed. It returns the names of those that are other ones for DNS now.
-func (p *planner) clustersChanged(names map[string]bool) map[string]bool {
+// clustersChanged takes in Clusters that have changed. It returns the names of those that are other ones for DNS now, and
+// whether there are other places: a Service has names at those of all clusters, also where it is not.
+func (p *planner) clustersChanged(names map[string]bool) (moved map[string]bool, places bool) {
 	if len(names) == 0 {
-		return nil
+		return nil, false
 	}
 	for name := range names {
 		delete(p.known, name)
@@ -175,11 +176,12 @@ func (p *planner) clustersChanged(names map[string]bool) map[string]bool {
 		}
 	}
 	held := p.Held(slices.Collect(maps.Values(p.known)))
-	moved := map[string]bool{}
+	moved = map[string]bool{}
 	before := make(map[string]plan.Cluster, len(p.clusters))
 	for _, c := range p.clusters {
 		before[c.Name] = c
 		moved[c.Name] = p.known[c.Name] == nil
+		places = places || moved[c.Name]
 	}
 	defer func() { p.told.setClusters(p.clusters) }()
 	p.clusters = nil
@@ -187,9 +189,10 @@ func (p *planner) clustersChanged(names map[string]bool) map[string]bool {
 		now := plan.ClusterOf(cluster, held)
 		was, there := before[name]
 		moved[name] = !there || !reflect.DeepEqual(was, now)
+		places = places || was.Region != now.Region || !slices.Equal(was.Zones, now.Zones)
 		p.clusters = append(p.clusters, now)
 	}
-	return moved
+	return moved, places
 }
 
 // policiesChanged takes in policies that have changed, and adds the objects of their namespaces to keys where that may matter.

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,25 +96,55 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 		return
 	}
 	hosts := p.hosts()
-	var parts []*part
+	parts := map[string]*part{}
 	for _, item := range p.object.Ingresses.Items {
-		cluster, joined := clusters[item.Cluster]
-		if !joined {
+		if cluster, joined := clusters[item.Cluster]; joined {
+			parts[item.Cluster] = p.part(cluster, item)
+		} else {
 			p.because(item.Cluster, "the cluster is not joined: it has no records")
-			continue
-		}
-		part := p.part(cluster, item)
-		parts = append(parts, part)
-		names := hosts
-		if p.object.Kind == KindService {
-			names = append(p.place(cluster), hosts...)
-		}
-		for _, name := range names {
-			p.levels[name].parts = append(p.levels[name].parts, part)
 		}
 	}
-	p.check(parts)
-	p.offer(parts)
+	for name, part := range parts {
+		for _, host := range hosts {
+			p.levels[host].parts = append(p.levels[host].parts, part)
+		}
+		p.unlabelled(clusters[name])
+	}
+	if len(parts) > 0 {
+		p.places(parts)
+	}
+	all := slices.SortedFunc(maps.Values(parts), func(a, b *part) int { return cmp.Compare(a.Name, b.Name) })
+	p.check(all)
+	p.offer(all)
+}
+
+// places makes the levels of a Service: those of all joined clusters' places, so that a name stays which pods there ask for,
+// and leads to who serves, while the cluster has no load balancer of the Service.
+func (p *planner) places(parts map[string]*part) {
+	if p.object.Kind != KindService {
+		return
+	}
+	for i := range p.in.Clusters {
+		cluster := &p.in.Clusters[i]
+		has := parts[cluster.Name]
+		if has == nil {
+			has = &part{Cluster: cluster, rank: nothing, why: "it has no load balancer of the Service"}
+		}
+		for _, name := range p.place(cluster) {
+			p.levels[name].parts = append(p.levels[name].parts, has)
+		}
+	}
+}
+
+// unlabelled notes the names that a cluster which has the object would have if its nodes had the labels.
+func (p *planner) unlabelled(cluster *Cluster) {
+	switch {
+	case p.object.Kind != KindService:
+	case cluster.Region == "":
+		p.note(ClusterUnlabelled, cluster.Name, "the cluster has no region: it counts for the global name only")
+	case len(cluster.Zones) == 0:
+		p.note(ClusterUnlabelled, cluster.Name, "the cluster has no zones: it counts for the region and the global name only")
+	}
 }
 
 // hosts returns the names that the object has got of those that it claims, and makes their levels.
@@ -134,7 +165,7 @@ func (p *planner) hosts() (names []string) {
 	return names
 }
 
-// place returns the names of a Service to which a cluster contributes, and makes their levels.
+// place returns the names of a Service at the place of a cluster, and makes their levels.
 func (p *planner) place(cluster *Cluster) []string {
 	namer := newNamer(p.in, p.object)
 	global, err := namer.name()
@@ -144,7 +175,6 @@ func (p *planner) place(cluster *Cluster) []string {
 	}
 	names := []string{p.ensure(global, LevelGlobal, "")}
 	if cluster.Region == "" {
-		p.note(ClusterUnlabelled, cluster.Name, "the cluster has no region: it counts for the global name only")
 		return names
 	}
 	region, err := namer.name(cluster.Region)
@@ -153,9 +183,6 @@ func (p *planner) place(cluster *Cluster) []string {
 		return names
 	}
 	names = append(names, p.ensure(region, LevelRegion, global))
-	if len(cluster.Zones) == 0 {
-		p.note(ClusterUnlabelled, cluster.Name, "the cluster has no zones: it counts for the region and the global name only")
-	}
 	for _, z := range cluster.Zones {
 		if zone, err := namer.name(z, cluster.Region); err != nil {
 			p.note(NameInvalid, cluster.Name, "no name of the zone: %v", err)

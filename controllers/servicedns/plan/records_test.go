@@ -51,7 +51,17 @@ func threeClusters() []Cluster {
 	}
 }
 
+// input has those of the clusters that the objects are in. The others' places have names too: see elsewhere.
 func input(clusters []Cluster, objects ...Object) Input {
+	return elsewhere(slices.DeleteFunc(slices.Clone(clusters), func(c Cluster) bool {
+		return !slices.ContainsFunc(objects, func(o Object) bool {
+			return o.Ingresses != nil && slices.ContainsFunc(o.Ingresses.Items, func(i v1beta1.ClusterServiceIngress) bool { return i.Cluster == c.Name })
+		})
+	}), objects...)
+}
+
+// elsewhere is input with all the clusters.
+func elsewhere(clusters []Cluster, objects ...Object) Input {
 	return Input{Federation: "fed", Zone: zone, TTL: 15, Objects: objects, Clusters: clusters}
 }
 
@@ -95,6 +105,15 @@ func TestRecords(t *testing.T) {
 			want:    []string{"@ A 192.0.2.2", "a.east CNAME east", "b.east A 192.0.2.2", "east A 192.0.2.2"},
 			reasons: []string{"east-a: no endpoint is ready"},
 		},
+		"a joined cluster without the Service has the names of its place, which lead up": {
+			in:   elsewhere(threeClusters(), service("east-a=192.0.2.1")),
+			want: []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "a.west CNAME west", "b.east CNAME east", "east A 192.0.2.1", "west CNAME @"},
+		},
+		"so has one that nothing is known of but its place": {
+			in:   elsewhere(change(2, func(c *Cluster) { c.Ready, c.Weight = false, 0 }), service("east-a=192.0.2.1", "east-b=192.0.2.2")),
+			want: []string{"@ A 192.0.2.1 192.0.2.2", "a.east A 192.0.2.1", "a.west CNAME west", "b.east A 192.0.2.2", "east A 192.0.2.1 192.0.2.2", "west CNAME @"},
+		},
+		"a Service that is in no joined cluster has no names": {in: elsewhere(threeClusters(), service())},
 		"a region whose cluster cannot be reached leads to the global name": {
 			in:      input(change(2, func(c *Cluster) { c.Ready = false }), service("east-a=192.0.2.1", "west-a=192.0.2.3")),
 			want:    []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "a.west CNAME west", "east A 192.0.2.1", "west CNAME @"},
@@ -313,10 +332,35 @@ func TestLaws(t *testing.T) {
 		if _, err := dnsprovider.Diff(nil, got.Records).Apply(nil); err != nil {
 			t.Fatalf("no zone can have these records: %v", err)
 		}
+		for i := range in.Objects {
+			for name := range placesOf(&in, &in.Objects[i]) {
+				if !names[name] && !global[name] {
+					t.Fatalf("%s is not there\n%v", name, in)
+				}
+			}
+		}
 		if again := Records(shuffled(r, in)); !reflect.DeepEqual(got, again) {
 			t.Fatalf("the order of the input matters:\n%v\n%v", got, again)
 		}
 	}
+}
+
+// placesOf returns the names of a Service at the places of all joined clusters, if one of these has it.
+func placesOf(in *Input, o *Object) map[string]bool {
+	names, serves := map[string]bool{}, false
+	for _, c := range in.Clusters {
+		serves = serves || slices.ContainsFunc(o.Ingresses.Items, func(i v1beta1.ClusterServiceIngress) bool { return i.Cluster == c.Name })
+		if name := o.Name + ".default.fed.svc."; c.Region != "" {
+			names[name+c.Region+"."+zone] = true
+			for _, z := range c.Zones {
+				names[name+z+"."+c.Region+"."+zone] = true
+			}
+		}
+	}
+	if !serves {
+		return nil
+	}
+	return names
 }
 
 func shuffled(r *rand.Rand, in Input) Input {
