@@ -27,6 +27,7 @@ type fakeMember struct {
 	forbids string    // a path that it does not let anybody see
 	fails   string    // a path that it cannot answer at
 	meet    func()    // if set, called before a question for the version is answered
+	endless bool      // its watches never end to send
 	renewed time.Time // when the Lease of its node was; zero: there is none
 	mints   string    // the token that it gives out
 	queries []string  // of lists and watches
@@ -80,6 +81,7 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.mu.Lock()
 	}
 	authorized, sick, mints, renewed := r.Header.Get("Authorization") == "Bearer "+m.token, m.sick, m.mints, m.renewed
+	endless := m.endless
 	forbidden, fails := r.URL.Path == m.forbids, r.URL.Path == m.fails
 	m.queries = append(m.queries, r.URL.Path+"?"+r.URL.RawQuery)
 	m.mu.Unlock()
@@ -105,6 +107,9 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n2"}}]}`)
 	case r.URL.Path == leasesPath:
 		answer(w, leases(renewed))
+	case r.URL.Query().Get("watch") != "" && endless:
+		answer(w, "")
+		endlessly(w, r)
 	case r.URL.Path == "/api/v1/configmaps" && r.URL.Query().Get("watch") != "":
 		answer(w, `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"namespace":"default","name":"c","managedFields":[{"manager":"x"}]}}}
 			{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)

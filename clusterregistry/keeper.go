@@ -16,6 +16,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
 	"federation/clusterregistry/health"
+	"federation/clusterregistry/limits"
 )
 
 // keeper keeps the connection to one cluster. All fields but wake, inventory and silence belong to its goroutine.
@@ -33,6 +34,7 @@ type keeper struct {
 	member      *Member
 	away        bool // it was not ready before, and has no Member since
 	inventory   atomic.Pointer[health.Inventory]
+	penalty     penalty
 	silence     atomic.Pointer[v1beta1.ClusterCondition] // NodesSilent, while nodes are waited for; it outlives the Member
 }
 
@@ -128,11 +130,15 @@ func toCluster(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
 	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c)
 }
 
-// look gathers the evidence of one look. A cluster that cannot be configured is disconnected first.
+// look gathers the evidence of one look. A cluster that cannot be configured is disconnected first, and so is one that
+// misbehaved.
 func (k *keeper) look(ctx context.Context) health.Evidence {
+	if reason := k.penalty.stands(time.Now()); reason != "" {
+		k.unlink(errors.New(reason))
+		return health.Evidence{Answer: health.Misbehaves, Detail: reason}
+	}
 	if err := k.configure(); err != nil {
-		k.disconnect(err)
-		k.link, k.fingerprint, k.secretRead = nil, "", ""
+		k.unlink(err)
 		return health.Evidence{Answer: health.Misconfigured, Detail: err.Error()}
 	}
 	defer k.observeLook(time.Now())
@@ -154,7 +160,7 @@ func (k *keeper) configure() error {
 		return err
 	}
 	if fingerprint := credential.Fingerprint(config); k.link == nil || fingerprint != k.fingerprint {
-		l, err := newLink(config, token, k.lookNow)
+		l, err := newLink(config, token, limits.New(k.registry.options.Limits, k.misbehaves), k.lookNow)
 		if err != nil {
 			return err
 		}
@@ -221,6 +227,15 @@ func (k *keeper) engage(ctx context.Context) (*Member, error) {
 	}
 	m.start()
 	return m, nil
+}
+
+// unlink ends the Member, and has the next look begin with a new link.
+func (k *keeper) unlink(cause error) {
+	k.disconnect(cause)
+	if k.link != nil {
+		k.link.close()
+	}
+	k.link, k.fingerprint, k.secretRead = nil, "", ""
 }
 
 // disconnect ends the Member, if there is one, and every connection.

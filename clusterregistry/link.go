@@ -19,6 +19,7 @@ import (
 
 	"federation/clusterregistry/credential"
 	"federation/clusterregistry/health"
+	"federation/clusterregistry/limits"
 )
 
 // link is the wire to one member. It lasts as long as address and credential stay the same; a new
@@ -28,13 +29,14 @@ type link struct {
 	client *http.Client // for all but looks: HTTP/2, no timeout, because it watches
 	probe  *http.Client // for looks: HTTP/1.1, so that a look that times out takes its connection along
 	dialer *connrotation.Dialer
-	token  atomic.Value // string
-	heard  atomic.Int64 // when the member last sent a byte, in nanoseconds since the epoch
-	broken func()       // called when a connection or watch ends
+	meter  *limits.Meter // of all that the member sends; nil: it is not limited
+	token  atomic.Value  // string
+	heard  atomic.Int64  // when the member last sent a byte, in nanoseconds since the epoch
+	broken func()        // called when a connection or watch ends
 }
 
-func newLink(config *rest.Config, token string, broken func()) (*link, error) {
-	l := &link{config: rest.CopyConfig(config), broken: broken}
+func newLink(config *rest.Config, token string, meter *limits.Meter, broken func()) (*link, error) {
+	l := &link{config: rest.CopyConfig(config), meter: meter, broken: broken}
 	l.config.QPS, l.config.UserAgent = -1, UserAgent // members protect themselves by priority and fairness
 	l.token.Store(token)
 	dial := (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext
@@ -64,14 +66,15 @@ func (l *link) newClient(dial connrotation.DialFunc, protocols []string) (*http.
 	t := &http.Transport{
 		TLSClientConfig: tlsConfig, DialContext: dial, Proxy: l.config.Proxy,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: quiet, PingTimeout: quiet},
+		MaxResponseHeaderBytes: 256 << 10,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: quiet, PingTimeout: quiet},
 	}
 	if protocols != nil {
 		tlsConfig.NextProtos, t.TLSNextProto = protocols, map[string]func(string, *tls.Conn) http.RoundTripper{}
 	} else {
 		t = utilnet.SetTransportDefaults(t)
 	}
-	rt, err := rest.HTTPWrappersForConfig(l.config, t)
+	rt, err := rest.HTTPWrappersForConfig(l.config, l.meter.Transport(t))
 	if err != nil {
 		return nil, err
 	}

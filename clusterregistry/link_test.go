@@ -20,7 +20,7 @@ import (
 // use another one of them, it would be a second failure of one event, and the cluster would be marked.
 func TestALostConnectionCostsOneLook(t *testing.T) {
 	east := newFakeMember(t)
-	l, err := newLink(&rest.Config{Host: east.URL, TLSClientConfig: rest.TLSClientConfig{CAData: east.ca()}}, "good", func() {})
+	l, err := newLink(&rest.Config{Host: east.URL, TLSClientConfig: rest.TLSClientConfig{CAData: east.ca()}}, "good", nil, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}))
 	defer hostile.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hostile.Certificate().Raw})
-	l, err := newLink(&rest.Config{Host: hostile.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, "good", func() {})
+	l, err := newLink(&rest.Config{Host: hostile.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, "good", nil, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

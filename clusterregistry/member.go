@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/limits"
 	"federation/clusterregistry/wire"
 )
 
@@ -34,6 +35,8 @@ type Member struct {
 	Core kubernetes.Interface
 	// Informers of the member.
 	Informers Informers
+	// Meter counts what is held of the member: caches other than Informers report to it.
+	Meter *limits.Meter
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -71,7 +74,7 @@ func newMember(ctx context.Context, name, uid string, l *link) (*Member, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, Core: core, broken: l.broken}
+	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, Core: core, Meter: l.meter, broken: l.broken}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	f := m.newInformers(m.ctx, "")
 	m.Informers, m.start = f, f.start
@@ -93,7 +96,7 @@ func (m *Member) newInformers(ctx context.Context, selector string) *memberInfor
 	return &memberInformers{
 		member: m, ctx: ctx, known: map[schema.GroupVersionResource]*memberInformer{},
 		all: wire.NewInformers(wire.Source{
-			Kube: m.Core, Dynamic: m.Dynamic, Slim: Slim, Select: func(o *metav1.ListOptions) { o.LabelSelector = ours },
+			Kube: m.Core, Dynamic: m.Dynamic, Slim: Slim, Meter: m.Meter, Select: func(o *metav1.ListOptions) { o.LabelSelector = ours },
 		}),
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
 	"federation/clusterregistry/health"
+	"federation/clusterregistry/limits"
 )
 
 // UserAgent is what members see in their audit logs.
@@ -56,6 +57,8 @@ type Options struct {
 	Policy health.Policy
 	// Timeout of one look. 0: DefaultTimeout.
 	Timeout time.Duration
+	// Limits bound what each member can make this process read and hold.
+	Limits limits.Limits
 	// Report tells whether to write what is seen to the Clusters, and to renew their tokens: of several
 	// processes one does. Nil: always.
 	Report func() bool

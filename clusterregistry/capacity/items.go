@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-helpers/resource"
 
 	"federation/clusterregistry/capacity/room"
+	"federation/clusterregistry/limits"
 )
 
 // node and pod are what the caches hold. Of the metadata only what caches need is there.
@@ -26,6 +27,23 @@ type pod struct {
 
 func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
+}
+
+// metered is keep, and counts what is kept.
+func metered(meter *limits.Meter) func(any) (any, error) {
+	return func(obj any) (any, error) {
+		kept, err := keep(obj)
+		if kept == obj {
+			return kept, err // it was kept, and counted, before
+		}
+		switch o := kept.(type) {
+		case *node:
+			limits.Hold(meter, o, len(o.ResourceVersion)+64*len(o.Allocatable))
+		case *pod:
+			limits.Hold(meter, o, len(o.ResourceVersion)+64*len(o.Requests))
+		}
+		return kept, err
+	}
 }
 
 // keep is the transform of both informers.

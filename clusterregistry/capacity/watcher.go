@@ -19,6 +19,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
 	"federation/clusterregistry/capacity/room"
+	"federation/clusterregistry/limits"
 )
 
 // FieldManager owns Cluster.status.capacity.
@@ -52,10 +53,10 @@ func New(o Options) Engager {
 
 // Engage implements clusterregistry.Engager: it watches the member until ctx is done.
 func (e Engager) Engage(ctx context.Context, m *clusterregistry.Member) error {
-	return e.watch(ctx, m.Name, m.Core, m.WatchFailed)
+	return e.watch(ctx, m.Name, m.Core, m.Meter, m.WatchFailed)
 }
 
-func (e Engager) watch(ctx context.Context, name string, client kubernetes.Interface, failed func(context.Context, string, error) bool) error {
+func (e Engager) watch(ctx context.Context, name string, client kubernetes.Interface, meter *limits.Meter, failed func(context.Context, string, error) bool) error {
 	// Pods that have ended take no room; the member does not even send them.
 	running := func(o *metav1.ListOptions) {
 		o.FieldSelector = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
@@ -64,7 +65,7 @@ func (e Engager) watch(ctx context.Context, name string, client kubernetes.Inter
 	pods := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(running)).Core().V1().Pods().Informer()
 	w := &watcher{Options: e.Options, name: name, nodes: nodes, pods: pods, changed: make(chan struct{}, 1)}
 	for resource, i := range map[string]cache.SharedIndexInformer{"nodes": nodes, "pods": pods} {
-		if err := i.SetTransform(keep); err != nil {
+		if err := i.SetTransform(metered(meter)); err != nil {
 			return err
 		}
 		if err := i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {

@@ -68,7 +68,7 @@ func (w *world) start() {
 		w.Errorf("watch of %s: %v", resource, err)
 		return true
 	}
-	if err := New(Options{Client: client}).watch(ctx, "east", w.member, failed); err != nil {
+	if err := New(Options{Client: client}).watch(ctx, "east", w.member, nil, failed); err != nil {
 		w.Fatal(err)
 	}
 	w.wait(time.Second)

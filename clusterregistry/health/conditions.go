@@ -29,6 +29,8 @@ func conditions(e Evidence) []v1beta1.ClusterCondition {
 			notReady(ReasonNotTrusted, detail("the certificate of the cluster's API is not trusted", e)),
 			condition(v1beta1.ClusterOffline, corev1.ConditionUnknown, ReasonNotTrusted, "it is not known whether it is the cluster that answers"),
 		}
+	case Misbehaves:
+		return []v1beta1.ClusterCondition{notReady(ReasonMisbehaves, e.Detail), reachable}
 	case Unreachable:
 		return []v1beta1.ClusterCondition{
 			notReady(v1beta1.ReasonClusterNotReachable, detail("cluster is not reachable", e)),

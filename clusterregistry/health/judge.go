@@ -23,6 +23,8 @@ const (
 	CredentialRefused
 	// NotTrusted: something answered whose certificate we do not trust.
 	NotTrusted
+	// Misbehaves: it sent more than we take, and is left alone for a while.
+	Misbehaves
 	// Unreachable: refused, reset, not found, or no answer in time.
 	Unreachable
 	// Misconfigured: we did not look, because the Cluster or its Secret lacks what is needed.
@@ -34,6 +36,7 @@ const (
 	ReasonCredentialRefused = "ClusterCredentialRefused"
 	ReasonNotTrusted        = "ClusterNotTrusted"
 	ReasonMisconfigured     = "ClusterMisconfigured"
+	ReasonMisbehaves        = "Misbehaves"
 )
 
 // Evidence is the outcome of one look.
@@ -123,7 +126,7 @@ func (s State) count(a Answer) State {
 // convinced tells whether the looks counted in s suffice to believe the last one.
 func (p Policy) convinced(s State, notReady bool) bool {
 	switch {
-	case s.Answer == Healthy || s.Answer == Misconfigured: // facts that a second look would only repeat
+	case s.Answer == Healthy || s.Answer == Misconfigured || s.Answer == Misbehaves: // facts that a second look would only repeat
 		return true
 	case notReady:
 		return s.Streak >= p.Settle

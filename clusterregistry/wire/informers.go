@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
+
+	"federation/clusterregistry/limits"
 )
 
 // Source is where informers read, and what of it they hold.
@@ -26,6 +28,8 @@ type Source struct {
 	Slim Slim
 	// Whole tells of an object whether more than its name, labels and the like is held of it. nil: of all.
 	Whole func(kind string, o metav1.Object) bool
+	// Meter counts what is held; nil: nobody does.
+	Meter *limits.Meter
 	// Select changes what is listed and watched, if it is not nil.
 	Select func(*metav1.ListOptions)
 }
@@ -96,9 +100,39 @@ func (i *Informers) hold(obj any) (any, error) {
 		bare(o)
 	}
 	if custom {
+		limits.Hold(i.Meter, u, sizeOf(u.Object))
 		return u, nil
 	}
-	return pack(o, kind)
+	held, err := pack(o, kind)
+	switch held := held.(type) {
+	case *packed:
+		limits.Hold(i.Meter, held, len(held.data))
+	case *unstructured.Unstructured:
+		limits.Hold(i.Meter, held, sizeOf(held.Object))
+	}
+	return held, err
+}
+
+// sizeOf is about what a value of JSON takes in memory, in bytes.
+func sizeOf(value any) int {
+	const entry = 64 // of a map or a list
+	switch v := value.(type) {
+	case map[string]any:
+		size := entry
+		for key, value := range v {
+			size += entry + len(key) + sizeOf(value)
+		}
+		return size
+	case []any:
+		size := entry
+		for _, value := range v {
+			size += sizeOf(value)
+		}
+		return size
+	case string:
+		return 16 + len(v)
+	}
+	return 16
 }
 
 // unpacking is an informer that gives out unstructured objects.

@@ -29,6 +29,7 @@ type controllersOptions struct {
 	dnsProviders   string                     // a file
 	others         []servicedns.NamedProvider // those of that file
 	looks          looks
+	memberLimits   memberLimits
 	failover       failoverFlags
 	unschedulable  time.Duration
 	clusterSetIPs  []string // networks
@@ -43,13 +44,14 @@ func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
 		name: "federation", writes: 64, reports: 30,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
-		looks: newLooks(), failover: newFailoverFlags(), unschedulable: time.Minute, endpoints: true,
+		looks: newLooks(), memberLimits: newMemberLimits(), failover: newFailoverFlags(), unschedulable: time.Minute, endpoints: true,
 	}
 }
 
 func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.name, "name", o.name, "name of the federation: part of the DNS names of its Services (a DNS label)")
 	o.looks.addFlags(fs)
+	o.memberLimits.addFlags(fs)
 	o.failover.addFlags(fs)
 	fs.DurationVar(&o.unschedulable, "unschedulable-after", o.unschedulable, "how long a pod in a member must have found no room, or must have been refused, before its cluster counts as full for its workload")
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
@@ -75,7 +77,7 @@ func (o *controllersOptions) validate() (err error) {
 	if errs := validation.IsDNS1123Subdomain(o.zone); len(errs) > 0 {
 		return fmt.Errorf("--dns-zone %q: %s", o.zone, errs[0])
 	}
-	if err := errors.Join(o.looks.validate(), o.failover.validate()); err != nil {
+	if err := errors.Join(o.looks.validate(), o.memberLimits.validate(), o.failover.validate()); err != nil {
 		return err
 	}
 	if o.unschedulable <= 0 || o.unschedulable > 24*time.Hour {

@@ -25,11 +25,12 @@ const (
 	ReasonCredentialRefused = "ClusterCredentialRefused"
 	ReasonMisconfigured     = "ClusterMisconfigured"
 	ReasonNotTrusted        = "ClusterNotTrusted"
+	ReasonMisbehaves        = "Misbehaves"
 )
 
 // Unclear tells of a reason of Ready=False whether it says nothing about what runs in the cluster.
 func Unclear(reason string) bool {
-	return reason == ReasonCredentialRefused || reason == ReasonMisconfigured || reason == ReasonNotTrusted
+	return reason == ReasonCredentialRefused || reason == ReasonMisconfigured || reason == ReasonNotTrusted || reason == ReasonMisbehaves
 }
 
 const override = "; to move it all the same: kubectl federation drain, or unjoin"
@@ -70,6 +71,8 @@ func (m *member) whyHeld() string {
 		return "failover is turned off (at most 0 zones may be failed over): what it has stays" + override
 	case ReasonNotTrusted:
 		return "its certificate is not trusted, which does not mean that its workloads are dead: what it has stays"
+	case ReasonMisbehaves:
+		return "it sends more than the federation takes, which does not mean that its workloads are dead: what it has stays"
 	case ReasonCredentialRefused:
 		return "it answers, but refuses the federation's credential: what it has stays"
 	default:

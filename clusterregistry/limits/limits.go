@@ -1,0 +1,157 @@
+package limits
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limits of one member, in bytes. Those that are zero take the default.
+type Limits struct {
+	// Response is the most that one answer may have which is not a watch: 256 MiB.
+	Response int64
+	// Burst is what all answers together may have at once, and Rate what they may have in a second in the long run:
+	// 512 MiB and 32 MiB.
+	Burst, Rate int64
+	// Held is the most that is kept of a member's objects: 512 MiB.
+	Held int64
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		Response: cmp.Or(l.Response, 256<<20), Burst: cmp.Or(l.Burst, 512<<20), Rate: cmp.Or(l.Rate, 32<<20),
+		Held: cmp.Or(l.Held, 512<<20),
+	}
+}
+
+// ExceededError says which limit a member went over.
+type ExceededError struct {
+	// What was limited, and to how many bytes.
+	What  string
+	Limit int64
+}
+
+// Error implements error.
+func (e *ExceededError) Error() string {
+	return fmt.Sprintf("the cluster sends more than the federation takes: %s is limited to %d MiB", e.What, e.Limit>>20)
+}
+
+// Meter counts what one member sends. Its methods may be called from any goroutine.
+type Meter struct {
+	limits   Limits
+	exceeded func(reason string)
+	now      func() time.Time
+	held     atomic.Int64
+	cutOff   atomic.Pointer[ExceededError]
+
+	mu    sync.Mutex
+	spent float64 // of the burst; it shrinks with Rate
+	at    time.Time
+}
+
+// New makes a Meter. exceeded is called once, when the member goes over a limit; it must not wait.
+func New(l Limits, exceeded func(reason string)) *Meter {
+	return &Meter{limits: l.withDefaults(), exceeded: exceeded, now: time.Now, at: time.Now()}
+}
+
+// read counts n bytes of an answer.
+func (m *Meter) read(n int) error {
+	if over := m.cutOff.Load(); over != nil {
+		return over
+	}
+	if m.spend(n) > float64(m.limits.Burst) {
+		return m.exceed("all that it sends at once", m.limits.Burst)
+	}
+	return nil
+}
+
+func (m *Meter) spend(n int) float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	m.spent = max(0, m.spent-now.Sub(m.at).Seconds()*float64(m.limits.Rate)) + float64(n)
+	m.at = now
+	return m.spent
+}
+
+func (m *Meter) exceed(what string, limit int64) error {
+	over := &ExceededError{what, limit}
+	if m.cutOff.CompareAndSwap(nil, over) {
+		m.exceeded(over.Error())
+	}
+	return over
+}
+
+// overhead is what an object that is kept costs beside its data.
+const overhead = 512
+
+// Hold counts an object of the member, of size bytes, for as long as anybody has it. A nil Meter counts nothing.
+func Hold[T any](m *Meter, object *T, size int) {
+	if m == nil {
+		return
+	}
+	n := int64(size + overhead)
+	runtime.AddCleanup(object, func(n int64) { m.held.Add(-n) }, n)
+	if m.held.Add(n) > m.limits.Held {
+		_ = m.exceed("all that is kept of its objects", m.limits.Held) // who holds the object hears of it as all others do
+	}
+}
+
+// Transport returns a round tripper whose answers are counted. That of a nil Meter counts nothing.
+func (m *Meter) Transport(rt http.RoundTripper) http.RoundTripper {
+	if m == nil {
+		return rt
+	}
+	return &counted{rt, m}
+}
+
+type counted struct {
+	http.RoundTripper
+	meter *Meter
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	if over := c.meter.cutOff.Load(); over != nil {
+		return nil, over
+	}
+	response, err := c.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	left := c.meter.limits.Response
+	if watch := r.URL.Query().Get("watch"); watch == "true" || watch == "1" {
+		left = -1 // it has no end; the client bounds each event
+	}
+	response.Body = &body{response.Body, c.meter, left}
+	return response, nil
+}
+
+// WrappedRoundTripper lets client-go look through to the transport.
+func (c *counted) WrappedRoundTripper() http.RoundTripper { return c.RoundTripper }
+
+// body counts what is read. It has left bytes; negative: any number.
+type body struct {
+	io.ReadCloser
+	meter *Meter
+	left  int64
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if over := b.meter.read(n); over != nil {
+		return 0, over
+	}
+	if b.left >= 0 {
+		if b.left -= int64(n); b.left < 0 {
+			return 0, b.meter.exceed("one answer", b.meter.limits.Response)
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"federation/clusterregistry/limits"
+)
+
+// memberLimits bound what each member cluster can make this process read and hold.
+type memberLimits struct{ response, burst, rate, cache resource.QuantityValue }
+
+func newMemberLimits() memberLimits {
+	size := func(s string) resource.QuantityValue { return resource.QuantityValue{Quantity: resource.MustParse(s)} }
+	return memberLimits{response: size("256Mi"), burst: size("512Mi"), rate: size("32Mi"), cache: size("512Mi")}
+}
+
+func (l *memberLimits) addFlags(fs *pflag.FlagSet) {
+	fs.Var(&l.response, "member-max-response-size", "bytes that one answer of a member cluster may have, after decompression; watches have no end. A cluster that goes over one of these limits is disconnected, with Ready=False and reason Misbehaves, for a minute at first")
+	fs.Var(&l.burst, "member-max-burst-size", "bytes that all answers and watches of a member cluster may have at once")
+	fs.Var(&l.rate, "member-max-receive-rate", "bytes that they may have in a second in the long run")
+	fs.Var(&l.cache, "member-max-cache-size", "bytes that the caches of a member cluster's objects may take")
+}
+
+// validate names the flag, its value and what is allowed.
+func (l *memberLimits) validate() error {
+	var errs []error
+	for flag, size := range map[string]resource.QuantityValue{
+		"member-max-response-size": l.response, "member-max-burst-size": l.burst, "member-max-receive-rate": l.rate, "member-max-cache-size": l.cache,
+	} {
+		if size.Value() < 1<<20 || size.Value() > 1<<40 {
+			errs = append(errs, fmt.Errorf("--%s %s: must be from 1Mi to 1Ti", flag, size.String()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l *memberLimits) limits() limits.Limits {
+	return limits.Limits{Response: l.response.Value(), Burst: l.burst.Value(), Rate: l.rate.Value(), Held: l.cache.Value()}
+}
