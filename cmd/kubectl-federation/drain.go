@@ -242,18 +242,22 @@ func (o *drainCommand) set(ctx context.Context, name, what string, how func(*v1b
 	return err
 }
 
-// waitEmpty returns when nothing is left, having cordoned the cluster.
+// waitEmpty returns when nothing is left, having cordoned the cluster. What is not known may be left.
 func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error {
+	var empty steady
 	for {
 		began := time.Now()
-		left, err := o.left(ctx, c)
+		s, err := o.there(ctx, c)
 		if err != nil {
 			return err
 		}
-		if len(left) == 0 {
-			return o.set(ctx, c.Name, "no replica is left there; cordoned", finishDrain)
+		left := leftover(s.objects)
+		switch nothing := s.unknown == "" && len(left) == 0; {
+		case empty.since(nothing) >= s.settles():
+			return o.set(ctx, c.Name, s.says("no replica is left there; cordoned"), finishDrain)
+		case !nothing:
+			o.progress.left(c.Name, left, s.unknown, o.whyLeft(ctx, left))
 		}
-		o.progress.left(c.Name, left, o.whyLeft(ctx, left))
 		if err := sleep(ctx, pause(time.Since(began))); err != nil {
 			return err
 		}
@@ -264,6 +268,36 @@ func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error 
 			return fmt.Errorf("somebody took the taint %s off cluster %s meanwhile: not drained", drainTaint.ToString(), c.Name)
 		}
 	}
+}
+
+// settles is how long nothing must be left before the cluster counts as empty: what the federation reports is a moment late.
+func (s *sight) settles() time.Duration {
+	if s.reported {
+		return 2 * settled
+	}
+	return 0
+}
+
+// says is what is known of a cluster, with how.
+func (s *sight) says(what string) string {
+	if s.reported {
+		return "by the federation's report, " + what
+	}
+	return what
+}
+
+// steady is since when something has been so; -1 from since where it is not.
+type steady struct{ from time.Time }
+
+func (s *steady) since(is bool) time.Duration {
+	switch {
+	case !is:
+		s.from = time.Time{}
+		return -1
+	case s.from.IsZero():
+		s.from = time.Now()
+	}
+	return time.Since(s.from)
 }
 
 // pause is how long to wait before looking again, so that looking is a fifth of the work at most.
@@ -321,12 +355,12 @@ func (o *drainCommand) waitBack(ctx context.Context, c *v1beta1.Cluster) error {
 		if err != nil {
 			return err
 		}
-		missing, now := notReady(there), digest(there)
+		missing, now := notReady(there.objects), digest(there.objects)
 		if len(missing) > 0 || now != last {
 			since, last = began, now
 		}
 		if len(missing) == 0 && time.Since(since) >= settled {
-			return o.set(ctx, c.Name, fmt.Sprintf("%s ready there; weight in DNS is back", count(readySum(there), "replica")), endDrain)
+			return o.set(ctx, c.Name, fmt.Sprintf("%s ready there; weight in DNS is back", count(readySum(there.objects), "replica")), endDrain)
 		}
 		o.progress.missing(c.Name, missing, o.whyLeft(ctx, missing))
 		if err := sleep(ctx, pause(time.Since(began))); err != nil {

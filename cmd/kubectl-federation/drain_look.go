@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,40 +12,56 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	failover "federation/controllers/failover/plan"
 )
 
-// left is what a drain of the cluster waits for.
-func (o *drainCommand) left(ctx context.Context, c *v1beta1.Cluster) ([]remainder, error) {
-	all, err := o.there(ctx, c)
-	return leftover(all), err
+// sight is what is known of a cluster.
+type sight struct {
+	// objects are those that are placed or have a copy there.
+	objects []remainder
+	// unknown is why what runs there is not known; "" where it is.
+	unknown string
+	// reported: rights to read the cluster are missing. What the federation itself reports of it has to do.
+	reported bool
 }
 
-// there is how every object stands in the cluster that is placed or has a copy there. Of a cluster that is
-// not ready only what is placed is known, and what was there is lost: that does not hold up a drain.
-func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) ([]remainder, error) {
+// there is how every object stands in the cluster that is placed or has a copy there. Of a cluster that is lost only
+// what is placed counts.
+func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) (s sight, err error) {
 	stay, err := o.tolerating(ctx)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	uid, err := o.uid(ctx)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	var all []remainder
 	for i := range divided {
 		w := &divided[i]
 		found := map[string]*remainder{}
 		if err := o.placed(ctx, w, c.Name, stay, found); err != nil {
-			return nil, err
+			return s, err
 		}
-		if c.IsReady() {
-			o.copies(ctx, w, c.Name, uid, found)
+		if !lost(c) {
+			if err := o.running(ctx, w, c.Name, uid, found, &s); err != nil {
+				return s, err
+			}
 		}
 		for _, r := range found {
-			all = append(all, *r)
+			s.objects = append(s.objects, *r)
 		}
 	}
-	return all, ctx.Err() // what was cut off by the end looks as if it were empty
+	return s, ctx.Err() // what was cut off by the end looks as if it were empty
+}
+
+// lost reports whether failover has given up what ran in the cluster: it has not been ready for longer than the grace period, or
+// never was. One that answers and does not let the federation in is not lost.
+func lost(c *v1beta1.Cluster) bool {
+	ready := c.Condition(v1beta1.ClusterReady)
+	if c.IsReady() || ready != nil && failover.Unclear(ready.Reason) {
+		return false
+	}
+	return c.Status.Failover == nil || c.Phase() == v1beta1.FailoverOut || c.Phase() == v1beta1.FailoverHeld
 }
 
 // placed notes what is placed in the cluster. An older federation does not serve each kind.
@@ -74,24 +91,64 @@ func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, 
 	return err
 }
 
-// copies notes what is in the cluster. Where it cannot be read, that is said once, and what the federation
-// itself says has to do.
-func (o *drainCommand) copies(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder) {
-	err := o.members.list(ctx, cluster, w.resource, "", v1beta1.ManagedByLabel+"="+uid, func(u *unstructured.Unstructured) {
-		key := u.GetNamespace() + "/" + u.GetName()
-		r := found[key]
-		if r == nil {
-			r = &remainder{Kind: w.kind, Namespace: u.GetNamespace(), Name: u.GetName()}
-			found[key] = r
-		}
+// running notes what is in the cluster or, where rights to read it are missing, what the federation reports of it. Where neither
+// can be read, what runs there is unknown.
+func (o *drainCommand) running(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder, s *sight) error {
+	err := o.copies(ctx, w, cluster, uid, found)
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	if !apierrors.IsForbidden(err) {
+		s.unknown = fmt.Sprintf("%ss cannot be read: %v", w.kind, err)
+		return nil
+	}
+	s.reported = true
+	if !o.blind {
+		o.blind = true
+		tell(o.ErrOut, "what is in cluster %s cannot be read (%v): going by what the federation reports of it\n", cluster, err)
+	}
+	return o.reports(ctx, w, cluster, found)
+}
+
+// copies notes what is in the cluster.
+func (o *drainCommand) copies(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder) error {
+	return o.members.list(ctx, cluster, w.resource, "", v1beta1.ManagedByLabel+"="+uid, func(u *unstructured.Unstructured) {
+		r := remainderOf(w, u, found)
 		r.There, _, _ = unstructured.NestedInt64(u.Object, "spec", w.specField)
 		r.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", w.readyField)
 		r.Finished = r.Finished || v1beta1.JobEnd(u) != ""
 	})
-	if err != nil && ctx.Err() == nil && !o.blind {
-		o.blind = true
-		tell(o.ErrOut, "what is in cluster %s cannot be read (%v): going by what is placed there\n", cluster, err)
+}
+
+func remainderOf(w *workload, u *unstructured.Unstructured, found map[string]*remainder) *remainder {
+	key := u.GetNamespace() + "/" + u.GetName()
+	if found[key] == nil {
+		found[key] = &remainder{Kind: w.kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 	}
+	return found[key]
+}
+
+// reports notes what the condition Propagated of each object says of the cluster. It names ten clusters at most: where it
+// names no more, this one may be among the others. An object that is as desired everywhere has ready what is placed, if it is
+// ready as a whole.
+func (o *drainCommand) reports(ctx context.Context, w *workload, cluster string, found map[string]*remainder) error {
+	err := list(ctx, o.dyn.Resource(w.resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		says := notPropagated(u)
+		_, named := byCluster(&condition{Message: says})[cluster]
+		ready, _, _ := unstructured.NestedInt64(u.Object, "status", w.readyField)
+		wanted, _, _ := unstructured.NestedInt64(u.Object, "spec", w.specField)
+		switch key := u.GetNamespace() + "/" + u.GetName(); {
+		case named || strings.Contains(says, "; and "):
+			remainderOf(w, u, found).Unsettled = true
+		case found[key] != nil && ready >= wanted:
+			found[key].There, found[key].Ready = found[key].Placed, found[key].Placed
+		}
+		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // tolerating has NAMESPACE/NAME of the policies whose objects a drain leaves where they are.

@@ -116,7 +116,11 @@ func (p *progress) update(cluster string, lines []string, objects []remainder) {
 	}
 }
 
-func (p *progress) left(cluster string, left []remainder, why map[string]string) {
+func (p *progress) left(cluster string, left []remainder, unknown string, why map[string]string) {
+	if unknown != "" {
+		p.update(cluster, append([]string{fmt.Sprintf("%s: what runs there is not known: %s", cluster, unknown)}, lines("", left, why)[1:]...), left)
+		return
+	}
 	var placed, ready int64
 	for _, r := range left {
 		placed += r.Placed
@@ -145,7 +149,11 @@ const maxWaits = 5
 func lines(head string, objects []remainder, why map[string]string) []string {
 	out := []string{head}
 	for _, r := range objects[:min(len(objects), maxWaits)] {
-		out = append(out, fmt.Sprintf("  %s: %d placed, %d there, %d ready%s", r.name(), r.Placed, r.There, r.Ready, prefixed("; ", why[r.name()])))
+		there := fmt.Sprintf("%d there, %d ready", r.There, r.Ready)
+		if r.Unsettled {
+			there = "what is there cannot be read"
+		}
+		out = append(out, fmt.Sprintf("  %s: %d placed, %s%s", r.name(), r.Placed, there, prefixed("; ", why[r.name()])))
 	}
 	if len(objects) > maxWaits {
 		out = append(out, fmt.Sprintf("  and %d more", len(objects)-maxWaits))
@@ -176,6 +184,8 @@ type remainder struct {
 	Placed, There, Ready int64
 	// Stays: its policy tolerates the taint of drain.
 	Stays bool
+	// Unsettled: the federation reports that the cluster is not as desired for it.
+	Unsettled bool
 	// Finished: it is a Job that has ended, all of it or its copy. Nothing of it runs, or will be ready, any more.
 	Finished bool
 }
@@ -198,7 +208,9 @@ func readySum(all []remainder) (n int64) {
 
 // leftover are those that a drain waits for, the largest first.
 func leftover(all []remainder) []remainder {
-	all = slices.DeleteFunc(slices.Clone(all), func(r remainder) bool { return r.Stays || r.Finished || r.Placed == 0 && r.There == 0 && r.Ready == 0 })
+	all = slices.DeleteFunc(slices.Clone(all), func(r remainder) bool {
+		return r.Stays || r.Finished || r.Placed == 0 && r.There == 0 && r.Ready == 0 && !r.Unsettled
+	})
 	largestFirst(all)
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,8 +25,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	restfake "k8s.io/client-go/rest/fake"
+	k8stesting "k8s.io/client-go/testing"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	failover "federation/controllers/failover/plan"
 )
 
 var drainedAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -151,6 +155,8 @@ type world struct {
 	f      *federation
 	copies map[string]int64 // in east-a and west-a
 	review v1beta1.FailoverReviewStatus
+	// refuse is what a member answers to, nil where it does as it is asked.
+	refuse func(*http.Request) *apierrors.StatusError
 }
 
 func newWorld(t *testing.T) *world {
@@ -175,6 +181,10 @@ func newWorld(t *testing.T) *world {
 		core: kubefake.NewClientset(system, info), dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(s, kinds, clusters...),
 		meta: metadatafake.NewSimpleMetadataClient(s, w.metadata()), namespace: "default",
 	}
+	placed := w.f.meta.(*metadatafake.FakeMetadataClient)
+	placed.PrependReactor("list", "replicasets", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return false, nil, placed.Tracker().Update(divided[1].resource, w.metadata(), "default") // placement is quick
+	})
 	w.f.rest = &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs, Client: restfake.CreateHTTPClient(w.answer)}
 	return w
 }
@@ -198,12 +208,36 @@ func (w *world) cluster() *v1beta1.Cluster {
 	return c
 }
 
+// ready says how the registry and failover find east-a.
+func (w *world) ready(yes bool, reason string, phase v1beta1.FailoverPhase) {
+	tracker := w.f.dyn.(*dynamicfake.FakeDynamicClient).Tracker()
+	o, err := tracker.Get(v1beta1.ClustersResource, "", "east-a")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	status := map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	if !yes {
+		status = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": reason}}, "failover": map[string]any{"phase": string(phase)}}
+	}
+	u := o.(*unstructured.Unstructured).DeepCopy()
+	u.Object["status"] = status
+	if err := tracker.Update(v1beta1.ClustersResource, u, ""); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *world) tainted() bool { return hasTaint(w.cluster(), drainTaint) }
 
 // answer is the federation's answer to paths as they are: the review, and the copies in east-a, of which a replica comes
 // or goes a second.
 func (w *world) answer(r *http.Request) (*http.Response, error) {
 	var body any
+	if w.refuse != nil && strings.Contains(r.URL.Path, "/proxy/") {
+		if refusal := w.refuse(r); refusal != nil {
+			b, err := json.Marshal(refusal.Status())
+			return &http.Response{StatusCode: int(refusal.Status().Code), Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(b))}, err
+		}
+	}
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/failoverreviews"):
 		body = &v1beta1.FailoverReview{Status: w.review}
@@ -220,7 +254,6 @@ func (w *world) answer(r *http.Request) (*http.Response, error) {
 			"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": map[string]any{"namespace": "default", "name": "web"},
 			"spec": map[string]any{"replicas": n}, "status": map[string]any{"readyReplicas": n},
 		}}}
-		_ = w.f.meta.(*metadatafake.FakeMetadataClient).Tracker().Update(divided[1].resource, w.metadata(), "default") // placement is as quick
 	default:
 		body = map[string]any{"kind": "List", "apiVersion": "v1", "items": []any{}}
 	}
@@ -287,6 +320,103 @@ func TestDrainOfACordonedCluster(t *testing.T) {
 		}
 		if said, err := w.run(t.Context(), undraining, nil); err != nil || w.cluster().OutOfService() != "SchedulingDisabled" {
 			t.Errorf("undrained: %s\n%s%v", w.cluster().OutOfService(), said, err)
+		}
+	})
+}
+
+// TestUnknownIsNotEmpty: whatever hides the copies while they shrink, the cluster is not said to be empty.
+func TestUnknownIsNotEmpty(t *testing.T) {
+	for name, hide := range map[string]func(w *world, since time.Duration){
+		"one kind cannot be read once": func(w *world, since time.Duration) {
+			w.refuse = nil
+			if since == time.Second {
+				w.refuse = func(r *http.Request) *apierrors.StatusError {
+					if strings.HasSuffix(r.URL.Path, "/replicasets") {
+						return apierrors.NewInternalError(errors.New("connection reset"))
+					}
+					return nil
+				}
+			}
+		},
+		"no answer for a while": func(w *world, since time.Duration) {
+			w.refuse = nil
+			if since < 3*time.Second {
+				w.refuse = func(*http.Request) *apierrors.StatusError { return apierrors.NewServiceUnavailable("restarts") }
+			}
+		},
+		"not ready for a moment": func(w *world, since time.Duration) {
+			w.refuse = nil
+			if w.ready(since > 2*time.Second, v1beta1.ReasonClusterNotReachable, v1beta1.FailoverWaiting); since <= 2*time.Second {
+				w.refuse = func(*http.Request) *apierrors.StatusError { return apierrors.NewServiceUnavailable("dials") }
+			}
+		},
+		"its credential is refused": func(w *world, since time.Duration) {
+			w.refuse = nil
+			if w.ready(since > 4*time.Second, failover.ReasonCredentialRefused, v1beta1.FailoverHeld); since <= 4*time.Second {
+				w.refuse = func(*http.Request) *apierrors.StatusError { return apierrors.NewUnauthorized("expired") }
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				var tainted time.Time
+				w.f.dyn.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "clusters", func(k8stesting.Action) (bool, runtime.Object, error) {
+					u, err := w.f.dyn.(*dynamicfake.FakeDynamicClient).Tracker().Get(v1beta1.ClustersResource, "", "east-a")
+					if c, _ := toCluster(u.(*unstructured.Unstructured)); err == nil && hasTaint(c, drainTaint) {
+						if tainted.IsZero() {
+							tainted = time.Now()
+						}
+						hide(w, time.Since(tainted))
+					}
+					return false, nil, nil
+				})
+				if said, err := w.run(t.Context(), draining, nil); err != nil || w.copies["east-a"] != 0 {
+					t.Errorf("%d replicas are still there:\n%s%v", w.copies["east-a"], said, err)
+				}
+			})
+		})
+	}
+}
+
+// TestALostClusterIsEmpty: failover has given up what was there.
+func TestALostClusterIsEmpty(t *testing.T) {
+	for _, phase := range []v1beta1.FailoverPhase{v1beta1.FailoverOut, v1beta1.FailoverHeld} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.ready(false, v1beta1.ReasonClusterNotReachable, phase)
+			w.refuse = func(*http.Request) *apierrors.StatusError { return apierrors.NewServiceUnavailable("dead") }
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if said, err := w.run(ctx, draining, nil); err != nil || w.cluster().OutOfService() != "Drained" {
+				t.Errorf("%s: %s\n%s%v", phase, w.cluster().OutOfService(), said, err)
+			}
+		})
+	}
+}
+
+// TestDrainWithoutRightsGoesByTheReport: who may read neither the cluster nor its credential waits for the condition Propagated.
+func TestDrainWithoutRightsGoesByTheReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.refuse = func(*http.Request) *apierrors.StatusError {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, "me", errors.New("cannot impersonate"))
+		}
+		web := fromJSON(t, `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"namespace":"default","name":"web"},
+			"status":{"conditions":[{"type":"Propagated","status":"False","reason":"Moving","message":"east-a: shrinks from 4 to 2 as others get ready"}]}}`)
+		if _, err := w.f.dyn.Resource(divided[1].resource).Namespace("default").Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(77 * time.Second) // 17 until the taint
+			_ = unstructured.SetNestedSlice(web.Object, []any{map[string]any{"type": "Propagated", "status": "True"}}, "status", "conditions")
+			_, _ = w.f.dyn.Resource(divided[1].resource).Namespace("default").Update(context.Background(), web, metav1.UpdateOptions{})
+		}()
+		began := time.Now()
+		said, err := w.run(t.Context(), draining, nil)
+		synctest.Wait()
+		if took := time.Since(began); err != nil || took < 77*time.Second || !strings.Contains(said, "shrinks from 4 to 2") {
+			t.Errorf("drained after %s:\n%s%v", took, said, err)
 		}
 	})
 }
@@ -363,7 +493,7 @@ func TestProgressSaysOnlyWhatChanges(t *testing.T) {
 		web := remainder{Kind: "ReplicaSet", Namespace: "default", Name: "web", There: 20, Ready: 20}
 		look := func(times int, why string, left ...remainder) {
 			for range times {
-				p.left("east-a", left, map[string]string{web.name(): why})
+				p.left("east-a", left, "", map[string]string{web.name(): why})
 				time.Sleep(time.Second)
 			}
 		}

@@ -83,7 +83,13 @@ func (m *members) read(ctx context.Context, cluster, path, query string, into in
 	direct := m.direct[cluster]
 	m.mu.Unlock()
 	if direct != nil {
-		return m.ask(ctx, direct, path, query, into)
+		err := m.ask(ctx, direct, path, query, into)
+		if apierrors.IsUnauthorized(err) { // the credential may have been renewed: read it again next time
+			m.mu.Lock()
+			delete(m.direct, cluster)
+			m.mu.Unlock()
+		}
+		return err
 	}
 	err := m.ask(ctx, m.rest, proxyPath(cluster)+path, query, into)
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "impersonate") {
