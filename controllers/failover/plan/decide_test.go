@@ -51,9 +51,17 @@ func (f *fleet) get(name string) *v1beta1.Cluster {
 
 var words = map[string]string{"-": v1beta1.ReasonClusterNotReachable, "sick": v1beta1.ReasonClusterNotReady, "401": ReasonCredentialRefused, "x509": ReasonNotTrusted}
 
-// observe writes what a look found: "+" ready, "-" unreachable, and so on.
+// observe writes what a look found: "+" ready, "-" unreachable, and so on; or "D": that the cluster has been drained.
 func (f *fleet) observe(name, what string) {
 	c := f.get(name)
+	if what == "D" {
+		at := seconds(f.now)
+		c.Spec.Taints = []corev1.Taint{
+			{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute, TimeAdded: &at},
+			{Key: v1beta1.TaintUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &at},
+		}
+		return
+	}
 	is := condition(v1beta1.ClusterReady, what == "+", words[what], "", seconds(f.now))
 	if was := c.Condition(v1beta1.ClusterReady); was != nil && was.Status == is.Status {
 		is.LastTransitionTime = was.LastTransitionTime
@@ -239,6 +247,30 @@ func TestPhases(t *testing.T) {
 		{"without a cap", "a b c d e", func(s *Settings) { s.MaxZones = -1 }, `
 			10 a-b- = a:Waiting b:Waiting c:Serving d:Serving e:Serving
 			40 .    = a:Out b:Out c:Serving d:Serving e:Serving`},
+		{"a drained cluster that is switched off takes no zone's place", "a b c d e", nil, `
+			1 aD    = a:Serving b:Serving c:Serving d:Serving e:Serving
+			10 a-   = a:Waiting b:Serving c:Serving d:Serving e:Serving
+			40 .    = a:Out b:Serving c:Serving d:Serving e:Serving
+			100 b-  = a:Out b:Waiting c:Serving d:Serving e:Serving
+			130 .   = a:Out b:Out c:Serving d:Serving e:Serving
+			140 c-  = a:Out b:Out c:Waiting d:Serving e:Serving
+			170 .   = a:Out b:Out c:Held(CapReached) d:Serving e:Serving`},
+		{"drained clusters that are switched off are no part of a majority", "a b c d e", nil, `
+			1 aD    = a:Serving b:Serving c:Serving d:Serving e:Serving
+			2 bD    = a:Serving b:Serving c:Serving d:Serving e:Serving
+			10 a-b- = a:Waiting b:Waiting c:Serving d:Serving e:Serving
+			20 c-   = a:Waiting b:Waiting c:Waiting d:Serving e:Serving
+			50 .    = a:Out b:Out c:Out d:Serving e:Serving`},
+		{"drained clusters do not serve: of the others most vanished", "a b c d e", nil, `
+			1 aD    = a:Serving b:Serving c:Serving d:Serving e:Serving
+			2 bD    = a:Serving b:Serving c:Serving d:Serving e:Serving
+			10 c-d- = a:Serving b:Serving c:Waiting d:Waiting e:Serving
+			40 .    = a:Serving b:Serving c:Held(FailStatic) d:Held(FailStatic) e:Serving`},
+		{"one that is drained after it was lost vanished all the same, and so does not release the others", "a b c", nil, `
+			10 a-b- = a:Waiting b:Waiting c:Serving
+			40 .    = a:Held(FailStatic) b:Held(FailStatic) c:Serving
+			60 aD   = a:Held(FailStatic) b:Held(FailStatic) c:Serving
+			999 .   = a:Held(FailStatic) b:Held(FailStatic) c:Serving`},
 		{"turned off", "a b c", func(s *Settings) { s.MaxZones = 0 }, `
 			10 a-   = a:Waiting b:Serving c:Serving
 			99 .    = a:Held(FailoverDisabled) b:Serving c:Serving`},

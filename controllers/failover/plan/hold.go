@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
@@ -12,27 +14,42 @@ func failOver(members []*member, s Settings) {
 	static := cutOff(members, s)
 	zones := map[string]bool{}
 	for _, m := range members {
-		if m.isOut() {
+		if m.isOut() && !m.retired() {
 			zones[m.zone()] = true
 		}
 	}
 	for _, m := range byLoss(members) {
-		switch zone := m.zone(); {
+		switch zone, retired := m.zone(), m.retired(); {
 		case !m.due:
 		case static[m]:
 			m.holdFor(ReasonFailStatic)
 		case s.MaxZones == 0:
 			m.holdFor(ReasonDisabled)
-		case s.MaxZones > 0 && !zones[zone] && len(zones) >= s.MaxZones:
+		case s.MaxZones > 0 && !retired && !zones[zone] && len(zones) >= s.MaxZones:
 			m.holdFor(ReasonCapReached)
 		case m.next.Phase == v1beta1.FailoverHeld:
 			m.graceAnew()
 		default:
-			zones[zone] = true
+			if !retired {
+				zones[zone] = true
+			}
 			m.next.Percent = 0
 			m.enter(v1beta1.FailoverOut)
 		}
 	}
+}
+
+// retired reports whether the cluster was drained before it was lost. Nothing is placed there that would move, and that it is away
+// is somebody's intention: it takes no zone's place in the cap, and is no part of a majority.
+func (m *member) retired() bool {
+	if m.OutOfService() != v1beta1.Drained || m.evidence == well {
+		return m.OutOfService() == v1beta1.Drained
+	}
+	ready := m.Condition(v1beta1.ClusterReady)
+	return ready != nil && !slices.ContainsFunc(m.Spec.Taints, func(t corev1.Taint) bool {
+		drains := t.Key == v1beta1.TaintDrain || t.Key == v1beta1.TaintUnschedulable
+		return drains && t.TimeAdded != nil && t.TimeAdded.After(ready.LastTransitionTime.Time)
+	})
 }
 
 func (m *member) isOut() bool { return m.next != nil && m.next.Phase == v1beta1.FailoverOut }
@@ -66,13 +83,13 @@ func byLoss(members []*member) (gone []*member) {
 }
 
 // cutOff returns the clusters that were lost together with more than half of those that served when the first of
-// them was lost; or all, when none is left.
+// them was lost; or all, when none is left. Those that are retired neither serve nor vanish.
 func cutOff(members []*member, s Settings) map[*member]bool {
 	static := map[*member]bool{}
-	gone := byLoss(members)
+	gone := slices.DeleteFunc(byLoss(members), (*member).retired)
 	there, usable := 0, 0
 	for _, m := range members {
-		if m.next != nil && m.evidence != lost {
+		if m.next != nil && m.evidence != lost && !m.retired() {
 			there++
 		}
 		if m.evidence == well {

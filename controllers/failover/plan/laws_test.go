@@ -52,6 +52,13 @@ func (w *world) second() {
 	}
 	all := w.random.IntN(1000)
 	for _, c := range w.clusters {
+		if w.random.IntN(200) == 0 {
+			if c.Spec.Taints == nil {
+				w.observe(c.Name, "D")
+			} else {
+				c.Spec.Taints = nil
+			}
+		}
 		down := w.down[c.Name] > 0
 		switch {
 		case all < 2:
@@ -74,7 +81,7 @@ func (w *world) judge(before map[string]v1beta1.FailoverPhase) {
 	zones, were, more := map[string]bool{}, map[string]bool{}, false
 	for _, c := range w.clusters {
 		zone := (&member{Cluster: c}).zone()
-		if c.Phase() == v1beta1.FailoverOut {
+		if c.Phase() == v1beta1.FailoverOut && !w.retired(c) {
 			zones[zone] = true
 		}
 		if before[c.Name] == v1beta1.FailoverOut {
@@ -90,11 +97,11 @@ func (w *world) judge(before map[string]v1beta1.FailoverPhase) {
 		}
 		switch {
 		case is == v1beta1.FailoverOut && (was == v1beta1.FailoverWaiting || was == v1beta1.FailoverHeld):
-			more = more || !were[(&member{Cluster: c}).zone()]
+			more = more || !were[(&member{Cluster: c}).zone()] && !w.retired(c)
 			if down == 0 || w.away[c.Name] < grace || w.now.Sub(w.settings.Seen) < w.settings.GracePeriod {
 				w.t.Fatalf("%s is out, down for %d s, in all %d s, looked at for %s", c.Name, down, w.away[c.Name], w.now.Sub(w.settings.Seen))
 			}
-			if w.vanished(c.Name, before) {
+			if !w.retired(c) && w.vanished(c.Name, before) {
 				w.t.Fatalf("%s is out, and vanished with most others: %v", c.Name, w.down)
 			}
 		case was == v1beta1.FailoverOut && is != was && down > 0:
@@ -106,8 +113,42 @@ func (w *world) judge(before map[string]v1beta1.FailoverPhase) {
 			w.t.Fatalf("%s is %s, up for %d s", c.Name, is, up)
 		}
 	}
+	w.judgeHolds(len(zones))
 	if limit := w.settings.MaxZones; more && limit >= 0 && len(zones) > limit && !w.anyBack(before) {
 		w.t.Fatalf("%d zones are out: %s", len(zones), w.phases())
+	}
+}
+
+// retired reports whether a cluster was drained before it was lost: it has nothing to lose, and counts for nothing.
+func (w *world) retired(c *v1beta1.Cluster) bool {
+	return c.Spec.Taints != nil && (w.down[c.Name] == 0 || w.now.Sub(c.Spec.Taints[0].TimeAdded.Time) >= time.Duration(w.down[c.Name]-1)*time.Second)
+}
+
+// judgeHolds checks that what holds a cluster is there: as many zones that are out as may be, or a majority that is lost.
+func (w *world) judgeHolds(zones int) {
+	w.t.Helper()
+	lost, there, usable := 0, 0, 0
+	for _, c := range w.clusters {
+		if w.down[c.Name] == 0 {
+			usable++
+		}
+		switch {
+		case w.retired(c):
+		case w.down[c.Name] > 0:
+			lost++
+		default:
+			there++
+		}
+	}
+	for _, c := range w.clusters {
+		held := c.Condition(v1beta1.ClusterFailoverHeld)
+		switch {
+		case c.Phase() != v1beta1.FailoverHeld, w.now.Sub(w.settings.Seen) < w.settings.GracePeriod: // nothing is decided yet
+		case held.Reason == ReasonCapReached && zones < w.settings.MaxZones:
+			w.t.Fatalf("%s is held by the cap, and %d zones are out: %s", c.Name, zones, w.phases())
+		case held.Reason == ReasonFailStatic && lost <= there && usable > 0:
+			w.t.Fatalf("%s is held for a majority, and %d of %d are lost: %s", c.Name, lost, lost+there, w.phases())
+		}
 	}
 }
 
@@ -124,7 +165,7 @@ func (w *world) vanished(name string, before map[string]v1beta1.FailoverPhase) b
 	window, together, serving := int((w.settings.Window-w.settings.GracePeriod)/time.Second), 0, 0 // a loss may be put back by a grace period
 	for _, c := range w.clusters {
 		down := w.down[c.Name]
-		if down > 0 && (before[c.Name] == v1beta1.FailoverOut || before[c.Name] == v1beta1.FailoverReturning) {
+		if w.retired(c) || down > 0 && (before[c.Name] == v1beta1.FailoverOut || before[c.Name] == v1beta1.FailoverReturning) {
 			continue
 		}
 		serving++

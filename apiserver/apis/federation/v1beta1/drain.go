@@ -42,6 +42,9 @@ func ParseDrain(value string) (*Drain, error) {
 	return d, nil
 }
 
+// Drained is what OutOfService says of a cluster that a drain has emptied.
+const Drained = "Drained"
+
 // OutOfService is a word for how far a cluster is taken out of service: SchedulingDisabled, Draining or Drained, "" where it is not. A
 // drain ends with a cordon; of a cluster that was cordoned before, the drain has to say that it is over.
 func (c *Cluster) OutOfService() string {
@@ -51,7 +54,7 @@ func (c *Cluster) OutOfService() string {
 	d, err := ParseDrain(c.Annotations[DrainAnnotation])
 	switch cordoned, draining := tainted(TaintUnschedulable), tainted(TaintDrain); {
 	case draining && cordoned && (err != nil || d == nil || d.Empty || !d.Cordoned):
-		return "Drained"
+		return Drained
 	case draining:
 		return "Draining"
 	case cordoned:
