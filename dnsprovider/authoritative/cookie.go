@@ -1,8 +1,11 @@
 package authoritative
 
 import (
+	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"net/netip"
+	"time"
 
 	"github.com/dchest/siphash"
 )
@@ -18,6 +21,43 @@ const (
 
 // CookieSecret is the key of the cookies. Servers that share an address share it.
 type CookieSecret [16]byte
+
+// cookieSecrets are those whose cookies are valid; new ones are made with the current. previous is zero if there is none.
+type cookieSecrets struct{ current, previous CookieSecret }
+
+// cookieLifetime is how long a secret that nobody else has makes cookies (RFC 9018, section 5).
+const cookieLifetime = 24 * time.Hour
+
+// cookieSecrets are those of the moment.
+func (s *service) cookieSecrets() *cookieSecrets {
+	if now := s.cookies.Load(); now != nil {
+		return now
+	}
+	return &cookieSecrets{s.CookieSecret, s.PreviousCookieSecret}
+}
+
+// rotateCookieSecret makes another secret the current one. Cookies of the one before are valid as long as they are young enough.
+func (s *service) rotateCookieSecret() {
+	s.cookies.Store(&cookieSecrets{newCookieSecret(), s.cookieSecrets().current})
+}
+
+func (s *service) rotateCookieSecrets(ctx context.Context) {
+	tick := time.NewTicker(cookieLifetime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.rotateCookieSecret()
+		}
+	}
+}
+
+func newCookieSecret() (secret CookieSecret) {
+	_, _ = rand.Read(secret[:]) // it never fails
+	return secret
+}
 
 // cookie is what a client sends to show that its address is its own (RFC 7873).
 type cookie struct {
@@ -42,18 +82,21 @@ func (c *cookie) parse(data []byte) bool {
 
 // renew tells whether the server's part is ours and was made for the client; it then is what the
 // client is to send next time. now is in seconds since 1970, and wraps.
-func (c *cookie) renew(secret *CookieSecret, client netip.Addr, now uint32) (valid bool) {
+func (c *cookie) renew(secrets *cookieSecrets, client netip.Addr, now uint32) (valid bool) {
 	if !c.sent {
 		return false
 	}
+	current := false
 	age := int32(now - binary.BigEndian.Uint32(c.server[4:]))
 	if c.whole && c.server[0] == 1 && age <= cookieAge && age >= -cookieAhead {
-		valid = c.hash(secret, client) == binary.LittleEndian.Uint64(c.server[8:])
+		made := binary.LittleEndian.Uint64(c.server[8:])
+		current = c.hash(&secrets.current, client) == made
+		valid = current || secrets.previous != CookieSecret{} && c.hash(&secrets.previous, client) == made
 	}
-	if !valid || age > cookieAge/2 {
+	if !current || age > cookieAge/2 {
 		c.server = [serverCookie]byte{0: 1}
 		binary.BigEndian.PutUint32(c.server[4:], now)
-		binary.LittleEndian.PutUint64(c.server[8:], c.hash(secret, client))
+		binary.LittleEndian.PutUint64(c.server[8:], c.hash(&secrets.current, client))
 	}
 	return valid
 }

@@ -115,10 +115,9 @@ func TestNoSuchNameIsATypeForWhoWantsProof(t *testing.T) {
 
 func TestProofsAreBounded(t *testing.T) {
 	s, _ := startSigned(t, dnssec.Ed25519)
-	d := s.denials
-	d.limit = rate.NewLimiter(0, 10)
+	d, limit := s.denials, rate.NewLimiter(0, 10)
 	proof := func(i int) *records {
-		return d.of(s.current.Load(), []byte(wireName(fmt.Sprintf("n%d.%s", i, testZone))), "")
+		return d.missing(s.current.Load(), []byte(wireName(fmt.Sprintf("n%d.%s", i, testZone))), limit)
 	}
 	made := 0
 	for i := range 20 {
@@ -129,13 +128,55 @@ func TestProofsAreBounded(t *testing.T) {
 	if made != 10 || proof(0) == nil {
 		t.Errorf("%d of 20 were made where 10 may be, the first one is kept: %t", made, proof(0) != nil)
 	}
-	for i := range maxDenials {
-		d.kept[fmt.Sprint(i)] = &records{}
+	limit = rate.NewLimiter(rate.Inf, 0)
+	for i := range maxDenials + 1000 {
+		proof(i)
 	}
-	over := len(d.kept)
-	d.limit = rate.NewLimiter(rate.Inf, 0)
-	if proof(100); len(d.kept) > over {
-		t.Errorf("%d proofs are kept, want no more than %d", len(d.kept), over)
+	kept := 0
+	for i := range d.shards {
+		kept += len(d.shards[i].missing)
+	}
+	if kept > maxDenials {
+		t.Errorf("%d proofs are kept, want no more than %d", kept, maxDenials)
+	}
+}
+
+// A flood of names that do not exist, from sources that anybody can make up, costs nobody else an answer: not who asks
+// for what a name has not that exists, nor who asks over TCP or with a cookie.
+func TestAFloodOfNamesCostsNobodyElseAProof(t *testing.T) {
+	s, _ := startSigned(t, dnssec.Ed25519)
+	s.denials.unproven = rate.NewLimiter(0, 0) // it is used up
+	name := "web." + testZone
+	for _, network := range []string{"udp", "tcp"} {
+		m := new(dns.Msg).SetQuestion(name, dns.TypeSRV)
+		m.SetEdns0(1232, true)
+		if reply := exchange(t, s, network, m); reply.Rcode != dns.RcodeSuccess || reply.Truncated || len(reply.Ns) == 0 {
+			t.Errorf("%s, a type that an existing name has not: %v", network, reply)
+		}
+	}
+	missing := new(dns.Msg).SetQuestion("none."+testZone, dns.TypeA)
+	missing.SetEdns0(1232, true)
+	if reply := exchange(t, s, "udp", missing); !reply.Truncated {
+		t.Errorf("udp, without a cookie: %v, want TC", reply)
+	}
+	if reply := exchange(t, s, "tcp", missing); reply.Rcode != dns.RcodeSuccess || len(reply.Ns) == 0 {
+		t.Errorf("tcp: %v", reply)
+	}
+}
+
+// One network that floods is limited before it uses up the proofs that there are for all.
+func TestOneNetworkDoesNotUseUpTheProofs(t *testing.T) {
+	s, _ := startSigned(t, dnssec.Ed25519)
+	s.limiter = newLimiter(10)
+	s.denials.unproven = rate.NewLimiter(0, 50)
+	r := &responder{counters: &counters{}, service: &s.service, second: 100}
+	for i := range 200 {
+		m := new(dns.Msg).SetQuestion(fmt.Sprintf("n%d.%s", i, testZone), dns.TypeA)
+		m.SetEdns0(1232, true)
+		answered(t, r, s.current.Load(), m)
+	}
+	if left := s.denials.unproven.Tokens(); left < 1 {
+		t.Errorf("%v of 50 proofs are left", left)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestCookiesAreThoseOfRFC9018(t *testing.T) {
 		if !c.parse(sent) {
 			t.Fatalf("%s is not taken", v.sent)
 		}
-		valid := c.renew(&secret, netip.MustParseAddr(v.client), v.now)
+		valid := c.renew(&cookieSecrets{current: secret}, netip.MustParseAddr(v.client), v.now)
 		if next := hex.EncodeToString(c.server[:]); valid != v.valid || next != v.next {
 			t.Errorf("%s from %s at %d: valid %t, next %s, want %t, %s", v.sent, v.client, v.now, valid, next, v.valid, v.next)
 		}
@@ -75,7 +75,7 @@ func TestCookiesAreThoseOfRFC9018(t *testing.T) {
 }
 
 func TestCookiesAge(t *testing.T) {
-	secret, client := CookieSecret{1}, netip.MustParseAddr("192.0.2.99")
+	secret, client := cookieSecrets{current: CookieSecret{1}}, netip.MustParseAddr("192.0.2.99")
 	c := cookie{sent: true}
 	c.renew(&secret, client, 100000)
 	c.whole = true
@@ -90,6 +90,23 @@ func TestCookiesAge(t *testing.T) {
 	}
 	if c.renew(&secret, client.Next(), 100000) {
 		t.Error("another client's cookie is taken")
+	}
+}
+
+// A cookie outlives the secret that made it by one secret, and its client gets one of the current secret at once.
+func TestCookiesOutliveTheirSecret(t *testing.T) {
+	s, client := service{Options: Options{CookieSecret: CookieSecret{1}}}, netip.MustParseAddr("192.0.2.99")
+	c := cookie{sent: true}
+	c.renew(s.cookieSecrets(), client, 100000)
+	c.whole = true
+	s.rotateCookieSecret()
+	next := c
+	if !next.renew(s.cookieSecrets(), client, 100001) || next == c {
+		t.Errorf("after one rotation: %v, want it valid and made with the new secret", next)
+	}
+	s.rotateCookieSecret()
+	if c.renew(s.cookieSecrets(), client, 100002) || !next.renew(s.cookieSecrets(), client, 100002) {
+		t.Error("after two rotations the first cookie is valid, or the second is not")
 	}
 }
 
@@ -199,15 +216,15 @@ func TestLimiterForgetsTheQuietFirst(t *testing.T) {
 	l, r := newLimiter(10), rand.New(rand.NewPCG(1, 2))
 	loud := netip.MustParseAddr("198.51.100.1")
 	for range 10 {
-		l.exceeded(loud, classAnswer, 7)
+		l.exceeded(loud, classAnswer, 7, 1)
 	}
 	for range 200000 {
-		l.exceeded(netip.AddrFrom4([4]byte{10, byte(r.IntN(256)), byte(r.IntN(256)), 1}), classAnswer, 7)
+		l.exceeded(netip.AddrFrom4([4]byte{10, byte(r.IntN(256)), byte(r.IntN(256)), 1}), classAnswer, 7, 1)
 	}
-	if !l.exceeded(loud, classAnswer, 7) {
+	if !l.exceeded(loud, classAnswer, 7, 1) {
 		t.Error("a network that has had its share was forgotten")
 	}
-	if l.exceeded(loud, classAnswer, 8) {
+	if l.exceeded(loud, classAnswer, 8, 1) {
 		t.Error("the share is for a second")
 	}
 }

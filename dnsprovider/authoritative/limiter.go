@@ -45,9 +45,9 @@ func newLimiter(perSecond int) *limiter {
 	return &limiter{perSecond: uint64(perSecond), seed: rand.Uint64()}
 }
 
-// exceeded tells whether an answer to a client would be one too many, and counts it if not. second is
+// exceeded reports whether an answer to a client would be too much, and counts it, as cost answers, if not. second is
 // a time in seconds.
-func (l *limiter) exceeded(client netip.Addr, class answerClass, second uint32) bool {
+func (l *limiter) exceeded(client netip.Addr, class answerClass, second uint32, cost uint64) bool {
 	hash := mix(network(client)<<2 ^ uint64(class) ^ l.seed)
 	owner, now := hash>>(countBits+secondBits), uint64(second)&secondMask
 	slot, value := l.sets[hash%limiterSets].find(owner, now)
@@ -55,11 +55,11 @@ func (l *limiter) exceeded(client netip.Addr, class answerClass, second uint32) 
 	if value>>countBits != owner<<secondBits|now {
 		count = 0
 	}
-	if count >= l.perSecond {
+	if cost = min(cost, l.perSecond); count+cost > l.perSecond {
 		return true
 	}
 	// Where another thread counts at the same time, one of the two answers is free.
-	slot.CompareAndSwap(value, (owner<<secondBits|now)<<countBits|(count+1))
+	slot.CompareAndSwap(value, (owner<<secondBits|now)<<countBits|(count+cost))
 	return false
 }
 

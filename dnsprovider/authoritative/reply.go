@@ -36,6 +36,8 @@ type responder struct {
 	second   uint32
 	// special answers messages of secondaries. Of several answers it returns the last, nil if there is none.
 	special func(message []byte, from origin) (reply []byte, handled bool)
+	// known: a cookie shows that the client is who it says. counted: the answer has been counted for its network.
+	known, counted bool
 	header
 }
 
@@ -50,6 +52,7 @@ type service struct {
 	Options
 	limiter *limiter
 	denials *denials
+	cookies atomic.Pointer[cookieSecrets]
 	// away tells that the zone is not kept up at the moment.
 	away atomic.Bool
 }
@@ -69,7 +72,7 @@ type header struct {
 // answered: what is too short to have a header, and answers, as two servers would then answer each
 // other for ever.
 func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
-	r.from, r.header = from, header{}
+	r.from, r.header, r.known, r.counted = from, header{}, false, false
 	if len(message) < headerSize || message[2]&0x80 != 0 {
 		return nil
 	}
@@ -96,13 +99,13 @@ func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
 		}
 	}
 	r.snapshot, r.reply = s, message[:r.query.end]
-	known := r.extend()
+	r.known = r.extend()
 	r.room = dns.MaxMsgSize - r.query.edns.length()
 	if from.udp {
 		r.room = r.query.edns.limit() - r.query.edns.length()
 	}
 	r.decide()
-	if !known && r.tooMany() {
+	if !r.known && r.tooMany() {
 		if rand.Uint32()%slip != 0 {
 			return nil
 		}
@@ -111,9 +114,15 @@ func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
 	return r.finish()
 }
 
-// tooMany counts the answer, and tells whether the client's network has had its share.
+// tooMany counts the answer, once, and reports whether the client's network has had its share. Each 512 bytes that have been
+// written so far count as one.
 func (r *responder) tooMany() bool {
-	r.limited = r.from.udp && r.service.limiter != nil && r.service.limiter.exceeded(r.from.client, r.class(), r.second)
+	if r.counted {
+		return r.limited
+	}
+	r.counted = true
+	cost := uint64(1 + len(r.reply)/512)
+	r.limited = r.from.udp && r.service.limiter != nil && r.service.limiter.exceeded(r.from.client, r.class(), r.second, cost)
 	return r.limited
 }
 
@@ -137,7 +146,7 @@ func (r *responder) extend() (known bool) {
 	case r.service.away.Load():
 		e.extended = dns.ExtendedErrorCodeStaleAnswer
 	}
-	return e.cookie.renew(&r.service.CookieSecret, r.from.client, r.second)
+	return e.cookie.renew(r.service.cookieSecrets(), r.from.client, r.second)
 }
 
 // class is what the answer counts as.

@@ -2,7 +2,6 @@ package authoritative
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -29,11 +28,13 @@ type Options struct {
 	NegativeTTL uint32
 	// NSID is what the server says when asked which of several it is (RFC 5001); "": nothing.
 	NSID string
-	// CookieSecret is the key of the cookies (RFC 9018). Default: a random one.
+	// CookieSecret is the key of the cookies (RFC 9018). Default: a random one, another each day.
 	CookieSecret CookieSecret
+	// PreviousCookieSecret is one whose cookies are valid, too: what CookieSecret was before. Default: none.
+	PreviousCookieSecret CookieSecret
 	// RateLimit is how many answers a second go over UDP to one network (/24, /56), of each class: with
 	// records, without, errors. Of the others half are not sent, half say "ask over TCP". Clients with
-	// a valid cookie have no limit. Default: 1000; less than 0: no limit; at most MaxRateLimit.
+	// a valid cookie have no limit. An answer counts as one for each 512 bytes. Default: 100; less than 0: no limit; at most MaxRateLimit.
 	RateLimit int
 	// Locator says where clients are, for sets with variants by region. Default: it is not known.
 	Locator Locator
@@ -80,6 +81,10 @@ func New(options Options) (*Server, error) {
 	}
 	s := &Server{zone: zone}
 	s.Options, s.denials = options.withDefaults(), newDenials()
+	s.cookies.Store(&cookieSecrets{s.CookieSecret, s.PreviousCookieSecret})
+	if s.CookieSecret == (CookieSecret{}) {
+		s.cookies.Store(&cookieSecrets{current: newCookieSecret()})
+	}
 	s.transfers = newTransfers(options.Transfers)
 	if s.RateLimit > 0 {
 		s.limiter = newLimiter(s.RateLimit)
@@ -108,11 +113,8 @@ func (o Options) withDefaults() Options {
 	if o.NegativeTTL == 0 {
 		o.NegativeTTL = 5
 	}
-	if o.CookieSecret == (CookieSecret{}) {
-		_, _ = rand.Read(o.CookieSecret[:]) // it never fails
-	}
 	if o.RateLimit == 0 {
-		o.RateLimit = 1000
+		o.RateLimit = 100
 	}
 	if o.Threads == 0 {
 		o.Threads = runtime.GOMAXPROCS(0)
@@ -154,6 +156,9 @@ func (s *Server) Run(ctx context.Context) error {
 	s.startUDP(ctx, &running)
 	s.startNotify(ctx, &running)
 	s.startRenewing(ctx, &running)
+	if s.CookieSecret == (CookieSecret{}) { // one that is given is shared: whoever gives it gives the next one
+		running.Go(func() { s.rotateCookieSecrets(ctx) })
+	}
 	for _, listener := range s.streams {
 		running.Go(func() { s.serveTCP(ctx, listener, &running) })
 	}

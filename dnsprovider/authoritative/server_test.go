@@ -205,7 +205,7 @@ func TestServfailUntilFirstApply(t *testing.T) {
 }
 
 func TestNoQuestionFallsBetweenTwoTypes(t *testing.T) {
-	s := start(t, Options{})
+	s := start(t, Options{RateLimit: -1})
 	address, alias := zoneLines(t, "web A 192.0.2.1\nflip A 192.0.2.1"), zoneLines(t, "web A 192.0.2.1\nflip CNAME web.example.test.")
 	fill(t, s, address)
 	done := make(chan error)

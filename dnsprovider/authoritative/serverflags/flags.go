@@ -3,7 +3,6 @@ package serverflags
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -37,12 +36,12 @@ type Flags struct {
 func (f *Flags) Add(fs *pflag.FlagSet, prefix string) {
 	f.prefix = prefix
 	fs.IntVar(&f.threads, prefix+"threads", 0, "`NUMBER` of UDP sockets of the DNS server, each with a thread of its own; 0 is one for each processor")
-	fs.IntVar(&f.rateLimit, prefix+"rate-limit", 1000, "`NUMBER` of answers a second that one network (/24, /56) gets over UDP of each class: with records, without, errors; what is more is told to ask over TCP or left out, but for clients with a valid cookie; -1 is no limit")
+	fs.IntVar(&f.rateLimit, prefix+"rate-limit", 100, "`NUMBER` of answers a second that one network (/24, /56) gets over UDP of each class: with records, without, errors; one counts once for each 512 bytes; what is more is told to ask over TCP or left out, but for clients with a valid cookie; -1 is no limit")
 	fs.IPSliceVar(&f.nameServers, prefix+"name-server-ips", nil, "`IP` addresses of the zone's name server ns.ZONE, as the delegation above the zone has them; without it those in a zone file, or that at which the server listens")
 	fs.StringVar(&f.networks, prefix+"networks", "", "`FILE` with networks of clients and the regions near them, for names with the strategy Nearest; a line is \"198.51.100.0/24 REGION…\", the nearest region first; read again when it changes")
 	fs.StringVar(&f.geoip, prefix+"geoip-database", "", "`FILE` in MaxMind's format (.mmdb) that says in which place an address is; --"+prefix+"networks then has lines for places too: \"country:DE REGION…\", \"continent:EU …\", \"subdivision:US-CA …\"; read again when it changes")
 	fs.StringVar(&f.nsid, prefix+"nsid", "", "`TEXT` that tells this server from others of the zone, for who asks (NSID, RFC 5001)")
-	fs.StringVar(&f.cookieSecret, prefix+"cookie-secret-file", "", "`FILE` with the secret of the cookies (RFC 9018), 32 hexadecimal digits; servers that share an address share it; without it a random one")
+	fs.StringVar(&f.cookieSecret, prefix+"cookie-secret-file", "", "`FILE` with the secret of the cookies (RFC 9018), 32 hexadecimal digits; servers that share an address share it. A second line has the secret before it, whose cookies are still taken. Without it a random one, another each day")
 	fs.StringVar(&f.queryLog, prefix+"query-log", "", "`FILE` to which a line of JSON is added for each question, - for the standard error; without it none")
 	f.tls.add(fs, prefix)
 	f.transfers.add(fs, prefix)
@@ -100,11 +99,17 @@ func (f *Flags) readCookieSecret(o *authoritative.Options) error {
 	if err != nil {
 		return err
 	}
-	secret, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(secret) != len(o.CookieSecret) {
-		return errors.New("must have 32 hexadecimal digits, as \"openssl rand -hex 16\" gives them")
+	lines := strings.Fields(string(text))
+	if len(lines) < 1 || len(lines) > 2 {
+		return fmt.Errorf("must have one line or two, and has %d", len(lines))
 	}
-	o.CookieSecret = authoritative.CookieSecret(secret)
+	for i, to := range []*authoritative.CookieSecret{&o.CookieSecret, &o.PreviousCookieSecret}[:len(lines)] {
+		secret, err := hex.DecodeString(lines[i])
+		if err != nil || len(secret) != len(to) {
+			return fmt.Errorf("line %d must have 32 hexadecimal digits, as \"openssl rand -hex 16\" gives them", i+1)
+		}
+		*to = authoritative.CookieSecret(secret)
+	}
 	return nil
 }
 

@@ -50,7 +50,8 @@ func TestFillNamesWhatIsWrong(t *testing.T) {
 		"--dns-networks: open /none":                         {"--dns-networks", "/none"},
 		"must be beside --dns-geoip-database":                {"--dns-geoip-database", "/none"},
 		"places.mmdb: no such file":                          {"--dns-networks", keep(t, "country:DE east\n"), "--dns-geoip-database", "places.mmdb"},
-		"--dns-cookie-secret-file: must have 32 hexadecimal": {"--dns-cookie-secret-file", keep(t, "secret")},
+		"file: line 1 must have 32 hexadecimal digits":       {"--dns-cookie-secret-file", keep(t, "secret")},
+		"file: must have one line or two, and has 3":         {"--dns-cookie-secret-file", keep(t, "a\nb\nc\n")},
 		"--dns-query-log: open /none/log":                    {"--dns-query-log", "/none/log"},
 		"must be all three or none":                          {"--dns-tls-listen", ":853"},
 		`--dns-tls-listen "853": must be HOST:PORT`:          {"--dns-tls-listen", "853", "--dns-tls-cert-file", "c", "--dns-tls-key-file", "k"},
@@ -68,12 +69,12 @@ func TestFillNamesWhatIsWrong(t *testing.T) {
 
 func TestFill(t *testing.T) {
 	o, err := fill(t, "", "--threads", "3", "--rate-limit", "-1", "--nsid", "ns-1", "--name-server-ips", "192.0.2.53,2001:db8::53",
-		"--networks", keep(t, "192.0.2.0/24 east\n"), "--cookie-secret-file", keep(t, "00112233445566778899aabbccddeeff\n"),
+		"--networks", keep(t, "192.0.2.0/24 east\n"), "--cookie-secret-file", keep(t, "00112233445566778899aabbccddeeff\nff112233445566778899aabbccddee00\n"),
 		"--transfer-key-file", keep(t, "hmac-sha256:transfer:c2l4dGVlbiBieXRlcyBvciBtb3Jl\n"), "--transfer-networks", "192.0.2.0/24,2001:db8::/32", "--notify", "192.0.2.1:53")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Threads != 3 || o.RateLimit != -1 || o.NSID != "ns-1" || len(o.NameServers) != 2 || o.CookieSecret[15] != 0xff ||
+	if o.Threads != 3 || o.RateLimit != -1 || o.NSID != "ns-1" || len(o.NameServers) != 2 || o.CookieSecret[15] != 0xff || o.PreviousCookieSecret[0] != 0xff ||
 		o.Locator.Near(netip.MustParseAddr("192.0.2.7"))[0] != "east" || len(o.Transfers.Keys) != 1 || len(o.Transfers.Networks) != 2 || len(o.Transfers.Notify) != 1 {
 		t.Errorf("%+v is not what the flags say", o)
 	}

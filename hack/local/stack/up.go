@@ -208,7 +208,7 @@ func (s *stack) federationProgram(st *state, o upOptions) *program {
 		name: "federation",
 		args: append([]string{filepath.Join(s.bin, "federation"), "serve", "--data-dir=" + s.path("federation"),
 			"--name=" + st.FederationName, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(st.FederationPort),
-			"--dns-zone=" + st.DNSZone, "--dns-bind-address=" + st.dnsAddress(),
+			"--dns-zone=" + st.DNSZone, "--dns-bind-address=" + st.dnsAddress(), "--dns-rate-limit=1000", // all clients are one network here
 			"--failback-hold-down=0", "--failback-stable-period=3s"}, o.federationFlags...), // minutes, the defaults, would be long to look at
 		pidFile: s.path("federation.pid"),
 		logFile: s.path("logs", "federation.log"),
