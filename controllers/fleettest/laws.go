@@ -291,6 +291,27 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 	if divided(r) {
 		f.checkSum(name, u, law)
 	}
+	if v1beta1.IndexedJob(u) {
+		f.checkIndexes(name, u, law)
+	}
+}
+
+// checkIndexes checks that each index of an Indexed Job is run, and in one cluster.
+func (f *Fleet) checkIndexes(name string, u *unstructured.Unstructured, law lawFunc) {
+	all, _, _ := unstructured.NestedInt64(u.Object, "spec", "completions")
+	runs := 0
+	for _, m := range f.settled() {
+		there := m.API.Get(jobs, u.GetNamespace(), u.GetName())
+		if there == nil || there.GetLabels()[v1beta1.ManagedByLabel] != f.uid || replicasOf(there) == 0 {
+			continue
+		}
+		if n, _, _ := unstructured.NestedInt64(there.Object, "spec", "completions"); n != all {
+			law("each index is run once", "%s has %d indexes, and %d in %s", name, all, n, m.Name)
+		}
+		if runs++; runs > 1 {
+			law("each index is run once", "%s runs in %s, too", name, m.Name)
+		}
+	}
 }
 
 func divided(r memapi.Resource) bool {

@@ -31,6 +31,9 @@ spec:
   template: {spec: {restartPolicy: Never, containers: [{name: work, image: "work:1"}]}}
 `
 
+// indexed is what the Jobs of every other name have besides.
+const indexed = "  completions: 40\n  completionMode: Indexed\n"
+
 const autoscalerText = `apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata: {name: %s}
@@ -39,7 +42,8 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}, min
 
 // create makes an object of some kind or changes it, perhaps one that was deleted a moment ago.
 func (r *Random) create() error {
-	name := fmt.Sprintf("o%d", r.chance.IntN(12))
+	number := r.chance.IntN(12)
+	name := fmt.Sprintf("o%d", number)
 	all := []string{"rs", "rs", "rs", "deploy", "deploy", "deploy", "sts", "sts", "job", "ds", "cm", "svc", "hpa"}
 	short := all[r.chance.IntN(len(all))]
 	var text string
@@ -52,6 +56,9 @@ func (r *Random) create() error {
 		text = fmt.Sprintf(daemonSetText, name, 1+r.chance.IntN(3))
 	case "job":
 		text = fmt.Sprintf(jobText, name, 1+r.chance.IntN(30))
+		if number%2 == 0 {
+			text += indexed
+		}
 	case "hpa":
 		least := 1 + r.chance.IntN(3)
 		text = fmt.Sprintf(autoscalerText, name, least, least+r.chance.IntN(10))

@@ -22,6 +22,7 @@ import (
 var (
 	replicaSets    = appsv1.SchemeGroupVersion.WithResource("replicasets")
 	deployments    = appsv1.SchemeGroupVersion.WithResource("deployments")
+	jobs           = batchv1.SchemeGroupVersion.WithResource("jobs")
 	services       = corev1.SchemeGroupVersion.WithResource("services")
 	endpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 	namespaces     = corev1.SchemeGroupVersion.WithResource("namespaces")
@@ -39,7 +40,7 @@ var workloads = []workload{
 	{deployments, number("replicas"), deploymentStatus},
 	{appsv1.SchemeGroupVersion.WithResource("statefulsets"), number("replicas"), statefulSetStatus},
 	{appsv1.SchemeGroupVersion.WithResource("daemonsets"), func(_ *unstructured.Unstructured, m *Member) int { return m.Nodes }, daemonSetStatus},
-	{batchv1.SchemeGroupVersion.WithResource("jobs"), jobPods, jobStatus},
+	{jobs, jobPods, jobStatus},
 }
 
 // number reads the number of pods from a field of the spec; 1 where it is not given.

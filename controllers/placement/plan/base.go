@@ -12,16 +12,21 @@ func (d *deciding) base(last map[string]int64) scheduler.Result {
 	if result.Unplaced == 0 {
 		return result
 	}
-	prefs := *d.wants.preferences
-	prefs.Rebalance = false
 	with := *d
-	with.wants.preferences = &prefs
-	more := with.draft(result.Plan, false)
+	more := with.addTo(result)
 	d.unmet = with.unmet
 	if more.Unplaced < result.Unplaced {
 		return more
 	}
 	return result
+}
+
+// addTo plans more on top of a result, from which nothing is moved; clusters that return get what they can hold.
+func (d *deciding) addTo(result scheduler.Result) scheduler.Result {
+	prefs := *d.wants.preferences
+	prefs.Rebalance = false
+	d.wants.preferences = &prefs
+	return d.draft(result.Plan, false)
 }
 
 // settled tells whether the last placement is still one: all replicas are placed, by the same inputs, where they may be.

@@ -200,7 +200,7 @@ func (d *deciding) take(r scheduler.Result, home map[string]int64) {
 // look as if there were room again, and replicas would go to and fro. None is where no other cluster has any.
 func (d *deciding) waits(s *seat) bool {
 	n := d.result.Placement.Clusters[s.cluster.Name]
-	if s.stuck == 0 || !s.misleads || n >= d.o.Replicas {
+	if s.stuck == 0 || !s.misleads || n >= d.o.Replicas || d.o.Whole {
 		return false
 	}
 	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)

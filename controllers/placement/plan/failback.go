@@ -52,16 +52,13 @@ func (d *deciding) divideOnce() {
 	last := d.last()
 	home := d.remember(last)
 	away, returning := d.away(home)
-	if d.never() {
-		d.stay(home)
-	}
 	switch {
 	case d.stranded && len(d.seats) > 0:
 		d.take(d.draft(last, true), home)
 	case len(home) == 0 && !returning:
 		d.take(d.draft(last, false), nil)
 	case d.never() && len(home) > 0:
-		d.take(d.draft(last, true), home)
+		d.take(d.stay(last, home), home)
 	case !away && !returning:
 		d.take(d.draft(home, false), nil)
 	default:
@@ -86,13 +83,26 @@ func (d *deciding) unchanged() bool {
 	return p != nil && p.Inputs == d.wants.inputs && sum(p.Clusters)+p.Unplaced == d.o.Replicas
 }
 
-// stay lets what was moved off clusters stay where it is, though they serve again.
-func (d *deciding) stay(home map[string]int64) {
+// stay lets what was moved off clusters stay where it is, though they serve again, unless there is no other place.
+func (d *deciding) stay(last, home map[string]int64) scheduler.Result {
+	all := slices.Clone(d.seats)
 	for i := range d.seats {
 		if s := &d.seats[i]; s.use == usable && home[s.cluster.Name] > 0 {
-			s.worsen(keeps, "the policy has failback off")
+			s.worsen(keeps, "what was moved is not moved back")
 		}
 	}
+	result := d.draft(last, true)
+	if result.Unplaced == 0 {
+		return result
+	}
+	with := *d
+	with.seats = all
+	more := with.addTo(result)
+	if more.Unplaced < result.Unplaced {
+		d.seats, d.unmet = all, with.unmet
+		return more
+	}
+	return result
 }
 
 // remember returns the placement before clusters went out: the one of now, if one has just gone. Clusters that are

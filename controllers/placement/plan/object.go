@@ -18,6 +18,8 @@ type Object struct {
 	Labels                            map[string]string
 	// Divided: its replicas are divided over the clusters. The others go to each of their clusters as they are.
 	Divided bool
+	// Whole: all replicas go to one cluster, and go elsewhere only if they have to.
+	Whole bool
 	// Replicas to divide; for a Job its parallelism.
 	Replicas int64
 	// Preferences by its annotation; nil where it has none.
@@ -98,7 +100,7 @@ func Read(u *unstructured.Unstructured) (Object, error) {
 		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Labels: u.GetLabels(),
 		Created: u.GetCreationTimestamp().Time, Pending: annotations[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending,
 		Current: v1beta1.ParsePlacement(annotations[v1beta1.PlacementAnnotation]), replicasField: "replicas",
-		Finished: v1beta1.JobEnd(u) != "", Made: v1beta1.ParsePodsMade(annotations[v1beta1.PodsMadeAnnotation]),
+		Whole: v1beta1.IndexedJob(u), Finished: v1beta1.JobEnd(u) != "", Made: v1beta1.ParsePodsMade(annotations[v1beta1.PodsMadeAnnotation]),
 	}
 	spec, _ := u.Object["spec"].(map[string]any)
 	o.template, _ = spec["template"].(map[string]any)

@@ -203,6 +203,9 @@ func (d *deciding) capacity(s *seat) {
 	}
 	s.unmade = d.o.unmade(s.cluster.Name, asked)
 	s.stuck = d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}] + s.unmade
+	if d.o.Whole && s.last > 0 {
+		return // its pods wait for room there, as they would if there were no other cluster
+	}
 	room, known := d.w.Ledger.Room(s.cluster.Name, d.demand)
 	if !known && s.stuck == 0 {
 		return

@@ -46,8 +46,30 @@ func wanted(o *Object, w *World) wants {
 	if out.selector != nil && spec.Clusters != nil {
 		out.notes = append(out.notes, "the cluster selector annotation counts, not the clusters of policy "+out.policy.Name)
 	}
+	if o.Whole {
+		out.keepWhole()
+	}
 	out.inputs = strings.TrimRight(textHash(o.preferencesText)+"/"+textHash(o.selectorText)+"/"+hash, "/")
 	return out
+}
+
+// keepWhole asks for one cluster, whatever else is asked for. What runs there is not moved back to where it was: it would begin again.
+func (a *wants) keepWhole() {
+	one, spread := int32(1), []v1beta1.SpreadConstraint{{SpreadBy: v1beta1.SpreadByCluster}}
+	for _, c := range a.spread {
+		if c.MinGroups > 1 {
+			a.notes = append(a.notes, "an Indexed Job goes whole to one cluster: minGroups of the spread constraints counts for nothing")
+		}
+		if c.SpreadBy != v1beta1.SpreadByCluster {
+			spread = append(spread, v1beta1.SpreadConstraint{SpreadBy: c.SpreadBy, MaxGroups: c.MaxGroups})
+		}
+	}
+	spread[0].MaxGroups = &one
+	prefs := &v1beta1.ReplicaPreferences{Clusters: map[string]v1beta1.ClusterPreferences{}}
+	for name, c := range a.preferences.Clusters { // they say which cluster, and how many pods at once
+		prefs.Clusters[name] = v1beta1.ClusterPreferences{Weight: c.Weight + c.MinReplicas, MaxReplicas: c.MaxReplicas}
+	}
+	a.preferences, a.spread, a.failover.Failback = prefs, spread, v1beta1.FailbackNever
 }
 
 func textHash(text string) string {

@@ -14,7 +14,7 @@ import (
 var generatedJobLabels = []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"}
 
 // adaptJob takes out what the API of the federation generated, for a member generates its own, and gives a
-// cluster its part of the completions.
+// cluster its part of the completions; of an Indexed Job, all.
 func adaptJob(content map[string]any, s Source, t Target) {
 	spec, _ := content["spec"].(map[string]any)
 	if manual, _, _ := unstructured.NestedBool(spec, "manualSelector"); !manual {
@@ -24,7 +24,7 @@ func adaptJob(content map[string]any, s Source, t Target) {
 		}
 	}
 	completions, ok, _ := unstructured.NestedInt64(spec, "completions")
-	if !ok || s.Placement == nil {
+	if !ok || s.Placement == nil || v1beta1.IndexedJob(s.Object) {
 		return
 	}
 	completions -= RoundOf(s.Object).Succeeded
@@ -94,7 +94,7 @@ func jobRound(federated *unstructured.Unstructured, copies []Copy) string {
 	r, copies := RoundOf(federated), ofSource(federated, copies)
 	all, counted, _ := unstructured.NestedInt64(federated.Object, "spec", "completions")
 	_, judged, _ := unstructured.NestedFieldNoCopy(federated.Object, "spec", "successPolicy")
-	if counted && !judged && v1beta1.JobEnd(federated) == "" && ended(federated, copies) == "Complete" && atRest(copies) && r.Succeeded+sum(copies, "status", "succeeded") < all {
+	if counted && !judged && !v1beta1.IndexedJob(federated) && v1beta1.JobEnd(federated) == "" && ended(federated, copies) == "Complete" && atRest(copies) && r.Succeeded+sum(copies, "status", "succeeded") < all {
 		return r.next(copies)
 	}
 	return federated.GetAnnotations()[v1beta1.JobRoundAnnotation]

@@ -42,11 +42,13 @@ func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]a
 	return status
 }
 
-// ofSource leaves out what clusters have of another source: of an earlier object of the name, or of an earlier round.
+// ofSource leaves out what clusters have of another source: of an earlier object of the name, or of an earlier round. Of an Indexed
+// Job, where it is no longer placed does not count either: all of it is done again.
 func ofSource(federated *unstructured.Unstructured, copies []Copy) []Copy {
-	out, source := slices.Clone(copies), SourceOf(federated)
+	out, source := slices.Clone(copies), Source{Object: federated, Placement: Read(federated)}
+	again := v1beta1.IndexedJob(federated) && source.Placement != nil
 	for i := range out {
-		if out[i].Object != nil && Outlived(source, out[i].Object) {
+		if out[i].Object != nil && (Outlived(SourceOf(federated), out[i].Object) || again && source.Share(out[i].Cluster) == 0) {
 			out[i].Object = nil
 		}
 	}

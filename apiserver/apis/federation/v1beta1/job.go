@@ -19,6 +19,13 @@ func JobEnd(u *unstructured.Unstructured) string {
 	return ""
 }
 
+// IndexedJob reports whether an object is a Job whose pods have indexes. They are counted in each cluster from 0, so such a Job cannot be
+// divided: it goes whole to one cluster.
+func IndexedJob(u *unstructured.Unstructured) bool {
+	mode, _, _ := unstructured.NestedString(u.Object, "spec", "completionMode")
+	return mode == string(batchv1.IndexedCompletion) && u.GetKind() == "Job" && u.GroupVersionKind().Group == batchv1.GroupName
+}
+
 // ConditionOf is the condition of the given type of any object, which is not to be changed; nil where there is none.
 func ConditionOf(u *unstructured.Unstructured, kind string) map[string]any {
 	if u == nil {
