@@ -45,7 +45,7 @@ func init() {
 		"member":    silent((*player).member),
 		"partition": fault(Partitioned), "hang": fault(Hung), "kill": fault(Dead), "sicken": fault(Unhealthy), "expire": fault(Expired), "heal": fault(Well),
 		"slow": silent((*player).slow), "refuse": silent((*player).refuse), "accept": silent((*player).accept), "lose": silent((*player).lose),
-		"pods": silent((*player).podsReady), "quota": silent((*player).limit), "crash": silent((*player).crash),
+		"pods": silent((*player).podsReady), "nodes": silent((*player).nodesStart), "quota": silent((*player).limit), "crash": silent((*player).crash),
 		"taint": silent((*player).taint), "untaint": silent((*player).untaint), "dns-weight": silent((*player).dnsWeight),
 		"restart":   silent(func(p *player, _ []string) error { p.Restart(); return nil }),
 		"processes": silent((*player).runProcesses),
@@ -421,6 +421,17 @@ func (p *player) podsReady(args []string) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		m.SetDelay(d, time.Now())
+	}
+	return err
+}
+
+// nodes CLUSTER DURATION: how long its nodes take to start when the cluster has its power again.
+func (p *player) nodesStart(args []string) error {
+	m, d, err := p.memberAndDuration(args, "nodes CLUSTER DURATION")
+	if err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		m.boot = d
 	}
 	return err
 }

@@ -207,6 +207,13 @@ func (f *Fleet) room(m *Member) *v1beta1.ClusterCapacity {
 	return m.room(time.Now())
 }
 
+// silent returns whether the nodes of a member are yet to start.
+func (f *Fleet) silent(m *Member) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return m.silent()
+}
+
 // Unjoin takes a cluster's Cluster away. The cluster lives on.
 func (f *Fleet) Unjoin(name string) error {
 	return f.user.Resource(v1beta1.ClustersResource).Delete(f.ctx, name, metav1.DeleteOptions{})

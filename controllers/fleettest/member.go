@@ -50,8 +50,14 @@ type Member struct {
 	seen    uint64 // version of the API after the last step
 	due     time.Time
 	wasDead bool
-	lbs     int
+	// boot is how long its nodes take to start when the cluster has its power again; up is when they have.
+	boot time.Duration
+	up   time.Time
+	lbs  int
 }
+
+// defaultBoot is how long nodes take to start, if no command says otherwise.
+const defaultBoot = 20 * time.Second
 
 // pods are those of one workload.
 type pods struct {
@@ -77,7 +83,7 @@ func (p *pod) isReady(now time.Time) bool {
 func newMember(p Place, index int, onWrite func(string, memapi.Request, error)) *Member {
 	api := memapi.New(memapi.Options{Resources: memberResources, Admit: admitInMember})
 	m := &Member{
-		Place: p, API: api, Wire: newWire(p.Name, api, onWrite), index: index, delay: 2 * time.Second,
+		Place: p, API: api, Wire: newWire(p.Name, api, onWrite), index: index, delay: 2 * time.Second, boot: defaultBoot,
 		kubelet: api.Client("kubelet", nil), pods: map[workloadKey]*pods{}, dropped: map[workloadKey]int{},
 		load: map[workloadKey]int{}, scaled: map[workloadKey]bool{},
 	}
@@ -85,7 +91,8 @@ func newMember(p Place, index int, onWrite func(string, memapi.Request, error)) 
 	return m
 }
 
-// step lets the cluster do what is due. Nothing happens in one that is dead; when it comes back, its pods start anew.
+// step lets the cluster do what is due. Nothing happens in one that is dead. When it comes back, its API says what was so before: its pods
+// start again with its nodes, and only then statuses are written.
 func (m *Member) step(now time.Time) {
 	clear(m.dropped)
 	clear(m.scaled)
@@ -94,8 +101,15 @@ func (m *Member) step(now time.Time) {
 		return
 	}
 	if m.wasDead {
-		m.wasDead = false
-		m.restartPods(now)
+		m.wasDead, m.up = false, now.Add(m.boot)
+		m.stopPods()
+	}
+	if now.Before(m.up) {
+		return
+	}
+	if !m.up.IsZero() {
+		m.up = time.Time{}
+		m.startPods(now)
 	}
 	version := m.API.Version()
 	if version == m.seen && (m.due.IsZero() || now.Before(m.due)) {
@@ -110,17 +124,27 @@ func (m *Member) step(now time.Time) {
 	m.seen = version // not what it is by now: somebody may have written meanwhile
 }
 
-func (m *Member) restartPods(now time.Time) {
+func (m *Member) stopPods() {
 	for _, set := range m.pods {
 		for _, p := range set.list {
-			p.since, p.ready = now, time.Time{}
-			if p.scheduled {
+			p.ready = time.Time{}
+		}
+	}
+}
+
+func (m *Member) startPods(now time.Time) {
+	for _, set := range m.pods {
+		for _, p := range set.list {
+			if p.since = now; p.scheduled {
 				m.start(p, now)
 			}
 		}
 	}
 	m.seen = 0
 }
+
+// silent returns whether nothing has been heard of the cluster's nodes since its power is back (ADR 56).
+func (m *Member) silent() bool { return m.wasDead || !m.up.IsZero() }
 
 // FailPods makes n ready pods of a workload start anew, as crashed ones do.
 func (m *Member) FailPods(k workloadKey, n int, now time.Time) {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -27,6 +28,8 @@ type registry struct {
 	cluster func(name string) *v1beta1.Cluster
 	// room is what a member has room for, nil where nobody counts.
 	room func(m *Member) *v1beta1.ClusterCapacity
+	// silent returns whether nothing is heard of the nodes of a member.
+	silent func(m *Member) bool
 
 	// reports: what is found of members is written to their Clusters. One process does.
 	reports atomic.Bool
@@ -140,7 +143,7 @@ func (k *keeper) run(ctx context.Context) {
 			return
 		}
 		if first {
-			k.state.Conditions, first = health.Own(known.Status.Conditions), false
+			k.state, first = health.Restore(known.Status.Conditions), false
 		}
 		evidence := k.member.Wire.look(ctx, clusterregistry.DefaultTimeout)
 		if ctx.Err() != nil {
@@ -148,11 +151,26 @@ func (k *keeper) run(ctx context.Context) {
 		}
 		verdict := health.Judge(k.state, evidence, health.DefaultPolicy(), time.Now())
 		k.state = verdict.State
+		k.listen()
 		k.connect(ctx)
 		if k.reports.Load() {
 			k.report(ctx, known)
 		}
 		k.rest(ctx, begin, verdict.Next)
+	}
+}
+
+// listen notes whether the nodes of a member that is ready are silent.
+func (k *keeper) listen() {
+	switch {
+	case !k.state.Ready() || !k.silent(k.member):
+		k.state.Silent = nil
+	case k.state.Silent == nil:
+		now := metav1.Now()
+		k.state.Silent = &v1beta1.ClusterCondition{
+			Type: v1beta1.ClusterNodesSilent, Status: corev1.ConditionTrue, Reason: v1beta1.ReasonNodesNotHeardOf,
+			Message: "its nodes have not been heard of", LastTransitionTime: now, LastProbeTime: now,
+		}
 	}
 }
 

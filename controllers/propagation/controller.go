@@ -169,6 +169,9 @@ func (c *Controller) clusterChanged(was, is any) {
 		c.lookAgain(after.GetName())
 		c.reportAll()
 	}
+	if plan.IsSilent(before) && !plan.IsSilent(after) {
+		c.wakeAllWaiting() // what its copies say counts from now on
+	}
 }
 
 // lookAgain has everything looked at again that goes to a cluster, if it is engaged.

@@ -172,7 +172,7 @@ func (c *Controller) turns(s plan.Source, want plan.Desired, k key) (turns []pla
 		if len(s.Policy.Spec.Overrides) > 0 { // else all get the same template
 			theirs = plan.Desire(s, t)
 		}
-		turn := plan.TurnOf(k.kind, theirs, m.Name, t.Have)
+		turn := plan.TurnOf(k.kind, theirs, t)
 		if m.rollsTo(k, theirs) {
 			turn.Updated, turn.Healthy = true, false
 		}

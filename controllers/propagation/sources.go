@@ -227,9 +227,9 @@ func (c *Controller) kindOf(resource schema.GroupVersionResource) *plan.Kind {
 func (c *Controller) target(name string) (plan.Target, bool) {
 	obj, ok, _ := c.Informers(v1beta1.ClustersResource).GetStore().GetByKey(name)
 	if !ok {
-		return plan.Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, Federation: c.Federation}, false
+		return plan.Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, Federation: c.Federation, Silent: true}, false
 	}
-	return plan.Target{Cluster: asTarget(held.Object(obj)), Federation: c.Federation}, true
+	return plan.Target{Cluster: asTarget(held.Object(obj)), Federation: c.Federation, Silent: plan.IsSilent(held.Object(obj))}, true
 }
 
 // asTarget keeps of a Cluster what selects it.

@@ -132,6 +132,9 @@ func ShareOf(s Source, t Target) Share {
 	if s.Kind.Spare != nil {
 		share.Spare = min(share.Spare, max(0, s.Kind.Spare(copy)))
 	}
+	if t.Silent { // nobody knows which are ready: none can be counted on, and none is known to be spare
+		share.Ready, share.Unready, share.Spare = 0, 0, 0
+	}
 	return share
 }
 

@@ -98,10 +98,10 @@ func templateOf(u *unstructured.Unstructured) any {
 
 // TurnOf is how a cluster stands in a rollout; d is what it would have if it were its turn. One without a copy
 // is passed over: its copy will be made with the new template. So is one whose overrides do not apply.
-func TurnOf(k *Kind, d Desired, cluster string, copy *unstructured.Unstructured) Turn {
-	t := Turn{Cluster: cluster, Reachable: true, Holds: copy != nil && d.Object != nil}
-	if t.Holds {
-		t.Updated, t.Healthy = Updated(d, copy), k.Healthy(copy)
+func TurnOf(k *Kind, d Desired, t Target) Turn {
+	turn := Turn{Cluster: t.Cluster.Name, Reachable: true, Holds: t.Have != nil && d.Object != nil}
+	if turn.Holds {
+		turn.Updated, turn.Healthy = Updated(d, t.Have), k.Healthy(t.Have) && !t.Silent
 	}
-	return t
+	return turn
 }

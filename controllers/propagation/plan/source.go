@@ -40,6 +40,8 @@ type Target struct {
 	Template map[string]any
 	// Siblings are the copies in other clusters, by their names, for kinds that ask for them.
 	Siblings map[string]*unstructured.Unstructured
+	// Silent: what the copy's status says may be from before the cluster was away, since its nodes have not been heard of yet.
+	Silent bool
 	// Scaled: an autoscaler of the federation scales the object there, or is to: its copy is there, or Comes.
 	Scaled bool
 }

@@ -161,6 +161,12 @@ func IsReady(cluster *unstructured.Unstructured) bool {
 	return hasCondition(cluster, string(v1beta1.ClusterReady), "True")
 }
 
+// IsSilent returns whether the nodes of a cluster have not been heard of since it returned (ADR 56). Of one that is not said to be ready
+// yet that is not known.
+func IsSilent(cluster *unstructured.Unstructured) bool {
+	return !IsReady(cluster) || hasCondition(cluster, string(v1beta1.ClusterNodesSilent), "True")
+}
+
 func conditionMessage(u *unstructured.Unstructured, kind string) string {
 	message, _ := v1beta1.ConditionOf(u, kind)["message"].(string)
 	return message
