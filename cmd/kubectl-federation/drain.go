@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,12 +20,16 @@ type drainCommand struct {
 	dry     dryRun
 	timeout time.Duration
 	ttl     time.Duration
-	force   bool
-	all     bool
+	// fixedTTL: the flag says the TTL, and so how long to wait whatever DNS providers report.
+	fixedTTL bool
+	force    bool
+	all      bool
 
 	*federation
 	members  *members
 	progress progress
+	// forgotten is when resolvers will have forgotten the cluster's addresses, as it was said last.
+	forgotten time.Time
 	// blind: it was said that the cluster cannot be read.
 	blind bool
 }
@@ -37,7 +42,8 @@ func newDrain(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Move everything off a cluster, in order:
 
  1. its weight in DNS becomes 0: its addresses are given out only where nothing else serves
- 2. wait until no resolver has its addresses any more (--ttl)
+ 2. wait until all DNS providers have that, and no resolver keeps its addresses any more: the longest
+    TTL of the names that have addresses there (--ttl says another time)
  3. the taint ` + v1beta1.TaintDrain + `:NoExecute: its replicas are placed on other clusters, and
     shrink there only as fast as the new ones get ready
  4. wait until no replica is placed or ready there
@@ -62,7 +68,7 @@ DaemonSets, and objects that have no replicas, stay; so do objects whose policy 
 		},
 	}
 	o.addDrainFlags(c, "empty")
-	c.Flags().DurationVar(&o.ttl, "ttl", -1, "how long to wait after DNS has changed; without it as long as resolvers may keep an answer")
+	c.Flags().DurationVar(&o.ttl, "ttl", -1, "how long to wait after the weight in DNS has changed, whatever DNS providers report; without it as long as resolvers may keep an answer, from when all providers have the change")
 	c.Flags().Lookup("ttl").DefValue = "0s" // which help does not show
 	c.Flags().BoolVar(&o.force, "force", false, "begin though replicas would fit nowhere, or though that is not known")
 	c.Flags().BoolVar(&o.all, "all", false, fmt.Sprintf("show all objects that would move, not only %d", maxRows))
@@ -145,7 +151,7 @@ func (o *drainCommand) drain(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.setTTL(ctx); err != nil {
+	if err := o.setTTL(ctx, name); err != nil {
 		return err
 	}
 	if !hasTaint(c, drainTaint) {
@@ -161,9 +167,10 @@ func (o *drainCommand) drain(ctx context.Context, name string) error {
 	return o.steps(ctx, name, func(c *v1beta1.Cluster) (bool, error) { return o.drainStep(ctx, c) })
 }
 
-// setTTL takes what the federation says where the flag does not.
-func (o *drainCommand) setTTL(ctx context.Context) error {
-	if o.ttl >= 0 {
+// setTTL takes, where the flag does not say it, the longest time for which resolvers may keep an address in the cluster: the
+// federation's, or that of an object.
+func (o *drainCommand) setTTL(ctx context.Context, name string) error {
+	if o.fixedTTL = o.ttl >= 0; o.fixedTTL {
 		return nil
 	}
 	info, err := o.info(ctx)
@@ -174,7 +181,17 @@ func (o *drainCommand) setTTL(ctx context.Context) error {
 		return fmt.Errorf("the federation does not say how long its DNS answers may be kept (ConfigMap %s/%s): say it with --ttl",
 			v1beta1.FederationNamespace, v1beta1.InfoConfigMap)
 	}
+	objects, err := o.namedObjects(ctx)
+	if err != nil {
+		return fmt.Errorf("how long DNS answers may be kept (say it with --ttl): %w", err)
+	}
 	o.ttl = info.DNSTTL
+	for i := range objects {
+		there := slices.ContainsFunc(objects[i].Ingresses.Items, func(item v1beta1.ClusterServiceIngress) bool { return item.Cluster == name })
+		if s := objects[i].Settings; there && s != nil && s.TTLSeconds != nil {
+			o.ttl = max(o.ttl, time.Duration(*s.TTLSeconds)*time.Second)
+		}
+	}
 	return nil
 }
 
@@ -213,16 +230,29 @@ func (o *drainCommand) steps(ctx context.Context, name string, step func(*v1beta
 }
 
 func (o *drainCommand) drainStep(ctx context.Context, c *v1beta1.Cluster) (bool, error) {
-	next, wait, err := nextDrainStep(c, time.Now(), o.ttl)
+	var providers []dnsProvider
+	if !o.fixedTTL {
+		var err error
+		if providers, err = o.dnsProviders(ctx); err != nil {
+			return false, err
+		}
+	}
+	next, wait, err := nextDrainStep(c, time.Now(), o.ttl, providers)
 	if err != nil {
 		return false, err
 	}
 	switch next {
 	case stepWeight:
 		return false, o.set(ctx, c.Name, "weight in DNS is 0", func(c *v1beta1.Cluster) { beginDrain(c, time.Now()) })
+	case stepPublish:
+		o.progress.providers(c.Name, providers)
+		return false, sleep(ctx, time.Second)
 	case stepTTL:
-		o.progress.say("%s: waiting %s until no resolver has its addresses", c.Name, wait.Round(time.Second))
-		return false, sleep(ctx, wait)
+		if end := time.Now().Add(wait); end.Sub(o.forgotten).Abs() > time.Second {
+			o.progress.say("%s: waiting %s until no resolver has its addresses", c.Name, wait.Round(time.Second))
+			o.forgotten = end
+		}
+		return false, sleep(ctx, min(wait, 5*time.Second)) // a provider may turn out to be behind meanwhile
 	case stepTaint:
 		return false, o.set(ctx, c.Name, "tainted "+drainTaint.ToString()+": its replicas move", func(c *v1beta1.Cluster) { addTaint(c, drainTaint) })
 	}

@@ -15,6 +15,7 @@ type drainStep string
 
 const (
 	stepWeight  drainStep = "weight"
+	stepPublish drainStep = "publish"
 	stepTTL     drainStep = "ttl"
 	stepTaint   drainStep = "taint"
 	stepMove    drainStep = "move"
@@ -23,25 +24,37 @@ const (
 	stepDone    drainStep = "done"
 )
 
-// propagationOfDNS is how long DNS servers may take to learn of the weight, beside the TTL.
+// propagationOfDNS is how long DNS servers may take to have the weight, beside the TTL.
 const propagationOfDNS = 2 * time.Second
 
 // nextDrainStep is the first step of a drain that the Cluster does not show to be done, and for stepTTL how
-// long is left to wait. The last one, to see the cluster empty and cordon it, is always taken.
-func nextDrainStep(c *v1beta1.Cluster, now time.Time, ttl time.Duration) (drainStep, time.Duration, error) {
+// long is left to wait: from when the last of the providers had the weight. The last step, to see the cluster empty and
+// cordon it, is always taken.
+func nextDrainStep(c *v1beta1.Cluster, now time.Time, ttl time.Duration, providers []dnsProvider) (drainStep, time.Duration, error) {
 	d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
 	switch {
 	case err != nil:
 		return "", 0, fmt.Errorf("cluster %s: %w", c.Name, err)
 	case d == nil, c.DNSWeight() != 0:
 		return stepWeight, 0, nil
-	case !hasTaint(c, drainTaint):
-		if left := d.Since.Add(ttl + propagationOfDNS).Sub(now); ttl > 0 && left > 0 {
-			return stepTTL, left, nil
-		}
+	case hasTaint(c, drainTaint):
+		return stepMove, 0, nil
+	case ttl == 0:
 		return stepTaint, 0, nil
 	}
-	return stepMove, 0, nil
+	from := d.Since.Time
+	for _, p := range providers {
+		if !p.Published {
+			return stepPublish, 0, nil
+		}
+		if p.Since.After(from) {
+			from = p.Since.Time
+		}
+	}
+	if left := from.Add(ttl + propagationOfDNS).Sub(now); left > 0 {
+		return stepTTL, left, nil
+	}
+	return stepTaint, 0, nil
 }
 
 // nextUndrainStep is the first step of an undrain that the Cluster does not show to be done.
@@ -99,7 +112,7 @@ func (p *progress) say(format string, args ...any) {
 
 // update shows those lines that are new, a second after others at the earliest. Where there are none for a while it is a
 // line that says so, and what is waited for.
-func (p *progress) update(cluster string, lines []string, objects []remainder) {
+func (p *progress) update(cluster string, lines, waits []string) {
 	now := time.Now()
 	fresh := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return slices.Contains(p.last, l) })
 	switch quiet := now.Sub(p.at); {
@@ -107,18 +120,14 @@ func (p *progress) update(cluster string, lines []string, objects []remainder) {
 		tell(p.out, "%s\n", strings.Join(fresh, "\n"))
 		p.last, p.changed, p.at = lines, now, now
 	case len(fresh) == 0 && quiet >= p.every:
-		var names []string
-		for _, r := range objects {
-			names = append(names, r.name())
-		}
-		tell(p.out, "%s: unchanged for %s, still waiting for %s\n", cluster, ago(p.changed, now), some(names))
+		tell(p.out, "%s: unchanged for %s, still waiting for %s\n", cluster, ago(p.changed, now), some(waits))
 		p.at = now
 	}
 }
 
 func (p *progress) left(cluster string, left []remainder, unknown string, why map[string]string) {
 	if unknown != "" {
-		p.update(cluster, append([]string{fmt.Sprintf("%s: what runs there is not known: %s", cluster, unknown)}, lines("", left, why)[1:]...), left)
+		p.update(cluster, append([]string{fmt.Sprintf("%s: what runs there is not known: %s", cluster, unknown)}, lines("", left, why)[1:]...), append(names(left), "an answer"))
 		return
 	}
 	var placed, ready int64
@@ -127,7 +136,18 @@ func (p *progress) left(cluster string, left []remainder, unknown string, why ma
 		ready += r.Ready
 	}
 	head := fmt.Sprintf("%s: %s of %s still there: %d placed, %d ready", cluster, count(thereSum(left), "replica"), count(int64(len(left)), "object"), placed, ready)
-	p.update(cluster, lines(head, left, why), left)
+	p.update(cluster, lines(head, left, why), names(left))
+}
+
+// providers shows the DNS providers that do not have the weight yet.
+func (p *progress) providers(cluster string, all []dnsProvider) {
+	lines, waits := []string{cluster + ": waiting until all DNS providers have the weight"}, []string{}
+	for _, one := range all {
+		if !one.Published {
+			lines, waits = append(lines, fmt.Sprintf("  %s: %s", one.Name, one.Message)), append(waits, "DNS provider "+one.Name)
+		}
+	}
+	p.update(cluster, lines, waits)
 }
 
 func (p *progress) missing(cluster string, missing []remainder, why map[string]string) {
@@ -139,7 +159,7 @@ func (p *progress) missing(cluster string, missing []remainder, why map[string]s
 		placed += r.Placed
 	}
 	head := fmt.Sprintf("%s: %d of %s ready, of %s that are not", cluster, readySum(missing), count(placed, "replica"), count(int64(len(missing)), "object"))
-	p.update(cluster, lines(head, missing, why), missing)
+	p.update(cluster, lines(head, missing, why), names(missing))
 }
 
 // maxWaits bounds how many objects are shown one by one while something is waited for.
@@ -191,6 +211,13 @@ type remainder struct {
 }
 
 func (r remainder) name() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
+
+func names(of []remainder) (names []string) {
+	for _, r := range of {
+		names = append(names, r.name())
+	}
+	return names
+}
 
 func thereSum(all []remainder) (n int64) {
 	for _, r := range all {

@@ -40,7 +40,7 @@ func TestNextDrainStep(t *testing.T) {
 	const ttl = 15 * time.Second
 	expect := func(at time.Time, want drainStep, wait time.Duration) {
 		t.Helper()
-		if step, left, err := nextDrainStep(c, at, ttl); step != want || left != wait || err != nil {
+		if step, left, err := nextDrainStep(c, at, ttl, nil); step != want || left != wait || err != nil {
 			t.Errorf("%s: %s %s %v, want %s %s", standing(c), step, left, err, want, wait)
 		}
 	}
@@ -55,9 +55,69 @@ func TestNextDrainStep(t *testing.T) {
 	c.Spec.DNSWeight = weight(7)
 	expect(drainedAt, stepWeight, 0) // somebody gave it a weight meanwhile
 	c.Annotations[v1beta1.DrainAnnotation] = "{"
-	if _, _, err := nextDrainStep(c, drainedAt, ttl); err == nil || !strings.Contains(err.Error(), `cluster east-a: annotation federation.kubernetes.io/drain: "{"`) {
+	if _, _, err := nextDrainStep(c, drainedAt, ttl, nil); err == nil || !strings.Contains(err.Error(), `cluster east-a: annotation federation.kubernetes.io/drain: "{"`) {
 		t.Errorf("a broken annotation: %v", err)
 	}
+}
+
+// TestTheTTLBeginsWhenAllProvidersHaveTheChange: of one that is behind nobody knows when resolvers will forget.
+func TestTheTTLBeginsWhenAllProvidersHaveTheChange(t *testing.T) {
+	c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east-a"}}
+	beginDrain(c, drainedAt)
+	at := func(s int) metav1.Time { return metav1.NewTime(drainedAt.Add(time.Duration(s) * time.Second)) }
+	for name, test := range map[string]struct {
+		providers []dnsProvider
+		now       int
+		want      drainStep
+		wait      int
+	}{
+		"published long before":           {[]dnsProvider{{Name: "bind", Published: true, Since: at(-500)}}, 5, stepTTL, 12},
+		"published after the change":      {[]dnsProvider{{Name: "cloud", Published: true, Since: at(40)}, {Name: "bind", Published: true, Since: at(-500)}}, 45, stepTTL, 12},
+		"one is behind, for however long": {[]dnsProvider{{Name: "cloud", Since: at(-500)}, {Name: "bind", Published: true, Since: at(40)}}, 5000, stepPublish, 0},
+		"over":                            {[]dnsProvider{{Name: "cloud", Published: true, Since: at(40)}}, 57, stepTaint, 0},
+	} {
+		if step, left, err := nextDrainStep(c, drainedAt.Add(time.Duration(test.now)*time.Second), 15*time.Second, test.providers); step != test.want || left != time.Duration(test.wait)*time.Second || err != nil {
+			t.Errorf("%s: %s %s %v, want %s %ds", name, step, left, err, test.want, test.wait)
+		}
+	}
+}
+
+// TestDrainWaitsForTheLongestTTL of the objects that have addresses in the cluster, and for the provider that is behind.
+func TestDrainWaitsForTheLongestTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		services := v1beta1.FederatedKindOf(schema.GroupResource{Resource: "services"}).Resource
+		for name, annotations := range map[string][2]string{
+			"slow": {`{"ttlSeconds":100}`, "east-a"}, "elsewhere": {`{"ttlSeconds":5000}`, "west-a"}, "quick": {`{"ttlSeconds":1}`, "east-a"},
+		} {
+			u := fromJSON(t, `{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"default","name":"`+name+`"},"spec":{"type":"LoadBalancer"}}`)
+			u.SetAnnotations(map[string]string{v1beta1.DNSAnnotation: annotations[0], v1beta1.ServiceIngressesAnnotation: `{"items":[{"cluster":"` + annotations[1] + `","items":[{"ip":"192.0.2.1"}]}]}`})
+			if _, err := w.f.dyn.Resource(services).Namespace("default").Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write := func(condition metav1.Condition) {
+			text, _ := json.Marshal(condition)
+			m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.DNSProvidersConfigMap}, Data: map[string]string{"bind": string(text)}}
+			maps := w.f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace)
+			if _, err := maps.Update(context.Background(), m, metav1.UpdateOptions{}); err != nil {
+				_, _ = maps.Create(context.Background(), m, metav1.CreateOptions{})
+			}
+		}
+		write(metav1.Condition{Status: metav1.ConditionTrue, Reason: "Published"})
+		go func() {
+			time.Sleep(12 * time.Second)
+			write(metav1.Condition{Status: metav1.ConditionFalse, Reason: "Failing", Message: "i/o timeout", LastTransitionTime: metav1.Now()})
+			time.Sleep(20 * time.Second)
+			write(metav1.Condition{Status: metav1.ConditionTrue, Reason: "Published", LastTransitionTime: metav1.Now()})
+		}()
+		began := time.Now()
+		said, err := w.run(t.Context(), draining, nil)
+		if took := time.Since(began); err != nil || took < 134*time.Second || took > 145*time.Second || !strings.Contains(said, "bind: i/o timeout") {
+			t.Errorf("drained after %s:\n%s%v", took, said, err)
+		}
+		synctest.Wait()
+	})
 }
 
 // TestUndrainUndoesDrain: whatever the cluster was like, and wherever the drain was interrupted.
@@ -164,8 +224,8 @@ func newWorld(t *testing.T) *world {
 	s := runtime.NewScheme()
 	_ = metav1.AddMetaToScheme(s)
 	kinds := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", policiesResource: "PlacementPolicyList"}
-	for _, d := range divided {
-		kinds[d.resource] = d.kind + "List"
+	for _, k := range v1beta1.FederatedKinds {
+		kinds[k.Resource] = k.Kind + "List"
 	}
 	var clusters []runtime.Object
 	for _, name := range []string{"east-a", "west-a"} {
