@@ -54,7 +54,8 @@ type deciding struct {
 	demand   scheduler.Demand
 	seats    []seat // the clusters that are selected, by name
 	unmet    []string
-	stranded bool // no cluster can be used
+	left     []string // what is said of clusters that have left the federation
+	stranded bool     // no cluster can be used
 	reasons  map[string][]string
 	quiet    bool // give no reasons
 
@@ -126,6 +127,7 @@ func (d *deciding) seat() {
 		}
 		d.introduce(s)
 	}
+	d.gone()
 	d.strand()
 }
 
@@ -244,7 +246,7 @@ func (d *deciding) notes() []string {
 	if len(d.seats) == 0 && d.o.Follow == nil {
 		return append([]string{"no cluster is selected"}, d.unmet...)
 	}
-	return d.unmet
+	return slices.Concat(d.unmet, d.left)
 }
 
 // same tells whether two placements say the same, but for what they remember.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,8 @@ type Object struct {
 	Divided bool
 	// Whole: all replicas go to one cluster, and go elsewhere only if they have to.
 	Whole bool
+	// Volumes: its pods have volumes of their cluster. Elsewhere they would start without what is on these. Jobs begin again anyhow.
+	Volumes bool
 	// Replicas to divide; for a Job its parallelism.
 	Replicas int64
 	// Preferences by its annotation; nil where it has none.
@@ -104,6 +107,7 @@ func Read(u *unstructured.Unstructured) (Object, error) {
 	}
 	spec, _ := u.Object["spec"].(map[string]any)
 	o.template, _ = spec["template"].(map[string]any)
+	o.Volumes = o.Kind != "Job" && (claims(spec["volumeClaimTemplates"]) || hasClaims(o.template))
 	kind, divided := dividedKinds[u.GroupVersionKind().GroupKind()]
 	if divided {
 		o.Divided, o.replicasField = true, kind.field
@@ -113,6 +117,21 @@ func Read(u *unstructured.Unstructured) (Object, error) {
 		o.Replicas = 1 // as Kubernetes has it
 	}
 	return o, o.readAnnotations(annotations, kind.annotation)
+}
+
+func claims(templates any) bool {
+	list, _ := templates.([]any)
+	return len(list) > 0
+}
+
+// hasClaims reports whether pods of a template use PersistentVolumeClaims, which every cluster has of its own.
+func hasClaims(template map[string]any) bool {
+	spec, _ := template["spec"].(map[string]any)
+	volumes, _ := spec["volumes"].([]any)
+	return slices.ContainsFunc(volumes, func(item any) bool {
+		volume, _ := item.(map[string]any)
+		return volume["persistentVolumeClaim"] != nil
+	})
 }
 
 func (o *Object) readAnnotations(annotations map[string]string, preferences string) error {

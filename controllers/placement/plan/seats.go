@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,11 +89,29 @@ func (d *deciding) phase(s *seat) {
 	}
 }
 
+// gone seats the clusters that have left the federation with replicas whose volumes are there: these are not started on empty volumes
+// elsewhere unless a policy asks for failover.
+func (d *deciding) gone() {
+	if d.o.Current == nil || !d.o.Divided || !d.o.Volumes || !d.wants.failover.Disabled {
+		return
+	}
+	for _, name := range sortedNames(d.o.Current.Clusters) {
+		if slices.ContainsFunc(d.w.Clusters, func(c *v1beta1.Cluster) bool { return c.Name == name }) {
+			continue
+		}
+		s := seat{cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, last: d.o.At(name), percent: 100}
+		s.worsen(keeps, "it has left the federation, but "+d.wants.stay)
+		d.seats = append(d.seats, s)
+		d.left = append(d.left, fmt.Sprintf("%d replicas stay in cluster %s, which has left the federation: %s", s.last, name, d.wants.stay))
+		d.introduce(&s)
+	}
+}
+
 // lost: what is there goes elsewhere, unless the policy says otherwise.
 func (d *deciding) lost(s *seat, at *metav1.Time) {
 	f := d.wants.failover
 	if f.Disabled {
-		s.worsen(keeps, "failed over, but the policy has failover off")
+		s.worsen(keeps, "failed over, but "+d.wants.stay)
 		return
 	}
 	if f.GracePeriodSeconds != nil && at != nil {

@@ -19,6 +19,7 @@ type wants struct {
 	spread      []v1beta1.SpreadConstraint
 	tolerations []corev1.Toleration
 	failover    v1beta1.FailoverPolicy
+	stay        string // why what is in a lost cluster stays there, where failover is disabled
 	inputs      string
 	notes       []string
 }
@@ -31,8 +32,11 @@ func wanted(o *Object, w *World) wants {
 		spec, hash = out.policy.Spec, out.policy.hash
 	}
 	out.spread, out.tolerations = spec.SpreadConstraints, spec.Tolerations
-	if spec.Failover != nil {
-		out.failover = *spec.Failover
+	switch {
+	case spec.Failover != nil:
+		out.failover, out.stay = *spec.Failover, "the policy has failover off"
+	case o.Volumes:
+		out.failover.Disabled, out.stay = true, "the volumes are there, and no policy with spec.failover governs it"
 	}
 	switch {
 	case out.preferences == nil:
