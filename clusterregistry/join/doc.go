@@ -13,5 +13,6 @@
 //     be simpler and could be stolen once for ever.
 //   - The account may read and write Secrets, because Secrets are propagated. Who may read the
 //     Secrets in the federation's own namespace can do the same.
+//   - Rights cannot say "only what bears our mark": fences do, by ValidatingAdmissionPolicies, from Kubernetes 1.30 on.
 //   - impersonate is given only on demand: with it whoever holds the token is everybody.
 package join

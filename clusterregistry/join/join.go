@@ -41,6 +41,9 @@ type Request struct {
 	// CustomKinds are custom kinds that the federation may spread to the cluster, each as RESOURCE.GROUP. Those
 	// of an earlier join are kept.
 	CustomKinds []string
+	// ProtectedNamespaces are those that the federation's account may not touch; nil: DefaultProtectedNamespaces. AcceptedNamespaces
+	// are there already, and the federation may put objects into them; nil: DefaultAcceptedNamespaces. Only for Join.
+	ProtectedNamespaces, AcceptedNamespaces []string
 	// Also are objects that are installed in the member by MemberDynamic, and go when it leaves. Only for Join.
 	Also          []*unstructured.Unstructured
 	MemberDynamic dynamic.Interface
@@ -60,6 +63,15 @@ func Join(ctx context.Context, r Request) error {
 		return fmt.Errorf("cluster name %q: %s", r.Name, strings.Join(problems, "; "))
 	}
 	if err := checkCustomKinds(r.CustomKinds); err != nil {
+		return err
+	}
+	if r.ProtectedNamespaces == nil {
+		r.ProtectedNamespaces = DefaultProtectedNamespaces
+	}
+	if r.AcceptedNamespaces == nil {
+		r.AcceptedNamespaces = DefaultAcceptedNamespaces
+	}
+	if err := errors.Join(checkNamespaces("protected namespace", r.ProtectedNamespaces, true), checkNamespaces("accepted namespace", r.AcceptedNamespaces, false)); err != nil {
 		return err
 	}
 	address, err := serverAddress(r.Server)

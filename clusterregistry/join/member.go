@@ -39,6 +39,9 @@ func (r *Request) prepareMember(ctx context.Context, uid string) (string, error)
 	if err := r.ensureAccount(ctx, meta); err != nil {
 		return "", err
 	}
+	if err := r.ensureFences(ctx, uid, meta); err != nil {
+		return "", err
+	}
 	if err := r.installAlso(ctx, meta); err != nil {
 		return "", err
 	}

@@ -26,6 +26,8 @@ type joinCommand struct {
 	address    string
 	allowProxy bool
 	kinds      []string
+	protected  []string
+	accepted   []string
 	nodeAgent  nodeAgent
 }
 
@@ -37,7 +39,8 @@ func newJoin(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Make a cluster a member of the federation, under NAME.
 
 In the cluster it makes the namespace federation-system with an account that may do what
-propagation needs and no more; at the federation a Cluster and a Secret with the account's
+propagation needs and no more, and fences (ValidatingAdmissionPolicies) that hold it to
+objects of the federation, outside of protected namespaces; at the federation a Cluster and a Secret with the account's
 token, which the federation renews by itself. Joining again refreshes all of this.
 
 You need an administrator's rights in the cluster for this, once.`,
@@ -52,6 +55,9 @@ You need an administrator's rights in the cluster for this, once.`,
 
   # Objects of a custom kind are to be spread to it, too
   kubectl federation join east-a --context east --custom-kinds widgets.example.com
+
+  # Teams have namespaces in it already, and the federation is to take them over
+  kubectl federation join east-a --context east --accept-namespaces default,shop,office
 
   # Services in it are to be served by the node agent, also by other clusters when its own pods are gone
   kubectl federation join east-a --context east --with-nodeagent --nodeagent-image IMAGE
@@ -71,6 +77,8 @@ You need an administrator's rights in the cluster for this, once.`,
 	c.Flags().StringVar(&o.address, "address", "", "host:port at which the federation reaches the cluster; without it the one in the kubeconfig")
 	c.Flags().BoolVar(&o.allowProxy, "allow-proxy", false, "let the federation act in the cluster as any user, for clusters/NAME/proxy")
 	c.Flags().StringSliceVar(&o.kinds, "custom-kinds", nil, "custom kinds, each as `RESOURCE.GROUP`, that the federation may spread to the cluster; those of an earlier join are kept")
+	c.Flags().StringSliceVar(&o.protected, "protected-namespaces", join.DefaultProtectedNamespaces, "`NAMESPACES` of the cluster that the federation may not touch, beside its own; a * at the end stands for any rest")
+	c.Flags().StringSliceVar(&o.accepted, "accept-namespaces", join.DefaultAcceptedNamespaces, "`NAMESPACES` that the cluster has already and that the federation may put objects into: they get the label "+join.AcceptLabel+", which you can also set and take off yourself")
 	c.MarkFlagsOneRequired("context", "member-kubeconfig")
 	return c
 }
@@ -107,10 +115,10 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	}
 	r := join.Request{
 		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy,
-		CustomKinds: o.kinds, Say: steps(o.IOStreams),
+		CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, Say: steps(o.IOStreams),
 	}
 	if o.nodeAgent.with {
-		if err := o.nodeAgent.join(ctx, member, &r); err != nil {
+		if err := o.nodeAgent.join(ctx, member, core, &r); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,216 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Rights say what kinds the federation's account may write; fences say which objects of them. They are
+// ValidatingAdmissionPolicies: the member's own API server enforces them, whoever has the account's token.
+
+// AcceptLabel is, on a namespace that a member had before, the UID of the federation that may put objects into it.
+const AcceptLabel = "federation.kubernetes.io/accept"
+
+// DefaultProtectedNamespaces are those that the federation may not touch. A "*" at the end stands for any rest.
+var DefaultProtectedNamespaces = []string{"kube-*", "openshift-*", "cert-manager", "gatekeeper-system", "kyverno", "istio-system"}
+
+// DefaultAcceptedNamespaces are there in each cluster, and accepted without being asked for.
+var DefaultAcceptedNamespaces = []string{metav1.NamespaceDefault}
+
+// ensureFences installs the policies, or puts them right. A member older than Kubernetes 1.30 has none.
+func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.ObjectMeta) error {
+	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces), reservedFence(uid)} {
+		m := meta
+		m.Name = meta.Name + fence.suffix
+		err := r.ensureFence(ctx, m, fence)
+		if apierrors.IsNotFound(err) {
+			r.say("this cluster has no ValidatingAdmissionPolicies (Kubernetes 1.30 has): nothing but its rights bounds the account")
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("ValidatingAdmissionPolicy %s: %w", m.Name, err)
+		}
+	}
+	r.say("fences: the account may write what the federation manages, outside of %s", strings.Join(r.ProtectedNamespaces, ", "))
+	return r.acceptNamespaces(ctx, uid)
+}
+
+func (r *Request) ensureFence(ctx context.Context, meta metav1.ObjectMeta, f fence) error {
+	client := r.Member.AdmissionregistrationV1()
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: f.spec}
+	if err := ensure(ctx, client.ValidatingAdmissionPolicies(), policy, func(old *admissionv1.ValidatingAdmissionPolicy) error {
+		old.Labels, old.OwnerReferences, old.Spec = meta.Labels, meta.OwnerReferences, f.spec
+		return nil
+	}); err != nil {
+		return err
+	}
+	spec := admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: meta.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: spec}
+	return ensure(ctx, client.ValidatingAdmissionPolicyBindings(), binding, func(old *admissionv1.ValidatingAdmissionPolicyBinding) error {
+		old.Labels, old.OwnerReferences, old.Spec = meta.Labels, meta.OwnerReferences, spec
+		return nil
+	})
+}
+
+// acceptNamespaces labels namespaces that the member has. Those that it has not are passed over.
+func (r *Request) acceptNamespaces(ctx context.Context, uid string) error {
+	for _, name := range r.AcceptedNamespaces {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, AcceptLabel, uid)
+		_, err := r.Member.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("namespace %s: %w", name, err)
+		}
+		if err == nil {
+			r.say("namespace %s accepts objects of the federation", name)
+		}
+	}
+	return nil
+}
+
+// checkNamespaces refuses what is no name of a namespace, nor the beginning of names.
+func checkNamespaces(field string, names []string, patterns bool) error {
+	for _, name := range names {
+		plain := name
+		if patterns {
+			plain = strings.TrimSuffix(strings.TrimSuffix(name, "*"), "-")
+		}
+		if problems := validation.IsDNS1123Label(plain); len(problems) > 0 {
+			return fmt.Errorf("%s %q: %s", field, name, strings.Join(problems, "; "))
+		}
+	}
+	return nil
+}
+
+// fence is a policy, named for the account with a suffix.
+type fence struct {
+	suffix string
+	spec   admissionv1.ValidatingAdmissionPolicySpec
+}
+
+// username is that of the federation's account.
+func username(uid string) string {
+	return "system:serviceaccount:" + namespace + ":" + AccountName(uid)
+}
+
+// accountFence holds the federation's account to objects that bear the federation's mark, outside of protected namespaces, and
+// out of namespaces that the member had before and that do not accept them.
+func accountFence(uid string, protected []string) fence {
+	return fence{"", admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: new(admissionv1.Fail),
+		MatchConstraints: constraints([]string{"*"}, []string{"*"},
+			admissionv1.Create, admissionv1.Update, admissionv1.Delete),
+		MatchConditions: []admissionv1.MatchCondition{{Name: "account", Expression: fmt.Sprintf("request.userInfo.username == %q", username(uid))}},
+		Variables: append(markVariables(),
+			admissionv1.Variable{Name: "target", Expression: `request.resource.group == "" && request.resource.resource == "namespaces" ? request.name : request.?namespace.orValue("")`},
+			admissionv1.Variable{Name: "protected", Expression: protectedExpression(protected)},
+			// To leave, the account deletes its role, and gives that the namespace to own.
+			admissionv1.Variable{Name: "leaves", Expression: fmt.Sprintf(`(request.operation == "DELETE" && request.resource.resource == "clusterroles" && request.name == %q) || `+
+				`(request.operation == "UPDATE" && request.resource.resource == "namespaces" && request.name == %q && oldObject.metadata.?labels[?%q].orValue("") == %q && `+
+				`object.metadata.?labels == oldObject.metadata.?labels && object.metadata.?annotations == oldObject.metadata.?annotations)`,
+				AccountName(uid), namespace, FederationLabel, uid)},
+		),
+		Validations: []admissionv1.Validation{
+			{
+				Expression:        `variables.leaves || !variables.protected`,
+				MessageExpression: `"the namespace " + variables.target + " is protected from the federation: join the cluster with other --protected-namespaces to allow it"`,
+			},
+			{
+				Expression: fmt.Sprintf(`variables.leaves || (request.operation == "CREATE" ? variables.mark == %q : (variables.hadMark == %q || variables.hadHash))`, uid, uid),
+				Message:    "the federation may write only objects that it manages",
+			},
+			{
+				Expression: fmt.Sprintf(`request.operation == "DELETE" || request.resource.group != "" || request.resource.resource != "secrets" || !(object.?type.orValue("") in [%q, %q])`,
+					corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken),
+				Message: "the federation may make no Secrets that are tokens",
+			},
+			{
+				Expression: fmt.Sprintf(`request.operation != "CREATE" || namespaceObject == null || `+
+					`namespaceObject.metadata.?labels[?%q].orValue("") == %q || namespaceObject.metadata.?labels[?%q].orValue("") == %q`,
+					v1beta1.ManagedByLabel, uid, AcceptLabel, uid),
+				MessageExpression: fmt.Sprintf(`"the namespace " + variables.target + " was there before the federation: to let it put objects into it, label it "+%q`, AcceptLabel+"="+uid),
+			},
+		},
+	}}
+}
+
+// protectedExpression tells of variables.target whether it is protected.
+func protectedExpression(namespaces []string) string {
+	terms := []string{fmt.Sprintf("variables.target == %q", namespace)}
+	for _, name := range namespaces {
+		if prefix, is := strings.CutSuffix(name, "*"); is {
+			terms = append(terms, fmt.Sprintf("variables.target.startsWith(%q)", prefix))
+		} else {
+			terms = append(terms, fmt.Sprintf("variables.target == %q", name))
+		}
+	}
+	return strings.Join(terms, " || ")
+}
+
+// markVariables say what the object has of the federation's marks, and had.
+func markVariables() []admissionv1.Variable {
+	value := func(object, field, key string) string {
+		return fmt.Sprintf(`%s == null ? "" : %s.metadata.?%s[?%q].orValue("")`, object, object, field, key)
+	}
+	return []admissionv1.Variable{
+		{Name: "mark", Expression: value("object", "labels", v1beta1.ManagedByLabel)},
+		{Name: "hadMark", Expression: value("oldObject", "labels", v1beta1.ManagedByLabel)},
+		{Name: "hadHash", Expression: "(" + value("oldObject", "annotations", v1beta1.AppliedHashAnnotation) + `) != ""`},
+	}
+}
+
+// reservedAnnotations send traffic of the member's nodes elsewhere. Whoever may write Services could take others' addresses.
+var reservedAnnotations = []string{v1beta1.ClusterSetIPAnnotation, v1beta1.FallbackAnnotation, v1beta1.FallbackBelowAnnotation}
+
+// reservedFence keeps the federation's mark, and what the node agent believes, from everybody else. What Kubernetes' own
+// controllers copy from object to object may be among it.
+func reservedFence(uid string) fence {
+	groups, resources := []string{"discovery.k8s.io"}, []string{"endpointslices"}
+	for _, r := range v1beta1.FederatedResources {
+		if !slices.Contains(groups, r.Group) {
+			groups = append(groups, r.Group)
+		}
+		resources = append(resources, r.Resource)
+	}
+	condition := func(name, expression string) admissionv1.MatchCondition {
+		return admissionv1.MatchCondition{Name: name, Expression: expression}
+	}
+	validations := []admissionv1.Validation{{
+		Expression: fmt.Sprintf(`variables.mark != %q || variables.hadMark == %q`, uid, uid),
+		Message:    "the label " + v1beta1.ManagedByLabel + " is written by the federation only: leave it out of what you copy",
+	}}
+	for _, key := range reservedAnnotations {
+		validations = append(validations, admissionv1.Validation{
+			Expression: fmt.Sprintf(`!(%q in variables.annotations) || variables.annotations[%q] == variables.hadAnnotations[?%q].orValue("")`, key, key, key),
+			Message:    "the annotation " + key + " is written by the federation only",
+		})
+	}
+	return fence{"-reserved", admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy:    new(admissionv1.Fail),
+		MatchConstraints: constraints(groups, resources, admissionv1.Create, admissionv1.Update),
+		MatchConditions: []admissionv1.MatchCondition{
+			condition("others", fmt.Sprintf("!request.userInfo.username.startsWith(%q)", "system:serviceaccount:"+namespace+":"+AccountName(""))),
+			condition("not-controllers", `!request.userInfo.username.startsWith("system:serviceaccount:kube-system:") && request.userInfo.username != "system:kube-controller-manager"`),
+		},
+		Variables: append(markVariables(),
+			admissionv1.Variable{Name: "annotations", Expression: `object.metadata.?annotations.orValue({})`},
+			admissionv1.Variable{Name: "hadAnnotations", Expression: `oldObject == null ? {} : oldObject.metadata.?annotations.orValue({})`}),
+		Validations: validations,
+	}}
+}
+
+func constraints(groups, resources []string, operations ...admissionv1.OperationType) *admissionv1.MatchResources {
+	return &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+		Operations: operations, Rule: admissionv1.Rule{APIGroups: groups, APIVersions: []string{"*"}, Resources: resources},
+	}}}}
+}
