@@ -30,7 +30,7 @@ func (a *Agent) slim(obj any) (any, error) {
 // labels and annotations are those that rules need.
 var (
 	labels = []string{ruleset.LabelServiceProxyName, discoveryv1.LabelServiceName, ruleset.LabelRemoteService, ruleset.LabelSourceCluster,
-		corev1.LabelTopologyRegion}
+		ruleset.LabelManagedBy, corev1.LabelTopologyRegion}
 	annotations = []string{ruleset.AnnotationWeight, ruleset.AnnotationClusterSetIP, ruleset.AnnotationFallback,
 		ruleset.AnnotationFallbackBelow, corev1.EndpointsLastChangeTriggerTime}
 )

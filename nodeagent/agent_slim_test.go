@@ -2,6 +2,7 @@ package nodeagent
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"testing"
 
@@ -15,9 +16,9 @@ import (
 // What slim leaves of objects that have everything makes the same Ports.
 func TestSlimChangesNoPort(t *testing.T) {
 	a := &Agent{Config: Config{NodeName: "n1"}}
-	node := ruleset.Node{Name: "n1", Zone: "z1", Region: "r1", ServiceProxyName: "ours"}
+	node := ruleset.Node{Name: "n1", Zone: "z1", Region: "r1", ServiceProxyName: "ours", ClusterSetIPs: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}}
 	web := service("web", "10.0.0.1")
-	web.Labels = map[string]string{ruleset.LabelServiceProxyName: "ours", "app": "web"}
+	web.Labels = map[string]string{ruleset.LabelServiceProxyName: "ours", ruleset.LabelManagedBy: "a-federation", "app": "web"}
 	web.Annotations = map[string]string{ruleset.AnnotationFallbackBelow: "100%", ruleset.AnnotationClusterSetIP: "10.200.0.1", "note": "long"}
 	web.Spec.Selector = map[string]string{"app": "web"}
 	internal := corev1.ServiceInternalTrafficPolicyCluster

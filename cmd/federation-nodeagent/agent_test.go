@@ -111,7 +111,7 @@ func (s *site) forward() {
 // service makes a Service without selector, with annotations, and returns the address that it got.
 func (s *site) service(name string, annotations ...string) netip.AddrPort {
 	s.Helper()
-	meta := metav1.ObjectMeta{Name: name, Annotations: map[string]string{}}
+	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{ruleset.LabelManagedBy: "a-federation"}, Annotations: map[string]string{}}
 	for i := 0; i < len(annotations); i += 2 {
 		meta.Annotations[annotations[i]] = annotations[i+1]
 	}

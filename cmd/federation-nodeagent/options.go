@@ -48,7 +48,7 @@ func (o *options) addWatchFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.nodePortAddresses, "nodeport-addresses", nil, "`RANGES` of this node's addresses at which node ports are served, or primary: the first of each family that the Node object names. Of a family of which nothing is said, all save loopback. Without it, as kube-proxy: primary in mode nftables, else all")
 	f.BoolVar(&o.masqueradeAll, "masquerade-all", false, "masquerade all that goes to a cluster IP")
 	f.StringVar(&o.scope, "scope", scopeAll, "`SCOPE` all: serve every Service, in place of kube-proxy; federated: beside another service proxy, serve clusterset IPs, and Services annotated federation.kubernetes.io/fallback: \"true\" while other clusters are to serve them")
-	f.StringVar(&o.clusterSetIPs, "clusterset-ip-range", "", "`RANGE[,RANGE]` of clusterset IPs, as the federation's flag has it: others are not served; else all are")
+	f.StringVar(&o.clusterSetIPs, "clusterset-ip-range", "", "`RANGE[,RANGE]` of clusterset IPs, as the federation's flag has it: others are not served, and without it none. Only Services that a federation made have any")
 	f.StringVar(&o.serviceProxyName, "service-proxy-name", "", "serve only Services whose label service.kubernetes.io/service-proxy-name is this `NAME`; else those without the label")
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,7 @@ func (o *controllersOptions) info() v1beta1.Info {
 	return v1beta1.Info{
 		Name: o.name, DNSZone: o.zone, DNSTTL: o.dnsTTL,
 		FailoverMaxZones: o.failover.settings.MaxZones, FailoverWindow: o.failover.settings.Window,
-		CrossClusterEndpoints: o.endpoints,
+		CrossClusterEndpoints: o.endpoints, ClusterSetIPRanges: strings.Join(o.clusterSetIPs, ","),
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/join"
 	"federation/hack/manifests"
 )
@@ -54,8 +55,22 @@ func (a *nodeAgent) check(f *pflag.FlagSet) error {
 	return nil
 }
 
+// serveClusterSetIPs has the agent serve the federation's clusterset IPs, unless its arguments say which.
+func (a *nodeAgent) serveClusterSetIPs(info *v1beta1.Info) {
+	const flag = "--clusterset-ip-range="
+	given := slices.ContainsFunc(a.args, func(arg string) bool { return strings.HasPrefix(arg, flag) })
+	if info != nil && info.ClusterSetIPRanges != "" && !given {
+		a.args = append(a.args, flag+info.ClusterSetIPRanges)
+	}
+}
+
 // join has joining install the agent, too.
-func (a *nodeAgent) join(ctx context.Context, member *rest.Config, r *join.Request) (err error) {
+func (a *nodeAgent) join(ctx context.Context, member *rest.Config, core kubernetes.Interface, r *join.Request) (err error) {
+	info, err := (&federation{core: core}).info(ctx)
+	if err != nil {
+		return err
+	}
+	a.serveClusterSetIPs(info)
 	if err := a.refuseBesideKubeProxy(ctx, r.Member); err != nil {
 		return err
 	}

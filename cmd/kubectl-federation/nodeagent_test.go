@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // daemonSet is what would be installed.
@@ -76,5 +78,22 @@ func TestNodeAgentIsNotInstalledBesideKubeProxy(t *testing.T) {
 	}
 	if err := a.refuseBesideKubeProxy(t.Context(), with); err != nil {
 		t.Errorf("only what is federated, beside kube-proxy: %v", err)
+	}
+}
+
+func TestTheNodeAgentServesTheFederationsClusterSetIPs(t *testing.T) {
+	for want, c := range map[string]struct {
+		args []string
+		info *v1beta1.Info
+	}{
+		"":                                    {nil, &v1beta1.Info{}},
+		"--v=2":                               {[]string{"--v=2"}, nil},
+		"--clusterset-ip-range=10.200.0.0/16": {nil, &v1beta1.Info{ClusterSetIPRanges: "10.200.0.0/16"}},
+		"--clusterset-ip-range=10.200.0.0/17": {[]string{"--clusterset-ip-range=10.200.0.0/17"}, &v1beta1.Info{ClusterSetIPRanges: "10.200.0.0/16"}},
+	} {
+		a := nodeAgent{args: c.args}
+		if a.serveClusterSetIPs(c.info); strings.Join(a.args, " ") != want {
+			t.Errorf("arguments %q, want %q", a.args, want)
+		}
 	}
 }

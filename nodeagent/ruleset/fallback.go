@@ -16,6 +16,9 @@ const (
 	// AnnotationFallbackBelow, "1%" to "100%", is the share of this cluster's endpoints that must be ready. Where fewer are,
 	// the missing part of new connections goes to other clusters. Without it all stay while one is ready.
 	AnnotationFallbackBelow = "federation.kubernetes.io/fallback-below"
+	// LabelManagedBy is on what a federation made. Clusterset IPs are served of such Services only: whoever may write a Service in
+	// this cluster could take any address from everybody else.
+	LabelManagedBy = "federation.kubernetes.io/managed-by"
 )
 
 // clusterSetIPs are the Service's clusterset IPs of a family that this node serves.
@@ -24,10 +27,14 @@ func (b *builder) clusterSetIPs(ipv6 bool) []netip.Addr {
 	if value == "" || value == "auto" {
 		return nil
 	}
+	if b.service.Labels[LabelManagedBy] == "" {
+		b.because("annotation %s: the Service is no federation's", AnnotationClusterSetIP)
+		return nil
+	}
 	return slices.DeleteFunc(b.addrsOf("annotation "+AnnotationClusterSetIP, strings.Split(value, ","), ipv6), func(a netip.Addr) bool {
 		ranges := b.node.ClusterSetIPs
 		served := a.IsGlobalUnicast() && !slices.Contains(b.node.Addrs, a) &&
-			(len(ranges) == 0 || slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) }))
+			slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) })
 		if !served {
 			b.because("annotation %s: %s is not in the ranges %v, or the node's own", AnnotationClusterSetIP, a, ranges)
 		}

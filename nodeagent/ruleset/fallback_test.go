@@ -13,7 +13,7 @@ import (
 
 func annotated(pairs ...string) func(*corev1.Service) {
 	return func(s *corev1.Service) {
-		s.Annotations = map[string]string{}
+		s.Labels, s.Annotations = map[string]string{LabelManagedBy: "a-federation"}, map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
 			s.Annotations[pairs[i]] = pairs[i+1]
 		}
@@ -148,7 +148,7 @@ func TestWherePacketsGoAcrossClusters(t *testing.T) {
 func TestAClusterSetIPTakesNoClusterIP(t *testing.T) {
 	for _, federated := range []bool{false, true} {
 		n := node()
-		n.Federated = federated
+		n.Federated, n.ClusterSetIPs = federated, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
 		m := New(n)
 		thief := es1(annotated(AnnotationClusterSetIP, "10.0.147.93"))
 		thief.Name, thief.Spec.ClusterIPs = "thief", []string{"10.0.0.9"}
@@ -156,6 +156,30 @@ func TestAClusterSetIPTakesNoClusterIP(t *testing.T) {
 		m.Update(m.SetService(thief), m.SetService(es1()))
 		if p, _ := m.frontend(sent("tcp 10.0.0.1 10.0.147.93:9200")); p == nil || p.ID.Name != "es1" {
 			t.Errorf("federated %v: %+v has it", federated, p)
+		}
+	}
+}
+
+// Whoever may write Services in a cluster takes nobody's address by an annotation: only what a federation made has clusterset
+// IPs, and none are served where no range is.
+func TestOnlyAFederationsServicesHaveClusterSetIPs(t *testing.T) {
+	const packet = "tcp 10.180.9.9 241.0.0.7:9200"
+	unmarked := es1(annotated(AnnotationClusterSetIP, "241.0.0.7"))
+	unmarked.Labels = nil
+	noRange := node()
+	noRange.ClusterSetIPs = nil
+	for name, c := range map[string]struct {
+		node    Node
+		service *corev1.Service
+		want    string
+	}{
+		"a Service of the cluster's own": {node(), unmarked, "the Service is no federation's"},
+		"no range":                       {noRange, es1(annotated(AnnotationClusterSetIP, "241.0.0.7")), "241.0.0.7 is not in the ranges []"},
+	} {
+		m := New(c.node)
+		change := m.Update(append(m.SetSlice(slice("a", "10.180.1.1")), m.SetService(c.service))...)
+		if p, _ := m.frontend(sent(packet)); p != nil || !strings.Contains(strings.Join(change.Reasons, "\n"), c.want) {
+			t.Errorf("%s: %v has the address, reasons %q", name, p, change.Reasons)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Node struct {
 	// Federated: another service proxy serves this node. Only clusterset IPs are served, and Services with
 	// AnnotationFallback while connections to them go to other clusters; the rest yields.
 	Federated bool
-	// ClusterSetIPs are the ranges of clusterset IPs that are served; none: all.
+	// ClusterSetIPs are the ranges of clusterset IPs that are served; none: no clusterset IPs.
 	ClusterSetIPs []netip.Prefix
 }
 

@@ -14,8 +14,9 @@ import (
 func node() Node {
 	return Node{
 		Name: "n1", Zone: "za", Region: "ra",
-		Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")},
-		Pods:  Pods{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.180.0.0/14"), netip.MustParsePrefix("fd00:180::/32")}},
+		Addrs:         []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")},
+		Pods:          Pods{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.180.0.0/14"), netip.MustParsePrefix("fd00:180::/32")}},
+		ClusterSetIPs: []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8"), netip.MustParsePrefix("fd00:241::/32")},
 	}
 }
 

@@ -96,6 +96,8 @@ type Info struct {
 	// CrossClusterEndpoints: members have EndpointSlices with the other clusters' addresses. True where an older federation does
 	// not say.
 	CrossClusterEndpoints bool
+	// ClusterSetIPRanges are the networks of clusterset IPs, in CIDR notation with a comma between; "": there are none.
+	ClusterSetIPRanges string
 }
 
 // ConfigMapData returns the info as the data of InfoConfigMap.
@@ -103,12 +105,14 @@ func (i Info) ConfigMapData() map[string]string {
 	return map[string]string{
 		"name": i.Name, "dnsZone": i.DNSZone, "dnsTTL": i.DNSTTL.String(), "failoverMaxZones": fmt.Sprint(i.FailoverMaxZones),
 		"failoverWindow": i.FailoverWindow.String(), "crossClusterEndpoints": strconv.FormatBool(i.CrossClusterEndpoints),
+		"clusterSetIPRanges": i.ClusterSetIPRanges,
 	}
 }
 
 // ParseInfo reads the data of InfoConfigMap. The error names the key.
 func ParseInfo(data map[string]string) (i Info, err error) {
 	i.Name, i.DNSZone, i.CrossClusterEndpoints = data["name"], data["dnsZone"], data["crossClusterEndpoints"] != "false"
+	i.ClusterSetIPRanges = data["clusterSetIPRanges"]
 	for _, key := range []string{"name", "dnsZone"} {
 		if data[key] == "" {
 			return i, fmt.Errorf("ConfigMap %s/%s: %s is missing", FederationNamespace, InfoConfigMap, key)
