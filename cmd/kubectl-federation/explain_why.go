@@ -3,7 +3,6 @@ package main
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,7 +50,7 @@ func decide(e evidence) decision {
 		return decision{reasons: map[string][]string{}, notes: []string{err.Error()}}
 	}
 	w := placement.NewWorld(e.clusters, e.policies)
-	follow(&o, w, e.workloads, e.now)
+	follow(&o, w, e.workloads)
 	d := placement.Decide(o, w, e.now)
 	out := decision{reasons: d.Reasons, notes: d.Notes, policy: w.Policy(&o), divided: o.Divided || d.Placement.Inputs != ""}
 	if d.None {
@@ -63,11 +62,11 @@ func decide(e evidence) decision {
 }
 
 // follow lets an object that workloads refer to go where they go, if their policies say so.
-func follow(o *placement.Object, w *placement.World, workloads []*unstructured.Unstructured, now time.Time) {
+func follow(o *placement.Object, w *placement.World, workloads []*unstructured.Unstructured) {
 	var of []*v1beta1.Placement
 	for _, u := range workloads {
 		from, err := placement.Read(u)
-		if err != nil || from.Current == nil || !slices.Contains(from.References(), placement.Reference{Kind: o.Kind, Name: o.Name}) {
+		if err != nil || from.Current == nil || !slices.Contains(from.References(), v1beta1.Reference{Kind: o.Kind, Name: o.Name}) {
 			continue
 		}
 		if p := w.Policy(&from); p != nil && p.Spec.PropagateReferences {
@@ -76,7 +75,7 @@ func follow(o *placement.Object, w *placement.World, workloads []*unstructured.U
 	}
 	if of != nil {
 		slices.Sort(o.Followed)
-		o.Follow, _ = placement.Follow(o.Current, of, now)
+		o.Follow = placement.Follow(of)
 	}
 }
 

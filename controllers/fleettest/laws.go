@@ -284,6 +284,7 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 			law("nothing is lost", "what %s holds is not the copy of %s", m.Name, name)
 		case ours && divided(r) && replicasOf(there) != max(n, 0):
 			law("the numbers are right", "%s is to have %d in %s, and %d are asked for there", name, n, m.Name, replicasOf(there))
+		case ours && !selected && strings.Contains(conditionOf(u, plan.ConditionPropagated), m.Name+": stays until another cluster serves"):
 		case ours && !selected:
 			law("nothing is out of place", "%s is in %s", name, m.Name)
 		}
@@ -431,4 +432,10 @@ func (f *Fleet) checkCopies(m *Member, law lawFunc) {
 			}
 		}
 	}
+}
+
+// conditionOf is the message of a condition of an object.
+func conditionOf(u *unstructured.Unstructured, kind string) string {
+	message, _ := v1beta1.ConditionOf(u, kind)["message"].(string)
+	return message
 }

@@ -188,13 +188,10 @@ type change struct {
 
 // place decides one object, and notes what follows for others.
 func (c *Controller) place(i *item, w *plan.World, now time.Time) (change, bool) {
-	again := c.follow(i, now)
+	c.follow(i)
 	d := plan.Decide(i.Object, w, now)
-	if d.LookAgain > 0 && (again == 0 || d.LookAgain < again) {
-		again = d.LookAgain
-	}
-	if again > 0 {
-		c.decide.AddAfter(i.key, again)
+	if d.LookAgain > 0 {
+		c.decide.AddAfter(i.key, d.LookAgain)
 	}
 	c.governs(i.key, d.Policy)
 	c.state.give(&i.Object, &d, now)

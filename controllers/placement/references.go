@@ -2,7 +2,6 @@ package placement
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,20 +12,18 @@ import (
 )
 
 // follow tells an object where the workloads go that refer to it.
-func (c *Controller) follow(i *item, now time.Time) time.Duration {
+func (c *Controller) follow(i *item) {
 	var of []*v1beta1.Placement
-	for k := range c.state.referred[reference{i.Namespace, plan.Reference{Kind: i.Kind, Name: i.Name}}] {
+	for k := range c.state.referred[reference{i.Namespace, v1beta1.Reference{Kind: i.Kind, Name: i.Name}}] {
 		from := c.state.refers[k]
 		of = append(of, from.placement)
 		i.Followed = append(i.Followed, from.kind+" "+k.Name)
 	}
 	if of == nil {
-		return 0
+		return
 	}
 	slices.Sort(i.Followed)
-	var again time.Duration
-	i.Follow, again = plan.Follow(i.Current, of, now)
-	return again
+	i.Follow = plan.Follow(of)
 }
 
 // takeAlong wakes what a workload refers to, if its policy takes that along.
@@ -47,7 +44,7 @@ var referable = map[string]schema.GroupVersionResource{
 	"ServiceAccount": corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
 }
 
-func (c *Controller) wake(namespace string, references []plan.Reference) {
+func (c *Controller) wake(namespace string, references []v1beta1.Reference) {
 	for _, r := range references {
 		c.decide.Add(key{referable[r.Kind], types.NamespacedName{Namespace: namespace, Name: r.Name}})
 	}

@@ -40,13 +40,13 @@ type reservation struct {
 type referrer struct {
 	kind      string
 	placement *v1beta1.Placement
-	to        []plan.Reference
+	to        []v1beta1.Reference
 }
 
 // reference is what workloads of its namespace refer to.
 type reference struct {
 	namespace string
-	plan.Reference
+	v1beta1.Reference
 }
 
 func newState() state {
@@ -132,7 +132,7 @@ func (s *state) give(o *plan.Object, d *plan.Decision, now time.Time) {
 }
 
 // refersTo notes what a workload refers to and takes along, and where it goes. It returns what has to be decided anew.
-func (s *state) refersTo(k key, next referrer) (wake []plan.Reference) {
+func (s *state) refersTo(k key, next referrer) (wake []v1beta1.Reference) {
 	was, known := s.refers[k]
 	if !known && len(next.to) == 0 {
 		return nil

@@ -26,6 +26,7 @@ type member struct {
 	writing atomic.Int32 // writes under way
 	joined  time.Time
 	handlers
+	asked answers
 
 	mu     sync.Mutex
 	states map[key]*state

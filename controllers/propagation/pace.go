@@ -86,7 +86,7 @@ func (c *Controller) allowed(m *member, s plan.Source, t plan.Target, k key) (wa
 	if !shrinks && policy == nil {
 		m.reserve(k, nil)
 		c.wait(k, m.Name, false)
-		return plan.Desire(s, t), ""
+		return plan.Desire(s, t), t.Needed
 	}
 	mutex := c.lock(k)
 	mutex.Lock()

@@ -33,6 +33,8 @@ type state struct {
 	// reserved is what a write that is about to go out shrinks the copy to; ceiling what the last one did, until
 	// the member has carried it out: no more ready replicas than that are counted.
 	reserved, ceiling *int64
+	// leaves is since when the copy is to leave the member; zero where it is not.
+	leaves time.Time
 	// rolling is the pod template that is about to be written, as plan.TemplateAnnotation.
 	rolling string
 }
@@ -258,6 +260,24 @@ func (m *member) rollsTo(k key, want plan.Desired) bool {
 	defer m.mu.Unlock()
 	s := m.states[k]
 	return s != nil && s.rolling != "" && want.Object != nil && s.rolling == want.Object.GetAnnotations()[plan.TemplateAnnotation]
+}
+
+// leaves notes whether a copy is to leave the member, and returns it.
+func (m *member) leaves(k key, does bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.states[k]; s != nil && !does {
+		s.leaves = time.Time{}
+	} else if does && m.state(k).leaves.IsZero() {
+		m.state(k).leaves = time.Now()
+	}
+	return does
+}
+
+func (m *member) leavesSince(k key) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state(k).leaves
 }
 
 // forget drops what is remembered of an object that is no more anywhere.

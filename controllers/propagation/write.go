@@ -55,6 +55,10 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 		}
 		source := c.source(k, op.federated)
 		target.Scaled = c.scaled(m, source, target)
+		var err error
+		if target.Needed, err = c.needed(ctx, m, source, target, k); err != nil {
+			return c.conclude(m, k, conclusion{operation: op, err: err})
+		}
 		op.want, op.held = c.allowed(m, source, target, k)
 	}
 	op.verb = plan.Operate(op.want, have, settled)

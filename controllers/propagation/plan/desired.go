@@ -76,8 +76,8 @@ func Desire(s Source, t Target) Desired {
 	if s.Object != nil && !s.leaving() {
 		d.Source = SourceOf(s.Object)
 	}
-	if t.Number != nil && presence == Absent {
-		d.Presence = IfThere // it goes, but only as far as the law allows
+	if presence == Absent && (t.Number != nil || t.Needed != "") {
+		d.Presence = IfThere // it goes, but only as far as the law allows, or what needs it
 	}
 	if t.Number != nil {
 		number = t.Number

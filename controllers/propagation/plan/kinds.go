@@ -40,6 +40,8 @@ type Kind struct {
 	// Addresses: the copies have load balancers, whose addresses DNS learns from the federated object. Without Endpoints
 	// those of each copy count.
 	Addresses bool
+	// NeededByPods: pods need what the copies hold or do. Where one goes, it goes after the pods, see Leaves.
+	NeededByPods bool
 	// Failure: the kind has the condition ReplicaFailure, see Unmade.
 	Failure bool
 	// Rounds: the copies may have to be replaced for what they lack in sum, see Round.
@@ -99,13 +101,15 @@ func (k Kind) with(fill func(*Kind)) Kind { fill(&k); return k }
 // Kinds are all built-in kinds that can be propagated, in the order in which they have to be created.
 var Kinds = []Kind{
 	builtin("", "v1", "namespaces", "Namespace").with(func(k *Kind) { k.Drop = [][]string{{"spec"}} }),
-	builtin("", "v1", "serviceaccounts", "ServiceAccount").with(func(k *Kind) { k.Drop = [][]string{{"secrets"}} }),
-	builtin("", "v1", "configmaps", "ConfigMap"),
-	builtin("", "v1", "secrets", "Secret"),
-	builtin("", "v1", "services", "Service").with(func(k *Kind) { k.Endpoints, k.Addresses, k.Status = true, true, serviceStatus }),
-	builtin("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
+	builtin("", "v1", "serviceaccounts", "ServiceAccount").with(func(k *Kind) { k.NeededByPods, k.Drop = true, [][]string{{"secrets"}} }),
+	builtin("", "v1", "configmaps", "ConfigMap").with(func(k *Kind) { k.NeededByPods = true }),
+	builtin("", "v1", "secrets", "Secret").with(func(k *Kind) { k.NeededByPods = true }),
+	builtin("", "v1", "services", "Service").with(func(k *Kind) {
+		k.NeededByPods, k.Endpoints, k.Addresses, k.Status = true, true, true, serviceStatus
+	}),
+	builtin("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy").with(func(k *Kind) { k.NeededByPods = true }),
 	builtin("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget").with(func(k *Kind) {
-		k.Status = sums("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
+		k.NeededByPods, k.Status = true, sums("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
 	}),
 	builtin("apps", "v1", "replicasets", "ReplicaSet").with(func(k *Kind) {
 		k.Divided, k.Paced, k.Failure = "replicas", true, true
@@ -128,5 +132,5 @@ var Kinds = []Kind{
 	}),
 	builtin("batch", "v1", "cronjobs", "CronJob").with(func(k *Kind) { k.Status, k.NoConditions = cronJobStatus, true }),
 	builtin("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler").with(func(k *Kind) { k.Status = autoscalerStatus }),
-	builtin("networking.k8s.io", "v1", "ingresses", "Ingress").with(func(k *Kind) { k.Addresses, k.Status, k.NoConditions = true, ingressStatus, true }),
+	builtin("networking.k8s.io", "v1", "ingresses", "Ingress").with(func(k *Kind) { k.NeededByPods, k.Addresses, k.Status, k.NoConditions = true, true, ingressStatus, true }),
 }

@@ -1,0 +1,133 @@
+package propagation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/held"
+	"federation/controllers/propagation/plan"
+)
+
+const (
+	// leavesEvery is the time between two looks at what keeps a copy in a cluster that it is to leave.
+	leavesEvery = 5 * time.Second
+	// movesTogether is how long the placements of objects that move together may come one after the other.
+	movesTogether = 30 * time.Second
+)
+
+// needed says what keeps a copy in a cluster that it is to leave; "": nothing, or it is not to leave.
+func (c *Controller) needed(ctx context.Context, m *member, s plan.Source, t plan.Target, k key) (why string, err error) {
+	if !m.leaves(k, s.Leaves(t)) {
+		return "", nil
+	}
+	if why = c.servesAlone(m, s, k); why == "" {
+		why, err = c.neededByWorkload(ctx, m, s, k)
+	}
+	if why != "" {
+		m.queue.AddAfter(k, leavesEvery)
+	}
+	return why, err
+}
+
+// servesAlone says that a copy is the only one that serves; "" where it does not serve, or another one does that stays.
+func (c *Controller) servesAlone(m *member, s plan.Source, k key) string {
+	if !k.kind.Addresses {
+		return ""
+	}
+	if own, _ := m.copyOf(k); !own.Serves(k.kind) {
+		return ""
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for name, other := range c.members {
+		t, known := c.target(name)
+		if one, _ := other.copyOf(k); other != m && known && !t.Silent && s.Goes(t) && one.Serves(k.kind) {
+			return ""
+		}
+	}
+	return "stays until another cluster serves"
+}
+
+// neededByWorkload says which workload of the namespace still has pods in a member that need an object.
+func (c *Controller) neededByWorkload(ctx context.Context, m *member, s plan.Source, k key) (string, error) {
+	justNow := time.Since(m.leavesSince(k)) < movesTogether
+	for i := range plan.Kinds {
+		kind := &plan.Kinds[i]
+		if !kind.Paced {
+			continue
+		}
+		for _, obj := range c.inNamespace(kind, k.Namespace) {
+			u := held.Object(obj) // of another process's there is the metadata
+			w := plan.Workload{Kind: kind, Name: u.GetName(), Placement: plan.Read(u)}
+			if !s.MayBeFor(w, m.Name, justNow) {
+				continue
+			}
+			var err error
+			if w.Copy, err = c.copyOfAny(ctx, m, key{kind, types.NamespacedName{Namespace: k.Namespace, Name: w.Name}}); err != nil {
+				return "", fmt.Errorf("whether %s %s needs it is not known: %w", kind.Kind, w.Name, err)
+			}
+			if why := s.NeededBy(w); why != "" {
+				return why, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// copyOfAny returns our copy of an object in a member, whichever process makes it; nil where there is none.
+func (c *Controller) copyOfAny(ctx context.Context, m *member, k key) (*unstructured.Unstructured, error) {
+	if own := c.kindOf(k.kind.Resource); own != nil && c.owns(k) {
+		u, _ := m.observe(key{own, k.NamespacedName})
+		return u, nil
+	}
+	if u, known := m.asked.get(k); known {
+		return u, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
+	defer cancel()
+	u, err := resource(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && u.GetLabels()[v1beta1.ManagedByLabel] != c.Federation {
+		u, err = nil, nil
+	}
+	if err == nil {
+		m.asked.put(k, u)
+	}
+	return u, err
+}
+
+// answers are what a member said when it was asked for other processes' copies: many objects may ask for the same.
+type answers struct {
+	mu sync.Mutex
+	of map[key]copyAt
+}
+
+type copyAt struct {
+	copy *unstructured.Unstructured
+	at   time.Time
+}
+
+func (a *answers) get(k key) (*unstructured.Unstructured, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	got, ok := a.of[k]
+	return got.copy, ok && time.Since(got.at) < leavesEvery
+}
+
+func (a *answers) put(k key, copy *unstructured.Unstructured) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.of, func(_ key, had copyAt) bool { return time.Since(had.at) >= leavesEvery })
+	if a.of == nil {
+		a.of = map[key]copyAt{}
+	}
+	a.of[k] = copyAt{copy, time.Now()}
+}
