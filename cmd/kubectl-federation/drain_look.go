@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -113,6 +114,9 @@ func (o *drainCommand) running(ctx context.Context, w *workload, cluster, uid st
 // copies notes what is in the cluster.
 func (o *drainCommand) copies(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder) error {
 	return o.members.list(ctx, cluster, w.resource, "", v1beta1.ManagedByLabel+"="+uid, func(u *unstructured.Unstructured) {
+		if !v1beta1.IsCopy(u, schema.GroupKind{Group: w.resource.Group, Kind: w.kind}, uid) {
+			return // somebody's own, with our labels
+		}
 		r := remainderOf(w, u, found)
 		r.There, _, _ = unstructured.NestedInt64(u.Object, "spec", w.specField)
 		r.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", w.readyField)

@@ -310,9 +310,17 @@ func (w *world) answer(r *http.Request) (*http.Response, error) {
 			w.copies["east-a"] = n + map[bool]int64{true: 1, false: -1}[n < target]
 		}
 		n := w.copies["east-a"]
+		marked := func(name string) map[string]any { // with the marks of the copy of web
+			return map[string]any{
+				"namespace": "default", "name": name, "labels": map[string]any{v1beta1.ManagedByLabel: "fed"},
+				"annotations": map[string]any{v1beta1.CopyOfAnnotation: "ReplicaSet.apps/default/web"},
+			}
+		}
 		body = map[string]any{"kind": "ReplicaSetList", "apiVersion": "apps/v1", "items": []any{map[string]any{
-			"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": map[string]any{"namespace": "default", "name": "web"},
+			"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": marked("web"),
 			"spec": map[string]any{"replicas": n}, "status": map[string]any{"readyReplicas": n},
+		}, map[string]any{
+			"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": marked("somebodys"), "spec": map[string]any{"replicas": 2},
 		}}}
 	default:
 		body = map[string]any{"kind": "List", "apiVersion": "v1", "items": []any{}}

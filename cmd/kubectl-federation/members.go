@@ -11,7 +11,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -172,6 +171,6 @@ func eachMember[T any](clusters []*v1beta1.Cluster, ask func(*v1beta1.Cluster) T
 }
 
 // ours tells whether an object in a member is a copy of this federation's.
-func ours(o metav1.Object, uid string) bool {
-	return o != nil && o.GetLabels()[v1beta1.ManagedByLabel] == uid
+func ours(u *unstructured.Unstructured, uid string) bool {
+	return u != nil && v1beta1.IsCopy(u, u.GroupVersionKind().GroupKind(), uid)
 }

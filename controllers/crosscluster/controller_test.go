@@ -92,7 +92,7 @@ func (a *api) create(t *testing.T, r schema.GroupVersionResource, text string) {
 // service is the copy of shop/NAME.
 func (a *api) service(t *testing.T, name string) {
 	t.Helper()
-	a.create(t, services, `{apiVersion: v1, kind: Service, metadata: {namespace: shop, name: `+name+`, labels: {federation.kubernetes.io/managed-by: fed}}, spec: {ports: [{name: http, protocol: TCP, port: 80}]}}`)
+	a.create(t, services, `{apiVersion: v1, kind: Service, metadata: {namespace: shop, name: `+name+`, labels: {federation.kubernetes.io/managed-by: fed}, annotations: {federation.kubernetes.io/copy-of: Service/shop/`+name+`}}, spec: {ports: [{name: http, protocol: TCP, port: 80}]}}`)
 }
 
 func (a *api) patch(t *testing.T, r schema.GroupVersionResource, name, patch string) {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -133,7 +134,8 @@ func (m *member) run(ctx context.Context) {
 func (m *member) look(service string) (in plan.Input, ok bool) {
 	offers, known := m.Offers.of(service)
 	in = plan.Input{Member: m.Name, Federation: m.Federation, Offers: offers}
-	if obj, there, _ := m.Informers(services).GetStore().GetByKey(service); there && !m.Withdraw {
+	if obj, there, _ := m.Informers(services).GetStore().GetByKey(service); there && !m.Withdraw &&
+		v1beta1.IsCopy(held.Object(obj), schema.GroupKind{Kind: "Service"}, m.Federation) {
 		in.Service = &corev1.Service{}
 		ok = runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object(obj).Object, in.Service) == nil
 	} else {

@@ -47,7 +47,7 @@ func (f *Fleet) gives(m *Member, service *unstructured.Unstructured) string {
 
 // copyOf tells whether what a member has is ours, of this object, and stays.
 func (f *Fleet) copyOf(u, there *unstructured.Unstructured) bool {
-	return there != nil && there.GetLabels()[v1beta1.ManagedByLabel] == f.uid && there.GetDeletionTimestamp() == nil &&
+	return f.isCopy(there) && there.GetDeletionTimestamp() == nil &&
 		there.GetAnnotations()[v1beta1.SourceAnnotation] == string(u.GetUID())
 }
 

@@ -38,10 +38,7 @@ spec:
 
 // knownDifferences are the scenarios that come to another end in a variant, "VARIANT/SCENARIO", and why. Each is a defect
 // that is known, or what the variant changes by its nature.
-var knownDifferences = map[string]string{
-	"processes/delete-while-dead":   "one process clears the notes of orphans that another still needs",
-	"custom-kind/delete-while-dead": "the controller of a custom kind clears the notes of orphans that others still need",
-}
+var knownDifferences = map[string]string{}
 
 // TestDifferential plays each scenario in ways that must not matter: it must come to the end that its file says.
 func TestDifferential(t *testing.T) {

@@ -238,7 +238,10 @@ func (f *Fleet) wrote(where string, r memapi.Request, err error) {
 		line += "/" + r.Subresource
 	}
 	line += " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
-	if err != nil {
+	switch {
+	case err != nil && f.isForeign(where, r):
+		line += hasTheName
+	case err != nil:
 		line += " (refused)"
 	}
 	f.writes = append(f.writes, line)

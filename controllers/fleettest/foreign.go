@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+
+	"federation/controllers/fleettest/memapi"
 )
 
 // What people do in a member with objects that are there, by the word of `member CLUSTER WORD KIND/NAME [KIND/NAME]`.
@@ -32,6 +34,47 @@ var inMember = map[string]func(p *player, m *Member, client dynamic.Interface, t
 		}
 		return bring(p, client, t, withoutIdentity(u))
 	},
+	// expose NAME: as kubectl expose, which gives the new Service the labels of what it exposes.
+	"expose": func(p *player, m *Member, client dynamic.Interface, t target, args []string) error {
+		u := m.API.Get(t.GroupVersionResource, t.namespace, t.name)
+		if err := need(args, 1, "member CLUSTER expose KIND/NAME NAME"); err != nil || u == nil {
+			return err
+		}
+		service, err := p.target("svc/" + t.namespace + "/" + args[0])
+		if err != nil {
+			return err
+		}
+		made := empty(service.Resource)
+		made.SetLabels(u.GetLabels())
+		made.Object["spec"] = map[string]any{"selector": map[string]any{"app": t.name}, "ports": []any{map[string]any{"port": int64(80)}}}
+		return makeAs(p, client, service, made)
+	},
+	// clone KIND/NAME: as kubectl get -o yaml, another name, kubectl apply.
+	"clone": func(p *player, m *Member, client dynamic.Interface, t target, args []string) error {
+		u := m.API.Get(t.GroupVersionResource, t.namespace, t.name)
+		if err := need(args, 1, "member CLUSTER clone KIND/NAME KIND/NAME"); err != nil || u == nil {
+			return err
+		}
+		to, err := p.target(args[0])
+		if err != nil {
+			return err
+		}
+		return makeAs(p, client, to, withoutIdentity(u))
+	},
+}
+
+// makeAs makes an object under the name of a target.
+func makeAs(p *player, client dynamic.Interface, t target, u *unstructured.Unstructured) error {
+	u.SetGroupVersionKind(t.GroupVersion().WithKind(t.Kind))
+	u.SetName(t.name)
+	u.SetNamespace(t.namespace)
+	return bring(p, client, t, u)
+}
+
+func empty(r memapi.Resource) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(r.GroupVersion().WithKind(r.Kind))
+	return u
 }
 
 // String is how scripts name a target.
@@ -57,4 +100,18 @@ func withoutIdentity(u *unstructured.Unstructured) *unstructured.Unstructured {
 		unstructured.RemoveNestedField(out.Object, "metadata", field)
 	}
 	return out
+}
+
+// hasTheName ends the line of a write that was refused as a foreign object has the name. Whether it still does is asked from time
+// to time.
+const hasTheName = " (a foreign object has the name)"
+
+// isForeign tells of a request to a member whether a foreign object is in its place. It is called with the fleet locked.
+func (f *Fleet) isForeign(member string, r memapi.Request) bool {
+	m := f.members[member]
+	if m == nil {
+		return false
+	}
+	there := m.API.Get(r.Resource, r.Namespace, r.Name)
+	return there != nil && !f.isCopy(there)
 }

@@ -79,7 +79,7 @@ func (p *player) showCopies(args []string) (out []string, err error) {
 		line := m.Name + ": none"
 		if u != nil {
 			line = m.Name + ": a copy"
-			if u.GetLabels()[v1beta1.ManagedByLabel] != p.uid {
+			if !p.isCopy(u) {
 				line = m.Name + ": not ours"
 			}
 			if len(args) > 1 {

@@ -65,6 +65,12 @@ func configMap(labels, annotations map[string]string) *unstructured.Unstructured
 
 var mark = map[string]string{v1beta1.ManagedByLabel: "fed"}
 
+// bound are the annotations of a copy, of ConfigMap shop/config if no kind is given.
+func bound(source string, kind ...string) map[string]string {
+	of := append(kind, "ConfigMap")[0] + "/shop/config"
+	return map[string]string{v1beta1.CopyOfAnnotation: of, v1beta1.SourceAnnotation: source}
+}
+
 // engage runs do with a controller over a federation and one member, east-a.
 func engage(t *testing.T, federation, member api, do func()) {
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +123,7 @@ func settle() { time.Sleep(time.Second); synctest.Wait() }
 // That its labels are not known must not be taken for labels that do not match.
 func TestNothingIsDeletedByLabelsThatAreNotKnown(t *testing.T) {
 	selector := map[string]string{v1beta1.ClusterSelectorAnnotation: `[{"key":"tier","operator":"In","values":["gold"]}]`}
-	federation, member := newAPI(configMap(nil, selector)), newAPI(configMap(mark, nil))
+	federation, member := newAPI(configMap(nil, selector)), newAPI(configMap(mark, bound("u1")))
 	engage(t, federation, member, func() {
 		if got := member.writes(); len(got) > 0 {
 			t.Errorf("without a Cluster: %v", got)
@@ -138,7 +144,7 @@ func TestNothingIsDeletedByLabelsThatAreNotKnown(t *testing.T) {
 func TestACopyThatComesLateGoes(t *testing.T) {
 	federation, member := newAPI(), newAPI()
 	engage(t, federation, member, func() {
-		if _, err := member.client.Resource(configMaps).Namespace("shop").Create(t.Context(), configMap(mark, nil), metav1.CreateOptions{}); err != nil {
+		if _, err := member.client.Resource(configMaps).Namespace("shop").Create(t.Context(), configMap(mark, bound("u1")), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		settle()
@@ -151,7 +157,7 @@ func TestACopyThatComesLateGoes(t *testing.T) {
 // A copy of an object that was deleted and made anew while the member was away goes first.
 func TestACopyOfAnEarlierObjectGoes(t *testing.T) {
 	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
-	federation, member := newAPI(configMap(nil, nil), cluster), newAPI(configMap(mark, map[string]string{v1beta1.SourceAnnotation: "u0"}))
+	federation, member := newAPI(configMap(nil, nil), cluster), newAPI(configMap(mark, bound("u0")))
 	engage(t, federation, member, func() {
 		if got := member.writes(); len(got) == 0 || got[0] != "delete config" {
 			t.Errorf("%v", got)
@@ -187,6 +193,7 @@ func TestObjectsWaitForTheirNamespace(t *testing.T) {
 				}
 				made := ns.DeepCopy()
 				made.SetLabels(mark)
+				made.SetAnnotations(map[string]string{v1beta1.CopyOfAnnotation: "Namespace/shop"})
 				if _, err := member.client.Resource(namespaces).Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
 					t.Fatal(err)
 				}

@@ -173,13 +173,13 @@ func TestReportsOfManyChangesComeTogether(t *testing.T) {
 		return u
 	}
 	federation := newAPI(cluster, web(nil, map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"east-a":100}}`}))
-	member := newAPI(web(mark, nil))
+	member := newAPI(web(mark, bound("u1", "ReplicaSet.apps")))
 	member.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no") })
 	engage(t, federation, member, func() {
 		for _, c := range []struct{ changes, most int }{{1, 1}, {4, 1}, {100, 6}} { // 50 ms apart
 			before := len(federation.writes())
 			for i := range c.changes {
-				u := web(mark, nil)
+				u := web(mark, bound("u1", "ReplicaSet.apps"))
 				u.Object["status"] = map[string]any{"replicas": int64(100), "readyReplicas": int64(c.changes + i)}
 				u.SetResourceVersion(fmt.Sprint(10*c.changes + i))
 				if _, err := member.client.Resource(replicaSets).Namespace("shop").Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
 )
@@ -22,9 +23,10 @@ import (
 // member is one engaged member: what is to be done there, and what is known of it.
 type member struct {
 	Member
-	queue   workqueue.TypedRateLimitingInterface[key]
-	writing atomic.Int32 // writes under way
-	joined  time.Time
+	federation string // its UID
+	queue      workqueue.TypedRateLimitingInterface[key]
+	writing    atomic.Int32 // writes under way
+	joined     time.Time
 	handlers
 	asked answers
 
@@ -35,7 +37,7 @@ type member struct {
 // Engage takes up work in a member until ctx is done. It subscribes to the member's informers and
 // returns; the caller starts them. After the end of Run it does nothing.
 func (c *Controller) Engage(ctx context.Context, mem Member) error {
-	m := &member{Member: mem, states: map[key]*state{}}
+	m := &member{Member: mem, federation: c.Federation, states: map[key]*state{}}
 	m.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](10*time.Millisecond, 30*time.Second))
 	var errs []error
 	for i := range c.Kinds {
@@ -159,11 +161,12 @@ func (c *Controller) clearStale(ctx context.Context, m *member, kinds []plan.Kin
 	for i := range kinds {
 		k := c.kindOf(kinds[i].Resource)
 		for _, obj := range m.Informers(k.Resource).GetStore().List() {
-			copyKey := keyOf(k, held.Object(obj))
-			if !c.owns(copyKey) {
+			there := held.Object(obj)
+			copyKey := keyOf(k, there)
+			if !c.owns(copyKey) || !v1beta1.IsCopy(there, k.GroupKind(), c.Federation) {
 				continue
 			}
-			if f := c.lookup(copyKey); f == nil || f.GetDeletionTimestamp() != nil || plan.Outlived(plan.SourceOf(f), held.Object(obj)) {
+			if f := c.lookup(copyKey); f == nil || f.GetDeletionTimestamp() != nil || plan.Outlived(plan.SourceOf(f), there) {
 				keys = append(keys, copyKey)
 			}
 		}

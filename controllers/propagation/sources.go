@@ -175,8 +175,10 @@ func (c *Controller) scaled(m *member, s plan.Source, t plan.Target) bool {
 	if !s.Kind.Paced || s.Object == nil || c.kindOf(autoscalers) == nil {
 		return false
 	}
-	there, _ := m.Informers(autoscalers).GetIndexer().IndexKeys(byTarget, s.Kind.Kind+"/"+s.Object.GetNamespace()+"/"+s.Object.GetName())
-	return len(there) > 0 || slices.ContainsFunc(s.Autoscalers, func(a plan.Source) bool {
+	there, _ := m.Informers(autoscalers).GetIndexer().ByIndex(byTarget, s.Kind.Kind+"/"+s.Object.GetNamespace()+"/"+s.Object.GetName())
+	return slices.ContainsFunc(there, func(obj any) bool {
+		return v1beta1.IsCopy(held.Object(obj), c.kindOf(autoscalers).GroupKind(), c.Federation)
+	}) || slices.ContainsFunc(s.Autoscalers, func(a plan.Source) bool {
 		return m.comes(keyOf(a.Kind, a.Object)) && a.Comes(t)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
@@ -75,6 +76,9 @@ func (m *member) current(k key) (*unstructured.Unstructured, *state) {
 		u := held.Object(s.written)
 		s.written = u // if it is asked for once, it is again
 		return u, s
+	}
+	if cached != nil && !v1beta1.IsCopy(cached, k.kind.GroupKind(), m.federation) {
+		return nil, s // somebody's own, with our labels
 	}
 	return cached, s
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/record"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/held"
@@ -153,9 +154,8 @@ func (c *Controller) operate(ctx context.Context, m *member, k key, op operation
 	return err
 }
 
-// create makes the copy unless an object of that name is there. One that bears our mark was made by
-// us and has not reached the cache: it is brought up to date. One that lost the mark (somebody took
-// the label off) but still has the hash is ours too.
+// create makes the copy unless an object of that name is there. One that is a copy was made by us and has not reached
+// the cache: it is brought up to date.
 func (c *Controller) create(ctx context.Context, m *member, k key, op operation) error {
 	err := c.apply(ctx, m, k, op, plan.NotThere)
 	if !apierrors.IsConflict(err) {
@@ -165,15 +165,24 @@ func (c *Controller) create(ctx context.Context, m *member, k key, op operation)
 	if getErr != nil {
 		return getErr
 	}
-	marked := there.GetLabels()[v1beta1.ManagedByLabel] == c.Federation
-	_, hashed := there.GetAnnotations()[v1beta1.AppliedHashAnnotation]
-	if other := there.GetLabels()[v1beta1.ManagedByLabel]; !marked && (!hashed || other != "") {
+	if !c.isCopy(there, k) {
 		return errForeign
 	}
 	if there.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("waits for the copy before it to be gone")
 	}
 	return c.apply(ctx, m, k, op, plan.Precondition{UID: there.GetUID()})
+}
+
+// isCopy tells whether an object is our copy. One that lost a mark (somebody took the label off, or the annotation) but still has
+// the hash is ours too; one that is marked as another's is not.
+func (c *Controller) isCopy(there *unstructured.Unstructured, k key) bool {
+	if v1beta1.IsCopy(there, k.kind.GroupKind(), c.Federation) {
+		return true
+	}
+	_, hashed := there.GetAnnotations()[v1beta1.AppliedHashAnnotation]
+	label, of := there.GetLabels()[v1beta1.ManagedByLabel], there.GetAnnotations()[v1beta1.CopyOfAnnotation]
+	return hashed && (label == "" || label == c.Federation) && (of == "" || of == v1beta1.CopyOf(k.kind.GroupKind(), k.Namespace, k.Name))
 }
 
 // apply sends the desired object with a precondition, and notes what came of it.
@@ -225,18 +234,34 @@ func (c *Controller) delete(ctx context.Context, m *member, k key, op operation)
 	if m.hasParted(k, op.have.GetUID()) {
 		return nil
 	}
-	if op.federated == nil || plan.Outlived(op.want.Source, op.have) {
-		if err := c.confirm(ctx, k, op.federated); err != nil {
-			return err
-		}
-		fate, err := c.fateOf(ctx, k, op.have)
-		if err != nil {
-			return err
-		}
-		if fate == plan.Orphaned {
-			return c.release(ctx, m, k, op.have.GetUID())
-		}
+	if op.federated != nil && !plan.Outlived(op.want.Source, op.have) {
+		return c.deleteObserved(ctx, m, k, op)
 	}
+	if err := c.confirm(ctx, k, op.federated); err != nil {
+		return err
+	}
+	fate, err := c.fateOf(ctx, k, op.have)
+	if err != nil {
+		return err
+	}
+	if fate == plan.Orphaned {
+		return c.release(ctx, m, k, op.have.GetUID())
+	}
+	if err = c.deleteObserved(ctx, m, k, op); err == nil {
+		m.event(c.Recorder, v1beta1.EventStaleCopyDeleted, "%s is deleted: it is a copy of an object that is not at the federation any more (UID %s)",
+			k, op.have.GetAnnotations()[v1beta1.SourceAnnotation])
+	}
+	return err
+}
+
+// event is about what is done in a member that no federated object stands for.
+func (m *member) event(to record.EventRecorder, reason, format string, args ...any) {
+	cluster := &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
+	to.Eventf(cluster, corev1.EventTypeNormal, reason, format, args...)
+}
+
+// deleteObserved deletes the copy if it is still the one that was observed.
+func (c *Controller) deleteObserved(ctx context.Context, m *member, k key, op operation) error {
 	policy := metav1.DeletePropagationBackground
 	if op.want.Foreground {
 		policy = metav1.DeletePropagationForeground
@@ -278,7 +303,7 @@ func releasePatch(uid types.UID) []byte {
 	b, _ := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":         uid,
 		"labels":      map[string]any{v1beta1.ManagedByLabel: nil},
-		"annotations": map[string]any{v1beta1.AppliedHashAnnotation: nil, v1beta1.SourceAnnotation: nil},
+		"annotations": map[string]any{v1beta1.AppliedHashAnnotation: nil, v1beta1.CopyOfAnnotation: nil, v1beta1.SourceAnnotation: nil},
 	}})
 	return b
 }

@@ -143,6 +143,7 @@ func (s Source) seal(u *unstructured.Unstructured, t Target) *configuration {
 		}
 	}
 	annotations[v1beta1.AppliedHashAnnotation], annotations[v1beta1.SourceAnnotation] = c.Hash, SourceOf(s.Object)
+	annotations[v1beta1.CopyOfAnnotation] = v1beta1.CopyOf(s.Kind.GroupKind(), s.Object.GetNamespace(), s.Object.GetName())
 	u.SetAnnotations(annotations)
 	return c
 }

@@ -52,6 +52,11 @@ type Kind struct {
 	NoConditions bool
 }
 
+// GroupKind is the kind with its group.
+func (k *Kind) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: k.Resource.Group, Kind: k.Kind}
+}
+
 // EndpointSlices are watched in members beside the kinds that have Endpoints.
 var EndpointSlices = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 

@@ -207,7 +207,7 @@ func SameSource(a, b *unstructured.Unstructured) bool {
 // asked are those of the federation's annotations, on an object or on a copy, that members' copies depend on.
 var asked = []string{
 	v1beta1.PlacementAnnotation, v1beta1.ClusterSelectorAnnotation, v1beta1.JobRoundAnnotation,
-	v1beta1.AppliedHashAnnotation, v1beta1.SourceAnnotation, v1beta1.ScaledByAnnotation, TemplateAnnotation, AutoscaledAnnotation,
+	v1beta1.AppliedHashAnnotation, v1beta1.CopyOfAnnotation, v1beta1.SourceAnnotation, v1beta1.ScaledByAnnotation, TemplateAnnotation, AutoscaledAnnotation,
 }
 
 func asking(annotations map[string]string) map[string]string {

@@ -110,7 +110,7 @@ metadata:
   name: web
   namespace: default
   labels: {app: web, federation.kubernetes.io/managed-by: uid-1, federation.kubernetes.io/shard: "`+strconv.Itoa(v1beta1.Shard("default", "web"))+`"}
-  annotations: {team: shop, federation.kubernetes.io/applied-hash: `+d.Hash+`, federation.kubernetes.io/source-uid: u1}
+  annotations: {team: shop, federation.kubernetes.io/applied-hash: `+d.Hash+`, federation.kubernetes.io/copy-of: ReplicaSet.apps/default/web, federation.kubernetes.io/source-uid: u1}
 spec:
   replicas: 20
   selector: {matchLabels: {app: web}}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -58,6 +59,9 @@ const (
 	// ManagedByLabel marks an object in a member that the federation made. Its value is the UID of the
 	// federation: the UID of its namespace kube-system.
 	ManagedByLabel = "federation.kubernetes.io/managed-by"
+	// CopyOfAnnotation is, on an object in a member, KIND.GROUP/NAMESPACE/NAME of the federated object that it is a copy of, which are its
+	// own, too: what somebody makes of a copy with its labels and annotations is none.
+	CopyOfAnnotation = "federation.kubernetes.io/copy-of"
 	// AppliedHashAnnotation is, on an object in a member, the hash of what the federation applied last.
 	AppliedHashAnnotation = "federation.kubernetes.io/applied-hash"
 	// ScaledByAnnotation is, in our memory only, on a copy whose number of replicas an autoscaler in the member
@@ -68,8 +72,24 @@ const (
 	SourceAnnotation = "federation.kubernetes.io/source-uid"
 )
 
+// CopyOf is the value of CopyOfAnnotation on the copies of an object.
+func CopyOf(kind schema.GroupKind, namespace, name string) string {
+	if namespace == "" {
+		return kind.String() + "/" + name
+	}
+	return kind.String() + "/" + namespace + "/" + name
+}
+
+// IsCopy tells of an object of a kind in a member whether it is a copy of a federation's: it bears its mark, and this was made for it.
+func IsCopy(o metav1.Object, kind schema.GroupKind, federation string) bool {
+	return o.GetLabels()[ManagedByLabel] == federation && o.GetAnnotations()[CopyOfAnnotation] == CopyOf(kind, o.GetNamespace(), o.GetName())
+}
+
 // DecidedAnnotations are those of federated objects that say what the federation decided and saw.
 var DecidedAnnotations = []string{PlacementAnnotation, PodsMadeAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation}
+
+// EventStaleCopyDeleted is the reason of an event of a Cluster: a copy there was deleted because its federated object is no more.
+const EventStaleCopyDeleted = "StaleCopyDeleted"
 
 // Labels and annotations of the EndpointSlices that the federation makes in a member, one for each other cluster that has load
 // balancer addresses of a Service. The labels are those of KEP-1645.
