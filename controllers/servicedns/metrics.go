@@ -17,7 +17,7 @@ var (
 	}, []string{"provider"})
 	providerUp = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Name: "federation_dns_provider_published",
-		Help: "1 where the provider has all records, 0 where the last attempt failed or what it says that it did is not there.",
+		Help: "1 where the provider has all records, 0 where the last attempt failed, changes have waited for 10 s, or what it says that it did is not there.",
 	}, []string{"provider"})
 	applySeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Name:    "federation_dns_apply_duration_seconds",

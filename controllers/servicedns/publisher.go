@@ -58,6 +58,8 @@ type publisher struct {
 	late time.Time
 	// settling tells that something was applied since the zone was last found as it was applied.
 	settling bool
+	// said is the last report.
+	said ProviderState
 	// drift is how the zone differed when it was last read, and drifts, how many times in a row it did.
 	drift  dnsprovider.ChangeSet
 	drifts int
@@ -93,7 +95,7 @@ func (p *publisher) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		p.report(p.state(err))
+		p.say(p.state(err))
 		if due || p.settling && !settling {
 			reread.Reset(p.again())
 		}
@@ -102,7 +104,7 @@ func (p *publisher) run(ctx context.Context) {
 			continue
 		}
 		klog.ErrorS(err, "DNS records could not be applied", "provider", p.Name, "zone", p.zone.Name, "retryAfter", backoff)
-		pause(ctx, backoff)
+		_ = p.watched(func() error { pause(ctx, backoff); return nil })
 		backoff = min(2*backoff, maxBackoff)
 		p.in.again()
 	}
@@ -127,9 +129,25 @@ func pause(ctx context.Context, d time.Duration) {
 func (p *publisher) pass(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
-	for key := range p.world.changes(p.in) {
+	want := p.take()
+	err := p.watched(func() error {
+		have, err := p.have(ctx, want)
+		if err != nil {
+			return err
+		}
+		return p.become(ctx, have, want)
+	})
+	if p.trusted, p.failed = err == nil, err != nil; err == nil {
+		clear(p.pending)
+	}
+	return err
+}
+
+// take takes what shall be there: the records of all objects where the zone has to be read.
+func (p *publisher) take() records {
+	for key, since := range p.world.changes(p.in) {
 		if _, waits := p.pending[key]; !waits {
-			p.pending[key] = time.Now()
+			p.pending[key] = since
 		}
 	}
 	want, since := p.world.take(p.in, !p.trusted)
@@ -140,14 +158,7 @@ func (p *publisher) pass(ctx context.Context) error {
 		p.trusted = false
 		want, _ = p.world.take(p.in, true)
 	}
-	have, err := p.have(ctx, want)
-	if err == nil {
-		err = p.become(ctx, have, want)
-	}
-	if p.trusted, p.failed = err == nil, err != nil; err == nil {
-		clear(p.pending)
-	}
-	return err
+	return want
 }
 
 // unknown tells whether there are new names of which only the zone can tell whether they are free.

@@ -2,6 +2,7 @@ package servicedns
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,14 @@ func (s *shared) says(reason string, published bool, words string) {
 	s.Helper()
 	if s.state.Reason != reason || s.state.Published != published || !strings.Contains(s.state.Message, words) {
 		s.Errorf("state %+v, want %s, %t, with %q", s.state, reason, published, words)
+	}
+}
+
+// behind checks of which objects the provider lacks changes.
+func (s *shared) behind(want ...string) {
+	s.Helper()
+	if got := slices.Sorted(maps.Keys(s.state.Objects)); !slices.Equal(got, want) {
+		s.Errorf("behind with %q, want %q", got, want)
 	}
 }
 
@@ -167,6 +176,75 @@ func TestAFailingProviderSaysSoAndIsTriedAgain(t *testing.T) {
 		synctest.Wait()
 		s.is(1, "www A 192.0.2.1")
 		s.says(ReasonPublished, true, "")
+	})
+}
+
+// A call that gets no answer says nothing of the state before it: what waits for it is behind.
+func TestAHungProviderIsBehindWhileTheCallIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{gate: make(chan struct{}, 1)}
+		s := startShared(t, m, m)
+		m.gate <- struct{}{}
+		s.want(set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1"))
+		s.says(ReasonPublished, true, "all records")
+		s.want(set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.2"))
+		time.Sleep(behindAfter - time.Second)
+		synctest.Wait()
+		s.says(ReasonPublished, true, "")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		s.says(ReasonNotAnswering, false, "has not answered since")
+		s.behind("web")
+
+		s.world.set(records{"api": {set(t, "api.default.fed.svc", dnsprovider.A, "192.0.2.5")}}, time.Now()) // it waits behind that call
+		time.Sleep(behindAfter + time.Second)
+		synctest.Wait()
+		s.behind("api", "web")
+
+		m.gate <- struct{}{}
+		synctest.Wait()
+		s.says(ReasonNotAnswering, false, "") // the next call is under way
+		s.behind("api")
+		m.gate <- struct{}{}
+		synctest.Wait()
+		s.says(ReasonPublished, true, "")
+		s.behind()
+	})
+}
+
+// It may hang from the start: nobody knows then what it has.
+func TestAProviderThatNeverAnsweredSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{gate: make(chan struct{}, 1)}
+		s := startShared(t, m, m)
+		s.want(set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1"))
+		time.Sleep(behindAfter + time.Second)
+		synctest.Wait()
+		s.says(ReasonNotAnswering, false, "nothing is known")
+		m.gate <- struct{}{}
+		synctest.Wait()
+		s.says(ReasonPublished, true, "")
+	})
+}
+
+// While the next attempt is waited for, changes come too.
+func TestWhatWaitsForTheNextAttemptIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		s := startShared(t, m, m)
+		s.want(set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1"))
+		m.mu.Lock()
+		m.fails = 1000
+		m.mu.Unlock()
+		s.want(set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.2"))
+		time.Sleep(112 * time.Second) // the last attempt was a moment ago, and the next is half a minute away
+		synctest.Wait()
+		s.says(ReasonFailing, false, "the provider is away")
+		s.world.set(records{"api": {set(t, "api.default.fed.svc", dnsprovider.A, "192.0.2.5")}}, time.Now())
+		time.Sleep(behindAfter + time.Second)
+		synctest.Wait()
+		s.says(ReasonFailing, false, "the provider is away")
+		s.behind("api", "web")
 	})
 }
 

@@ -31,6 +31,8 @@ const (
 	ReasonPublished = "Published"
 	// ReasonFailing: the last attempt failed.
 	ReasonFailing = "Failing"
+	// ReasonNotAnswering: an attempt is under way, and changes have waited for its end for too long.
+	ReasonNotAnswering = "NotAnswering"
 	// ReasonNotApplied: it said that it applied records, and does not have them.
 	ReasonNotApplied = "NotApplied"
 	// ReasonRepaired: somebody else changed our records in the zone, which was put right.
@@ -54,10 +56,14 @@ const maxNamed = 5
 // state sums up where the provider stands after a pass.
 func (p *publisher) state(err error) ProviderState {
 	s := ProviderState{Provider: p.Name, Published: true, Reason: ReasonPublished, Message: "the zone " + p.zone.Name + " has all records"}
-	s.Objects, s.Unread = p.inTheWay(time.Now()), p.applied == nil
+	var oldest time.Time
+	s.Objects, oldest = p.inTheWay(p.robbed)
+	s.Unread = p.applied == nil
 	switch {
 	case err != nil:
 		s.Published, s.Reason, s.Message = false, ReasonFailing, err.Error()
+	case !oldest.IsZero():
+		s.notAnswering(oldest)
 	case p.drifts > 1:
 		s.Published, s.Reason = false, ReasonNotApplied
 		s.Message = fmt.Sprintf("the provider says that it applied what is not in the zone, %d times now: %s", p.drifts, some(namesOf(p.drift)))
@@ -71,21 +77,75 @@ func (p *publisher) state(err error) ProviderState {
 	return s
 }
 
-// behindAfter is how long a change may wait for a provider before its object says so: others go on meanwhile.
-const behindAfter = 10 * time.Second
-
-// inTheWay returns the objects that the provider does not have as they should be, with why.
-func (p *publisher) inTheWay(now time.Time) map[string]string {
-	objects := maps.Clone(p.robbed)
-	if objects == nil {
-		objects = map[string]string{}
+// notAnswering says that what was to be there at a time is not there yet.
+func (s *ProviderState) notAnswering(since time.Time) {
+	s.Published, s.Reason = false, ReasonNotAnswering
+	s.Message = "it has not answered since " + since.UTC().Format(time.RFC3339) + ": changes are not in its zone yet"
+	if s.Unread {
+		s.Message = "it has not answered since " + since.UTC().Format(time.RFC3339) + ": nothing is known of its zone yet"
 	}
-	for key, since := range p.pending {
-		if now.Sub(since) >= behindAfter {
-			objects[key] = fmt.Sprintf("it does not have the change of %s yet; why, says %s/%s", since.UTC().Format(time.RFC3339), v1beta1.FederationNamespace, v1beta1.DNSProvidersConfigMap)
+}
+
+// say reports how the provider stands.
+func (p *publisher) say(s ProviderState) {
+	p.said = s
+	p.report(s)
+}
+
+// watched does what may take long. Meanwhile the provider's state changes as changes wait for it: no answer is no
+// evidence that it is as it was.
+func (p *publisher) watched(do func() error) error {
+	robbed, unread, since := maps.Clone(p.robbed), p.applied == nil, time.Now() // which do may change
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	tick := time.NewTicker(behindAfter / 10)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case now := <-tick.C:
+			s := p.said
+			var oldest time.Time
+			if s.Objects, oldest = p.inTheWay(robbed); oldest.IsZero() && unread && now.Sub(since) >= behindAfter {
+				oldest = since
+			}
+			if !oldest.IsZero() && (s.Published || s.Reason == "") {
+				s.Provider, s.Unread = p.Name, unread
+				s.notAnswering(oldest)
+			}
+			if !s.equal(p.said) {
+				p.say(s)
+			}
 		}
 	}
-	return objects
+}
+
+func (s ProviderState) equal(o ProviderState) bool {
+	return s.Published == o.Published && s.Reason == o.Reason && s.Message == o.Message && s.Unread == o.Unread && maps.Equal(s.Objects, o.Objects)
+}
+
+// behindAfter is how long a change may wait for a provider before it counts as behind, and its object says so: others go
+// on meanwhile.
+const behindAfter = 10 * time.Second
+
+// inTheWay returns the objects that the provider does not have as they should be, with why, and when the oldest change came
+// that has waited for too long; zero: none has.
+func (p *publisher) inTheWay(robbed map[string]string) (objects map[string]string, oldest time.Time) {
+	objects = map[string]string{}
+	maps.Copy(objects, robbed)
+	waiting := p.world.changes(p.in)
+	maps.Copy(waiting, p.pending)
+	for key, since := range waiting {
+		if time.Since(since) < behindAfter {
+			continue
+		}
+		objects[key] = fmt.Sprintf("it does not have the change of %s yet; why, says %s/%s", since.UTC().Format(time.RFC3339), v1beta1.FederationNamespace, v1beta1.DNSProvidersConfigMap)
+		if oldest.IsZero() || since.Before(oldest) {
+			oldest = since
+		}
+	}
+	return objects, oldest
 }
 
 func (p *publisher) held() []string {

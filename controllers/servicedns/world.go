@@ -32,7 +32,8 @@ type world struct {
 
 // inbox tells one provider's goroutine which keys have other records than it has last taken.
 type inbox struct {
-	keys map[string]bool
+	// keys have when the first of these changes came.
+	keys map[string]time.Time
 	// since is when the first change that led to that was seen; zero: nobody knows.
 	since time.Time
 	wake  chan struct{}
@@ -69,8 +70,11 @@ func (w *world) set(next records, since time.Time) {
 }
 
 func (in *inbox) note(keys []string, since time.Time) {
+	now := time.Now()
 	for _, key := range keys {
-		in.keys[key] = true
+		if _, noted := in.keys[key]; !noted {
+			in.keys[key] = now
+		}
 	}
 	if in.since.IsZero() {
 		in.since = since
@@ -90,7 +94,7 @@ func (in *inbox) again() {
 func (w *world) join() *inbox {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	in := &inbox{keys: map[string]bool{}, wake: make(chan struct{}, 1)}
+	in := &inbox{keys: map[string]time.Time{}, wake: make(chan struct{}, 1)}
 	w.inboxes[in] = true
 	if w.planned {
 		in.note(nil, time.Time{})
@@ -104,8 +108,8 @@ func (w *world) leave(in *inbox) {
 	delete(w.inboxes, in)
 }
 
-// changes returns the keys that an inbox has.
-func (w *world) changes(in *inbox) map[string]bool {
+// changes returns the keys that an inbox has, with when the first of their changes came.
+func (w *world) changes(in *inbox) map[string]time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(in.keys)
@@ -125,6 +129,6 @@ func (w *world) take(in *inbox, all bool) (some records, since time.Time) {
 		}
 	}
 	since = in.since
-	in.keys, in.since = map[string]bool{}, time.Time{}
+	in.keys, in.since = map[string]time.Time{}, time.Time{}
 	return some, since
 }
