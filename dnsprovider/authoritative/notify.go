@@ -48,6 +48,7 @@ func (s *Server) notify(ctx context.Context, t *target) {
 		}
 		if err := s.notifyOnce(ctx, t); err == nil {
 			pause = notifyPause
+			s.overtake(ctx, t)
 		} else if ctx.Err() == nil {
 			pause = min(2*pause, maxNotifyPause)
 			slog.Warn("Server was not told that the zone has changed; will be tried again", "zone", s.zone, "server", t.address, "error", err, "after", pause)

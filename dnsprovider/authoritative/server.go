@@ -198,7 +198,12 @@ func (s *Server) Apply(_ context.Context, zone string, changes dnsprovider.Chang
 
 // publish makes an edit what is answered from.
 func (s *Server) publish(old *snapshot, next edit, changes dnsprovider.ChangeSet) error {
-	now, err := next.finish(nextSerial(old.soa.Serial))
+	s.transfers.leaps.Store(0)
+	return s.publishAs(nextSerial(old.soa.Serial, uint32(time.Now().Unix())), old, next, changes)
+}
+
+func (s *Server) publishAs(serial uint32, old *snapshot, next edit, changes dnsprovider.ChangeSet) error {
+	now, err := next.finish(serial)
 	if err != nil {
 		return err
 	}
@@ -219,10 +224,4 @@ func (s *Server) holds(zone string) error {
 		return fmt.Errorf("zone %q: this server holds only %q", zone, s.zone)
 	}
 	return nil
-}
-
-// nextSerial is the time in seconds, so that it grows over restarts too, or one more when there were
-// more changes than seconds.
-func nextSerial(serial uint32) uint32 {
-	return max(serial+1, uint32(time.Now().Unix()))
 }

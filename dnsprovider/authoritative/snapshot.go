@@ -57,7 +57,7 @@ func newSnapshot(zone string, nameServers []netip.Addr, negativeTTL uint32) (*sn
 	}
 	e.set(wireName(zone), apex)
 	e.set(wireName(ns), addresses)
-	return e.finish(1)
+	return e.finish(uint32(time.Now().Unix()))
 }
 
 // addresses are the packed addresses of the server's own name.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/miekg/dns"
@@ -41,6 +42,8 @@ type transfers struct {
 	slots   chan struct{}
 	limit   *rate.Limiter
 	targets []*target
+	// leaps counts how often the serial number was raised over a secondary's since the zone changed.
+	leaps atomic.Int32
 	// complain bounds what is logged about refusals.
 	complain rate.Sometimes
 }

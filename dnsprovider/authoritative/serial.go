@@ -1,0 +1,68 @@
+package authoritative
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// newer reports whether one serial number is newer than another (RFC 1982): the numbers are a circle.
+func newer(a, b uint32) bool { return int32(a-b) > 0 }
+
+// nextSerial is the time in seconds, so that it grows over restarts too, or one more when there were
+// more changes than seconds.
+func nextSerial(serial, now uint32) uint32 {
+	if newer(now, serial) {
+		return now
+	}
+	return serial + 1
+}
+
+// askAttempts is how often a secondary is asked what it has, where no answer comes.
+const askAttempts = 3
+
+// overtake asks a secondary that has just been told of the zone what it has. If its number is newer than ours and than any
+// that we would give now, then it has a zone of before our clock was set back, and would keep that until the time has come
+// again: the zone gets a number that is newer still. Other replicas' numbers are no newer than the time, and are let be
+// (ADR 28); where their clock is ahead, they may do the same, so it is done a few times at most until the zone changes.
+func (s *Server) overtake(ctx context.Context, t *target) {
+	has, ok := s.serialOf(ctx, t)
+	if !ok || !newer(has, uint32(time.Now().Unix())) {
+		return
+	}
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	old := s.current.Load()
+	if !old.synced || !newer(has, old.soa.Serial) || int(s.transfers.leaps.Add(1)) > len(s.transfers.targets) {
+		return
+	}
+	slog.Warn("A secondary has a newer serial number than any of now, as after the clock was set back: the zone gets a newer one", "zone", s.zone, "server", t.address, "has", has, "had", old.soa.Serial)
+	if err := s.publishAs(has+1, old, old.edit(), nil); err != nil {
+		slog.Error("The zone keeps a serial number that is too old for a secondary", "zone", s.zone, "server", t.address, "error", err)
+	}
+}
+
+// serialOf asks a secondary for its serial number; false where it does not say, signed by our key.
+func (s *Server) serialOf(ctx context.Context, t *target) (serial uint32, ok bool) {
+	key := s.transfers.Keys[0]
+	client := dns.Client{Timeout: notifyTimeout, TsigSecret: map[string]string{key.Name: key.Secret}}
+	for range askAttempts {
+		m := new(dns.Msg).SetQuestion(s.zone, dns.TypeSOA)
+		m.SetTsig(key.Name, key.Algorithm+".", fudge, time.Now().Unix())
+		reply, _, err := client.ExchangeContext(ctx, m, t.address.String())
+		if err != nil {
+			continue
+		}
+		if reply.IsTsig() == nil || len(reply.Answer) == 0 {
+			return 0, false
+		}
+		soa, is := reply.Answer[0].(*dns.SOA)
+		if !is {
+			return 0, false
+		}
+		return soa.Serial, true
+	}
+	return 0, false
+}
