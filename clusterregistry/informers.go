@@ -78,6 +78,12 @@ func (i *memberInformer) HasSynced() bool {
 	return i.SharedIndexInformer.HasSynced() || i.lacking.Load()
 }
 
+// Lacking reports whether the informer is empty because the member does not let us list its kind: that nothing is in it
+// says nothing then.
+func (i *memberInformer) Lacking() bool {
+	return i.lacking.Load() && !i.SharedIndexInformer.HasSynced()
+}
+
 var errRightsChanged = errors.New("what the member refused it allows now: it is taken up anew")
 
 // failed hears of each list and watch that ends with an error.

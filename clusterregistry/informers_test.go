@@ -20,6 +20,9 @@ func TestAKindThatMayNotBeSeenHoldsUpNobody(t *testing.T) {
 	first := f.member("east")
 	informer := first.Informers.ForResource(configMaps)
 	f.eventually("what is forbidden counts as empty", informer.HasSynced)
+	if lacks, ok := informer.(interface{ Lacking() bool }); !ok || !lacks.Lacking() {
+		t.Error("nobody can know that what is empty is forbidden")
+	}
 	f.eventually("the operator is told", func() bool {
 		events, err := f.core.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
 		if err != nil {

@@ -73,13 +73,18 @@ func bound(source string, kind ...string) map[string]string {
 
 // engage runs do with a controller over a federation and one member, east-a.
 func engage(t *testing.T, federation, member api, do func()) {
+	engageWith(t, federation, member, member.informers, do)
+}
+
+// engageWith has other informers of the member.
+func engageWith(t *testing.T, federation, member api, informers Informers, do func()) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		c, err := New(Options{Client: federation.client, Informers: federation.informers, Federation: "fed", Recorder: record.NewFakeRecorder(100)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Engage(ctx, Member{Name: "east-a", Client: member.client, Informers: member.informers}); err != nil {
+		if err := c.Engage(ctx, Member{Name: "east-a", Client: member.client, Informers: informers}); err != nil {
 			t.Fatal(err)
 		}
 		federation.factory.Start(ctx.Done())
@@ -152,6 +157,43 @@ func TestACopyThatComesLateGoes(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	})
+}
+
+// unlisted is the informer of what a member does not let us list: it counts as empty.
+type unlisted struct{ cache.SharedIndexInformer }
+
+func (unlisted) HasSynced() bool { return true }
+func (unlisted) Lacking() bool   { return true }
+
+// Where a member does not let us see endpoints, or Services, their addresses stay what they were.
+func TestAddressesStayWhereRightsAreMissing(t *testing.T) {
+	const was = `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.1"}]}]}`
+	for _, forbidden := range []schema.GroupVersionResource{plan.EndpointSlices, services} {
+		t.Run(forbidden.Resource, func(t *testing.T) {
+			service := configMap(nil, map[string]string{v1beta1.ServiceIngressesAnnotation: was})
+			service.Object["kind"], service.Object["data"] = "Service", nil
+			service.Object["spec"] = map[string]any{"type": "LoadBalancer"}
+			copied := service.DeepCopy()
+			copied.SetAnnotations(map[string]string{v1beta1.SourceAnnotation: "u1"})
+			copied.SetLabels(mark)
+			copied.SetFinalizers(nil)
+			copied.Object["status"] = map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1"}}}}
+			cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+			federation, member, empty := newAPI(service, cluster), newAPI(copied), newAPI()
+			informers := func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+				if r == forbidden {
+					return unlisted{empty.informers(r)}
+				}
+				return member.informers(r)
+			}
+			engageWith(t, federation, member, informers, func() {
+				got, err := federation.client.Resource(services).Namespace("shop").Get(t.Context(), "config", metav1.GetOptions{})
+				if err != nil || got.GetAnnotations()[v1beta1.ServiceIngressesAnnotation] != was {
+					t.Errorf("%v: %v, want %s", err, got.GetAnnotations(), was)
+				}
+			})
+		})
+	}
 }
 
 // A copy of an object that was deleted and made anew while the member was away goes first.

@@ -195,6 +195,13 @@ func (m *member) ready(k *plan.Kind) bool {
 	return m.Informers(k.Resource).HasSynced() && (!k.Endpoints || m.Informers(plan.EndpointSlices).HasSynced())
 }
 
+// unknown reports whether an empty cache says nothing: it is not full yet, or the member does not let us fill it.
+func (m *member) unknown(r schema.GroupVersionResource) bool {
+	informer := m.Informers(r)
+	lacks, ok := informer.(interface{ Lacking() bool })
+	return !informer.HasSynced() || ok && lacks.Lacking()
+}
+
 // watchCopies wakes the member's queue when a copy changed, those that wait for it, and the report always.
 func (c *Controller) watchCopies(m *member, k *plan.Kind) error {
 	changed := func(obj any) (key, bool) {

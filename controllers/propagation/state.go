@@ -297,12 +297,13 @@ func (m *member) copyOf(k key) (plan.Copy, types.UID) {
 	u, now := m.current(k)
 	s := *now
 	m.mu.Unlock()
-	c := plan.Copy{Cluster: m.Name, State: s.outcome, Message: s.message, Object: u, Looked: s.generation, Outdated: s.outdated}
+	c := plan.Copy{Cluster: m.Name, State: s.outcome, Message: s.message, Object: u, Looked: s.generation, Outdated: s.outdated, Unlisted: m.unknown(k.kind.Resource)}
 	if c.State == "" {
 		c.State, c.Message = plan.Pending, "has not been looked at yet"
 	}
 	if k.kind.Endpoints {
 		c.ReadyEndpoints = m.readyEndpoints(k.NamespacedName)
+		c.EndpointsUnknown = m.unknown(plan.EndpointSlices)
 	}
 	return c, s.left
 }

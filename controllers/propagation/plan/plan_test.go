@@ -309,6 +309,37 @@ func TestServiceSummaryIsWhatDNSReads(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeListedKeepsItsAddresses: no right to list something is no word of the member that nothing is there.
+func TestWhatCannotBeListedKeepsItsAddresses(t *testing.T) {
+	const before = `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}]},{"cluster":"east-b","items":null}]}`
+	for name, c := range map[string]struct {
+		copies []Copy
+		want   string
+	}{
+		"endpoints: as ready as they were, at the addresses of now": {
+			[]Copy{{Cluster: "east-a", State: InPlace, Object: parse(t, lb("192.0.2.7")), EndpointsUnknown: true}, {Cluster: "east-b", State: InPlace, Object: parse(t, lb("192.0.2.1")), EndpointsUnknown: true}},
+			`{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.7"}]},{"cluster":"east-b","items":null}]}`,
+		},
+		"endpoints of a cluster of which nothing was known": {
+			[]Copy{{Cluster: "east-a", State: Unreachable}, {Cluster: "west-a", State: InPlace, Object: parse(t, lb("192.0.2.3")), EndpointsUnknown: true}},
+			`{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}]}]}`,
+		},
+		"a copy that cannot be seen": {[]Copy{{Cluster: "east-a", State: Refused, Unlisted: true}, {Cluster: "east-b", State: Pending, Unlisted: true}}, before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			federated := parse(t, service)
+			annotate(v1beta1.ServiceIngressesAnnotation, before)(federated)
+			want := any(c.want)
+			if c.want == before {
+				want = nil // no change
+			}
+			if got := Summarize(kind(t, "Service"), federated, c.copies, "2026-01-02T00:00:00Z").Annotations[v1beta1.ServiceIngressesAnnotation]; got != want {
+				t.Errorf("got  %v\nwant %v", got, want)
+			}
+		})
+	}
+}
+
 func TestASecondSummaryIsEmpty(t *testing.T) {
 	for _, c := range []struct{ kind, object, copy string }{
 		{"ReplicaSet", web, copyWith(3, 2)}, {"Deployment", strings.ReplaceAll(web, "ReplicaSet", "Deployment"), copyWith(3, 2)},

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"sort"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,28 +63,36 @@ func serviceStatus(federated *unstructured.Unstructured, copies []Copy) map[stri
 	return map[string]any{"loadBalancer": loadBalancer(copies)}
 }
 
-// serviceIngresses is the value of the annotation by which DNS learns what serves where. Of a
-// cluster that cannot be seen it keeps what was last known: who reads it knows whether it is there.
+// serviceIngresses is the value of the annotation by which DNS learns what serves where. Of a cluster that cannot be seen,
+// or that does not let us list what is asked here, it keeps what was last known: who reads it knows whether it is there.
 func serviceIngresses(k *Kind, federated *unstructured.Unstructured, copies []Copy) string {
-	before := v1beta1.ParseServiceIngresses(federated.GetAnnotations()[v1beta1.ServiceIngressesAnnotation])
+	before := map[string]v1beta1.ClusterServiceIngress{}
+	for _, item := range v1beta1.ParseServiceIngresses(federated.GetAnnotations()[v1beta1.ServiceIngressesAnnotation]).Items {
+		before[item.Cluster] = item
+	}
 	var out v1beta1.ServiceIngresses
 	for _, c := range copies {
-		if c.State == Unreachable {
-			if i := slices.IndexFunc(before.Items, func(b v1beta1.ClusterServiceIngress) bool { return b.Cluster == c.Cluster }); i >= 0 {
-				out.Items = append(out.Items, before.Items[i])
+		was, known := before[c.Cluster]
+		if c.State == Unreachable || c.Unlisted {
+			if known {
+				out.Items = append(out.Items, was)
 			}
 			continue
 		}
 		list := ingressesOf(c.Object)
-		if len(list) == 0 {
+		if len(list) == 0 || c.EndpointsUnknown && !known {
 			continue
+		}
+		ready := c.ReadyEndpoints || !k.Endpoints
+		if c.EndpointsUnknown {
+			ready = was.Items != nil
 		}
 		entry := v1beta1.ClusterServiceIngress{Cluster: c.Cluster}
 		for _, item := range list {
 			m, _ := item.(map[string]any)
 			ip, _ := m["ip"].(string)
 			host, _ := m["hostname"].(string)
-			if c.ReadyEndpoints || !k.Endpoints {
+			if ready {
 				entry.Items = append(entry.Items, corev1.LoadBalancerIngress{IP: ip, Hostname: host})
 			}
 		}

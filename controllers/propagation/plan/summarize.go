@@ -43,8 +43,10 @@ type Copy struct {
 	Outdated bool
 	// Unmade is how many pods the cluster could not make for a while, see Unmade.
 	Unmade int64
-	// ReadyEndpoints: at least one endpoint of the copy is ready.
-	ReadyEndpoints bool
+	// ReadyEndpoints: at least one endpoint of the copy is ready. EndpointsUnknown: the cluster does not let us see them.
+	ReadyEndpoints, EndpointsUnknown bool
+	// Unlisted: the cluster does not let us see objects of this kind. That there is no Object says nothing.
+	Unlisted bool
 }
 
 // ConditionPropagated is the type of the condition that says whether all clusters are as desired.
