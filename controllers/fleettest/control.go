@@ -34,6 +34,7 @@ import (
 type control struct {
 	fleet  *Fleet
 	name   string
+	slot   int // 1, 2, …
 	uplink *uplink
 	client *memapi.Client
 	dns    *DNS
@@ -47,19 +48,32 @@ type control struct {
 
 // carry is the wire between the process and the federation's API.
 func (c *control) carry(ctx context.Context, r memapi.Request, do func() error) error {
-	return c.uplink.through(ctx, r, do, func(r memapi.Request, err error) { c.fleet.wrote("federation", r, err) })
+	return c.send(ctx, sender{process: c.slot}, r, do)
+}
+
+func (c *control) send(ctx context.Context, from sender, r memapi.Request, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.fleet.sends(from, r)
+	return c.uplink.through(ctx, r, do, func(r memapi.Request, err error) { c.fleet.wrote("federation", from, r, err) })
+}
+
+// dial makes a client of the federation's API for what somebody in the process sends.
+func (c *control) dial(from sender) *memapi.Client {
+	return c.uplink.client(c.fleet.Federation, "federation", func(ctx context.Context, r memapi.Request, do func() error) error { return c.send(ctx, from, r, do) }, false)
 }
 
 // newControl starts a process. The first has the fleet's DNS, others their own, as each process has.
 func (f *Fleet) newControl(i int) *control {
 	ctx, stop := context.WithCancel(f.ctx)
 	f.started++
-	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop, uplink: f.uplinks[i]}
+	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop, slot: i + 1, uplink: f.uplinks[i]}
 	if i == 0 {
 		c.dns = f.DNS
 	}
 	c.client = c.uplink.client(f.Federation, "federation", c.carry, true)
-	c.registry = &registry{client: c.client, members: f.joined, cluster: f.cluster, room: f.room, silent: f.silent, keepers: map[string]*keeper{}}
+	c.registry = &registry{process: c.slot, client: c.client, members: f.joined, cluster: f.cluster, room: f.room, silent: f.silent, keepers: map[string]*keeper{}}
 	run := func(ctx context.Context) error { return c.work(ctx, shardsplan.All) }
 	if f.processes > 1 {
 		run = c.share
@@ -76,11 +90,19 @@ func (f *Fleet) newControl(i int) *control {
 
 // work works with some shards until ctx is done, and decides if the first is among them.
 func (c *control) work(ctx context.Context, held shardsplan.Set) error {
-	from := newInformers(c.client, "", nil)
+	as := sender{process: c.slot, session: c.fleet.sessions.Add(1)}
+	client := c.dial(as)
+	defer c.uplink.hangUp(client)
+	from := newInformers(client, "", nil)
 	group, ctx := errgroup.WithContext(ctx)
-	runs, err := c.propagators(ctx, from, held)
+	p := propagators{control: c, as: as, client: client, from: from, held: held, links: &links{}}
+	defer p.links.hangUp()
+	runs, err := p.all(ctx)
 	if held.Has(0) {
-		deciders, err2 := c.deciders(from.get)
+		as.leads = true
+		client := c.dial(as)
+		defer c.uplink.hangUp(client)
+		deciders, err2 := c.deciders(client, from.get)
 		runs, err = append(runs, deciders...), errors.Join(err, err2)
 		c.registry.reports.Store(true)
 		defer c.registry.reports.Store(false)
@@ -96,12 +118,12 @@ func (c *control) work(ctx context.Context, held shardsplan.Set) error {
 }
 
 // deciders are the controllers that look at all objects.
-func (c *control) deciders(from func(schema.GroupVersionResource) cache.SharedIndexInformer) (runs []func(context.Context) error, err error) {
+func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionResource) cache.SharedIndexInformer) (runs []func(context.Context) error, err error) {
 	f := c.fleet
 	placer, err1 := placement.New(placement.Options{
-		Client: c.client, Informers: from, Recorder: f.events, Resolve: customkinds.Resolver(from(customkinds.Definitions)), Start: func() {},
+		Client: client, Informers: from, Recorder: f.events, Resolve: customkinds.Resolver(from(customkinds.Definitions)), Start: func() {},
 	})
-	over, err2 := failover.New(failover.Options{Client: c.client, Informers: from, Recorder: f.events, Settings: f.Settings.failover()})
+	over, err2 := failover.New(failover.Options{Client: client, Informers: from, Recorder: f.events, Settings: f.Settings.failover()})
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
@@ -125,27 +147,56 @@ func (c *control) names(ctx context.Context) error {
 	return names.Run(ctx)
 }
 
-// propagators are the controllers that bring members to what the federation says of the objects of some shards.
-func (c *control) propagators(ctx context.Context, from *informers, held shardsplan.Set) (runs []func(context.Context) error, err error) {
-	p := propagators{c, from, held}
+// all are the controllers that bring members to what the federation says of the objects of the shards.
+func (p propagators) all(ctx context.Context) (runs []func(context.Context) error, err error) {
 	builtIn, err1 := p.propagation(nil, nil)
-	custom, err2 := customkinds.New(customkinds.Options{Informers: from.get, Work: p.propagateKind})
+	custom, err2 := customkinds.New(customkinds.Options{Informers: p.from.get, Work: p.propagateKind})
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	others := crosscluster.New(crosscluster.Options{
-		Offers: c.offers, Federation: c.fleet.uid, Recorder: c.fleet.events,
-		Owns: func(namespace, name string) bool { return held.Has(v1beta1.Shard(namespace, name)) },
+		Offers: p.offers, Federation: p.fleet.uid, Recorder: p.fleet.events,
+		Owns: func(namespace, name string) bool { return p.held.Has(v1beta1.Shard(namespace, name)) },
 	})
-	c.registry.follow(ctx, p.engager(builtIn, others))
+	p.registry.follow(ctx, p.engager(builtIn, others))
 	return []func(context.Context) error{builtIn.Run, others.Run, custom.Run}, nil
 }
 
 // propagators make the propagations of some shards.
 type propagators struct {
 	*control
-	from *informers
-	held shardsplan.Set
+	as     sender
+	client *memapi.Client
+	from   *informers
+	held   shardsplan.Set
+	links  *links
+}
+
+// links are the clients of members that somebody has.
+type links struct {
+	mu      sync.Mutex
+	clients map[*Member]*memapi.Client
+}
+
+func (l *links) to(m *Member, as sender) *memapi.Client {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.clients[m] == nil {
+		if l.clients == nil {
+			l.clients = map[*Member]*memapi.Client{}
+		}
+		l.clients[m] = m.Wire.dial(as)
+	}
+	return l.clients[m]
+}
+
+func (l *links) hangUp() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for m, c := range l.clients {
+		m.Wire.hangUp(c)
+	}
+	l.clients = nil
 }
 
 // propagation makes one for some kinds, or all that are built in.
@@ -184,9 +235,9 @@ func (p propagators) propagateKind(ctx context.Context, k customplan.Kind) error
 }
 
 // onceServed engages a member as soon as it serves a custom kind.
-func (c *control) onceServed(ctx context.Context, m *Member, gvr schema.GroupVersionResource, engage engager) {
+func (p propagators) onceServed(ctx context.Context, m *Member, gvr schema.GroupVersionResource, engage engager) {
 	for {
-		if _, err := m.Wire.client.Resource(gvr).List(ctx, metav1.ListOptions{}); err == nil {
+		if _, err := p.links.to(m, p.as).Resource(gvr).List(ctx, metav1.ListOptions{}); err == nil {
 			_ = engage(ctx, m) // it fails only for informers that have ended already
 			return
 		}
@@ -201,15 +252,16 @@ func (c *control) onceServed(ctx context.Context, m *Member, gvr schema.GroupVer
 func (p propagators) engager(c *propagation.Controller, others *crosscluster.Controller) engager {
 	return func(ctx context.Context, m *Member) error {
 		broken := func() { p.registry.lookNow(m.Name) }
-		all, ours := newInformers(m.Wire.client, p.selector(shardsplan.All), broken), newInformers(m.Wire.client, p.selector(p.held), broken)
-		err := c.Engage(ctx, propagation.Member{Name: m.Name, Client: m.Wire.client, Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
+		client := p.links.to(m, p.as)
+		all, ours := newInformers(client, p.selector(shardsplan.All), broken), newInformers(client, p.selector(p.held), broken)
+		err := c.Engage(ctx, propagation.Member{Name: m.Name, Client: client, Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
 			if propagation.OfAllShards(gvr) {
 				return all.get(gvr)
 			}
 			return ours.get(gvr)
 		}})
 		if err == nil && others != nil {
-			err = others.Engage(ctx, crosscluster.Member{Name: m.Name, Client: m.Wire.client, Informers: ours.get})
+			err = others.Engage(ctx, crosscluster.Member{Name: m.Name, Client: client, Informers: ours.get})
 		}
 		if err != nil {
 			return err
@@ -223,7 +275,7 @@ func (p propagators) engager(c *propagation.Controller, others *crosscluster.Con
 // end ends the process and waits until nothing of it is left. What is under way in members may still be carried out.
 func (c *control) end() {
 	c.stop()
-	c.client.Break()
+	c.uplink.disconnect()
 	c.ended.Wait()
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,7 @@ type Fleet struct {
 	world  sync.WaitGroup
 	// processes is how many are to run, started how many ever did. They change in turns.
 	processes, started int
+	sessions           atomic.Uint64
 	uplinks            [maxProcesses]*uplink
 	tally              *tally
 	turns              chan struct{}
@@ -70,17 +72,18 @@ type Fleet struct {
 	members    map[string]*Member
 	laws       laws
 	writes     []string
-	moves      map[types.UID]int    // how often the numbers of a placement changed, by the UID of the object
-	placed     map[types.UID]string // the numbers
+	moves      map[types.UID]int // how often the numbers of a placement changed, by the UID of the object
+	placed     map[types.UID]*v1beta1.Placement
 	controls   []*control
 	crashAfter int
+	disturbed  time.Time // when something was last wrong with the federation itself
 	failures   []error
 }
 
 // New makes a fleet without members and starts its federation.
 func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]string{}, tally: newTally()}
+	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]*v1beta1.Placement{}, tally: newTally()}
 	for i := range f.uplinks {
 		f.uplinks[i] = newUplink(f)
 	}
@@ -108,9 +111,6 @@ func (f *Fleet) Close() {
 	}
 	f.cancel()
 	f.world.Wait()
-	for _, m := range f.Members() {
-		m.Wire.client.Break()
-	}
 	f.wait()
 }
 
@@ -132,6 +132,7 @@ func (f *Fleet) turn() {
 			f.failures = append(f.failures, f.instant(now)...)
 			stood = v
 		}
+		f.failures = append(f.failures, f.dns(now)...)
 		f.mu.Unlock()
 		f.replace()
 	}
@@ -226,12 +227,24 @@ func (f *Fleet) CrashAfter(n int) {
 	f.crashAfter = n
 }
 
-// wrote notes a write of the federation that was carried out.
-func (f *Fleet) wrote(where string, r memapi.Request, err error) {
+// sends notes that a write to the federation's API is on its way.
+func (f *Fleet) sends(from sender, r memapi.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.failures = append(f.failures, f.laws.writes.sends("federation", from, r)...)
+}
+
+// wrote notes a write of the federation that was carried out.
+func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && where == "federation" {
+		f.failures = append(f.failures, f.moved(r, time.Now())...)
+	}
 	if err == nil && where != "federation" {
 		f.failures = append(f.failures, f.takenAway(where, r)...)
+		f.failures = append(f.failures, f.laws.writes.sends(where, from, r)...) // over the wire to a member it takes no time
+		f.failures = append(f.failures, f.laws.writes.wrote(where, r, time.Now())...)
 	}
 	line := fmt.Sprintf("%s: %s %s", where, r.Verb, r.Resource.Resource)
 	if r.Subresource != "" {

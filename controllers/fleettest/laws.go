@@ -33,9 +33,12 @@ func against(law, format string, args ...any) error {
 type laws struct {
 	ready map[workloadKey]readiness
 	// taken is when something other than the federation took ready replicas away.
-	taken map[workloadKey]time.Time
-	asked map[workloadKey]asked
-	sums  map[workloadKey][]sum // of the time that a write may be under way
+	taken  map[workloadKey]time.Time
+	asked  map[workloadKey]asked
+	sums   map[workloadKey][]sum // of the time that a write may be under way
+	writes writeLaws
+	dns    dnsLaws
+	phases map[string]v1beta1.FailoverPhase
 }
 
 // sum is how many replicas were ready in all at a time.
@@ -51,7 +54,7 @@ type asked struct {
 }
 
 func newLaws() laws {
-	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}}
+	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), phases: map[string]v1beta1.FailoverPhase{}}
 }
 
 // hearing is how long it takes at most until all that the federation does is based on what has happened: the time
@@ -81,7 +84,6 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 			want := f.laws.want(key, f.askedFor(key, u), now)
 			before, is := f.laws.ready[key], f.readyOf(key, u, now)
 			was := f.laws.known(key, before.sum, now)
-			f.countMove(u)
 			f.laws.ready[key] = is
 			if is.lostSince(before) || f.scaled(key) {
 				f.laws.taken[key] = now
@@ -129,18 +131,21 @@ func (f *Fleet) scaled(k workloadKey) bool {
 }
 
 // countMove notes that a placement has other numbers than before.
-func (f *Fleet) countMove(u *unstructured.Unstructured) {
+func (f *Fleet) countMove(u *unstructured.Unstructured, now time.Time) []error {
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
 	if p == nil {
-		return
+		return nil
 	}
-	before, known := f.placed[u.GetUID()]
-	if now := numbers(p.Clusters); !known || now != before {
-		f.placed[u.GetUID()] = now
-		if known {
-			f.moves[u.GetUID()]++
-		}
+	before := f.placed[u.GetUID()]
+	if before != nil && maps.Equal(p.Clusters, before.Clusters) {
+		return nil
 	}
+	f.placed[u.GetUID()] = p
+	if before == nil {
+		return nil
+	}
+	f.moves[u.GetUID()]++
+	return f.movedHome(u.GetName(), before, p, now)
 }
 
 func (l *laws) want(k workloadKey, n int, now time.Time) int {

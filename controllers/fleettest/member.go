@@ -2,6 +2,7 @@ package fleettest
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry"
 	"federation/clusterregistry/capacity/room"
 	"federation/controllers/fleettest/memapi"
 )
@@ -54,6 +56,11 @@ type Member struct {
 	boot time.Duration
 	up   time.Time
 	lbs  int
+	// addresses are those that its load balancers ever had.
+	addresses map[string]bool
+	// fault is what was wrong at the last step, slowness included; faultSince is since when.
+	fault      string
+	faultSince time.Time
 }
 
 // defaultBoot is how long nodes take to start, if no command says otherwise.
@@ -80,20 +87,27 @@ func (p *pod) isReady(now time.Time) bool {
 	return p.scheduled && !p.ready.IsZero() && !now.Before(p.ready)
 }
 
-func newMember(p Place, index int, onWrite func(string, memapi.Request, error)) *Member {
+func newMember(p Place, index int, onWrite func(string, sender, memapi.Request, error)) *Member {
 	api := memapi.New(memapi.Options{Resources: memberResources, Admit: admitInMember})
 	m := &Member{
 		Place: p, API: api, Wire: newWire(p.Name, api, onWrite), index: index, delay: 2 * time.Second, boot: defaultBoot,
 		kubelet: api.Client("kubelet", nil), pods: map[workloadKey]*pods{}, dropped: map[workloadKey]int{},
-		load: map[workloadKey]int{}, scaled: map[workloadKey]bool{},
+		addresses: map[string]bool{},
+		load:      map[workloadKey]int{}, scaled: map[workloadKey]bool{},
 	}
 	bootstrap(api)
 	return m
 }
 
+// slow tells whether the member answers no look in time.
+func (m *Member) slow() bool { return m.Wire.Latency() >= clusterregistry.DefaultTimeout }
+
 // step lets the cluster do what is due. Nothing happens in one that is dead. When it comes back, its API says what was so before: its pods
 // start again with its nodes, and only then statuses are written.
 func (m *Member) step(now time.Time) {
+	if fault := fmt.Sprint(m.Wire.Fault(), m.slow()); fault != m.fault {
+		m.fault, m.faultSince = fault, now
+	}
 	clear(m.dropped)
 	clear(m.scaled)
 	if m.Wire.Fault() == Dead {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/fleettest/memapi"
@@ -38,7 +39,7 @@ func (f *Fleet) start() {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.controls = controls
+	f.controls, f.disturbed = controls, time.Now()
 }
 
 // replace starts a process in place of each that has died.
@@ -54,7 +55,7 @@ func (f *Fleet) replace() {
 			c.end()
 			next := f.newControl(i)
 			f.mu.Lock()
-			f.controls[i] = next
+			f.controls[i], f.disturbed = next, time.Now()
 			f.mu.Unlock()
 		}
 	}
@@ -72,6 +73,9 @@ var errDead = errors.New("the process is dead")
 func (c *control) reach(ctx context.Context, r memapi.Request, do func() error) error {
 	if c.dead.Load() {
 		return errDead
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	return c.uplink.through(ctx, r, do, func(memapi.Request, error) {})
 }

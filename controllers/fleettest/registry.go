@@ -22,6 +22,7 @@ import (
 // registry stands for clusterregistry: it looks at each member once a second, judges with health, writes the status
 // of the Cluster, and has members engaged exactly while they are ready. Only the wire is another.
 type registry struct {
+	process int
 	client  dynamic.Interface
 	members func() map[string]*Member
 	// cluster is a Cluster as an informer would have it, nil where there is none.
@@ -145,7 +146,7 @@ func (k *keeper) run(ctx context.Context) {
 		if first {
 			k.state, first = health.Restore(known.Status.Conditions), false
 		}
-		evidence := k.member.Wire.look(ctx, clusterregistry.DefaultTimeout)
+		evidence := k.member.Wire.look(ctx, k.process, clusterregistry.DefaultTimeout)
 		if ctx.Err() != nil {
 			return
 		}
@@ -208,7 +209,7 @@ func (k *keeper) disconnect() {
 	if k.live != nil {
 		k.leave()
 		k.live = nil
-		k.member.Wire.client.Break()
+		k.member.Wire.disconnect(k.process)
 	}
 }
 
@@ -245,6 +246,8 @@ func (k *keeper) apply(ctx context.Context, by string, status map[string]any) er
 	if err := u.UnmarshalJSON(body); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second) // as clusterregistry does
+	defer cancel()
 	_, err = k.client.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, k.member.Name, u, metav1.ApplyOptions{FieldManager: by, Force: true})
 	return err
 }

@@ -11,6 +11,12 @@ type tally struct {
 
 func newTally() *tally { return &tally{injected: map[string]int{}, checked: map[string]int{}} }
 
+func (t *tally) check(law string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.checked[law]++
+}
+
 func (t *tally) inject(fault string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ type uplink struct {
 	clients []*memapi.Client // of the process that runs now
 	apiFaults
 	released chan struct{}  // closed when a stall ends
+	queue    []waiting      // what came during it
 	asked    map[string]int // how often each request was made, by verb and object
 }
 
@@ -61,13 +63,31 @@ func (l *uplink) client(api *memapi.API, user string, wire memapi.Wire, first bo
 	return c
 }
 
+// hangUp ends a client.
+func (l *uplink) hangUp(c *memapi.Client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.Break()
+	l.clients = slices.DeleteFunc(l.clients, func(other *memapi.Client) bool { return other == c })
+}
+
+// disconnect ends the watches of all clients.
+func (l *uplink) disconnect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.clients {
+		c.Break()
+	}
+}
+
 // change changes what is wrong.
 func (l *uplink) change(change func(*apiFaults)) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	change(&l.apiFaults)
 	l.salt++
 	l.apply()
+	l.mu.Unlock()
+	l.release()
 }
 
 // apply brings the clients to what is wrong now. It is called with the uplink locked.
@@ -105,17 +125,27 @@ func (l *uplink) stall(d time.Duration) {
 	})
 }
 
+// apiSick tells whether something is wrong with the federation's API as any process sees it.
+func (f *Fleet) apiSick() bool {
+	return slices.ContainsFunc(f.uplinks[:], func(l *uplink) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.stalled.IsZero() || l.fail > 0 || l.late > 0 || l.silent || l.stale
+	})
+}
+
 // requestTimeout is after how long the API answers a request that it has not finished.
 const requestTimeout = time.Minute
 
 var errAPI = errors.New("etcdserver: leader changed")
 
-// through carries a request to the API. committed is called with the result of each one that got there.
+// through carries a request to the API. committed is called with the result of each write that got there.
 func (l *uplink) through(ctx context.Context, r memapi.Request, do func() error, committed func(memapi.Request, error)) error {
-	if err := l.pass(ctx, r, do, committed); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
+	carried := func() error {
+		err := do()
+		if r.Writes() {
+			committed(r, err)
+		}
 		return err
 	}
 	l.mu.Lock()
@@ -128,12 +158,13 @@ func (l *uplink) through(ctx context.Context, r memapi.Request, do func() error,
 		l.fleet.tally.inject("fed fail")
 		return apierrors.NewInternalError(errAPI)
 	}
-	err := do()
-	if !r.Writes() {
-		return err
+	err := error(nil)
+	if faults.stalled.IsZero() {
+		err = carried()
+	} else {
+		err = l.wait(ctx, r, carried)
 	}
-	committed(r, err)
-	if chance >= 100-faults.late {
+	if r.Writes() && chance >= 100-faults.late {
 		l.fleet.tally.inject("fed late")
 		if chance%2 == 0 {
 			return errLost
@@ -151,32 +182,51 @@ func percentile(text string) int {
 	return int((n ^ n>>29 ^ n>>47) % 100)
 }
 
-// pass returns when nothing holds a request up, or why it was given up. The API carries a write out in the end although
-// nobody waits for it.
-func (l *uplink) pass(ctx context.Context, r memapi.Request, do func() error, committed func(memapi.Request, error)) error {
-	l.mu.Lock()
-	stalled, released := !l.stalled.IsZero(), l.released
-	l.mu.Unlock()
-	if !stalled {
-		return ctx.Err()
-	}
+// waiting is a request that the API has taken and not carried out.
+type waiting struct {
+	carry func() error
+	done  chan error
+	// writes: it is carried out although nobody waits for the answer any more.
+	ctx    context.Context
+	writes bool
+}
+
+// wait has a request wait for the end of a stall.
+func (l *uplink) wait(ctx context.Context, r memapi.Request, carry func() error) error {
 	l.fleet.tally.inject("fed stall")
-	err := error(nil)
+	w := waiting{carry: carry, done: make(chan error, 1), ctx: ctx, writes: r.Writes()}
+	l.mu.Lock()
+	if l.stalled.IsZero() { // it has just ended
+		l.mu.Unlock()
+		return carry()
+	}
+	l.queue = append(l.queue, w)
+	l.mu.Unlock()
 	select {
-	case <-released:
-		return ctx.Err()
+	case err := <-w.done:
+		return err
 	case <-ctx.Done():
-		err = ctx.Err()
+		return ctx.Err()
 	case <-time.After(requestTimeout):
-		err = apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
+		return apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
 	}
-	if r.Writes() {
-		l.fleet.world.Go(func() {
-			<-released
-			committed(r, do())
-		})
+}
+
+// release carries out what waits, in the order in which it came.
+func (l *uplink) release() {
+	for {
+		l.mu.Lock()
+		if len(l.queue) == 0 || !l.stalled.IsZero() {
+			l.mu.Unlock()
+			return
+		}
+		w := l.queue[0]
+		l.queue = l.queue[1:]
+		l.mu.Unlock()
+		if w.writes || w.ctx.Err() == nil {
+			w.done <- w.carry()
+		}
 	}
-	return err
 }
 
 // onUplinks changes what is wrong with the API as one process sees it, or as all do.

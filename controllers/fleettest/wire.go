@@ -55,23 +55,94 @@ type Wire struct {
 	changed  chan struct{} // closed when fault changes
 	latency  time.Duration
 	refusals []*Refusal
-	lose     int // answers of writes to lose
-	// onWrite is told of each write that was carried out.
-	onWrite func(cluster string, r memapi.Request, err error)
-	client  *memapi.Client
+	lose     int          // answers of writes to lose
+	cut      map[int]bool // processes that are cut off from it
+	// onWrite is called with each write that was carried out.
+	onWrite func(cluster string, from sender, r memapi.Request, err error)
+	api     *memapi.API
+	clients map[*memapi.Client]sender
 }
 
-func newWire(name string, api *memapi.API, onWrite func(string, memapi.Request, error)) *Wire {
-	w := &Wire{name: name, fault: Well, changed: make(chan struct{}), onWrite: onWrite}
-	w.client = api.Client("federation", w.carry)
-	w.client.Slim = clusterregistry.Slim
-	return w
+func newWire(name string, api *memapi.API, onWrite func(string, sender, memapi.Request, error)) *Wire {
+	return &Wire{name: name, fault: Well, changed: make(chan struct{}), cut: map[int]bool{}, onWrite: onWrite, api: api, clients: map[*memapi.Client]sender{}}
 }
 
-// Fault is what is wrong now.
+// sender is who in the federation sends a request: a process, and the span of its work with some shards.
+type sender struct {
+	process int // 1, 2, …
+	// session counts the spans of all processes. 0 is what a process does whichever shards it has.
+	session uint64
+	// leads: it is what the leader alone does.
+	leads bool
+}
+
+// dial makes a client. It is to be hung up.
+func (w *Wire) dial(from sender) *memapi.Client {
+	c := w.api.Client("federation", func(ctx context.Context, r memapi.Request, do func() error) error { return w.carry(ctx, from, r, do) })
+	c.Slim = clusterregistry.Slim
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clients[c] = from
+	c.Silence(silences(w.faultFor(from)))
+	return c
+}
+
+func (w *Wire) hangUp(c *memapi.Client) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.Break()
+	delete(w.clients, c)
+}
+
+// disconnect ends the connections of a process.
+func (w *Wire) disconnect(process int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c, from := range w.clients {
+		if from.process == process {
+			c.Break()
+		}
+	}
+}
+
+// faultFor is what is wrong as one process sees it. It is called with the wire locked.
+func (w *Wire) faultFor(from sender) Fault {
+	if w.fault == Well && w.cut[from.process] {
+		return Partitioned
+	}
+	return w.fault
+}
+
+func silences(f Fault) bool { return f == Partitioned || f == Hung }
+
+// Cut cuts one process off from the member, until it is healed.
+func (w *Wire) Cut(process int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut[process] = true
+	w.apply()
+}
+
+// apply brings the clients to what is wrong now. It is called with the wire locked.
+func (w *Wire) apply() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+	for c, from := range w.clients {
+		f := w.faultFor(from)
+		c.Silence(silences(f))
+		if f == Dead || f == Expired {
+			c.Break()
+		}
+	}
+}
+
+// Fault is what is wrong now. Of a member that only some processes can reach it is Partitioned.
 func (w *Wire) Fault() Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.fault == Well && len(w.cut) > 0 {
+		return Partitioned
+	}
 	return w.fault
 }
 
@@ -80,12 +151,10 @@ func (w *Wire) Set(f Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fault = f
-	close(w.changed)
-	w.changed = make(chan struct{})
-	w.client.Silence(f == Partitioned || f == Hung)
-	if f == Dead || f == Expired {
-		w.client.Break()
+	if f == Well {
+		clear(w.cut)
 	}
+	w.apply()
 }
 
 // SetLatency makes each request take at least d.
@@ -93,6 +162,13 @@ func (w *Wire) SetLatency(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.latency = d
+}
+
+// Latency is how long each request takes at least.
+func (w *Wire) Latency() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.latency
 }
 
 // Refuse adds a rule.
@@ -136,28 +212,28 @@ func (w *Wire) LoseAnswers(n int) {
 var errLost = errors.New("unexpected EOF")
 
 // carry implements memapi.Wire.
-func (w *Wire) carry(ctx context.Context, r memapi.Request, do func() error) error {
+func (w *Wire) carry(ctx context.Context, from sender, r memapi.Request, do func() error) error {
 	w.mu.Lock()
 	latency := w.latency
 	w.mu.Unlock()
 	if err := sleep(ctx, latency); err != nil {
 		return err
 	}
-	if err := w.passes(ctx, r, do); err != nil {
+	if err := w.passes(ctx, from, r, do); err != nil {
 		return err
 	}
 	if err := w.refusal(r); err != nil {
 		return err
 	}
-	return w.answer(r, do())
+	return w.answer(from, r, do())
 }
 
 // answer counts a write that was carried out, and may lose its answer.
-func (w *Wire) answer(r memapi.Request, err error) error {
+func (w *Wire) answer(from sender, r memapi.Request, err error) error {
 	if !r.Writes() {
 		return err
 	}
-	w.onWrite(w.name, r, err)
+	w.onWrite(w.name, from, r, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.lose > 0 {
@@ -168,10 +244,10 @@ func (w *Wire) answer(r memapi.Request, err error) error {
 }
 
 // passes returns when the member can take a request, or why it does not.
-func (w *Wire) passes(ctx context.Context, r memapi.Request, do func() error) error {
+func (w *Wire) passes(ctx context.Context, from sender, r memapi.Request, do func() error) error {
 	for {
 		w.mu.Lock()
-		fault, changed := w.fault, w.changed
+		fault, changed := w.faultFor(from), w.changed
 		w.mu.Unlock()
 		switch fault {
 		case Dead:
@@ -193,11 +269,11 @@ func (w *Wire) passes(ctx context.Context, r memapi.Request, do func() error) er
 	}
 }
 
-// late carries a request out when the member goes on, though nobody waits for the answer.
+// late carries a request out when the member goes on, though nobody waits for the answer. Who sent it could not know.
 func (w *Wire) late(changed chan struct{}, r memapi.Request, do func() error) {
 	<-changed
 	if w.Fault() == Well && w.refusal(r) == nil {
-		w.onWrite(w.name, r, do())
+		w.onWrite(w.name, sender{}, r, do())
 	}
 }
 
@@ -237,8 +313,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look is what a look at the member finds, after as long as it takes.
-func (w *Wire) look(ctx context.Context, timeout time.Duration) health.Evidence {
+// look is what a look at the member by a process finds, after as long as it takes.
+func (w *Wire) look(ctx context.Context, process int, timeout time.Duration) health.Evidence {
 	w.mu.Lock()
 	latency := w.latency
 	w.mu.Unlock()
@@ -247,7 +323,10 @@ func (w *Wire) look(ctx context.Context, timeout time.Duration) health.Evidence 
 		return health.Evidence{Answer: health.Slow, Detail: "no answer within " + timeout.String()}
 	}
 	_ = sleep(ctx, latency)
-	switch w.Fault() {
+	w.mu.Lock()
+	fault := w.faultFor(sender{process: process})
+	w.mu.Unlock()
+	switch fault {
 	case Partitioned, Hung:
 		_ = sleep(ctx, timeout)
 		return health.Evidence{Answer: health.Unreachable, Detail: "no answer within " + timeout.String()}

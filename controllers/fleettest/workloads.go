@@ -137,8 +137,8 @@ func (m *Member) services(now time.Time) {
 		if kind, _, _ := unstructured.NestedString(u.Object, "spec", "type"); kind == string(corev1.ServiceTypeLoadBalancer) {
 			list, _, _ := unstructured.NestedSlice(u.Object, "status", "loadBalancer", "ingress")
 			if len(list) == 0 {
-				m.lbs++
-				address := map[string]any{"ip": fmt.Sprintf("192.0.2.%d", 10*m.index+m.lbs)}
+				ip := m.newAddress()
+				address := map[string]any{"ip": ip}
 				m.writeStatus(services, u, map[string]any{"loadBalancer": map[string]any{"ingress": []any{address}}})
 			}
 		}
@@ -150,6 +150,17 @@ func (m *Member) services(now time.Time) {
 			_ = m.kubelet.Resource(endpointSlices).Namespace(slice.GetNamespace()).Delete(context.Background(), slice.GetName(), metav1.DeleteOptions{})
 		}
 	}
+}
+
+// newAddress is one that no other member gives.
+func (m *Member) newAddress() string {
+	m.lbs++
+	ip := fmt.Sprintf("192.0.2.%d", 10*m.index+m.lbs)
+	if m.lbs > 9 {
+		ip = fmt.Sprintf("10.%d.%d.%d", m.index, m.lbs/256, m.lbs%256)
+	}
+	m.addresses[ip] = true
+	return ip
 }
 
 // endpoints keeps one slice for a Service, with one endpoint that is ready while any of its pods is.

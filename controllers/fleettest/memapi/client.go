@@ -34,7 +34,7 @@ type Request struct {
 func (r Request) Writes() bool { return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" }
 
 // Wire is what lies between a client and an API. It has the request carried out by calling do, or not; what it
-// returns is what the client gets to see. It may take its time.
+// returns is what the client gets to see. It may take its time, and call do after it has returned.
 type Wire func(ctx context.Context, r Request, do func() error) error
 
 // Client is a dynamic.Interface of an API. User is the field manager of requests that name none.
@@ -56,7 +56,12 @@ var _ dynamic.Interface = &Client{}
 // Client returns a client whose requests go over the wire; nil is one that does nothing to them.
 func (a *API) Client(user string, wire Wire) *Client {
 	if wire == nil {
-		wire = func(_ context.Context, _ Request, do func() error) error { return do() }
+		wire = func(ctx context.Context, _ Request, do func() error) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return do()
+		}
 	}
 	return &Client{api: a, user: user, wire: wire, watches: map[*watcher]bool{}}
 }
@@ -140,10 +145,7 @@ func (r resource) request(verb, name string, subresources []string) Request {
 // call sends a request whose answer is an object.
 func (r resource) call(ctx context.Context, q Request, do func(s *store) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	var out *unstructured.Unstructured
-	err := r.client.wire(ctx, q, func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	err := r.client.wire(ctx, q, func() error { // perhaps after ctx is done: an API finishes what it has begun
 		s, err := r.client.api.find(r.gvr)
 		if err == nil {
 			out, err = do(s)

@@ -1,0 +1,164 @@
+package fleettest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	failoverplan "federation/controllers/failover/plan"
+	"federation/dnsprovider"
+)
+
+// dnsLaws watch over the zone at each instant.
+type dnsLaws struct {
+	applied int
+	given   map[string][]string // addresses by name
+	// pods and serving are since when a member that can be reached has ready pods of a Service, and gives it an address besides.
+	pods, serving map[serviceIn]time.Time
+}
+
+// serviceIn is a Service, by its global name, in a member.
+type serviceIn struct{ name, member string }
+
+func newDNSLaws() dnsLaws {
+	return dnsLaws{pods: map[serviceIn]time.Time{}, serving: map[serviceIn]time.Time{}}
+}
+
+// noticing is how long it takes at most, with all well, until the zone no longer has what is gone: a loss is believed after
+// four seconds, and then written.
+const noticing = 5 * time.Second
+
+// upset is how long the zone may be late after something happened to the federation itself: a process that died is succeeded
+// within twelve seconds, and has to get to know its members.
+const upset = 20 * time.Second
+
+// globalName is that of a Service.
+func globalName(u *unstructured.Unstructured) string {
+	return u.GetName() + "." + u.GetNamespace() + ".fed.svc." + zone
+}
+
+// dns checks the zone. It is called with the fleet locked, at each tick.
+func (f *Fleet) dns(now time.Time) (broken []error) {
+	d := &f.laws.dns
+	before, changed := d.given, d.read(f.DNS)
+	if f.apiSick() {
+		f.disturbed = now
+	}
+	for _, u := range f.Federation.List(services, nil) {
+		if u.GetDeletionTimestamp() != nil || valueAt(u, "spec.type") != string(corev1.ServiceTypeLoadBalancer) {
+			continue
+		}
+		f.tally.check("DNS at each instant")
+		name := globalName(u)
+		for _, m := range f.members {
+			d.note(serviceIn{name, m.Name}, now, f.reachable(m) && m.serves(u, now), f.gives(m, u) != "")
+		}
+		given := d.given[name]
+		for _, m := range f.members {
+			at := serviceIn{name, m.Name}
+			pods, serving := d.pods[at], d.serving[at]
+			switch {
+			case len(given) > 0:
+			case changed && m.hasAny(before[name]) && !pods.IsZero() && now.Sub(pods) > noticing && now.Sub(f.laws.taken[serviceKey(u)]) > hearing:
+				broken = append(broken, against("DNS is not empty while a cluster has ready pods", "%s had %s, %s has pods of it that are ready, and now there is nothing", name, before[name], m.Name))
+			case !serving.IsZero() && now.Sub(serving) > upset && now.Sub(f.disturbed) > upset:
+				broken = append(broken, against("DNS is not empty while a cluster has ready pods", "%s has nothing, and %s serves it since %s", name, m.Name, now.Sub(serving)))
+				d.serving[at] = now // said once
+			}
+		}
+		broken = append(broken, f.lostInDNS(name, now)...)
+	}
+	return broken
+}
+
+func serviceKey(u *unstructured.Unstructured) workloadKey {
+	return workloadKey{services.Resource, u.GetNamespace(), u.GetName()}
+}
+
+// lostInDNS checks that a name does not have addresses of a cluster that is lost while another serves.
+func (f *Fleet) lostInDNS(name string, now time.Time) (broken []error) {
+	d := &f.laws.dns
+	for _, m := range f.members {
+		since := m.faultSince
+		if now.Sub(f.disturbed) < upset {
+			continue
+		}
+		if f.disturbed.Add(upset).After(since) {
+			since = f.disturbed.Add(upset)
+		}
+		if !lost(m.Wire.Fault()) || now.Sub(since) < noticing || !m.hasAny(d.given[name]) || f.cutOff(now)[m.Name] {
+			continue
+		}
+		for _, other := range f.members {
+			serving := d.serving[serviceIn{name, other.Name}]
+			if c := f.cluster(other.Name); !serving.IsZero() && now.Sub(serving) > upset && c != nil && c.DNSWeight() > 0 {
+				m.faultSince = now // said once
+				broken = append(broken, against("DNS does not have what is lost", "%s is lost for %s, %s serves, and %s has %s", m.Name, now.Sub(since), other.Name, name, d.given[name]))
+				break
+			}
+		}
+	}
+	return broken
+}
+
+// lost tells whether nobody can know what runs in a member.
+func lost(f Fault) bool { return f == Partitioned || f == Hung || f == Dead }
+
+// cutOff are the clusters whose addresses stay, because most are away.
+func (f *Fleet) cutOff(now time.Time) map[string]bool {
+	var all []*v1beta1.Cluster
+	for name := range f.members {
+		if c := f.cluster(name); c != nil {
+			all = append(all, c)
+		}
+	}
+	return failoverplan.CutOff(all, f.Settings.failover(), now)
+}
+
+// reachable tells whether the federation knows that a member can be reached, as it can.
+func (f *Fleet) reachable(m *Member) bool {
+	c := f.cluster(m.Name)
+	if c == nil || !c.IsReady() || m.Wire.Fault() != Well {
+		return false
+	}
+	silent := c.Condition(v1beta1.ClusterNodesSilent)
+	return silent == nil || silent.Status != corev1.ConditionTrue
+}
+
+// hasAny tells whether any of the addresses is, or was, that of a load balancer of the member.
+func (m *Member) hasAny(addresses []string) bool {
+	return slices.ContainsFunc(addresses, func(a string) bool { return m.addresses[a] })
+}
+
+// note keeps since when a member has ready pods of a Service, and an address for it.
+func (d *dnsLaws) note(at serviceIn, now time.Time, pods, address bool) {
+	since := func(of map[serviceIn]time.Time, so bool) {
+		if !so {
+			delete(of, at)
+		} else if of[at].IsZero() {
+			of[at] = now
+		}
+	}
+	since(d.pods, pods)
+	since(d.serving, pods && address)
+}
+
+// read takes the records over when they have changed.
+func (d *dnsLaws) read(from *DNS) (changed bool) {
+	applied := from.Applied()
+	if applied == d.applied {
+		return false
+	}
+	records, _ := from.Records(context.Background(), zone) // never fails
+	d.applied, d.given = applied, map[string][]string{}
+	for _, r := range records {
+		if r.Type == dnsprovider.A {
+			d.given[r.Name] = append(d.given[r.Name], r.Rdata...)
+		}
+	}
+	return true
+}

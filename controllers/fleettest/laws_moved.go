@@ -1,0 +1,61 @@
+package fleettest
+
+import (
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/fleettest/memapi"
+)
+
+// moved checks what a write says of who may have what. It is called with the fleet locked.
+func (f *Fleet) moved(r memapi.Request, now time.Time) []error {
+	if r.Resource == v1beta1.ClustersResource {
+		return f.movedOff(now)
+	}
+	if u := f.Federation.Get(r.Resource, r.Namespace, r.Name); u != nil && r.Subresource == "" {
+		return f.countMove(u, now)
+	}
+	return nil
+}
+
+// movedOff checks that nothing is moved off a cluster that has been well for a grace period. It is called with the fleet locked.
+func (f *Fleet) movedOff(now time.Time) (broken []error) {
+	const law = "nobody is moved off who is well"
+	for name, m := range f.members {
+		c := f.cluster(name)
+		if c == nil {
+			delete(f.laws.phases, name)
+			continue
+		}
+		f.tally.check(law)
+		before, is := f.laws.phases[name], c.Phase()
+		f.laws.phases[name] = is
+		if is == v1beta1.FailoverOut && before != is && before != v1beta1.FailoverReturning && m.wellFor(now) >= f.Settings.Grace {
+			broken = append(broken, against(law, "%s is well for %s, and now it is %s, after %s", name, m.wellFor(now), is, before))
+		}
+	}
+	return broken
+}
+
+// movedHome checks a placement that has changed in the same way.
+func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now time.Time) (broken []error) {
+	for name, n := range after.Home {
+		m, c := f.members[name], f.cluster(name)
+		if m == nil || c == nil || after.Clusters[name] > 0 || before.Clusters[name] == 0 || n == 0 || before.Home[name] >= n || m.wellFor(now) < f.Settings.Grace {
+			continue
+		}
+		if p := c.Phase(); p == v1beta1.FailoverOut || p == v1beta1.FailoverReturning || len(c.Spec.Taints) > 0 {
+			continue // it was lost, and comes back by steps; or somebody wants it empty
+		}
+		broken = append(broken, against("nobody is moved off who is well", "%s: %s is well for %s, and its %d replicas are taken away", object, name, m.wellFor(now), before.Clusters[name]))
+	}
+	return broken
+}
+
+// wellFor is for how long nothing has been wrong with a member.
+func (m *Member) wellFor(now time.Time) time.Duration {
+	if m.Wire.Fault() != Well || m.slow() {
+		return 0
+	}
+	return now.Sub(m.faultSince)
+}

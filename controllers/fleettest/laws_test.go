@@ -1,0 +1,165 @@
+package fleettest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/fleettest/memapi"
+	"federation/dnsprovider"
+)
+
+const lawsText = `apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "web:1"}]}}
+`
+
+// begun is a fleet of three members with a Service and what it selects.
+func begun(t *testing.T, do func(p *player)) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := New(t.Context(), DefaultSettings(), synctest.Wait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		p := &player{Fleet: f, files: map[string]string{"web.yaml": lawsText}}
+		run(t, p, "cluster add a region=r zone=a", "cluster add b region=r zone=b", "cluster add c region=r zone=c", "settle", "apply web.yaml", "settle")
+		do(p)
+	})
+}
+
+func run(t *testing.T, p *player, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if _, err := p.do(strings.Fields(line)); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
+}
+
+// breaks checks that one law, and no other, is seen to be broken.
+func breaks(t *testing.T, p *player, law string) {
+	t.Helper()
+	err := p.Failures()
+	var b *Broken
+	if !errors.As(err, &b) || b.Law != law {
+		t.Errorf("%q is broken, and what was seen is: %v", law, err)
+	}
+}
+
+// zoneIs writes records past the controllers.
+func zoneIs(p *player, change func([]dnsprovider.RRSet) []dnsprovider.RRSet) {
+	p.DNS.mu.Lock()
+	defer p.DNS.mu.Unlock()
+	p.DNS.records = change(p.DNS.records)
+	p.DNS.applied++
+}
+
+func TestEmptyZoneIsSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		zoneIs(p, func([]dnsprovider.RRSet) []dnsprovider.RRSet { return nil })
+		p.Pass(time.Second)
+		breaks(t, p, "DNS is not empty while a cluster has ready pods")
+	})
+	begun(t, func(p *player) { // it was never there
+		p.mu.Lock()
+		p.laws.dns = newDNSLaws()
+		p.mu.Unlock()
+		zoneIs(p, func([]dnsprovider.RRSet) []dnsprovider.RRSet { return nil })
+		p.Pass(upset)
+		if err := p.Failures(); err != nil {
+			t.Error(err)
+		}
+		p.Pass(time.Second)
+		breaks(t, p, "DNS is not empty while a cluster has ready pods")
+	})
+}
+
+func TestLostAddressIsSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		p.Pass(upset + noticing)
+		var before []dnsprovider.RRSet
+		zoneIs(p, func(all []dnsprovider.RRSet) []dnsprovider.RRSet { before = all; return all })
+		run(t, p, "partition a", "wait 10s")
+		if err := p.Failures(); err != nil {
+			t.Error(err)
+		}
+		zoneIs(p, func([]dnsprovider.RRSet) []dnsprovider.RRSet { return before })
+		p.Pass(time.Second)
+		breaks(t, p, "DNS does not have what is lost")
+	})
+}
+
+func TestMovingOffTheWellIsSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		if err := phase(p, "a", "Out"); err != nil {
+			t.Fatal(err)
+		}
+		p.Pass(200 * time.Millisecond)
+		breaks(t, p, "nobody is moved off who is well")
+	})
+	begun(t, func(p *player) {
+		body := `{"metadata":{"annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{\"b\":3,\"c\":3},\"home\":{\"a\":2,\"b\":2,\"c\":2}}"}}}`
+		_, err := p.controls[0].client.Resource(replicaSets).Namespace("default").Patch(p.ctx, "web", types.MergePatchType, []byte(body), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		breaks(t, p, "nobody is moved off who is well")
+	})
+}
+
+func phase(p *player, cluster, phase string) error {
+	body := fmt.Sprintf(`{"status":{"failover":{"phase":%q}}}`, phase)
+	_, err := p.controls[0].client.Resource(v1beta1.ClustersResource).Patch(p.ctx, cluster, types.MergePatchType, []byte(body), metav1.PatchOptions{}, "status")
+	return err
+}
+
+func TestManyWritesAreSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		send := p.Member("a").Wire.dial(sender{process: 1}).Resource(services).Namespace("default")
+		for n := range mostWrites + 1 {
+			body := fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, n)
+			if _, err := send.Patch(p.ctx, "web", types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		breaks(t, p, "no copy is written again and again")
+	})
+}
+
+func TestTwoWritersAreSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		now, before := p.sessions.Add(2), p.sessions.Load()-1
+		for _, session := range []uint64{now, before} {
+			body := fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, session)
+			send := p.Member("a").Wire.dial(sender{process: 1, session: session}).Resource(services).Namespace("default")
+			if _, err := send.Patch(p.ctx, "web", types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		breaks(t, p, "one writer at a time")
+		for _, session := range []uint64{now, before} {
+			if err := p.controls[0].send(context.Background(), sender{process: 1, session: session, leads: true}, memapi.Request{Verb: "patch"}, func() error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		breaks(t, p, "one writer at a time")
+	})
+}

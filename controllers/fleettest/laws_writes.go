@@ -1,0 +1,71 @@
+package fleettest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/fleettest/memapi"
+)
+
+// writeLaws watch over what the federation writes: one writes at a time, and nobody writes one copy again and again.
+type writeLaws struct {
+	// last is the latest session that wrote, by shard; leading is that of the leader.
+	last    map[int]uint64
+	leading uint64
+	recent  map[string][]time.Time // of the writes of each copy
+}
+
+func newWriteLaws() writeLaws {
+	return writeLaws{last: map[int]uint64{}, recent: map[string][]time.Time{}}
+}
+
+// mostWrites is how often one copy may be written in a minute. A user changes it some times, its pods get ready one after the
+// other while its number follows them, and answers get lost.
+const mostWrites = 60
+
+// wrote is what is against the laws in a write to a member that was carried out.
+func (l *writeLaws) wrote(where string, r memapi.Request, now time.Time) (broken []error) {
+	key := fmt.Sprintf("%s: %s %s/%s", where, r.Resource.Resource, r.Namespace, r.Name)
+	times := l.recent[key]
+	for len(times) > 0 && now.Sub(times[0]) > time.Minute {
+		times = times[1:]
+	}
+	times = append(times, now)
+	l.recent[key] = times
+	if len(times) > mostWrites {
+		l.recent[key] = nil
+		broken = append(broken, against("no copy is written again and again", "%s was written %d times within a minute", key, len(times)))
+	}
+	return broken
+}
+
+// sends checks that nobody sends a write who has been succeeded by another that has written already.
+func (l *writeLaws) sends(where string, from sender, r memapi.Request) []error {
+	const law = "one writer at a time"
+	if from.session == 0 || !r.Writes() {
+		return nil
+	}
+	if from.leads {
+		if from.session < l.leading {
+			return []error{against(law, "%s %s %s by a leader of before: session %d, after session %d", where, r.Verb, r.Name, from.session, l.leading)}
+		}
+		l.leading = from.session
+		return nil
+	}
+	if where == "federation" {
+		return nil
+	}
+	name := r.Name
+	if r.Resource.Resource == endpointSlices.Resource {
+		name, _, _ = strings.Cut(name, ".") // it belongs to the shard of its Service
+	}
+	shard := v1beta1.Shard(r.Namespace, name)
+	if from.session < l.last[shard] {
+		return []error{against(law, "%s: %s %s %s/%s by one that no longer has shard %d: session %d, after session %d",
+			where, r.Verb, r.Resource.Resource, r.Namespace, r.Name, shard, from.session, l.last[shard])}
+	}
+	l.last[shard] = from.session
+	return nil
+}
