@@ -51,8 +51,13 @@ func (s Source) override(u *unstructured.Unstructured, t Target) (*unstructured.
 	return out, nil
 }
 
+var errNothingThere = errors.New("there is nothing at that path")
+
 // patched applies one operation of a JSON patch.
 func patched(doc []byte, op v1beta1.JSONPatchOperation) ([]byte, error) {
+	if err := applicable(doc, op); err != nil {
+		return nil, err
+	}
 	body, err := json.Marshal([]v1beta1.JSONPatchOperation{op})
 	if err != nil {
 		return nil, err
@@ -64,7 +69,7 @@ func patched(doc []byte, op v1beta1.JSONPatchOperation) ([]byte, error) {
 	out, err := patch.Apply(doc)
 	switch {
 	case errors.Is(err, jsonpatch.ErrMissing):
-		return nil, errors.New("there is nothing at that path")
+		return nil, errNothingThere
 	case errors.Is(err, jsonpatch.ErrTestFailed):
 		return nil, errors.New("another value is there")
 	}

@@ -69,6 +69,56 @@ func TestOverrides(t *testing.T) {
 }
 
 // Our own labels cannot be overridden away: without them, nobody would find the copy again.
+// An operation applies only where RFC 6902 says so.
+func TestOperationsOfAnOverride(t *testing.T) {
+	const doc = `{"a": {"b": 1, "null": null, "x/y~z": 2}, "list": [1, 2]}`
+	for _, c := range []struct {
+		op, path, from, value string
+		want, refusal         string
+	}{
+		{"add", "/a/c", "", `3`, `{"a":{"b":1,"c":3,"null":null,"x/y~z":2},"list":[1,2]}`, ""},
+		{"add", "/list/-", "", `3`, `{"a":{"b":1,"null":null,"x/y~z":2},"list":[1,2,3]}`, ""},
+		{"add", "/list/2", "", `3`, `{"a":{"b":1,"null":null,"x/y~z":2},"list":[1,2,3]}`, ""},
+		{"add", "/list/3", "", `3`, "", "there is nothing"},
+		{"add", "/list/-1", "", `3`, "", `index "-1": must be`},
+		{"add", "/list/01", "", `3`, "", `index "01": must be`},
+		{"add", "/none/c", "", `3`, "", "there is nothing"},
+		{"replace", "/a/b", "", `3`, `{"a":{"b":3,"null":null,"x/y~z":2},"list":[1,2]}`, ""},
+		{"replace", "/a/x~1y~0z", "", `3`, `{"a":{"b":1,"null":null,"x/y~z":3},"list":[1,2]}`, ""},
+		{"replace", "/a/none", "", `3`, "", "there is nothing"},
+		{"replace", "/list/2", "", `3`, "", "there is nothing"},
+		{"replace", "/list/-1", "", `3`, "", "must be"},
+		{"remove", "/a/b", "", "", `{"a":{"null":null,"x/y~z":2},"list":[1,2]}`, ""},
+		{"remove", "/a/none", "", "", "", "there is nothing"},
+		{"remove", "/a/b/c", "", "", "", "there is nothing"},
+		{"remove", "/list/-1", "", "", "", "must be"},
+		{"test", "/a/b", "", `1`, `{"a":{"b":1,"null":null,"x/y~z":2},"list":[1,2]}`, ""},
+		{"test", "/a/b", "", `2`, "", "another value"},
+		{"test", "/a/null", "", `null`, `{"a":{"b":1,"null":null,"x/y~z":2},"list":[1,2]}`, ""},
+		{"test", "/a/none", "", `null`, "", "there is nothing"},
+		{"copy", "/a/c", "/a/b", "", `{"a":{"b":1,"c":1,"null":null,"x/y~z":2},"list":[1,2]}`, ""},
+		{"copy", "/a/c", "/a/none", "", "", "there is nothing"},
+		{"move", "/a/c", "/a/b", "", `{"a":{"c":1,"null":null,"x/y~z":2},"list":[1,2]}`, ""},
+		{"move", "/a/c", "/a/none", "", "", "there is nothing"},
+		{"move", "/a/b/c", "/a/b", "", "", "nothing"},
+	} {
+		t.Run(c.op+" "+c.path+" "+c.from+" "+c.value, func(t *testing.T) {
+			o := op(c.op, c.path, c.value)
+			o.From = c.from
+			got, err := patched([]byte(doc), o)
+			if c.refusal != "" {
+				if err == nil || !strings.Contains(err.Error(), c.refusal) {
+					t.Errorf("%s, error %v, want %q", got, err, c.refusal)
+				}
+				return
+			}
+			if err != nil || string(got) != c.want {
+				t.Errorf("%s, error %v", got, err)
+			}
+		})
+	}
+}
+
 func TestOverridesLeaveOurMarks(t *testing.T) {
 	d := Desire(governed(source(kind(t, "ReplicaSet"), parse(t, web)), v1beta1.Override{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", "/metadata/labels", `{}`)}}), east)
 	if d.Object.GetLabels()[v1beta1.ManagedByLabel] != "uid-1" {
