@@ -96,11 +96,11 @@ func templateOf(u *unstructured.Unstructured) any {
 	return template
 }
 
-// TurnOf is how a cluster stands in a rollout; d is what it would have if it were its turn. One without a copy
-// is passed over: its copy will be made with the new template. So is one whose overrides do not apply.
+// TurnOf is how a cluster stands in a rollout; d is what it would have if it were its turn. One without a copy is passed over: its copy will be
+// made with the new template. One whose overrides do not apply is not: it gets the change when they do, as one that refuses it.
 func TurnOf(k *Kind, d Desired, t Target) Turn {
-	turn := Turn{Cluster: t.Cluster.Name, Reachable: true, Holds: t.Have != nil && d.Object != nil}
-	if turn.Holds {
+	turn := Turn{Cluster: t.Cluster.Name, Reachable: true, Holds: t.Have != nil && (d.Object != nil || d.Refusal != "")}
+	if turn.Holds && d.Object != nil {
 		turn.Updated, turn.Healthy = Updated(d, t.Have), k.Healthy(t.Have) && !t.Silent
 	}
 	return turn
