@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -137,27 +135,18 @@ func (m *Member) WatchFailed(ctx context.Context, resource string, err error) (k
 	return false
 }
 
-// autoscaler is the manager under which a member's own controllers write.
-const autoscaler = "kube-controller-manager"
-
 // Slim drops the managedFields, which are as large as the rest of an object, and keeps the one thing that is read of
-// them: whether an autoscaler owns the number of replicas.
+// them: which autoscaler owns the number of replicas.
 func Slim(o metav1.Object) {
-	if slices.ContainsFunc(o.GetManagedFields(), scales) {
+	if by := v1beta1.ScaledBy(o); by != "" {
 		annotations := o.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[v1beta1.ScaledByAnnotation] = autoscaler
+		annotations[v1beta1.ScaledByAnnotation] = by
 		o.SetAnnotations(annotations)
 	}
 	o.SetManagedFields(nil)
-}
-
-// scales tells of an entry of managedFields whether it is that of an autoscaler which set spec.replicas: all that such
-// a write can set in a spec.
-func scales(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == autoscaler && e.Subresource == "scale" && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:replicas"`)
 }
 
 // missing is what an operator is told of rights that are not there.

@@ -87,6 +87,10 @@ func TestWhatAnAutoscalerOwnsIsMarked(t *testing.T) {
 		want    string
 	}{
 		{"an autoscaler", []any{entry("federation", "", "f:template"), entry("kube-controller-manager", "scale", "f:replicas")}, "kube-controller-manager"},
+		{"an autoscaler of k3s", []any{entry("k3s", "scale", "f:replicas")}, "k3s"},
+		{"an autoscaler of MicroK8s, after kubectl", []any{entry("kubectl", "scale", "f:replicas"), entry("kubelite", "scale", "f:replicas")}, "kubelite"},
+		{"us, by that subresource", []any{entry("federation", "scale", "f:replicas")}, ""},
+		{"kubectl's plugin, which is put right", []any{entry("kubectl-scaleall", "scale", "f:replicas")}, ""},
 		{"nobody but us", []any{entry("federation", "", "f:replicas")}, ""},
 		{"kubectl scale, which is put right", []any{entry("kubectl", "scale", "f:replicas")}, ""},
 		{"the controller's status", []any{entry("kube-controller-manager", "status", "f:replicas")}, ""},

@@ -172,7 +172,7 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 	}
 	one.measure(d, e.resource, answer.copy)
 	specField, _ := d.fields(e.resource)
-	taken := specField != "" && scaledByMember(answer.copy)
+	taken := specField != "" && v1beta1.ScaledBy(answer.copy) != ""
 	scaled := taken || specField != "" && *one.There > 0 && e.scaled(c)
 	if scaled {
 		one.Reasons = append(slices.Clone(one.Reasons), fmt.Sprintf("%d there by the cluster's autoscaler", *one.There))

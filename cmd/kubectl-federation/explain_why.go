@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -154,14 +153,4 @@ func (e *evidence) row() *propagation.Kind {
 // right at once, or the member's own defaults.
 func inSync(wish propagation.Desired, copy *unstructured.Unstructured) bool {
 	return wish.Presence == propagation.Undecided || wish.Kept || copy.GetAnnotations()[v1beta1.AppliedHashAnnotation] == wish.Hash
-}
-
-// scaledByMember tells whether an autoscaler in the member owns the number of replicas of a copy.
-func scaledByMember(copy *unstructured.Unstructured) bool {
-	for _, m := range copy.GetManagedFields() {
-		if m.Subresource == "scale" && m.Manager == "kube-controller-manager" && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:replicas"`) {
-			return true
-		}
-	}
-	return false
 }

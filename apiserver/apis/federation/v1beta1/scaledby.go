@@ -1,0 +1,22 @@
+package v1beta1
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ScaledBy returns the manager that set spec.replicas of an object by its subresource scale; "" where none did. That is an autoscaler: the
+// manager's name is kube-controller-manager, or that of the binary which has all controllers in it, such as k3s or kubelite. What a person
+// did with kubectl, or we did, counts for nothing.
+func ScaledBy(o metav1.Object) string {
+	i := slices.IndexFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Subresource == "scale" && !strings.HasPrefix(e.Manager, "kubectl") && !strings.HasPrefix(e.Manager, "federation") &&
+			e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:replicas"`) // all that such a write can set in a spec
+	})
+	if i < 0 {
+		return ""
+	}
+	return o.GetManagedFields()[i].Manager
+}
