@@ -290,7 +290,7 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 			law("nothing is lost", "what %s holds is not the copy of %s", m.Name, name)
 		case ours && divided(r) && replicasOf(there) != max(n, 0):
 			law("the numbers are right", "%s is to have %d in %s, and %d are asked for there", name, n, m.Name, replicasOf(there))
-		case ours && !selected && strings.Contains(conditionOf(u, plan.ConditionPropagated), m.Name+": stays until another cluster serves"):
+		case ours && !selected && f.needed(m, u):
 		case ours && !selected:
 			law("nothing is out of place", "%s is in %s", name, m.Name)
 		}
@@ -446,8 +446,24 @@ func (f *Fleet) checkCopies(m *Member, law lawFunc) {
 	}
 }
 
-// conditionOf is the message of a condition of an object.
-func conditionOf(u *unstructured.Unstructured, kind string) string {
-	message, _ := v1beta1.ConditionOf(u, kind)["message"].(string)
-	return message
+// needed returns whether a copy may stay in a member that it is to leave: it alone serves, as its object says, or a workload that can go nowhere
+// else still runs there.
+func (f *Fleet) needed(m *Member, u *unstructured.Unstructured) bool {
+	if says, _ := v1beta1.ConditionOf(u, plan.ConditionPropagated)["message"].(string); strings.Contains(says, m.Name+": stays until another cluster serves") {
+		return true
+	}
+	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
+	for _, k := range plan.Kinds {
+		if !k.Paced || p == nil {
+			continue
+		}
+		for _, w := range f.Federation.List(k.Resource, nil) {
+			of := v1beta1.ParsePlacement(w.GetAnnotations()[v1beta1.PlacementAnnotation])
+			there := m.API.Get(k.Resource, w.GetNamespace(), w.GetName())
+			if of != nil && of.Policy == p.Policy && of.Clusters[m.Name]+of.Overflow[m.Name] == 0 && w.GetNamespace() == u.GetNamespace() && there != nil && replicasOf(there) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
