@@ -2,6 +2,7 @@ package conntrack
 
 import (
 	"encoding/hex"
+	"net/netip"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -40,7 +41,7 @@ func FuzzParse(f *testing.F) {
 			if !flow.to.IsValid() || !flow.answers.IsValid() {
 				t.Errorf("a flow without an end: %+v", flow)
 			}
-			k.stale(flow)
+			k.stale(flow, netip.Addr.IsPrivate)
 		}
 	})
 }

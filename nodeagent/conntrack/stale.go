@@ -51,15 +51,16 @@ func backends(p *ruleset.Port) map[netip.AddrPort]bool {
 	return out
 }
 
-// stale tells whether a flow is to be forgotten. What asked for an address of a node port is of it only if this node sent
-// it on; what asked for a Service's own address and was not sent on is from before there were rules for it.
-func (k keep) stale(f *flow) bool {
+// stale tells whether a flow is to be forgotten. What was not sent on is from before there were rules for it: of what asked
+// for a Service's own address always, and of what asked for a node port where the address is local, one of the node's. Other
+// flows to such a port pass by.
+func (k keep) stale(f *flow, local func(netip.Addr) bool) bool {
 	key := ruleset.FrontendKey{Addr: f.to.Addr(), IPv6: f.to.Addr().Is6(), Protocol: f.protocolName(), Port: f.to.Port()}
 	living, ok := k[key]
 	if !ok {
 		key.Addr = netip.Addr{}
 		if living, ok = k[key]; !ok || f.answers == f.to {
-			return false
+			return living != nil && local(f.to.Addr())
 		}
 	}
 	return !living[f.answers]

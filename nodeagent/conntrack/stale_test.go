@@ -35,7 +35,7 @@ func TestStale(t *testing.T) {
 	udp, tcp := corev1.ProtocolUDP, corev1.ProtocolTCP
 	changes := []ruleset.PortChange{
 		{Before: port(udp, a, nil, vip, node), After: port(udp, b, c, vip, node)},
-		{Before: port(udp, a, nil, "10.96.0.2:53")},
+		{Before: port(udp, a, nil, "10.96.0.2:53", "0.0.0.0:30054")},
 		{After: port(udp, a, nil, "10.96.0.3:53")},
 		{Before: port(tcp, a, nil, "10.96.0.4:53")},
 	}
@@ -52,10 +52,12 @@ func TestStale(t *testing.T) {
 		{"to another port", "10.96.0.1:54", a[0], false},
 		{"to a node port", "192.0.2.1:30053", a[0], true},
 		{"to the same port of another machine, passing by", "192.0.2.1:30053", "192.0.2.1:30053", false},
+		{"to a node port, from before there were rules", "192.0.2.9:30053", "192.0.2.9:30053", true},
+		{"to the node itself, at what was a node port", "192.0.2.9:30054", "192.0.2.9:30054", false},
 		{"of a TCP Service", "10.96.0.4:53", a[0], false},
 	} {
 		f := &entry{protocol: unix.IPPROTO_UDP, to: netip.MustParseAddrPort(flow.to), answers: netip.MustParseAddrPort(flow.answers)}
-		if got := frontends(changes).stale(f); got != flow.want {
+		if got := frontends(changes).stale(f, func(a netip.Addr) bool { return a.String() == "192.0.2.9" }); got != flow.want {
 			t.Errorf("a flow %s (%s answered by %s): stale %v", flow.says, flow.to, flow.answers, got)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -46,12 +48,14 @@ func Open() (*Table, error) {
 // Close frees the socket.
 func (t *Table) Close() { t.socket.Close() }
 
-// Remove forgets the flows that changes made stale, and returns how many.
+// Remove forgets the flows that changes made stale, and returns how many. It is to be called in the network namespace that
+// the table was opened in.
 func (t *Table) Remove(changes []ruleset.PortChange) (int, error) {
 	k := frontends(changes)
 	found := map[string]*flow{}
+	local := locals()
 	for _, q := range k.questions() {
-		if err := t.find(q, k, found); err != nil {
+		if err := t.find(q, k, local, found); err != nil {
 			return 0, fmt.Errorf("reading flows: %w", err)
 		}
 	}
@@ -90,12 +94,30 @@ func (k keep) questions() (out []ruleset.FrontendKey) {
 	return out
 }
 
-func (t *Table) find(q ruleset.FrontendKey, k keep, found map[string]*flow) error {
+// locals returns what tells whether an address is one of the node's. They are read when that is first asked.
+func locals() func(netip.Addr) bool {
+	own := sync.OnceValue(func() map[netip.Addr]bool {
+		out := map[netip.Addr]bool{}
+		all, err := net.InterfaceAddrs()
+		if err != nil {
+			return out // as if they passed by
+		}
+		for _, a := range all {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				out[p.Addr().Unmap()] = true
+			}
+		}
+		return out
+	})
+	return func(a netip.Addr) bool { return own()[a] }
+}
+
+func (t *Table) find(q ruleset.FrontendKey, k keep, local func(netip.Addr) bool, found map[string]*flow) error {
 	var err error
 	for range 5 {
 		b := question(q)
 		err = t.socket.Dump(&b, func(family uint8, attributes []byte) {
-			if f := parse(family, attributes); f != nil && k.stale(f) {
+			if f := parse(family, attributes); f != nil && k.stale(f, local) {
 				found[string(f.orig)+string(f.id)] = f
 			}
 		})

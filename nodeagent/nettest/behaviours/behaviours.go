@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -42,6 +43,7 @@ func Run(t *testing.T, open func(testing.TB) Writer) {
 		"UDP flows of endpoints that go":      flowsGo,
 		"UDP flows of Services that go":       flowsOfGoneServices,
 		"UDP flows that live stay":            flowsStay,
+		"UDP flows from before their rules":   flowsFromBefore,
 		"no connection fails during changes":  churn,
 	} {
 		for family, ipv6 := range map[string]bool{"IPv4": false, "IPv6": true} {
@@ -314,6 +316,69 @@ func flowsGo(t *testing.T, w *World) {
 			answers(t, f, want)
 		}
 	}
+}
+
+// flowsFromBefore has clients ask, each from one port, before there are rules for what they ask; what the kernel remembers of
+// that must not outlive the coming of the rules. Another UDP Service has just gone, or there never was one.
+func flowsFromBefore(t *testing.T, w *World) {
+	all := func(s *corev1.Service) {
+		nodePorts(s)
+		s.Spec.Type = corev1.ServiceTypeLoadBalancer
+		s.Spec.ExternalIPs = []string{w.OtherVIP.String()}
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: w.nth(1).String()}}
+	}
+	w.Outside.Route(t, netip.PrefixFrom(w.nth(1), w.VIP.BitLen()), w.Node())
+	node := netip.AddrPortFrom(w.Node(), 30053)
+	for _, another := range []bool{false, true, true} {
+		if another {
+			w.Service(t, func(s *corev1.Service) {
+				s.Name, s.Spec.ClusterIP = "another", w.nth(2).String()
+				s.Spec.ClusterIPs, s.Spec.Type = []string{s.Spec.ClusterIP}, corev1.ServiceTypeNodePort
+				s.Spec.Ports[0].NodePort, s.Spec.Ports[1].NodePort = 30081, 30054
+			})
+			w.Apply(t, w.Model.SetSlice(w.Slice("another", w.Here))...)
+			w.Apply(t, w.Model.DeleteService(ruleset.Key{Namespace: "default", Name: "another"}))
+		}
+		flows := map[string]*nettest.Flow{
+			"a pod asks the cluster IP": w.Client.Flow(t, w.DNS(w.VIP)), "the node asks the cluster IP": w.Nodes[0].Flow(t, w.DNS(w.VIP)),
+			"outside asks the node port": w.Outside.Flow(t, node), "a pod asks the node port": w.Client.Flow(t, node), "the node asks its node port": w.Nodes[0].Flow(t, node),
+			"outside asks the external IP": w.Outside.Flow(t, w.DNS(w.OtherVIP)), "a pod asks the external IP": w.Client.Flow(t, w.DNS(w.OtherVIP)),
+			"outside asks the load balancer": w.Outside.Flow(t, w.DNS(w.nth(1))), "a pod asks the load balancer": w.Client.Flow(t, w.DNS(w.nth(1))),
+		}
+		for who, got := range askAll(flows) {
+			if got != "" {
+				t.Fatalf("%s before there are rules: answer of %q", who, got)
+			}
+		}
+		w.Endpoints(t, w.There)
+		w.Service(t, all)
+		for who, got := range askAll(flows) {
+			if got != w.There.Name {
+				t.Errorf("%s, as before there were rules; another Service went: %t: answer of %q", who, another, got)
+			}
+		}
+		w.Apply(t, w.Model.DeleteService(ruleset.Key{Namespace: "default", Name: "web"}))
+		w.Endpoints(t)
+	}
+}
+
+// askAll returns who answers each of the flows; "": nobody.
+func askAll(flows map[string]*nettest.Flow) map[string]string {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	out := map[string]string{}
+	for who, f := range flows {
+		group.Go(func() {
+			got, err := f.Ask()
+			mu.Lock()
+			defer mu.Unlock()
+			if out[who] = got.Server; err != nil {
+				out[who] = ""
+			}
+		})
+	}
+	group.Wait()
+	return out
 }
 
 func flowsOfGoneServices(t *testing.T, w *World) {

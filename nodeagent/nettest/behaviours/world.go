@@ -91,7 +91,11 @@ func (w *World) Apply(t testing.TB, keys ...ruleset.Key) {
 	if err := w.Nodes[0].Do(func() error { return w.writer.Write(context.Background(), w.Model.Node(), change.Ports) }); err != nil {
 		t.Fatalf("writing %v: %v", keys, err)
 	}
-	if _, err := w.flows.Remove(change.Ports); err != nil {
+	err := w.Nodes[0].Do(func() error {
+		_, err := w.flows.Remove(change.Ports)
+		return err
+	})
+	if err != nil {
 		t.Fatalf("flows of %v: %v", keys, err)
 	}
 }
