@@ -53,7 +53,7 @@ func (k *keeper) takeInventory(m *Member, l *link, timeout time.Duration) bool {
 		}
 		return false
 	}
-	inv.Forbidden = m.forbidden()
+	inv.Forbidden = m.Forbidden()
 	return !reflect.DeepEqual(k.inventory.Swap(inv), inv)
 }
 

@@ -49,8 +49,17 @@ type Member struct {
 	refused sync.Map
 }
 
-// forbidden are the resources that the member does not let us list, sorted.
-func (m *Member) forbidden() (resources []string) {
+// SetForbidden notes of a resource, as RESOURCE.GROUP, whether the member lets us list it, for those who ask before they have an informer.
+func (m *Member) SetForbidden(resource string, forbidden bool) {
+	if forbidden {
+		m.refused.Store(resource, true)
+	} else {
+		m.refused.Delete(resource)
+	}
+}
+
+// Forbidden are the resources that the member does not let us list, sorted.
+func (m *Member) Forbidden() (resources []string) {
 	m.refused.Range(func(resource, _ any) bool {
 		resources = append(resources, resource.(string))
 		return true

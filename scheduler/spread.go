@@ -31,6 +31,12 @@ func ZoneOf(c *v1beta1.Cluster) string {
 	return c.Status.Region + "/" + strings.Join(c.Status.Zones, "+")
 }
 
+// GroupOf names the group that a cluster is in.
+func GroupOf(c *v1beta1.Cluster, by v1beta1.SpreadBy) string {
+	one := Candidate{Name: c.Name, Zone: ZoneOf(c), Region: c.Status.Region}
+	return one.group(by)
+}
+
 // group is the name of the group that a candidate is in.
 func (c *Candidate) group(by v1beta1.SpreadBy) string {
 	name := c.Name

@@ -214,7 +214,7 @@ func (c *controllers) uid(ctx context.Context) (uid string, err error) {
 func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	placer, err := placement.New(placement.Options{
 		Client: c.client, Informers: from.ForResource, Recorder: c.recorder,
-		Resolve: customkinds.Resolver(from.ForResource(customkinds.Definitions)), Start: func() { from.Start(ctx.Done()) },
+		Definitions: from.ForResource(customkinds.Definitions), Resolve: customkinds.Resolver(from.ForResource(customkinds.Definitions)), Start: func() { from.Start(ctx.Done()) },
 	})
 	if err != nil {
 		return err

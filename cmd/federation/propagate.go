@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -136,6 +137,7 @@ func (o once) Engage(ctx context.Context, m *clusterregistry.Member) error {
 		for !o.served(ctx, m) {
 			select {
 			case <-ctx.Done():
+				m.SetForbidden(o.resource.GroupResource().String(), false) // nobody asks any more
 				return
 			case <-time.After(wait):
 			}
@@ -148,11 +150,14 @@ func (o once) Engage(ctx context.Context, m *clusterregistry.Member) error {
 	return nil
 }
 
-// served tells whether a member serves the kind, as far as one that may not be asked can tell.
+// served reports whether a member serves the kind and lets us list it. That it forbids us to goes to the Cluster's status.
 func (o once) served(ctx context.Context, m *clusterregistry.Member) bool {
 	ctx, cancel := context.WithTimeout(ctx, servedLast)
 	defer cancel()
 	_, err := m.Dynamic.Resource(o.resource).List(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"})
+	if err == nil || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		m.SetForbidden(o.resource.GroupResource().String(), apierrors.IsForbidden(err))
+	}
 	return err == nil
 }
 

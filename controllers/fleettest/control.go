@@ -121,7 +121,7 @@ func (c *control) work(ctx context.Context, held shardsplan.Set) error {
 func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionResource) cache.SharedIndexInformer) (runs []func(context.Context) error, err error) {
 	f := c.fleet
 	placer, err1 := placement.New(placement.Options{
-		Client: client, Informers: from, Recorder: f.events, Resolve: customkinds.Resolver(from(customkinds.Definitions)), Start: func() {},
+		Client: client, Informers: from, Recorder: f.events, Definitions: from(customkinds.Definitions), Resolve: customkinds.Resolver(from(customkinds.Definitions)), Start: func() {},
 	})
 	over, err2 := failover.New(failover.Options{Client: client, Informers: from, Recorder: f.events, Settings: f.Settings.failover()})
 	if err := errors.Join(err1, err2); err != nil {

@@ -33,6 +33,8 @@ type Options struct {
 	// Resolve finds the resource of a custom kind, and whether its objects have a namespace. Nil: policies can name
 	// built-in kinds only.
 	Resolve func(apiVersion, kind string) (resource schema.GroupVersionResource, namespaced bool, err error)
+	// Definitions are the CustomResourceDefinitions that Resolve goes by. Nil: they never change.
+	Definitions cache.SharedIndexInformer
 	// Start starts informers that were first asked for after the others had been started. Nil: not needed.
 	Start func()
 	// Writers is how many placements are written at once; 16 if zero.
@@ -92,7 +94,7 @@ func New(o Options) (*Controller, error) {
 			errs = append(errs, c.add(k.Resource, k.Resource.GroupVersion().WithKind(k.Kind)))
 		}
 	}
-	errs = append(errs, c.watchClusters(), c.watchPolicies())
+	errs = append(errs, c.watchClusters(), c.watchPolicies(), c.watchDefinitions())
 	return c, errors.Join(errs...)
 }
 

@@ -20,6 +20,8 @@ import (
 
 const grace = 30 * time.Second
 
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
 var replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 
 // fleet is a federation in memory with a placement controller at work.
@@ -45,6 +47,7 @@ func inFleetWith(t *testing.T, change func(*Options), do func(*fleet)) {
 			lists[k.Resource] = k.Kind + "List"
 		}
 		lists[schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "databases"}] = "DatabaseList"
+		lists[definitions] = "CustomResourceDefinitionList"
 		f.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
 		factory := dynamicinformer.NewDynamicSharedInformerFactory(f.client, 0)
 		options := Options{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -25,6 +26,36 @@ func (c *Controller) wantKinds(p *v1beta1.PlacementPolicy) {
 	}
 }
 
+// served says why the objects of a kind are not placed; nil where they are. The definition of a custom kind may be gone by now.
+func (c *Controller) served(kind schema.GroupVersionKind) error {
+	err, _ := c.kinds.failure(kind)
+	if err == nil && c.Resolve != nil && v1beta1.FederatedKindOf(c.kinds.resource(kind).GroupResource()) == nil {
+		_, _, err = c.Resolve(kind.GroupVersion().String(), kind.Kind)
+	}
+	return err
+}
+
+// watchDefinitions reports the policies that name a kind when its definition comes, changes or goes.
+func (c *Controller) watchDefinitions() error {
+	if c.Definitions == nil {
+		return nil
+	}
+	changed := func(obj any) {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return
+		}
+		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+		c.reportPoliciesOf(schema.GroupKind{Group: group, Kind: kind})
+	}
+	_, err := c.Definitions.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, is any) { changed(is) }, DeleteFunc: changed})
+	return err
+}
+
 var errNotSpread = errors.New("it is not a kind that is spread over clusters")
 
 // resolveKind finds out what a custom kind is served as, and watches its objects.
@@ -44,7 +75,7 @@ func (c *Controller) resolveKind(ctx context.Context, kind schema.GroupVersionKi
 	c.kinds.Lock()
 	c.kinds.failed[kind] = err
 	c.kinds.Unlock()
-	c.reportPoliciesOf(kind)
+	c.reportPoliciesOf(kind.GroupKind())
 	if c.Resolve == nil {
 		return nil
 	}
@@ -62,6 +93,6 @@ func (c *Controller) serve(ctx context.Context, resource schema.GroupVersionReso
 		return ctx.Err()
 	}
 	klog.FromContext(ctx).Info("Placing a custom kind", "kind", kind, "resource", resource)
-	c.reportPoliciesOf(kind)
+	c.reportPoliciesOf(kind.GroupKind())
 	return nil
 }

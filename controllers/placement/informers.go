@@ -104,6 +104,9 @@ func (c *Controller) watchClusters() error {
 		if c.events.news(u.GetName(), forbids, strings.Join(cluster.Status.Forbidden, ",")) {
 			c.reportPolicies()
 		}
+		if c.events.news(u.GetName(), topology, fmt.Sprint(cluster.Labels, cluster.Status.Zones, cluster.Status.Region)) {
+			c.reportPolicies()
+		}
 		if c.events.news(u.GetName(), use, plan.Usability(cluster)) {
 			c.decide.AddAfter(key{resource: everything}, gather)
 		} else {
@@ -130,12 +133,13 @@ type events struct {
 	seen map[string]map[aspect]string
 }
 
-// aspect is what is remembered of a cluster: what it can be used for, or which kinds it forbids.
+// aspect is what is remembered of a cluster: what it can be used for, which kinds it forbids, or what policies select it by.
 type aspect int
 
 const (
 	use aspect = iota
 	forbids
+	topology
 )
 
 // news notes an aspect of a cluster, and tells whether it is new.

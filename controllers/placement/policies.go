@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/placement/plan"
 )
 
 // statusPause is how long changes are gathered into one write of a policy's status.
@@ -65,14 +66,14 @@ func (t *tally) count(policy types.NamespacedName) int32 {
 }
 
 // reportPoliciesOf reports the policies that name a kind, about which something became known.
-func (c *Controller) reportPoliciesOf(kind schema.GroupVersionKind) {
+func (c *Controller) reportPoliciesOf(kind schema.GroupKind) {
 	for _, obj := range c.Informers(v1beta1.PoliciesResource).GetStore().List() {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
 			continue
 		}
 		for _, r := range readPolicy(u).Spec.ResourceSelectors {
-			if schema.FromAPIVersionAndKind(r.APIVersion, r.Kind) == kind {
+			if schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind() == kind {
 				c.policies.AddAfter(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, statusPause)
 			}
 		}
@@ -120,17 +121,19 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 	return err
 }
 
-// accepted is the condition that all kinds of a policy can be spread. It names the clusters that forbid one.
+// accepted is the condition that the federation can do what a policy says. It names the clusters that forbid a kind, and names that no
+// cluster has.
 func (c *Controller) accepted(p *v1beta1.PlacementPolicy) metav1.Condition {
 	var not, nowhere, partly []string
+	clusters := c.clusters()
 	for i, r := range p.Spec.ResourceSelectors {
 		kind := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 		field := fmt.Sprintf("spec.resourceSelectors[%d]: %s %s: ", i, r.APIVersion, r.Kind)
-		if err, _ := c.kinds.failure(kind); err != nil {
+		if err := c.served(kind); err != nil {
 			not = append(not, field+err.Error())
 			continue
 		}
-		switch why, all := c.forbidden(p, kind); {
+		switch why, all := c.forbidden(p, kind, clusters); {
 		case all:
 			nowhere = append(nowhere, field+why)
 		case why != "":
@@ -144,26 +147,43 @@ func (c *Controller) accepted(p *v1beta1.PlacementPolicy) metav1.Condition {
 	case len(nowhere) > 0:
 		out.Status, out.Reason = metav1.ConditionFalse, "KindForbidden"
 	}
-	if says := slices.Concat(not, nowhere, partly); len(says) > 0 {
-		out.Message = strings.Join(says, "; ")
+	says := slices.Concat(not, nowhere, partly)
+	if reason, why := plan.Impossible(p, clusters); reason != "" {
+		says = append(says, why)
+		if out.Status == metav1.ConditionTrue {
+			out.Status, out.Reason = metav1.ConditionFalse, reason
+		}
 	}
+	if len(says) == 0 {
+		says = []string{out.Message}
+	}
+	if len(clusters) > 0 {
+		says = append(says, p.Spec.Unknown(clusters)...)
+	}
+	out.Message = strings.Join(says, "; ")
 	return out
+}
+
+// clusters are those that have joined, whether they are ready or not.
+func (c *Controller) clusters() (all []*v1beta1.Cluster) {
+	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			all = append(all, readCluster(u))
+		}
+	}
+	return all
 }
 
 // maxNamed is how many clusters a condition names one by one.
 const maxNamed = 10
 
-// forbidden says which of the clusters of a policy forbid a kind; all: each of them does.
-func (c *Controller) forbidden(p *v1beta1.PlacementPolicy, kind schema.GroupVersionKind) (why string, all bool) {
+// forbidden says which of the clusters of a policy forbid a kind; nowhere: each of them does.
+func (c *Controller) forbidden(p *v1beta1.PlacementPolicy, kind schema.GroupVersionKind, all []*v1beta1.Cluster) (why string, nowhere bool) {
 	resource := c.kinds.resource(kind).GroupResource()
 	var by []string
 	clusters := 0
-	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
-		u, ok := obj.(*unstructured.Unstructured)
-		if !ok {
-			continue
-		}
-		if cluster := readCluster(u); p.Spec.Clusters.Matches(cluster) {
+	for _, cluster := range all {
+		if p.Spec.Clusters.Matches(cluster) {
 			clusters++
 			if slices.Contains(cluster.Status.Forbidden, resource.String()) {
 				by = append(by, cluster.Name)

@@ -152,6 +152,7 @@ func TestACustomKindIsPlacedWhenAPolicyNamesIt(t *testing.T) {
 	databases := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "databases"}
 	served := false
 	inFleetWith(t, func(o *Options) {
+		o.Definitions = o.Informers(definitions)
 		o.Resolve = func(apiVersion, kind string) (schema.GroupVersionResource, bool, error) {
 			if !served || apiVersion != "example.com/v1" || kind != "Database" {
 				return schema.GroupVersionResource{}, false, errors.New("there is no such kind")
@@ -197,7 +198,79 @@ func TestACustomKindIsPlacedWhenAPolicyNamesIt(t *testing.T) {
 		if got := f.accepted(); got.Reason != "Accepted" {
 			t.Errorf("west-a allows it again: %s %q", got.Reason, got.Message)
 		}
+		served = false
+		f.apply(definitions, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: databases.example.com}, spec: {group: example.com, names: {kind: Database}}}`)
+		if err := f.client.Resource(definitions).Delete(t.Context(), "databases.example.com", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * statusPause)
+		if got := f.accepted(); got.Reason != "KindNotServed" {
+			t.Errorf("its definition is deleted: %s %q", got.Reason, got.Message)
+		}
 	})
+}
+
+// TestAcceptedSaysWhatCannotBe: with the names that no cluster has.
+func TestAcceptedSaysWhatCannotBe(t *testing.T) {
+	for _, c := range []struct{ spec, reason, says string }{
+		{`clusters: {names: [west-a]}`, "Accepted", "all kinds can be spread"},
+		{`clusters: {names: [mars, west-a]}`, "Accepted", `all kinds can be spread; spec.clusters.names[0]: no cluster "mars" has joined`},
+		{`clusters: {names: [mars]}`, "NoClusterSelected", `spec.clusters: no cluster is selected; spec.clusters.names[0]: no cluster "mars" has joined`},
+		{`clusters: {regions: [north]}`, "NoClusterSelected", `spec.clusters: no cluster is selected; spec.clusters.regions[0]: no cluster is in region "north"`},
+		{`clusters: {zones: [z]}`, "NoClusterSelected", `spec.clusters: no cluster is selected; spec.clusters.zones[0]: no cluster is in zone "z"`},
+		{`clusters: {names: [west-a], regions: [east]}`, "NoClusterSelected", "spec.clusters: no cluster is selected"},
+		{`replicaPreferences: {clusters: {mars: {weight: 1}}}`, "NoClusterSelected",
+			`spec.replicaPreferences.clusters: none of the selected clusters gets replicas; spec.replicaPreferences.clusters[mars]: no cluster "mars" has joined`},
+		{`spreadConstraints: [{spreadBy: Zone, minGroups: 9}]`, "SpreadNotPossible", "spec.spreadConstraints[0].minGroups: 9 zones are asked for, and the selected clusters are in 2"},
+		{`rollout: {strategy: OneClusterAtATime, order: [mars]}`, "Accepted", `all kinds can be spread; spec.rollout.order[0]: no cluster "mars" has joined`},
+		{`overrides: [{clusters: {names: [mars]}, jsonPatch: []}]`, "Accepted", `all kinds can be spread; spec.overrides[0].clusters.names[0]: no cluster "mars" has joined`},
+		{`dns: {clusters: {mars: {weight: 1}, "*": {weight: 2}}}`, "Accepted", `all kinds can be spread; spec.dns.clusters[mars]: no cluster "mars" has joined`},
+	} {
+		inFleet(t, func(f *fleet) {
+			f.cluster("east-a", "True")
+			f.cluster("west-a", "True")
+			for name, region := range map[string]string{"east-a": "east", "west-a": "west"} {
+				f.status(name, "region", region)
+				f.status(name, "zones", []any{"a"})
+			}
+			f.apply(v1beta1.PoliciesResource, policy(`{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}, {apiVersion: apps/v1, kind: ReplicaSet}], `+c.spec+`}`))
+			time.Sleep(2 * statusPause)
+			if got := f.accepted(); got.Reason != c.reason || got.Message != c.says || (got.Status == "True") != (c.reason == "Accepted") {
+				t.Errorf("%s: %s %s %q, want %s %q", c.spec, got.Status, got.Reason, got.Message, c.reason, c.says)
+			}
+		})
+	}
+}
+
+// TestAcceptedFollowsTheClusters: one that joins may be the one that was named.
+func TestAcceptedFollowsTheClusters(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		f.cluster("east-a", "True")
+		f.apply(v1beta1.PoliciesResource, policy(`{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], clusters: {regions: [west]}}`))
+		for _, want := range []string{"NoClusterSelected", "Accepted"} {
+			time.Sleep(2 * statusPause)
+			if got := f.accepted(); got.Reason != want {
+				t.Errorf("%s %q, want %s", got.Reason, got.Message, want)
+			}
+			f.status("east-a", "region", "west")
+		}
+	})
+}
+
+// status changes a field of a Cluster's status.
+func (f *fleet) status(cluster, field string, value any) {
+	f.t.Helper()
+	clusters := f.client.Resource(v1beta1.ClustersResource)
+	u, err := clusters.Get(f.t.Context(), cluster, metav1.GetOptions{})
+	if err == nil {
+		err = unstructured.SetNestedField(u.Object, value, "status", field)
+	}
+	if err == nil {
+		_, err = clusters.Update(f.t.Context(), u, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // forbid has a cluster say which kinds it forbids.

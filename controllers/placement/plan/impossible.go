@@ -1,0 +1,49 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/scheduler"
+)
+
+// Impossible says why a policy cannot have its objects placed on the clusters there are: a reason as conditions have it, and a message that
+// names the field. It is empty where it can, and while no cluster has joined.
+func Impossible(p *v1beta1.PlacementPolicy, clusters []*v1beta1.Cluster) (reason, message string) {
+	selected := slices.DeleteFunc(slices.Clone(clusters), func(c *v1beta1.Cluster) bool { return !p.Spec.Clusters.Matches(c) })
+	switch {
+	case v1beta1.OwnNamespace(p.Namespace):
+		return "NamespaceNotFederated", "metadata.namespace: nothing in " + p.Namespace + " goes to clusters"
+	case len(clusters) == 0:
+		return "", ""
+	case len(selected) == 0:
+		return "NoClusterSelected", "spec.clusters: no cluster is selected"
+	case prefers(p) && !slices.ContainsFunc(selected, func(c *v1beta1.Cluster) bool {
+		of, _ := p.Spec.ReplicaPreferences.ForCluster(c.Name)
+		return of.Weight > 0 || of.MinReplicas > 0
+	}):
+		return "NoClusterSelected", "spec.replicaPreferences.clusters: none of the selected clusters gets replicas"
+	}
+	for i, c := range p.Spec.SpreadConstraints {
+		groups := map[string]bool{}
+		for _, cluster := range selected {
+			groups[scheduler.GroupOf(cluster, c.SpreadBy)] = true
+		}
+		if int(c.MinGroups) > len(groups) {
+			return "SpreadNotPossible", fmt.Sprintf("spec.spreadConstraints[%d].minGroups: %d %ss are asked for, and the selected clusters are in %d",
+				i, c.MinGroups, strings.ToLower(string(c.SpreadBy)), len(groups))
+		}
+	}
+	return "", ""
+}
+
+// prefers reports whether a policy says how replicas divide, and names a kind that is divided or may be.
+func prefers(p *v1beta1.PlacementPolicy) bool {
+	return p.Spec.ReplicaPreferences != nil && slices.ContainsFunc(p.Spec.ResourceSelectors, func(r v1beta1.ResourceSelector) bool {
+		return Preferences(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()) != "" || !builtIn(&Object{APIVersion: r.APIVersion, Kind: r.Kind})
+	})
+}
