@@ -8,6 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -186,8 +187,10 @@ func reservedFence(uid string) fence {
 		return admissionv1.MatchCondition{Name: name, Expression: expression}
 	}
 	validations := []admissionv1.Validation{{
-		Expression: fmt.Sprintf(`variables.mark != %q || variables.hadMark == %q`, uid, uid),
-		Message:    "the label " + v1beta1.ManagedByLabel + " is written by the federation only: leave it out of what you copy",
+		// The EndpointSlices of a Service have its labels. The controller that writes them has any name in some distributions.
+		Expression: fmt.Sprintf(`variables.mark != %q || variables.hadMark == %q || request.resource.resource == "endpointslices" && object.metadata.labels[?%q].orValue("") != ""`,
+			uid, uid, discoveryv1.LabelServiceName),
+		Message: "the label " + v1beta1.ManagedByLabel + " is written by the federation only: leave it out of what you copy",
 	}}
 	for _, key := range reservedAnnotations {
 		validations = append(validations, admissionv1.Validation{
