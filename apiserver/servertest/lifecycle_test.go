@@ -87,6 +87,32 @@ func TestSecretsAreEncryptedInEtcd(t *testing.T) {
 	}
 }
 
+// TestItEndsWhileSomebodyWatches: watches are told to end, and do not hold up the end for the minute that requests have.
+func TestItEndsWhileSomebodyWatches(t *testing.T) {
+	r, err := start(options(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		watch, err := r.kube.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer watch.Stop()
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- r.stop() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(45 * time.Second): // it was 61 s
+		t.Error("it does not end while somebody watches")
+		<-ended
+	}
+}
+
 func newSecret(t *testing.T, r *running, name string) {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"k": "plain text"}}
