@@ -46,6 +46,8 @@ type Options struct {
 	// NamesInDNS returns what the names of Services and Ingresses are made of, so that those that DNS cannot have are
 	// refused; nil while that is not known. Without it none are.
 	NamesInDNS admission.NamesInDNS
+	// ReadyChecks are more checks of /readyz, by name.
+	ReadyChecks map[string]func() error
 	// BeforeReady prepares these: the server serves, but says that it is not ready, until it returns. loopback is for
 	// requests to the server itself; ctx ends with the server.
 	BeforeReady func(ctx context.Context, loopback *rest.Config) error

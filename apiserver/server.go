@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -133,6 +135,12 @@ func (s *Server) build(ctx context.Context, endpoints []string) error {
 	}
 	if s.api, err = c.build(federationProvider{policies: s.policies, review: s.config.ReviewFailover}); err != nil {
 		return err
+	}
+	s.api.GenericAPIServer.ShutdownTimeout = requestGrace
+	for name, check := range s.config.ReadyChecks {
+		if err := s.api.GenericAPIServer.AddReadyzChecks(healthz.NamedCheck(name, func(*http.Request) error { return check() })); err != nil {
+			return err
+		}
 	}
 	for name, hook := range map[string]genericapiserver.PostStartHookFunc{
 		"federation-bootstrap": bootstrapHook, "federation-housekeeping": s.housekeepingHook, "federation-policies": s.policiesHook,

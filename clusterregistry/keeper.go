@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -44,7 +45,7 @@ const lookGap = 100 * time.Millisecond
 func (r *Registry) startKeeper(ctx context.Context, name string) *keeper {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", name)))
 	k := &keeper{registry: r, name: name, stop: cancel, wake: make(chan struct{}, 1)}
-	r.keepersWG.Go(func() { k.run(ctx) })
+	r.keepersWG.Go(func() { wait.UntilWithContext(ctx, k.run, time.Second) }) // again, should it panic
 	return k
 }
 

@@ -53,6 +53,9 @@ func NewInformers(s Source) *Informers {
 	return i
 }
 
+// Another returns informers of the same source that nobody else has.
+func (i *Informers) Another() *Informers { return NewInformers(i.Source) }
+
 // ForResource returns the informer of a resource. It runs once Start has been called after that.
 func (i *Informers) ForResource(r schema.GroupVersionResource) cache.SharedIndexInformer {
 	if made, ok := i.made.Load(r); ok {

@@ -35,6 +35,7 @@ import (
 	"federation/controllers/servicedns"
 	"federation/controllers/shards"
 	"federation/controllers/shards/plan"
+	"federation/controllers/supervisor"
 	"federation/dnsprovider/authoritative"
 )
 
@@ -63,6 +64,12 @@ func (o *controllersOptions) withDNS(ctx context.Context, do func(context.Contex
 	group.Go(func() error { o.dnsServer.Follow(ctx); return nil })
 	group.Go(func() error { return do(ctx, dns) })
 	return group.Wait()
+}
+
+// keepRunning is run, again after a pause whenever it fails: API and DNS of this process go on.
+func (o *controllersOptions) keepRunning(ctx context.Context, config *rest.Config, dns *authoritative.Server, several bool) error {
+	go o.reportParts(ctx, config)
+	return o.parts.Run(ctx, "controllers", func(ctx context.Context) error { return o.run(ctx, config, dns, several) })
 }
 
 // run keeps the zone, and runs the controllers: all of them, or what is this process's share among several.
@@ -160,7 +167,7 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 		host = "host"
 	}
 	name := fmt.Sprintf("%s-%d-%d", asName(host), os.Getpid(), time.Now().UnixMilli())
-	group.Go(func() error {
+	group.Go(c.part(ctx, "leader", func(ctx context.Context) error {
 		return lead(ctx, c.config, name, func(ctx context.Context) error {
 			c.leads.Store(true)
 			defer c.leads.Store(false)
@@ -170,9 +177,9 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 			}
 			return c.decide(ctx, from)
 		})
-	})
-	group.Go(func() error {
-		return shards.Run(ctx, shards.Options{
+	}))
+	group.Go(c.part(ctx, "shards", func(ctx context.Context) error {
+		err := shards.Run(ctx, shards.Options{
 			Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Name: name,
 			Work: func(ctx context.Context, held plan.Set) error {
 				from, err := newCaches(c.config, c.client, held)
@@ -182,7 +189,46 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 				return c.propagate(ctx, from, held)
 			},
 		})
-	})
+		if errors.Is(err, shards.ErrStuck) {
+			return supervisor.Fatal(err)
+		}
+		return err
+	}))
+}
+
+// part returns what runs a part of the process until ctx is done, whatever becomes of it meanwhile.
+func (c *controllers) part(ctx context.Context, name string, run func(context.Context) error) func() error {
+	return func() error { return c.parts.Run(ctx, name, run) }
+}
+
+// maker makes a part from informers, which are started when it has been made.
+type maker func(ctx context.Context, from *wire.Informers) (run func(context.Context) error, err error)
+
+// runParts makes all parts from the same informers, starts these, and runs the parts until ctx is done. One that is restarted has
+// informers of its own: those of before hold handlers of what failed.
+func (c *controllers) runParts(ctx context.Context, group *errgroup.Group, from *wire.Informers, held plan.Set, parts map[string]maker) error {
+	for name, make := range parts {
+		first, err := make(ctx, from)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		group.Go(c.part(ctx, name, func(ctx context.Context) error {
+			run := first
+			if first = nil; run == nil {
+				own, err := newCaches(c.config, c.client, held)
+				if err != nil {
+					return err
+				}
+				if run, err = make(ctx, own); err != nil {
+					return err
+				}
+				own.Start(ctx.Done())
+			}
+			return run(ctx)
+		}))
+	}
+	from.Start(ctx.Done())
+	return nil
 }
 
 // asName returns the name of a machine in the letters that names of objects have.
@@ -212,27 +258,41 @@ func (c *controllers) uid(ctx context.Context) (uid string, err error) {
 
 // decide runs what looks at all objects, in one process at a time.
 func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if err := c.runParts(ctx, group, from, plan.All, map[string]maker{
+		"placement": c.placement, "failover": c.failoverController, "clustersetip": c.clusterSetIPController,
+	}); err != nil {
+		return err
+	}
+	c.registry.Follow(ctx, capacity.New(capacity.Options{Client: c.client, Unschedulable: c.unschedulable}))
+	group.Go(c.part(ctx, "dns-conditions", func(ctx context.Context) error { c.names.Lead(ctx); return nil }))
+	group.Go(c.part(ctx, "dns-providers", func(ctx context.Context) error { c.states.run(ctx, c.kube); return nil }))
+	if c.dnssec {
+		group.Go(c.part(ctx, "dns-keys", func(ctx context.Context) error { return c.keepKeys(ctx, c.kube, c.recorder) }))
+	}
+	group.Go(func() error { publishInfo(ctx, c.kube, c.info()); return nil })
+	return group.Wait()
+}
+
+func (c *controllers) placement(ctx context.Context, from *wire.Informers) (func(context.Context) error, error) {
 	placer, err := placement.New(placement.Options{
 		Client: c.client, Informers: from.ForResource, Recorder: c.recorder,
 		Definitions: from.ForResource(customkinds.Definitions), Resolve: customkinds.Resolver(from.ForResource(customkinds.Definitions)), Start: func() { from.Start(ctx.Done()) },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return placer.Run, nil
+}
+
+func (c *controllers) failoverController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
 	over, err := failover.New(failover.Options{Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Settings: c.failover.settings})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	addresses := clustersetip.New(clustersetip.Options{Ranges: c.ranges, Client: c.client, Informers: from.ForResource, Recorder: c.recorder})
-	group, ctx := errgroup.WithContext(ctx)
-	from.Start(ctx.Done())
-	c.registry.Follow(ctx, capacity.New(capacity.Options{Client: c.client, Unschedulable: c.unschedulable}))
-	group.Go(func() error { return placer.Run(ctx) })
-	group.Go(func() error { return over.Run(ctx) })
-	group.Go(func() error { return addresses.Run(ctx) })
-	group.Go(func() error { c.names.Lead(ctx); return nil })
-	group.Go(func() error { c.states.run(ctx, c.kube); return nil })
-	group.Go(func() error { return c.keepKeys(ctx, c.kube, c.recorder) })
-	group.Go(func() error { publishInfo(ctx, c.kube, c.info()); return nil })
-	return group.Wait()
+	return over.Run, nil
+}
+
+func (c *controllers) clusterSetIPController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
+	return clustersetip.New(clustersetip.Options{Ranges: c.ranges, Client: c.client, Informers: from.ForResource, Recorder: c.recorder}).Run, nil
 }

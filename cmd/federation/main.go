@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version"
+
+	"federation/controllers/supervisor"
 )
 
 func init() { utilruntime.Must(logsapi.AddFeatureGates(feature.DefaultMutableFeatureGate)) }
@@ -54,6 +56,7 @@ gets one name in DNS, and moves when a cluster dies.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			supervisor.ContainPanics()
 			tuneGC(cmd.Context())
 			rest.SetDefaultWarningHandler(rest.NoWarnings{})
 			return startLogs(logs)

@@ -11,6 +11,7 @@ import (
 
 	clustersetipplan "federation/controllers/clustersetip/plan"
 	"federation/controllers/servicedns"
+	"federation/controllers/supervisor"
 	"federation/dnsprovider/authoritative/serverflags"
 )
 
@@ -35,6 +36,7 @@ type controllersOptions struct {
 	clusterSetIPs  []string // networks
 	ranges         clustersetipplan.Ranges
 	endpoints      bool // members are told of each other
+	parts          *supervisor.Supervisor
 }
 
 // leastKeyLifetime is that of a key that is rolled by itself.
@@ -45,6 +47,7 @@ func newControllersOptions() *controllersOptions {
 		name: "federation", writes: 64, reports: 30,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
 		looks: newLooks(), memberLimits: newMemberLimits(), failover: newFailoverFlags(), unschedulable: time.Minute, endpoints: true,
+		parts: supervisor.New(),
 	}
 }
 

@@ -27,41 +27,58 @@ import (
 
 // propagate brings members to what the federation says of the objects of the shards that are held.
 func (c *controllers) propagate(ctx context.Context, from *wire.Informers, held plan.Set) error {
-	builtIn, err := c.propagation(from, held, nil)
-	if err != nil {
+	group, ctx := errgroup.WithContext(ctx)
+	if err := c.runParts(ctx, group, from, held, map[string]maker{
+		"propagation": func(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
+			return c.propagateBuiltIn(from, held)
+		},
+		"customkinds": func(ctx context.Context, from *wire.Informers) (func(context.Context) error, error) {
+			custom, err := customkinds.New(customkinds.Options{Informers: from.ForResource, Work: func(ctx context.Context, k customplan.Kind) error {
+				return c.parts.Run(ctx, "propagation of "+k.Definition, func(ctx context.Context) error { return c.propagateKind(ctx, from, held, k) })
+			}})
+			if err != nil {
+				return nil, err
+			}
+			return custom.Run, nil
+		},
+	}); err != nil {
 		return err
+	}
+	return group.Wait()
+}
+
+// propagateBuiltIn has the built-in kinds propagated, and members learn of each other.
+func (c *controllers) propagateBuiltIn(from *wire.Informers, held plan.Set) (func(context.Context) error, error) {
+	builtIn, err := c.propagation(from.ForResource, held, nil)
+	if err != nil {
+		return nil, err
 	}
 	others := crosscluster.New(crosscluster.Options{
 		Offers: c.offers, Federation: c.federation, Recorder: c.recorder, Workers: c.writes,
 		Owns:     func(namespace, name string) bool { return held.Has(v1beta1.Shard(namespace, name)) },
 		Withdraw: !c.endpoints,
 	})
-	group, ctx := errgroup.WithContext(ctx)
-	custom, err := customkinds.New(customkinds.Options{Informers: from.ForResource, Work: func(ctx context.Context, k customplan.Kind) error {
-		return c.propagateKind(ctx, from, held, k)
-	}})
-	if err != nil {
-		return err
-	}
-	from.Start(ctx.Done())
-	c.registry.Follow(ctx, engager{builtIn, others, held})
-	group.Go(func() error { return builtIn.Run(ctx) })
-	group.Go(func() error { return others.Run(ctx) })
-	group.Go(func() error { return custom.Run(ctx) })
-	return group.Wait()
+	return func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		c.registry.Follow(ctx, engager{builtIn, others, held})
+		group.Go(func() error { return builtIn.Run(ctx) })
+		group.Go(func() error { return others.Run(ctx) })
+		return group.Wait()
+	}, nil
 }
 
 // propagation makes one for some kinds, or all that are built in, and the shards that are held.
-func (c *controllers) propagation(from *wire.Informers, held plan.Set, kinds []propagationplan.Kind) (*propagation.Controller, error) {
+func (c *controllers) propagation(from propagation.Informers, held plan.Set, kinds []propagationplan.Kind) (*propagation.Controller, error) {
 	return propagation.New(propagation.Options{
-		Client: c.client, Informers: from.ForResource, Federation: c.federation, Recorder: c.recorder, Workers: c.writes, Reports: c.reports, Unmade: c.unschedulable, Kinds: kinds,
+		Client: c.client, Informers: from, Federation: c.federation, Recorder: c.recorder, Workers: c.writes, Reports: c.reports, Unmade: c.unschedulable, Kinds: kinds,
 		Owns: func(_ *propagationplan.Kind, namespace, name string) bool {
 			return held.Has(v1beta1.Shard(namespace, name))
 		},
 	})
 }
 
-// propagateKind propagates the objects of a custom kind, and its definition before them.
+// propagateKind propagates the objects of a custom kind, and its definition before them. The informer of the kind is its own, and
+// ends with it: when the definition is deleted and made again, it is another one's.
 func (c *controllers) propagateKind(ctx context.Context, from *wire.Informers, held plan.Set, k customplan.Kind) error {
 	definition, err := propagation.New(propagation.Options{
 		Client: c.client, Informers: from.ForResource, Federation: c.federation, Recorder: c.recorder, Workers: 1,
@@ -73,12 +90,18 @@ func (c *controllers) propagateKind(ctx context.Context, from *wire.Informers, h
 	if err != nil {
 		return err
 	}
-	objects, err := c.propagation(from, held, []propagationplan.Kind{propagationplan.CustomKind(k.Resource, k.Kind)})
+	own := from.Another()
+	objects, err := c.propagation(func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+		if r == k.Resource {
+			return own.ForResource(r)
+		}
+		return from.ForResource(r)
+	}, held, []propagationplan.Kind{propagationplan.CustomKind(k.Resource, k.Kind)})
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	from.Start(ctx.Done())
+	own.Start(ctx.Done())
 	c.registry.Follow(ctx, engager{definition, nil, held})
 	c.registry.Follow(ctx, once{engager{objects, nil, held}, k.Resource})
 	group.Go(func() error { return definition.Run(ctx) })

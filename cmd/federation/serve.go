@@ -34,8 +34,8 @@ func serveCommand() *cobra.Command {
 		Long: `Run a whole federation in one process: etcd, apiserver, controllers and the authoritative DNS server.
 
 The first start makes certificates, keys and a kubeconfig in the data directory; later starts use them.
-With --etcd-servers an external etcd is used, and several processes may serve one federation: one of
-them at a time runs the controllers.`,
+With --etcd-servers an external etcd is used, and several processes may serve one federation: they share the
+work of the controllers, and one of them at a time places and fails over.`,
 		Example: `  federation serve --data-dir /var/lib/federation --name prod --dns-zone example.com --dns-bind-address :53
   kubectl --kubeconfig /var/lib/federation/admin.kubeconfig get clusters`,
 		Args: cobra.NoArgs,
@@ -52,7 +52,7 @@ func serve(ctx context.Context, o *apiserver.Options, controllers *controllersOp
 	}
 	return controllers.withDNS(ctx, func(ctx context.Context, dns *authoritative.Server) error {
 		return runServer(ctx, o, controllers, func(ctx context.Context, config *rest.Config) error {
-			return controllers.run(ctx, config, dns, len(o.Etcd.Servers) > 0)
+			return controllers.keepRunning(ctx, config, dns, len(o.Etcd.Servers) > 0)
 		})
 	})
 }
@@ -80,6 +80,7 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 	places := newPlacer()
 	o.ReviewFailover, o.Place, o.BeforeReady = reviews.ReviewFailover, places.Place, places.follow
 	if names != nil {
+		o.ReadyChecks = map[string]func() error{"federation-controllers": names.parts.Check}
 		o.NamesInDNS = func() *validation.DNSNames {
 			return &validation.DNSNames{Federation: names.name, Zone: names.zone, Places: places.places()}
 		}
@@ -125,8 +126,8 @@ func controllersCommand() *cobra.Command {
 		Short: "Run the controllers and DNS alone, against a federation apiserver",
 		Long: `Run the controllers and the DNS server against a federation apiserver that runs elsewhere.
 
-Of several such processes one at a time does the work (a Lease in federation-system says which); all
-of them answer DNS.`,
+Several such processes share the work: one at a time places and fails over (a Lease in federation-system says
+which), each propagates a share of the objects, and all of them answer DNS.`,
 		Example: `  federation controllers --kubeconfig /var/lib/federation/controllers.kubeconfig --name prod --dns-zone example.com`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -140,15 +141,15 @@ of them answer DNS.`,
 			if err != nil {
 				return fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)
 			}
-			return monitoring.Beside(cmd.Context(), metrics, nil, func(ctx context.Context) error {
+			return monitoring.Beside(cmd.Context(), metrics, o.parts.Check, func(ctx context.Context) error {
 				return o.withDNS(ctx, func(ctx context.Context, dns *authoritative.Server) error {
-					return o.run(ctx, config, dns, true)
+					return o.keepRunning(ctx, config, dns, true)
 				})
 			})
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the federation apiserver, with the controllers' identity (required)")
-	cmd.Flags().StringVar(&metrics, "metrics-bind-address", "", "HOST:PORT on which /metrics and /healthz are served, without TLS; without it nowhere")
+	cmd.Flags().StringVar(&metrics, "metrics-bind-address", "", "HOST:PORT on which /metrics, /healthz and /readyz are served, without TLS; without it nowhere")
 	o.addFlags(cmd.Flags())
 	return cmd
 }

@@ -91,6 +91,9 @@ func (f *federation) status(ctx context.Context) (*status, error) {
 	if s.DNSProviders, err = f.dnsProviders(ctx); err != nil {
 		return nil, err
 	}
+	if s.Components, err = f.components(ctx); err != nil {
+		return nil, err
+	}
 	clusters, err := f.clusters(ctx)
 	if err != nil {
 		return nil, err

@@ -21,10 +21,12 @@ import (
 type status struct {
 	Name    string `json:"name,omitempty"`
 	DNSZone string `json:"dnsZone,omitempty"`
-	// Well: all clusters serve, all objects are in sync, and no DNS provider is behind.
+	// Well: all clusters serve, all objects are in sync, no DNS provider is behind, and no component has failed.
 	Well     bool            `json:"well"`
 	Clusters []clusterStatus `json:"clusters"`
 	Kinds    []kindStatus    `json:"kinds"`
+	// Components are the parts of the federation's processes that have failed.
+	Components []component `json:"components,omitempty"`
 	// DNSProviders are those that have the zone; none where that is not said.
 	DNSProviders []dnsProvider `json:"dnsProviders,omitempty"`
 	// Reasons counts the objects that are out of sync by their reason.
@@ -123,7 +125,7 @@ func (s *status) conclude() {
 	for _, o := range s.OutOfSync {
 		s.Reasons[o.Reason]++
 	}
-	s.Well = len(s.OutOfSync) == 0
+	s.Well = len(s.OutOfSync) == 0 && len(s.Components) == 0
 	for _, c := range s.Clusters {
 		s.Well = s.Well && c.well()
 	}
@@ -162,6 +164,7 @@ func printStatus(out io.Writer, s *status, rows int, now time.Time) {
 	tell(out, "Federation%s%s: %d of %s serve, %s, %d out of sync\n\n", prefixed(" ", s.Name), prefixed(", DNS zone ", s.DNSZone),
 		ready, count(int64(len(s.Clusters)), "cluster"), count(int64(objects), "object"), len(s.OutOfSync))
 	printClusters(out, s.Clusters, rows, now)
+	printComponents(out, s.Components, now)
 	printProviders(out, s.DNSProviders, now)
 	printKinds(out, s.Kinds)
 	printOutOfSync(out, s, rows, now)

@@ -17,6 +17,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/crosscluster/plan"
 	"federation/controllers/held"
+	"federation/controllers/supervisor"
 )
 
 // member is one engaged member. The items of its queue are Services, namespace/name.
@@ -119,7 +120,7 @@ func (m *member) run(ctx context.Context) {
 		if quit || ctx.Err() != nil {
 			return
 		}
-		if err := m.sync(ctx, service); err != nil {
+		if err := supervisor.Protect(ctx, "crosscluster", func() error { return m.sync(ctx, service) }); err != nil {
 			klog.FromContext(ctx).V(2).Info("Will be tried again", "cluster", m.Name, "service", service, "error", err)
 			m.queue.AddRateLimited(service)
 		} else {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/supervisor"
 )
 
 // DefaultGracePeriod is how long a cluster may be away before its replicas are placed elsewhere.
@@ -139,7 +140,7 @@ func drain[K comparable](ctx context.Context, q workqueue.TypedRateLimitingInter
 		if quit {
 			return
 		}
-		if err := handle(ctx, k); err != nil {
+		if err := supervisor.Protect(ctx, "placement", func() error { return handle(ctx, k) }); err != nil {
 			q.AddRateLimited(k)
 		} else {
 			q.Forget(k)

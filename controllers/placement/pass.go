@@ -12,6 +12,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/placement/plan"
+	"federation/controllers/supervisor"
 )
 
 // item is an object of a pass.
@@ -35,9 +36,28 @@ func (c *Controller) decideWhatComes(ctx context.Context) {
 			}
 			batch = append(batch, k)
 		}
-		c.pass(ctx, batch, time.Now())
+		c.passProtected(ctx, batch)
 		for _, k := range batch {
 			c.decide.Done(k)
+		}
+	}
+}
+
+// passProtected decides what is in the batch. Where that panics it decides one after the other, so that the one which cannot be
+// decided holds up no other; it is tried again, later and later.
+func (c *Controller) passProtected(ctx context.Context, batch []key) {
+	decide := func(keys []key) error {
+		return supervisor.Protect(ctx, "placement", func() error { c.pass(ctx, keys, time.Now()); return nil })
+	}
+	if decide(batch) == nil {
+		for _, k := range batch {
+			c.decide.Forget(k)
+		}
+		return
+	}
+	for _, k := range batch {
+		if decide([]key{k}) != nil {
+			c.decide.AddRateLimited(k)
 		}
 	}
 }

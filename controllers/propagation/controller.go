@@ -23,6 +23,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
+	"federation/controllers/supervisor"
 )
 
 // Informers hands out informers that are shared with others and started by them.
@@ -281,7 +282,7 @@ func work(ctx context.Context, q workqueue.TypedRateLimitingInterface[key], do f
 		if quit || ctx.Err() != nil {
 			return // what is cut off by the end looks as if it were lost: nothing is to be concluded from it
 		}
-		if err := do(ctx, k); err != nil {
+		if err := supervisor.Protect(ctx, "propagation", func() error { return do(ctx, k) }); err != nil {
 			klog.FromContext(ctx).V(2).Info("Will be tried again", "object", k.String(), "error", err)
 			q.AddRateLimited(k)
 		} else {

@@ -18,6 +18,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
+	"federation/controllers/supervisor"
 )
 
 // member is one engaged member: what is to be done there, and what is known of it.
@@ -180,7 +181,7 @@ func (c *Controller) clearStale(ctx context.Context, m *member, kinds []plan.Kin
 	for range min(c.Workers, len(keys)) {
 		wg.Go(func() {
 			for k := range todo {
-				if err := c.syncMember(ctx, m, k); err != nil {
+				if err := supervisor.Protect(ctx, "propagation", func() error { return c.syncMember(ctx, m, k) }); err != nil {
 					m.queue.AddRateLimited(k)
 				}
 			}

@@ -20,6 +20,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -43,7 +44,7 @@ func (c *conditions) lead(ctx context.Context) {
 		if end {
 			break
 		}
-		if err := c.sync(ctx, key); err == nil {
+		if err := supervisor.Protect(ctx, "servicedns", func() error { return c.sync(ctx, key) }); err == nil {
 			queue.Forget(key)
 		} else if ctx.Err() == nil {
 			klog.ErrorS(err, "How an object stands in DNS could not be written; will be tried again", "object", key)

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -107,7 +108,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
-	running.Go(func() { c.hosts.run(ctx) })
+	running.Go(func() { wait.UntilWithContext(ctx, c.hosts.run, restart) })
 	running.Go(func() { c.publish(ctx, true) })
 	c.changed.wakeUp()
 	for {
@@ -126,20 +127,25 @@ func (c *Controller) Lead(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if c.Kube != nil {
-		running.Go(func() { c.checks.lead(ctx) })
+		running.Go(func() { wait.UntilWithContext(ctx, c.checks.lead, restart) })
 	}
 	if c.Client != nil && c.Recorder != nil {
-		running.Go(func() { c.told.lead(ctx) })
+		running.Go(func() { wait.UntilWithContext(ctx, c.told.lead, restart) })
 	}
 	c.publish(ctx, false)
 }
+
+// restart is the pause before what panicked is started again.
+const restart = time.Second
 
 // publish keeps some of the providers right, each in a goroutine of its own.
 func (c *Controller) publish(ctx context.Context, local bool) {
 	var running sync.WaitGroup
 	for _, p := range c.Providers {
 		if p.Local == local {
-			running.Go(func() { newPublisher(p, plan.Zone{Federation: c.Federation, Name: c.Zone}, c.world, c.report).run(ctx) })
+			running.Go(func() {
+				wait.UntilWithContext(ctx, newPublisher(p, plan.Zone{Federation: c.Federation, Name: c.Zone}, c.world, c.report).run, restart)
+			})
 		}
 	}
 	running.Wait()

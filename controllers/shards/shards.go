@@ -76,7 +76,7 @@ func Run(ctx context.Context, o Options) error {
 		s := newSession(o, informer, fmt.Sprintf("federation-replica-%s-%d", o.Name, n))
 		err := s.run(ctx)
 		switch {
-		case errors.Is(err, errStuck):
+		case errors.Is(err, ErrStuck):
 			return err
 		case ctx.Err() != nil:
 			return nil

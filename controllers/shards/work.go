@@ -42,8 +42,8 @@ func (s *session) start(ctx context.Context, held plan.Set) error {
 	return nil
 }
 
-// errStuck ends the process, for nothing else ends the work.
-var errStuck = errors.New("the work with shards that may be another's by now does not end")
+// ErrStuck has to end the process, for nothing else ends the work.
+var ErrStuck = errors.New("the work with shards that may be another's by now does not end")
 
 // stop returns when the work has ended, if there is any. Once ctx, that of the session, is done, it must
 // not take longer than until others may begin.
@@ -64,6 +64,6 @@ func (s *session) stop(ctx context.Context) error {
 		s.work = nil
 		return nil
 	case <-time.After(s.Timing.Duration - s.Timing.Deadline):
-		return errStuck
+		return ErrStuck
 	}
 }

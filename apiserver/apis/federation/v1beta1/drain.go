@@ -71,6 +71,9 @@ const (
 	// DNSProvidersConfigMap is a ConfigMap in FederationNamespace that has, by the name of each DNS provider, a condition as
 	// JSON.
 	DNSProvidersConfigMap = "federation-dns-providers"
+	// ComponentsConfigMap is a ConfigMap in FederationNamespace that has, as JSON, the parts of the federation's processes that have
+	// failed: those that do not run, and those that were restarted a short while ago.
+	ComponentsConfigMap = "federation-components"
 	// DNSChecksConfigMap is a ConfigMap in FederationNamespace that has, under DNSChecksFailing, as JSON, the load balancers
 	// that do not answer the checks of DNSSettings.
 	DNSChecksConfigMap = "federation-dns-checks"

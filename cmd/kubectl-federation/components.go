@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// component is a part of a process that has failed, as -o json and yaml have it.
+type component struct {
+	// Host is the machine of the process.
+	Host      string `json:"host"`
+	Component string `json:"component"`
+	Restarts  int    `json:"restarts"`
+	// Running: it has been restarted.
+	Running bool        `json:"running"`
+	Since   metav1.Time `json:"since"`
+	Message string      `json:"message"`
+}
+
+// components reads which have failed, by host and name. Where that is not said, or not to us, there are none.
+func (f *federation) components(ctx context.Context) (all []component, err error) {
+	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.ComponentsConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
+		var c component
+		if err := json.Unmarshal([]byte(m.Data[key]), &c); err != nil {
+			return nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", v1beta1.FederationNamespace, v1beta1.ComponentsConfigMap, key, err)
+		}
+		c.Host, _, _ = strings.Cut(key, ".")
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func printComponents(out io.Writer, all []component, now time.Time) {
+	if len(all) == 0 {
+		return
+	}
+	tell(out, "\n")
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	tell(w, "FAILED COMPONENT\tHOST\tSTATUS\tRESTARTS\tSINCE\tMESSAGE\n")
+	for _, c := range all {
+		status := "Down"
+		if c.Running {
+			status = "Restarted"
+		}
+		tell(w, "%s\t%s\t%s\t%d\t%s\t%s\n", c.Component, c.Host, status, c.Restarts, agoOrDash(&c.Since, now), strings.Join(strings.Fields(c.Message), " "))
+	}
+	_ = w.Flush() // nobody is left to be told
+}

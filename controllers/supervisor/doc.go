@@ -1,0 +1,10 @@
+// Package supervisor keeps the parts of a process running: one that fails, or panics, is started again, and the others go on.
+//
+//	s := supervisor.New()
+//	err := s.Run(ctx, "placement", func(ctx context.Context) error { … }) // returns when ctx is done
+//	err = s.Check()                                                         // which parts do not run now
+//
+// A panic ends a process wherever it happens in a goroutine of its own. So what works through a queue calls
+// Protect for each item: a panic is then an error of that item, which is tried again, later and later. Loops of other goroutines run
+// under wait.UntilWithContext, which starts them again where ContainPanics was called.
+package supervisor

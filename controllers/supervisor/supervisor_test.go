@@ -1,0 +1,65 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWhatFailsIsStartedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New()
+		ctx, cancel := context.WithCancel(t.Context())
+		var starts []time.Duration
+		began, ended := time.Now(), make(chan error, 1)
+		go func() {
+			ended <- s.Run(ctx, "part", func(ctx context.Context) error {
+				starts = append(starts, time.Since(began))
+				switch len(starts) {
+				case 1:
+					return errors.New("broken")
+				case 2:
+					panic("worse")
+				case 3:
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		}()
+		for _, want := range []string{"broken", "panic: worse", "ended by itself"} {
+			synctest.Wait()
+			if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("after %v: %v, want %q", time.Since(began), err, want)
+			}
+			time.Sleep(time.Duration(1<<(len(starts)-1)) * firstPause)
+		}
+		synctest.Wait()
+		if f := s.Failures(); len(f) != 1 || !f[0].Running || f[0].Restarts != 3 || s.Check() != nil {
+			t.Errorf("started again: %+v, %v", f, s.Check())
+		}
+		time.Sleep(forgiven)
+		synctest.Wait()
+		if f := s.Failures(); len(f) != 0 {
+			t.Errorf("long after: %+v", f)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if want := []time.Duration{0, firstPause, 3 * firstPause, 7 * firstPause}; len(starts) != 4 || starts[3] != want[3] || starts[2] != want[2] {
+			t.Errorf("started at %v, want %v", starts, want)
+		}
+	})
+}
+
+func TestWhatIsFatalIsNotStartedAgain(t *testing.T) {
+	stuck := errors.New("stuck")
+	err := New().Run(t.Context(), "part", func(context.Context) error { return errors.Join(errors.New("more"), Fatal(stuck)) })
+	if !errors.Is(err, stuck) {
+		t.Errorf("%v, want %v", err, stuck)
+	}
+}
