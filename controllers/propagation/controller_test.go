@@ -174,7 +174,7 @@ func TestAddressesStayWhereRightsAreMissing(t *testing.T) {
 			service.Object["kind"], service.Object["data"] = "Service", nil
 			service.Object["spec"] = map[string]any{"type": "LoadBalancer"}
 			copied := service.DeepCopy()
-			copied.SetAnnotations(map[string]string{v1beta1.SourceAnnotation: "u1"})
+			copied.SetAnnotations(bound("u1", "Service"))
 			copied.SetLabels(mark)
 			copied.SetFinalizers(nil)
 			copied.Object["status"] = map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1"}}}}
