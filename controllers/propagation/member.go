@@ -26,6 +26,7 @@ type member struct {
 	Member
 	federation string // its UID
 	queue      workqueue.TypedRateLimitingInterface[key]
+	lanes      *lanes       // of the queue
 	writing    atomic.Int32 // writes under way
 	joined     time.Time
 	handlers
@@ -38,8 +39,8 @@ type member struct {
 // Engage takes up work in a member until ctx is done. It subscribes to the member's informers and
 // returns; the caller starts them. After the end of Run it does nothing.
 func (c *Controller) Engage(ctx context.Context, mem Member) error {
-	m := &member{Member: mem, federation: c.Federation, states: map[key]*state{}}
-	m.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](10*time.Millisecond, 30*time.Second))
+	m := &member{Member: mem, federation: c.Federation, states: map[key]*state{}, lanes: newLanes(c.Workers, c.leaves)}
+	m.queue = m.lanes.queue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](10*time.Millisecond, 30*time.Second))
 	var errs []error
 	for i := range c.Kinds {
 		errs = append(errs, c.watchCopies(m, &c.Kinds[i]))
@@ -51,6 +52,12 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 		m.queue.ShutDown()
 	}
 	return err
+}
+
+// leaves returns whether an object is to be nowhere.
+func (c *Controller) leaves(k key) bool {
+	obj := c.held(k)
+	return obj == nil || held.About(obj).GetDeletionTimestamp() != nil
 }
 
 // patience is how long a member's caches may take to fill before work begins without those that have not: the
@@ -84,7 +91,10 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 	var workers sync.WaitGroup
 	for range c.Workers {
 		workers.Go(func() {
-			work(ctx, m.queue, func(ctx context.Context, k key) error { return c.syncMember(ctx, m, k) })
+			work(ctx, m.queue, func(ctx context.Context, k key) error {
+				defer m.lanes.done(k)
+				return c.syncMember(ctx, m, k)
+			})
 		})
 	}
 	workers.Go(func() { m.lookAfter(ctx) })

@@ -151,6 +151,7 @@ func (c *Controller) operate(ctx context.Context, m *member, k key, op operation
 		err = nil // it is gone: the watch will say so
 	}
 	observeWrite(m.Name, op.verb, started, err)
+	m.lanes.wrote(k, time.Since(started), err)
 	return err
 }
 
