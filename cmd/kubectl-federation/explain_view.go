@@ -198,13 +198,13 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 	}
 }
 
-// outlived says what a copy is of, that goes before the one that is wanted can come.
+// outlived says what a copy is of that is not of the object as it is now.
 func (e *evidence) outlived(copy *unstructured.Unstructured) string {
 	of, _, _ := strings.Cut(copy.GetAnnotations()[v1beta1.SourceAnnotation], "/")
 	if of == string(e.object.GetUID()) {
 		return "the copy of an earlier round to go"
 	}
-	return "the copy of an earlier object of that name to go"
+	return "the copy of an earlier object of that name to go, or to be taken over"
 }
 
 // unreadable says why a cluster does not show its copy and, where the federation itself has no right to it, what gives it that.

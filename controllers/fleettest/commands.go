@@ -38,6 +38,7 @@ func init() {
 		"cluster":   (*player).cluster,
 		"apply":     silent((*player).apply),
 		"delete":    silent((*player).delete),
+		"forget":    silent((*player).forget),
 		"scale":     silent((*player).scale),
 		"annotate":  silent((*player).annotate),
 		"label":     silent((*player).label),
@@ -280,6 +281,22 @@ func (p *player) delete(args []string) error {
 		p.Pass(tick)
 	}
 	return err
+}
+
+// forget KIND/NAME: the federation is restored from a backup in which the object is missing.
+func (p *player) forget(args []string) error {
+	if err := need(args, 1, "forget KIND/NAME"); err != nil {
+		return err
+	}
+	t, err := p.target(args[0])
+	if err == nil {
+		err = p.merge(args[0], map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	}
+	if err != nil {
+		return err
+	}
+	none := metav1.DeletePropagationBackground
+	return at(p.user, t.Resource, t.namespace).Delete(p.ctx, t.name, metav1.DeleteOptions{PropagationPolicy: &none})
 }
 
 // merge sends a merge patch as the user.

@@ -104,8 +104,8 @@ func (p *player) runProcesses(args []string) error {
 		return err
 	}
 	n, err := strconv.Atoi(args[0])
-	if err != nil || n < 1 || n > maxProcesses {
-		return fmt.Errorf("processes %q: must be a whole number from 1 to %d", args[0], maxProcesses)
+	if err != nil || n < 0 || n > maxProcesses {
+		return fmt.Errorf("processes %q: must be a whole number from 0 to %d", args[0], maxProcesses)
 	}
 	p.Processes(n)
 	return nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -196,15 +197,39 @@ func TestAddressesStayWhereRightsAreMissing(t *testing.T) {
 	}
 }
 
-// A copy of an object that was deleted and made anew while the member was away goes first.
-func TestACopyOfAnEarlierObjectGoes(t *testing.T) {
+// A copy of an object that was deleted and created again while the member was away goes first; one that was orphaned is released; and one
+// of which nothing is known is taken over.
+func TestACopyOfAnEarlierObject(t *testing.T) {
 	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
-	federation, member := newAPI(configMap(nil, nil), cluster), newAPI(configMap(mark, bound("u0")))
-	engage(t, federation, member, func() {
-		if got := member.writes(); len(got) == 0 || got[0] != "delete config" {
-			t.Errorf("%v", got)
-		}
-	})
+	for record, want := range map[string]struct {
+		uid, verb string
+		patch     types.PatchType
+	}{
+		"2026-11-23T08:00:00Z Deleted ConfigMap shop/config":  {uid: "u0", verb: "delete"},
+		"2026-11-23T08:00:00Z Orphaned ConfigMap shop/config": {"u0", "patch", types.MergePatchType},
+		"2026-11-23T08:00:00Z Deleted ConfigMap shop/another": {"u9", "patch", types.ApplyPatchType},
+	} {
+		t.Run(record, func(t *testing.T) {
+			records := configMap(nil, nil)
+			records.SetNamespace(v1beta1.FederationNamespace)
+			records.SetName(recordsName(key{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "config"}}))
+			records.Object["data"] = map[string]any{want.uid: record}
+			federation, member := newAPI(configMap(nil, nil), cluster, records), newAPI(configMap(mark, bound("u0/2")))
+			engage(t, federation, member, func() {
+				if got := member.writes(); len(got) == 0 || got[0] != want.verb+" config" {
+					t.Errorf("%v", got)
+				}
+				for _, action := range member.client.Actions() {
+					if patch, ok := action.(clienttesting.PatchAction); ok && want.patch != "" {
+						if patch.GetPatchType() != want.patch {
+							t.Errorf("the patch is %s", patch.GetPatchType())
+						}
+						return
+					}
+				}
+			})
+		})
+	}
 }
 
 // What goes to a namespace that is still to come to a member is not tried before: thousands of refusals would stand before

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +28,8 @@ func recordsName(k key) string {
 	return fmt.Sprintf("deleted-objects-%d", v1beta1.Shard(k.Namespace, k.Name))
 }
 
-// recordDeletion records what becomes of the copies of an object that is being deleted. away: there are members that cannot be seen.
+// recordDeletion records what becomes of the copies of an object that is being deleted. away: there are members that may have copies of
+// which nothing is known yet, so older records are kept.
 func (c *Controller) recordDeletion(ctx context.Context, k key, uid types.UID, fate plan.Fate, away bool) error {
 	now := time.Now()
 	record := plan.Deletion{Fate: fate, At: now, Object: k.String()}
@@ -60,7 +60,6 @@ func (c *Controller) recordDeletion(ctx context.Context, k key, uid types.UID, f
 
 // fateOf returns what was recorded of the object that a copy is of; "" where nothing was.
 func (c *Controller) fateOf(ctx context.Context, k key, copied *unstructured.Unstructured) (plan.Fate, error) {
-	uid, _, _ := strings.Cut(copied.GetAnnotations()[v1beta1.SourceAnnotation], "/")
 	u, err := c.records().Get(ctx, recordsName(k), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
@@ -68,9 +67,31 @@ func (c *Controller) fateOf(ctx context.Context, k key, copied *unstructured.Uns
 	if err != nil {
 		return "", err
 	}
-	value, _, _ := unstructured.NestedString(u.Object, "data", uid)
+	value, _, _ := unstructured.NestedString(u.Object, "data", string(plan.SourceUID(copied)))
 	record, _ := plan.ParseDeletion(value)
 	return record.Fate, nil
+}
+
+// observe is m.observe of a copy that may be of an object which had the name before. If that is known to have been deleted, the copy goes
+// first. If not, the federation has never seen it, as after a restore from a backup: then the copy is adopted.
+func (c *Controller) observe(ctx context.Context, m *member, k key, federated *unstructured.Unstructured) (have *unstructured.Unstructured, settled string, err error) {
+	have, settled = m.observe(k)
+	if federated == nil || have == nil || federated.GetDeletionTimestamp() != nil || !plan.OfAnother(federated, have) {
+		return have, settled, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
+	defer cancel()
+	if err := c.confirm(ctx, k, federated); err != nil {
+		return have, settled, err
+	}
+	fate, err := c.fateOf(ctx, k, have)
+	if err != nil || fate != "" {
+		return have, settled, err
+	}
+	m.adopts(k, plan.SourceUID(have))
+	m.event(c.Recorder, v1beta1.EventCopyAdopted, "%s is taken over as it is: nothing is known of the object that it is a copy of (UID %s)", k, plan.SourceUID(have))
+	have, settled = m.observe(k)
+	return have, settled, nil
 }
 
 func (c *Controller) records() dynamic.ResourceInterface {

@@ -169,8 +169,9 @@ func (c *Controller) finish(ctx context.Context, k key, federated held.Named) er
 		members = append(members, m)
 	}
 	c.mu.RUnlock()
-	engaged := map[string]bool{}
+	engaged, cleared := map[string]bool{}, true
 	for _, m := range members {
+		cleared = cleared && time.Since(m.joined) > clearing
 		if !m.ready(k.kind) {
 			continue // as good as not reachable: no copy can have been made
 		}
@@ -179,23 +180,27 @@ func (c *Controller) finish(ctx context.Context, k key, federated held.Named) er
 			return nil // its queue has the key; its outcome brings us here again
 		}
 	}
-	if err := c.recordEnd(ctx, k, federated, engaged); err != nil {
+	if err := c.recordEnd(ctx, k, federated, engaged, cleared); err != nil {
 		return err
 	}
 	return c.setFinalizers(ctx, k, federated, slices.DeleteFunc(slices.Clone(federated.GetFinalizers()), ours))
 }
 
-// recordEnd records the deletion of an object, where a copy of it may turn up later that nobody could tell from others.
-func (c *Controller) recordEnd(ctx context.Context, k key, federated held.Named, engaged map[string]bool) error {
+// clearing is how long records are kept at least after a member has been taken up: until its stale copies are gone.
+const clearing = 10 * time.Minute
+
+// recordEnd records the deletion of an object, where a copy of it may turn up later that nobody could tell from others. cleared:
+// the members that are engaged have been for long enough to have no stale copies any more.
+func (c *Controller) recordEnd(ctx context.Context, k key, federated held.Named, engaged map[string]bool, cleared bool) error {
 	if federated.GetDeletionTimestamp() == nil {
 		return nil // it only is to be nowhere
 	}
 	away := slices.ContainsFunc(c.Informers(v1beta1.ClustersResource).GetStore().List(), func(obj any) bool { return !engaged[held.Object(obj).GetName()] })
 	switch {
 	case slices.Contains(federated.GetFinalizers(), v1beta1.OrphanMarkFinalizer):
-		return c.recordDeletion(ctx, k, federated.GetUID(), plan.Orphaned, away)
+		return c.recordDeletion(ctx, k, federated.GetUID(), plan.Orphaned, away || !cleared)
 	case away:
-		return c.recordDeletion(ctx, k, federated.GetUID(), plan.Deleted, away)
+		return c.recordDeletion(ctx, k, federated.GetUID(), plan.Deleted, true)
 	}
 	return nil
 }

@@ -27,6 +27,9 @@ type state struct {
 	parted types.UID
 	// gone is the UID of the copy that went last.
 	gone types.UID
+	// adopted is the UID of an object that is not known to have been deleted, though another one has its name: a copy of it is
+	// taken for a copy of that one.
+	adopted types.UID
 	// settled is what the member made of our last application, see plan.Settle.
 	settled string
 	// look is how the last look ended.
@@ -79,6 +82,9 @@ func (m *member) current(k key) (*unstructured.Unstructured, *state) {
 	}
 	if cached != nil && !v1beta1.IsCopy(cached, k.kind.GroupKind(), m.federation) {
 		return nil, s // somebody's own, with our labels
+	}
+	if cached != nil && s.adopted != "" && plan.SourceUID(cached) == s.adopted {
+		return plan.Adopted(cached), s
 	}
 	return cached, s
 }
@@ -166,6 +172,13 @@ func (m *member) parted(k key, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.state(k).parted = uid
+}
+
+// adopts notes that copies which name a source are taken for copies of the object that has the name now.
+func (m *member) adopts(k key, source types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state(k).adopted = source
 }
 
 func (m *member) hasParted(k key, uid types.UID) bool {

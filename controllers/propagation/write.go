@@ -47,8 +47,10 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 		return nil
 	}
 	op := operation{federated: c.lookup(k), want: plan.Desired{Reason: "the Cluster has not been seen yet"}}
-	have, settled := m.observe(k)
-	op.have = have
+	have, settled, err := c.observe(ctx, m, k, op.federated)
+	if op.have = have; err != nil {
+		return c.conclude(m, k, conclusion{operation: op, err: err})
+	}
 	if target, known := c.target(m.Name); known || op.federated == nil {
 		target.Have = have
 		if k.kind.Siblings && have == nil {
@@ -56,7 +58,6 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 		}
 		source := c.source(k, op.federated)
 		target.Scaled = c.scaled(m, source, target)
-		var err error
 		if target.Needed, err = c.needed(ctx, m, source, target, k); err != nil {
 			return c.conclude(m, k, conclusion{operation: op, err: err})
 		}

@@ -2,9 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -59,11 +62,35 @@ func SourceOf(federated *unstructured.Unstructured) string {
 	return string(federated.GetUID())
 }
 
-// Outlived tells whether a copy is of another source: of an object that was deleted at the federation and made anew while
-// the member was away, or of an earlier round of a Job. It goes first, as it would have, and what cannot be changed in it with it.
+// Outlived tells whether a copy is of another source: of an object that was deleted at the federation and created again while
+// the member was away, or of an earlier round of a Job. It goes first, as it would have, and what cannot be changed in it with it. (A copy of
+// an object that is not known to have been deleted is Adopted.)
 func Outlived(source string, observed *unstructured.Unstructured) bool {
 	of := observed.GetAnnotations()[v1beta1.SourceAnnotation]
 	return source != "" && of != "" && of != source
+}
+
+// SourceUID is the UID of the federated object that a copy names as its source.
+func SourceUID(observed *unstructured.Unstructured) types.UID {
+	uid, _, _ := strings.Cut(observed.GetAnnotations()[v1beta1.SourceAnnotation], "/")
+	return types.UID(uid)
+}
+
+// OfAnother tells whether a copy is of another object than the one that has the name now.
+func OfAnother(federated, observed *unstructured.Unstructured) bool {
+	uid := SourceUID(observed)
+	return uid != "" && uid != federated.GetUID()
+}
+
+// Adopted is a copy without its source: what differs between it and what is wanted is written, as any drift.
+func Adopted(observed *unstructured.Unstructured) *unstructured.Unstructured {
+	about, _ := observed.Object["metadata"].(map[string]any)
+	annotations, _ := about["annotations"].(map[string]any)
+	object := maps.Clone(observed.Object)
+	about, annotations = maps.Clone(about), maps.Clone(annotations)
+	delete(annotations, v1beta1.SourceAnnotation)
+	about["annotations"], object["metadata"] = annotations, about
+	return &unstructured.Unstructured{Object: object}
 }
 
 // InSync tells whether a copy is as desired: it bears the hash of what we want, and each value that

@@ -88,8 +88,13 @@ func IsCopy(o metav1.Object, kind schema.GroupKind, federation string) bool {
 // DecidedAnnotations are those of federated objects that say what the federation decided and saw.
 var DecidedAnnotations = []string{PlacementAnnotation, PodsMadeAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation}
 
-// EventStaleCopyDeleted is the reason of an event of a Cluster: a copy there was deleted because its federated object is no more.
-const EventStaleCopyDeleted = "StaleCopyDeleted"
+// Reasons of events of a Cluster about copies there.
+const (
+	// EventStaleCopyDeleted: a copy was deleted because its federated object is no more.
+	EventStaleCopyDeleted = "StaleCopyDeleted"
+	// EventCopyAdopted: a copy is of an object that the federation does not know; it is taken for a copy of the one that has the name.
+	EventCopyAdopted = "CopyAdopted"
+)
 
 // Labels and annotations of the EndpointSlices that the federation makes in a member, one for each other cluster that has load
 // balancer addresses of a Service. The labels are those of KEP-1645.
