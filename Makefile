@@ -32,7 +32,7 @@ test: build ## all tests, the end-to-end ones with real clusters among them
 	@hack/test.sh
 
 fleet: ## random faults in a fleet in memory, the laws checked after each step [SEED=1] [SEEDS=20] [STEPS=3000]
-	@go test ./controllers/fleettest -run TestRandom -count 1 -timeout 6h -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
+	@go test ./controllers/fleettest -run TestRandom -v -count 1 -timeout 6h -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
 
 soak-dataplane: build ## the node agent under a thousand changes, with its own death and the API server's, and nobody may notice
 	@hack/install-tools.sh tests

@@ -60,6 +60,7 @@ func (f *Fleet) checkAcross(m *Member, law lawFunc) {
 		if u.GetDeletionTimestamp() != nil || !f.copyOf(u, m.API.Get(services, u.GetNamespace(), u.GetName())) {
 			continue
 		}
+		f.tally.check("clusters know of each other")
 		told := m.told(u)
 		for _, o := range f.settled() {
 			want, got := f.gives(o, u), told[o.Name]

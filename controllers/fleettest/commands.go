@@ -51,7 +51,7 @@ func init() {
 		"restart":   silent(func(p *player, _ []string) error { p.Restart(); return nil }),
 		"processes": silent((*player).runProcesses),
 		"drain":     silent((*player).drain), "undrain": silent((*player).undrain),
-		"stall": silent((*player).stall), "fed": silent((*player).fed),
+		"stall": silent((*player).stall), "cut": silent((*player).cut), "fed": silent((*player).fed),
 		"load":   silent((*player).loaded),
 		"wait":   silent((*player).pass),
 		"settle": silent((*player).settle),
@@ -383,6 +383,20 @@ func (p *player) member(args []string) error {
 		return at(client, t.Resource, t.namespace).Delete(p.ctx, t.name, metav1.DeleteOptions{})
 	}
 	_, err = at(client, t.Resource, t.namespace).Patch(p.ctx, t.name, types.MergePatchType, []byte(strings.Join(args[3:], " ")), metav1.PatchOptions{FieldManager: "somebody"})
+	return err
+}
+
+// cut CLUSTER PROCESS: one process (1, 2, …) can't reach it, until it is healed.
+func (p *player) cut(args []string) error {
+	if err := need(args, 2, "cut CLUSTER PROCESS"); err != nil {
+		return err
+	}
+	m, err := p.find(args[0])
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(args[1])
+	m.Wire.Cut(n)
 	return err
 }
 

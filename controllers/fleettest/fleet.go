@@ -63,7 +63,7 @@ type Fleet struct {
 	processes, started int
 	sessions           atomic.Uint64
 	uplinks            [maxProcesses]*uplink
-	tally              *tally
+	tally              *Tally
 	turns              chan struct{}
 
 	clusters sync.Map // name → readCluster
@@ -83,7 +83,7 @@ type Fleet struct {
 // New makes a fleet without members and starts its federation.
 func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]*v1beta1.Placement{}, tally: newTally()}
+	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]*v1beta1.Placement{}, tally: NewTally()}
 	for i := range f.uplinks {
 		f.uplinks[i] = newUplink(f)
 	}
@@ -243,6 +243,8 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 	}
 	if err == nil && where != "federation" {
 		f.failures = append(f.failures, f.takenAway(where, r)...)
+		f.tally.check("one writer at a time")
+		f.tally.check("no copy is written again and again")
 		f.failures = append(f.failures, f.laws.writes.sends(where, from, r)...) // over the wire to a member it takes no time
 		f.failures = append(f.failures, f.laws.writes.wrote(where, r, time.Now())...)
 	}
@@ -264,6 +266,9 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 		}
 	}
 }
+
+// Tally is what was injected and checked so far.
+func (f *Fleet) Tally() *Tally { return f.tally }
 
 // Writes returns what the federation wrote since the last call, here and in members, in order.
 func (f *Fleet) Writes() []string {
@@ -300,6 +305,7 @@ const settleLimit = time.Hour
 
 // Settle waits until nothing has changed for Settings.Quiet, and fails when that does not come.
 func (f *Fleet) Settle() error {
+	f.tally.check("the fleet settles")
 	quiet := time.Duration(0)
 	for waited := time.Duration(0); waited < settleLimit; waited += time.Second {
 		before := f.versions()

@@ -81,6 +81,7 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 		}
 		for _, u := range f.Federation.List(k.Resource, nil) {
 			key := workloadKey{k.Resource.Resource, u.GetNamespace(), u.GetName()}
+			f.tally.check("law of ready replicas")
 			want := f.laws.want(key, f.askedFor(key, u), now)
 			before, is := f.laws.ready[key], f.readyOf(key, u, now)
 			was := f.laws.known(key, before.sum, now)
@@ -108,7 +109,7 @@ func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured) int {
 			continue
 		}
 		autoscaled = autoscaled || m.autoscaled(k)
-		if m.Wire.Fault() != Well {
+		if m.Wire.ForAll() != Well {
 			wanted += int(p.Clusters[name])
 		} else if there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name); there != nil {
 			wanted += replicasOf(there)
@@ -199,7 +200,7 @@ func (r readiness) String() (out string) {
 func (f *Fleet) readyOf(k workloadKey, u *unstructured.Unstructured, now time.Time) readiness {
 	r := readiness{ready: map[string]int{}, fewer: map[string]int{}}
 	for name, m := range f.members {
-		if fault := m.Wire.Fault(); fault != Well && fault != Unhealthy {
+		if fault := m.Wire.ForAll(); fault != Well && fault != Unhealthy {
 			continue
 		}
 		there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name)
@@ -247,6 +248,7 @@ func (f *Fleet) Check() (broken []error) {
 
 // CheckIdle lets five minutes pass, in which nobody may write anything.
 func (f *Fleet) CheckIdle() error {
+	f.tally.check("law of rest")
 	f.Writes()
 	before := f.versions()
 	f.Pass(5 * time.Minute)
@@ -271,6 +273,7 @@ type lawFunc func(law, format string, args ...any)
 
 func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law lawFunc) {
 	name := r.Resource + " " + u.GetName()
+	f.tally.check("nothing is lost or out of place, the numbers are right")
 	wanted, ok := f.wanted(r, u)
 	if !ok {
 		law("law of decisions", "%s has no placement", name)
@@ -288,6 +291,7 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 			law("nothing is lost", "%s is missing in %s", name, m.Name)
 		case selected && n != 0 && !ours:
 			law("nothing is lost", "what %s holds is not the copy of %s", m.Name, name)
+		case ours && divided(r) && replicasOf(there) > n && f.foreignSomewhere(r, u): // its replicas there never get ready
 		case ours && divided(r) && replicasOf(there) != max(n, 0):
 			law("the numbers are right", "%s is to have %d in %s, and %d are asked for there", name, n, m.Name, replicasOf(there))
 		case ours && !selected && f.needed(m, u):
@@ -337,13 +341,15 @@ func (f *Fleet) checkSum(name string, u *unstructured.Unstructured, law lawFunc)
 	for _, n := range p.Clusters {
 		sum += n
 	}
-	if asked := int64(replicasOf(u)); sum != asked && len(f.settled()) > 0 {
+	if asked := int64(replicasOf(u)); sum != asked && len(f.settled()) > 0 && v1beta1.JobEnd(u) == "" {
 		law("the sum is right", "%s asks for %d, and its placement has %d", name, asked, sum)
 	}
 	ready := 0
 	key := workloadKey{pluralOf(u.GetKind()), u.GetNamespace(), u.GetName()}
 	for _, m := range f.settled() {
-		ready += m.Ready(key, time.Now())
+		if f.isCopy(m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(key.resource), key.namespace, key.name)) {
+			ready += m.Ready(key, time.Now())
+		}
 	}
 	field := map[string]string{"Job": "ready"}[u.GetKind()]
 	if field == "" {
@@ -411,6 +417,14 @@ func (f *Fleet) excused(m *Member, r memapi.Resource, u, there *unstructured.Uns
 	return false
 }
 
+// foreignSomewhere tells whether a member has an object of somebody else in the place of a copy.
+func (f *Fleet) foreignSomewhere(r memapi.Resource, u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
+		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
+		return there != nil && !f.isCopy(there)
+	})
+}
+
 // isCopy tells whether an object in a member is a copy of this federation's.
 func (f *Fleet) isCopy(u *unstructured.Unstructured) bool {
 	return u != nil && v1beta1.IsCopy(u, u.GroupVersionKind().GroupKind(), f.uid)
@@ -434,6 +448,7 @@ func (f *Fleet) checkCopies(m *Member, law lawFunc) {
 			if r.Resource == endpointSlices.Resource {
 				continue // the member's own, with the label of its Service; or of other clusters: checkAcross
 			}
+			f.tally.check("nothing is left behind")
 			u := f.Federation.Get(r.GroupVersionResource, copied.GetNamespace(), copied.GetName())
 			switch {
 			case !f.isCopy(copied): // somebody gave it our label

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	failoverplan "federation/controllers/failover/plan"
@@ -21,8 +22,11 @@ type dnsLaws struct {
 	pods, serving map[serviceIn]time.Time
 }
 
-// serviceIn is a Service, by its global name, in a member.
-type serviceIn struct{ name, member string }
+// serviceIn is a Service in a member.
+type serviceIn struct {
+	service types.UID
+	member  string
+}
 
 func newDNSLaws() dnsLaws {
 	return dnsLaws{pods: map[serviceIn]time.Time{}, serving: map[serviceIn]time.Time{}}
@@ -55,11 +59,11 @@ func (f *Fleet) dns(now time.Time) (broken []error) {
 		f.tally.check("DNS at each instant")
 		name := globalName(u)
 		for _, m := range f.members {
-			d.note(serviceIn{name, m.Name}, now, f.reachable(m) && m.serves(u, now), f.gives(m, u) != "")
+			d.note(serviceIn{u.GetUID(), m.Name}, now, f.reachable(m) && m.serves(u, now), f.gives(m, u) != "")
 		}
 		given := d.given[name]
 		for _, m := range f.members {
-			at := serviceIn{name, m.Name}
+			at := serviceIn{u.GetUID(), m.Name}
 			pods, serving := d.pods[at], d.serving[at]
 			switch {
 			case len(given) > 0:
@@ -70,7 +74,7 @@ func (f *Fleet) dns(now time.Time) (broken []error) {
 				d.serving[at] = now // said once
 			}
 		}
-		broken = append(broken, f.lostInDNS(name, now)...)
+		broken = append(broken, f.lostInDNS(u, now)...)
 	}
 	return broken
 }
@@ -80,8 +84,8 @@ func serviceKey(u *unstructured.Unstructured) workloadKey {
 }
 
 // lostInDNS checks that a name does not have addresses of a cluster that is lost while another serves.
-func (f *Fleet) lostInDNS(name string, now time.Time) (broken []error) {
-	d := &f.laws.dns
+func (f *Fleet) lostInDNS(u *unstructured.Unstructured, now time.Time) (broken []error) {
+	d, name := &f.laws.dns, globalName(u)
 	for _, m := range f.members {
 		since := m.faultSince
 		if now.Sub(f.disturbed) < upset {
@@ -90,11 +94,11 @@ func (f *Fleet) lostInDNS(name string, now time.Time) (broken []error) {
 		if f.disturbed.Add(upset).After(since) {
 			since = f.disturbed.Add(upset)
 		}
-		if !lost(m.Wire.Fault()) || now.Sub(since) < noticing || !m.hasAny(d.given[name]) || f.cutOff(now)[m.Name] {
+		if !lost(m.Wire.ForAll()) || now.Sub(since) < noticing || !m.hasAny(d.given[name]) || f.cutOff(now)[m.Name] {
 			continue
 		}
 		for _, other := range f.members {
-			serving := d.serving[serviceIn{name, other.Name}]
+			serving := d.serving[serviceIn{u.GetUID(), other.Name}]
 			if c := f.cluster(other.Name); !serving.IsZero() && now.Sub(serving) > upset && c != nil && c.DNSWeight() > 0 {
 				m.faultSince = now // said once
 				broken = append(broken, against("DNS does not have what is lost", "%s is lost for %s, %s serves, and %s has %s", m.Name, now.Sub(since), other.Name, name, d.given[name]))

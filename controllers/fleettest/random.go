@@ -1,6 +1,7 @@
 package fleettest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,24 +13,27 @@ import (
 // Random drives a fleet by chance: each step is a command of the script language, so that what it did can be played
 // again, with less in it, and kept as a scenario.
 type Random struct {
-	player  *player
-	chance  *rand.Rand
-	members []string
-	objects map[string]bool // KIND/NAME of all that was ever made → it is to be there now
-	sick    map[string]bool // members with a fault
-	tainted map[string]bool
-	drained string // the member that is drained
-	several bool   // more than one process runs
-	made    int
-	steps   int
-	log     []string
+	player   *player
+	chance   *rand.Rand
+	members  []string
+	objects  map[string]bool // KIND/NAME of all that was ever made → it is to be there now
+	sick     map[string]bool // members with a fault
+	tainted  map[string]bool
+	drained  string          // the member that is drained
+	several  bool            // more than one process runs
+	swarm    swarm           // what is switched on
+	left     map[string]bool // what was deleted with its copies left
+	made     int
+	steps    int
+	ordering bool // everything is being made well
+	log      []string
 }
 
 // NewRandom makes a driver of a fleet without members: equal seeds take equal steps.
 func NewRandom(f *Fleet, seed uint64) *Random {
 	return &Random{
 		player: &player{Fleet: f, files: map[string]string{}}, chance: rand.New(rand.NewPCG(seed, seed)),
-		objects: map[string]bool{}, sick: map[string]bool{}, tainted: map[string]bool{},
+		objects: map[string]bool{}, sick: map[string]bool{}, tainted: map[string]bool{}, left: map[string]bool{}, swarm: newSwarm(seed),
 	}
 }
 
@@ -54,7 +58,11 @@ func (r *Random) Begin() error {
 func (r *Random) do(format string, args ...any) error {
 	line := fmt.Sprintf(format, args...)
 	r.log = append(r.log, line)
-	if _, err := r.player.do(strings.Fields(line)); err != nil {
+	words := strings.Fields(line)
+	if what := injection(words); what != "" && r.steps > 0 && !r.ordering {
+		r.player.tally.inject(what)
+	}
+	if _, err := r.player.do(words); err != nil {
 		return fmt.Errorf("%s: %w", line, err)
 	}
 	return nil
@@ -70,7 +78,7 @@ const (
 // Step takes one step, lets a little time pass, and returns what went against the laws.
 func (r *Random) Step() error {
 	steps := r.steppers()
-	err := steps[r.chance.IntN(len(steps))]()
+	err := steps[r.chance.IntN(len(steps))](r)
 	if err == nil {
 		err = r.do("wait %dms", 100*(1+r.chance.IntN(80)))
 	}
@@ -89,6 +97,11 @@ func (r *Random) Step() error {
 
 // order makes everything well and checks the laws of a fleet that has settled.
 func (r *Random) order() error {
+	r.ordering = true
+	defer func() { r.ordering = false }()
+	if err := r.do("fed well"); err != nil {
+		return err
+	}
 	for _, name := range r.members {
 		for _, line := range []string{"heal " + name, "slow " + name + " 0s", "accept " + name, "pods " + name + " 2s", "quota " + name + " 0"} {
 			if err := r.do("%s", line); err != nil {
@@ -110,12 +123,21 @@ func (r *Random) order() error {
 
 // clear deletes all objects and takes all taints away: what follows does not depend on what was.
 func (r *Random) clear() error {
-	for _, name := range slices.Sorted(maps.Keys(r.objects)) {
+	last := func(name string) int { // what others need goes after them
+		kind, _, _ := strings.Cut(name, "/")
+		return slices.Index([]string{"policy", "ns", "crd"}, kind)
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(r.objects), func(a, b string) int {
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a, b))
+	}) {
 		if r.objects[name] {
 			if err := r.delete(name, ""); err != nil {
 				return err
 			}
 		}
+	}
+	if err := r.deleteLeft(); err != nil {
+		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.tainted)) {
 		if err := r.do("untaint %s example.com/t", name); err != nil {

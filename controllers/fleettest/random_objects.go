@@ -10,7 +10,7 @@ spec:
   selector: {matchLabels: {app: %[2]s}}
   template:
     metadata: {labels: {app: %[2]s}}
-    spec: {containers: [{name: web, image: "web:%[5]d"}]}
+    spec: {containers: [{name: web, image: "web:%[5]d"%[6]s}]}
 `
 
 const daemonSetText = `apiVersion: apps/v1
@@ -40,48 +40,117 @@ metadata: {name: %s}
 spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}, minReplicas: %d, maxReplicas: %d}
 `
 
+const (
+	configMapText = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {n: \"%s\"}\n"
+	serviceText   = "apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {type: LoadBalancer, selector: {app: %[1]s}, ports: [{port: 80}]}\n"
+	namespaceText = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+	inShopText    = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: shop}\ndata: {n: \"%d\"}\n"
+	widgetText    = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: %s}\nspec: {n: %d}\n"
+	definedText   = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, kind: Widget}
+  versions: [{name: v1, served: true, storage: true}]
+`
+	widgetsText = `apiVersion: federation/v1beta1
+kind: PlacementPolicy
+metadata: {name: widgets, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: example.com/v1, kind: Widget}]
+`
+)
+
+// draw draws a kind.
+func (r *Random) draw() string {
+	var all []string
+	for _, k := range kinds {
+		for range k.often {
+			if r.swarm[k.short] {
+				all = append(all, k.short)
+			}
+		}
+	}
+	return all[r.chance.IntN(len(all))]
+}
+
 // create makes an object of some kind or changes it, perhaps one that was deleted a moment ago.
 func (r *Random) create() error {
 	number := r.chance.IntN(12)
-	name := fmt.Sprintf("o%d", number)
-	all := []string{"rs", "rs", "rs", "deploy", "deploy", "deploy", "sts", "sts", "job", "ds", "cm", "svc", "hpa"}
-	short := all[r.chance.IntN(len(all))]
+	name, short := fmt.Sprintf("o%d", number), r.draw()
 	var text string
 	switch short {
 	case "cm":
-		text = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {n: \"%d\"}\n", name, r.made)
+		text = fmt.Sprintf(configMapText, name, fmt.Sprint(r.made))
 	case "svc":
-		text = fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {type: LoadBalancer, selector: {app: %[1]s}, ports: [{port: 80}]}\n", name)
+		text = fmt.Sprintf(serviceText, name)
 	case "ds":
 		text = fmt.Sprintf(daemonSetText, name, 1+r.chance.IntN(3))
 	case "job":
 		text = fmt.Sprintf(jobText, name, 1+r.chance.IntN(30))
-		if number%2 == 0 {
+		switch number % 3 {
+		case 0:
 			text += indexed
+		case 1:
+			text += "  completions: 30\n"
 		}
 	case "hpa":
 		least := 1 + r.chance.IntN(3)
 		text = fmt.Sprintf(autoscalerText, name, least, least+r.chance.IntN(10))
+	case "widgets":
+		return r.widget(name)
+	case "ns":
+		return r.inShop(name)
 	default:
 		kind := map[string]string{"rs": "ReplicaSet", "deploy": "Deployment", "sts": "StatefulSet"}[short]
-		text = fmt.Sprintf(workloadText, kind, name, r.annotations(short), 1+r.chance.IntN(30), 1+r.chance.IntN(3))
+		text = fmt.Sprintf(workloadText, kind, name, r.annotations(short), 1+r.chance.IntN(30), 1+r.chance.IntN(3), r.reference())
 	}
 	return r.apply(short+"/"+name, text)
 }
 
+// reference is what a pod refers to.
+func (r *Random) reference() string {
+	if r.chance.IntN(2) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", envFrom: [{configMapRef: {name: o%d}}]", r.chance.IntN(12))
+}
+
+// widget makes an object of a custom kind, with the definition and the policy that it takes.
+func (r *Random) widget(name string) error {
+	for _, first := range [][2]string{{"crd/widgets.example.com", definedText}, {"policy/widgets", widgetsText}} {
+		if !r.objects[first[0]] {
+			return r.apply(first[0], first[1])
+		}
+	}
+	return r.apply("widgets/"+name, fmt.Sprintf(widgetText, name, r.made))
+}
+
+// inShop makes an object in a namespace, which some members may have already.
+func (r *Random) inShop(name string) error {
+	if !r.objects["ns/shop"] {
+		return r.apply("ns/shop", namespaceText)
+	}
+	return r.apply("cm/shop/"+name, fmt.Sprintf(inShopText, name, r.made))
+}
+
 // apply applies an object. One that is on its way out goes all the same.
 func (r *Random) apply(name, text string) error {
+	r.made++
+	file := fmt.Sprintf("%d.yaml", r.made)
+	r.player.files[file] = text
+	if err := r.do("apply %s", file); err != nil {
+		return err
+	}
 	t, err := r.player.target(name)
 	if err != nil {
 		return err
 	}
-	r.made++
-	file := fmt.Sprintf("%d.yaml", r.made)
-	r.player.files[file] = text
-	err = r.do("apply %s", file)
 	u := r.player.Federation.Get(t.GroupVersionResource, t.namespace, t.name)
 	r.objects[name] = u != nil && u.GetDeletionTimestamp() == nil
-	return err
+	return nil
 }
 
 func (r *Random) annotations(short string) string {
@@ -106,6 +175,7 @@ spec:
   - {apiVersion: apps/v1, kind: StatefulSet, names: [o1, o2, o3, o4]}
   - {apiVersion: apps/v1, kind: DaemonSet}
   - {apiVersion: v1, kind: ConfigMap, names: [o1, o2, o3]}
+  - {apiVersion: v1, kind: Service, names: [o1, o2, o3, o4, o5, o6]}
   clusters: {regions: [%s]}
   spreadConstraints: [{spreadBy: Cluster, minGroups: %d}]
   tolerations: [{key: example.com/t, operator: Exists}]
@@ -113,7 +183,7 @@ spec:
 
 // furthers are what policies may say besides.
 var furthers = []string{
-	"", "", "  rollout: {strategy: OneClusterAtATime}\n", "  rollout: {strategy: OneClusterAtATime, order: [west-a], paused: true}\n",
+	"", "", "  propagateReferences: true\n", "  rollout: {strategy: OneClusterAtATime}\n", "  rollout: {strategy: OneClusterAtATime, order: [west-a], paused: true}\n",
 	"  failover: {disabled: true}\n", "  failover: {gracePeriodSeconds: 90, failback: AtOnce}\n", "  failover: {failback: Never}\n",
 	"  replicaPreferences: {rebalance: true, clusters: {east-a: {weight: 3}, \"*\": {weight: 1}}}\n  priority: 5\n",
 }

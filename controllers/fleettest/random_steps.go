@@ -1,15 +1,86 @@
 package fleettest
 
 import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// steppers are the steps that may be taken; what is to happen more often is in there more often.
-func (r *Random) steppers() []func() error {
-	return []func() error{
-		r.create, r.create, r.create, r.scale, r.scale, r.scale, r.change, r.remove, r.remove,
-		r.fall, r.fall, r.rise, r.rise, r.crashPods, r.edit, r.lose, r.restart, r.taint, r.drain, r.delay, r.refuse, r.policy, r.load, r.load,
+// steps are the steps that may be taken, by what has to be switched on for them, and how often each is in the draw.
+var stepKinds = []struct {
+	name  string
+	often int
+	take  func(*Random) error
+}{
+	{"", 3, (*Random).create}, {"", 3, (*Random).scale}, {"", 1, (*Random).change}, {"", 2, (*Random).remove},
+	{"faults", 2, (*Random).fall}, {"", 2, (*Random).rise}, {"crashes", 1, (*Random).crashPods}, {"edits", 1, (*Random).edit}, {"answers", 1, (*Random).lose},
+	{"restarts", 1, (*Random).restart}, {"taints", 1, (*Random).taint}, {"drains", 1, (*Random).drain}, {"delays", 1, (*Random).delay},
+	{"refusals", 1, (*Random).refuse}, {"policy", 1, (*Random).policy}, {"hpa", 2, (*Random).load}, {"fed", 1, (*Random).federationAPI},
+	{"cuts", 1, (*Random).cut}, {"orphans", 1, (*Random).orphan}, {"drains", 1, (*Random).switchOff}, {"job", 1, (*Random).endJob},
+	{"foreign", 1, (*Random).foreign},
+}
+
+// kinds are the kinds of objects, and how often each is in the draw.
+var kinds = []struct {
+	short string
+	often int
+}{{"rs", 3}, {"deploy", 3}, {"sts", 2}, {"job", 1}, {"ds", 1}, {"cm", 1}, {"svc", 1}, {"hpa", 1}, {"widgets", 1}, {"ns", 1}}
+
+// swarm is what is switched on in a run: of faults and kinds a random half, for what is rare with all of them is not with some.
+type swarm map[string]bool
+
+// unfixed are the faults by which laws are known to break, and why: they are off unless -with has them.
+var unfixed = map[string]string{
+	"fed": "a cluster that is well is failed over by what was known before the federation's API stalled or fell silent",
+}
+
+// newSwarm draws what is switched on.
+func newSwarm(seed uint64) swarm {
+	chance := rand.New(rand.NewPCG(seed, 17))
+	on := swarm{"": true}
+	for _, s := range stepKinds {
+		if _, drawn := on[s.name]; !drawn {
+			on[s.name] = chance.IntN(2) == 0
+		}
 	}
+	for _, k := range kinds {
+		if _, drawn := on[k.short]; !drawn {
+			on[k.short] = chance.IntN(2) == 0
+		}
+	}
+	for name := range unfixed {
+		on[name] = false
+	}
+	on[[]string{"rs", "deploy"}[chance.IntN(2)]] = true
+	return on
+}
+
+// String names what is switched on.
+func (s swarm) String() string {
+	var on []string
+	for name, is := range s {
+		if is && name != "" {
+			on = append(on, name)
+		}
+	}
+	slices.Sort(on)
+	return strings.Join(on, " ")
+}
+
+// steppers are the steps that may be taken; what is to happen more often is in there more often.
+func (r *Random) steppers() (out []func(*Random) error) {
+	for _, s := range stepKinds {
+		for range s.often {
+			if r.swarm[s.name] {
+				out = append(out, s.take)
+			}
+		}
+	}
+	return out
 }
 
 func (r *Random) scale() error {
@@ -33,8 +104,8 @@ func (r *Random) load() error {
 // change changes labels, or to which clusters an object goes.
 func (r *Random) change() error {
 	name, ok := r.object()
-	if !ok {
-		return nil
+	if !ok || strings.HasPrefix(name, "crd/") || strings.HasPrefix(name, "ns/") {
+		return nil // what is of them could not follow
 	}
 	switch r.chance.IntN(3) {
 	case 0:
@@ -47,8 +118,8 @@ func (r *Random) change() error {
 
 func (r *Random) remove() error {
 	name, ok := r.object()
-	if !ok {
-		return nil
+	if !ok || strings.HasPrefix(name, "crd/") || strings.HasPrefix(name, "ns/") {
+		return nil // what is of them would go, too
 	}
 	return r.delete(name, []string{"", "", "", "foreground"}[r.chance.IntN(4)])
 }
@@ -162,4 +233,109 @@ func (r *Random) refuse() error {
 		return r.do("accept %s", r.member())
 	}
 	return r.do("refuse %s %s %d not now", r.member(), name, []int{403, 422, 429, 500, 503}[r.chance.IntN(5)])
+}
+
+// federationAPI makes something wrong with the federation's API, as one process sees it or as all do, or makes all of it well.
+func (r *Random) federationAPI() error {
+	process := ""
+	if r.several && r.chance.IntN(2) == 0 {
+		process = fmt.Sprintf(" %d", 1+r.chance.IntN(3))
+	}
+	switch r.chance.IntN(7) {
+	case 0:
+		return r.do("stall fed %ds%s", 1+r.chance.IntN(60), process)
+	case 1:
+		return r.do("fed fail %d%%%s", 1+r.chance.IntN(30), process)
+	case 2:
+		return r.do("fed late %d%%%s", 1+r.chance.IntN(30), process)
+	case 3:
+		return r.do("fed watch silent%s", process)
+	case 4:
+		return r.do("fed stale%s", process)
+	}
+	return r.do("fed well")
+}
+
+// cut cuts one process off from a member.
+func (r *Random) cut() error {
+	name := r.member()
+	if len(r.sick) >= 2 || r.sick[name] {
+		return r.rise()
+	}
+	r.sick[name] = true
+	return r.do("cut %s %d", name, 1+r.chance.IntN(3))
+}
+
+// orphan deletes an object whose copies are to stay.
+func (r *Random) orphan() error {
+	name, ok := r.object("rs", "deploy", "sts", "ds", "cm", "svc")
+	if !ok {
+		return nil
+	}
+	r.left[name] = true
+	return r.delete(name, "orphan")
+}
+
+// deleteLeft has somebody delete in members what was left there.
+func (r *Random) deleteLeft() error {
+	for _, name := range slices.Sorted(maps.Keys(r.left)) {
+		t, err := r.player.target(name)
+		if err != nil {
+			return err
+		}
+		for _, m := range r.player.Members() {
+			there := m.API.Get(t.GroupVersionResource, t.namespace, t.name)
+			if there == nil || there.GetLabels()[v1beta1.ManagedByLabel] == r.player.uid {
+				continue
+			}
+			if err := r.do("member %s delete %s", m.Name, name); err != nil {
+				return err
+			}
+		}
+	}
+	clear(r.left)
+	return nil
+}
+
+// switchOff takes the power from the cluster that is drained.
+func (r *Random) switchOff() error {
+	if name := r.drained; name != "" && !r.sick[name] {
+		r.sick[name] = true
+		return r.do("kill %s", name)
+	}
+	return nil
+}
+
+// endJob has a Job end in a member.
+func (r *Random) endJob() error {
+	name, ok := r.object("job")
+	if !ok {
+		return nil
+	}
+	t, err := r.player.target(name)
+	m := r.player.Member(r.member())
+	if err != nil || m.API.Get(t.GroupVersionResource, t.namespace, t.name) == nil {
+		return err
+	}
+	end := []string{"Complete", "Complete", "Failed"}[r.chance.IntN(3)]
+	return r.do(`member %s patch %s {"metadata":{"annotations":{"end":"%s"}}}`, m.Name, name, end)
+}
+
+// foreign has somebody make an object in a member that the federation may have, or get, one of that name of.
+func (r *Random) foreign() error {
+	name := fmt.Sprintf("cm/o%d", r.chance.IntN(12))
+	text := fmt.Sprintf(configMapText, strings.TrimPrefix(name, "cm/"), "theirs")
+	if r.chance.IntN(3) == 0 {
+		name, text = "ns/shop", namespaceText
+	}
+	t, err := r.player.target(name)
+	m := r.player.Member(r.member())
+	if err != nil || m.API.Get(t.GroupVersionResource, t.namespace, t.name) != nil {
+		return err
+	}
+	r.made++
+	file := fmt.Sprintf("%d.yaml", r.made)
+	r.player.files[file] = text
+	r.left[name] = true
+	return r.do("member %s apply %s", m.Name, file)
 }

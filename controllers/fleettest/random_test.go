@@ -14,17 +14,20 @@ var (
 	seed   = flag.Uint64("seed", 1, "where the random driver begins")
 	seeds  = flag.Uint64("seeds", 1, "how many seeds it takes, from -seed on")
 	steps  = flag.Int("steps", 150, "how many steps it takes with each")
+	with   = flag.String("with", "", "faults and kinds that are switched on, in place of a random half: rs,svc,fed")
 	shrink = flag.Duration("shrink", 2*time.Minute, "how long a list of steps that fails is made shorter")
 )
 
 // TestRandom takes random steps, each of which may break something, and checks the laws after each.
 func TestRandom(t *testing.T) {
+	all := NewTally()
+	t.Cleanup(func() { t.Logf("%d seeds of %d steps\n%s", *seeds, *steps, all) })
 	for s := range *seeds {
 		s += *seed
 		t.Run(fmt.Sprintf("seed-%d", s), func(t *testing.T) {
 			t.Parallel()
-			t.Logf("make fleet SEED=%d STEPS=%d", s, *steps)
-			lines, files, err := drive(t, s, *steps)
+			t.Logf("make fleet SEED=%d STEPS=%d: %s", s, *steps, swarmOf(s))
+			lines, files, err := drive(t, s, *steps, all)
 			if err != nil {
 				t.Errorf("seed %d: %v\n%s", s, err, shortest(t, lines, files, err))
 			}
@@ -32,8 +35,20 @@ func TestRandom(t *testing.T) {
 	}
 }
 
+// swarmOf is what is switched on with a seed, or by -with.
+func swarmOf(seed uint64) swarm {
+	on := newSwarm(seed)
+	if *with != "" {
+		on = swarm{"": true}
+		for name := range strings.SplitSeq(*with, ",") {
+			on[name] = true
+		}
+	}
+	return on
+}
+
 // drive takes steps until one fails. It returns what was done since the fleet was last as new.
-func drive(t *testing.T, seed uint64, steps int) (lines []string, files map[string]string, err error) {
+func drive(t *testing.T, seed uint64, steps int, all *Tally) (lines []string, files map[string]string, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		f, r := (*Fleet)(nil), (*Random)(nil)
 		if f, err = New(t.Context(), DefaultSettings(), synctest.Wait); err != nil {
@@ -41,12 +56,14 @@ func drive(t *testing.T, seed uint64, steps int) (lines []string, files map[stri
 		}
 		defer f.Close()
 		r = NewRandom(f, seed)
+		r.swarm = swarmOf(seed)
 		for err = r.Begin(); err == nil && r.steps < steps; {
 			if err = r.Step(); err != nil {
 				err = fmt.Errorf("step %d: %w", r.steps, err)
 			}
 		}
 		lines, files = r.Log()
+		all.Add(f.Tally())
 	})
 	return lines, files, err
 }

@@ -155,7 +155,7 @@ func (l *uplink) through(ctx context.Context, r memapi.Request, do func() error,
 	chance := percentile(fmt.Sprint(key, " ", l.asked[key], " ", l.salt))
 	l.mu.Unlock()
 	if chance < faults.fail {
-		l.fleet.tally.inject("fed fail")
+		l.fleet.tally.inject("requests to the federation that failed")
 		return apierrors.NewInternalError(errAPI)
 	}
 	err := error(nil)
@@ -165,7 +165,7 @@ func (l *uplink) through(ctx context.Context, r memapi.Request, do func() error,
 		err = l.wait(ctx, r, carried)
 	}
 	if r.Writes() && chance >= 100-faults.late {
-		l.fleet.tally.inject("fed late")
+		l.fleet.tally.inject("writes to the federation whose answer was wrong")
 		if chance%2 == 0 {
 			return errLost
 		}
@@ -193,7 +193,7 @@ type waiting struct {
 
 // wait has a request wait for the end of a stall.
 func (l *uplink) wait(ctx context.Context, r memapi.Request, carry func() error) error {
-	l.fleet.tally.inject("fed stall")
+	l.fleet.tally.inject("requests to the federation that were stalled")
 	w := waiting{carry: carry, done: make(chan error, 1), ctx: ctx, writes: r.Writes()}
 	l.mu.Lock()
 	if l.stalled.IsZero() { // it has just ended
@@ -294,6 +294,5 @@ func (p *player) fed(args []string) error {
 	default:
 		return fmt.Errorf("usage: %s", fedUsage)
 	}
-	p.tally.inject("fed " + args[0])
 	return p.onUplinks(rest, func(l *uplink) { l.change(change) })
 }

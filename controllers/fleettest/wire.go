@@ -146,6 +146,13 @@ func (w *Wire) Fault() Fault {
 	return w.fault
 }
 
+// ForAll is what is wrong for all processes.
+func (w *Wire) ForAll() Fault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fault
+}
+
 // Set makes something wrong, or well again.
 func (w *Wire) Set(f Fault) {
 	w.mu.Lock()
