@@ -14,9 +14,6 @@ type condition struct {
 	Since                   time.Time
 }
 
-// propagatedType is the condition that says whether all clusters are as desired.
-const propagatedType = "Propagated"
-
 // conditionOf returns the condition of a type, nil where there is none.
 func conditionOf(u *unstructured.Unstructured, kind string) *condition {
 	c := v1beta1.ConditionOf(u, kind)
@@ -30,7 +27,7 @@ func conditionOf(u *unstructured.Unstructured, kind string) *condition {
 
 // notPropagated is why not all clusters are as desired; "" where they are.
 func notPropagated(u *unstructured.Unstructured) string {
-	if c := conditionOf(u, propagatedType); c != nil && c.Status == "False" {
+	if c := conditionOf(u, v1beta1.ConditionPropagated); c != nil && c.Status == "False" {
 		return c.Message
 	}
 	return ""

@@ -97,7 +97,7 @@ func explain(e evidence) *explanation {
 		Deleting: o.GetDeletionTimestamp() != nil, Notes: d.notes, Policy: d.policyName(),
 		Pending: pending(o), Round: jobRoundOf(o),
 	}
-	if c := conditionOf(o, propagatedType); c != nil && c.Status != "True" {
+	if c := conditionOf(o, v1beta1.ConditionPropagated); c != nil && c.Status != "True" {
 		x.NotPropagated = c
 	}
 	p := v1beta1.ParsePlacement(o.GetAnnotations()[v1beta1.PlacementAnnotation])

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -39,8 +40,9 @@ func statusOf(t *testing.T, clusters []*v1beta1.Cluster, conditions ...string) *
 	for i, c := range conditions {
 		state, message, _ := strings.Cut(c, " ")
 		since := seenAt.Add(-time.Duration(i+1) * time.Minute).Format(time.RFC3339)
-		s.take(&k, fromJSON(t, fmt.Sprintf(`{"metadata":{"namespace":"default","name":"web-%03d"},"status":{"conditions":[{"type":"Propagated","status":%q,"reason":"Refused","message":%q,"lastTransitionTime":%q}]}}`,
-			i, state, message, since)))
+		u := fromJSON(t, fmt.Sprintf(`{"metadata":{"namespace":"default","name":"web-%03d"},"status":{"conditions":[{"type":"Propagated","status":%q,"reason":"Refused","message":%q,"lastTransitionTime":%q}]}}`,
+			i, state, message, since))
+		s.take(&k, u, conditionOf(u, v1beta1.ConditionPropagated))
 	}
 	s.Kinds = append(s.Kinds, k)
 	s.conclude()
@@ -65,6 +67,34 @@ func TestStatusOnAScreen(t *testing.T) {
 	var screen strings.Builder
 	printStatus(&screen, s, maxRows, seenAt)
 	golden(t, "testdata/status.table", screen.String())
+}
+
+// TestStatusSeesKindsWithoutConditions: a Secret that is somebody else's in a cluster is not well.
+func TestStatusSeesKindsWithoutConditions(t *testing.T) {
+	w := newWorld(t)
+	create := func(resource, kind, name, condition string) {
+		o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Finalizers: []string{v1beta1.DeleteFromClustersFinalizer}}}
+		if condition != "" {
+			o.Annotations = map[string]string{v1beta1.PropagatedAnnotation: condition}
+		}
+		r := v1beta1.FederatedKindOf(schema.GroupResource{Resource: resource}).Resource
+		if err := w.f.meta.(*metadatafake.FakeMetadataClient).Tracker().Create(r, o, "shop"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("configmaps", "ConfigMap", "settings", "")
+	s, err := w.f.status(t.Context())
+	if err != nil || len(s.OutOfSync) > 0 || !s.Well {
+		t.Fatalf("%+v %v", s, err)
+	}
+	create("secrets", "Secret", "login", `{"type":"Propagated","status":"False","reason":"Foreign","message":"west-a: not ours","lastTransitionTime":"2026-01-01T12:00:00Z"}`)
+	if s, err = w.f.status(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := (objectStatus{Kind: "Secret", Namespace: "shop", Name: "login", Reason: "Foreign", Message: "west-a: not ours", Since: drainedAt}); s.Well || len(s.OutOfSync) != 1 || s.OutOfSync[0] != want {
+		t.Errorf("%+v", s)
+	}
 }
 
 func TestStatusIsBounded(t *testing.T) {

@@ -34,7 +34,8 @@ func newStatus(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Say how the whole federation stands: its clusters, with what is free in them; the servers and services
 that have its DNS zone; how many objects of each kind it spreads; and which of them are not as desired in all clusters, longest first.
 
-Of ConfigMaps, Secrets and other kinds without a status only the number is known: explain looks at one.`,
+Of kinds without conditions, as ConfigMaps, Secrets and custom kinds, an object counts as in sync in a
+cluster that cannot be reached: that the cluster cannot be is said of the cluster.`,
 		Example: `  kubectl federation status
 
   # In a script: exit code 1 while a cluster does not serve or an object is out of sync
@@ -114,19 +115,15 @@ func (f *federation) status(ctx context.Context) (*status, error) {
 	return s, nil
 }
 
-// statusless are kinds that say nothing of themselves. Their content, which may be large or secret, is not read.
-var statusless = map[string]bool{"configmaps": true, "secrets": true, "serviceaccounts": true, "networkpolicies": true, "namespaces": true}
-
 // count takes in the objects of a kind. One that the federation does not serve has none.
 func (f *federation) count(ctx context.Context, s *status, r schema.GroupVersionResource, kind string) (err error) {
-	row := propagation.KindOf(r)
-	k := kindStatus{Kind: kind, Silent: row == nil || row.Status == nil || row.NoConditions}
-	if statusless[r.Resource] {
-		err = f.countMetadata(ctx, r, &k)
+	k := kindStatus{Kind: kind}
+	if row := propagation.KindOf(r); row == nil || row.Status == nil {
+		err = f.countMetadata(ctx, s, r, &k)
 	} else {
 		err = list(ctx, f.dyn.Resource(r), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			if federated(r, u.GetNamespace(), u.GetName()) {
-				s.take(&k, u)
+				s.take(&k, u, conditionOf(u, v1beta1.ConditionPropagated))
 			}
 			return nil
 		})
@@ -145,11 +142,14 @@ func federated(r schema.GroupVersionResource, namespace, name string) bool {
 	return v1beta1.FederatedKindOf(r.GroupResource()) == nil || v1beta1.Federated(r.GroupResource(), namespace, name, "")
 }
 
-// countMetadata counts by the finalizers that admission puts on what is federated.
-func (f *federation) countMetadata(ctx context.Context, r schema.GroupVersionResource, k *kindStatus) error {
+// countMetadata counts objects of a kind without a status, by the finalizers that admission puts on what is federated. Their content,
+// which may be large or secret, is not read.
+func (f *federation) countMetadata(ctx context.Context, s *status, r schema.GroupVersionResource, k *kindStatus) error {
 	return f.listMetadata(ctx, r, func(item metav1.Object) {
 		if federated(r, item.GetNamespace(), item.GetName()) && hasOurFinalizer(item) {
-			k.note(item)
+			noted := &unstructured.Unstructured{}
+			noted.SetAnnotations(item.GetAnnotations())
+			s.take(k, item, conditionOf(noted, v1beta1.ConditionPropagated))
 		}
 	})
 }

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -61,8 +60,6 @@ type kindStatus struct {
 	Kind      string `json:"kind"`
 	Objects   int    `json:"objects"`
 	OutOfSync int    `json:"outOfSync,omitempty"`
-	// Silent: the objects have no condition that says whether they are in sync.
-	Silent bool `json:"silent,omitempty"`
 	// Pending wait for their first placement.
 	Pending  int `json:"pending,omitempty"`
 	Deleting int `json:"deleting,omitempty"`
@@ -94,11 +91,10 @@ func (k *kindStatus) note(o metav1.Object) {
 	}
 }
 
-// take counts an object, and lists it where it is not as desired.
-func (s *status) take(k *kindStatus, u *unstructured.Unstructured) {
+// take counts an object, and lists it where it is not as desired, as its condition c says.
+func (s *status) take(k *kindStatus, u metav1.Object, c *condition) {
 	k.note(u)
 	one := objectStatus{Kind: k.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
-	c := conditionOf(u, propagatedType)
 	switch {
 	case u.GetDeletionTimestamp() != nil:
 		one.Reason, one.Message, one.Since = "Deleting", "its copies are being deleted", u.GetDeletionTimestamp().Time
@@ -128,9 +124,6 @@ func (s *status) conclude() {
 	s.Well = len(s.OutOfSync) == 0 && len(s.Components) == 0
 	for _, c := range s.Clusters {
 		s.Well = s.Well && c.well()
-	}
-	for _, k := range s.Kinds {
-		s.Well = s.Well && k.Pending == 0
 	}
 	for _, p := range s.DNSProviders {
 		s.Well = s.Well && p.Published
@@ -237,11 +230,7 @@ func printKinds(out io.Writer, kinds []kindStatus) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	tell(w, "KIND\tOBJECTS\tOUT OF SYNC\tPENDING\tDELETING\tREPLICAS UNPLACED\n")
 	for _, k := range kinds {
-		sync := fmt.Sprint(k.OutOfSync)
-		if k.Silent && k.OutOfSync == 0 {
-			sync = "-"
-		}
-		tell(w, "%s\t%d\t%s\t%d\t%d\t%d\n", k.Kind, k.Objects, sync, k.Pending, k.Deleting, k.Unplaced)
+		tell(w, "%s\t%d\t%d\t%d\t%d\t%d\n", k.Kind, k.Objects, k.OutOfSync, k.Pending, k.Deleting, k.Unplaced)
 	}
 	_ = w.Flush() // nobody is left to be told
 }

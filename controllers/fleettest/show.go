@@ -134,6 +134,9 @@ func (p *player) showConditions(args []string) (out []string, err error) {
 		return nil, err
 	}
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	if noted := v1beta1.ConditionOf(u, "Propagated"); len(list) == 0 && noted != nil {
+		list = append(list, noted)
+	}
 	for _, item := range list {
 		c := item.(map[string]any)
 		out = append(out, strings.TrimSpace(fmt.Sprintf("%v=%v %v: %v", c["type"], c["status"], text(c["reason"]), text(c["message"]))))

@@ -85,6 +85,7 @@ type Controller struct {
 	mu       sync.RWMutex
 	members  map[string]*member
 	patched  sync.Map // key → resource version of our last patch of the federated object
+	pending  sync.Map // key → time since when a copy of it has been pending, of kinds without conditions
 	reported sync.Map // key → cluster → message of the last event, so that each is sent once
 }
 

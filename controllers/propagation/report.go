@@ -36,6 +36,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	if obj == nil {
 		c.patched.Delete(k)
 		c.reported.Delete(k)
+		c.pending.Delete(k)
 		c.dues.drop(k)
 		return nil
 	}
@@ -69,6 +70,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	}
 	federated := held.Object(obj)
 	copies := c.copies(k, federated)
+	c.overlook(k, copies)
 	c.events(federated, k, copies)
 	summary := plan.Summarize(k.kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
 	if summary.Empty() {
@@ -81,7 +83,34 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	if err != nil {
 		return err
 	}
+	if k.kind.Status == nil {
+		return c.patch(ctx, k, types.MergePatchType, body)
+	}
 	return c.patch(ctx, k, types.MergePatchType, body, "status")
+}
+
+// notedAfter is how long a copy may be pending, or moving, before that is noted on an object of a kind without conditions.
+const notedAfter = 10 * time.Second
+
+// overlook takes, for kinds without conditions, what has not been pending or moving for long for in place: to note it, and to
+// take the note off again, would be two writes for each object that is made or moved.
+func (c *Controller) overlook(k key, copies []plan.Copy) {
+	pending := func(one plan.Copy) bool { return one.State == plan.Pending || one.State == plan.Moving }
+	if !k.kind.Notes() || !slices.ContainsFunc(copies, pending) {
+		c.pending.Delete(k)
+		return
+	}
+	since, _ := c.pending.LoadOrStore(k, time.Now())
+	left := time.Until(since.(time.Time).Add(notedAfter))
+	if left <= 0 {
+		return
+	}
+	c.reports.AddAfter(k, left)
+	for i := range copies {
+		if pending(copies[i]) {
+			copies[i].State = plan.InPlace
+		}
+	}
 }
 
 // takingUp returns how long a report still waits for members that are said to be ready and are being taken up: to

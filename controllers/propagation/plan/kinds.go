@@ -100,6 +100,10 @@ func builtin(group, version, resource, kind string) Kind {
 	return Kind{Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, Kind: kind}
 }
 
+// Notes reports whether objects of the kind have no conditions: what is wrong with their copies is noted in
+// v1beta1.PropagatedAnnotation.
+func (k *Kind) Notes() bool { return k.Status == nil || k.NoConditions }
+
 // with returns the row with more columns filled in.
 func (k Kind) with(fill func(*Kind)) Kind { fill(&k); return k }
 

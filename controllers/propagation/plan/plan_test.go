@@ -271,7 +271,7 @@ func TestReplicaSetStatusSums(t *testing.T) {
 		}
 	}
 	c := s.Status["conditions"].([]any)[0].(map[string]any)
-	if c["type"] != ConditionPropagated || c["status"] != "False" || c["reason"] != "Unreachable" || !strings.Contains(c["message"].(string), "east-b") {
+	if c["type"] != v1beta1.ConditionPropagated || c["status"] != "False" || c["reason"] != "Unreachable" || !strings.Contains(c["message"].(string), "east-b") {
 		t.Errorf("condition %v", c)
 	}
 }

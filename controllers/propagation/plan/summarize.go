@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -50,7 +51,7 @@ type Copy struct {
 }
 
 // ConditionPropagated is the type of the condition that says whether all clusters are as desired.
-const ConditionPropagated = "Propagated"
+const ConditionPropagated = v1beta1.ConditionPropagated
 
 // Summary is what is to be written to the federated object. It is empty where nothing changes.
 type Summary struct {
@@ -87,8 +88,12 @@ func (s Summary) Patch() map[string]any {
 // Summarize sums up the copies of an object and returns what differs from what the object says
 // already. now is the time for conditions that change, as RFC 3339.
 func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now string) Summary {
+	s := Summary{Version: federated.GetResourceVersion()}
+	if k.Notes() {
+		s.annotate(federated, v1beta1.PropagatedAnnotation, notPropagated(federated, copies, now))
+	}
 	if k.Status == nil {
-		return Summary{}
+		return s
 	}
 	wanted := k.Status(federated, copies)
 	conditions, _ := wanted["conditions"].([]any)
@@ -97,7 +102,6 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 		delete(wanted, "conditions")
 	}
 
-	s := Summary{Version: federated.GetResourceVersion()}
 	current, _ := federated.Object["status"].(map[string]any)
 	for key, value := range wanted {
 		if !same(value, current[key]) {
@@ -123,7 +127,10 @@ func (s *Summary) annotate(federated *unstructured.Unstructured, key, text strin
 	if text == federated.GetAnnotations()[key] {
 		return
 	}
-	s.Annotations = map[string]any{key: text}
+	if s.Annotations == nil {
+		s.Annotations = map[string]any{}
+	}
+	s.Annotations[key] = text
 	if text == "" {
 		s.Annotations[key] = nil
 	}
@@ -205,7 +212,22 @@ func propagated(federated *unstructured.Unstructured, copies []Copy) map[string]
 	if len(not) > 0 {
 		message = bounded(not)
 	}
-	return condition(ConditionPropagated, len(not) == 0, "AllClusters", reason, message)
+	return condition(v1beta1.ConditionPropagated, len(not) == 0, "AllClusters", reason, message)
+}
+
+// notPropagated is the value of v1beta1.PropagatedAnnotation; "" where no cluster says that it is not as desired. One that cannot be
+// reached says nothing, and its Cluster says that.
+func notPropagated(federated *unstructured.Unstructured, copies []Copy, now string) string {
+	c := propagated(federated, slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return c.State == Unreachable }))
+	if c["status"] == "True" {
+		return ""
+	}
+	c["lastTransitionTime"] = now
+	if old := v1beta1.ConditionOf(federated, v1beta1.ConditionPropagated)["lastTransitionTime"]; old != nil {
+		c["lastTransitionTime"] = old
+	}
+	text, _ := json.Marshal(c) // strings
+	return string(text)
 }
 
 // worse returns the reason that people should hear of first.

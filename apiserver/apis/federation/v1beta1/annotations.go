@@ -54,6 +54,9 @@ const (
 	// JobRoundAnnotation holds, as JSON, the round that a federated Job is in, from the second on: what was missing when all of its
 	// copies were complete, because clusters took their part with them, is divided anew.
 	JobRoundAnnotation = "federation.kubernetes.io/job-round"
+	// PropagatedAnnotation holds, as JSON, the condition Propagated of a federated object of a kind whose status has no place for
+	// conditions, as long as it is False: a cluster refuses the copy, or has an object of that name that is not the federation's.
+	PropagatedAnnotation = "federation.kubernetes.io/propagated"
 	// ShardLabel is, on an object in a member, the virtual shard of its federated object: a decimal number.
 	ShardLabel = "federation.kubernetes.io/shard"
 	// ManagedByLabel marks an object in a member that the federation made. Its value is the UID of the
@@ -86,7 +89,7 @@ func IsCopy(o metav1.Object, kind schema.GroupKind, federation string) bool {
 }
 
 // DecidedAnnotations are those of federated objects that say what the federation decided and saw.
-var DecidedAnnotations = []string{PlacementAnnotation, PodsMadeAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation}
+var DecidedAnnotations = []string{PlacementAnnotation, PodsMadeAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation, PropagatedAnnotation}
 
 // Reasons of events of a Cluster about copies there.
 const (

@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"encoding/json"
+
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -26,7 +28,11 @@ func IndexedJob(u *unstructured.Unstructured) bool {
 	return mode == string(batchv1.IndexedCompletion) && u.GetKind() == "Job" && u.GroupVersionKind().Group == batchv1.GroupName
 }
 
-// ConditionOf is the condition of the given type of any object, which is not to be changed; nil where there is none.
+// ConditionPropagated is the type of the condition that says whether all clusters are as desired.
+const ConditionPropagated = "Propagated"
+
+// ConditionOf is the condition of the given type of any object, which is not to be changed; nil where there is none. Of kinds without
+// conditions, Propagated is in an annotation.
 func ConditionOf(u *unstructured.Unstructured, kind string) map[string]any {
 	if u == nil {
 		return nil
@@ -37,6 +43,11 @@ func ConditionOf(u *unstructured.Unstructured, kind string) map[string]any {
 		if c, _ := item.(map[string]any); c["type"] == kind {
 			return c
 		}
+	}
+	if noted := u.GetAnnotations()[PropagatedAnnotation]; kind == ConditionPropagated && noted != "" {
+		var c map[string]any
+		_ = json.Unmarshal([]byte(noted), &c) // of one that cannot be read nothing is known
+		return c
 	}
 	return nil
 }
