@@ -143,9 +143,9 @@ func (c *Controller) publish(ctx context.Context, local bool) {
 	var running sync.WaitGroup
 	for _, p := range c.Providers {
 		if p.Local == local {
-			running.Go(func() {
-				wait.UntilWithContext(ctx, newPublisher(p, plan.Zone{Federation: c.Federation, Name: c.Zone}, c.world, c.report).run, restart)
-			})
+			publisher := newPublisher(p, plan.Zone{Federation: c.Federation, Name: c.Zone}, c.world, c.report)
+			publisher.kube = c.Kube
+			running.Go(func() { wait.UntilWithContext(ctx, publisher.run, restart) })
 		}
 	}
 	running.Wait()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
 	"federation/controllers/servicedns/plan"
@@ -58,6 +59,9 @@ type publisher struct {
 	late time.Time
 	// settling tells that something was applied since the zone was last found as it was applied.
 	settling bool
+	// removal is what the first pass held back; kube is for reading that a person approves it; nil: nobody can.
+	removal removal
+	kube    kubernetes.Interface
 	// said is the last report.
 	said ProviderState
 	// drift is how the zone differed when it was last read, and drifts, how many times in a row it did.
@@ -72,6 +76,7 @@ func newPublisher(p NamedProvider, zone plan.Zone, w *world, report func(Provide
 
 // run keeps the zone until the context ends. It leaves the records.
 func (p *publisher) run(ctx context.Context) {
+	p.trusted, p.failed = false, p.applied != nil // it may have ended in the middle of a pass
 	p.in = p.world.join()
 	defer p.world.leave(p.in)
 	select { // until the world is planned, all that is in the zone would be too much
@@ -82,6 +87,8 @@ func (p *publisher) run(ctx context.Context) {
 	}
 	reread := time.NewTimer(p.again())
 	defer reread.Stop()
+	approvals := time.NewTicker(settleTime)
+	defer approvals.Stop()
 	for backoff := minBackoff; ; {
 		settling, due := p.settling, false
 		select {
@@ -90,6 +97,10 @@ func (p *publisher) run(ctx context.Context) {
 		case <-p.in.wake:
 		case <-reread.C:
 			p.trusted, due = p.trusted && p.Local, true
+		case <-approvals.C:
+			if !p.approval(ctx) {
+				continue
+			}
 		}
 		err := p.pass(ctx)
 		if ctx.Err() != nil {
@@ -139,6 +150,9 @@ func (p *publisher) pass(ctx context.Context) error {
 	})
 	if p.trusted, p.failed = err == nil, err != nil; err == nil {
 		clear(p.pending)
+		if p.removal.approved {
+			p.withdraw(ctx)
+		}
 	}
 	return err
 }
@@ -161,11 +175,11 @@ func (p *publisher) take() records {
 	return want
 }
 
-// unknown tells whether there are new names of which only the zone can tell whether they are free.
+// unknown tells whether there are new names of which only the zone can tell whether they are free, or what they have.
 func (p *publisher) unknown(want records) bool {
 	for _, sets := range want {
 		for _, set := range sets {
-			if p.zone.Shared && !p.zone.Owns(set.Name) && !p.put[set.Name] && !p.taken[set.Name] {
+			if p.removal.names[set.Name] || p.zone.Shared && !p.zone.Owns(set.Name) && !p.put[set.Name] && !p.taken[set.Name] {
 				return true
 			}
 		}
@@ -195,6 +209,10 @@ func (p *publisher) have(ctx context.Context, want records) (have []dnsprovider.
 			}
 		}
 	}
+	if p.applied != nil { // what is held is decided in the first pass that works
+		p.removal.release(have, p.zone.Marked(want.all()))
+		have = p.removal.without(have)
+	}
 	p.judge(have)
 	return have, nil
 }
@@ -218,6 +236,9 @@ func (p *publisher) become(ctx context.Context, have []dnsprovider.RRSet, want r
 	next := make(records, len(want))
 	for key, sets := range want {
 		next[key] = p.shape(sets)
+	}
+	if p.applied == nil && p.zone.Shared {
+		have = p.removal.hold(have, next.all())
 	}
 	changes := dnsprovider.Diff(have, next.all())
 	if len(changes) > 0 || p.failed || p.applied == nil {

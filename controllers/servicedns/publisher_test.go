@@ -2,6 +2,7 @@ package servicedns
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,6 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
 )
@@ -28,6 +34,22 @@ type shared struct {
 	*memory
 	world *world
 	state ProviderState
+	kube  *fake.Clientset
+}
+
+// approve has a person say that what the first pass would have removed may go.
+func (s *shared) approve() {
+	s.Helper()
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.DNSProvidersConfigMap,
+		Annotations: map[string]string{v1beta1.RemoveNamesAnnotation: "outside"}}}
+	if _, err := s.kube.CoreV1().ConfigMaps(m.Namespace).Create(s.Context(), m, metav1.CreateOptions{}); err != nil {
+		s.Error(err)
+	}
+}
+
+func (s *shared) approved() bool {
+	m, err := s.kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(s.Context(), v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
+	return err == nil && m.Annotations[v1beta1.RemoveNamesAnnotation] != ""
 }
 
 func startShared(t *testing.T, provider dnsprovider.Provider, m *memory) *shared {
@@ -35,8 +57,9 @@ func startShared(t *testing.T, provider dnsprovider.Provider, m *memory) *shared
 }
 
 func startPublisher(t *testing.T, provider NamedProvider, m *memory) *shared {
-	s := &shared{T: t, memory: m, world: newWorld()}
+	s := &shared{T: t, memory: m, world: newWorld(), kube: fake.NewClientset()}
 	p := newPublisher(provider, plan.Zone{Federation: "fed", Name: zone}, s.world, func(now ProviderState) { s.state = now })
+	p.kube = s.kube
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { p.run(ctx); close(done) }()
@@ -212,6 +235,18 @@ func TestAHungProviderIsBehindWhileTheCallIsUnderWay(t *testing.T) {
 	})
 }
 
+// A panic in a call is the publisher's own, which is started again.
+func TestAPanicOfAProviderIsThatOfItsPublisher(t *testing.T) {
+	m := &memory{}
+	p := newPublisher(NamedProvider{Name: "outside", Provider: m}, plan.Zone{Name: zone}, newWorld(), func(ProviderState) {})
+	defer func() {
+		if r := recover(); !strings.Contains(fmt.Sprint(r), "out of its mind") {
+			t.Errorf("recovered from %v", r)
+		}
+	}()
+	_ = p.watched(func() error { panic("out of its mind") })
+}
+
 // It may hang from the start: nobody knows then what it has.
 func TestAProviderThatNeverAnsweredSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -248,15 +283,81 @@ func TestWhatWaitsForTheNextAttemptIsBehind(t *testing.T) {
 	})
 }
 
+// names of Services, each with an address.
+func named(t *testing.T, names ...string) (sets []dnsprovider.RRSet) {
+	for i, name := range names {
+		sets = append(sets, set(t, name+".default.fed.svc", dnsprovider.A, fmt.Sprintf("192.0.2.%d", i+1)))
+	}
+	return sets
+}
+
+// A federation whose store is new, or an old one, knows nothing of what runs: it must not empty the zone.
+func TestMostNamesAreNotRemovedInTheFirstPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{sets: append(named(t, "a", "b", "c", "d"), set(t, "www", dnsprovider.A, "192.0.2.9")), fails: 1}
+		s := startShared(t, m, m)
+		s.want(named(t, "e")...)
+		time.Sleep(time.Second) // the first attempt fails
+		synctest.Wait()
+		s.is(0, "a A 192.0.2.1", "b A 192.0.2.2", "c A 192.0.2.3", "d A 192.0.2.4", "e A 192.0.2.1", "www A 192.0.2.9")
+		s.says(ReasonRemovalHeld, false, "4 of 4")
+		s.says(ReasonRemovalHeld, false, "kubectl annotate -n federation-system configmap federation-dns-providers federation.kubernetes.io/remove-names=outside")
+		time.Sleep(2 * resyncTime) // it is no drift
+		synctest.Wait()
+		s.is(0, "a A 192.0.2.1", "b A 192.0.2.2", "c A 192.0.2.3", "d A 192.0.2.4", "e A 192.0.2.1", "www A 192.0.2.9")
+		s.says(ReasonRemovalHeld, false, "4 of 4")
+
+		s.want(set(t, "b.default.fed.svc", dnsprovider.A, "192.0.2.22")) // one is wanted after all, and e is no more
+		s.is(0, "a A 192.0.2.1", "b A 192.0.2.22", "c A 192.0.2.3", "d A 192.0.2.4", "www A 192.0.2.9")
+		s.says(ReasonRemovalHeld, false, "3 of 4")
+
+		s.approve()
+		time.Sleep(settleTime)
+		synctest.Wait()
+		s.is(0, "b A 192.0.2.22", "www A 192.0.2.9")
+		s.says(ReasonPublished, true, "")
+		if s.approved() {
+			t.Error("the approval is there for another time")
+		}
+	})
+}
+
+// Half of the names may go, and so may all that go later.
+func TestSomeNamesAreRemovedInTheFirstPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{sets: named(t, "a", "b", "c", "d")}
+		s := startShared(t, m, m)
+		s.want(named(t, "a", "b")...)
+		s.is(0, "a A 192.0.2.1", "b A 192.0.2.2")
+		s.want()
+		s.is(0)
+		s.says(ReasonPublished, true, "")
+	})
+}
+
+// Somebody removes the names by hand, which does as well.
+func TestWhatIsHeldMayGoByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{sets: named(t, "a", "b")}
+		s := startShared(t, m, m)
+		s.want()
+		s.says(ReasonRemovalHeld, false, "2 of 2")
+		s.edit(func([]dnsprovider.RRSet) []dnsprovider.RRSet { return nil })
+		time.Sleep(resyncTime)
+		synctest.Wait()
+		s.says(ReasonPublished, true, "")
+	})
+}
+
 func TestNothingLeavesTheZoneBeforeTheWorldIsPlanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{sets: []dnsprovider.RRSet{set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1")}}
+		m := &memory{sets: named(t, "api", "web")}
 		s := startShared(t, m, m)
 		time.Sleep(2 * resyncTime) // caches of the federation take their time
 		synctest.Wait()
-		s.is(0, "web A 192.0.2.1")
-		s.want()
-		s.is(0)
+		s.is(0, "api A 192.0.2.1", "web A 192.0.2.2")
+		s.want(named(t, "api")...)
+		s.is(0, "api A 192.0.2.1")
 	})
 }
 

@@ -3,6 +3,7 @@ package servicedns
 import (
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,8 @@ const (
 	ReasonFailing = "Failing"
 	// ReasonNotAnswering: an attempt is under way, and changes have waited for its end for too long.
 	ReasonNotAnswering = "NotAnswering"
+	// ReasonRemovalHeld: the first pass would have removed most names of the zone, which a person is to approve.
+	ReasonRemovalHeld = "RemovalHeld"
 	// ReasonNotApplied: it said that it applied records, and does not have them.
 	ReasonNotApplied = "NotApplied"
 	// ReasonRepaired: somebody else changed our records in the zone, which was put right.
@@ -64,6 +67,8 @@ func (p *publisher) state(err error) ProviderState {
 		s.Published, s.Reason, s.Message = false, ReasonFailing, err.Error()
 	case !oldest.IsZero():
 		s.notAnswering(oldest)
+	case len(p.removal.names) > 0:
+		p.removal.say(&s)
 	case p.drifts > 1:
 		s.Published, s.Reason = false, ReasonNotApplied
 		s.Message = fmt.Sprintf("the provider says that it applied what is not in the zone, %d times now: %s", p.drifts, some(namesOf(p.drift)))
@@ -96,14 +101,23 @@ func (p *publisher) say(s ProviderState) {
 // evidence that it is as it was.
 func (p *publisher) watched(do func() error) error {
 	robbed, unread, since := maps.Clone(p.robbed), p.applied == nil, time.Now() // which do may change
-	done := make(chan error, 1)
-	go func() { done <- do() }()
+	done, panicked := make(chan error, 1), make(chan string, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				panicked <- fmt.Sprintf("%v\n%s", r, debug.Stack())
+			}
+		}()
+		done <- do()
+	}()
 	tick := time.NewTicker(behindAfter / 10)
 	defer tick.Stop()
 	for {
 		select {
 		case err := <-done:
 			return err
+		case what := <-panicked:
+			panic(what) // here, where it is recovered from
 		case now := <-tick.C:
 			s := p.said
 			var oldest time.Time

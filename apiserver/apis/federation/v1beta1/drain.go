@@ -71,6 +71,9 @@ const (
 	// DNSProvidersConfigMap is a ConfigMap in FederationNamespace that has, by the name of each DNS provider, a condition as
 	// JSON.
 	DNSProvidersConfigMap = "federation-dns-providers"
+	// RemoveNamesAnnotation on it names a DNS provider, of which the federation then removes the names that it held back in its
+	// first pass. It is taken away when that is done.
+	RemoveNamesAnnotation = "federation.kubernetes.io/remove-names"
 	// ComponentsConfigMap is a ConfigMap in FederationNamespace that has, as JSON, the parts of the federation's processes that have
 	// failed: those that do not run, and those that were restarted a short while ago.
 	ComponentsConfigMap = "federation-components"

@@ -1,0 +1,128 @@
+package servicedns
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/dnsprovider"
+)
+
+// removal is what a publisher holds back of its first pass (ADR 77). A federation whose store was lost and made again, or is an
+// old one, knows nothing of what runs. More than half of a zone is not removed by who has just begun to look.
+type removal struct {
+	// names stay in the zone though nothing is known of them; of is how many names of ours it had.
+	names map[string]bool
+	of    int
+	// approved: a person has said that they may go.
+	approved bool
+}
+
+// approvalTimeout bounds a question to the federation's API.
+const approvalTimeout = 5 * time.Second
+
+func setNames(sets []dnsprovider.RRSet) map[string]bool {
+	names := map[string]bool{}
+	for _, set := range sets {
+		names[set.Name] = true
+	}
+	return names
+}
+
+// hold takes out of have what is to stay, if the first pass would remove too many names.
+func (r *removal) hold(have, next []dnsprovider.RRSet) []dnsprovider.RRSet {
+	there, wanted := setNames(have), setNames(next)
+	r.names, r.of = map[string]bool{}, len(there)
+	for name := range there {
+		if !wanted[name] {
+			r.names[name] = true
+		}
+	}
+	if r.approved || 2*len(r.names) <= r.of {
+		r.names = nil
+	}
+	return r.without(have)
+}
+
+// release lets go of names that are wanted after all, or have gone by another hand.
+func (r *removal) release(have, want []dnsprovider.RRSet) {
+	if len(r.names) == 0 {
+		return
+	}
+	there, wanted := setNames(have), setNames(want)
+	maps.DeleteFunc(r.names, func(name string, _ bool) bool { return wanted[name] || !there[name] })
+}
+
+// without returns have without what is held.
+func (r *removal) without(have []dnsprovider.RRSet) []dnsprovider.RRSet {
+	if len(r.names) == 0 {
+		return have
+	}
+	return slices.DeleteFunc(slices.Clone(have), func(set dnsprovider.RRSet) bool { return r.names[set.Name] })
+}
+
+// say adds to the state how many names are held, and how they are approved.
+func (r *removal) say(s *ProviderState) {
+	s.Published, s.Reason = false, ReasonRemovalHeld
+	s.Message = fmt.Sprintf("%d of %d names in the zone are of nothing that the federation knows, as after its store was lost, and stay: %s; to have them removed: "+
+		"kubectl annotate -n %s configmap %s %s=%s", len(r.names), r.of, some(slices.Sorted(maps.Keys(r.names))),
+		v1beta1.FederationNamespace, v1beta1.DNSProvidersConfigMap, v1beta1.RemoveNamesAnnotation, s.Provider)
+}
+
+// approval reads whether a person has approved what is held back. If so, the next pass is as the first one was, and holds
+// nothing back.
+func (p *publisher) approval(ctx context.Context) bool {
+	if len(p.removal.names) == 0 || p.kube == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
+	defer cancel()
+	m, err := p.kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
+	if err != nil || !slices.Contains(approvedFor(m), p.Name) {
+		return false
+	}
+	p.removal = removal{approved: true}
+	p.trusted, p.applied = false, nil
+	return true
+}
+
+// approvedFor returns the providers that the annotation names.
+func approvedFor(m metav1.Object) (providers []string) {
+	for name := range strings.SplitSeq(m.GetAnnotations()[v1beta1.RemoveNamesAnnotation], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			providers = append(providers, name)
+		}
+	}
+	return providers
+}
+
+// withdraw takes the approval away that has been followed: another time is another decision.
+func (p *publisher) withdraw(ctx context.Context) {
+	p.removal.approved = false
+	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
+	defer cancel()
+	configMaps := p.kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace)
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		m, err := configMaps.Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		left := slices.DeleteFunc(approvedFor(m), func(name string) bool { return name == p.Name })
+		if m.Annotations[v1beta1.RemoveNamesAnnotation] = strings.Join(left, ","); len(left) == 0 {
+			delete(m.Annotations, v1beta1.RemoveNamesAnnotation)
+		}
+		_, err = configMaps.Update(ctx, m, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		klog.ErrorS(err, "The approval to remove names could not be taken away; take it away by hand", "provider", p.Name, "configMap", v1beta1.DNSProvidersConfigMap, "annotation", v1beta1.RemoveNamesAnnotation)
+	}
+}
