@@ -133,7 +133,9 @@ func New(o Options) (*Controller, error) {
 // and only the report for the others.
 func (c *Controller) subscribe(k *plan.Kind) error {
 	wake := func(obj any) {
-		switch this := keyOf(k, held.About(obj)); {
+		this := keyOf(k, held.About(obj))
+		c.wakeAutoscalersOf(this)
+		switch {
 		case c.owns(this):
 			c.changed(this)
 		case OfAllShards(k.Resource):

@@ -121,6 +121,10 @@ type paced struct {
 func (c *Controller) pace(m *member, s plan.Source, t plan.Target, p paced) (*int64, string) {
 	shares, own := c.shares(m, s, t, p.key)
 	shares[own].Target = p.goal
+	leaving := plan.Leaving(shares)
+	for i := range shares {
+		shares[i].Target = max(shares[i].Target, s.Floor(shares[i].Cluster, leaving, shares[i].Most))
+	}
 	asked := s.Asked()
 	if c.autoscalersKnown(s) {
 		asked = s.AskedFor(shares)

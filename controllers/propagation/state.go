@@ -37,6 +37,9 @@ type state struct {
 	// reserved is what a write that is about to go out shrinks the copy to; ceiling what the last one did, until
 	// the member has carried it out: no more ready replicas than that are counted.
 	reserved, ceiling *int64
+	// floor is the least number that a copy of an autoscaler has, until floorUntil at least.
+	floor      int64
+	floorUntil time.Time
 	// leaves is since when the copy is to leave the member; zero where it is not.
 	leaves time.Time
 	// rolling is the pod template that is about to be written, as plan.TemplateAnnotation.

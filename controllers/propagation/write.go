@@ -61,6 +61,9 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 		if target.Needed, err = c.needed(ctx, m, source, target, k); err != nil {
 			return c.conclude(m, k, conclusion{operation: op, err: err})
 		}
+		if target.Floor, err = c.floor(ctx, m, source, target, k); err != nil {
+			return c.conclude(m, k, conclusion{operation: op, err: err})
+		}
 		op.want, op.held = c.allowed(m, source, target, k)
 	}
 	op.verb = plan.Operate(op.want, have, settled)

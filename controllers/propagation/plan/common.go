@@ -19,7 +19,7 @@ type alike struct {
 // common returns the configuration of a copy, which others may have too: it is not to be changed. Not ok: it has something of its own.
 func (s Source) common(t Target, number *int64) (c *configuration, ok bool) {
 	own := s.Kind.Custom || s.Kind.Adapt != nil || s.Policy != nil && len(s.Policy.Spec.Overrides) > 0 ||
-		t.Template != nil || t.Scaled || leftByAutoscaler(t.Have)
+		t.Template != nil || t.Floor > 0 || t.Scaled || leftByAutoscaler(t.Have)
 	if s.Common == nil || own {
 		return nil, false
 	}

@@ -111,6 +111,9 @@ func (s Source) configure(t Target, number *int64) (*configuration, error) {
 			spec[field] = *number
 		}
 	}
+	if t.Floor > 0 {
+		keepsAtLeast(u, t.Floor)
+	}
 	if t.Template != nil {
 		spec["template"] = runtime.DeepCopyJSON(t.Template)
 	}

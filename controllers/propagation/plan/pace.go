@@ -12,6 +12,8 @@ import (
 
 // Share is what one cluster that can be reached holds of a divided object, and what it is to hold.
 type Share struct {
+	// Cluster is its name.
+	Cluster string
 	// Applied is the number in the copy's spec; 0 where there is no copy.
 	Applied int64
 	// Made is how many pods there are, ready or not.
@@ -28,6 +30,8 @@ type Share struct {
 	Target int64
 	// Autoscaled: the number is an autoscaler's.
 	Autoscaled bool
+	// Most is how many an autoscaler of the federation makes there at most; 0: there is none.
+	Most int64
 }
 
 // AskedFor is how many replicas are asked for in all. What autoscalers ask for is no more than they want, whatever the
@@ -118,13 +122,16 @@ func Applied(s Source, copy *unstructured.Unstructured) int64 {
 // the name, counts for nothing.
 func ShareOf(s Source, t Target) Share {
 	placed, copy := s.Share(t.Cluster.Name), t.Have
-	share := Share{Placed: placed, Target: placed}
+	share := Share{Cluster: t.Cluster.Name, Placed: placed, Target: placed}
 	if copy == nil || copy.GetDeletionTimestamp() != nil || Outlived(SourceOf(s.Object), copy) {
 		return share
 	}
 	share.Applied = Applied(s, copy)
 	if share.Target > 0 && s.autoscales(t) {
 		share.Target, share.Autoscaled = share.Applied, true
+		if t.Scaled {
+			share.Most = s.Most(t)
+		}
 	}
 	share.Made, share.Ready = statusOf(copy, "replicas"), min(share.Applied, statusOf(copy, "readyReplicas"))
 	share.Unready = share.Applied - share.Ready

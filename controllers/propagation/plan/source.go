@@ -42,6 +42,8 @@ type Target struct {
 	Siblings map[string]*unstructured.Unstructured
 	// Silent: what the copy's status says may be from before the cluster was away, since its nodes have not been heard of yet.
 	Silent bool
+	// Floor is what a copy of an autoscaler has as its least number for now, see Source.Floor; 0: its own.
+	Floor int64
 	// Needed says what for a copy that is to go stays for now, see Leaves; "": for nothing.
 	Needed string
 	// Scaled: an autoscaler of the federation scales the object there, or is to: its copy is there, or Comes.
