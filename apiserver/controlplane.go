@@ -76,7 +76,9 @@ func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (o
 		o.Etcd.StorageConfig.Transport.KeyFile = c.Etcd.KeyFile
 	}
 	authenticate(o, files)
-	authorizeAndAdmit(o, admission.New(s.policies, c.Place, c.NamesInDNS))
+	plugin := admission.New(s.policies, c.Place, c.NamesInDNS)
+	plugin.Clusters = c.Clusters
+	authorizeAndAdmit(o, plugin)
 
 	completed, err := o.Complete(ctx, nil, nil)
 	if err != nil {

@@ -48,6 +48,9 @@ type Options struct {
 	NamesInDNS admission.NamesInDNS
 	// ReadyChecks are more checks of /readyz, by name.
 	ReadyChecks map[string]func() error
+	// Clusters returns the Clusters, which are not to be changed, so that people are warned of names that none has; nil while they are not
+	// known.
+	Clusters func() []*v1beta1.Cluster
 	// BeforeReady prepares these: the server serves, but says that it is not ready, until it returns. loopback is for
 	// requests to the server itself; ctx ends with the server.
 	BeforeReady func(ctx context.Context, loopback *rest.Config) error

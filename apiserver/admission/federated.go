@@ -23,6 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/dynamic"
+	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
 	"k8s.io/kubernetes/pkg/apis/core"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -49,6 +50,10 @@ type Plugin struct {
 	namespaces federated.NamespaceGetter
 	objects    dynamic.Interface
 	names      NamesInDNS
+	scalers    autoscalingclient.HorizontalPodAutoscalersGetter // nil: nobody is warned of them
+
+	// Clusters returns those that have joined, or nil while that is not known: then nothing is said of names. It may be nil.
+	Clusters func() []*v1beta1.Cluster
 }
 
 var (
@@ -103,6 +108,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if a.GetOperation() == admission.Delete {
 		return nil
 	}
+	p.warn(ctx, a)
 	object, err := p.federatedObject(a)
 	if err != nil || object == nil {
 		return err

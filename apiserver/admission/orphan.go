@@ -29,7 +29,7 @@ func (p *Plugin) SetDynamicClient(client dynamic.Interface) { p.objects = client
 
 // SetExternalKubeClientSet gives the plugin a client with the server's own rights.
 func (p *Plugin) SetExternalKubeClientSet(client kubernetes.Interface) {
-	p.namespaces = client.CoreV1().Namespaces()
+	p.namespaces, p.scalers = client.CoreV1().Namespaces(), client.AutoscalingV2()
 }
 
 // ValidateInitialization tells whether the plugin has what it needs.

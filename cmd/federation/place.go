@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,6 +77,16 @@ func (p *placer) follow(ctx context.Context, config *rest.Config) error {
 	defer p.mu.Unlock()
 	p.synced = true
 	return nil
+}
+
+// known are the Clusters, nil until they have been read.
+func (p *placer) known() (all []*v1beta1.Cluster) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.synced {
+		return nil
+	}
+	return slices.Collect(maps.Values(p.clusters))
 }
 
 // places are "ZONE.REGION" of the Clusters that are known.

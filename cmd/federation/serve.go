@@ -78,7 +78,7 @@ func apiserverCommand() *cobra.Command {
 func runServer(ctx context.Context, o *apiserver.Options, names *controllersOptions, then func(context.Context, *rest.Config) error) error {
 	reviews := &reviewer{}
 	places := newPlacer()
-	o.ReviewFailover, o.Place, o.BeforeReady = reviews.ReviewFailover, places.Place, places.follow
+	o.ReviewFailover, o.Place, o.Clusters, o.BeforeReady = reviews.ReviewFailover, places.Place, places.known, places.follow
 	if names != nil {
 		o.ReadyChecks = map[string]func() error{"federation-controllers": names.parts.Check}
 		o.NamesInDNS = func() *validation.DNSNames {

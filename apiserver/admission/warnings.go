@@ -1,0 +1,220 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/kubernetes/pkg/apis/apps"
+	"k8s.io/kubernetes/pkg/apis/autoscaling"
+	"k8s.io/kubernetes/pkg/apis/batch"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/policy"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// warn says what is allowed and hardly meant: what works in one cluster and has another meaning in several.
+func (p *Plugin) warn(ctx context.Context, a admission.Attributes) {
+	if !byPeople(a) {
+		return
+	}
+	var texts []string
+	switch a.GetSubresource() {
+	case "":
+		texts = slices.Concat(p.warnOfNames(a), stays(a))
+		if a.GetOperation() == admission.Create {
+			texts = append(texts, p.warnOfMany(a)...)
+		}
+		fallthrough
+	case "scale":
+		texts = append(texts, p.warnOfAutoscaler(ctx, a)...)
+	}
+	for _, text := range texts {
+		warning.AddWarning(ctx, "", text)
+	}
+}
+
+// byPeople reports whether somebody asks who reads warnings, and not a part of the federation.
+func byPeople(a admission.Attributes) bool {
+	u := a.GetUserInfo()
+	return u != nil && (!strings.HasPrefix(u.GetName(), "system:") || strings.HasPrefix(u.GetName(), "system:serviceaccount:"))
+}
+
+func (p *Plugin) clusters() []*v1beta1.Cluster {
+	if p.Clusters == nil {
+		return nil
+	}
+	return p.Clusters()
+}
+
+// warnOfNames lists the names that no cluster has, in annotations and policies that are new or changed.
+func (p *Plugin) warnOfNames(a admission.Attributes) (unknown []string) {
+	if is, ok := a.GetObject().(*v1beta1.PlacementPolicy); ok {
+		if clusters := p.clusters(); len(clusters) > 0 {
+			unknown = is.Spec.Unknown(clusters)
+			if was, ok := a.GetOldObject().(*v1beta1.PlacementPolicy); ok {
+				known := was.Spec.Unknown(clusters)
+				unknown = slices.DeleteFunc(unknown, func(text string) bool { return slices.Contains(known, text) })
+			}
+		}
+		return unknown
+	}
+	kind := v1beta1.FederatedKindOf(a.GetResource().GroupResource())
+	if kind == nil {
+		return nil
+	}
+	annotations, old := annotationsOf(a.GetObject()), annotationsOf(a.GetOldObject())
+	path := field.NewPath("metadata", "annotations")
+	if key := kind.Preferences; key != "" && annotations[key] != old[key] {
+		if prefs, errs := v1beta1.ParseReplicaPreferences(annotations[key], nil); len(errs) == 0 {
+			unknown = unknownOf(p, prefs.Clusters, path.Key(key))
+		}
+	}
+	if key := v1beta1.DNSAnnotation; annotations[key] != old[key] {
+		if settings, errs := v1beta1.ParseDNSSettings(annotations[key], nil); len(errs) == 0 {
+			unknown = append(unknown, unknownOf(p, settings.Clusters, path.Key(key))...)
+		}
+	}
+	return unknown
+}
+
+func unknownOf[V any](p *Plugin, named map[string]V, path *field.Path) []string {
+	clusters := p.clusters()
+	if len(clusters) == 0 {
+		return nil
+	}
+	return v1beta1.UnknownClusters(named, path.Child("clusters"), clusters)
+}
+
+// staying are the kinds in namespaces that are for the federation itself, though people may mean the clusters.
+var staying = map[schema.GroupResource]bool{
+	{Resource: "resourcequotas"}: true, {Group: "rbac.authorization.k8s.io", Resource: "roles"}: true, {Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}: true,
+}
+
+// stays warns of a new object of which clusters get nothing, where one might think so. Secrets and accounts in the federation's namespace
+// are there for the federation.
+func stays(a admission.Attributes) []string {
+	resource, namespace := a.GetResource().GroupResource(), a.GetNamespace()
+	policy := resource == v1beta1.PoliciesResource.GroupResource()
+	switch {
+	case a.GetOperation() != admission.Create || resource.Resource == "namespaces":
+	case v1beta1.OwnNamespace(namespace) && (policy || v1beta1.FederatedKindOf(resource) != nil && resource.Resource != "secrets" && resource.Resource != "serviceaccounts"):
+		return []string{"nothing in " + namespace + " goes to clusters"}
+	case !v1beta1.OwnNamespace(namespace) && staying[resource]:
+		return []string{"it stays at the federation, and counts there: clusters do not get " + resource.Resource}
+	}
+	return nil
+}
+
+// warnOfMany warns of a new object that means something else in several clusters than in one.
+func (p *Plugin) warnOfMany(a admission.Attributes) []string {
+	switch a.GetObject().(type) {
+	case *batch.CronJob, *batch.Job, *policy.PodDisruptionBudget, *apps.StatefulSet:
+	default:
+		return nil
+	}
+	n := len(p.clusters())
+	if n < 2 || v1beta1.OwnNamespace(a.GetNamespace()) {
+		return nil
+	}
+	policies := p.selecting(a)
+	chosen := slices.ContainsFunc(policies, choosesClusters) || annotationsOf(a.GetObject())[v1beta1.ClusterSelectorAnnotation] != ""
+	switch object := a.GetObject().(type) {
+	case *batch.CronJob:
+		if !chosen {
+			return []string{fmt.Sprintf("it runs in each of %d clusters at each of its times: a PlacementPolicy may name one cluster", n)}
+		}
+	case *batch.Job:
+		if object.Spec.CompletionMode != nil && *object.Spec.CompletionMode == batch.IndexedCompletion {
+			return []string{"spec.completionMode: an Indexed Job is not divided: it goes whole to one cluster, and runs again from the start in another one if that is lost"}
+		}
+	case *policy.PodDisruptionBudget:
+		if chosen {
+			return nil
+		}
+		return slices.Concat(numbered("minAvailable", object.Spec.MinAvailable, n), numbered("maxUnavailable", object.Spec.MaxUnavailable, n))
+	case *apps.StatefulSet:
+		return warnOfStateful(object, policies)
+	}
+	return nil
+}
+
+func numbered(name string, value *intstr.IntOrString, clusters int) []string {
+	if value == nil || value.Type != intstr.Int || value.IntVal == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.%s: %d counts in each of %d clusters for the pods there, not for all together: a percentage fits any number of pods", name, value.IntVal, clusters)}
+}
+
+func warnOfStateful(object *apps.StatefulSet, policies []*v1beta1.PlacementPolicy) (texts []string) {
+	if object.Spec.Replicas > 1 {
+		texts = append(texts, "each cluster that has replicas numbers its pods from 0: several have a pod "+object.Name+"-0")
+	}
+	volumes := len(object.Spec.VolumeClaimTemplates) > 0 || slices.ContainsFunc(object.Spec.Template.Spec.Volumes, func(v core.Volume) bool { return v.PersistentVolumeClaim != nil })
+	if volumes && !slices.ContainsFunc(policies, func(p *v1beta1.PlacementPolicy) bool { return p.Spec.Failover != nil }) {
+		texts = append(texts, "its volumes stay in their cluster: it is not failed over unless a PlacementPolicy with spec.failover governs it")
+	}
+	return texts
+}
+
+// selecting are the policies that select an object. Those that are not read yet do not count.
+func (p *Plugin) selecting(a admission.Attributes) []*v1beta1.PlacementPolicy {
+	object, ok := a.GetObject().(metav1.Object)
+	if !ok || !p.policies.Synced() {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(p.policies.In(a.GetNamespace())), func(policy *v1beta1.PlacementPolicy) bool {
+		return !policy.Selects(a.GetKind().GroupKind(), object.GetName(), object.GetLabels())
+	})
+}
+
+func choosesClusters(p *v1beta1.PlacementPolicy) bool {
+	return p.Spec.Clusters != nil || slices.ContainsFunc(p.Spec.SpreadConstraints, func(c v1beta1.SpreadConstraint) bool { return c.MaxGroups != nil })
+}
+
+// autoscalerTimeout bounds the search for one. It is answered from the server's own cache.
+const autoscalerTimeout = time.Second
+
+// warnOfAutoscaler warns of a new number of replicas that an autoscaler is going to overrule.
+func (p *Plugin) warnOfAutoscaler(ctx context.Context, a admission.Attributes) []string {
+	kind := v1beta1.FederatedKindOf(a.GetResource().GroupResource())
+	if kind == nil || kind.Preferences == "" || p.scalers == nil || a.GetOperation() != admission.Update || replicas(a.GetObject()) == replicas(a.GetOldObject()) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, autoscalerTimeout)
+	defer cancel()
+	list, err := p.scalers.HorizontalPodAutoscalers(a.GetNamespace()).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil // a warning is not worth an error
+	}
+	for i := range list.Items {
+		if of := list.Items[i].Spec.ScaleTargetRef; of.Kind == kind.Kind && of.Name == a.GetName() {
+			return []string{fmt.Sprintf("spec.replicas: HorizontalPodAutoscaler %s owns it: clusters keep the numbers that their autoscalers ask for", list.Items[i].Name)}
+		}
+	}
+	return nil
+}
+
+func replicas(object runtime.Object) int32 {
+	switch o := object.(type) {
+	case *autoscaling.Scale:
+		return o.Spec.Replicas
+	case *apps.Deployment:
+		return o.Spec.Replicas
+	case *apps.ReplicaSet:
+		return o.Spec.Replicas
+	case *apps.StatefulSet:
+		return o.Spec.Replicas
+	}
+	return 0
+}
