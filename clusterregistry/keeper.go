@@ -36,6 +36,7 @@ type keeper struct {
 	away        bool // it was not ready before, and has no Member since
 	inventory   atomic.Pointer[health.Inventory]
 	penalty     penalty
+	probed      atomic.Pointer[Probe]
 	silence     atomic.Pointer[v1beta1.ClusterCondition] // NodesSilent, while nodes are waited for; it outlives the Member
 }
 
@@ -73,6 +74,7 @@ func (k *keeper) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		k.probed.Store(&Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy})
 		k.away = k.away || len(k.state.Conditions) > 0 && !k.state.Ready()
 		verdict := health.Judge(k.state, evidence, k.registry.options.Policy, time.Now())
 		k.state = verdict.State

@@ -156,6 +156,25 @@ func (r *Registry) Members() []*Member {
 	return out
 }
 
+// Probe is what the latest probe of a cluster found.
+type Probe struct {
+	At      time.Time
+	Healthy bool
+}
+
+// Probes returns the latest probe of each cluster, by name, whether it could be written or not.
+func (r *Registry) Probes() map[string]Probe {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	probes := make(map[string]Probe, len(r.keepers))
+	for name, k := range r.keepers {
+		if p := k.probed.Load(); p != nil {
+			probes[name] = *p
+		}
+	}
+	return probes
+}
+
 // Run keeps the connections until ctx is done. It returns nil then, when all have ended.
 func (r *Registry) Run(ctx context.Context) error {
 	registerMetrics()

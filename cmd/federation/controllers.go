@@ -286,11 +286,27 @@ func (c *controllers) placement(ctx context.Context, from *wire.Informers) (func
 }
 
 func (c *controllers) failoverController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
-	over, err := failover.New(failover.Options{Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Settings: c.failover.settings})
+	over, err := failover.New(failover.Options{Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Settings: c.failoverSettings(), Probes: c.probes})
 	if err != nil {
 		return nil, err
 	}
 	return over.Run, nil
+}
+
+// failoverSettings are those of the flags, with the age that a probe may have: three periods and the time that one may take.
+func (c *controllers) failoverSettings() failoverplan.Settings {
+	s := c.failover.settings
+	s.ProbeAge = 3*c.looks.period + c.looks.timeout
+	return s
+}
+
+// probes are the latest that this process made.
+func (c *controllers) probes() map[string]failoverplan.Probe {
+	probes := map[string]failoverplan.Probe{}
+	for name, p := range c.registry.Probes() {
+		probes[name] = failoverplan.Probe(p)
+	}
+	return probes
 }
 
 func (c *controllers) clusterSetIPController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {

@@ -40,8 +40,10 @@ type Options struct {
 	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 	// Recorder takes events about Clusters.
 	Recorder record.EventRecorder
-	// Settings, but for Seen: that is when Run began.
+	// Settings, but for Seen and Probes: Seen is when Run began, or was last seen to have stood still.
 	Settings plan.Settings
+	// Probes returns the latest probes of the clusters by name. Optional.
+	Probes func() map[string]plan.Probe
 }
 
 // Controller keeps the phases of all clusters. Make it with New.
@@ -86,14 +88,27 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), c.clusters.HasSynced) {
 		return nil
 	}
-	timer := time.NewTimer(0)
+	timer, beat := time.NewTimer(0), time.NewTicker(heartbeat)
 	defer timer.Stop()
+	defer beat.Stop()
+	last := readClocks()
 	for {
+		due := true
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-beat.C:
+			due = false
 		case <-c.wake:
 		case <-timer.C:
+		}
+		now := readClocks()
+		if now.lapsed(last) {
+			klog.FromContext(ctx).Info("This process stood still, or its clock was set: all periods of time begin again")
+			c.Settings.Seen, due = time.Now(), true
+		}
+		if last = now; !due {
+			continue
 		}
 		timer.Stop()
 		if next := c.pass(ctx); next > 0 {
@@ -105,7 +120,11 @@ func (c *Controller) Run(ctx context.Context) error {
 // pass decides about all clusters and writes what changed. It returns when to look again; 0: when something changes.
 func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	clusters := c.observe()
-	verdicts := plan.Decide(clusters, c.Settings, time.Now())
+	settings := c.Settings
+	if c.Probes != nil {
+		settings.Probes = c.Probes()
+	}
+	verdicts := plan.Decide(clusters, settings, time.Now())
 	observeVerdicts(verdicts)
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -172,8 +191,11 @@ func (c *Controller) write(ctx context.Context, clusters []*v1beta1.Cluster, v *
 	timed, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	u, err := c.Client.Resource(v1beta1.ClustersResource).ApplyStatus(timed, v.Cluster, body, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone, or another one by now: its event brings us here again
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if apierrors.IsConflict(err) {
+		return c.learn(timed, v.Cluster)
 	}
 	if err != nil {
 		return err
@@ -191,7 +213,22 @@ func (c *Controller) write(ctx context.Context, clusters []*v1beta1.Cluster, v *
 	return nil
 }
 
-// applied is what we say of the Cluster: all that we own of it.
+// learn reads a Cluster that is not any more what it was judged by, past the cache, whose event may be late, and has all judged
+// again.
+func (c *Controller) learn(ctx context.Context, name string) error {
+	u, err := c.Client.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.written[name] = u
+	c.look(u)
+	return nil
+}
+
+// applied is what we say of the Cluster: all that we own of it, of the version by which it was judged.
 func applied(cluster *v1beta1.Cluster, v *plan.Verdict) (*unstructured.Unstructured, error) {
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.ClusterStatus{Failover: v.Failover, Conditions: v.Conditions})
 	if err != nil {
@@ -199,7 +236,7 @@ func applied(cluster *v1beta1.Cluster, v *plan.Verdict) (*unstructured.Unstructu
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster",
-		"metadata": map[string]any{"name": cluster.Name, "uid": string(cluster.UID)}, "status": status,
+		"metadata": map[string]any{"name": cluster.Name, "uid": string(cluster.UID), "resourceVersion": cluster.ResourceVersion}, "status": status,
 	}}, nil
 }
 

@@ -29,6 +29,10 @@ type world struct {
 	*testing.T
 	api  *memapi.API
 	stop context.CancelFunc
+	// client is the running controller's.
+	client *memapi.Client
+	// probes are what it knows of probes; nil: it does not ask.
+	probes func() map[string]plan.Probe
 
 	mu     sync.Mutex
 	writes int
@@ -36,8 +40,11 @@ type world struct {
 }
 
 // newWorld has clusters that are ready. It must be called in a bubble.
-func newWorld(t *testing.T, names ...string) *world {
-	w := &world{T: t, api: memapi.New(memapi.Options{Resources: []memapi.Resource{
+func newWorld(t *testing.T, names ...string) *world { return newWorldWith(t, nil, names...) }
+
+// newWorldWith is newWorld with what the controller knows of probes.
+func newWorldWith(t *testing.T, probes func() map[string]plan.Probe, names ...string) *world {
+	w := &world{T: t, probes: probes, api: memapi.New(memapi.Options{Resources: []memapi.Resource{
 		{GroupVersionResource: v1beta1.ClustersResource, Kind: "Cluster", Status: true, Generation: true},
 	}})}
 	for _, name := range names {
@@ -98,9 +105,10 @@ func (w *world) start() {
 		}
 		return do()
 	})
+	w.client = client
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	recorder := record.NewFakeRecorder(1000)
-	c, err := New(Options{Client: client, Recorder: recorder, Settings: plan.DefaultSettings(),
+	c, err := New(Options{Client: client, Recorder: recorder, Settings: plan.DefaultSettings(), Probes: w.probes,
 		Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
 			return factory.ForResource(gvr).Informer()
 		}})
@@ -232,5 +240,56 @@ func TestAClusterThatIsMadeAnewBeginsAnew(t *testing.T) {
 		}
 		w.observe("a", true)
 		w.are("a:Serving b:Serving c:Serving")
+	})
+}
+
+// A controller that hears of nothing any more, as the leader of before does whose watch stands still, does not write over what the
+// leader of now has written.
+func TestWhoJudgesByAnOldClusterWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		defer func() { w.stop() }()
+		w.observe("a", false)
+		w.are("a:Waiting b:Serving c:Serving")
+		w.client.Silence(true)
+		w.observe("a", true)
+		serving := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "a"}, "status": map[string]any{
+				"failover":   map[string]any{"phase": "Serving", "since": time.Now().UTC().Format(time.RFC3339)},
+				"conditions": []any{map[string]any{"type": "FailedOver", "status": "False"}}}}}
+		if _, err := w.clusters("next leader").ApplyStatus(context.Background(), "a", serving, metav1.ApplyOptions{FieldManager: FieldManager, Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(35 * time.Second) // its grace period is over by what it knows
+		w.are("a:Serving b:Serving c:Serving")
+	})
+}
+
+// What is written says that a cluster is lost; the latest probe says otherwise, or is old, or there is none: nothing is moved until one
+// confirms it.
+func TestNothingIsMovedAgainstTheLatestProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		probe := func() plan.Probe { return plan.Probe{At: time.Now(), Healthy: true} }
+		probes := func() map[string]plan.Probe {
+			if probe == nil {
+				return map[string]plan.Probe{}
+			}
+			return map[string]plan.Probe{"a": probe()}
+		}
+		w := newWorldWith(t, probes, "a", "b", "c")
+		defer func() { w.stop() }()
+		w.observe("a", false)
+		w.wait(time.Minute)
+		w.are("a:Waiting b:Serving c:Serving")
+		old := time.Now().Add(-time.Minute)
+		probe = func() plan.Probe { return plan.Probe{At: old} }
+		w.wait(time.Minute)
+		w.are("a:Waiting b:Serving c:Serving")
+		probe = nil
+		w.wait(time.Minute)
+		w.are("a:Waiting b:Serving c:Serving")
+		probe = func() plan.Probe { return plan.Probe{At: time.Now()} }
+		w.wait(2 * time.Second)
+		w.are("a:Out b:Serving c:Serving")
 	})
 }

@@ -123,7 +123,7 @@ func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionR
 	placer, err1 := placement.New(placement.Options{
 		Client: client, Informers: from, Recorder: f.events, Definitions: from(customkinds.Definitions), Resolve: customkinds.Resolver(from(customkinds.Definitions)), Start: func() {},
 	})
-	over, err2 := failover.New(failover.Options{Client: client, Informers: from, Recorder: f.events, Settings: f.Settings.failover()})
+	over, err2 := failover.New(failover.Options{Client: client, Informers: from, Recorder: f.events, Settings: f.Settings.failover(), Probes: c.registry.probes})
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"federation/clusterregistry"
 	"federation/clusterregistry/capacity/room"
 	"federation/clusterregistry/health"
+	failoverplan "federation/controllers/failover/plan"
 )
 
 // registry stands for clusterregistry: it looks at each member once a second, judges with health, writes the status
@@ -48,6 +49,7 @@ type keeper struct {
 	stop   context.CancelFunc
 	wake   chan struct{}
 	state  health.State
+	probed atomic.Pointer[failoverplan.Probe]
 	live   context.Context // ends with the connection; nil while there is none
 	leave  context.CancelFunc
 }
@@ -117,6 +119,19 @@ func (r *registry) keep(ctx context.Context, name string, m *Member) {
 	r.running.Go(func() { k.run(ctx) })
 }
 
+// probes are the latest of this process.
+func (r *registry) probes() map[string]failoverplan.Probe {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	probes := map[string]failoverplan.Probe{}
+	for name, k := range r.keepers {
+		if p := k.probed.Load(); p != nil {
+			probes[name] = *p
+		}
+	}
+	return probes
+}
+
 // lookNow has a member looked at at once.
 func (r *registry) lookNow(name string) {
 	r.mu.Lock()
@@ -150,6 +165,7 @@ func (k *keeper) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		k.probed.Store(&failoverplan.Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy})
 		verdict := health.Judge(k.state, evidence, health.DefaultPolicy(), time.Now())
 		k.state = verdict.State
 		k.listen()

@@ -35,6 +35,8 @@ type member struct {
 	next *v1beta1.ClusterFailover
 	// hold is why it is, or was Held, one word.
 	hold string
+	// redated: some of our own dates were in the future.
+	redated bool
 	// due tells that its grace period is over.
 	due bool
 	// until is when time alone may change the verdict; zero: never.
@@ -43,6 +45,7 @@ type member struct {
 
 // observe reads what the registry wrote.
 func (m *member) observe() {
+	m.notAhead()
 	m.changed = m.now
 	m.evidence = lost
 	ready := m.Condition(v1beta1.ClusterReady)
@@ -55,6 +58,26 @@ func (m *member) observe() {
 		m.evidence = well
 	case Unclear(ready.Reason):
 		m.evidence = unclear
+	}
+}
+
+// notAhead takes our own dates that are in the future for now: they were written by a process whose clock was ahead.
+func (m *member) notAhead() {
+	m.Cluster = m.DeepCopy()
+	now := seconds(m.now)
+	clamp := func(t *metav1.Time) {
+		if t != nil && t.After(m.now) {
+			*t, m.redated = now, true
+		}
+	}
+	if f := m.Status.Failover; f != nil {
+		clamp(&f.Since)
+		clamp(f.LostAt)
+	}
+	for _, ours := range []v1beta1.ClusterConditionType{v1beta1.ClusterFailedOver, v1beta1.ClusterFailoverHeld} {
+		if c := m.Condition(ours); c != nil {
+			clamp(&c.LastTransitionTime)
+		}
 	}
 }
 
@@ -191,7 +214,23 @@ func (m *member) stepLost() {
 	deadline := from.Add(m.settings.GracePeriod)
 	if m.due = !m.now.Before(deadline); !m.due {
 		m.lookAt(deadline)
+	} else if !m.confirmed() {
+		m.due = false
+		m.lookAt(m.now.Add(probeAgain))
 	}
+}
+
+// probeAgain is when to look again for a probe that confirms that a cluster is lost.
+const probeAgain = time.Second
+
+// confirmed reports whether the latest probe says so too that the cluster is lost. What is written may be old: a cluster that is well
+// again stays written as lost for as long as that cannot be written.
+func (m *member) confirmed() bool {
+	if m.settings.Probes == nil {
+		return true
+	}
+	probe, known := m.settings.Probes[m.Name]
+	return known && !probe.Healthy && m.now.Sub(probe.At) <= m.settings.ProbeAge
 }
 
 // lostAt is when the cluster was lost, put back by what is left of its debt: a blink does not begin a

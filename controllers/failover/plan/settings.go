@@ -28,13 +28,23 @@ type Settings struct {
 	// Seen is since when this process has been looking at clusters. What was written before counts, but no
 	// period of time is over on the strength of time that nobody was there to see.
 	Seen time.Time
+	// Probes are the latest probes of clusters that this process knows of. Nothing is moved off a cluster against them, nor without
+	// one that is not older than ProbeAge. nil: nobody probes here, and what is written is believed.
+	Probes   map[string]Probe
+	ProbeAge time.Duration
+}
+
+// Probe is what the latest probe of a cluster's API found.
+type Probe struct {
+	At      time.Time
+	Healthy bool
 }
 
 // DefaultSettings are for clusters in zones of their own.
 func DefaultSettings() Settings {
 	return Settings{
 		GracePeriod: 30 * time.Second, Window: time.Minute, MaxZones: 1,
-		HoldDown: 10 * time.Minute, Stable: time.Minute, Steps: []int32{10, 50, 100},
+		HoldDown: 10 * time.Minute, Stable: time.Minute, Steps: []int32{10, 50, 100}, ProbeAge: 5 * time.Second,
 	}
 }
 

@@ -87,7 +87,7 @@ func (m *member) verdict() Verdict {
 	}
 	m.next.Message = m.message()
 	v.Conditions = m.conditions()
-	v.Changed = !same(m.Status.Failover, m.next) || !m.says(v.Conditions)
+	v.Changed = m.redated || !same(m.Status.Failover, m.next) || !m.says(v.Conditions)
 	v.Event = m.event()
 	if !m.until.IsZero() {
 		v.LookAgain = max(m.until.Sub(m.now), time.Millisecond)
