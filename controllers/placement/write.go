@@ -19,13 +19,18 @@ import (
 	"federation/controllers/placement/plan"
 )
 
-// writeTimeout bounds one write to the federation.
-const writeTimeout = 30 * time.Second
+const (
+	// writeTimeout bounds one write to the federation.
+	writeTimeout = 30 * time.Second
+	// retryAfter is when an object is decided again that had another placement than was thought.
+	retryAfter = time.Second
+)
 
 // intent is a decision on its way into the object, until the caches have it.
 type intent struct {
 	u        *unstructured.Unstructured // the version that it was decided for
 	value    string                     // of the annotation; "" for none
+	was      string                     // the value that it takes the place of
 	first    bool                       // there was no placement before
 	quiet    bool                       // do not announce it
 	decision plan.Decision
@@ -42,6 +47,12 @@ type intents struct {
 func (i *intents) put(k key, in *intent) {
 	i.Lock()
 	defer i.Unlock()
+	in.was = placed(in.u)
+	if before := i.of[k]; before != nil && before.u.GetUID() == in.u.GetUID() {
+		if in.was = before.was; before.done {
+			in.was = before.value
+		}
+	}
 	i.of[k] = in
 }
 
@@ -117,6 +128,10 @@ func (c *Controller) writeIntent(ctx context.Context, k key) error {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		c.intents.dropThis(k, in) // gone, or another one by now: its event brings it here again
 		return nil
+	case apierrors.IsInvalid(err):
+		c.intents.dropThis(k, in) // it has another placement than this was decided from, by another process or a write whose answer was lost
+		c.decide.AddAfter(k, retryAfter)
+		return nil
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "The placement will be written again", "resource", k.resource.Resource, "object", k.NamespacedName)
 		return err
@@ -127,22 +142,43 @@ func (c *Controller) writeIntent(ctx context.Context, k key) error {
 	return nil
 }
 
-// patch puts the placement on the object that it was decided for, and on no other one of its name. A placement that
-// is no more is written as "": admission puts one back that is left out, for kubectl replace leaves it out.
+// patch puts the placement on the object that it was decided for, and on no other one of its name, in place of the placement that it was
+// decided from: who has led before and does not know yet writes nothing over what was decided since. A placement that is
+// no more is written as "".
 func (c *Controller) patch(ctx context.Context, k key, in *intent) (version string, err error) {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": in.u.GetUID(), "annotations": map[string]any{v1beta1.PlacementAnnotation: in.value},
-	}})
+	body, err := json.Marshal(in.operations())
 	if err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	u, err := c.Client.Resource(k.resource).Namespace(k.Namespace).Patch(ctx, k.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "federation-placement"})
+	u, err := c.Client.Resource(k.resource).Namespace(k.Namespace).Patch(ctx, k.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: "federation-placement"})
 	if err != nil {
 		return "", err
 	}
 	return u.GetResourceVersion(), nil
+}
+
+// operations are the patch, as RFC 6902 has it.
+func (in *intent) operations() []map[string]any {
+	const annotations = "/metadata/annotations"
+	key := annotations + "/" + strings.ReplaceAll(v1beta1.PlacementAnnotation, "/", "~1")
+	operations := []map[string]any{{"op": "test", "path": "/metadata/uid", "value": in.u.GetUID()}}
+	switch {
+	case in.was != "" || hasPlacement(in.u):
+		operations = append(operations, map[string]any{"op": "test", "path": key, "value": in.was})
+	case in.u.GetAnnotations() == nil:
+		return append(operations, map[string]any{"op": "test", "path": annotations, "value": nil},
+			map[string]any{"op": "add", "path": annotations, "value": map[string]any{v1beta1.PlacementAnnotation: in.value}})
+	default:
+		operations = append(operations, map[string]any{"op": "test", "path": key, "value": nil})
+	}
+	return append(operations, map[string]any{"op": "add", "path": key, "value": in.value})
+}
+
+func hasPlacement(u *unstructured.Unstructured) bool {
+	_, there := u.GetAnnotations()[v1beta1.PlacementAnnotation]
+	return there
 }
 
 // announce tells of a decision by events. Where very many objects moved at once, only of what has no place.
