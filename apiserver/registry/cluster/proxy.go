@@ -76,7 +76,7 @@ func newHandler(config *restclient.Config, caller user.Info, subpath string, res
 	if err != nil || location.Scheme != "https" {
 		return nil, errors.NewServiceUnavailable(fmt.Sprintf("the member's address is %q: it must be https", config.Host))
 	}
-	config.Impersonate = restclient.ImpersonationConfig{UserName: caller.GetName(), UID: caller.GetUID(), Groups: caller.GetGroups(), Extra: caller.GetExtra()}
+	config.Impersonate = impersonation(caller)
 	config.NextProtos = []string{"http/1.1"} // an upgraded connection cannot be HTTP/2
 	secured, err := restclient.TransportFor(config)
 	if err != nil {
@@ -93,6 +93,12 @@ func newHandler(config *restclient.Config, caller user.Info, subpath string, res
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		handler.ServeHTTP(w, withoutCredentials(req))
 	}), nil
+}
+
+// impersonation is whom the member takes the caller for: his name and groups, which its RBAC goes by. UID and extra values speak of his
+// account and credential here, and every certificate and token has some: to impersonate them needs a right to each by its name.
+func impersonation(caller user.Info) restclient.ImpersonationConfig {
+	return restclient.ImpersonationConfig{UserName: caller.GetName(), Groups: caller.GetGroups()}
 }
 
 // withoutCredentials returns the request without what authenticates, or claims to be, its sender:
