@@ -93,7 +93,7 @@ least_rights() {
 # leaves CLUSTER: the agent ends, its rules serve on until they are taken away.
 leaves() {
   local node
-  kubectl federation unjoin "$1"
+  kubectl federation unjoin "$1" --yes
   wait_for 60 "the end of the DaemonSet of $1" gone "$1" -n federation-system get daemonset federation-nodeagent
   wait_for 60 "the end of its account's rights" gone "$1" get clusterrole federation-nodeagent
   wait_for 60 "the end of its processes" no_agents "$1"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -579,6 +580,44 @@ func TestProgressSaysOnlyWhatChanges(t *testing.T) {
 		p.missing("east-a", []remainder{api}, nil)
 		golden(t, "testdata/drain.progress", out.String())
 	})
+}
+
+// TestUnjoinOfAServingClusterAsks: what is placed there would run twice.
+func TestUnjoinOfAServingClusterAsks(t *testing.T) {
+	for _, test := range []struct {
+		name, typed string
+		yes         bool
+		dry         dryRun
+		change      func(*world)
+		done        bool
+		fails, says string
+	}{
+		{name: "nothing typed", fails: "cluster east-a was not unjoined", says: "4 replicas of 1 object placed in cluster east-a"},
+		{name: "another name", typed: "west-a\n", fails: "cluster east-a was not unjoined"},
+		{name: "its name", typed: "east-a\n", says: "kubectl federation drain east-a"},
+		{name: "--yes", yes: true},
+		{name: "--dry-run", dry: "client", done: true, says: "cluster/east-a would leave the federation (dry run)"},
+		{name: "--dry-run --yes", dry: "client", yes: true, done: true},
+		{name: "lost", change: func(w *world) { w.ready(false, v1beta1.ReasonClusterNotReachable, v1beta1.FailoverOut) }},
+		{name: "drained", change: func(w *world) {
+			_, _, _ = w.f.change(context.Background(), "east-a", "none", func(c *v1beta1.Cluster) { addTaint(c, drainTaint); addTaint(c, cordonTaint) })
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			if test.change != nil {
+				test.change(w)
+			}
+			streams, in, out, errOut := genericiooptions.NewTestIOStreams()
+			in.WriteString(test.typed)
+			o := &unjoinCommand{IOStreams: streams, yes: test.yes, dry: cmp.Or(test.dry, "none")}
+			done, err := o.confirm(t.Context(), w.f, "east-a")
+			said := out.String() + errOut.String()
+			if done != test.done || (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) || !strings.Contains(said, test.says) {
+				t.Errorf("done %v, %v\n%s", done, err, said)
+			}
+		})
+	}
 }
 
 func TestClustersThatAreNotThere(t *testing.T) {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,6 +24,8 @@ import (
 type unjoinCommand struct {
 	sides
 	genericiooptions.IOStreams
+	dry dryRun
+	yes bool
 }
 
 func newUnjoin(streams genericiooptions.IOStreams) *cobra.Command {
@@ -36,8 +40,14 @@ placed on the other clusters, and account and rights in the cluster are removed,
 own credential unless a flag names another. A cluster that cannot be reached is taken out all
 the same; what had to stay behind is said.
 
-Workloads stay in the cluster and keep running.`,
-		Example: `  kubectl federation unjoin east-a
+Workloads stay in the cluster and keep running, beside those that other clusters start in their place:
+drain it first. Where replicas are placed there, and it is neither drained nor lost, it asks for the
+cluster's name, which --yes replaces.`,
+		Example: `  kubectl federation drain east-a
+  kubectl federation unjoin east-a
+
+  # What would become of it
+  kubectl federation unjoin east-a --dry-run
 
   # With your own credential for the cluster, when the federation's is lost
   kubectl federation unjoin east-a --context east`,
@@ -45,11 +55,20 @@ Workloads stay in the cluster and keep running.`,
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
 	o.addFlags(c)
+	o.dry.addFlag(c)
+	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask, though replicas are placed there")
 	return c
 }
 
 func (o *unjoinCommand) run(ctx context.Context, name string) error {
-	if err := o.check(); err != nil {
+	if err := errors.Join(o.check(), o.dry.check()); err != nil {
+		return err
+	}
+	f, err := (&target{kubeconfig: o.kubeconfig, context: o.federationContext}).connect()
+	if err != nil {
+		return err
+	}
+	if done, err := o.confirm(ctx, f, name); done || err != nil {
 		return err
 	}
 	_, core, dyn, err := o.federation()
@@ -74,6 +93,57 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 	}
 	o.explain(name, left, noCredential)
 	return nil
+}
+
+// confirm says what would stay behind, and asks where that still serves. It is done where nothing is to be changed.
+func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string) (done bool, err error) {
+	c, err := f.cluster(ctx, name)
+	if err != nil || o.yes && o.dry == "none" {
+		return false, nil // who unjoins again what is left of a cluster finds out below
+	}
+	found, err := f.placedIn(ctx, name)
+	if err != nil {
+		return false, fmt.Errorf("what is placed in cluster %s is not known (--yes unjoins it all the same): %w", name, err)
+	}
+	serves := len(found) > 0 && c.OutOfService() != v1beta1.Drained && !lost(c)
+	if serves {
+		var placed int64
+		for _, r := range found {
+			placed += r.Placed
+		}
+		tell(o.ErrOut, "%s of %s placed in cluster %s: other clusters start as many in their place at once, and these keep running,\nunmanaged. To move them first: kubectl federation drain %s\n",
+			count(placed, "replica"), count(int64(len(found)), "object"), name, name)
+		for _, r := range found[:min(len(found), maxWaits)] {
+			tell(o.ErrOut, "  %s: %d placed\n", r.name(), r.Placed)
+		}
+	}
+	if o.dry != "none" {
+		tell(o.Out, "cluster/%s would leave the federation%s: its Cluster, Secret, account and rights go, its workloads stay\n", name, o.dry.suffix())
+		return true, nil
+	}
+	if !serves {
+		return false, nil
+	}
+	tell(o.ErrOut, "To unjoin it all the same, type its name: ")
+	answer, _ := bufio.NewReader(o.In).ReadString('\n') // no answer is none
+	if strings.TrimSpace(answer) != name {
+		return false, fmt.Errorf("cluster %s was not unjoined: it serves, and its name was not typed (--yes does not ask)", name)
+	}
+	return false, nil
+}
+
+// placedIn has what is placed in a cluster, the largest first.
+func (f *federation) placedIn(ctx context.Context, cluster string) (all []remainder, err error) {
+	for i := range divided {
+		found := map[string]*remainder{}
+		if err := (&drainCommand{federation: f}).placed(ctx, &divided[i], cluster, nil, found); err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			all = append(all, *r)
+		}
+	}
+	return leftover(all), nil
 }
 
 // credential returns a client for the cluster: by the flags, else by what the federation has stored.

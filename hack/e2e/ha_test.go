@@ -129,7 +129,7 @@ func (p *pair) join(t *testing.T) {
 			t.Fatalf("join %s: %v\n%s", member, err, out)
 		}
 		t.Cleanup(func() {
-			if out, err := exec.Command(filepath.Join(s.root, "_output", "bin", "kubectl-federation"), args("unjoin")...).CombinedOutput(); err != nil {
+			if out, err := exec.Command(filepath.Join(s.root, "_output", "bin", "kubectl-federation"), append(args("unjoin"), "--yes")...).CombinedOutput(); err != nil {
 				t.Errorf("unjoin %s: %v\n%s", member, err, out)
 			}
 		})

@@ -39,16 +39,16 @@ func TestLeaveAndJoinAgain(t *testing.T) {
 	before := uids(t, "east-a")
 
 	t.Cleanup(func() { joinAgain(t, "east-a") }) // also if the test ends early
-	if out, err := s.plugin(t, "unjoin", "east-a"); err != nil || !strings.Contains(out, "cluster east-a has left the federation") ||
+	if out, err := s.plugin(t, "unjoin", "east-a", "--yes"); err != nil || !strings.Contains(out, "cluster east-a has left the federation") ||
 		!strings.Contains(out, "keep running") {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := s.plugin(t, "unjoin", "east-a"); err == nil || !strings.Contains(out, `cluster "east-a" is no member of the federation`) {
+	if out, err := s.plugin(t, "unjoin", "east-a", "--yes"); err == nil || !strings.Contains(out, `cluster "east-a" is no member of the federation`) {
 		t.Errorf("a second time: %v %s", err, out)
 	}
 	joinAgain(t, "east-a") // at once, while the member still clears up
 	replicasOf(t, "leaves", 6, names...)
-	if out, err := s.plugin(t, "unjoin", "east-a"); err != nil {
+	if out, err := s.plugin(t, "unjoin", "east-a", "--yes"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	addresses(t, 2, "NXDOMAIN")
@@ -106,7 +106,7 @@ func TestNodeAgentIsInstalled(t *testing.T) {
 			}
 		}
 	}
-	if out, err := s.plugin(t, "unjoin", "east-a"); err != nil || !strings.Contains(out, "With them goes the DaemonSet "+name) {
+	if out, err := s.plugin(t, "unjoin", "east-a", "--yes"); err != nil || !strings.Contains(out, "With them goes the DaemonSet "+name) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	eventually(t, 30*time.Second, func() string {
