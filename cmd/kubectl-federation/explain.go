@@ -162,6 +162,9 @@ func (f *federation) gather(ctx context.Context, word, name string, timeout time
 	if namespaced {
 		namespace = f.namespace
 	}
+	if why := staysHere(resource, namespace, name); why != "" {
+		return e, errors.New(why)
+	}
 	if e.object, err = f.dyn.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
 		return e, f.noSuchObject(ctx, resource, namespace, name, err)
 	}

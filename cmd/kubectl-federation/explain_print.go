@@ -119,6 +119,9 @@ func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now 
 		tell(w, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", c.Name, wanted, there, ready, done(c.done()), c.Copy, gen, agoOrDash(c.Since, now), short(c.WaitsFor))
 	}
 	_ = w.Flush() // nobody is left to be told
+	if x.Replicas != nil && slices.ContainsFunc(shown, func(c clusterExplanation) bool { return c.Overflow > 0 }) {
+		tell(out, "WANTED 3+1: 3 are placed there, and 1 more is asked for in case there is room\n")
+	}
 }
 
 // numbers are what the table has of a cluster.

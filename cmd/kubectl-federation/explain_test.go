@@ -344,3 +344,36 @@ func TestObjectArguments(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatStaysAtTheFederation: a quota is no custom kind that a join could allow.
+func TestWhatStaysAtTheFederation(t *testing.T) {
+	for _, test := range []struct{ resource, group, namespace, name, says string }{
+		{"resourcequotas", "", "default", "q", "resourcequotas stay at the federation"}, {"roles", "rbac.authorization.k8s.io", "default", "r", "stay at the federation"},
+		{"placementpolicies", "federation", "default", "p", "placementpolicies.federation stay"}, {"clusters", "federation", "", "east-a", "stay at the federation"},
+		{"configmaps", "", "federation-system", "c", `configmaps "c" stays at the federation`}, {"configmaps", "", "default", "c", ""},
+		{"widgets", "example.com", "default", "w", ""}, {"gateways", "gateway.networking.k8s.io", "default", "g", ""},
+		{"customresourcedefinitions", "apiextensions.k8s.io", "", "widgets.example.com", ""},
+	} {
+		got := staysHere(schema.GroupVersionResource{Group: test.group, Version: "v1", Resource: test.resource}, test.namespace, test.name)
+		if (got == "") != (test.says == "") || !strings.Contains(got, test.says) {
+			t.Errorf("%s: %q, want %q", test.resource, got, test.says)
+		}
+	}
+}
+
+// TestEachClusterHasAReason: one that was away when the object was made, and an object whose policy names no clusters.
+func TestEachClusterHasAReason(t *testing.T) {
+	e := evidenceOf(replicaSet(t, 6, &v1beta1.Placement{Clusters: map[string]int64{"a": 3, "b": 3}}), divided[1].resource, clusterAt("a", 0), clusterAt("b", 0), clusterAt("c", 0))
+	for _, c := range explain(e).Clusters {
+		if len(c.Reasons) == 0 || c.Name == "c" && !strings.Contains(c.Reasons[0], "stay there, as rebalance is off") {
+			t.Errorf("%s: %q", c.Name, c.Reasons)
+		}
+	}
+	settings := fromJSON(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings","annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{\"a\":1},\"policy\":\"p\"}"}}}`)
+	e = evidenceOf(settings, v1beta1.FederatedKindOf(schema.GroupResource{Resource: "configmaps"}).Resource, clusterAt("a", 0))
+	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: v1beta1.PlacementPolicySpec{
+		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap"}}}}}
+	if c := explain(e).Clusters[0]; len(c.Reasons) == 0 || !strings.Contains(c.Reasons[0], "every cluster") {
+		t.Errorf("%q", c.Reasons)
+	}
+}

@@ -145,6 +145,9 @@ func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cl
 	if e.object.GetDeletionTimestamp() != nil {
 		one.Wanted, one.Overflow = 0, 0
 	}
+	if len(one.Reasons) == 0 && p != nil {
+		one.Reasons = d.unsaid(one.Wanted + one.Overflow)
+	}
 	one.observe(e, d, c)
 	one.complete(e, c)
 	return one

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,6 +59,29 @@ func decide(e evidence) decision {
 		out.reasons = ungoverned(e, out.everywhere)
 	}
 	return out
+}
+
+// unsaid is why a cluster has what it is wanted to have where no rule has a word for it.
+func (d *decision) unsaid(wanted int64) []string {
+	switch {
+	case d.divided && wanted == 0 && d.stays():
+		return []string{"all replicas are placed in other clusters, and stay there, as rebalance is off: new ones may come here"}
+	case d.divided && wanted == 0:
+		return []string{"other clusters have all replicas, by weight and what they have already"}
+	case wanted > 0:
+		return []string{"it goes to every cluster that may be used"}
+	}
+	return []string{"it is not placed there"}
+}
+
+// stays reports whether replicas stay where they are placed, for rebalance is off.
+func (d *decision) stays() bool {
+	for _, reasons := range d.reasons {
+		if slices.ContainsFunc(reasons, func(why string) bool { return strings.Contains(why, "rebalance is off") }) {
+			return true
+		}
+	}
+	return false
 }
 
 // follow lets an object that workloads refer to go where they go, if their policies say so.

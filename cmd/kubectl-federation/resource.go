@@ -8,9 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/restmapper"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	propagation "federation/controllers/propagation/plan"
 )
 
 // resource finds a kind as kubectl does: "rs", "replicaset", "ReplicaSet", "replicasets.apps".
@@ -42,6 +44,21 @@ func asResource(word string) schema.GroupVersionResource {
 		return *full
 	}
 	return resource.WithVersion("")
+}
+
+// staysHere says why an object is in no cluster, whatever a policy says; "" where it may be. Groups of custom kinds have a dot, and are none
+// that Kubernetes has types of.
+func staysHere(r schema.GroupVersionResource, namespace, name string) string {
+	switch known := scheme.Scheme.IsGroupRegistered(r.Group) || r.Group == "apiregistration.k8s.io"; {
+	case r.GroupResource() == propagation.CustomResourceDefinitions.Resource.GroupResource():
+	case v1beta1.FederatedKindOf(r.GroupResource()) != nil:
+		if !v1beta1.Federated(r.GroupResource(), namespace, name, "") {
+			return fmt.Sprintf("%s %q stays at the federation: nothing of it, or of its namespace, goes to clusters", r.Resource, name)
+		}
+	case known || !strings.Contains(r.Group, "."):
+		return fmt.Sprintf("%s stay at the federation: it spreads %s, and custom kinds that a PlacementPolicy names", r.GroupResource(), kindWords())
+	}
+	return ""
 }
 
 func kindWords() string {
