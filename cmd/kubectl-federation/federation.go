@@ -21,19 +21,23 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // target are the flags by which a command finds the federation and nothing else.
 type target struct {
-	kubeconfig, context, namespace string
+	kubeconfig, context, namespace, as string
+	asGroups                           []string
 }
 
 func (t *target) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&t.kubeconfig, "kubeconfig", "", "kubeconfig file; without it $KUBECONFIG, else ~/.kube/config")
 	f.StringVar(&t.context, "context", "", "context of the federation in the kubeconfig; without it the current context")
+	f.StringVar(&t.as, "as", "", "user to impersonate at the federation")
+	f.StringArrayVar(&t.asGroups, "as-group", nil, "group to impersonate at the federation; may be given several times")
 	f.StringVar(&t.context, "federation-context", "", "the same as --context, as join has it")
 	f.Lookup("federation-context").Hidden = true
 	_ = c.RegisterFlagCompletionFunc("context", contexts) // fails only for a flag that is not there
@@ -53,7 +57,9 @@ type federation struct {
 func (t *target) connect() (*federation, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = t.kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: t.context})
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{
+		CurrentContext: t.context, AuthInfo: clientcmdapi.AuthInfo{Impersonate: t.as, ImpersonateGroups: t.asGroups},
+	})
 	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("the federation (--kubeconfig, --context): %w", err)
