@@ -247,7 +247,7 @@ func TestDividedObjectsComePlaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		row := firstRow(t, "/apis/"+r.Group+"/"+r.Version+"/namespaces/default/"+resource+"/placed")
-		if !strings.HasSuffix(row, " east:1 west:2 !:3") {
+		if !strings.HasSuffix(row, " east:1 west:2 unplaced:3") {
 			t.Errorf("%s: the table shows %q", resource, row)
 		}
 	}

@@ -27,7 +27,7 @@ type withClusters struct {
 }
 
 var clustersColumn = metav1.TableColumnDefinition{
-	Name: "Clusters", Type: "string", Priority: 1, Description: "Replicas by cluster, as they are placed; ! is for replicas that fit nowhere.",
+	Name: "Clusters", Type: "string", Priority: 1, Description: "Replicas by cluster, as they are placed; unplaced are replicas that fit in no cluster.",
 }
 
 // ConvertToTable makes a table of an object or a list of them.
@@ -63,7 +63,7 @@ func placementOf(object runtime.Object) string {
 	}
 	cell := table.FirstOf(maxClusters, words, " ")
 	if p.Unplaced > 0 {
-		cell = strings.TrimSpace(fmt.Sprintf("%s !:%d", cell, p.Unplaced))
+		cell = strings.TrimSpace(fmt.Sprintf("%s unplaced:%d", cell, p.Unplaced))
 	}
 	return table.OrNone(cell)
 }
