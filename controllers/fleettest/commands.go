@@ -273,7 +273,11 @@ func (p *player) delete(args []string) error {
 	if len(args) > 1 {
 		policy = map[string]metav1.DeletionPropagation{"orphan": metav1.DeletePropagationOrphan, "foreground": metav1.DeletePropagationForeground}[args[1]]
 	}
+	before := p.Federation.Get(t.GroupVersionResource, t.namespace, t.name)
 	err = at(p.user, t.Resource, t.namespace).Delete(p.ctx, t.name, metav1.DeleteOptions{PropagationPolicy: &policy})
+	if err == nil && policy == metav1.DeletePropagationOrphan && before != nil && before.GetDeletionTimestamp() == nil {
+		p.orphaned(t, before.GetUID())
+	}
 	for range 100 { // kubectl waits, too
 		if p.Federation.Get(t.GroupVersionResource, t.namespace, t.name) == nil {
 			break
@@ -367,7 +371,7 @@ func (p *player) member(args []string) error {
 	}
 	client := m.API.Client("somebody", nil)
 	if args[1] == "apply" {
-		return p.applyTo(m.API, client, args[2])
+		return p.applyIn(m, client, args[2])
 	}
 	t, err := p.target(args[2])
 	if err != nil {
@@ -380,6 +384,7 @@ func (p *player) member(args []string) error {
 		return do(p, m, client, t, args[3:])
 	}
 	if args[1] == "delete" {
+		p.unmade(m, t)
 		return at(client, t.Resource, t.namespace).Delete(p.ctx, t.name, metav1.DeleteOptions{})
 	}
 	_, err = at(client, t.Resource, t.namespace).Patch(p.ctx, t.name, types.MergePatchType, []byte(strings.Join(args[3:], " ")), metav1.PatchOptions{FieldManager: "somebody"})

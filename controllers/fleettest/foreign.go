@@ -47,7 +47,7 @@ var inMember = map[string]func(p *player, m *Member, client dynamic.Interface, t
 		made := empty(service.Resource)
 		made.SetLabels(u.GetLabels())
 		made.Object["spec"] = map[string]any{"selector": map[string]any{"app": t.name}, "ports": []any{map[string]any{"port": int64(80)}}}
-		return makeAs(p, client, service, made)
+		return makeAs(p, m, client, service, made)
 	},
 	// clone KIND/NAME: as kubectl get -o yaml, another name, kubectl apply.
 	"clone": func(p *player, m *Member, client dynamic.Interface, t target, args []string) error {
@@ -59,16 +59,39 @@ var inMember = map[string]func(p *player, m *Member, client dynamic.Interface, t
 		if err != nil {
 			return err
 		}
-		return makeAs(p, client, to, withoutIdentity(u))
+		return makeAs(p, m, client, to, withoutIdentity(u))
 	},
 }
 
-// makeAs makes an object under the name of a target.
-func makeAs(p *player, client dynamic.Interface, t target, u *unstructured.Unstructured) error {
+// makeAs makes an object under the name of a target, unless there is one.
+func makeAs(p *player, m *Member, client dynamic.Interface, t target, u *unstructured.Unstructured) error {
 	u.SetGroupVersionKind(t.GroupVersion().WithKind(t.Kind))
 	u.SetName(t.name)
 	u.SetNamespace(t.namespace)
-	return bring(p, client, t, u)
+	_, err := at(client, t.Resource, t.namespace).Create(p.ctx, u, metav1.CreateOptions{})
+	if errors.IsAlreadyExists(err) {
+		return nil
+	}
+	p.made(m, t)
+	return err
+}
+
+// applyIn has somebody apply a file in a member.
+func (p *player) applyIn(m *Member, client dynamic.Interface, file string) error {
+	if err := p.applyTo(m.API, client, file); err != nil {
+		return err
+	}
+	all, err := p.objects(file)
+	for _, u := range all {
+		if r, found := resourceOf(m.API, u.GroupVersionKind()); found {
+			namespace := u.GetNamespace()
+			if r.Namespaced && namespace == "" {
+				namespace = metav1.NamespaceDefault
+			}
+			p.made(m, target{Resource: r, namespace: namespace, name: u.GetName()})
+		}
+	}
+	return err
 }
 
 func empty(r memapi.Resource) *unstructured.Unstructured {

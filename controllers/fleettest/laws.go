@@ -33,12 +33,13 @@ func against(law, format string, args ...any) error {
 type laws struct {
 	ready map[workloadKey]readiness
 	// taken is when something other than the federation took ready replicas away.
-	taken  map[workloadKey]time.Time
-	asked  map[workloadKey]asked
-	sums   map[workloadKey][]sum // of the time that a write may be under way
-	writes writeLaws
-	dns    dnsLaws
-	phases map[string]v1beta1.FailoverPhase
+	taken   map[workloadKey]time.Time
+	asked   map[workloadKey]asked
+	sums    map[workloadKey][]sum // of the time that a write may be under way
+	writes  writeLaws
+	dns     dnsLaws
+	foreign foreignLaws
+	phases  map[string]v1beta1.FailoverPhase
 }
 
 // sum is how many replicas were ready in all at a time.
@@ -54,7 +55,7 @@ type asked struct {
 }
 
 func newLaws() laws {
-	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), phases: map[string]v1beta1.FailoverPhase{}}
+	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}}
 }
 
 // hearing is how long it takes at most until all that the federation does is based on what has happened: the time
@@ -243,6 +244,7 @@ func (f *Fleet) Check() (broken []error) {
 		f.checkCopies(m, law)
 		f.checkAcross(m, law)
 	}
+	f.checkForeign(law)
 	return broken
 }
 
@@ -425,9 +427,10 @@ func (f *Fleet) foreignSomewhere(r memapi.Resource, u *unstructured.Unstructured
 	})
 }
 
-// isCopy tells whether an object in a member is a copy of this federation's.
+// isCopy tells whether an object in a member is a copy of this federation's. It does not ask v1beta1.IsCopy, which may be wrong.
 func (f *Fleet) isCopy(u *unstructured.Unstructured) bool {
-	return u != nil && v1beta1.IsCopy(u, u.GroupVersionKind().GroupKind(), f.uid)
+	return u != nil && u.GetLabels()[v1beta1.ManagedByLabel] == f.uid &&
+		u.GetAnnotations()[v1beta1.CopyOfAnnotation] == v1beta1.CopyOf(u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName())
 }
 
 // overridden tells whether the policy of an object makes its copies differ.

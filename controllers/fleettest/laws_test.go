@@ -163,3 +163,25 @@ func TestTwoWritersAreSeen(t *testing.T) {
 		breaks(t, p, "one writer at a time")
 	})
 }
+
+func TestTouchedForeignObjectIsSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		run(t, p, "member a expose rs/web debug", "settle")
+		send := p.Member("a").Wire.dial(sender{process: 1}).Resource(services).Namespace("default")
+		if err := send.Delete(p.ctx, "debug", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		breaks(t, p, untouched)
+	})
+}
+
+func TestDeletedOrphanIsSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		run(t, p, "kill a", "wait 10s", "delete svc/web orphan", "wait 20s", "heal a", "settle")
+		send := p.Member("a").Wire.dial(sender{process: 1}).Resource(services).Namespace("default")
+		if err := send.Delete(p.ctx, "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		breaks(t, p, orphansStay)
+	})
+}

@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-
-	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // steps are the steps that may be taken, by what has to be switched on for them, and how often each is in the draw.
@@ -285,7 +283,7 @@ func (r *Random) deleteLeft() error {
 		}
 		for _, m := range r.player.Members() {
 			there := m.API.Get(t.GroupVersionResource, t.namespace, t.name)
-			if there == nil || there.GetLabels()[v1beta1.ManagedByLabel] == r.player.uid {
+			if there == nil || r.player.isCopy(there) {
 				continue
 			}
 			if err := r.do("member %s delete %s", m.Name, name); err != nil {
@@ -321,8 +319,11 @@ func (r *Random) endJob() error {
 	return r.do(`member %s patch %s {"metadata":{"annotations":{"end":"%s"}}}`, m.Name, name, end)
 }
 
-// foreign has somebody make an object in a member that the federation may have, or get, one of that name of.
+// foreign has somebody make an object in a member that the federation may have, or get, one of that name of; or that bears our marks.
 func (r *Random) foreign() error {
+	if r.chance.IntN(2) == 0 {
+		return r.marked()
+	}
 	name := fmt.Sprintf("cm/o%d", r.chance.IntN(12))
 	text := fmt.Sprintf(configMapText, strings.TrimPrefix(name, "cm/"), "theirs")
 	if r.chance.IntN(3) == 0 {
@@ -338,4 +339,25 @@ func (r *Random) foreign() error {
 	r.player.files[file] = text
 	r.left[name] = true
 	return r.do("member %s apply %s", m.Name, file)
+}
+
+// marked has somebody make an object in a member from a copy, with its labels, or with its annotations, too.
+func (r *Random) marked() error {
+	from, ok := r.object("rs", "deploy", "sts", "cm", "svc")
+	if !ok || strings.Count(from, "/") > 1 {
+		return nil
+	}
+	name, line := fmt.Sprintf("f%d", r.chance.IntN(12)), ""
+	switch kind, _, _ := strings.Cut(from, "/"); kind {
+	case "cm":
+		name = fmt.Sprintf("cm/%s%d", []string{"f", "o"}[r.chance.IntN(2)], r.chance.IntN(12))
+		line = "clone " + from + " " + name
+	case "svc":
+		name = "svc/" + name
+		line = "clone " + from + " " + name
+	default:
+		line, name = "expose "+from+" "+name, "svc/"+name
+	}
+	r.left[name] = true
+	return r.do("member %s %s", r.member(), line)
 }

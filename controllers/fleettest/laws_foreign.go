@@ -1,0 +1,126 @@
+package fleettest
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/controllers/fleettest/memapi"
+	"federation/controllers/propagation/plan"
+)
+
+// objectIn names an object in a member.
+type objectIn struct {
+	member string
+	workloadKey
+}
+
+// foreignLaws remember the objects in members that the federation is to leave alone.
+type foreignLaws struct {
+	theirs  map[objectIn]types.UID // what people made there
+	orphans map[objectIn]orphan    // copies that are to stay
+}
+
+type orphan struct {
+	uid   types.UID
+	since time.Time
+}
+
+func newForeignLaws() foreignLaws {
+	return foreignLaws{theirs: map[objectIn]types.UID{}, orphans: map[objectIn]orphan{}}
+}
+
+const (
+	untouched   = "foreign objects are untouched"
+	orphansStay = "orphans stay"
+)
+
+// touched checks a write to a member that was carried out. It is called with the fleet locked.
+func (f *Fleet) touched(member string, r memapi.Request, now time.Time) []error {
+	at := objectIn{member, workloadKey{r.Resource.Resource, r.Namespace, r.Name}}
+	if _, is := f.laws.foreign.theirs[at]; is {
+		return []error{against(untouched, "%s of %s %s in %s, which somebody made there", r.Verb, r.Resource.Resource, r.Name, member)}
+	}
+	left, is := f.laws.foreign.orphans[at]
+	if there := f.members[member].API.Get(r.Resource, r.Namespace, r.Name); !is || there != nil && there.GetUID() == left.uid {
+		return nil
+	}
+	if delete(f.laws.foreign.orphans, at); now.Sub(left.since) > hearing { // till then a delete of before may be under way
+		return []error{against(orphansStay, "%s of %s %s in %s, %s after it was orphaned", r.Verb, r.Resource.Resource, r.Name, member, now.Sub(left.since))}
+	}
+	return nil
+}
+
+// made notes what somebody made in a member, unless it is one of our copies.
+func (f *Fleet) made(m *Member, t target) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if there := m.API.Get(t.GroupVersionResource, t.namespace, t.name); there != nil && !f.isCopy(there) {
+		at := objectIn{m.Name, t.workload()}
+		if _, orphaned := f.laws.foreign.orphans[at]; !orphaned {
+			f.laws.foreign.theirs[at] = there.GetUID()
+		}
+	}
+}
+
+// unmade notes that somebody deleted an object in a member.
+func (f *Fleet) unmade(m *Member, t target) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.laws.foreign.theirs, objectIn{m.Name, t.workload()})
+	delete(f.laws.foreign.orphans, objectIn{m.Name, t.workload()})
+}
+
+// orphaned notes the copies of an object that is deleted without them.
+func (f *Fleet) orphaned(t target, source types.UID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, m := range f.members {
+		if there := m.API.Get(t.GroupVersionResource, t.namespace, t.name); f.isCopy(there) && there.GetDeletionTimestamp() == nil && plan.SourceUID(there) == source {
+			f.laws.foreign.orphans[objectIn{name, t.workload()}] = orphan{there.GetUID(), time.Now()}
+		}
+	}
+}
+
+// checkForeign checks that what the federation is to leave alone is there.
+func (f *Fleet) checkForeign(law lawFunc) {
+	seen := map[string]bool{}
+	for _, m := range f.settled() {
+		seen[m.Name] = true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for at, uid := range f.laws.foreign.theirs {
+		f.tally.check(untouched)
+		if there := f.inMember(at); (there == nil || there.GetUID() != uid) && !at.withItsNamespace() {
+			law(untouched, "%s %s in %s is gone", at.resource, at.name, at.member)
+		}
+	}
+	for at, left := range f.laws.foreign.orphans {
+		f.tally.check(orphansStay)
+		switch there := f.inMember(at); {
+		case at.withItsNamespace():
+		case there == nil || there.GetUID() != left.uid:
+			law(orphansStay, "%s %s in %s is gone", at.resource, at.name, at.member)
+		case f.isCopy(there) && seen[at.member]:
+			law(orphansStay, "%s %s in %s bears our marks", at.resource, at.name, at.member)
+		}
+	}
+}
+
+// withItsNamespace tells of an object that it may have been deleted with its namespace.
+func (at objectIn) withItsNamespace() bool {
+	return at.namespace != "" && at.namespace != metav1.NamespaceDefault
+}
+
+func (f *Fleet) inMember(at objectIn) *unstructured.Unstructured {
+	m := f.members[at.member]
+	for _, r := range m.API.Resources() {
+		if r.Resource == at.resource {
+			return m.API.Get(r.GroupVersionResource, at.namespace, at.name)
+		}
+	}
+	return nil
+}
