@@ -74,7 +74,7 @@ func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
 	case t.weight == 0:
 		t.rank, t.why = drained, "the cluster's DNS weight is 0: its addresses count only for the global name, and only while no other cluster serves"
 	case t.Held:
-		t.why = "most clusters vanished together: its addresses stay, for it may be the federation that is cut off"
+		t.why = "most clusters vanished together: its addresses stay, for it may be the federation that is cut off; if the cluster is dead: kubectl federation drain " + t.Name
 	default:
 		t.why = "serves"
 		return

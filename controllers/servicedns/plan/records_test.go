@@ -150,6 +150,12 @@ func TestRecords(t *testing.T) {
 			want:    []string{"@ A 192.0.2.1 192.0.2.2", "a.east A 192.0.2.1", "b.east A 192.0.2.2", "east A 192.0.2.1 192.0.2.2"},
 			reasons: []string{"east-a: most clusters vanished together"},
 		},
+		"of those, one that a person has drained is out": {
+			in: input([]Cluster{{Name: "east-a", Held: true, Zones: []string{"a"}, Region: "east"}, {Name: "east-b", Held: true, Weight: 100, Zones: []string{"b"}, Region: "east"}, {Name: "west-a", Ready: true, Weight: 100, Zones: []string{"a"}, Region: "west"}},
+				service("east-a=192.0.2.1", "east-b=192.0.2.2", "west-a=192.0.2.3")),
+			want:    []string{"@ A 192.0.2.2 192.0.2.3", "a.east CNAME east", "a.west A 192.0.2.3", "b.east A 192.0.2.2", "east A 192.0.2.2", "west A 192.0.2.3"},
+			reasons: []string{"east-a: the cluster's DNS weight is 0", "east-b: most clusters vanished together: its addresses stay, for it may be the federation that is cut off; if the cluster is dead: kubectl federation drain east-b"},
+		},
 		"a cluster with several zones is in each": {
 			in:   input(change(0, func(c *Cluster) { c.Zones = []string{"a", "c"} }), service("east-a=192.0.2.1")),
 			want: []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "c.east A 192.0.2.1", "east A 192.0.2.1"},
