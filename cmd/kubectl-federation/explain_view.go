@@ -179,6 +179,9 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 	scaled := taken || specField != "" && *one.There > 0 && e.scaled(c)
 	if scaled {
 		one.Reasons = append(slices.Clone(one.Reasons), fmt.Sprintf("%d there by the cluster's autoscaler", *one.There))
+		if *one.There != wanted {
+			one.WaitsFor = "the autoscaler, which owns the number"
+		}
 	}
 	switch {
 	case !ours(answer.copy, e.uid):

@@ -96,9 +96,11 @@ func latest(copies []Copy, field string) (at string) {
 }
 
 // bounded joins what is said of clusters, of at most maxNamed.
-func bounded(texts []string) string {
+func bounded(texts []string) string { return joined(texts, "; ") }
+
+func joined(texts []string, by string) string {
 	if len(texts) > maxNamed {
 		texts = append(texts[:maxNamed:maxNamed], andMore(len(texts)-maxNamed))
 	}
-	return strings.Join(texts, "; ")
+	return strings.Join(texts, by)
 }

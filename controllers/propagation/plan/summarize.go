@@ -211,8 +211,20 @@ func propagated(federated *unstructured.Unstructured, copies []Copy) map[string]
 	}
 	if len(not) > 0 {
 		message = bounded(not)
+	} else if by := autoscaled(copies); len(by) > 0 {
+		message += "; autoscalers own the number of replicas in " + joined(by, ", ") + ": spec.replicas is not asked for there"
 	}
 	return condition(v1beta1.ConditionPropagated, len(not) == 0, "AllClusters", reason, message)
+}
+
+// autoscaled are the clusters in which an autoscaler decides how many replicas a copy has.
+func autoscaled(copies []Copy) (clusters []string) {
+	for _, c := range copies {
+		if c.Object != nil && (ScaledByMember(c.Object) || c.Object.GetAnnotations()[AutoscaledAnnotation] != "") {
+			clusters = append(clusters, c.Cluster)
+		}
+	}
+	return clusters
 }
 
 // notPropagated is the value of v1beta1.PropagatedAnnotation; "" where no cluster says that it is not as desired. One that cannot be
