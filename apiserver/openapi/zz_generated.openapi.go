@@ -2370,6 +2370,13 @@ func schema_apiserver_apis_federation_v1beta1_UnschedulablePods(ref common.Refer
 							Format:      "int32",
 						},
 					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the scheduler of the cluster says of most of them, shortened. At most 64 workloads have one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"kind", "namespace", "name", "pods"},
 			},

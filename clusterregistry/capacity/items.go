@@ -40,7 +40,7 @@ func metered(meter *limits.Meter) func(any) (any, error) {
 		case *node:
 			limits.Hold(meter, o, len(o.ResourceVersion)+64*len(o.Allocatable))
 		case *pod:
-			limits.Hold(meter, o, len(o.ResourceVersion)+64*len(o.Requests))
+			limits.Hold(meter, o, len(o.ResourceVersion)+len(o.Message)+64*len(o.Requests))
 		}
 		return kept, err
 	}
@@ -71,6 +71,7 @@ func (p *pod) unscheduled(o *corev1.Pod) {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && o.DeletionTimestamp == nil {
 			p.Unschedulable = c.LastTransitionTime.Time
 			p.Workload = workload(o)
+			p.Message = room.Said(c.Message)
 		}
 	}
 }
@@ -103,7 +104,7 @@ func same(a, b any) bool {
 		return ok && x.Usable == y.Usable && maps.Equal(x.Allocatable, y.Allocatable)
 	case *pod:
 		y, ok := b.(*pod)
-		return ok && x.Node == y.Node && x.Unschedulable.Equal(y.Unschedulable) && x.Workload == y.Workload && maps.Equal(x.Requests, y.Requests)
+		return ok && x.Node == y.Node && x.Unschedulable.Equal(y.Unschedulable) && x.Workload == y.Workload && x.Message == y.Message && maps.Equal(x.Requests, y.Requests)
 	}
 	return false
 }

@@ -169,7 +169,7 @@ func TestPodsWithoutRoomAreReportedSoon(t *testing.T) {
 		}
 		w.wait(4 * time.Second)
 		c, _ := w.capacity()
-		if got, want := fmt.Sprint(c.Unschedulable), "[{Deployment default web 1} {Job default job 1} {ReplicaSet default set 1}]"; got != want {
+		if got, want := fmt.Sprint(c.Unschedulable), "[{Deployment default web 1 } {Job default job 1 } {ReplicaSet default set 1 }]"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 		if err := w.member.CoreV1().Pods("default").Delete(context.Background(), "job-1", metav1.DeleteOptions{}); err != nil {

@@ -129,14 +129,14 @@ func TestPodsCountWhenTheyHaveBeenUnschedulableForLong(t *testing.T) {
 		{Unschedulable: now.Add(-time.Hour)}, {Workload: web, Node: "a"},
 	}
 	s := Summarize(nil, pods, minute, now)
-	if got, want := fmt.Sprint(s.Unschedulable), "[{Deployment default web 2}]"; got != want {
+	if got, want := fmt.Sprint(s.Unschedulable), "[{Deployment default web 2 }]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if want := now.Add(30 * time.Second); !s.Next.Equal(want) {
 		t.Errorf("next at %s, want %s", s.Next, want)
 	}
 	later := Summarize(nil, pods, minute, s.Next)
-	if got, want := fmt.Sprint(later.Unschedulable), "[{Deployment default web 2} {StatefulSet default db 1}]"; got != want {
+	if got, want := fmt.Sprint(later.Unschedulable), "[{Deployment default web 2 } {StatefulSet default db 1 }]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if !More(&s.ClusterCapacity, &later.ClusterCapacity) || More(&later.ClusterCapacity, &s.ClusterCapacity) || Same(&s.ClusterCapacity, &later.ClusterCapacity) {
@@ -183,5 +183,40 @@ func BenchmarkSummarize5000Nodes(b *testing.B) {
 	}
 	for b.Loop() {
 		Summarize(nodes, pods, minute, now)
+	}
+}
+
+// What a member's scheduler says reaches people: of the pods of a workload the most frequent message, bounded and printable.
+func TestWhatTheSchedulerSays(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	pods := func(name string, n int, says string) (out []Pod) {
+		for range n {
+			out = append(out, Pod{Workload: Workload{"StatefulSet", "shop", name}, Unschedulable: now.Add(-time.Hour), Message: Said(says)})
+		}
+		return out
+	}
+	const volumes = "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims"
+	for says, want := range map[string]string{
+		volumes + ". preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.": volumes,
+		volumes:                   volumes,
+		"":                        "",
+		"two\nlines\x1b[31m\xff":  "two lines [31m",
+		strings.Repeat("ä", 1000): strings.Repeat("ä", MaxMessage/2) + "…",
+	} {
+		got := Summarize(nil, append(pods("db", 3, says), pods("db", 2, "something else")...), Settings{}, now).Unschedulable
+		if len(got) != 1 || got[0].Pods != 5 || got[0].Message != want {
+			t.Errorf("%.40q: %+v, want %q", says, got, want)
+		}
+	}
+	var many []Pod
+	for i := range MaxUnschedulable {
+		many = append(many, pods(fmt.Sprintf("db-%03d", i), 1, strings.Repeat("x", 1000))...)
+	}
+	size := 0
+	for _, u := range Summarize(nil, many, Settings{}, now).Unschedulable {
+		size += len(u.Message)
+	}
+	if size == 0 || size > MaxMessages*(MaxMessage+len("…")) {
+		t.Errorf("messages of %d bytes", size)
 	}
 }

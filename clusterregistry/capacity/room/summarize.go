@@ -2,8 +2,12 @@ package room
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +21,8 @@ const (
 	MaxClasses = 16
 	// MaxUnschedulable workloads.
 	MaxUnschedulable = 256
+	// MaxMessage is how many bytes are kept of what a scheduler says, and MaxMessages of how many workloads.
+	MaxMessage, MaxMessages = 200, 64
 )
 
 // Summary is a cluster's capacity, and when time alone changes it.
@@ -59,7 +65,7 @@ func Summarize(nodes []Node, pods []Pod, s Settings, now time.Time) Summary {
 // unschedulable counts, by workload, the pods for which there has been no room for long enough, and says when the
 // next one will count.
 func unschedulable(pods []Pod, s Settings, now time.Time) (out []v1beta1.UnschedulablePods, next time.Time) {
-	counts := map[Workload]int32{}
+	counts, messages := map[Workload]int32{}, map[Workload]map[string]int{}
 	for i := range pods {
 		p := &pods[i]
 		if p.Unschedulable.IsZero() || p.Workload == (Workload{}) {
@@ -67,6 +73,10 @@ func unschedulable(pods []Pod, s Settings, now time.Time) (out []v1beta1.Unsched
 		}
 		if due := p.Unschedulable.Add(s.Unschedulable); !now.Before(due) {
 			counts[p.Workload]++
+			if messages[p.Workload] == nil {
+				messages[p.Workload] = map[string]int{}
+			}
+			messages[p.Workload][p.Message]++
 		} else if next.IsZero() || due.Before(next) {
 			next = due
 		}
@@ -77,7 +87,33 @@ func unschedulable(pods []Pod, s Settings, now time.Time) (out []v1beta1.Unsched
 	slices.SortFunc(out, func(a, b v1beta1.UnschedulablePods) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return out[:min(len(out), MaxUnschedulable)], next
+	out = out[:min(len(out), MaxUnschedulable)]
+	for i := range out[:min(len(out), MaxMessages)] {
+		out[i].Message = mostFrequent(messages[Workload{out[i].Kind, out[i].Namespace, out[i].Name}])
+	}
+	return out, next
+}
+
+// mostFrequent is one of the messages; of those that are as frequent, the first.
+func mostFrequent(messages map[string]int) string {
+	return slices.MinFunc(slices.Collect(maps.Keys(messages)), func(a, b string) int {
+		return cmp.Or(cmp.Compare(messages[b], messages[a]), cmp.Compare(a, b))
+	})
+}
+
+// Said is what is kept of a message of a member, which may say anything: a part that can be printed, without what a scheduler adds about
+// preemption.
+func Said(message string) string {
+	message, _, _ = strings.Cut(message[:min(len(message), 4*MaxMessage)], " preemption: ")
+	message = strings.Join(strings.FieldsFunc(message, func(r rune) bool { return r == utf8.RuneError || r == ' ' || !unicode.IsPrint(r) }), " ")
+	if len(message) <= MaxMessage {
+		return strings.TrimSuffix(message, ".")
+	}
+	end := MaxMessage
+	for !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + "…"
 }
 
 // More tells whether the capacity b has unschedulable workloads that a has not: news that should not wait.

@@ -65,6 +65,8 @@ type Pod struct {
 	Workload Workload
 	// Unschedulable is since when there has been no room for it; zero where there is.
 	Unschedulable time.Time
+	// Message is what the scheduler says about that, see Said.
+	Message string
 }
 
 // Workload made a pod.

@@ -156,11 +156,19 @@ func (d *deciding) introduce(s *seat) {
 		d.explain(s.cluster.Name, s.because)
 	}
 	if s.stuck > s.unmade {
-		d.explain(s.cluster.Name, fmt.Sprintf("%d pods there have been unschedulable", s.stuck-s.unmade))
+		d.explain(s.cluster.Name, withWords(fmt.Sprintf("%d pods there have been unschedulable", s.stuck-s.unmade), s.says))
 	}
 	if s.unmade > 0 {
 		d.explain(s.cluster.Name, fmt.Sprintf("%d pods cannot be made there", s.unmade))
 	}
+}
+
+// withWords adds to a reason what the cluster says itself.
+func withWords(reason, says string) string {
+	if says == "" {
+		return reason
+	}
+	return reason + ": " + says
 }
 
 func (d *deciding) explain(cluster, why string) {

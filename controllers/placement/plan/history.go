@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -132,7 +133,7 @@ func (d *deciding) changedClusters(last *v1beta1.Placement) (parts []string) {
 		case s.cluster.Phase() == v1beta1.FailoverReturning && is > was:
 			parts = append(parts, fmt.Sprintf("cluster %s is back", name))
 		case s.stuck > 0 && is < was:
-			parts = append(parts, fmt.Sprintf("cluster %s has no room", name))
+			parts = append(parts, "cluster "+name+cmp.Or(withWords("", s.says), " has no room"))
 		}
 	}
 	for _, name := range sortedNames(last.Clusters) {

@@ -34,6 +34,7 @@ type seat struct {
 	until   time.Duration
 	room    *int64 // the most it can hold; nil where nothing is known to limit it
 	stuck   int64  // pods of the object that have been unschedulable there, or cannot be made
+	says    string // what the scheduler there says of the unschedulable ones
 	unmade  int64  // those of them that cannot be made
 	// misleads: the sums of its nodes and pods say that there is room for more, or did when more was asked for.
 	misleads bool
@@ -221,7 +222,8 @@ func (d *deciding) capacity(s *seat) {
 		asked += d.o.Current.Overflow[s.cluster.Name]
 	}
 	s.unmade = d.o.unmade(s.cluster.Name, asked)
-	s.stuck = d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}] + s.unmade
+	pods := d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}]
+	s.stuck, s.says = int64(pods.Pods)+s.unmade, pods.Message
 	if d.o.Whole && s.last > 0 {
 		return // its pods wait for room there, as they would if there were no other cluster
 	}

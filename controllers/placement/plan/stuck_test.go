@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,5 +88,19 @@ func (s *story) report(limits numbers, made bool) {
 		case over > 0:
 			s.o.Made[name] = limits[name]
 		}
+	}
+}
+
+// What the cluster's scheduler says is the reason and the cause, in place of "no room".
+func TestTheSchedulersWordsAreTheReason(t *testing.T) {
+	const says = "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims"
+	a := cluster("a", 0)
+	a.Status.Capacity = &v1beta1.ClusterCapacity{Unschedulable: []v1beta1.UnschedulablePods{{Kind: "ReplicaSet", Namespace: "default", Name: "web", Pods: 4, Message: says}}}
+	d := Decide(replicaSet(4, numbers{"a": 4}), NewWorld([]*v1beta1.Cluster{a, cluster("b", 0)}, nil), now)
+	if want := "4 pods there have been unschedulable: " + says; !slices.Contains(d.Reasons["a"], want) {
+		t.Errorf("reasons %q, want %q", d.Reasons["a"], want)
+	}
+	if want := "cluster a: " + says; d.Cause != want {
+		t.Errorf("cause %q, want %q", d.Cause, want)
 	}
 }

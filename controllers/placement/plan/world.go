@@ -34,8 +34,8 @@ type World struct {
 
 	byNamespace map[string][]*policy // the one that wins first
 	lost        map[string]bool      // clusters that lose what they have, unless it is tolerated
-	stuck       map[stuckKey]int64   // pods that have been unschedulable
-	groups      []group              // of Clusters, by index
+	stuck       map[stuckKey]v1beta1.UnschedulablePods
+	groups      []group // of Clusters, by index
 }
 
 type stuckKey struct{ cluster, kind, namespace, name string }
@@ -55,7 +55,7 @@ type policy struct {
 func NewWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) *World {
 	w := &World{
 		Clusters: slices.Clone(clusters), Policies: policies, Ledger: scheduler.NewLedger(clusters),
-		byNamespace: map[string][]*policy{}, lost: map[string]bool{}, stuck: map[stuckKey]int64{},
+		byNamespace: map[string][]*policy{}, lost: map[string]bool{}, stuck: map[stuckKey]v1beta1.UnschedulablePods{},
 	}
 	slices.SortFunc(w.Clusters, func(a, b *v1beta1.Cluster) int { return cmp.Compare(a.Name, b.Name) })
 	for _, c := range w.Clusters {
@@ -65,7 +65,7 @@ func NewWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) 
 			continue
 		}
 		for _, u := range c.Status.Capacity.Unschedulable {
-			w.stuck[stuckKey{c.Name, u.Kind, u.Namespace, u.Name}] = int64(u.Pods)
+			w.stuck[stuckKey{c.Name, u.Kind, u.Namespace, u.Name}] = u
 		}
 	}
 	for _, p := range policies {

@@ -140,6 +140,9 @@ type UnschedulablePods struct {
 	Name string `json:"name"`
 	// How many pods.
 	Pods int32 `json:"pods"`
+	// What the scheduler of the cluster says of most of them, shortened. At most 64 workloads have one.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // FailoverPhase is where a cluster stands between serving and failed over.
