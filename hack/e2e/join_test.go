@@ -129,9 +129,10 @@ func (s *stack) plugin(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-func joinAgain(t *testing.T, name string) {
+func joinAgain(t *testing.T, name string, flags ...string) {
 	t.Helper()
-	out, err := s.plugin(t, "join", name, "--member-kubeconfig", filepath.Join(s.dir, "members", name, "kubeconfig"))
+	args := []string{"join", name, "--member-kubeconfig", filepath.Join(s.dir, "members", name, "kubeconfig")}
+	out, err := s.plugin(t, append(args, flags...)...)
 	if err != nil || !strings.Contains(out, "joined and is ready") {
 		t.Fatalf("join %s: %v: %s", name, err, out)
 	}
