@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -30,6 +31,8 @@ type drainCommand struct {
 	progress progress
 	// forgotten is when resolvers will have forgotten the cluster's addresses, as it was said last.
 	forgotten time.Time
+	// found are the resources of custom kinds, by KIND.GROUP.
+	found map[string]schema.GroupVersionResource
 	// blind: it was said that the cluster cannot be read.
 	blind bool
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,16 +30,18 @@ type sight struct {
 // there is how every object stands in the cluster that is placed or has a copy there. Of a cluster that is lost only
 // what is placed counts.
 func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) (s sight, err error) {
-	stay, err := o.tolerating(ctx)
+	policies, err := o.policies(ctx, "")
 	if err != nil {
 		return s, err
 	}
+	stay := tolerating(policies)
 	uid, err := o.uid(ctx)
 	if err != nil {
 		return s, err
 	}
-	for i := range divided {
-		w := &divided[i]
+	workloads := append(slices.Clone(divided), o.customWorkloads(policies)...)
+	for i := range workloads {
+		w := &workloads[i]
 		found := map[string]*remainder{}
 		if err := o.placed(ctx, w, c.Name, stay, found); err != nil {
 			return s, err
@@ -96,7 +99,7 @@ func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, 
 // can be read, what runs there is unknown.
 func (o *drainCommand) running(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder, s *sight) error {
 	err := o.copies(ctx, w, cluster, uid, found)
-	if err == nil || ctx.Err() != nil {
+	if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil { // a custom kind need not be served there
 		return nil
 	}
 	if !apierrors.IsForbidden(err) {
@@ -155,19 +158,43 @@ func (o *drainCommand) reports(ctx context.Context, w *workload, cluster string,
 	return err
 }
 
-// tolerating has NAMESPACE/NAME of the policies whose objects a drain leaves where they are.
-func (o *drainCommand) tolerating(ctx context.Context) (map[string]bool, error) {
-	policies, err := o.policies(ctx, "")
-	if err != nil {
-		return nil, err
+// customWorkloads are the custom kinds that policies divide. One that is not served has no objects. Each is asked for once.
+func (o *drainCommand) customWorkloads(policies []*v1beta1.PlacementPolicy) (all []workload) {
+	if o.found == nil {
+		o.found = map[string]schema.GroupVersionResource{}
 	}
+	for _, p := range policies {
+		for _, sel := range p.Spec.ResourceSelectors {
+			gv, err := schema.ParseGroupVersion(sel.APIVersion)
+			if err != nil || p.Spec.ReplicaPreferences == nil {
+				continue
+			}
+			word := strings.TrimSuffix(sel.Kind+"."+gv.Group, ".")
+			r, there := o.found[word]
+			if !there {
+				if r, _, err = o.resource(word); err != nil {
+					continue
+				}
+				o.found[word] = r
+			}
+			known := slices.ContainsFunc(all, func(w workload) bool { return w.resource == r })
+			if !known && v1beta1.FederatedKindOf(r.GroupResource()) == nil {
+				all = append(all, workload{r, sel.Kind, "replicas", "readyReplicas"})
+			}
+		}
+	}
+	return all
+}
+
+// tolerating has NAMESPACE/NAME of the policies whose objects a drain leaves where they are.
+func tolerating(policies []*v1beta1.PlacementPolicy) map[string]bool {
 	stay := map[string]bool{}
 	for _, p := range policies {
 		if tolerated(p.Spec.Tolerations, drainTaint) {
 			stay[p.Namespace+"/"+p.Name] = true
 		}
 	}
-	return stay, nil
+	return stay
 }
 
 func tolerated(by []corev1.Toleration, taint corev1.Taint) bool {

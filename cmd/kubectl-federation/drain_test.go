@@ -448,6 +448,30 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 	}
 }
 
+// TestDrainWaitsForCustomKindsThatAreDivided: a policy with replicaPreferences divides them as any workload.
+func TestDrainWaitsForCustomKindsThatAreDivided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+		w.f.core.(*kubefake.Clientset).Resources = []*metav1.APIResourceList{{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget", Namespaced: true}}}}
+		policy := fromJSON(t, `{"apiVersion":"federation/v1beta1","kind":"PlacementPolicy","metadata":{"namespace":"default","name":"p"},
+			"spec":{"resourceSelectors":[{"apiVersion":"example.com/v1","kind":"Widget"}],"replicaPreferences":{"clusters":{"*":{"weight":1}}}}}`)
+		if _, err := w.f.dyn.Resource(policiesResource).Namespace("default").Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		placed := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Widget"}, ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "w", Annotations: map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"east-a":3},"policy":"p"}`}}}
+		if err := w.f.meta.(*metadatafake.FakeMetadataClient).Tracker().Create(widgets, placed, "default"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if said, err := w.run(ctx, draining, nil); err == nil || !strings.Contains(said, "Widget default/w: 3 placed") {
+			t.Errorf("%s%v", said, err)
+		}
+	})
+}
+
 // TestALostClusterIsEmpty: failover has given up what was there.
 func TestALostClusterIsEmpty(t *testing.T) {
 	for _, phase := range []v1beta1.FailoverPhase{v1beta1.FailoverOut, v1beta1.FailoverHeld} {
