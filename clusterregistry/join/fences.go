@@ -20,8 +20,12 @@ import (
 // Rights say what kinds the federation's account may write; fences say which objects of them. They are
 // ValidatingAdmissionPolicies: the member's own API server enforces them, whoever has the account's token.
 
-// AcceptLabel is, on a namespace that a member had before, the UID of the federation that may put objects into it.
-const AcceptLabel = "federation.kubernetes.io/accept"
+const (
+	// AcceptLabel is, on a namespace that a member had before, the UID of the federation that may put objects into it.
+	AcceptLabel = "federation.kubernetes.io/accept"
+	// alsoAcceptLabel is the same for further federations, with the UID at its end and any value.
+	alsoAcceptLabel = "accept.federation.kubernetes.io/"
+)
 
 // DefaultProtectedNamespaces are those that the federation may not touch. A "*" at the end stands for any rest.
 var DefaultProtectedNamespaces = []string{"kube-*", "openshift-*", "cert-manager", "gatekeeper-system", "kyverno", "istio-system"}
@@ -67,14 +71,22 @@ func (r *Request) ensureFence(ctx context.Context, meta metav1.ObjectMeta, f fen
 // acceptNamespaces labels namespaces that the member has. Those that it has not are passed over.
 func (r *Request) acceptNamespaces(ctx context.Context, uid string) error {
 	for _, name := range r.AcceptedNamespaces {
-		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, AcceptLabel, uid)
-		_, err := r.Member.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("namespace %s: %w", name, err)
+		ns, err := r.Member.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
 		}
 		if err == nil {
-			r.say("namespace %s accepts objects of the federation", name)
+			key, value := AcceptLabel, uid
+			if other := ns.Labels[AcceptLabel]; other != "" && other != uid {
+				key, value = alsoAcceptLabel+uid, "true"
+			}
+			patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, key, value)
+			_, err = r.Member.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		}
+		if err != nil {
+			return fmt.Errorf("namespace %s: %w", name, err)
+		}
+		r.say("namespace %s accepts objects of the federation", name)
 	}
 	return nil
 }
@@ -137,8 +149,9 @@ func accountFence(uid string, protected []string) fence {
 			},
 			{
 				Expression: fmt.Sprintf(`request.operation != "CREATE" || namespaceObject == null || `+
-					`namespaceObject.metadata.?labels[?%q].orValue("") == %q || namespaceObject.metadata.?labels[?%q].orValue("") == %q`,
-					v1beta1.ManagedByLabel, uid, AcceptLabel, uid),
+					`namespaceObject.metadata.?labels[?%q].orValue("") == %q || namespaceObject.metadata.?labels[?%q].orValue("") == %q || `+
+					`namespaceObject.metadata.?labels[?%q].hasValue()`,
+					v1beta1.ManagedByLabel, uid, AcceptLabel, uid, alsoAcceptLabel+uid),
 				MessageExpression: fmt.Sprintf(`"the namespace " + variables.target + " was there before the federation: to let it put objects into it, label it "+%q`, AcceptLabel+"="+uid),
 			},
 		},
