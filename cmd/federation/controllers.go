@@ -114,7 +114,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return names.Run(ctx)
 	})
 	group.Go(func() error {
-		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, several: several}
+		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, several: several, gate: newGate()}
 		return c.run(ctx, shared)
 	})
 	return group.Wait()
@@ -130,6 +130,7 @@ type controllers struct {
 	states  *dnsStates
 	several bool // processes share the work
 	leads   atomic.Bool
+	gate    *gate // of what only the leader writes
 
 	kube       kubernetes.Interface
 	federation string // its UID
@@ -144,7 +145,7 @@ func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err erro
 	}
 	c.registry, err = clusterregistry.New(clusterregistry.Options{
 		Config: c.config, FederationUID: c.federation, Policy: c.looks.policy(), Timeout: c.looks.timeout, Limits: c.memberLimits.limits(),
-		Report: func() bool { return !c.several || c.leads.Load() },
+		Report: func() bool { return !c.several || c.leads.Load() && c.gate.open() },
 	})
 	if err != nil {
 		return err
@@ -168,14 +169,18 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 	}
 	name := fmt.Sprintf("%s-%d-%d", asName(host), os.Getpid(), time.Now().UnixMilli())
 	group.Go(c.part(ctx, "leader", func(ctx context.Context) error {
-		return lead(ctx, c.config, name, func(ctx context.Context) error {
+		return lead(ctx, c.config, name, c.gate, func(ctx context.Context) error {
 			c.leads.Store(true)
 			defer c.leads.Store(false)
+			leader, err := c.withGate()
+			if err != nil {
+				return err
+			}
 			from, err := newCaches(c.config, c.client, plan.All)
 			if err != nil {
 				return err
 			}
-			return c.decide(ctx, from)
+			return leader.decide(ctx, from)
 		})
 	}))
 	group.Go(c.part(ctx, "shards", func(ctx context.Context) error {
@@ -194,6 +199,24 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 		}
 		return err
 	}))
+}
+
+// withGate returns the same controllers with clients that write only while the gate is open.
+func (c *controllers) withGate() (*controllers, error) {
+	config := rest.CopyConfig(c.config)
+	config.Wrap(c.gate.wrap)
+	client, err := newClient(config)
+	if err != nil {
+		return nil, err
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &controllers{
+		controllersOptions: c.controllersOptions, config: c.config, client: client, kube: kube, names: c.names, offers: c.offers, states: c.states,
+		several: c.several, gate: c.gate, federation: c.federation, recorder: c.recorder, registry: c.registry,
+	}, nil
 }
 
 // part returns what runs a part of the process until ctx is done, whatever becomes of it meanwhile.

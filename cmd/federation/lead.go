@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -15,16 +16,27 @@ import (
 // leaderLease is the Lease of the one process that decides: it places, fails over, and says how Clusters are.
 const leaderLease = "federation-controllers"
 
+// Times of the Lease. Others look at it each 1.0 to 2.2 retryPeriods: they see the last renewal of a process that dies, and take its place
+// leaseDuration later, each up to 2.2 s late, so within 11.4 s. A process that cannot renew ends its work renewDeadline after a
+// try that began retryPeriod after the last renewal; the gate closes a second later, whatever its goroutines do, and before the Lease
+// can be another's.
+const (
+	leaseDuration = 7 * time.Second
+	renewDeadline = 4 * time.Second
+	retryPeriod   = time.Second
+	gateAfter     = renewDeadline + retryPeriod + time.Second
+)
+
 // lead runs do while the Lease is ours, until ctx is done or do has failed. When the Lease is lost, do is
-// ended, and run anew when the Lease is ours again.
-func lead(ctx context.Context, config *rest.Config, identity string, do func(context.Context) error) error {
+// ended, and run again when the Lease is ours again.
+func lead(ctx context.Context, config *rest.Config, identity string, gate *gate, do func(context.Context) error) error {
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, v1beta1.FederationNamespace, leaderLease,
-		resourcelock.ResourceLockConfig{Identity: identity}, config, 6*time.Second)
+		resourcelock.ResourceLockConfig{Identity: identity}, config, renewDeadline)
 	if err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
-		if err := leadOnce(ctx, lock, do); err != nil {
+		if err := leadOnce(ctx, watchedLock{lock, gate}, do); err != nil {
 			return err
 		}
 		if ctx.Err() == nil {
@@ -35,7 +47,7 @@ func lead(ctx context.Context, config *rest.Config, identity string, do func(con
 }
 
 // leadOnce waits for the Lease, and runs do until ctx is done or the Lease is lost. The Lease is given up
-// when do has ended, not before.
+// when do has ended, not before: the election itself gives it up first, and ends do afterwards.
 func leadOnce(ctx context.Context, lock resourcelock.Interface, do func(context.Context) error) error {
 	electing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -48,7 +60,7 @@ func leadOnce(ctx context.Context, lock resourcelock.Interface, do func(context.
 		}
 	})()
 	leaderelection.RunOrDie(electing, leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: 10 * time.Second, RenewDeadline: 6 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true,
+		Lock: lock, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(elected context.Context) {
 				close(started)
@@ -63,8 +75,25 @@ func leadOnce(ctx context.Context, lock resourcelock.Interface, do func(context.
 	})
 	select {
 	case <-started:
-		return <-led
+		err := <-led
+		release(context.WithoutCancel(ctx), lock)
+		return err
 	default:
 		return nil
+	}
+}
+
+// release gives the Lease up, if it is still ours, so that another process need not wait for its end.
+func release(ctx context.Context, lock resourcelock.Interface) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	record, _, err := lock.Get(ctx)
+	if err != nil || record.HolderIdentity != lock.Identity() {
+		return
+	}
+	now := metav1.Now()
+	given := resourcelock.LeaderElectionRecord{LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now}
+	if err := lock.Update(ctx, given); err != nil {
+		klog.FromContext(ctx).V(1).Info("The Lease is left to end by itself", "lease", leaderLease, "err", err)
 	}
 }
