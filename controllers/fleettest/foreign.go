@@ -129,7 +129,7 @@ func withoutIdentity(u *unstructured.Unstructured) *unstructured.Unstructured {
 // to time.
 const hasTheName = " (a foreign object has the name)"
 
-// isForeign tells of a request to a member whether a foreign object is in its place. It is called with the fleet locked.
+// isForeign reports whether a foreign object is in the place that a request to a member is about. It is called with the fleet locked.
 func (f *Fleet) isForeign(member string, r memapi.Request) bool {
 	m := f.members[member]
 	if m == nil {

@@ -427,7 +427,7 @@ func (f *Fleet) foreignSomewhere(r memapi.Resource, u *unstructured.Unstructured
 	})
 }
 
-// isCopy tells whether an object in a member is a copy of this federation's. It does not ask v1beta1.IsCopy, which may be wrong.
+// isCopy reports whether an object in a member is a copy of this federation's. It does not ask v1beta1.IsCopy, which may be wrong.
 func (f *Fleet) isCopy(u *unstructured.Unstructured) bool {
 	return u != nil && u.GetLabels()[v1beta1.ManagedByLabel] == f.uid &&
 		u.GetAnnotations()[v1beta1.CopyOfAnnotation] == v1beta1.CopyOf(u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName())

@@ -110,7 +110,7 @@ func (f *Fleet) checkForeign(law lawFunc) {
 	}
 }
 
-// withItsNamespace tells of an object that it may have been deleted with its namespace.
+// withItsNamespace reports whether an object may have been deleted with its namespace.
 func (at objectIn) withItsNamespace() bool {
 	return at.namespace != "" && at.namespace != metav1.NamespaceDefault
 }

@@ -179,7 +179,7 @@ func (c *Controller) create(ctx context.Context, m *member, k key, op operation)
 	return c.apply(ctx, m, k, op, plan.Precondition{UID: there.GetUID()})
 }
 
-// isCopy tells whether an object is our copy. One that lost a mark (somebody took the label off, or the annotation) but still has
+// isCopy reports whether an object is our copy. One that lost a mark (somebody took the label off, or the annotation) but still has
 // the hash is ours too; one that is marked as another's is not.
 func (c *Controller) isCopy(there *unstructured.Unstructured, k key) bool {
 	if v1beta1.IsCopy(there, k.kind.GroupKind(), c.Federation) {

@@ -76,7 +76,7 @@ func SourceUID(observed *unstructured.Unstructured) types.UID {
 	return types.UID(uid)
 }
 
-// OfAnother tells whether a copy is of another object than the one that has the name now.
+// OfAnother reports whether a copy is of another object than the one that has the name now.
 func OfAnother(federated, observed *unstructured.Unstructured) bool {
 	uid := SourceUID(observed)
 	return uid != "" && uid != federated.GetUID()

@@ -83,7 +83,7 @@ func CopyOf(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + "/" + namespace + "/" + name
 }
 
-// IsCopy tells of an object of a kind in a member whether it is a copy of a federation's: it bears its mark, and this was made for it.
+// IsCopy reports whether an object of a kind in a member is a copy of a federation's: it bears its mark, and this was made for it.
 func IsCopy(o metav1.Object, kind schema.GroupKind, federation string) bool {
 	return o.GetLabels()[ManagedByLabel] == federation && o.GetAnnotations()[CopyOfAnnotation] == CopyOf(kind, o.GetNamespace(), o.GetName())
 }
