@@ -46,6 +46,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.PlacementPolicySpec{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_PlacementPolicySpec(ref),
 		v1beta1.PlacementPolicyStatus{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_PlacementPolicyStatus(ref),
 		v1beta1.RecordChange{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_RecordChange(ref),
+		v1beta1.Reference{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_Reference(ref),
 		v1beta1.ReplicaChange{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ReplicaChange(ref),
 		v1beta1.ReplicaMove{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ReplicaMove(ref),
 		v1beta1.ReplicaPreferences{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_ReplicaPreferences(ref),
@@ -1332,8 +1333,16 @@ func schema_apiserver_apis_federation_v1beta1_Info(ref common.ReferenceCallback)
 							Format:      "",
 						},
 					},
+					"ClusterSetIPRanges": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ClusterSetIPRanges are the networks of clusterset IPs, in CIDR notation with a comma between; \"\": there are none.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
-				Required: []string{"Name", "DNSZone", "DNSTTL", "FailoverMaxZones", "FailoverWindow", "CrossClusterEndpoints"},
+				Required: []string{"Name", "DNSZone", "DNSTTL", "FailoverMaxZones", "FailoverWindow", "CrossClusterEndpoints", "ClusterSetIPRanges"},
 			},
 		},
 	}
@@ -1971,6 +1980,36 @@ func schema_apiserver_apis_federation_v1beta1_RecordChange(ref common.ReferenceC
 					},
 				},
 				Required: []string{"name", "type"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_Reference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Reference names a ConfigMap, Secret or ServiceAccount of the namespace of who refers to it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"Kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reference names a ConfigMap, Secret or ServiceAccount of the namespace of who refers to it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"Name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reference names a ConfigMap, Secret or ServiceAccount of the namespace of who refers to it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"Kind", "Name"},
 			},
 		},
 	}

@@ -36,6 +36,8 @@ func (s *PlacementPolicySpec) Unknown(clusters []*Cluster) []string {
 }
 
 // known are the names that clusters have and are in; unknown what was not among them.
+// +k8s:openapi-gen=false
+// +k8s:deepcopy-gen=false
 type known struct {
 	clusters, zones, regions map[string]bool
 	unknown                  []string

@@ -166,6 +166,11 @@ func (in RecordChange) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Reference) OpenAPIModelName() string {
+	return "federation.v1beta1.Reference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ReplicaChange) OpenAPIModelName() string {
 	return "federation.v1beta1.ReplicaChange"
 }
