@@ -51,7 +51,7 @@ func init() {
 		"restart":   silent(func(p *player, _ []string) error { p.Restart(); return nil }),
 		"processes": silent((*player).runProcesses),
 		"drain":     silent((*player).drain), "undrain": silent((*player).undrain),
-		"stall": silent((*player).stall), "cut": silent((*player).cut), "fed": silent((*player).fed),
+		"stall": silent((*player).stall), "cut": silent((*player).cut), "core": silent((*player).core), "fed": silent((*player).fed),
 		"load":   silent((*player).loaded),
 		"wait":   silent((*player).pass),
 		"settle": silent((*player).settle),

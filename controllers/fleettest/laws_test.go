@@ -185,3 +185,16 @@ func TestDeletedOrphanIsSeen(t *testing.T) {
 		breaks(t, p, orphansStay)
 	})
 }
+
+func TestACoreThatStandsStillIsSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		run(t, p, "partition b", "core a")
+		p.files["cm.yaml"] = fmt.Sprintf(configMapText, "x", "1")
+		run(t, p, "stall fed 1h", "apply cm.yaml") // the federation does not hear of it
+		_, err := p.do(strings.Fields("core a"))
+		var b *Broken
+		if !errors.As(err, &b) || b.Law != "a core lives while the rest is sick" {
+			t.Errorf("a ConfigMap is missing, and what was seen is: %v", err)
+		}
+	})
+}

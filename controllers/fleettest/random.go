@@ -73,6 +73,8 @@ func (r *Random) do(format string, args ...any) error {
 const (
 	orderEvery = 25
 	clearEvery = 8 * orderEvery
+	// In between, one member and the federation are made well, and the rest stays as it is.
+	coreEvery = 2*orderEvery + 1
 )
 
 // Step takes one step, lets a little time pass, and returns what went against the laws.
@@ -89,6 +91,9 @@ func (r *Random) Step() error {
 	if r.steps%orderEvery == 0 {
 		err = r.order()
 	}
+	if err == nil && r.steps%coreEvery == coreEvery/2 {
+		err = r.core()
+	}
 	if err == nil && r.steps%clearEvery == 0 {
 		err = r.clear()
 	}
@@ -103,10 +108,8 @@ func (r *Random) order() error {
 		return err
 	}
 	for _, name := range r.members {
-		for _, line := range []string{"heal " + name, "slow " + name + " 0s", "accept " + name, "pods " + name + " 2s", "quota " + name + " 0"} {
-			if err := r.do("%s", line); err != nil {
-				return err
-			}
+		if err := r.makeWell(name); err != nil {
+			return err
 		}
 	}
 	clear(r.sick)
@@ -119,6 +122,30 @@ func (r *Random) order() error {
 		}
 	}
 	return nil
+}
+
+func (r *Random) makeWell(name string) error {
+	for _, line := range []string{"heal " + name, "slow " + name + " 0s", "accept " + name, "pods " + name + " 2s", "quota " + name + " 0"} {
+		if err := r.do("%s", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// core makes the federation and one member well, and checks that it gets what it is to have while the rest stays sick.
+func (r *Random) core() error {
+	r.ordering = true
+	defer func() { r.ordering = false }()
+	if err := r.do("fed well"); err != nil {
+		return err
+	}
+	name := r.member()
+	if err := r.makeWell(name); err != nil {
+		return err
+	}
+	delete(r.sick, name)
+	return errors.Join(r.do("core %s", name), r.player.Failures())
 }
 
 // clear deletes all objects and takes all taints away: what follows does not depend on what was.
