@@ -23,9 +23,10 @@ import (
 // player carries out the commands of a script.
 type player struct {
 	*Fleet
-	files map[string]string
-	seen  int                                   // events shown so far
-	saved map[string]*unstructured.Unstructured // backups of objects in members
+	files   map[string]string
+	seen    int                                   // events shown so far
+	saved   map[string]*unstructured.Unstructured // backups of objects in members
+	backups map[string]memapi.Snapshot            // of all that an API holds, by cluster or "fed"
 }
 
 // command is what a word does with the words after it. What it returns first is shown.
@@ -51,7 +52,8 @@ func init() {
 		"restart":   silent(func(p *player, _ []string) error { p.Restart(); return nil }),
 		"processes": silent((*player).runProcesses),
 		"drain":     silent((*player).drain), "undrain": silent((*player).undrain),
-		"stall": silent((*player).stall), "cut": silent((*player).cut), "core": silent((*player).core), "fed": silent((*player).fed),
+		"stall": silent((*player).stall), "cut": silent((*player).cut), "snapshot": silent((*player).snapshot), "restore": silent((*player).restore),
+		"rebuild": silent((*player).rebuild), "rejoin": silent((*player).rejoin), "alias": silent((*player).alias), "core": silent((*player).core), "fed": silent((*player).fed),
 		"load":   silent((*player).loaded),
 		"wait":   silent((*player).pass),
 		"settle": silent((*player).settle),

@@ -64,6 +64,7 @@ type Fleet struct {
 	sessions           atomic.Uint64
 	uplinks            [maxProcesses]*uplink
 	tally              *Tally
+	gate               front
 	turns              chan struct{}
 
 	clusters sync.Map // name → readCluster
@@ -87,8 +88,8 @@ func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
 	for i := range f.uplinks {
 		f.uplinks[i] = newUplink(f)
 	}
-	gate := front{policies: map[string]*v1beta1.PlacementPolicy{}}
-	f.Federation = memapi.New(memapi.Options{Resources: federationResources, Admit: gate.admit, Deleting: gate.deleting})
+	f.gate = front{policies: map[string]*v1beta1.PlacementPolicy{}}
+	f.Federation = memapi.New(memapi.Options{Resources: federationResources, Admit: f.gate.admit, Deleting: f.gate.deleting})
 	f.user = f.Federation.Client("kubectl", nil)
 	bootstrap(f.Federation)
 	f.uid = string(f.Federation.Get(namespaces, "", metav1.NamespaceSystem).GetUID())

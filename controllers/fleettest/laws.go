@@ -201,7 +201,7 @@ func (r readiness) String() (out string) {
 func (f *Fleet) readyOf(k workloadKey, u *unstructured.Unstructured, now time.Time) readiness {
 	r := readiness{ready: map[string]int{}, fewer: map[string]int{}}
 	for name, m := range f.members {
-		if fault := m.Wire.ForAll(); fault != Well && fault != Unhealthy {
+		if fault := m.Wire.ForAll(); m.alias || fault != Well && fault != Unhealthy {
 			continue
 		}
 		there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name)
@@ -264,7 +264,7 @@ func (f *Fleet) CheckIdle() error {
 // settled are the members that the federation can work in and has nothing against.
 func (f *Fleet) settled() (out []*Member) {
 	for _, m := range f.Members() {
-		if c := f.cluster(m.Name); c != nil && c.IsReady() && m.Wire.Fault() == Well {
+		if c := f.cluster(m.Name); c != nil && !m.alias && c.IsReady() && m.Wire.Fault() == Well {
 			out = append(out, m)
 		}
 	}

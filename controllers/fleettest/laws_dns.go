@@ -94,7 +94,7 @@ func (f *Fleet) lostInDNS(u *unstructured.Unstructured, now time.Time) (broken [
 		if f.disturbed.Add(upset).After(since) {
 			since = f.disturbed.Add(upset)
 		}
-		if !lost(m.Wire.ForAll()) || now.Sub(since) < noticing || !m.hasAny(d.given[name]) || f.cutOff(now)[m.Name] {
+		if m.alias || !lost(m.Wire.ForAll()) || now.Sub(since) < noticing || !m.hasAny(d.given[name]) || f.cutOff(now)[m.Name] {
 			continue
 		}
 		for _, other := range f.members {

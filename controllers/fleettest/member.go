@@ -39,6 +39,8 @@ type Member struct {
 	API  *memapi.API
 	Wire *Wire
 
+	// alias: it is another member by another name, which does what is done there.
+	alias   bool
 	index   int
 	delay   time.Duration // from a pod's being asked for to its being ready
 	quota   int           // no more pods than that are made; 0: as many as are asked for
@@ -107,6 +109,9 @@ func (m *Member) slow() bool { return m.Wire.Latency() >= clusterregistry.Defaul
 func (m *Member) step(now time.Time) {
 	if fault := fmt.Sprint(m.Wire.Fault(), m.slow()); fault != m.fault {
 		m.fault, m.faultSince = fault, now
+	}
+	if m.alias {
+		return
 	}
 	clear(m.dropped)
 	clear(m.scaled)

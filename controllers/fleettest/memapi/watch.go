@@ -68,6 +68,11 @@ func (a *API) begin(w *watcher, s *store, o metav1.ListOptions) error {
 		}
 		return nil
 	}
+	if since > a.version {
+		err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", since, a.version), 1)
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+		return err
+	}
 	if since < s.forgotten {
 		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", since, s.forgotten))
 	}

@@ -1,0 +1,128 @@
+package fleettest
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/fleettest/memapi"
+)
+
+// apiOf is the federation's API or that of a member, which is returned, too.
+func (p *player) apiOf(name string) (*memapi.API, *Member, error) {
+	if name == "fed" {
+		return p.Federation, nil, nil
+	}
+	m, err := p.find(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.API, m, nil
+}
+
+// snapshot fed|CLUSTER: a backup of all that its API holds.
+func (p *player) snapshot(args []string) error {
+	if err := need(args, 1, "snapshot fed|CLUSTER"); err != nil {
+		return err
+	}
+	api, _, err := p.apiOf(args[0])
+	if err != nil {
+		return err
+	}
+	if p.backups == nil {
+		p.backups = map[string]memapi.Snapshot{}
+	}
+	p.backups[args[0]] = api.Snapshot()
+	return nil
+}
+
+// restore fed|CLUSTER: the backup is restored, under whatever runs.
+func (p *player) restore(args []string) error {
+	if err := need(args, 1, "restore fed|CLUSTER"); err != nil {
+		return err
+	}
+	to, ok := p.backups[args[0]]
+	if !ok {
+		return fmt.Errorf("there is no snapshot of %q", args[0])
+	}
+	api, m, err := p.apiOf(args[0])
+	if err == nil {
+		p.putBack(api, m, to)
+	}
+	return err
+}
+
+// rebuild CLUSTER: it is installed again under its name: with nothing in it, and another identity.
+func (p *player) rebuild(args []string) error {
+	if err := need(args, 1, "rebuild CLUSTER"); err != nil {
+		return err
+	}
+	m, err := p.find(args[0])
+	if err != nil {
+		return err
+	}
+	p.putBack(m.API, m, memapi.Snapshot{})
+	bootstrap(m.API)
+	return nil
+}
+
+// putBack restores an API. What pods that costs is not the federation's doing.
+func (p *player) putBack(api *memapi.API, m *Member, to memapi.Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	api.Restore(to)
+	for k := range p.laws.ready {
+		p.laws.taken[k] = time.Now()
+	}
+	if m != nil {
+		m.seen = 0
+		return
+	}
+	p.disturbed = time.Now()
+	clear(p.gate.policies)
+	for _, u := range p.Federation.List(v1beta1.PoliciesResource, nil) {
+		p.gate.remember(u)
+	}
+}
+
+// rejoin OLD NEW: the cluster leaves, and joins again under another name.
+func (p *player) rejoin(args []string) error {
+	if err := need(args, 2, "rejoin OLD NEW"); err != nil {
+		return err
+	}
+	m, err := p.find(args[0])
+	if err != nil {
+		return err
+	}
+	if err := p.Unjoin(m.Name); err != nil {
+		return err
+	}
+	p.Pass(5 * time.Second) // everybody has let go of it
+	p.mu.Lock()
+	delete(p.members, m.Name)
+	m.Name, m.Wire.name = args[1], args[1]
+	p.members[m.Name] = m
+	p.mu.Unlock()
+	return p.Join(m.Place)
+}
+
+// alias NEW OLD: a second Cluster joins that is the same cluster, at another address.
+func (p *player) alias(args []string) error {
+	if err := need(args, 2, "alias NEW OLD"); err != nil {
+		return err
+	}
+	m, err := p.find(args[1])
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	other := &Member{
+		Place: m.Place, API: m.API, Wire: newWire(args[0], m.API, p.wrote), alias: true, index: m.index, kubelet: m.kubelet, pods: m.pods,
+		dropped: m.dropped, load: m.load, scaled: m.scaled, addresses: m.addresses,
+	}
+	other.Name, other.Labels = args[0], maps.Clone(m.Labels)
+	p.members[args[0]] = other
+	p.mu.Unlock()
+	return p.Join(other.Place)
+}
