@@ -34,7 +34,8 @@ type Timing struct {
 	Deadline time.Duration
 	// Renew is the time between two renewals.
 	Renew time.Duration
-	// Settle is how long the same replicas have lived before shards move from one to another.
+	// Settle is how long the same replicas have lived before shards move from one to another; twice as long for each change of who
+	// lives in the ten minutes before.
 	Settle time.Duration
 }
 

@@ -242,7 +242,7 @@ func TestNeverTwo(t *testing.T) {
 			for _, one := range f.replicas {
 				one.set(false)
 			}
-			f.balanced(2 * time.Minute)
+			f.balanced(calm + 10*time.Second)
 			f.endAll()
 			if t.Failed() {
 				t.Logf("seed %d", seed)

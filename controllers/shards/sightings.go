@@ -11,11 +11,15 @@ import (
 // sightings remember when each replica's Lease was last seen to change, by our own clock: clocks of
 // different machines are never compared.
 type sightings struct {
-	timing Timing
-	seen   map[string]sighting
-	live   []string
-	since  time.Time // when live became what it is
+	timing  Timing
+	seen    map[string]sighting
+	live    []string
+	since   time.Time   // when live became what it is
+	changes []time.Time // when live changed, within the last calm
 }
+
+// calm is how long changes of who lives are remembered.
+const calm = 10 * time.Minute
 
 type sighting struct {
 	version string
@@ -60,14 +64,28 @@ func (s *sightings) look(store cache.Store, self string, now time.Time) sight {
 	}
 	slices.Sort(out.live)
 	if !slices.Equal(out.live, s.live) {
+		if s.live != nil {
+			s.changes = append(s.changes, now)
+		}
 		s.live, s.since = out.live, now
 	}
-	if left := s.since.Add(s.timing.Settle).Sub(now); left > 0 {
+	if left := s.since.Add(s.holdOff(now)).Sub(now); left > 0 {
 		out.again = min(out.again, left)
 	} else {
 		out.settled = true
 	}
 	return out
+}
+
+// holdOff is for how long the same replicas must have lived before shards move from one to another: it doubles with each change of
+// who lives, so that one that crashes again and again soon moves nothing. What a dead one held is taken at once, whatever this says.
+func (s *sightings) holdOff(now time.Time) time.Duration {
+	s.changes = slices.DeleteFunc(s.changes, func(at time.Time) bool { return now.Sub(at) >= calm })
+	wait := s.timing.Settle
+	for range len(s.changes) - 1 {
+		wait = min(2*wait, calm)
+	}
+	return wait
 }
 
 // duration is what the Lease's owner says, who may be of another version than we are.
