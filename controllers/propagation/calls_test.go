@@ -112,10 +112,11 @@ func (m *meter) create(t *testing.T, gvr schema.GroupVersionResource, namespace,
 type fleet struct {
 	federation *meter
 	members    map[string]*meter
+	clients    map[string]*memapi.Client // of the controller that runs, by member
 }
 
 func newFleet(t *testing.T, names ...string) *fleet {
-	f := &fleet{federation: newMeter(), members: map[string]*meter{}}
+	f := &fleet{federation: newMeter(), members: map[string]*meter{}, clients: map[string]*memapi.Client{}}
 	f.federation.create(t, namespaces, "", `{apiVersion: v1, kind: Namespace, metadata: {name: default}}`)
 	f.federation.create(t, namespaces, "", `{apiVersion: v1, kind: Namespace, metadata: {name: federation-system}}`)
 	for _, name := range names {
@@ -141,6 +142,7 @@ func (f *fleet) run(t *testing.T, o Options, do func()) {
 	}
 	for name, m := range f.members {
 		client := m.Client("federation", m.count)
+		f.clients[name] = client
 		if err := c.Engage(ctx, Member{Name: name, Client: client, Informers: m.informers(ctx, client, v1beta1.ManagedByLabel+"=fed")}); err != nil {
 			t.Fatal(err)
 		}

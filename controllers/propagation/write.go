@@ -145,11 +145,11 @@ func (c *Controller) operate(ctx context.Context, m *member, k key, op operation
 	case plan.Create:
 		err = c.create(ctx, m, k, op)
 	case plan.Update:
-		err = c.apply(ctx, m, k, op, plan.Precondition{UID: op.have.GetUID()})
+		err = c.apply(ctx, m, k, op, provided(k, op))
 	case plan.Delete:
 		err = c.delete(ctx, m, k, op)
 	case plan.Release:
-		err = c.release(ctx, m, k, op.have.GetUID())
+		err = c.release(ctx, m, k, op.have)
 	}
 	if apierrors.IsNotFound(err) && op.verb != plan.Create {
 		err = nil // it is gone: the watch will say so
@@ -157,6 +157,16 @@ func (c *Controller) operate(ctx context.Context, m *member, k key, op operation
 	observeWrite(m.Name, op.verb, started, err)
 	m.lanes.wrote(k, time.Since(started), err)
 	return err
+}
+
+// provided is what has to be so for an update to be carried out: the copy is the one that was observed and, where pods come or go with
+// what is written, as it was then. A process that was paused may have lost the shard meanwhile: what it was about to write is of before.
+func provided(k key, op operation) plan.Precondition {
+	p := plan.Precondition{UID: op.have.GetUID()}
+	if k.kind.Paced && plan.ChangesPods(op.want, op.have, k.kind.Divided) {
+		p.ResourceVersion = op.have.GetResourceVersion()
+	}
+	return p
 }
 
 // create makes the copy unless an object of that name is there. One that is a copy was made by us and has not reached
@@ -250,7 +260,7 @@ func (c *Controller) delete(ctx context.Context, m *member, k key, op operation)
 		return err
 	}
 	if fate == plan.Orphaned {
-		return c.release(ctx, m, k, op.have.GetUID())
+		return c.release(ctx, m, k, op.have)
 	}
 	if err = c.deleteObserved(ctx, m, k, op); err == nil {
 		m.event(c.Recorder, v1beta1.EventStaleCopyDeleted, "%s is deleted: it is a copy of an object that is not at the federation any more (UID %s)",
@@ -271,8 +281,10 @@ func (c *Controller) deleteObserved(ctx context.Context, m *member, k key, op op
 	if op.want.Foreground {
 		policy = metav1.DeletePropagationForeground
 	}
-	uid := op.have.GetUID()
-	err := resource(m.Client, k).Delete(ctx, k.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &policy})
+	uid, version := op.have.GetUID(), op.have.GetResourceVersion()
+	err := resource(m.Client, k).Delete(ctx, k.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
+	})
 	if err == nil {
 		m.parted(k, uid)
 	}
@@ -280,11 +292,12 @@ func (c *Controller) deleteObserved(ctx context.Context, m *member, k key, op op
 }
 
 // release takes our marks off a copy. From then on it is not ours to delete, though the cache may have it still.
-func (c *Controller) release(ctx context.Context, m *member, k key, uid types.UID) error {
+func (c *Controller) release(ctx context.Context, m *member, k key, have *unstructured.Unstructured) error {
+	uid := have.GetUID()
 	if m.hasParted(k, uid) {
 		return nil
 	}
-	_, err := resource(m.Client, k).Patch(ctx, k.Name, types.MergePatchType, releasePatch(uid), metav1.PatchOptions{FieldManager: FieldManager})
+	_, err := resource(m.Client, k).Patch(ctx, k.Name, types.MergePatchType, releasePatch(have), metav1.PatchOptions{FieldManager: FieldManager})
 	if err == nil {
 		m.parted(k, uid)
 	}
@@ -304,9 +317,9 @@ func (c *Controller) confirm(ctx context.Context, k key, cached *unstructured.Un
 }
 
 // releasePatch takes our marks off a copy.
-func releasePatch(uid types.UID) []byte {
+func releasePatch(have *unstructured.Unstructured) []byte {
 	b, _ := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":         uid,
+		"uid": have.GetUID(), "resourceVersion": have.GetResourceVersion(),
 		"labels":      map[string]any{v1beta1.ManagedByLabel: nil},
 		"annotations": map[string]any{v1beta1.AppliedHashAnnotation: nil, v1beta1.CopyOfAnnotation: nil, v1beta1.SourceAnnotation: nil},
 	}})

@@ -254,3 +254,10 @@ func content(u *unstructured.Unstructured) map[string]any {
 	}
 	return out
 }
+
+// ChangesPods reports whether a copy gets another number in the field of its spec, or another pod template.
+func ChangesPods(want Desired, have *unstructured.Unstructured, field string) bool {
+	is, _, _ := unstructured.NestedInt64(have.Object, "spec", field)
+	number, given, _ := unstructured.NestedInt64(want.Object.Object, "spec", field)
+	return given && number != is || !SameTemplate(want, have)
+}
