@@ -28,6 +28,7 @@ type keeper struct {
 	wake     chan struct{}
 
 	known       *v1beta1.Cluster // the newest that the federation told us
+	behind      int              // probes in a row at which the informer had an older one
 	state       health.State
 	link        *link
 	fingerprint string
@@ -49,6 +50,10 @@ func (r *Registry) startKeeper(ctx context.Context, name string) *keeper {
 	r.keepersWG.Go(func() { wait.UntilWithContext(ctx, k.run, time.Second) }) // again, should it panic
 	return k
 }
+
+// restoredAfter is after how many probes an informer that is behind our own last write is not taken to be late: the federation's store has
+// been restored from a backup, and its revisions begin again below those that we know.
+const restoredAfter = 5
 
 // lookNow has the keeper look at once. It never waits.
 func (k *keeper) lookNow() {
@@ -111,10 +116,15 @@ func (k *keeper) learn(ctx context.Context) bool {
 	}
 	u := obj.(*unstructured.Unstructured)
 	if k.known != nil && k.known.UID == u.GetUID() {
-		if order, err := resourceversion.CompareResourceVersion(u.GetResourceVersion(), k.known.ResourceVersion); err == nil && order <= 0 {
+		order, err := resourceversion.CompareResourceVersion(u.GetResourceVersion(), k.known.ResourceVersion)
+		if k.behind++; err != nil || order >= 0 {
+			k.behind = 0
+		}
+		if err == nil && order <= 0 && k.behind < restoredAfter {
 			return true
 		}
 	}
+	k.behind = 0
 	c, err := toCluster(u)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot read the Cluster")

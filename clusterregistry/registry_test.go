@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -343,6 +344,41 @@ func TestLooksThatFindNothingNewWriteNothing(t *testing.T) {
 	if writes != 1 {
 		t.Errorf("%d writes of the status, want 1", writes)
 	}
+}
+
+// restore puts a Cluster of before into the federation's API, as a backup of etcd does.
+func (f *fleet) restore(c *unstructured.Unstructured) {
+	f.t.Helper()
+	if err := f.clusters.Tracker().Update(v1beta1.ClustersResource, c, ""); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func TestWhatIsKnownIsWrittenAgainAfterARestoreOfTheFederation(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	version := 100
+	f.clusters.PrependReactor("patch", "clusters", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		done, obj, err := f.apply(action)
+		if err == nil {
+			version++
+			u := obj.(*unstructured.Unstructured).DeepCopy()
+			u.SetResourceVersion(strconv.Itoa(version))
+			obj, err = u, f.clusters.Tracker().Update(v1beta1.ClustersResource, u, "")
+		}
+		return done, obj, err
+	})
+	f.join("east", east, "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	u, err := f.clusters.Resource(v1beta1.ClustersResource).Get(t.Context(), "east", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.SetResourceVersion("50")
+	u.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+		"type": "Ready", "status": "False", "reason": v1beta1.ReasonClusterNotReachable, "lastProbeTime": "2024-05-01T12:00:00Z", "lastTransitionTime": "2024-05-01T12:00:00Z",
+	}}}
+	f.restore(u)
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
 }
 
 func TestConditionsOfOthersAreLeftAlone(t *testing.T) {
