@@ -89,7 +89,7 @@ func TestWhatIsWithinTheLimitsIsReadWhole(t *testing.T) {
 
 // What is kept counts; what nobody keeps any more does not.
 func TestObjectsCountWhileTheyAreKept(t *testing.T) {
-	type object struct{ data [1024]byte }
+	type object [1024]byte
 	heard := 0
 	m := New(Limits{Held: 64 << 10}, func(string) { heard++ })
 	for range 1000 {
