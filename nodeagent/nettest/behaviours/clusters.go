@@ -25,7 +25,7 @@ func (w *World) OtherCluster(t testing.TB, hosts ...*nettest.Host) {
 
 func annotated(pairs ...string) func(*corev1.Service) {
 	return func(s *corev1.Service) {
-		s.Annotations = map[string]string{}
+		s.Labels, s.Annotations = map[string]string{ruleset.LabelManagedBy: "a-federation"}, map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
 			s.Annotations[pairs[i]] = pairs[i+1]
 		}
