@@ -54,7 +54,7 @@ func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now t
 
 // wellFor is for how long nothing has been wrong with a member.
 func (m *Member) wellFor(now time.Time) time.Duration {
-	if m.Wire.Fault() != Well || m.slow() {
+	if m.Wire.Fault() != Well || m.slow() || m.fault != m.condition() { // the last: it has just become well
 		return 0
 	}
 	return now.Sub(m.faultSince)

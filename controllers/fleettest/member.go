@@ -104,10 +104,13 @@ func newMember(p Place, index int, onWrite func(string, sender, memapi.Request, 
 // slow tells whether the member answers no look in time.
 func (m *Member) slow() bool { return m.Wire.Latency() >= clusterregistry.DefaultTimeout }
 
+// condition is what is wrong with the member now, in a word.
+func (m *Member) condition() string { return fmt.Sprint(m.Wire.Fault(), m.slow()) }
+
 // step lets the cluster do what is due. Nothing happens in one that is dead. When it comes back, its API says what was so before: its pods
 // start again with its nodes, and only then statuses are written.
 func (m *Member) step(now time.Time) {
-	if fault := fmt.Sprint(m.Wire.Fault(), m.slow()); fault != m.fault {
+	if fault := m.condition(); fault != m.fault {
 		m.fault, m.faultSince = fault, now
 	}
 	if m.alias {
