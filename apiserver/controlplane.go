@@ -3,6 +3,8 @@ package apiserver
 import (
 	"context"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -53,9 +55,9 @@ const (
 )
 
 // controlPlaneOptions are the options of Kubernetes' generic control plane for our server.
-func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (options.CompletedOptions, error) {
+func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (_ options.CompletedOptions, err error) {
 	c, files := s.config, s.files
-	if err := setFeatures(); err != nil {
+	if err = setFeatures(); err != nil {
 		return options.CompletedOptions{}, err
 	}
 	o := options.NewOptions()
@@ -76,6 +78,9 @@ func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (o
 		o.Etcd.StorageConfig.Transport.KeyFile = c.Etcd.KeyFile
 	}
 	authenticate(o, files)
+	if o.Authentication.AuthenticationConfigFile, err = c.writeAuthentication(); err != nil {
+		return options.CompletedOptions{}, err
+	}
 	plugin := admission.New(s.policies, c.Place, c.NamesInDNS)
 	plugin.Clusters = c.Clusters
 	authorizeAndAdmit(o, plugin)
@@ -87,10 +92,25 @@ func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (o
 	return completed, utilerrors.NewAggregate(completed.Validate())
 }
 
-// authenticate sets who is known: client certificates and service account tokens. Nobody is anonymous.
+// authentication lets load balancers and the like ask for health without a credential, and for nothing else.
+const authentication = `# Written at each start of the apiserver.
+apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+anonymous:
+  enabled: true
+  conditions:
+  - path: /livez
+  - path: /readyz
+`
+
+func (c *Config) writeAuthentication() (path string, err error) {
+	path = filepath.Join(c.DataDir, "authentication.yaml")
+	return path, os.WriteFile(path, []byte(authentication), 0o600)
+}
+
+// authenticate sets who is known: client certificates and service account tokens.
 func authenticate(o *options.Options, files *pki.Files) {
 	a := o.Authentication
-	a.Anonymous.Allow = false
 	a.ClientCert.ClientCA = files.CA
 	a.RequestHeader.ClientCAFile = files.FrontProxyCA
 	a.RequestHeader.AllowedNames = []string{pki.FrontProxyUser}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -166,6 +167,33 @@ func TestNobodyIsAnonymous(t *testing.T) {
 	}
 	if _, err := kube.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
 		t.Errorf("without a certificate: %v", err)
+	}
+}
+
+func TestOnlyHealthIsAnsweredWithoutACredential(t *testing.T) {
+	config := *shared.admin
+	config.CertData, config.KeyData = nil, nil
+	client, err := rest.HTTPClientFor(&config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{
+		"/livez": http.StatusOK, "/readyz": http.StatusOK, "/readyz?verbose": http.StatusOK,
+		"/": 401, "/healthz": 401, "/readyz/ping": 401, "/readyz/": 401, "/livez/../api": 401, "/version": 401, "/metrics": 401, "/api": 401, "/apis": 401,
+		"/openapi/v2": 401, "/openid/v1/jwks": 401, "/.well-known/openid-configuration": 401, "/api/v1/secrets": 401, "/apis/federation/v1beta1/clusters": 401,
+		"/debug/pprof/": 401, "/logs": 401,
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, answer.StatusCode, want)
+		}
 	}
 }
 
