@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -34,6 +36,7 @@ type Embedded struct {
 
 	server    *embed.Etcd
 	level     zap.AtomicLevel
+	fatal     *fatal
 	socketDir string // to be removed at the end, or empty
 }
 
@@ -47,16 +50,17 @@ func Start(ctx context.Context, dataDir string) (*Embedded, error) {
 	if err := checkDatabase(dir); err != nil {
 		return nil, err
 	}
-	e := &Embedded{level: zap.NewAtomicLevelAt(zap.ErrorLevel)}
+	e := &Embedded{level: zap.NewAtomicLevelAt(zap.ErrorLevel), fatal: &fatal{dir: dir, exit: exit}}
 	socket, err := e.socketPath(filepath.Dir(dir))
 	if err != nil {
 		return nil, err
 	}
 	e.Endpoint = "unix://" + socket
-	if e.server, err = launch(e.config(dir, socket)); err != nil {
+	if e.server, err = e.fatal.launch(e.config(dir, socket)); err != nil {
 		e.Stop()
 		return nil, fmt.Errorf("etcd in %s does not start: %w", dir, err)
 	}
+	e.fatal.serves.Store(true)
 	if err := e.waitReady(ctx); err != nil {
 		e.Stop()
 		return nil, fmt.Errorf("etcd in %s: %w", dir, err)
@@ -129,20 +133,27 @@ func (e *Embedded) config(dir, socket string) *embed.Config {
 	return c
 }
 
-// logger writes errors only, and makes a panic of what would end the process without a word.
+// logger writes errors only, and has fatal say what etcd does not go on from.
 func (e *Embedded) logger() *zap.Logger {
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), e.level), zap.WithFatalHook(zapcore.WriteThenPanic))
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), e.level), zap.WithFatalHook(e.fatal), zap.WithPanicHook(e.fatal))
 }
 
-// launch starts etcd, whose panic over damaged files becomes an error.
-func launch(c *embed.Config) (server *embed.Etcd, err error) {
+// launch starts etcd, whose panic over a full disk or damaged files becomes an error.
+func (f *fatal) launch(c *embed.Config) (server *embed.Etcd, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			server, err = nil, fmt.Errorf("its files are damaged (%v): put a backup in their place", r)
+			cause, ok := r.(error)
+			if !ok {
+				cause = fmt.Errorf("%v", r)
+			}
+			server, err = nil, f.explain(cause)
 		}
 	}()
-	return embed.StartEtcd(c)
+	if server, err = embed.StartEtcd(c); errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = f.explain(err)
+	}
+	return server, err
 }
 
 // quiet drops gRPC's warnings: at each start about connections that it opened twice, and while etcd

@@ -4,7 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"go.uber.org/zap"
 )
 
 func TestLockIsHeldOnceAndGivenBack(t *testing.T) {
@@ -56,5 +59,25 @@ func TestDamagedLogIsAnErrorAndNotThePanicOfEtcd(t *testing.T) {
 	}
 	if _, err := Start(t.Context(), dir); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v, want an error that names the folder", err)
+	}
+}
+
+func TestAFullDiskIsNoDamage(t *testing.T) {
+	full := &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+	e := &Embedded{level: zap.NewAtomicLevelAt(zap.FatalLevel), fatal: &fatal{dir: "/data/etcd"}}
+	said := func(do func()) (err error) {
+		defer func() { err = e.fatal.explain(recover().(error)) }()
+		do()
+		return nil
+	}
+	var ended error
+	e.fatal.exit = func(err error) { ended = err }
+	starts := said(func() { e.logger().Panic("failed to create WAL", zap.Error(full)) })
+	e.fatal.serves.Store(true)
+	_ = said(func() { e.logger().Fatal("failed to commit tx", zap.Error(full)) })
+	for what, err := range map[string]error{"start": starts, "later": ended} {
+		if err == nil || !strings.Contains(err.Error(), "the disk of /data/etcd is full") || strings.Contains(err.Error(), "backup") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
