@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"k8s.io/klog/v2"
 )
 
 // Files are the paths of what Ensure made.
@@ -57,6 +59,25 @@ func write(path string, content []byte) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// protect takes from other users what they must not have, should the folder have been copied or unpacked without care: to write into the
+// data directory, and to read keys. Where that is not ours to change, as in volumes of containers, it is logged.
+func (f *Files) protect(dataDir string) {
+	allowed := map[string]os.FileMode{
+		dataDir: 0o755, filepath.Dir(f.CA): 0o700,
+		f.CAKey: 0o600, f.ServingKey: 0o600, f.AdminKey: 0o600, f.ControllersKey: 0o600, f.ServiceAccountKey: 0o600, f.FrontProxyCAKey: 0o600,
+		f.FrontProxyKey: 0o600, f.Encryption: 0o600,
+	}
+	for path, mode := range allowed {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm()&^mode == 0 {
+			continue // what is missing is made, or said to be lost, elsewhere
+		}
+		if err := os.Chmod(path, info.Mode()&^(0o777&^mode)); err != nil {
+			klog.ErrorS(err, "Other users of this machine may have more rights than they should", "path", path, "mode", info.Mode(), "allowed", mode)
+		}
+	}
 }
 
 func exists(path string) bool {

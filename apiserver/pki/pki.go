@@ -41,6 +41,7 @@ func Ensure(dataDir string, r Request, now time.Time) (*Files, error) {
 	if err := os.MkdirAll(filepath.Dir(f.CA), 0o700); err != nil {
 		return nil, err
 	}
+	f.protect(dataDir)
 	first := !exists(f.AdminKubeconfig) && !exists(f.CA)
 	if err := ensureServiceAccountKey(f.ServiceAccountKey, first); err != nil {
 		return nil, err

@@ -146,3 +146,19 @@ func TestACopiedFolderMustBeWhole(t *testing.T) {
 		t.Errorf("identity %s, want %s, %v", is, was, err)
 	}
 }
+
+func TestOthersCannotReadKeys(t *testing.T) {
+	dir := t.TempDir()
+	f := ensure(t, dir, time.Now())
+	for _, path := range []string{dir, filepath.Dir(f.CA), f.CAKey, f.Encryption} {
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ensure(t, dir, time.Now())
+	for path, want := range map[string]os.FileMode{dir: 0o755, filepath.Dir(f.CA): 0o700, f.CAKey: 0o600, f.Encryption: 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want %v", path, info.Mode(), err, want)
+		}
+	}
+}
