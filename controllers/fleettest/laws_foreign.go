@@ -44,13 +44,15 @@ func (f *Fleet) touched(member string, r memapi.Request, now time.Time) []error 
 		return []error{against(untouched, "%s of %s %s in %s, which somebody made there", r.Verb, r.Resource.Resource, r.Name, member)}
 	}
 	left, is := f.laws.foreign.orphans[at]
-	if there := f.members[member].API.Get(r.Resource, r.Namespace, r.Name); !is || there != nil && there.GetUID() == left.uid {
+	there := f.members[member].API.Get(r.Resource, r.Namespace, r.Name)
+	if !is || there != nil && there.GetUID() == left.uid {
 		return nil
 	}
-	if delete(f.laws.foreign.orphans, at); now.Sub(left.since) > hearing { // till then a delete of before may be under way
-		return []error{against(orphansStay, "%s of %s %s in %s, %s after it was orphaned", r.Verb, r.Resource.Resource, r.Name, member, now.Sub(left.since))}
+	delete(f.laws.foreign.orphans, at)
+	if there != nil || now.Sub(left.since) <= hearing { // made again after its namespace went; or a delete of before was under way
+		return nil
 	}
-	return nil
+	return []error{against(orphansStay, "%s of %s %s in %s, %s after it was orphaned", r.Verb, r.Resource.Resource, r.Name, member, now.Sub(left.since))}
 }
 
 // made notes what somebody made in a member, unless it is one of our copies.
