@@ -139,11 +139,8 @@ func (f *Fleet) countMove(u *unstructured.Unstructured, now time.Time) []error {
 		return nil
 	}
 	before := f.placed[u.GetUID()]
-	if before != nil && maps.Equal(p.Clusters, before.Clusters) {
-		return nil
-	}
-	f.placed[u.GetUID()] = p
-	if before == nil {
+	f.placed[u.GetUID()] = p // also where only what it remembers of before is another: a later one is compared with it
+	if before == nil || maps.Equal(p.Clusters, before.Clusters) {
 		return nil
 	}
 	f.moves[u.GetUID()]++
