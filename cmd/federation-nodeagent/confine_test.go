@@ -19,6 +19,10 @@ func confine(root string, capabilities []string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 		return err
 	}
+	const lockDir = "/run/federation-nodeagent"
+	if err := os.MkdirAll(lockDir, 0o700); err != nil {
+		return err
+	}
 	at := func(path string) string { return filepath.Join(root, path) }
 	type mount struct {
 		from, to string
@@ -31,6 +35,7 @@ func confine(root string, capabilities []string) error {
 		{"/proc/sys", at("proc/sys"), unix.MS_BIND},
 		{"", at("proc/sys"), unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY},
 		{"/proc/sys/net", at("node/sys/net"), unix.MS_BIND},
+		{lockDir, at(lockDir), unix.MS_BIND},
 		{"", root, unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY},
 	}
 	if _, err := os.Stat(at("usr")); err == nil { // an image that has iptables; its lock is the node's

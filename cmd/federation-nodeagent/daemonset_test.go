@@ -166,7 +166,7 @@ func capabilities(d *appsv1.DaemonSet) (names []string) {
 func containerRoot(t *testing.T, c *controlPlane, token string, withPrograms bool) string {
 	t.Helper()
 	root, account := t.TempDir(), "var/run/secrets/kubernetes.io/serviceaccount"
-	for _, dir := range []string{"proc", "node/sys/net", account, "run"} {
+	for _, dir := range []string{"proc", "node/sys/net", account, "run/federation-nodeagent"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -28,6 +28,7 @@ type options struct {
 
 	iptables            string
 	metrics, healthz    string
+	lockDir             string
 	minSync, lookPeriod time.Duration
 	cleanup, initOnly   bool
 	sysctls             sysctls
@@ -56,6 +57,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.iptables, "iptables-backend", "auto", "`KIND` of iptables: nft, legacy, or auto: the one that has rules of kubelet or kube-proxy, else the one that the command iptables is")
 	f.StringVar(&o.metrics, "metrics-bind-address", "127.0.0.1:10249", "`ADDRESS` of /metrics; \"\": none; beside kube-proxy (--scope federated) port 10349")
 	f.StringVar(&o.healthz, "healthz-bind-address", "0.0.0.0:10256", "`ADDRESS` of /healthz; \"\": none; beside kube-proxy (--scope federated) port 10356")
+	f.StringVar(&o.lockDir, "lock-dir", "/run/federation-nodeagent", "`FOLDER` of the node, which only root can write to, with the lock that keeps a second agent from serving the same node")
 	f.DurationVar(&o.minSync, "iptables-min-sync-period", 0, "least `TIME` between two writes of rules; 0: none, as what comes during a write is gathered anyhow")
 	f.DurationVar(&o.lookPeriod, "iptables-sync-period", 30*time.Second, "`TIME` after which rules are compared with the kernel at the latest, where somebody else has changed something; that the tables were flushed is seen within seconds")
 	f.BoolVar(&o.cleanup, "cleanup", false, "take all rules away and end; with --scope federated only those of that scope, else also kube-proxy's")

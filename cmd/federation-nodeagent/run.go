@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"syscall"
+	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"federation/nodeagent"
@@ -23,7 +25,7 @@ func (o *options) run(ctx context.Context) error {
 	if o.initOnly {
 		return o.sysctls.apply()
 	}
-	alone, err := claimNode()
+	alone, err := claimNode(o.lockDir)
 	if err != nil {
 		return err
 	}
@@ -73,14 +75,28 @@ func (o *options) serve(ctx context.Context, a *nodeagent.Agent) error {
 	return group.Wait()
 }
 
-// claimNode makes sure that this is the only agent in the node's network: a name there can be listened at once. It
-// is free again when the process ends, however it ends.
-func claimNode() (net.Listener, error) {
-	l, err := net.Listen("unix", "@federation-nodeagent")
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, errors.New("another federation-nodeagent serves this node; two would undo each other's rules")
+// claimNode makes sure that this is the only agent in the node's network, with a lock in a folder that only root may
+// write to: a name that anybody can take would let anybody keep the agent from starting. The lock ends with the process.
+func claimNode(dir string) (*os.File, error) {
+	var network unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/net", &network); err != nil {
+		return nil, err
 	}
-	return l, err
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("--lock-dir %q: %w", dir, err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("network-%d.lock", network.Ino)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("--lock-dir %q: %w", dir, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.New("another federation-nodeagent serves this node; two would undo each other's rules")
+		}
+		return nil, fmt.Errorf("locking %s: %w", f.Name(), err)
+	}
+	return f, nil
 }
 
 // serve answers some paths at an address until ctx ends.

@@ -211,12 +211,15 @@ func (m message) err() error {
 
 // receive reads one datagram and calls f with its messages until that is done or fails.
 func (s *Socket) receive(f func(message) (done bool, err error)) (bool, error) {
-	n, _, err := unix.Recvfrom(s.fd, s.buf, 0)
+	n, from, err := unix.Recvfrom(s.fd, s.buf, 0)
 	if errors.Is(err, unix.EINTR) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading from the kernel: %w", err)
+	}
+	if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 {
+		return false, nil // another process of this network can send, too
 	}
 	done := false
 	for data := s.buf[:n]; len(data) >= unix.SizeofNlMsghdr; {

@@ -1,6 +1,7 @@
 package nfnetlink
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -227,5 +228,42 @@ func TestGeneration(t *testing.T) {
 		if err := s.Commit(&b); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Only the kernel answers: what another process of the network sends to the socket is not read as an answer.
+func TestOnlyTheKernelIsHeard(t *testing.T) {
+	node, s := dial(t)
+	address, err := unix.Getsockname(s.fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusal := make([]byte, unix.SizeofNlMsghdr+4)
+	binary.NativeEndian.PutUint32(refusal, uint32(len(refusal)))
+	binary.NativeEndian.PutUint16(refusal[4:], unix.NLMSG_ERROR)
+	binary.NativeEndian.PutUint32(refusal[unix.SizeofNlMsghdr:], ^uint32(unix.EPERM)+1)
+	var b Batch
+	b.table(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, "ours")
+	if err := node.Do(func() error {
+		stranger, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(stranger)
+		for seq := range uint32(64) { // whatever the socket's next number is
+			binary.NativeEndian.PutUint32(refusal[8:], s.seq+seq)
+			if err := unix.Sendto(stranger, refusal, 0, address); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(&b); err != nil {
+		t.Errorf("a stranger's refusal counts: %v", err)
+	}
+	if got := tables(t, s); !slices.Equal(got, []string{"ours"}) {
+		t.Errorf("tables %v, want ours", got)
 	}
 }
