@@ -54,10 +54,6 @@ func (c *Config) New(ctx context.Context) (_ *Server, err error) {
 	if s.listener, err = c.listen(ctx); err != nil {
 		return nil, err
 	}
-	s.request = pki.Request{Server: "https://" + s.address(), Hosts: c.hosts()}
-	if s.files, err = pki.Ensure(c.DataDir, s.request, time.Now()); err != nil {
-		return nil, err
-	}
 	endpoints, err := s.store(ctx)
 	if err != nil {
 		return nil, err
@@ -68,14 +64,24 @@ func (c *Config) New(ctx context.Context) (_ *Server, err error) {
 	return s, s.build(ctx, endpoints)
 }
 
-// claim makes sure that the store and our keys belong together.
-func (s *Server) claim(ctx context.Context, endpoints []string) error {
+// claim makes keys at the first start, and makes sure that the store and our keys belong together. Where they don't,
+// it leaves no keys behind that somebody could take for the federation's.
+func (s *Server) claim(ctx context.Context, endpoints []string) (err error) {
+	store := s.config.Etcd
+	store.Servers = endpoints
+	if !pki.Exists(s.config.DataDir) {
+		if err := store.CheckUnclaimed(ctx); err != nil {
+			return err
+		}
+	}
+	s.request = pki.Request{Server: "https://" + s.address(), Hosts: s.config.hosts()}
+	if s.files, err = pki.Ensure(s.config.DataDir, s.request, time.Now()); err != nil {
+		return err
+	}
 	identity, err := s.files.Identity()
 	if err != nil {
 		return err
 	}
-	store := s.config.Etcd
-	store.Servers = endpoints
 	return store.Claim(ctx, identity)
 }
 

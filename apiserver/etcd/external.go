@@ -41,8 +41,25 @@ func (x External) Claim(ctx context.Context, identity string) error {
 		if answer.Succeeded || string(answer.Responses[0].GetResponseRange().Kvs[0].Value) == identity {
 			return nil
 		}
-		return fmt.Errorf("etcd at %s holds a federation with other keys than those in the folder pki of --data-dir: copy that folder from another of its apiservers, or from a backup (if its authority was replaced on purpose, delete %s in etcd)", strings.Join(x.Servers, ", "), identityKey)
+		return x.taken()
 	})
+}
+
+// CheckUnclaimed refuses an etcd that holds the objects of any federation. It writes nothing.
+func (x External) CheckUnclaimed(ctx context.Context) error {
+	return x.with(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		switch answer, err := client.Get(ctx, identityKey, clientv3.WithCountOnly()); {
+		case err != nil:
+			return x.unreachable(err)
+		case answer.Count > 0:
+			return x.taken()
+		}
+		return nil
+	})
+}
+
+func (x External) taken() error {
+	return fmt.Errorf("etcd at %s holds a federation with other keys than those in the folder pki of --data-dir: copy that folder from another of its apiservers, or from a backup (if its authority was replaced on purpose, delete %s in etcd)", strings.Join(x.Servers, ", "), identityKey)
 }
 
 // with calls do with a client, for as long as reachTimeout.

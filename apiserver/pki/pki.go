@@ -34,6 +34,12 @@ type Request struct {
 	Hosts []string
 }
 
+// Exists reports whether Ensure has made anything below dataDir.
+func Exists(dataDir string) bool {
+	f := FilesIn(dataDir)
+	return exists(f.AdminKubeconfig) || exists(filepath.Dir(f.CA))
+}
+
 // Ensure makes below dataDir what is missing and renews what ends soon. It may be called again at any
 // time: what is good is left alone.
 func Ensure(dataDir string, r Request, now time.Time) (*Files, error) {

@@ -201,6 +201,15 @@ func TestExternalEtcd(t *testing.T) {
 	stranger.Etcd = x
 	_, err = build(stranger)
 	wantOneLine(t, err, x.Servers[0], "other keys", "copy that folder")
+	wantNoKeys(t, stranger.DataDir)
+}
+
+// wantNoKeys fails if a start that was refused left keys behind, which somebody could take for the federation's.
+func wantNoKeys(t *testing.T, dataDir string) {
+	t.Helper()
+	if pki.Exists(dataDir) {
+		t.Errorf("a start that was refused left keys in %s", dataDir)
+	}
 }
 
 func TestExternalEtcdOutOfReach(t *testing.T) {
@@ -210,6 +219,7 @@ func TestExternalEtcdOutOfReach(t *testing.T) {
 	began := time.Now()
 	_, err := build(o)
 	wantOneLine(t, err, "https://127.0.0.1:1", "https://127.0.0.1:2", "cannot be reached")
+	wantNoKeys(t, o.DataDir)
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s to say so", took)
 	}

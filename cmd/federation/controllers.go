@@ -68,6 +68,16 @@ func (o *controllersOptions) withDNS(ctx context.Context, do func(context.Contex
 
 // keepRunning is run, again after a pause whenever it fails: API and DNS of this process go on.
 func (o *controllersOptions) keepRunning(ctx context.Context, config *rest.Config, dns *authoritative.Server, several bool) error {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	if err := claimName(ctx, kube, o.info()); err != nil {
+		if ctx.Err() != nil {
+			return nil // asked to end
+		}
+		return err
+	}
 	go o.reportParts(ctx, config)
 	return o.parts.Run(ctx, "controllers", func(ctx context.Context) error { return o.run(ctx, config, dns, several) })
 }
