@@ -3,6 +3,8 @@ package bootstrap
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +24,11 @@ func Ensure(ctx context.Context, kube kubernetes.Interface) error {
 	for _, want := range clusterRoles() {
 		if err := ensureRole(ctx, kube, want); err != nil {
 			return err
+		}
+	}
+	for _, name := range retiredRoles {
+		if err := endAggregation(ctx, rbac.ClusterRoles(), name); err != nil {
+			return fmt.Errorf("ClusterRole %s of an earlier version: %w", name, err)
 		}
 	}
 	for _, name := range []string{controllersName, customKindsName} {
@@ -47,6 +54,24 @@ func ensureRole(ctx context.Context, kube kubernetes.Interface, want *rbacv1.Clu
 	return ensure(ctx, kube.RbacV1().ClusterRoles(), want, func(is *rbacv1.ClusterRole) bool {
 		return equality.Semantic.DeepEqual(is.Rules, want.Rules) && equality.Semantic.DeepEqual(is.Labels, want.Labels)
 	})
+}
+
+// endAggregation takes from a role, if it is there, the labels by which others include it.
+func endAggregation(ctx context.Context, roles client[*rbacv1.ClusterRole], name string) error {
+	role, err := roles.Get(ctx, name, metav1.GetOptions{})
+	if errors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	labels := len(role.Labels)
+	maps.DeleteFunc(role.Labels, func(key, _ string) bool { return strings.HasPrefix(key, aggregateTo) })
+	if len(role.Labels) == labels {
+		return nil
+	}
+	_, err = roles.Update(ctx, role, metav1.UpdateOptions{})
+	return err
 }
 
 // client is what ensure needs of a typed client.

@@ -29,24 +29,29 @@ func namespace() *corev1.Namespace {
 // controllersName is the name of the roles and bindings of the controllers.
 const controllersName = pki.ControllersUser
 
-// clusterRoles are the controllers' own, those that aggregate to Kubernetes' view, edit and admin, and one for
-// those who watch over the federation. Who may write Clusters can send the federation's credential for a member
-// to an address of his choice: that is for administrators, not for those who edit workloads or operate.
+// clusterRoles are the controllers' own, those that aggregate to Kubernetes' view and edit (and so to admin), and those for people who
+// run the federation. Nothing about Clusters aggregates: who may write them can send the federation's credential for a member to an
+// address of his choice, and a binding to Kubernetes' admin says that somebody runs workloads, not clusters.
 func clusterRoles() []*rbacv1.ClusterRole {
 	ours := func(resource string, verbs ...string) rbacv1.PolicyRule {
 		return rule(v1beta1.GroupName, verbs, resource)
 	}
-	see := []rbacv1.PolicyRule{ours("clusters", reading...), ours("placementpolicies", reading...)}
-	review := ours("failoverreviews", "create")
+	see, policies, review := ours("clusters", reading...), ours("placementpolicies", reading...), ours("failoverreviews", "create")
+	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
 	return []*rbacv1.ClusterRole{
-		clusterRole("federation-view", "view", see...),
+		clusterRole("federation-view", "view", policies),
 		clusterRole("federation-edit", "edit", ours("placementpolicies", writing...)),
-		clusterRole("federation-admin", "admin", ours("clusters", slices.Concat(reading, writing)...), ours("clusters/proxy", "*"), review),
-		clusterRole("federation-operator", "", append(see, review)...),
+		clusterRole("federation-cluster-viewer", "", see),
+		clusterRole("federation-operator", "", see, policies, review),
+		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), policies, review, federationUID),
+		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),
 		clusterRole(controllersName, "", controllersRules()...),
 		clusterRole(dnsRole, "", dnsRules()...),
 	}
 }
+
+// retiredRoles are those that earlier versions had beside these. They aggregate no more; to whom somebody bound one, it still means what it did.
+var retiredRoles = []string{"federation-admin"}
 
 // controllersRules are what the controllers need and no more: they change federated objects and
 // report on them, and neither create nor delete any. The addresses that they give Services are their own.
@@ -111,10 +116,13 @@ func controllers() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: pki.ControllersUser}}
 }
 
+// aggregateTo begins the labels by which Kubernetes' own roles include others.
+const aggregateTo = "rbac.authorization.k8s.io/aggregate-to-"
+
 func clusterRole(name, aggregatesTo string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 	if aggregatesTo != "" {
-		r.Labels = map[string]string{"rbac.authorization.k8s.io/aggregate-to-" + aggregatesTo: "true"}
+		r.Labels = map[string]string{aggregateTo + aggregatesTo: "true"}
 	}
 	return r
 }

@@ -112,7 +112,8 @@ func federationUID(ctx context.Context, federation kubernetes.Interface) (string
 // register writes Secret and Cluster. The Secret comes first, so that the Cluster can be connected at once.
 func (r *Request) register(ctx context.Context, address, token string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if _, err := r.Federation.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	_, err := r.Federation.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) { // the federation makes it at its start
 		return err
 	}
 	secret := &corev1.Secret{

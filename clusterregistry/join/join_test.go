@@ -237,6 +237,17 @@ func TestJoinRefuses(t *testing.T) {
 	}
 }
 
+// The role federation-cluster-admin and Secrets in federation-system are enough at the federation.
+func TestJoinNeedsNoRightToMakeNamespacesAtTheFederation(t *testing.T) {
+	f := newFakes()
+	f.federation.PrependReactor("create", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("namespaces"), namespace, errors.New("jane may not"))
+	})
+	if err := Join(t.Context(), f.request("east-a")); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestJoinLeavesAForeignSecretAlone(t *testing.T) {
 	f, ctx := newFakes(), context.Background()
 	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cluster-east-a"}, Data: map[string][]byte{"k": []byte("v")}}

@@ -136,7 +136,7 @@ func (f *federation) clusters(ctx context.Context) ([]*v1beta1.Cluster, error) {
 		return nil, errors.New("the server has no Clusters: is it a federation? (--context names another one)")
 	}
 	slices.SortFunc(all, func(a, b *v1beta1.Cluster) int { return strings.Compare(a.Name, b.Name) })
-	return all, err
+	return all, mayNotSee(err)
 }
 
 var policiesResource = v1beta1.SchemeGroupVersion.WithResource("placementpolicies")
@@ -162,9 +162,17 @@ func (f *federation) cluster(ctx context.Context, name string) (*v1beta1.Cluster
 		return nil, f.noSuchCluster(ctx, name)
 	}
 	if err != nil {
-		return nil, err
+		return nil, mayNotSee(err)
 	}
 	return toCluster(u)
+}
+
+// mayNotSee adds to the refusal of Clusters what an administrator can do: none of Kubernetes' own roles reaches them.
+func mayNotSee(err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	return fmt.Errorf("%w\nan administrator can let you see Clusters: kubectl create clusterrolebinding NAME --clusterrole federation-cluster-viewer --user YOU", err)
 }
 
 func (f *federation) noSuchCluster(ctx context.Context, name string) error {

@@ -43,7 +43,9 @@ propagation needs and no more, and fences (ValidatingAdmissionPolicies) that hol
 objects of the federation, outside of protected namespaces; at the federation a Cluster and a Secret with the account's
 token, which the federation renews by itself. Joining again refreshes all of this.
 
-You need an administrator's rights in the cluster for this, once.`,
+You need an administrator's rights in the cluster for this, once. At the federation you need the cluster role
+federation-cluster-admin, and the right to read and write Secrets in its namespace federation-system. To reach a cluster through
+the federation (--allow-proxy), people need the cluster role federation-cluster-proxy, or one like it that names clusters.`,
 		Example: `  # The cluster is the context "east" of the kubeconfig whose current context is the federation
   kubectl federation join east-a --context east
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,9 +13,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	k8stesting "k8s.io/client-go/testing"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -222,5 +226,33 @@ func TestDividedKinds(t *testing.T) {
 	}
 	if workloadOf(schema.GroupVersionResource{Group: "example.org", Resource: "deployments"}) != nil {
 		t.Error("a kind of another group")
+	}
+}
+
+// Who may not list Clusters learns which role lets him; who may not list some kind sees the others.
+func TestWhoMayNotSeeAllIsToldWhatIsMissing(t *testing.T) {
+	w := newWorld(t)
+	refuse := func(group, resource string) k8stesting.ReactionFunc {
+		return func(k8stesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, "", errors.New(`User "jane" cannot list it`))
+		}
+	}
+	w.f.meta.(*metadatafake.FakeMetadataClient).PrependReactor("list", "secrets", refuse("", "secrets"))
+	s, err := w.f.status(t.Context())
+	if err != nil || len(s.NotCounted) != 1 || s.NotCounted[0] != "Secret" || s.Well {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	var screen strings.Builder
+	printStatus(&screen, s, maxRows, seenAt)
+	if want := "Not counted, because you may not list them in all namespaces: Secret\n"; !strings.Contains(screen.String(), want) {
+		t.Errorf("%s\nlacks %q", screen.String(), want)
+	}
+	w.f.dyn.(*dynamicfake.FakeDynamicClient).PrependReactor("*", "clusters", refuse(v1beta1.GroupName, "clusters"))
+	_, fromList := w.f.status(t.Context())
+	_, fromGet := w.f.cluster(t.Context(), "east-a")
+	for _, err := range []error{fromList, fromGet} {
+		if err == nil || !strings.Contains(err.Error(), "jane") || !strings.Contains(err.Error(), "--clusterrole federation-cluster-viewer") {
+			t.Errorf("%v", err)
+		}
 	}
 }

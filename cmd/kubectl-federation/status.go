@@ -131,6 +131,10 @@ func (f *federation) count(ctx context.Context, s *status, r schema.GroupVersion
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
+	if apierrors.IsForbidden(err) {
+		s.NotCounted = append(s.NotCounted, kind)
+		return nil
+	}
 	if err == nil && k.Objects > 0 {
 		s.Kinds = append(s.Kinds, k)
 	}

@@ -20,10 +20,12 @@ import (
 type status struct {
 	Name    string `json:"name,omitempty"`
 	DNSZone string `json:"dnsZone,omitempty"`
-	// Well: all clusters serve, all objects are in sync, no DNS provider is behind, and no component has failed.
+	// Well: all clusters serve, all objects are in sync, no DNS provider is behind, no component has failed, and all kinds could be read.
 	Well     bool            `json:"well"`
 	Clusters []clusterStatus `json:"clusters"`
 	Kinds    []kindStatus    `json:"kinds"`
+	// NotCounted are the kinds that the user may not list.
+	NotCounted []string `json:"notCounted,omitempty"`
 	// Components are the parts of the federation's processes that have failed.
 	Components []component `json:"components,omitempty"`
 	// DNSProviders are those that have the zone; none where that is not said.
@@ -121,7 +123,7 @@ func (s *status) conclude() {
 	for _, o := range s.OutOfSync {
 		s.Reasons[o.Reason]++
 	}
-	s.Well = len(s.OutOfSync) == 0 && len(s.Components) == 0
+	s.Well = len(s.OutOfSync) == 0 && len(s.Components) == 0 && len(s.NotCounted) == 0
 	for _, c := range s.Clusters {
 		s.Well = s.Well && c.well()
 	}
@@ -160,6 +162,9 @@ func printStatus(out io.Writer, s *status, rows int, now time.Time) {
 	printComponents(out, s.Components, now)
 	printProviders(out, s.DNSProviders, now)
 	printKinds(out, s.Kinds)
+	if len(s.NotCounted) > 0 {
+		tell(out, "\nNot counted, because you may not list them in all namespaces: %s\n", strings.Join(s.NotCounted, ", "))
+	}
 	printOutOfSync(out, s, rows, now)
 }
 

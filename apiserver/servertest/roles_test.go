@@ -1,0 +1,121 @@
+package servertest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/bootstrap"
+)
+
+// mayDo asks whether a user may do VERB RESOURCE[/SUBRESOURCE][ NAME] with what is ours, in namespace default where it is in one.
+func mayDo(t *testing.T, user, asked string) bool {
+	t.Helper()
+	p := strings.Fields(asked + " ")
+	attributes := &authorizationv1.ResourceAttributes{Verb: p[0], Group: v1beta1.GroupName}
+	attributes.Resource, attributes.Subresource, _ = strings.Cut(p[1], "/")
+	if attributes.Resource == "placementpolicies" {
+		attributes.Namespace = "default"
+	}
+	if len(p) > 2 {
+		attributes.Name = p[2]
+	}
+	review, err := shared.kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: attributes}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return review.Status.Allowed
+}
+
+// bind gives a cluster role to the user of its name.
+func bind(t *testing.T, role string) {
+	t.Helper()
+	if _, err := shared.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-" + role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: role}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = shared.kube.RbacV1().ClusterRoleBindings().Delete(context.Background(), "test-"+role, metav1.DeleteOptions{})
+	})
+}
+
+// Whoever may change Clusters can send the credential of a member wherever he likes: no role that Kubernetes has for those who use
+// namespaces may bring that along.
+func TestOnlyRolesOfOurOwnReachClusters(t *testing.T) {
+	const all = "list clusters, get clusters, create clusters, update clusters, delete clusters, get clusters/proxy east-a, create clusters/proxy east-a, " +
+		"create failoverreviews, list placementpolicies, create placementpolicies"
+	for role, want := range map[string]string{
+		"view":                      "list placementpolicies",
+		"edit":                      "list placementpolicies, create placementpolicies",
+		"admin":                     "list placementpolicies, create placementpolicies",
+		"federation-cluster-viewer": "list clusters, get clusters",
+		"federation-operator":       "list clusters, get clusters, create failoverreviews, list placementpolicies",
+		"federation-cluster-admin":  "list clusters, get clusters, create clusters, update clusters, delete clusters, create failoverreviews, list placementpolicies",
+		"federation-cluster-proxy":  "get clusters/proxy east-a, create clusters/proxy east-a",
+	} {
+		bind(t, role)
+		missing := ""
+		becomesTrue(t, role, func() bool { // its binding and what aggregates to it are known soon
+			missing = ""
+			for _, asked := range strings.Split(want, ", ") {
+				if !mayDo(t, role, asked) {
+					missing = asked
+				}
+			}
+			return missing == ""
+		})
+		for _, asked := range strings.Split(all, ", ") {
+			if got := mayDo(t, role, asked); got != strings.Contains(", "+want+",", ", "+asked+",") {
+				t.Errorf("%s may %s: %v", role, asked, got)
+			}
+		}
+	}
+}
+
+// An earlier version had a role that aggregated to admin. Who was given it by its name keeps it, all others lose it.
+func TestRolesOfAnEarlierVersionAreBroughtIntoLine(t *testing.T) {
+	old := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "federation-admin", Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-admin": "true", "mine": "too"}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{v1beta1.GroupName}, Resources: []string{"clusters", "clusters/proxy"}, Verbs: []string{"*"}}},
+	}
+	roles := shared.kube.RbacV1().ClusterRoles()
+	if _, err := roles.Create(t.Context(), old, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = roles.Delete(context.Background(), old.Name, metav1.DeleteOptions{}) })
+	bind(t, "admin")
+	bind(t, old.Name)
+	becomesTrue(t, "the old state", func() bool { return mayDo(t, "admin", "update clusters") && mayDo(t, old.Name, "update clusters") })
+	if err := bootstrap.Ensure(t.Context(), shared.kube); err != nil {
+		t.Fatal(err)
+	}
+	becomesTrue(t, "admin may not change Clusters any more", func() bool {
+		return !mayDo(t, "admin", "update clusters") && !mayDo(t, "admin", "get clusters/proxy x")
+	})
+	if !mayDo(t, old.Name, "update clusters") {
+		t.Error("who was bound to federation-admin has lost it")
+	}
+	if is, err := roles.Get(t.Context(), old.Name, metav1.GetOptions{}); err != nil || is.Labels["mine"] != "too" {
+		t.Errorf("%v, %v", is.Labels, err)
+	}
+}
+
+func becomesTrue(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	eventually(t, what, func(context.Context) error {
+		if !is() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
