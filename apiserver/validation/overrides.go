@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ const (
 var patchOperations = []string{opAdd, opCopy, opMove, opRemove, opReplace, opTest}
 
 func validateOverrides(overrides []v1beta1.Override, path *field.Path) (errs field.ErrorList) {
+	all := 0
 	if len(overrides) > maxOverrides {
 		errs = append(errs, field.TooMany(path, len(overrides), maxOverrides))
 	}
@@ -35,16 +37,20 @@ func validateOverrides(overrides []v1beta1.Override, path *field.Path) (errs fie
 		for j, op := range o.JSONPatch {
 			errs = append(errs, validateOperation(op, operations.Index(j))...)
 		}
+		all += len(o.JSONPatch)
+	}
+	if all > maxOperations {
+		errs = append(errs, field.Invalid(path, all, fmt.Sprintf("must have at most %d operations in all", maxOperations)))
 	}
 	return errs
 }
 
-// dividedStays refuses operations on the number of replicas of kinds whose replicas are divided: it is the placement's.
-func dividedStays(s *v1beta1.PlacementPolicySpec, path *field.Path) (errs field.ErrorList) {
-	divided := dividedFields(s.ResourceSelectors)
+// fixedStays refuses operations on fields of the selected kinds that are not the policy's.
+func fixedStays(s *v1beta1.PlacementPolicySpec, path *field.Path) (errs field.ErrorList) {
+	fixed := fixedFields(s.ResourceSelectors)
 	check := func(pointer string, changes bool, at *field.Path) {
-		if kind := divided[pointer]; kind != "" && changes {
-			errs = append(errs, field.Invalid(at, pointer, "may not be changed: which share of the replicas of a "+kind+" a cluster gets is said by replicaPreferences"))
+		if why := fixed[pointer]; why != "" && changes {
+			errs = append(errs, field.Invalid(at, pointer, "may not be changed: "+why))
 		}
 	}
 	for i, o := range s.Overrides {
@@ -57,19 +63,24 @@ func dividedStays(s *v1beta1.PlacementPolicySpec, path *field.Path) (errs field.
 	return errs
 }
 
-// dividedFields are JSON pointers to what is divided of the kinds that are selected, with a kind of which it is so.
-func dividedFields(selectors []v1beta1.ResourceSelector) map[string]string {
+// fixedFields are JSON pointers to what overrides may not change in the selected kinds, with why: the number of replicas of a
+// divided kind is the placement's, and the type of a Secret says whether it is federated.
+func fixedFields(selectors []v1beta1.ResourceSelector) map[string]string {
 	fields := map[string]string{}
 	for _, k := range v1beta1.FederatedKinds {
 		selected := slices.ContainsFunc(selectors, func(s v1beta1.ResourceSelector) bool {
 			return s.Kind == k.Kind && s.APIVersion == k.Resource.GroupVersion().String()
 		})
+		share := "which share of the replicas of a " + k.Kind + " a cluster gets is said by replicaPreferences"
 		switch {
-		case !selected || k.Preferences == "":
+		case !selected:
+		case k.Kind == "Secret":
+			fields["/type"] = "it says what kind of Secret it is"
+		case k.Preferences == "":
 		case k.Kind == "Job":
-			fields["/spec/parallelism"] = k.Kind
+			fields["/spec/parallelism"] = share
 		default:
-			fields["/spec/replicas"] = k.Kind
+			fields["/spec/replicas"] = share
 		}
 	}
 	return fields
@@ -82,8 +93,8 @@ func validateOperation(o v1beta1.JSONPatchOperation, at *field.Path) field.Error
 	switch o.Op {
 	case opMove, opCopy:
 		errs = append(errs, validatePointer(o.From, o.Op == opMove, from)...)
-		if o.Op == opMove && strings.HasPrefix(o.Path, o.From+"/") {
-			errs = append(errs, field.Invalid(at.Child("path"), o.Path, "must not be below from: nothing can be moved into itself"))
+		if strings.HasPrefix(o.Path, o.From+"/") {
+			errs = append(errs, field.Invalid(at.Child("path"), o.Path, "must not be below from: nothing can be moved or copied into itself"))
 		}
 	case opAdd, opReplace, opTest:
 		if o.Value == nil {

@@ -16,6 +16,7 @@ import (
 const (
 	maxSelectors    = 100
 	maxOverrides    = 100
+	maxOperations   = 200 // of all overrides together
 	maxGraceSeconds = 24 * 60 * 60
 )
 
@@ -61,7 +62,7 @@ func validatePolicySpec(s *v1beta1.PlacementPolicySpec, path *field.Path) field.
 	errs = append(errs, validateFailover(s.Failover, path.Child("failover"))...)
 	errs = append(errs, validateRollout(s.Rollout, path.Child("rollout"))...)
 	errs = append(errs, validateOverrides(s.Overrides, path.Child("overrides"))...)
-	return append(errs, dividedStays(s, path.Child("overrides"))...)
+	return append(errs, fixedStays(s, path.Child("overrides"))...)
 }
 
 func validatePreferences(p *v1beta1.ReplicaPreferences, path *field.Path) field.ErrorList {

@@ -116,6 +116,8 @@ func TestFaultsOfOperations(t *testing.T) {
 		`{op: replace, path: /spec/a, value: 1, from: /b}`:                          `from: Invalid value: "/b": goes with move and copy only`,
 		`{op: copy, path: /spec/a}`:                                                 `from: Required value`,
 		`{op: move, from: /spec, path: /spec/a}`:                                    `path: Invalid value: "/spec/a": must not be below from`,
+		`{op: copy, from: /spec, path: /spec/a/b}`:                                  `path: Invalid value: "/spec/a/b": must not be below from`,
+		`{op: copy, from: spec, path: /spec/a}`:                                     `from: Invalid value: "spec": must be a JSON pointer`,
 		`{op: move, from: /metadata/name, path: /spec/a}`:                           `from: Invalid value: "/metadata/name": may not be changed`,
 		`{op: move, from: /spec/replicas, path: /spec/a}`:                           `from: Invalid value: "/spec/replicas": may not be changed: which share of the replicas of a Deployment`,
 		`{op: replace, path: /kind, value: a}`:                                      `path: Invalid value: "/kind": may not be changed: an override may not touch apiVersion, kind and status`,
@@ -126,6 +128,34 @@ func TestFaultsOfOperations(t *testing.T) {
 		`{op: remove, path: /metadata/labels/federation.kubernetes.io~1managed-by}`: `may not be changed: federation.kubernetes.io/managed-by is the federation's own`,
 	} {
 		wantFaults(t, goodSelector+"\noverrides: [{jsonPatch: ["+operation+"]}]", "spec.overrides[0].jsonPatch[0].;"+want)
+	}
+}
+
+// A Secret's type says whether it is federated, and what reads it.
+func TestOverridesKeepTheTypeOfSecrets(t *testing.T) {
+	const secrets = `resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: Secret}]`
+	wantFaults(t, secrets+"\noverrides: [{jsonPatch: [{op: replace, path: /type, value: kubernetes.io/service-account-token}, {op: move, from: /type, path: /data/a}]}]",
+		`spec.overrides[0].jsonPatch[0].path: Invalid value: "/type": may not be changed: it says what kind of Secret it is;[1].from: Invalid value: "/type"`)
+	if errs := ValidatePlacementPolicy(policy(t, goodSelector+"\noverrides: [{jsonPatch: [{op: replace, path: /type, value: a}]}]")); len(errs) > 0 {
+		t.Error(errs.ToAggregate())
+	}
+}
+
+// Operations are work for each object in each cluster.
+func TestOperationsOfAPolicyAreBounded(t *testing.T) {
+	p := policy(t, goodSelector)
+	for range 3 {
+		o := v1beta1.Override{}
+		for range 70 {
+			o.JSONPatch = append(o.JSONPatch, v1beta1.JSONPatchOperation{Op: "remove", Path: "/spec/a"})
+		}
+		p.Spec.Overrides = append(p.Spec.Overrides, o)
+	}
+	if got := ValidatePlacementPolicy(p).ToAggregate(); got == nil || !strings.Contains(got.Error(), "spec.overrides: Invalid value: 210: must have at most 200 operations in all") {
+		t.Errorf("%v", got)
+	}
+	if p.Spec.Overrides = p.Spec.Overrides[:2]; len(ValidatePlacementPolicy(p)) > 0 {
+		t.Error(ValidatePlacementPolicy(p).ToAggregate())
 	}
 }
 

@@ -1,102 +1,108 @@
 package plan
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// override applies the overrides of the policy that match the cluster. The error names the policy, the field
-// and the cause.
+// override applies the overrides of the policy that match the cluster to u, which nobody else has. The error names the
+// policy, the field and the cause; then u is good for nothing.
 func (s Source) override(u *unstructured.Unstructured, t Target) (*unstructured.Unstructured, error) {
 	if s.Policy == nil {
 		return u, nil
 	}
-	var doc []byte
+	var p *patch
 	for i, o := range s.Policy.Spec.Overrides {
 		if o.Clusters != nil && !o.Clusters.Matches(t.Cluster) {
 			continue
 		}
+		if p == nil {
+			p = newPatch(u.Object)
+			u = &unstructured.Unstructured{Object: s.fixed(u.Object)}
+		}
 		for j, op := range o.JSONPatch {
-			at := fmt.Sprintf("policy %s: spec.overrides[%d].jsonPatch[%d]", s.Policy.Name, i, j)
-			if doc == nil {
-				var err error
-				if doc, err = u.MarshalJSON(); err != nil {
-					return nil, fmt.Errorf("%s: %w", at, err)
-				}
-			}
-			var err error
-			if doc, err = patched(doc, op); err != nil {
-				return nil, fmt.Errorf("%s: %s %s: %w", at, op.Op, op.Path, err)
+			if err := p.apply(op); err != nil {
+				return nil, fmt.Errorf("policy %s: spec.overrides[%d].jsonPatch[%d]: %s %s: %w", s.Policy.Name, i, j, op.Op, op.Path, err)
 			}
 		}
 	}
-	if doc == nil {
+	if p == nil {
 		return u, nil
 	}
-	out := &unstructured.Unstructured{}
-	if err := out.UnmarshalJSON(doc); err != nil {
-		return nil, fmt.Errorf("policy %s: spec.overrides: %w", s.Policy.Name, err)
-	}
-	if err := s.untouched(u, out); err != nil {
+	out, err := s.overridden(u.Object, p)
+	if err != nil {
 		return nil, fmt.Errorf("policy %s: spec.overrides: %w", s.Policy.Name, err)
 	}
 	return out, nil
 }
 
-var errNothingThere = errors.New("there is nothing at that path")
-
-// patched applies one operation of a JSON patch.
-func patched(doc []byte, op v1beta1.JSONPatchOperation) ([]byte, error) {
-	if err := applicable(doc, op); err != nil {
-		return nil, err
-	}
-	body, err := json.Marshal([]v1beta1.JSONPatchOperation{op})
-	if err != nil {
-		return nil, err
-	}
-	patch, err := jsonpatch.DecodePatch(body)
-	if err != nil {
-		return nil, err
-	}
-	out, err := patch.Apply(doc)
-	switch {
-	case errors.Is(err, jsonpatch.ErrMissing):
-		return nil, errNothingThere
-	case errors.Is(err, jsonpatch.ErrTestFailed):
-		return nil, errors.New("another value is there")
-	}
-	return out, err
-}
-
-// untouched tells which field was changed that overrides may not change.
-func (s Source) untouched(before, after *unstructured.Unstructured) error {
+// fixedFields are those that overrides may not change, besides those in metadata.
+func (s Source) fixedFields() [][]string {
 	fields := [][]string{{"apiVersion"}, {"kind"}, {"status"}}
 	if f := s.divided(); f != "" {
 		fields = append(fields, []string{"spec", f})
 	}
-	for _, path := range fields {
-		was, _, _ := unstructured.NestedFieldNoCopy(before.Object, path...)
-		is, _, _ := unstructured.NestedFieldNoCopy(after.Object, path...)
-		if !reflect.DeepEqual(was, is) {
-			return fmt.Errorf("/%s may not be overridden: it is not the policy's", strings.Join(path, "/"))
-		}
+	if s.Kind.Kind == secretKind && !s.Kind.Custom {
+		fields = append(fields, []string{"type"})
 	}
-	if meta := metadata(after); !reflect.DeepEqual(metadata(before), meta) {
-		return fmt.Errorf("of metadata only labels and annotations may be overridden")
-	}
-	return nil
+	return fields
 }
 
-func metadata(u *unstructured.Unstructured) map[string]any {
-	meta, _ := u.Object["metadata"].(map[string]any)
+const secretKind = "Secret"
+
+// fixed copies what overrides may not change.
+func (s Source) fixed(object map[string]any) map[string]any {
+	out := map[string]any{"metadata": metadata(object)}
+	for _, path := range s.fixedFields() {
+		if value, ok, _ := unstructured.NestedFieldCopy(object, path...); ok {
+			_ = unstructured.SetNestedField(out, value, path...) // the way there is made here
+		}
+	}
+	return out
+}
+
+// overridden is the object that a patch made, if it may be like that. What was fixed before is given.
+func (s Source) overridden(fixed map[string]any, p *patch) (*unstructured.Unstructured, error) {
+	object, ok := p.root.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("an object must remain")
+	}
+	for _, path := range s.fixedFields() {
+		was, _, _ := unstructured.NestedFieldNoCopy(fixed, path...)
+		is, _, _ := unstructured.NestedFieldNoCopy(object, path...)
+		if !reflect.DeepEqual(was, is) {
+			return nil, fmt.Errorf("/%s may not be overridden: it is not the policy's", strings.Join(path, "/"))
+		}
+	}
+	if !reflect.DeepEqual(fixed["metadata"], metadata(object)) {
+		return nil, fmt.Errorf("of metadata only labels and annotations may be overridden")
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		if _, _, err := unstructured.NestedStringMap(object, "metadata", field); err != nil {
+			return nil, fmt.Errorf("/metadata/%s: values must be strings", field)
+		}
+	}
+	out := &unstructured.Unstructured{Object: object}
+	kind, _, _ := unstructured.NestedString(object, "type")
+	if !s.Kind.Custom && !v1beta1.Federated(s.Kind.Resource.GroupResource(), out.GetNamespace(), out.GetName(), corev1.SecretType(kind)) {
+		return nil, fmt.Errorf("what they make of it is not federated: each cluster makes its own")
+	}
+	if n := len(JSON(object)); n > maxPatched {
+		return nil, fmt.Errorf("they make it %d bytes long; at most %d bytes can be stored", n, maxPatched)
+	}
+	return out, nil
+}
+
+// metadata copies what overrides may not change of an object's metadata.
+func metadata(object map[string]any) map[string]any {
+	meta, _ := object["metadata"].(map[string]any)
 	out := map[string]any{}
 	for key, value := range meta {
 		if key != "labels" && key != "annotations" {

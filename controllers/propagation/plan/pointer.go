@@ -1,40 +1,13 @@
 package plan
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-
-	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// applicable returns an error where an operation speaks of places that RFC 6902 wants to be there and are not. The library replaces, tests and
-// copies a missing key as if it were null, and counts negative indices from the end.
-func applicable(doc []byte, op v1beta1.JSONPatchOperation) error {
-	var root any
-	if err := json.Unmarshal(doc, &root); err != nil {
-		return err
-	}
-	switch op.Op {
-	case "move", "copy":
-		if _, err := at(root, op.From); err != nil {
-			return fmt.Errorf("from %s: %w", op.From, err)
-		}
-	case "remove", "replace", "test":
-		_, err := at(root, op.Path)
-		return err
-	}
-	last := strings.LastIndex(op.Path, "/")
-	if last < 0 {
-		return nil // the whole
-	}
-	into, err := at(root, op.Path[:last])
-	if list, ok := into.([]any); ok && op.Path[last+1:] != "-" {
-		_, err = index(op.Path[last+1:], len(list)+1)
-	}
-	return err
-}
+var errNothingThere = errors.New("there is nothing at that path")
 
 // at returns the value that a JSON pointer (RFC 6901) points to.
 func at(value any, pointer string) (any, error) {
@@ -42,24 +15,56 @@ func at(value any, pointer string) (any, error) {
 		return value, nil
 	}
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		switch v := value.(type) {
-		case map[string]any:
-			there := false
-			if value, there = v[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)]; !there {
-				return nil, errNothingThere
-			}
-		case []any:
-			i, err := index(token, len(v))
-			if err != nil {
-				return nil, err
-			}
-			value = v[i]
-		default:
-			return nil, errNothingThere
+		var err error
+		if value, err = child(value, token); err != nil {
+			return nil, err
 		}
 	}
 	return value, nil
 }
+
+// child returns the value that one token of a JSON pointer names.
+func child(value any, token string) (any, error) {
+	switch v := value.(type) {
+	case map[string]any:
+		if item, ok := v[unescape(token)]; ok {
+			return item, nil
+		}
+	case []any:
+		i, err := index(token, len(v))
+		if err != nil {
+			return nil, err
+		}
+		return v[i], nil
+	}
+	return nil, errNothingThere
+}
+
+// edit lets change replace the container of what a JSON pointer points to, and returns what the value is then. The last token of the
+// pointer is given.
+func edit(value any, pointer string, change func(container any, token string) (any, error)) (any, error) {
+	token, rest, more := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+	if !more {
+		return change(value, token)
+	}
+	item, err := child(value, token)
+	if err != nil {
+		return nil, err
+	}
+	if item, err = edit(item, rest, change); err != nil {
+		return nil, err
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		v[unescape(token)] = item
+	case []any:
+		i, _ := index(token, len(v)) // as child did
+		v[i] = item
+	}
+	return value, nil
+}
+
+var unescape = strings.NewReplacer("~1", "/", "~0", "~").Replace
 
 // index reads an index below n.
 func index(token string, n int) (int, error) {

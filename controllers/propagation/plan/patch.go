@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// maxPatched is how many bytes a copy with overrides may have, and how many they may add to it: what etcd stores at most.
+const maxPatched = 3 << 19
+
+// patch is a JSON patch (RFC 6902) under way. It counts what operations add before they do, so that no number of them makes
+// something large, or takes long. (The library would count copies alone, by a limit for the whole process.)
+type patch struct {
+	root  any
+	added int // bytes
+}
+
+func newPatch(root any) *patch { return &patch{root: root} }
+
+// apply applies one operation. It applies only where RFC 6902 says so.
+func (p *patch) apply(op v1beta1.JSONPatchOperation) error {
+	if op.Path == "" {
+		return errors.New("must not be the whole object")
+	}
+	switch op.Op {
+	case "add", "replace", "test":
+		if op.Value == nil {
+			return errors.New("needs a value")
+		}
+		var value any
+		if err := json.Unmarshal(op.Value.Raw, &value); err != nil {
+			return err
+		}
+		return p.put(op, value, len(op.Value.Raw))
+	case "remove":
+		return p.edit(op.Path, remove)
+	case "copy", "move":
+		value, err := at(p.root, op.From)
+		if err != nil {
+			return fmt.Errorf("from %s: %w", op.From, err)
+		}
+		if op.Op == "copy" {
+			return p.put(op, value, len(JSON(value)))
+		}
+		if err := p.edit(op.From, remove); err != nil {
+			return err
+		}
+		return p.edit(op.Path, insert(value))
+	}
+	return fmt.Errorf("no such operation")
+}
+
+// put does what an operation says with a value of so many bytes.
+func (p *patch) put(op v1beta1.JSONPatchOperation, value any, size int) error {
+	if op.Op == "test" {
+		is, err := at(p.root, op.Path)
+		if err == nil && !reflect.DeepEqual(is, value) {
+			return errors.New("another value is there")
+		}
+		return err
+	}
+	if p.added += size; p.added > maxPatched {
+		return fmt.Errorf("adds %d bytes, with those before %d: overrides may add at most %d bytes", size, p.added, maxPatched)
+	}
+	if op.Op == "replace" {
+		return p.edit(op.Path, replace(value))
+	}
+	return p.edit(op.Path, insert(runtime.DeepCopyJSONValue(value)))
+}
+
+func (p *patch) edit(pointer string, change func(container any, token string) (any, error)) (err error) {
+	p.root, err = edit(p.root, pointer, change)
+	return err
+}
+
+func remove(container any, token string) (any, error) {
+	if _, err := child(container, token); err != nil {
+		return nil, err
+	}
+	if list, ok := container.([]any); ok {
+		i, _ := index(token, len(list)) // as child did
+		return slices.Delete(list, i, i+1), nil
+	}
+	delete(container.(map[string]any), unescape(token))
+	return container, nil
+}
+
+// replace puts a value into the place of another.
+func replace(value any) func(any, string) (any, error) {
+	return func(container any, token string) (any, error) {
+		if _, err := child(container, token); err != nil {
+			return nil, err
+		}
+		if list, ok := container.([]any); ok {
+			i, _ := index(token, len(list)) // as child did
+			list[i] = value
+			return list, nil
+		}
+		container.(map[string]any)[unescape(token)] = value
+		return container, nil
+	}
+}
+
+// insert adds a value: to a map, to the end of a list ("-"), or before one of its items.
+func insert(value any) func(any, string) (any, error) {
+	return func(container any, token string) (any, error) {
+		switch c := container.(type) {
+		case map[string]any:
+			c[unescape(token)] = value
+			return c, nil
+		case []any:
+			if token == "-" {
+				return append(c, value), nil
+			}
+			i, err := index(token, len(c)+1)
+			if err != nil {
+				return nil, err
+			}
+			return slices.Insert(c, i, value), nil
+		}
+		return nil, errNothingThere
+	}
+}
