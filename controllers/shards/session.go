@@ -68,14 +68,13 @@ func (s *session) look() {
 }
 
 // begin makes the Lease, however long that takes, and returns when it was asked for.
-func (s *session) begin(ctx context.Context) (time.Duration, error) {
+func (s *session) begin(ctx context.Context) (time.Time, error) {
 	for {
-		asked := s.Clock()
+		asked := time.Now()
 		timed, cancel := context.WithTimeout(ctx, s.Timing.Deadline)
 		_, err := s.Leases.Create(timed, newReplica(s.name, s.Timing), metav1.CreateOptions{})
 		cancel()
-		if err == nil && s.Clock()-asked < s.Timing.Deadline {
-			s.Renewed(asked)
+		if err == nil && time.Since(asked) < s.Timing.Deadline {
 			return asked, nil
 		}
 		klog.FromContext(ctx).V(1).Info("Cannot make the replica's Lease yet", "lease", s.name, "err", err)
@@ -92,32 +91,31 @@ func (s *session) begin(ctx context.Context) (time.Duration, error) {
 
 // keep renews the Lease, and calls lose when the deadline has passed without: counted from when the last
 // renewal that succeeded was asked for.
-func (s *session) keep(ctx context.Context, renewed time.Duration, lose context.CancelCauseFunc) {
+func (s *session) keep(ctx context.Context, renewed time.Time, lose context.CancelCauseFunc) {
 	for {
-		left := func() time.Duration { return renewed + s.Timing.Deadline - s.Clock() }
+		deadline := renewed.Add(s.Timing.Deadline)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(left() - s.Timing.Deadline + s.Timing.Renew):
+		case <-time.After(time.Until(renewed.Add(s.Timing.Renew))):
 		}
 		for {
-			asked := s.Clock()
-			timed, cancel := context.WithTimeout(ctx, left())
+			asked := time.Now()
+			timed, cancel := context.WithDeadline(ctx, deadline)
 			_, err := s.Leases.Patch(timed, s.name, types.MergePatchType, renewPatch(), metav1.PatchOptions{})
 			cancel()
-			if err == nil && left() > 0 {
+			if err == nil && time.Now().Before(deadline) {
 				renewed = asked
-				s.Renewed(asked)
 				break
 			}
-			if apierrors.IsNotFound(err) || left() <= 0 {
+			if apierrors.IsNotFound(err) || !time.Now().Before(deadline) {
 				lose(errLost)
 				return
 			}
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(min(s.Timing.Renew/4, left())):
+			case <-time.After(min(s.Timing.Renew/4, time.Until(deadline))):
 			}
 		}
 	}

@@ -41,9 +41,11 @@ func (p *planner) offer(parts []*part) {
 		}
 		for _, host := range t.hosts {
 			p.plan.Resolve = append(p.plan.Resolve, host)
-			_, known := p.in.Resolved[host]
+			found, known := p.in.Resolved[host]
 			o.Unresolved = o.Unresolved || !known
-			o.Addresses = append(o.Addresses, p.resolved(t.Name, host)...)
+			for _, addr := range found {
+				o.Addresses = append(o.Addresses, addr.Unmap().WithZone(""))
+			}
 		}
 		slices.SortFunc(o.Addresses, netip.Addr.Compare)
 		o.Addresses = slices.Compact(o.Addresses)
