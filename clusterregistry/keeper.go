@@ -79,10 +79,10 @@ func (k *keeper) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		k.probed.Store(&Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy})
 		k.away = k.away || len(k.state.Conditions) > 0 && !k.state.Ready()
 		verdict := health.Judge(k.state, evidence, k.registry.options.Policy, time.Now())
 		k.state = verdict.State
+		k.probed.Store(&Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince()})
 		k.observeState(verdict.Transition)
 		k.connect(ctx)
 		k.state.Silent = k.silent()

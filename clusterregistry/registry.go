@@ -160,6 +160,8 @@ func (r *Registry) Members() []*Member {
 type Probe struct {
 	At      time.Time
 	Healthy bool
+	// LostSince is since when the cluster is judged not ready, whether that could be written or not; zero while it is ready.
+	LostSince time.Time
 }
 
 // Probes returns the latest probe of each cluster, by name, whether it could be written or not.

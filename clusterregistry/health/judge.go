@@ -85,6 +85,14 @@ func (s State) Ready() bool {
 	return status(s.Conditions, v1beta1.ClusterReady) == corev1.ConditionTrue
 }
 
+// LostSince is since when the cluster cannot be used; zero while it can, and before the first verdict.
+func (s State) LostSince() time.Time {
+	if c := find(s.Conditions, v1beta1.ClusterReady); c != nil && c.Status != corev1.ConditionTrue {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
 // Verdict is what follows from a look.
 type Verdict struct {
 	// State to keep for the next look.

@@ -278,17 +278,18 @@ func TestNothingIsMovedAgainstTheLatestProbe(t *testing.T) {
 		}
 		w := newWorldWith(t, probes, "a", "b", "c")
 		defer func() { w.stop() }()
+		lost := time.Now()
 		w.observe("a", false)
 		w.wait(time.Minute)
 		w.are("a:Waiting b:Serving c:Serving")
 		old := time.Now().Add(-time.Minute)
-		probe = func() plan.Probe { return plan.Probe{At: old} }
+		probe = func() plan.Probe { return plan.Probe{At: old, LostSince: lost} }
 		w.wait(time.Minute)
 		w.are("a:Waiting b:Serving c:Serving")
 		probe = nil
 		w.wait(time.Minute)
 		w.are("a:Waiting b:Serving c:Serving")
-		probe = func() plan.Probe { return plan.Probe{At: time.Now()} }
+		probe = func() plan.Probe { return plan.Probe{At: time.Now(), LostSince: lost} }
 		w.wait(2 * time.Second)
 		w.are("a:Out b:Serving c:Serving")
 	})

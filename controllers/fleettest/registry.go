@@ -165,9 +165,9 @@ func (k *keeper) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		k.probed.Store(&failoverplan.Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy})
 		verdict := health.Judge(k.state, evidence, health.DefaultPolicy(), time.Now())
 		k.state = verdict.State
+		k.probed.Store(&failoverplan.Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince()})
 		k.listen()
 		k.connect(ctx)
 		if k.reports.Load() {

@@ -33,3 +33,58 @@ func TestDatesFromTheFutureDelayNothing(t *testing.T) {
 		t.Errorf("back, written thirty days ahead: after an hour %s", got)
 	}
 }
+
+// A cluster that was well in between, which could not be written, is lost since it was lost again: by the registry of this process, or by what
+// that wrote late.
+func TestALossBeginsAgainThoughItCouldNotBeWritten(t *testing.T) {
+	for _, written := range []bool{false, true} {
+		f := newFleet(t, DefaultSettings(), "a", "b", "c")
+		f.observe("a", "-")
+		first := f.now
+		probe := func(lostSince time.Time) {
+			f.settings.Probes = map[string]Probe{"a": {At: f.now, Healthy: lostSince.IsZero(), LostSince: lostSince}}
+		}
+		probe(first)
+		f.settle()
+		phase := func(after time.Duration, want v1beta1.FailoverPhase) {
+			t.Helper()
+			if got := f.get("a").Phase(); got != want {
+				t.Errorf("%s after it was lost again, written %t: %s, want %s", after, written, got, want)
+			}
+		}
+		f.now = f.now.Add(40 * time.Second) // it was well meanwhile
+		again := f.now
+		probe(time.Time{})
+		f.settings.Probes["a"] = Probe{At: f.now} // the first probe that fails: nothing follows from it yet
+		f.settle()
+		phase(0, v1beta1.FailoverWaiting)
+		if written {
+			ready := f.get("a").Condition(v1beta1.ClusterReady)
+			ready.LastTransitionTime = seconds(again)
+		}
+		for after := time.Duration(0); after < 32*time.Second; after += time.Second {
+			f.now = again.Add(after)
+			probe(again)
+			f.settle()
+			if after == 29*time.Second {
+				phase(after, v1beta1.FailoverWaiting)
+			}
+		}
+		phase(31*time.Second, v1beta1.FailoverOut)
+	}
+}
+
+// A share is not given back to a cluster that this process's registry judges lost, though that could not be written yet.
+func TestNothingIsGivenBackAgainstTheLatestProbe(t *testing.T) {
+	f := newFleet(t, DefaultSettings(), "a", "b", "c")
+	f.observe("a", "-")
+	f.settle()
+	f.wait(11 * time.Minute)
+	f.observe("a", "+")
+	f.settle()
+	f.settings.Probes = map[string]Probe{"a": {At: f.now.Add(59 * time.Second), LostSince: f.now.Add(58 * time.Second)}}
+	f.wait(61 * time.Second)
+	if got := f.get("a").Status.Failover; got.Phase != v1beta1.FailoverReturning || got.Percent != 0 {
+		t.Errorf("lost again before its first share: %s %d %%", got.Phase, got.Percent)
+	}
+}

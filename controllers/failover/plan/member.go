@@ -31,6 +31,8 @@ type member struct {
 	evidence evidence
 	// changed is when the cluster last became ready or not, as far as we saw it.
 	changed time.Time
+	// turned is the same by what is written and by what this process judges, whichever is later, though nobody may have seen it.
+	turned time.Time
 	// next is nil as long as there is nothing to fail over.
 	next *v1beta1.ClusterFailover
 	// hold is why it is, or was Held, one word.
@@ -52,7 +54,8 @@ func (m *member) observe() {
 	if ready == nil {
 		return
 	}
-	m.changed = earlier(later(ready.LastTransitionTime.Time, m.settings.Seen), m.now)
+	m.turned = earlier(later(ready.LastTransitionTime.Time, m.settings.Probes[m.Name].LostSince), m.now)
+	m.changed = earlier(later(m.turned, m.settings.Seen), m.now)
 	switch {
 	case ready.Status == corev1.ConditionTrue:
 		m.evidence = well
@@ -138,6 +141,9 @@ func (m *member) stepWell() {
 		} else {
 			m.enter(v1beta1.FailoverServing)
 		}
+		if m.next.LostAt != nil { // what is written may have been written late: it was away until it was ready
+			m.next.Since = seconds(later(m.turned, m.next.LostAt.Time))
+		}
 	case v1beta1.FailoverOut:
 		m.next.Percent = 0
 		m.enter(v1beta1.FailoverReturning)
@@ -153,6 +159,9 @@ func (m *member) failBack() {
 	stable := later(later(m.next.Since.Time, m.changed), m.settings.Seen).Add(m.settings.Stable)
 	if m.next.Percent == 0 {
 		stable = later(stable, m.heldDown())
+	}
+	if !m.settings.Probes[m.Name].LostSince.IsZero() {
+		stable = later(stable, m.now.Add(probeAgain)) // it is lost again, and that is not written yet
 	}
 	if m.now.Before(stable) {
 		m.lookAt(stable)
@@ -202,7 +211,7 @@ func (m *member) stepLost() {
 	case phase == v1beta1.FailoverReturning && m.next.Percent == 0:
 		m.enter(v1beta1.FailoverOut)
 		return
-	case m.next.LostAt == nil || phase != v1beta1.FailoverWaiting && (phase != v1beta1.FailoverHeld || Unclear(m.hold)):
+	case m.next.LostAt == nil || phase != v1beta1.FailoverWaiting && (phase != v1beta1.FailoverHeld || Unclear(m.hold)), m.lostAgain():
 		at := seconds(m.lostAt())
 		m.next.LostAt = &at
 		m.enter(v1beta1.FailoverWaiting)
@@ -220,17 +229,22 @@ func (m *member) stepLost() {
 	}
 }
 
+// lostAgain reports whether a cluster that waits was ready in between, which could not be written: it is lost since later than it waits.
+func (m *member) lostAgain() bool {
+	return m.next.Phase == v1beta1.FailoverWaiting && seconds(m.turned).After(m.next.Since.Time)
+}
+
 // probeAgain is when to look again for a probe that confirms that a cluster is lost.
 const probeAgain = time.Second
 
-// confirmed reports whether the latest probe says so too that the cluster is lost. What is written may be old: a cluster that is well
-// again stays written as lost for as long as that cannot be written.
+// confirmed reports whether this process, too, judges the cluster lost, and its latest probe agrees. What is written may be old: a cluster
+// that is well again stays written as lost for as long as that cannot be written.
 func (m *member) confirmed() bool {
 	if m.settings.Probes == nil {
 		return true
 	}
 	probe, known := m.settings.Probes[m.Name]
-	return known && !probe.Healthy && m.now.Sub(probe.At) <= m.settings.ProbeAge
+	return known && !probe.Healthy && !probe.LostSince.IsZero() && m.now.Sub(probe.At) <= m.settings.ProbeAge
 }
 
 // lostAt is when the cluster was lost, put back by what is left of its debt: a blink does not begin a

@@ -38,6 +38,8 @@ type Settings struct {
 type Probe struct {
 	At      time.Time
 	Healthy bool
+	// LostSince is since when this process judges the cluster not ready, whether that could be written or not; zero while it judges it ready.
+	LostSince time.Time
 }
 
 // DefaultSettings are for clusters in zones of their own.
