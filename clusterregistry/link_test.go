@@ -2,14 +2,18 @@ package clusterregistry
 
 import (
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"federation/clusterregistry/health"
@@ -85,3 +89,56 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		t.Errorf("sent elsewhere: %q", followed)
 	}
 }
+
+// A client through something else uses the member's connections and credential, and what it does not let through does not get there.
+func TestThrough(t *testing.T) {
+	var got []string
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Method+" "+r.Header.Get("Authorization"))
+		http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound"}`, http.StatusNotFound)
+	}))
+	defer server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	l, err := newLink(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, "good", nil, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	m, err := newMember(t.Context(), "east", "f", l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, closed := true, errors.New("closed")
+	client, err := m.Through(func(rt http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if !open {
+				return nil, closed
+			}
+			return rt.RoundTrip(r)
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove := func(c dynamic.Interface) error {
+		return c.Resource(configMaps).Namespace("default").Delete(t.Context(), "c", metav1.DeleteOptions{})
+	}
+	if err := remove(client); !apierrors.IsNotFound(err) {
+		t.Errorf("open: %v", err)
+	}
+	open = false
+	if err := remove(client); !errors.Is(err, closed) {
+		t.Errorf("closed: %v", err)
+	}
+	if err := remove(m.Dynamic); !apierrors.IsNotFound(err) {
+		t.Errorf("the member's own client: %v", err)
+	}
+	if want := []string{"DELETE Bearer good", "DELETE Bearer good"}; !slices.Equal(got, want) {
+		t.Errorf("arrived: %q, want %q", got, want)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -2,6 +2,7 @@ package clusterregistry
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -38,6 +39,7 @@ type Member struct {
 	// Meter counts what is held of the member: caches other than Informers report to it.
 	Meter *limits.Meter
 
+	link   *link
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	broken func()
@@ -83,11 +85,18 @@ func newMember(ctx context.Context, name, uid string, l *link) (*Member, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, Core: core, Meter: l.meter, broken: l.broken}
+	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, Core: core, Meter: l.meter, link: l, broken: l.broken}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	f := m.newInformers(m.ctx, "")
 	m.Informers, m.start = f, f.start
 	return m, nil
+}
+
+// Through returns a client like Dynamic, on the same connections, all of whose requests pass what wrap returns.
+func (m *Member) Through(wrap func(http.RoundTripper) http.RoundTripper) (dynamic.Interface, error) {
+	client := *m.link.client
+	client.Transport = wrap(client.Transport)
+	return wire.NewDynamic(m.link.config, &client, Slim)
 }
 
 // NewInformers returns informers that nobody else has, and a function that starts them. They end with ctx.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -379,6 +380,53 @@ func TestWhatIsKnownIsWrittenAgainAfterARestoreOfTheFederation(t *testing.T) {
 	}}}
 	f.restore(u)
 	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+}
+
+// TestAWriteIsForTheVersionItWasDecidedFrom: another process has written to the Cluster, and the watch does not say so. What was decided
+// without knowing that is not written over it; it is read past the cache, and looked at again.
+func TestAWriteIsForTheVersionItWasDecidedFrom(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	var mu sync.Mutex
+	version, refused := 100, 0
+	versioned := func(obj runtime.Object) runtime.Object {
+		u := obj.(*unstructured.Unstructured).DeepCopy()
+		u.SetResourceVersion(strconv.Itoa(version))
+		return u
+	}
+	f.clusters.PrependReactor("get", "clusters", func(clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		obj, err := f.clusters.Tracker().Get(v1beta1.ClustersResource, "", "east")
+		return true, versioned(obj), err
+	})
+	f.clusters.PrependReactor("patch", "clusters", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		body := &unstructured.Unstructured{}
+		if err := json.Unmarshal(action.(clienttesting.PatchAction).GetPatch(), &body.Object); err != nil {
+			return true, nil, err
+		}
+		if is := strconv.Itoa(version); version > 101 && body.GetResourceVersion() != is {
+			refused++
+			return true, nil, apierrors.NewConflict(v1beta1.ClustersResource.GroupResource(), "east", errors.New("it was changed"))
+		}
+		version++
+		_, obj, err := f.apply(action)
+		obj = versioned(obj)
+		return true, obj, errors.Join(err, f.clusters.Tracker().Update(v1beta1.ClustersResource, obj, ""))
+	})
+	f.join("east", east, "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	mu.Lock()
+	version = 200
+	mu.Unlock()
+	east.set(func() { east.sick = true })
+	f.eventuallyReady("east", v1beta1.ReasonClusterNotReady)
+	mu.Lock()
+	defer mu.Unlock()
+	if refused != 1 || version != 201 {
+		t.Errorf("%d writes were refused, and %d done, want 1 of each", refused, version-200)
+	}
 }
 
 func TestConditionsOfOthersAreLeftAlone(t *testing.T) {

@@ -34,7 +34,11 @@ func (k *keeper) report(ctx context.Context, v health.Verdict) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if err := k.write(ctx, status); err != nil && !apierrors.IsNotFound(err) && ctx.Err() != context.Canceled {
+	err := k.write(ctx, status)
+	if apierrors.IsConflict(err) {
+		err = k.learnPastCache(ctx)
+	}
+	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() != context.Canceled {
 		klog.FromContext(ctx).Error(err, "Cannot write the status of the Cluster")
 	}
 }
@@ -45,6 +49,22 @@ func (r *Registry) reports() bool { return r.options.Report == nil || r.options.
 // leaves the others' conditions and fields alone.
 const fieldManager = "federation-registry"
 
+// learnPastCache reads the Cluster, which is not what the informer has any more, and has the next probe come at once.
+func (k *keeper) learnPastCache(ctx context.Context) error {
+	u, err := k.registry.dynamic.Resource(v1beta1.ClustersResource).Get(ctx, k.name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	c, err := toCluster(u)
+	if err == nil {
+		k.known = c
+		k.lookNow()
+	}
+	return err
+}
+
+// write applies the status to the version of the Cluster that it was decided from, and to no other: a process that reported before may
+// write late.
 func (k *keeper) write(ctx context.Context, s v1beta1.ClusterStatus) error {
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
 	if err != nil {
@@ -52,7 +72,7 @@ func (k *keeper) write(ctx context.Context, s v1beta1.ClusterStatus) error {
 	}
 	u, err := k.registry.dynamic.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, k.name, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster",
-		"metadata": map[string]any{"name": k.name, "uid": string(k.known.UID)}, "status": status,
+		"metadata": map[string]any{"name": k.name, "uid": string(k.known.UID), "resourceVersion": k.known.ResourceVersion}, "status": status,
 	}}, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	if err != nil {
 		return err

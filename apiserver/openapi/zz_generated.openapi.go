@@ -814,7 +814,7 @@ func schema_apiserver_apis_federation_v1beta1_DNSCheck(ref common.ReferenceCallb
 					},
 					"timeoutSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Seconds that an answer may take, from 1 to 60 and at most the interval; 2 if left out, or the interval if that is less.",
+							Description: "Seconds that an answer may take, from 1 to 60 and at most the interval; more than 5 count as 5. 2 if left out, or the interval if that is less.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

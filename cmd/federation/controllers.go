@@ -36,6 +36,7 @@ import (
 	"federation/controllers/shards"
 	"federation/controllers/shards/plan"
 	"federation/controllers/supervisor"
+	"federation/controllers/writegate"
 	"federation/dnsprovider/authoritative"
 )
 
@@ -124,7 +125,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return names.Run(ctx)
 	})
 	group.Go(func() error {
-		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, several: several, gate: newGate()}
+		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, several: several, leader: writegate.New(gateAfter, writegate.BootTime), shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
 		return c.run(ctx, shared)
 	})
 	return group.Wait()
@@ -140,7 +141,8 @@ type controllers struct {
 	states  *dnsStates
 	several bool // processes share the work
 	leads   atomic.Bool
-	gate    *gate // of what only the leader writes
+	leader  *writegate.Gate // of what only the leader writes
+	shards  *writegate.Gate // of what only the holder of a shard writes
 
 	kube       kubernetes.Interface
 	federation string // its UID
@@ -155,7 +157,7 @@ func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err erro
 	}
 	c.registry, err = clusterregistry.New(clusterregistry.Options{
 		Config: c.config, FederationUID: c.federation, Policy: c.looks.policy(), Timeout: c.looks.timeout, Limits: c.memberLimits.limits(),
-		Report: func() bool { return !c.several || c.leads.Load() && c.gate.open() },
+		Report: func() bool { return !c.several || c.leads.Load() && c.leader.Open() },
 	})
 	if err != nil {
 		return err
@@ -179,10 +181,10 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 	}
 	name := fmt.Sprintf("%s-%d-%d", asName(host), os.Getpid(), time.Now().UnixMilli())
 	group.Go(c.part(ctx, "leader", func(ctx context.Context) error {
-		return lead(ctx, c.config, name, c.gate, func(ctx context.Context) error {
+		return lead(ctx, c.config, name, c.leader, func(ctx context.Context) error {
 			c.leads.Store(true)
 			defer c.leads.Store(false)
-			leader, err := c.withGate()
+			leader, err := c.behind(c.leader)
 			if err != nil {
 				return err
 			}
@@ -195,13 +197,17 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 	}))
 	group.Go(c.part(ctx, "shards", func(ctx context.Context) error {
 		err := shards.Run(ctx, shards.Options{
-			Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Name: name,
+			Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Name: name, Renewed: c.shards.Renewed,
 			Work: func(ctx context.Context, held plan.Set) error {
+				holder, err := c.behind(c.shards)
+				if err != nil {
+					return err
+				}
 				from, err := newCaches(c.config, c.client, held)
 				if err != nil {
 					return err
 				}
-				return c.propagate(ctx, from, held)
+				return holder.propagate(ctx, from, held)
 			},
 		})
 		if errors.Is(err, shards.ErrStuck) {
@@ -211,10 +217,10 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 	}))
 }
 
-// withGate returns the same controllers with clients that write only while the gate is open.
-func (c *controllers) withGate() (*controllers, error) {
+// behind returns the same controllers with clients that write only while a gate is open.
+func (c *controllers) behind(gate *writegate.Gate) (*controllers, error) {
 	config := rest.CopyConfig(c.config)
-	config.Wrap(c.gate.wrap)
+	config.Wrap(gate.Wrap)
 	client, err := newClient(config)
 	if err != nil {
 		return nil, err
@@ -225,7 +231,7 @@ func (c *controllers) withGate() (*controllers, error) {
 	}
 	return &controllers{
 		controllersOptions: c.controllersOptions, config: c.config, client: client, kube: kube, names: c.names, offers: c.offers, states: c.states,
-		several: c.several, gate: c.gate, federation: c.federation, recorder: c.recorder, registry: c.registry,
+		several: c.several, leader: c.leader, shards: c.shards, federation: c.federation, recorder: c.recorder, registry: c.registry,
 	}, nil
 }
 

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/writegate"
 )
 
 // lock is a Lease in memory.
@@ -33,47 +37,22 @@ func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecor
 }
 
 func TestALeaderWritesNothingAfterItsLease(t *testing.T) {
-	var got []string
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Method) }))
-	defer server.Close()
-	now, g := time.Hour, newGate()
-	g.now = func() time.Duration { return now }
+	now := writegate.BootTime()
+	g := writegate.New(gateAfter, func() time.Duration { return now })
 	held := &lock{}
-	renew := func(fails error) {
+	renew := func(as string, fails error) {
 		held.fails = fails
-		_ = watchedLock{held, g}.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "us"})
+		_ = watchedLock{held, g}.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: as})
 	}
-	client := &http.Client{Transport: g.wrap(http.DefaultTransport)}
-	try := func(method string) error {
-		r, err := http.NewRequestWithContext(t.Context(), method, server.URL, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := client.Do(r)
-		if err == nil {
-			answer.Body.Close()
-		}
-		return err
+	renew("us", nil)
+	if now += gateAfter - time.Second; !g.Open() {
+		t.Error("it is closed within the time")
 	}
-	renew(nil)
-	now += gateAfter - 1
-	if err := try(http.MethodPatch); err != nil {
-		t.Errorf("within the time: %v", err)
-	}
-	renew(errors.New("away"))
-	now++
-	if err := try(http.MethodPatch); !errors.Is(err, errGateClosed) {
-		t.Errorf("after it, though a renewal was tried: %v", err)
-	}
-	if err := try(http.MethodGet); err != nil {
-		t.Errorf("a read: %v", err)
-	}
-	renew(nil)
-	if err := try(http.MethodDelete); err != nil {
-		t.Errorf("renewed: %v", err)
-	}
-	if want := "PATCH GET DELETE"; strings.Join(got, " ") != want {
-		t.Errorf("arrived: %q, want %q", got, want)
+	now += 2 * time.Second
+	renew("us", errors.New("away"))
+	renew("another", nil)
+	if g.Open() {
+		t.Error("it is open after the time, though a renewal failed, and what succeeded was for another process")
 	}
 }
 
@@ -84,5 +63,35 @@ func TestOnlyOurOwnLeaseIsGivenUp(t *testing.T) {
 		if held.record.HolderIdentity != want || held.record.LeaderTransitions != 3 {
 			t.Errorf("of %s: %+v", holder, held.record)
 		}
+	}
+}
+
+// TestAShardHolderWritesNothingAfterItsLease: neither to the federation nor to members.
+func TestAShardHolderWritesNothingAfterItsLease(t *testing.T) {
+	written := 0
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { written++ }))
+	defer server.Close()
+	now := time.Hour
+	g := writegate.New(time.Second, func() time.Duration { return now })
+	c, err := (&controllers{config: &rest.Config{Host: server.URL}, shards: g, several: true}).behind(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove := func() error {
+		return c.client.Resource(v1beta1.ClustersResource).Delete(t.Context(), "c", metav1.DeleteOptions{})
+	}
+	if err := remove(); !errors.Is(err, writegate.ErrClosed) || written > 0 {
+		t.Errorf("not renewed: %v, written %d times", err, written)
+	}
+	g.Renewed(now)
+	if err := remove(); errors.Is(err, writegate.ErrClosed) || written != 1 {
+		t.Errorf("renewed: %v, written %d times", err, written)
+	}
+	if got := c.engager(nil, nil, 1).gate; got != g {
+		t.Errorf("members are written to behind the gate %p, want %p", got, g)
+	}
+	c.several = false
+	if got := c.engager(nil, nil, 1).gate; got != nil {
+		t.Error("one process that has all shards has no Lease to renew, and a gate")
 	}
 }

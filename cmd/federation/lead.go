@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/writegate"
 )
 
 // leaderLease is the Lease of the one process that decides: it places, fails over, and says how Clusters are.
@@ -29,7 +30,7 @@ const (
 
 // lead runs do while the Lease is ours, until ctx is done or do has failed. When the Lease is lost, do is
 // ended, and run again when the Lease is ours again.
-func lead(ctx context.Context, config *rest.Config, identity string, gate *gate, do func(context.Context) error) error {
+func lead(ctx context.Context, config *rest.Config, identity string, gate *writegate.Gate, do func(context.Context) error) error {
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, v1beta1.FederationNamespace, leaderLease,
 		resourcelock.ResourceLockConfig{Identity: identity}, config, renewDeadline)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -23,6 +24,7 @@ import (
 	"federation/controllers/propagation"
 	propagationplan "federation/controllers/propagation/plan"
 	"federation/controllers/shards/plan"
+	"federation/controllers/writegate"
 )
 
 // propagate brings members to what the federation says of the objects of the shards that are held.
@@ -60,7 +62,7 @@ func (c *controllers) propagateBuiltIn(from *wire.Informers, held plan.Set) (fun
 	})
 	return func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
-		c.registry.Follow(ctx, engager{builtIn, others, held})
+		c.registry.Follow(ctx, c.engager(builtIn, others, held))
 		group.Go(func() error { return builtIn.Run(ctx) })
 		group.Go(func() error { return others.Run(ctx) })
 		return group.Wait()
@@ -102,8 +104,8 @@ func (c *controllers) propagateKind(ctx context.Context, from *wire.Informers, h
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	own.Start(ctx.Done())
-	c.registry.Follow(ctx, engager{definition, nil, held})
-	c.registry.Follow(ctx, once{engager{objects, nil, held}, k.Resource})
+	c.registry.Follow(ctx, c.engager(definition, nil, held))
+	c.registry.Follow(ctx, once{c.engager(objects, nil, held), k.Resource})
 	group.Go(func() error { return definition.Run(ctx) })
 	group.Go(func() error { return objects.Run(ctx) })
 	return group.Wait()
@@ -114,15 +116,36 @@ type engager struct {
 	*propagation.Controller
 	others *crosscluster.Controller // may be nil
 	held   plan.Set
+	gate   *writegate.Gate // nil where one process has all shards
+}
+
+func (c *controllers) engager(to *propagation.Controller, others *crosscluster.Controller, held plan.Set) engager {
+	e := engager{Controller: to, others: others, held: held}
+	if c.several {
+		e.gate = c.shards
+	}
+	return e
+}
+
+// client is one of the member that writes only while the gate is open.
+func (e engager) client(m *clusterregistry.Member) (dynamic.Interface, error) {
+	if e.gate == nil {
+		return m.Dynamic, nil
+	}
+	return m.Through(e.gate.Wrap)
 }
 
 // Engage gives the controllers informers that nobody else has, and that end with them. They hold the copies of
 // the shards that are held.
 func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error {
+	client, err := e.client(m)
+	if err != nil {
+		return err
+	}
 	all, startAll := m.NewInformers(ctx, "")
 	ours, startOurs := m.NewInformers(ctx, shardSelector(e.held))
-	err := e.Controller.Engage(ctx, propagation.Member{
-		Name: m.Name, Client: m.Dynamic,
+	err = e.Controller.Engage(ctx, propagation.Member{
+		Name: m.Name, Client: client,
 		Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
 			if propagation.OfAllShards(gvr) {
 				return all.ForResource(gvr)
@@ -131,7 +154,7 @@ func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error {
 		},
 	})
 	if err == nil && e.others != nil {
-		err = e.others.Engage(ctx, crosscluster.Member{Name: m.Name, Client: m.Dynamic, Informers: ours.ForResource})
+		err = e.others.Engage(ctx, crosscluster.Member{Name: m.Name, Client: client, Informers: ours.ForResource})
 	}
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@ package failover
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
+	"federation/controllers/writegate"
 )
 
 const (
@@ -25,9 +25,7 @@ type clocks struct {
 
 func readClocks() clocks {
 	now := time.Now()
-	var boot unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) // it fails for clocks only that a system does not have
-	return clocks{wall: now.Round(0), running: now, boot: time.Duration(boot.Nano())}
+	return clocks{wall: now.Round(0), running: now, boot: writegate.BootTime()}
 }
 
 // lapsed reports whether nobody was there for a while since the last heartbeat, or the clock was set: time that seems to have passed

@@ -54,6 +54,7 @@ type Fleet struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wait   func()
+	began  time.Time
 	uid    string
 	user   *memapi.Client
 	events *events
@@ -84,7 +85,7 @@ type Fleet struct {
 // New makes a fleet without members and starts its federation.
 func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]*v1beta1.Placement{}, tally: NewTally()}
+	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, began: time.Now(), events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]*v1beta1.Placement{}, tally: NewTally()}
 	for i := range f.uplinks {
 		f.uplinks[i] = newUplink(f)
 	}

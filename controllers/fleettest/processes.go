@@ -82,7 +82,10 @@ func (c *control) reach(ctx context.Context, r memapi.Request, do func() error) 
 
 // share works with the shards that the process holds while others hold the rest.
 func (c *control) share(ctx context.Context) error {
-	return shards.Run(ctx, shards.Options{Leases: leasesOf(c.uplink.client(c.fleet.leases, c.name, c.reach, false)), Name: c.name, Work: c.work})
+	return shards.Run(ctx, shards.Options{
+		Leases: leasesOf(c.uplink.client(c.fleet.leases, c.name, c.reach, false)), Name: c.name, Work: c.work,
+		Clock: func() time.Duration { return time.Since(c.fleet.began) },
+	})
 }
 
 // selector selects in a member our copies of the objects of some shards.

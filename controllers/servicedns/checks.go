@@ -3,6 +3,7 @@ package servicedns
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -24,6 +25,8 @@ import (
 type checks struct {
 	// kube is a client of the federation; nil: nothing is checked.
 	kube kubernetes.Interface
+	// refuse says which addresses are not asked.
+	refuse func(netip.Addr) error
 	// changed is called with the keys of the targets that fail or do not any more.
 	changed func(keys map[string]bool)
 	// due has an element when other targets are wanted.
@@ -39,10 +42,10 @@ type checks struct {
 	failing map[string]plan.Failure
 }
 
-func newChecks(kube kubernetes.Interface, changed func(map[string]bool)) *checks {
+func newChecks(kube kubernetes.Interface, refuse func(netip.Addr) error, changed func(map[string]bool)) *checks {
 	planned := make(chan struct{})
 	return &checks{
-		kube: kube, changed: changed, due: make(chan struct{}, 1), wanted: map[plan.Target]int{},
+		kube: kube, refuse: refuse, changed: changed, due: make(chan struct{}, 1), wanted: map[plan.Target]int{},
 		planned: planned, settle: sync.OnceFunc(func() { close(planned) }),
 	}
 }

@@ -27,7 +27,7 @@ func (c *checks) lead(ctx context.Context) {
 	if !c.begin(ctx) {
 		return
 	}
-	prober := probe.New(probe.Options{Failing: c.known(), Observe: observeCheck})
+	prober := probe.New(probe.Options{Failing: c.known(), Refuse: c.refuse, Observe: observeCheck})
 	c.wake()
 	for {
 		select {

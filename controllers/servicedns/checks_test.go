@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,6 +40,9 @@ func balancers(t *testing.T, n int) (port string, status []atomic.Int32) {
 	return port, status
 }
 
+// none refuses no address: the load balancers of these tests are on this machine.
+func none(netip.Addr) error { return nil }
+
 // One load balancer of three stops to answer and leaves; two of three, and all stay; it outlives a restart; it comes back.
 func TestChecksOfLoadBalancers(t *testing.T) {
 	port, status := balancers(t, 3)
@@ -55,7 +59,7 @@ func TestChecksOfLoadBalancers(t *testing.T) {
 	kube := fake.NewClientset()
 	maps := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace)
 	t.Run("one fails, and comes back", func(t *testing.T) {
-		w := startWith(t, &memory{}, Options{Kube: kube}, objects()...)
+		w := startWith(t, &memory{}, Options{Kube: kube, Refuse: none}, objects()...)
 		w.becomes(all...)
 		status[0].Store(http.StatusServiceUnavailable)
 		w.becomes(without...)
@@ -70,14 +74,14 @@ func TestChecksOfLoadBalancers(t *testing.T) {
 	})
 	t.Run("after a restart it is known", func(t *testing.T) {
 		m := &memory{}
-		w := startWith(t, m, Options{Kube: kube}, objects()...)
+		w := startWith(t, m, Options{Kube: kube, Refuse: none}, objects()...)
 		w.becomes(without...)
 		if first := m.first(); strings.Contains(first, "127.0.0.1") {
 			t.Errorf("the dead address was given out: %s", first)
 		}
 	})
 	t.Run("what is edited by hand is put right", func(t *testing.T) {
-		w := startWith(t, &memory{}, Options{Kube: kube}, objects()...)
+		w := startWith(t, &memory{}, Options{Kube: kube, Refuse: none}, objects()...)
 		w.becomes(without...)
 		if err := maps.Delete(context.Background(), v1beta1.DNSChecksConfigMap, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -51,6 +52,8 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Resolver looks up host names of load balancers. Default: net.DefaultResolver.
 	Resolver Resolver
+	// Refuse says which addresses of load balancers are not used, and why. Default: plan.Refuse.
+	Refuse func(netip.Addr) error
 }
 
 // Controller keeps the names of one federation in DNS. Make it with New.
@@ -86,7 +89,7 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{Options: o, stores: newStores(o.Informers), changed: newChanged(), world: newWorld()}
 	c.hosts = newHosts(o.Resolver, time.Duration(o.TTL)*time.Second, c.changed.host)
-	c.checks = newChecks(o.Kube, c.changed.checks)
+	c.checks = newChecks(o.Kube, o.Refuse, c.changed.checks)
 	c.told = newConditions(o, &c.stores)
 	c.planner = newPlanner(c)
 	return c, nil

@@ -131,7 +131,7 @@ func (p *planner) planOne(o *plan.Object) entry {
 	}
 	e := entry{Plan: plan.Records(plan.Input{
 		Federation: p.Federation, Zone: p.Zone, TTL: p.TTL, Objects: []plan.Object{*o},
-		Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.known(), Failing: p.checks.known(),
+		Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.known(), Refuse: p.Refuse, Failing: p.checks.known(),
 		Offers: p.Offers != nil,
 	})}
 	for _, t := range e.Targets {

@@ -68,13 +68,14 @@ func (s *session) look() {
 }
 
 // begin makes the Lease, however long that takes, and returns when it was asked for.
-func (s *session) begin(ctx context.Context) (time.Time, error) {
+func (s *session) begin(ctx context.Context) (time.Duration, error) {
 	for {
-		asked := time.Now()
+		asked := s.Clock()
 		timed, cancel := context.WithTimeout(ctx, s.Timing.Deadline)
 		_, err := s.Leases.Create(timed, newReplica(s.name, s.Timing), metav1.CreateOptions{})
 		cancel()
-		if err == nil && time.Since(asked) < s.Timing.Deadline {
+		if err == nil && s.Clock()-asked < s.Timing.Deadline {
+			s.Renewed(asked)
 			return asked, nil
 		}
 		klog.FromContext(ctx).V(1).Info("Cannot make the replica's Lease yet", "lease", s.name, "err", err)
@@ -91,31 +92,32 @@ func (s *session) begin(ctx context.Context) (time.Time, error) {
 
 // keep renews the Lease, and calls lose when the deadline has passed without: counted from when the last
 // renewal that succeeded was asked for.
-func (s *session) keep(ctx context.Context, renewed time.Time, lose context.CancelCauseFunc) {
+func (s *session) keep(ctx context.Context, renewed time.Duration, lose context.CancelCauseFunc) {
 	for {
-		deadline := renewed.Add(s.Timing.Deadline)
+		left := func() time.Duration { return renewed + s.Timing.Deadline - s.Clock() }
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Until(renewed.Add(s.Timing.Renew))):
+		case <-time.After(left() - s.Timing.Deadline + s.Timing.Renew):
 		}
 		for {
-			asked := time.Now()
-			timed, cancel := context.WithDeadline(ctx, deadline)
+			asked := s.Clock()
+			timed, cancel := context.WithTimeout(ctx, left())
 			_, err := s.Leases.Patch(timed, s.name, types.MergePatchType, renewPatch(), metav1.PatchOptions{})
 			cancel()
-			if err == nil && time.Now().Before(deadline) {
+			if err == nil && left() > 0 {
 				renewed = asked
+				s.Renewed(asked)
 				break
 			}
-			if apierrors.IsNotFound(err) || !time.Now().Before(deadline) {
+			if apierrors.IsNotFound(err) || left() <= 0 {
 				lose(errLost)
 				return
 			}
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(min(s.Timing.Renew/4, time.Until(deadline))):
+			case <-time.After(min(s.Timing.Renew/4, left())):
 			}
 		}
 	}

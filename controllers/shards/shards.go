@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/controllers/shards/plan"
+	"federation/controllers/writegate"
 )
 
 // Options are what a replica needs.
@@ -24,6 +25,11 @@ type Options struct {
 	Work func(ctx context.Context, held plan.Set) error
 	// Timing is DefaultTiming where it is zero.
 	Timing Timing
+	// Clock is by what the age of a renewal is measured. Nil: writegate.BootTime, for the monotonic clock stands still while the machine is
+	// suspended, and the other replicas' clocks do not.
+	Clock func() time.Duration
+	// Renewed is called with the time, by Clock, at which each renewal that succeeded was asked for. Optional.
+	Renewed func(asked time.Duration)
 }
 
 // Timing says how fast replicas are at what they do. A replica that dies is missed after Duration.
@@ -49,6 +55,12 @@ func (o *Options) complete() error {
 	t := &o.Timing
 	t.Duration, t.Deadline = cmp.Or(t.Duration, d.Duration), cmp.Or(t.Deadline, d.Deadline)
 	t.Renew, t.Settle = cmp.Or(t.Renew, d.Renew), cmp.Or(t.Settle, d.Settle)
+	if o.Clock == nil {
+		o.Clock = writegate.BootTime
+	}
+	if o.Renewed == nil {
+		o.Renewed = func(time.Duration) {}
+	}
 	if t.Renew <= 0 || t.Deadline <= t.Renew || t.Duration <= t.Deadline {
 		return fmt.Errorf("shards: Timing %+v: Renew must be more than 0, Deadline more than Renew, and Duration more than Deadline", *t)
 	}

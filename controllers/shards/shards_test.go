@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/shards/plan"
+	"federation/controllers/writegate"
 )
 
 // fleet are replicas over one server. It notices when a shard is worked with by two.
@@ -31,7 +33,17 @@ type replica struct {
 	name  string
 	stop  context.CancelFunc
 	ended chan error
+	// suspended is for how long its machine was suspended: its timers stood still, and CLOCK_BOOTTIME did not.
+	suspended atomic.Int64
+	gate      *writegate.Gate
 }
+
+func (r *replica) clock() time.Duration {
+	return time.Since(began) + time.Duration(r.suspended.Load())
+}
+
+// began is when the time of the tests' bubbles begins.
+var began = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newFleet(t *testing.T, names ...string) *fleet {
 	f := &fleet{T: t, server: newServer(), replicas: map[string]*replica{}}
@@ -44,10 +56,11 @@ func newFleet(t *testing.T, names ...string) *fleet {
 func (f *fleet) start(name string) {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &replica{wire: &wire{server: f.server}, name: name, stop: stop, ended: make(chan error, 1)}
+	r.gate = writegate.New(DefaultTiming().Deadline, r.clock)
 	r.set(false)
 	f.replicas[name] = r
 	go func() {
-		r.ended <- Run(ctx, Options{Leases: r.wire, Name: name, Work: func(ctx context.Context, held plan.Set) error {
+		r.ended <- Run(ctx, Options{Leases: r.wire, Name: name, Clock: r.clock, Renewed: r.gate.Renewed, Work: func(ctx context.Context, held plan.Set) error {
 			f.works(name, held)
 			<-ctx.Done()
 			f.rests(name)
@@ -183,6 +196,33 @@ func TestWritesAtRest(t *testing.T) {
 		f.server.mu.Unlock()
 		if renewals != all || renewals < 98 || renewals > 102 {
 			t.Errorf("%d writes in 100 s, %d of them renewals, want 100 and no others", all, renewals)
+		}
+		f.endAll()
+	})
+}
+
+// TestWhoWasSuspendedWritesNothing: the machine of a replica is suspended and goes on. Its timers do not know; its shards may be another's.
+func TestWhoWasSuspendedWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, "a", "b")
+		f.balanced(10 * time.Second)
+		a := f.replicas["a"]
+		time.Sleep(time.Minute)
+		if !a.gate.Open() {
+			t.Error("it renews its Lease, and cannot write")
+		}
+		a.suspended.Add(int64(30 * time.Second))
+		if a.gate.Open() {
+			t.Error("it was suspended for 30 s, and writes")
+		}
+		time.Sleep(DefaultTiming().Renew)
+		synctest.Wait()
+		if f.server.leases["federation-replica-a-1"] == nil || f.server.leases["federation-replica-a-0"] != nil {
+			t.Error("it goes on with a Lease that it had not renewed for 30 s")
+		}
+		f.balanced(30 * time.Second)
+		if !a.gate.Open() {
+			t.Error("it has shards again, and cannot write")
 		}
 		f.endAll()
 	})

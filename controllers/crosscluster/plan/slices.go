@@ -50,9 +50,7 @@ func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[
 func (in Input) others() (others []servicedns.Offer) {
 	for _, o := range in.Offers {
 		if o.Cluster != in.Member {
-			o.Addresses = slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool {
-				return a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast()
-			})
+			o.Addresses = slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return servicedns.Refuse(a) != nil })
 			others = append(others, o)
 		}
 	}

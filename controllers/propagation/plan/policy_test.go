@@ -337,7 +337,7 @@ func TestFieldsOfANewerMemberStay(t *testing.T) {
 func TestWhatAJobLacksIsAnotherRound(t *testing.T) {
 	k := kind(t, "Job")
 	job := func(annotations, spec string) *unstructured.Unstructured {
-		return parse(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: sums, uid: u1, annotations: {`+v1beta1.PlacementAnnotation+`: '{"clusters":{"east-a":2,"west-a":1}}'`+annotations+`}}, spec: {parallelism: 3`+spec+`}}`)
+		return parse(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: sums, uid: u1, resourceVersion: "7", annotations: {`+v1beta1.PlacementAnnotation+`: '{"clusters":{"east-a":2,"west-a":1}}'`+annotations+`}}, spec: {parallelism: 3`+spec+`}}`)
 	}
 	const second = `, federation.kubernetes.io/job-round: '{"round":2,"succeeded":20,"failed":1}'`
 	copyOf := func(cluster, source, status string) Copy {
@@ -367,6 +367,9 @@ func TestWhatAJobLacksIsAnotherRound(t *testing.T) {
 		federated.Object["status"] = s.Status
 		if got := s.Annotations[v1beta1.JobRoundAnnotation]; got != c.round || statusOf(federated, "succeeded") != c.succeeded || (v1beta1.JobEnd(federated) != "") != c.end {
 			t.Errorf("%s: round %v, %v", c.name, got, s.Status)
+		}
+		if of, _, _ := unstructured.NestedString(Summarize(k, federated, c.copies, "2026-01-03T00:00:00Z").Patch(), "metadata", "resourceVersion"); c.round != nil && of != "7" {
+			t.Errorf("%s: the round is written to version %q, want 7, which it was decided from: another process may have begun a later one", c.name, of)
 		}
 	}
 	target := east

@@ -67,13 +67,14 @@ type Summary struct {
 func (s Summary) Empty() bool { return len(s.Status) == 0 && len(s.Annotations) == 0 }
 
 // Patch returns the summary as a JSON merge patch (RFC 7386) of the subresource status. Such a patch replaces lists as a whole:
-// with conditions, others' among them, it is for no other version of the object than the one they were read from.
+// with conditions, others' among them, it is for no other version of the object than the one they were read from. Nor is it with another
+// round of a Job, which cannot be taken back: a process that held the object's shard before may write late.
 func (s Summary) Patch() map[string]any {
 	patch, metadata := map[string]any{}, map[string]any{}
 	if len(s.Status) > 0 {
 		patch["status"] = s.Status
 	}
-	if s.Status["conditions"] != nil {
+	if s.Status["conditions"] != nil || s.Annotations[v1beta1.JobRoundAnnotation] != nil {
 		metadata["resourceVersion"] = s.Version
 	}
 	if len(s.Annotations) > 0 {

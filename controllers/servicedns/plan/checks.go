@@ -13,6 +13,8 @@ import (
 
 // Target is a load balancer that is checked, and how.
 type Target struct {
+	// Namespace is that of the objects that ask for the check.
+	Namespace string
 	// Address is an IP address, or the canonical name of a host.
 	Address string
 	// Check has its defaults filled in.
@@ -29,6 +31,9 @@ func (t Target) String() string {
 func (t Target) Key() string {
 	c := t.Check
 	key := t.String()
+	if t.Namespace != "" {
+		key += " of " + t.Namespace
+	}
 	if c.Host != "" {
 		key += " host " + c.Host
 	}
@@ -119,7 +124,7 @@ func (p *planner) check(parts []*part) {
 func (p *planner) ask(t *part) (why string) {
 	answers := false
 	for _, address := range slices.Concat(texts(t.addresses), t.hosts) {
-		target := Target{Address: address, Check: p.settings().Check.WithDefaults()}
+		target := Target{Namespace: p.object.Namespace, Address: address, Check: p.settings().Check.WithDefaults()}
 		p.plan.Targets = append(p.plan.Targets, target)
 		f, fails := p.in.Failing[target.Key()]
 		if !fails {

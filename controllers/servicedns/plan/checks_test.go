@@ -14,7 +14,7 @@ import (
 func fails(o Object, addresses ...string) map[string]Failure {
 	failing := map[string]Failure{}
 	for _, address := range addresses {
-		key := Target{Address: address, Check: o.Settings.Check.WithDefaults()}.Key()
+		key := Target{Namespace: o.Namespace, Address: address, Check: o.Settings.Check.WithDefaults()}.Key()
 		failing[key] = Failure{Target: key, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Why: "status 503"}
 	}
 	return failing
@@ -78,7 +78,7 @@ func TestTargetsAreShared(t *testing.T) {
 	for _, target := range Records(input(threeClusters(), a, b, c)).Targets {
 		keys = append(keys, target.Key())
 	}
-	want := []string{"HTTP 192.0.2.1:80/ every 10s timeout 2s rows 3/2", "HTTPS 192.0.2.1:443/ host c.example.org every 10s timeout 2s rows 1/2"}
+	want := []string{"HTTP 192.0.2.1:80/ of default every 10s timeout 2s rows 3/2", "HTTPS 192.0.2.1:443/ of default host c.example.org every 10s timeout 2s rows 1/2"}
 	if strings.Join(keys, "|") != strings.Join(want, "|") {
 		t.Errorf("%q, want %q", keys, want)
 	}

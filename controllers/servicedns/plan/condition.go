@@ -22,6 +22,8 @@ const (
 	HostTaken = "HostTaken"
 	// ProviderBehind: a provider does not have the records, or somebody else has the name there.
 	ProviderBehind = "ProviderBehind"
+	// AddressRefused: a member says that a load balancer is at an address where none can be, which is not used.
+	AddressRefused = "AddressRefused"
 	// NothingServes: the members say that nothing is ready anywhere.
 	NothingServes = "NothingServes"
 	// FailStatic: addresses stay that do not serve as far as the federation can see, for it may be the federation that cannot.
@@ -33,7 +35,7 @@ const (
 )
 
 // weights are the reasons in their order.
-var weights = []string{NameInvalid, HostTaken, ProviderBehind, NothingServes, FailStatic, ClusterUnlabelled, AllPublished}
+var weights = []string{NameInvalid, HostTaken, ProviderBehind, AddressRefused, NothingServes, FailStatic, ClusterUnlabelled, AllPublished}
 
 // maxTold bounds how many things a condition's message has.
 const maxTold = 5

@@ -78,15 +78,18 @@ func (p *planner) resolve(name string, given []*part, hosts []string) (choices [
 	for _, t := range given {
 		c := choice{region: t.Region, weight: t.weight, addresses: slices.Clone(t.addresses)}
 		for _, host := range t.hosts {
-			for _, addr := range p.in.Resolved[host] {
-				c.addresses = append(c.addresses, addr.Unmap().WithZone(""))
-			}
+			c.addresses = append(c.addresses, p.resolved(t.Name, host)...)
 		}
 		if len(c.addresses) > 0 {
 			choices = append(choices, c)
 		}
 	}
 	return choices
+}
+
+// resolved returns the addresses of a host that can be given out.
+func (p *planner) resolved(cluster, host string) []netip.Addr {
+	return p.believed(cluster, "address %s of load balancer host "+host, p.in.Resolved[host]...)
 }
 
 // addAddresses adds a set for each family that there are addresses of.

@@ -41,11 +41,9 @@ func (p *planner) offer(parts []*part) {
 		}
 		for _, host := range t.hosts {
 			p.plan.Resolve = append(p.plan.Resolve, host)
-			found, known := p.in.Resolved[host]
+			_, known := p.in.Resolved[host]
 			o.Unresolved = o.Unresolved || !known
-			for _, addr := range found {
-				o.Addresses = append(o.Addresses, addr.Unmap().WithZone(""))
-			}
+			o.Addresses = append(o.Addresses, p.resolved(t.Name, host)...)
 		}
 		slices.SortFunc(o.Addresses, netip.Addr.Compare)
 		o.Addresses = slices.Compact(o.Addresses)

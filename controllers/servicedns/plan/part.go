@@ -95,7 +95,7 @@ func (p *planner) served(cluster string, item v1beta1.ClusterServiceIngress) (s 
 		} else if addr, err := netip.ParseAddr(ingress.IP); err != nil || addr.Zone() != "" {
 			p.because(cluster, "load balancer address %q: must be an IP address", ingress.IP)
 		} else {
-			s.addresses = append(s.addresses, addr.Unmap())
+			s.addresses = append(s.addresses, p.believed(cluster, "load balancer address %s", addr)...)
 		}
 	}
 	return s

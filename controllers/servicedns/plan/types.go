@@ -27,6 +27,8 @@ type Input struct {
 	// Resolved has addresses of host names of load balancers, by canonical name. A host that is
 	// missing is not resolved yet.
 	Resolved map[string][]netip.Addr
+	// Refuse says which addresses are not used, and why; nil: as the function of that name.
+	Refuse func(netip.Addr) error
 	// Failing are the targets that do not answer, by Target.Key.
 	Failing map[string]Failure
 	// Explain asks for Plan.Names.

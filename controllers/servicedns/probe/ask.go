@@ -27,26 +27,39 @@ const (
 	okay, failed = 200, 400
 )
 
+// asker asks targets.
+type asker struct {
+	trust  *x509.CertPool
+	refuse func(netip.Addr) error
+}
+
 // ask asks a target once, for its timeout at most. nil: it answered.
-func ask(ctx context.Context, t plan.Target, trust *x509.CertPool) error {
+func (a *asker) ask(ctx context.Context, t plan.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.Check.TimeoutSeconds)*time.Second)
 	defer cancel()
-	host := strings.TrimSuffix(t.Address, ".")
-	if addr, err := netip.ParseAddr(host); err == nil && (addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast()) {
-		return errors.New("no load balancer can be at this address: it is not asked")
-	}
-	address := net.JoinHostPort(host, fmt.Sprint(t.Check.Port))
+	address := net.JoinHostPort(strings.TrimSuffix(t.Address, "."), fmt.Sprint(t.Check.Port))
 	if t.Check.Type == v1beta1.DNSCheckTCP {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		conn, err := a.dialer().DialContext(ctx, "tcp", address)
 		if err == nil {
 			_ = conn.Close() // it was accepted, which is all we asked
 		}
 		return err
 	}
-	return askHTTP(ctx, t.Check, address, trust)
+	return a.askHTTP(ctx, t.Check, address)
 }
 
-func askHTTP(ctx context.Context, c v1beta1.DNSCheck, address string, trust *x509.CertPool) error {
+// dialer connects to no address where no load balancer can be. It is the last to see the address, after any lookup.
+func (a *asker) dialer() *net.Dialer {
+	return &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return a.refuse(to.Addr())
+	}}
+}
+
+func (a *asker) askHTTP(ctx context.Context, c v1beta1.DNSCheck, address string) error {
 	u, err := url.Parse(strings.ToLower(string(c.Type)) + "://" + address + c.Path)
 	if err != nil {
 		return err
@@ -58,8 +71,8 @@ func askHTTP(ctx context.Context, c v1beta1.DNSCheck, address string, trust *x50
 	request.Host = c.Host
 	request.Header.Set("User-Agent", "federation-check")
 	transport := &http.Transport{
-		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.Host, RootCAs: trust, InsecureSkipVerify: c.InsecureSkipVerify}, //nolint:gosec // the user's word
+		DialContext: a.dialer().DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.Host, RootCAs: a.trust, InsecureSkipVerify: c.InsecureSkipVerify}, //nolint:gosec // the user's word
 	}
 	answer, err := transport.RoundTrip(request) // which follows no redirects
 	if err != nil {

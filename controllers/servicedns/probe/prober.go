@@ -3,7 +3,9 @@ package probe
 import (
 	"context"
 	"crypto/x509"
+	"maps"
 	"math/rand/v2"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -11,8 +13,9 @@ import (
 	"federation/controllers/servicedns/plan"
 )
 
-// maxAsked bounds how many targets are asked at once.
-const maxAsked = 256
+// maxAsked bounds how many targets are asked at once, maxOfOne how many of one namespace: whose load balancers hang takes no
+// other's turn.
+const maxAsked, maxOfOne = 256, 32
 
 // Options are what a Prober needs.
 type Options struct {
@@ -20,6 +23,8 @@ type Options struct {
 	Failing map[string]plan.Failure
 	// Trust are the authorities whose certificates are taken. Default: the system's.
 	Trust *x509.CertPool
+	// Refuse says which addresses are not asked, and why. Default: plan.Refuse.
+	Refuse func(netip.Addr) error
 	// Observe, if set, is called with the outcome of each question: "ok", "failed", or "unknown" where it is our own fault.
 	Observe func(check v1beta1.DNSCheckType, outcome string, took time.Duration)
 }
@@ -27,11 +32,13 @@ type Options struct {
 // Prober asks targets. Make it with New.
 type Prober struct {
 	Options
-	ask     func(context.Context, plan.Target, *x509.CertPool) error
+	ask     func(context.Context, plan.Target) error
 	slots   chan struct{}
 	changed chan struct{}
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// shares are the slots of namespaces.
+	shares  map[string]chan struct{}
 	stop    map[plan.Target]context.CancelFunc
 	failing map[string]plan.Failure
 }
@@ -41,8 +48,11 @@ func New(o Options) *Prober {
 	if o.Observe == nil {
 		o.Observe = func(v1beta1.DNSCheckType, string, time.Duration) {}
 	}
+	if o.Refuse == nil {
+		o.Refuse = plan.Refuse
+	}
 	return &Prober{
-		Options: o, ask: ask, slots: make(chan struct{}, maxAsked), changed: make(chan struct{}, 1),
+		Options: o, ask: (&asker{trust: o.Trust, refuse: o.Refuse}).ask, shares: map[string]chan struct{}{}, slots: make(chan struct{}, maxAsked), changed: make(chan struct{}, 1),
 		stop: map[plan.Target]context.CancelFunc{}, failing: map[string]plan.Failure{},
 	}
 }
@@ -76,7 +86,10 @@ func (p *Prober) Want(ctx context.Context, targets []plan.Target) {
 		}
 		running, stop := context.WithCancel(ctx)
 		p.stop[t] = stop
-		go p.run(running, t, s)
+		if p.shares[t.Namespace] == nil {
+			p.shares[t.Namespace] = make(chan struct{}, maxOfOne)
+		}
+		go p.run(running, t, s, p.shares[t.Namespace])
 	}
 	for t, stop := range p.stop {
 		if !wanted[t] {
@@ -85,6 +98,11 @@ func (p *Prober) Want(ctx context.Context, targets []plan.Target) {
 			delete(p.failing, t.Key())
 		}
 	}
+	inUse := map[string]bool{}
+	for t := range wanted {
+		inUse[t.Namespace] = true
+	}
+	maps.DeleteFunc(p.shares, func(namespace string, _ chan struct{}) bool { return !inUse[namespace] })
 	p.Options.Failing = nil // what was known is of those that were wanted first
 	p.wake()
 }
@@ -99,18 +117,21 @@ func (p *Prober) wake() {
 	}
 }
 
-// run asks one target until ctx ends.
-func (p *Prober) run(ctx context.Context, t plan.Target, s standing) {
+// run asks one target until ctx ends. share are the slots of its namespace.
+func (p *Prober) run(ctx context.Context, t plan.Target, s standing, share chan struct{}) {
 	interval := time.Duration(t.Check.IntervalSeconds) * time.Second
 	for wait := time.Duration(rand.Int64N(int64(interval))); pause(ctx, wait); wait = interval*9/10 + time.Duration(rand.Int64N(int64(interval/5))) {
-		select {
-		case <-ctx.Done():
+		if !take(ctx, share) {
 			return
-		case p.slots <- struct{}{}:
+		}
+		if !take(ctx, p.slots) {
+			<-share
+			return
 		}
 		started := time.Now()
-		err := p.ask(ctx, t, p.Trust)
+		err := p.ask(ctx, t)
 		<-p.slots
+		<-share
 		if ctx.Err() != nil {
 			return
 		}
@@ -123,6 +144,16 @@ func (p *Prober) run(ctx context.Context, t plan.Target, s standing) {
 		if s = s.after(err == nil, t.Check); s.failing != before.failing {
 			p.note(ctx, t, s.failing, err)
 		}
+	}
+}
+
+// take waits for a slot, and returns whether there is one before ctx ends.
+func take(ctx context.Context, slots chan struct{}) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case slots <- struct{}{}:
+		return true
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -70,16 +72,85 @@ func TestAsk(t *testing.T) {
 		"HTTPS, the wrong name":     {target(local, at(secure), v1beta1.DNSCheck{Type: "HTTPS", Host: "other.org"}), "certificate is valid for"},
 		"HTTPS, unverified":         {target(local, at(secure), v1beta1.DNSCheck{Type: "HTTPS", InsecureSkipVerify: true, Path: "/moved"}), ""},
 		"HTTPS at a server of HTTP": {target(local, at(plain), v1beta1.DNSCheck{Type: "HTTPS", Host: "example.com"}), "tls: first record does not look like a TLS handshake"},
-		"an address of the machine": {target("169.254.169.254", 80, v1beta1.DNSCheck{Type: "HTTP"}), "no load balancer can be at this address"},
-		"an address of nobody":      {target("0.0.0.0", at(plain), v1beta1.DNSCheck{Type: "TCP"}), "no load balancer can be at this address"},
+		"an address of the machine": {target("169.254.169.254", 80, v1beta1.DNSCheck{Type: "HTTP"}), "it is a link-local address, where no load balancer can be"},
+		"an address of nobody":      {target("0.0.0.0", at(plain), v1beta1.DNSCheck{Type: "TCP"}), "it is an unspecified address, where no load balancer can be"},
+		"an address in IPv6":        {target("::ffff:169.254.169.254", 80, v1beta1.DNSCheck{Type: "TCP"}), "it is a link-local address, where no load balancer can be"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := ask(context.Background(), c.target, trust)
+			err := (&asker{trust: trust, refuse: notLoopback}).ask(context.Background(), c.target)
 			if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(why(err), c.want) || ours(err)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
 	}
+}
+
+// notLoopback is plan.Refuse, which lets these tests' servers through.
+func notLoopback(addr netip.Addr) error {
+	if addr.Unmap().IsLoopback() {
+		return nil
+	}
+	return plan.Refuse(addr)
+}
+
+// A host that leads to the machine itself is not asked, whatever the check is: what is decided by is the address that is dialed.
+func TestAHostThatLeadsToUsIsNotAsked(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer server.Close()
+	port := netip.MustParseAddrPort(server.Listener.Addr().String()).Port()
+	for _, check := range []v1beta1.DNSCheck{{Type: "TCP"}, {Type: "HTTP"}, {Type: "HTTPS", InsecureSkipVerify: true}} {
+		for _, address := range []string{"localhost.", "127.0.0.1"} {
+			p := New(Options{})
+			err := p.ask(context.Background(), target(address, port, check))
+			if err == nil || !strings.Contains(why(err), "it is a loopback address") || ours(err) {
+				t.Errorf("%s of %s: %v", check.Type, address, err)
+			}
+		}
+	}
+	if asked.Load() > 0 {
+		t.Error("the server was asked")
+	}
+}
+
+// Whose load balancers hang holds up his own checks, and nobody else's.
+func TestANamespaceHasItsShareOfTheSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer stop()
+		var mu sync.Mutex
+		asked := map[string]int{}
+		p := New(Options{})
+		p.ask = func(ctx context.Context, t plan.Target) error {
+			mu.Lock()
+			asked[t.Namespace]++
+			mu.Unlock()
+			if t.Namespace == "hangs" {
+				pause(ctx, time.Duration(t.Check.TimeoutSeconds)*time.Second)
+				return context.DeadlineExceeded
+			}
+			return nil
+		}
+		all := []plan.Target{{Namespace: "shop", Address: "192.0.2.1", Check: v1beta1.DNSCheck{Type: "TCP", Port: 80}.WithDefaults()}}
+		for i := range 5000 {
+			all = append(all, plan.Target{Namespace: "hangs", Address: "192.0.2.2", Check: v1beta1.DNSCheck{Type: "TCP", Port: int32(1 + i), IntervalSeconds: 60, TimeoutSeconds: 60}.WithDefaults()})
+		}
+		if timeout := all[1].Check.TimeoutSeconds; timeout > 5 {
+			t.Errorf("a question may take %d s", timeout)
+		}
+		p.Want(ctx, all)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if asked["shop"] < 55 { // once in 10 s
+			t.Errorf("shop's load balancer was asked %d times in 10 minutes, want 60, give or take a few", asked["shop"])
+		}
+		if asked["hangs"] == 0 {
+			t.Error("the others were never asked")
+		}
+	})
 }
 
 func TestOurOwnFaultIsNoFailure(t *testing.T) {
@@ -104,7 +175,7 @@ type network struct {
 	asked map[string]int
 }
 
-func (n *network) ask(_ context.Context, t plan.Target, _ *x509.CertPool) error {
+func (n *network) ask(_ context.Context, t plan.Target) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.asked[t.Address]++
@@ -197,7 +268,7 @@ func TestAtMostSoManyAreAskedAtOnce(t *testing.T) {
 		var mu sync.Mutex
 		now, most := 0, 0
 		p := New(Options{})
-		p.ask = func(ctx context.Context, _ plan.Target, _ *x509.CertPool) error {
+		p.ask = func(ctx context.Context, _ plan.Target) error {
 			mu.Lock()
 			now++
 			most = max(most, now)
@@ -210,7 +281,9 @@ func TestAtMostSoManyAreAskedAtOnce(t *testing.T) {
 		}
 		var all []plan.Target
 		for i := range 2000 {
-			all = append(all, target("192.0.2.1", uint16(1+i), v1beta1.DNSCheck{Type: "TCP"}))
+			one := target("192.0.2.1", uint16(1+i), v1beta1.DNSCheck{Type: "TCP"})
+			one.Namespace = fmt.Sprint(i % 20)
+			all = append(all, one)
 		}
 		p.Want(ctx, all)
 		time.Sleep(2 * time.Minute)

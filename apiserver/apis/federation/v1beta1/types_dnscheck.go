@@ -41,7 +41,8 @@ type DNSCheck struct {
 	// Seconds from one question to the next, from 1 to 3600; 10 if left out.
 	// +optional
 	IntervalSeconds int32 `json:"intervalSeconds,omitempty"`
-	// Seconds that an answer may take, from 1 to 60 and at most the interval; 2 if left out, or the interval if that is less.
+	// Seconds that an answer may take, from 1 to 60 and at most the interval; more than 5 count as 5. 2 if left out, or the interval
+	// if that is less.
 	// +optional
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 	// How many questions in a row must fail until the load balancer counts as failing, from 1 to 10; 3 if left out.
@@ -57,7 +58,8 @@ const (
 	maxCheckPort     = 65535
 	maxCheckPath     = 256
 	maxCheckInterval = 3600
-	maxCheckTimeout  = 60
+	maxCheckTimeout  = 60 // that was taken once
+	maxTimeoutUsed   = 5
 	maxCheckRow      = 10
 )
 
@@ -72,7 +74,7 @@ func (c DNSCheck) WithDefaults() DNSCheck {
 		c.Port, c.Path = cmp.Or(c.Port, 443), cmp.Or(c.Path, "/")
 	}
 	c.IntervalSeconds = cmp.Or(c.IntervalSeconds, 10)
-	c.TimeoutSeconds = cmp.Or(c.TimeoutSeconds, min(2, max(1, c.IntervalSeconds)))
+	c.TimeoutSeconds = min(cmp.Or(c.TimeoutSeconds, min(2, max(1, c.IntervalSeconds))), maxTimeoutUsed)
 	c.Failures, c.Successes = cmp.Or(c.Failures, 3), cmp.Or(c.Successes, 2)
 	return c
 }
@@ -88,7 +90,7 @@ func (c *DNSCheck) validate(path *field.Path) (errs field.ErrorList) {
 	}
 	d := c.WithDefaults()
 	errs = append(errs, between(d.IntervalSeconds, 1, maxCheckInterval, path.Child("intervalSeconds"))...)
-	errs = append(errs, between(d.TimeoutSeconds, 1, min(maxCheckTimeout, max(d.IntervalSeconds, 1)), path.Child("timeoutSeconds"))...)
+	errs = append(errs, between(cmp.Or(c.TimeoutSeconds, d.TimeoutSeconds), 1, min(maxCheckTimeout, max(d.IntervalSeconds, 1)), path.Child("timeoutSeconds"))...)
 	errs = append(errs, between(d.Failures, 1, maxCheckRow, path.Child("failures"))...)
 	return append(errs, between(d.Successes, 1, maxCheckRow, path.Child("successes"))...)
 }

@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+func TestWhereNoLoadBalancerCanBe(t *testing.T) {
+	for _, addr := range strings.Fields("192.0.2.1 10.1.2.3 172.16.0.1 192.168.1.1 100.64.0.1 198.18.0.1 2001:db8::1 fd00::1 64:ff9b::c000:201 ::ffff:192.0.2.1") {
+		if err := Refuse(netip.MustParseAddr(addr)); err != nil {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	for addr, kind := range map[string]string{
+		"127.0.0.1": "loopback", "127.255.0.9": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback", "64:ff9b::7f00:1": "loopback", "::127.0.0.1": "loopback",
+		"0.0.0.0": "unspecified", "0.1.2.3": "unspecified", "::": "unspecified",
+		"169.254.169.254": "link-local", "fe80::1": "link-local", "fe80::1%eth0": "link-local", "64:ff9b::a9fe:a9fe": "link-local",
+		"224.0.0.1": "multicast", "ff02::1": "multicast", "ff0e::1": "multicast", "255.255.255.255": "broadcast",
+	} {
+		if err := Refuse(netip.MustParseAddr(addr)); err == nil || !strings.Contains(err.Error(), kind) {
+			t.Errorf("%s: error %v, want that it is %s", addr, err, kind)
+		}
+	}
+}
+
+// One cluster says that its load balancer is at an address where none can be: it is neither given out, nor checked, nor offered to
+// other clusters, and the object says so. Other clusters' addresses and its own good ones go on.
+func TestAddressesAreFiltered(t *testing.T) {
+	web := with(service("east-a=127.0.0.1,169.254.169.254", "east-b=0.0.0.0,192.0.2.2", "west-a=lb.cloud.test"), `{"check":{"type":"HTTP"}}`)
+	in := input(threeClusters(), web)
+	in.Offers = true
+	in.Resolved = map[string][]netip.Addr{"lb.cloud.test.": {netip.MustParseAddr("::1"), netip.MustParseAddr("192.0.2.3"), netip.MustParseAddr("224.0.0.1")}}
+	got := Records(in)
+	check(t, got, []string{"@ A 192.0.2.2 192.0.2.3", "a.east CNAME east", "a.west CNAME lb.cloud.test.", "b.east A 192.0.2.2", "east A 192.0.2.2", "west CNAME lb.cloud.test."}, []string{
+		"east-a: load balancer address 127.0.0.1 is not used: it is a loopback address",
+		"east-a: load balancer address 169.254.169.254 is not used: it is a link-local address",
+		"east-b: load balancer address 0.0.0.0 is not used",
+		"west-a: address 224.0.0.1 of load balancer host lb.cloud.test. is not used: it is a multicast address",
+		"west-a: address ::1 of load balancer host lb.cloud.test. is not used: it is a loopback address",
+	})
+	for _, target := range got.Targets {
+		if slices.Contains([]string{"127.0.0.1", "169.254.169.254", "0.0.0.0"}, target.Address) {
+			t.Errorf("it is checked: %s", target)
+		}
+	}
+	var offered []string
+	for _, o := range got.Offers {
+		offered = append(offered, texts(o.Addresses)...)
+	}
+	if !slices.Equal(offered, []string{"192.0.2.2", "192.0.2.3"}) {
+		t.Errorf("offered to other clusters: %q", offered)
+	}
+	if c := got.Condition(nil); c == nil || c.Published || c.Reason != AddressRefused || !strings.Contains(c.Message, "cluster east-a: load balancer address 127.0.0.1") {
+		t.Errorf("condition %+v", c)
+	}
+}
+
+// Whatever a member says, no record, offer or check has an address where no load balancer can be.
+func FuzzRecords(f *testing.F) {
+	f.Add("192.0.2.1", "lb.cloud.test", []byte{127, 0, 0, 1}, "shop.example.com")
+	f.Add("127.0.0.1", "", []byte{10, 0, 0, 1}, "example.com")
+	f.Add("::ffff:169.254.169.254", "example.com.", []byte("\xfe\x80............\x00\x01"), "ns.example.com")
+	f.Add("ff02::1%eth0", "a b", []byte{}, "*.example.com")
+	f.Fuzz(func(t *testing.T, ip, host string, resolved []byte, own string) {
+		web := service("east-a="+ip, "east-b="+host, "west-a=192.0.2.9")
+		web.Settings = &v1beta1.DNSSettings{Hosts: []string{own}, Check: &v1beta1.DNSCheck{Type: v1beta1.DNSCheckHTTP}}
+		in := input(threeClusters(), web)
+		in.Offers, in.Resolved = true, map[string][]netip.Addr{}
+		if addr, ok := netip.AddrFromSlice(resolved); ok {
+			for _, name := range Records(in).Resolve {
+				in.Resolved[name] = []netip.Addr{addr}
+			}
+		}
+		got := Records(in)
+		for _, set := range got.Records {
+			for _, data := range set.Rdata {
+				if addr, err := netip.ParseAddr(data); err == nil && Refuse(addr) != nil {
+					t.Errorf("%s", set)
+				}
+			}
+		}
+		for _, o := range got.Offers {
+			if slices.ContainsFunc(o.Addresses, func(a netip.Addr) bool { return Refuse(a) != nil }) {
+				t.Errorf("offer %v", o)
+			}
+		}
+		for _, target := range got.Targets {
+			if addr, err := netip.ParseAddr(target.Address); err == nil && Refuse(addr) != nil {
+				t.Errorf("target %s", target)
+			}
+		}
+	})
+}
