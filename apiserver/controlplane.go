@@ -3,8 +3,6 @@ package apiserver
 import (
 	"context"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -29,9 +27,6 @@ import (
 	"federation/apiserver/admission"
 	"federation/apiserver/pki"
 )
-
-// issuer is who the service account tokens say they are from.
-const issuer = "https://federation"
 
 // onAdmission are the admission plugins that run, of all that Kubernetes has; those about Pods and
 // Nodes have nothing to do here.
@@ -71,41 +66,24 @@ func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (_
 	o.GenericServerRunOptions.ShutdownWatchTerminationGracePeriod = watchGrace
 
 	o.Etcd.StorageConfig.Transport.ServerList = endpoints
-	o.Etcd.EncryptionProviderConfigFilepath = files.Encryption
 	if len(c.Etcd.Servers) > 0 {
 		o.Etcd.StorageConfig.Transport.TrustedCAFile = c.Etcd.CAFile
 		o.Etcd.StorageConfig.Transport.CertFile = c.Etcd.CertFile
 		o.Etcd.StorageConfig.Transport.KeyFile = c.Etcd.KeyFile
 	}
 	authenticate(o, files)
-	if o.Authentication.AuthenticationConfigFile, err = c.writeAuthentication(); err != nil {
+	if err = c.applyFront(o, files); err != nil {
 		return options.CompletedOptions{}, err
 	}
 	plugin := admission.New(s.policies, c.Place, c.NamesInDNS)
 	plugin.Clusters = c.Clusters
-	authorizeAndAdmit(o, plugin)
+	admit(o, plugin)
 
 	completed, err := o.Complete(ctx, nil, nil)
 	if err != nil {
 		return completed, err
 	}
 	return completed, utilerrors.NewAggregate(completed.Validate())
-}
-
-// authentication lets load balancers and the like ask for health without a credential, and for nothing else.
-const authentication = `# Written at each start of the apiserver.
-apiVersion: apiserver.config.k8s.io/v1
-kind: AuthenticationConfiguration
-anonymous:
-  enabled: true
-  conditions:
-  - path: /livez
-  - path: /readyz
-`
-
-func (c *Config) writeAuthentication() (path string, err error) {
-	path = filepath.Join(c.DataDir, "authentication.yaml")
-	return path, os.WriteFile(path, []byte(authentication), 0o600)
 }
 
 // authenticate sets who is known: client certificates and service account tokens.
@@ -117,7 +95,6 @@ func authenticate(o *options.Options, files *pki.Files) {
 	a.RequestHeader.UsernameHeaders = []string{"X-Remote-User"}
 	a.RequestHeader.GroupHeaders = []string{"X-Remote-Group"}
 	a.RequestHeader.ExtraHeaderPrefixes = []string{"X-Remote-Extra-"}
-	a.ServiceAccounts.Issuers = []string{issuer}
 	a.ServiceAccounts.KeyFiles = []string{files.ServiceAccountKey}
 	a.ServiceAccounts.OptionalTokenGetter = tokenGetter
 	a.ServiceAccounts.ExtendExpiration = false
@@ -126,8 +103,7 @@ func authenticate(o *options.Options, files *pki.Files) {
 	o.ProxyClientKeyFile = files.FrontProxyKey
 }
 
-func authorizeAndAdmit(o *options.Options, ours *admission.Plugin) {
-	o.Authorization.Modes = []string{"RBAC"}
+func admit(o *options.Options, ours *admission.Plugin) {
 	g := o.Admission.GenericAdmission
 	ours.Register(g.Plugins)
 	g.RecommendedPluginOrder = withOurs(kubeoptions.AllOrderedPlugins)

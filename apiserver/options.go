@@ -33,6 +33,8 @@ type Options struct {
 	// Etcd is an external etcd; without servers an embedded one is used.
 	Etcd etcd.External
 
+	FrontOptions
+
 	// What the controllers, of which the apiserver knows nothing, do inside of it. All may be nil.
 
 	// ReviewFailover answers FailoverReviews: it fills in the status of one whose spec is valid. An error with a
@@ -58,7 +60,7 @@ type Options struct {
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{DataDir: "federation-data", BindAddress: "127.0.0.1", SecurePort: 6443}
+	return &Options{DataDir: "federation-data", BindAddress: "127.0.0.1", SecurePort: 6443, FrontOptions: newFrontOptions()}
 }
 
 // AddFlags adds the flags of these options.
@@ -71,6 +73,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"port at which the API is served, with TLS. 0 takes a free one; the kubeconfig files tell which")
 	fs.StringSliceVar(&o.TLSNames, "tls-san", o.TLSNames,
 		"names or IP addresses, beside localhost and this machine's name, by which clients reach the API. The serving certificate is made anew when it lacks one")
+	o.addFlags(fs)
 	fs.StringSliceVar(&o.Etcd.Servers, "etcd-servers", o.Etcd.Servers,
 		"URLs of an external etcd, as https://etcd-1:2379, for more than one apiserver or for your own backups. Without it an etcd runs inside this process")
 	fs.StringVar(&o.Etcd.CAFile, "etcd-cafile", o.Etcd.CAFile, "with --etcd-servers: PEM file with the authority of etcd's certificates")
@@ -88,7 +91,7 @@ type Config struct {
 // flag, its value and what is allowed.
 func (o *Options) Complete() (*Config, error) {
 	c := &Config{Options: *o}
-	errs := []error{c.completeDataDir(), c.completeAddress(), c.checkEtcd()}
+	errs := []error{c.completeDataDir(), c.completeAddress(), c.checkEtcd(), c.check()}
 	for _, name := range o.TLSNames {
 		if net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
 			errs = append(errs, fmt.Errorf("--tls-san %q: must be a host name or an IP address", name))

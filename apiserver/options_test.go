@@ -18,6 +18,13 @@ func TestCompleteNamesFlagValueAndWhatIsAllowed(t *testing.T) {
 		"--etcd-servers=http://192.0.2.1:2379":           {"must be https"},
 		"--etcd-cafile=options_test.go":                  {"--etcd-cafile", "--etcd-servers only"},
 		"--etcd-servers=https://e:1 --etcd-certfile=x":   {"--etcd-keyfile", "together", "must be a file"},
+		"--audit-policy-file=/nowhere":                   {`--audit-policy-file "/nowhere"`, "must be a file"},
+		"--audit-log-maxage=-1 --audit-log-path=-":       {"audit-log-maxage", "-1"},
+		"--enable-admission-plugins=PodSecurity":         {`"PodSecurity"`, "EventRateLimit, DenyServiceExternalIPs"},
+		"--enable-admission-plugins=EventRateLimit":      {"--admission-control-config-file"},
+		"--service-account-max-token-expiration=5m":      {"--service-account-max-token-expiration 5m0s", "at least 1h"},
+		"--authorization-config=options_test.go":         {`--authorization-config "options_test.go"`},
+		"--authorization-config=testdata/no-rbac.yaml":   {"RBAC"},
 		"--bind-address=x --secure-port=-1 --tls-san=a,": {"--bind-address", "--tls-san"},
 	} {
 		o := NewOptions()
