@@ -8,9 +8,10 @@ NODES    ?= $(if $(REAL),2,3)
 SEED     ?= 1
 SEEDS    ?= 20
 STEPS    ?= 3000
+FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
+.PHONY: fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -33,6 +34,9 @@ test: build ## all tests, the end-to-end ones with real clusters among them
 
 fleet: ## random faults in a fleet in memory, the laws checked after each step [SEED=1] [SEEDS=20] [STEPS=3000]
 	@go test ./controllers/fleettest -run TestRandom -v -count 1 -timeout 6h -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
+
+fuzz: ## all fuzz targets, one after another [FOR=60: seconds of each]
+	@hack/fuzz.sh $(FOR)
 
 soak-dataplane: build ## the node agent under a thousand changes, with its own death and the API server's, and nobody may notice
 	@hack/install-tools.sh tests

@@ -84,7 +84,7 @@ func FuzzOverride(f *testing.F) {
 		s := governed(source(kind(t, "ReplicaSet"), was.DeepCopy()), v1beta1.Override{JSONPatch: operations})
 		began := time.Now()
 		got, err := s.override(was.DeepCopy(), east)
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > 10*time.Second { // a machine may be busy; what doubles takes for ever
 			t.Errorf("it took %v", took)
 		}
 		if !reflect.DeepEqual(s.Object, was) {
