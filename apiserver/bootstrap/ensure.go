@@ -45,9 +45,12 @@ func Ensure(ctx context.Context, kube kubernetes.Interface) error {
 	}); err != nil {
 		return err
 	}
-	return ensure(ctx, rbac.RoleBindings(localBinding.Namespace), localBinding, func(is *rbacv1.RoleBinding) bool {
+	if err := ensure(ctx, rbac.RoleBindings(localBinding.Namespace), localBinding, func(is *rbacv1.RoleBinding) bool {
 		return equality.Semantic.DeepEqual(is.Subjects, localBinding.Subjects)
-	})
+	}); err != nil {
+		return err
+	}
+	return ensureFlow(ctx, kube)
 }
 
 func ensureRole(ctx context.Context, kube kubernetes.Interface, want *rbacv1.ClusterRole) error {
@@ -88,6 +91,7 @@ func ensure[T metav1.Object](ctx context.Context, c client[T], want T, same func
 	case errors.IsNotFound(err):
 		_, err = c.Create(ctx, want, metav1.CreateOptions{})
 	case err == nil && !same(is):
+		want.SetResourceVersion(is.GetResourceVersion())
 		_, err = c.Update(ctx, want, metav1.UpdateOptions{})
 	}
 	if err == nil || errors.IsAlreadyExists(err) {
