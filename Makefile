@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
+.PHONY: vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -55,6 +55,9 @@ lint: ## golangci-lint, with the walls between the rooms
 
 generate: ## make generated code anew
 	@for f in hack/update-codegen.sh hack/update-docs.sh; do [ ! -x $$f ] || $$f; done
+
+vulncheck: build ## known vulnerabilities of the modules that are linked, where their database can be reached
+	@hack/vulncheck.sh
 
 verify: ## prove that generated code is up to date
 	@for f in hack/verify-*.sh; do $$f; done
