@@ -23,6 +23,7 @@
 //     timeout, and one second between them: a small request a second for each cluster.
 //   - A kind that the member does not let us see counts as empty, and is told in an event: the rest goes on. When it may
 //     be seen, the member is taken up anew, for its users took it for empty.
+//   - A cluster is known by the UID of its namespace kube-system. Of two Clusters that are one cluster, one is connected.
 //   - Informers hold only what this federation made (by label); for a member with a hundred thousand
 //     objects of its own nothing is read or kept of them.
 package clusterregistry

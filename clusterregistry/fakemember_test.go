@@ -29,6 +29,7 @@ type fakeMember struct {
 	meet    func()    // if set, called before a question for the version is answered
 	endless bool      // its watches never end to send
 	renewed time.Time // when the Lease of its node was; zero: there is none
+	uid     string    // of its namespace kube-system; "": it has none
 	mints   string    // the token that it gives out
 	queries []string  // of lists and watches
 }
@@ -81,7 +82,7 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.mu.Lock()
 	}
 	authorized, sick, mints, renewed := r.Header.Get("Authorization") == "Bearer "+m.token, m.sick, m.mints, m.renewed
-	endless := m.endless
+	endless, uid := m.endless, m.uid
 	forbidden, fails := r.URL.Path == m.forbids, r.URL.Path == m.fails
 	m.queries = append(m.queries, r.URL.Path+"?"+r.URL.RawQuery)
 	m.mu.Unlock()
@@ -105,6 +106,8 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[
 			{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n1","labels":{"topology.kubernetes.io/zone":"a","topology.kubernetes.io/region":"east"}}},
 			{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n2"}}]}`)
+	case r.URL.Path == kubeSystemPath && uid != "":
+		answer(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"`+uid+`"}}`)
 	case r.URL.Path == leasesPath:
 		answer(w, leases(renewed))
 	case r.URL.Query().Get("watch") != "" && endless:
@@ -123,6 +126,8 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 	}
 }
+
+const kubeSystemPath = "/api/v1/namespaces/kube-system"
 
 const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 

@@ -47,14 +47,17 @@ func (k *keeper) takeInventory(m *Member, l *link, timeout time.Duration) bool {
 	timed, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	inv, err := l.inventory(timed)
+	if err == nil {
+		err = l.identify(timed)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
-			klog.FromContext(ctx).V(2).Info("Cannot read nodes and version", "err", err)
+			klog.FromContext(ctx).V(2).Info("Cannot read nodes, version and identity", "err", err)
 		}
 		return false
 	}
 	inv.Forbidden = m.Forbidden()
-	return !reflect.DeepEqual(k.inventory.Swap(inv), inv)
+	return !reflect.DeepEqual(k.inventory.Swap(inv), inv) || l.identity() != m.uid
 }
 
 func (l *link) inventory(ctx context.Context) (*health.Inventory, error) {

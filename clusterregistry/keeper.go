@@ -75,7 +75,7 @@ func (k *keeper) run(ctx context.Context) {
 		if !k.learn(ctx) {
 			return
 		}
-		evidence := k.look(ctx)
+		evidence := k.identified(ctx, k.look(ctx))
 		if ctx.Err() != nil {
 			return
 		}
@@ -203,8 +203,11 @@ func (k *keeper) connect(ctx context.Context) {
 		k.disconnect(fmt.Errorf("cluster %q: %w", k.name, ErrNotConnected))
 		return
 	}
-	if k.member != nil && k.member.ctx.Err() != nil { // somebody could not take it up
+	switch {
+	case k.member != nil && k.member.ctx.Err() != nil: // somebody could not take it up
 		k.disconnect(context.Cause(k.member.ctx))
+	case k.member != nil && k.member.uid != k.link.identity():
+		k.disconnect(fmt.Errorf("cluster %q is another one than before", k.name))
 	}
 	if k.member != nil || k.state.Failures > 0 {
 		return // the last look must be good: on a restart Ready may be from before

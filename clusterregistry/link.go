@@ -31,6 +31,7 @@ type link struct {
 	dialer *connrotation.Dialer
 	meter  *limits.Meter // of all that the member sends; nil: it is not limited
 	token  atomic.Value  // string
+	uid    atomic.Value  // string: of the cluster, once it has been read
 	heard  atomic.Int64  // when the member last sent a byte, in nanoseconds since the epoch
 	broken func()        // called when a connection or watch ends
 }

@@ -40,6 +40,7 @@ type Member struct {
 	Meter *limits.Meter
 
 	link   *link
+	uid    string // of the cluster; "" if it is not known
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	broken func()
@@ -85,7 +86,7 @@ func newMember(ctx context.Context, name, uid string, l *link) (*Member, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, Core: core, Meter: l.meter, link: l, broken: l.broken}
+	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, Core: core, Meter: l.meter, link: l, uid: l.identity(), broken: l.broken}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	f := m.newInformers(m.ctx, "")
 	m.Informers, m.start = f, f.start

@@ -128,7 +128,7 @@ func newRegistry(o Options, dyn dynamic.Interface, core kubernetes.Interface, lo
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	return &Registry{
 		options: o, uid: o.FederationUID, local: local, dynamic: dyn, core: core,
-		clusters: dynamicinformer.NewFilteredDynamicInformer(dyn, v1beta1.ClustersResource, "", 0, byNamespace, nil).Informer(),
+		clusters: dynamicinformer.NewFilteredDynamicInformer(dyn, v1beta1.ClustersResource, "", 0, cache.Indexers{byUID: uidOf}, nil).Informer(),
 		secrets:  coreinformers.NewSecretInformer(core, v1beta1.FederationNamespace, 0, byNamespace),
 		members:  map[string]*Member{}, keepers: map[string]*keeper{},
 	}

@@ -34,12 +34,17 @@ func (k *keeper) report(ctx context.Context, v health.Verdict) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
+	was := k.known.Status.UID
 	err := k.write(ctx, status)
+	wrote := err == nil
 	if apierrors.IsConflict(err) {
 		err = k.learnPastCache(ctx)
 	}
 	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() != context.Canceled {
 		klog.FromContext(ctx).Error(err, "Cannot write the status of the Cluster")
+	}
+	if wrote && was != "" && status.UID != was {
+		k.replaced(was, status.UID)
 	}
 }
 

@@ -688,6 +688,13 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID of the cluster's namespace kube-system: by it two Clusters are known to be one cluster. It is kept while the cluster cannot be reached, and missing while it is not known.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"zones": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{

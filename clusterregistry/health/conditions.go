@@ -31,6 +31,11 @@ func conditions(e Evidence) []v1beta1.ClusterCondition {
 		}
 	case Misbehaves:
 		return []v1beta1.ClusterCondition{notReady(ReasonMisbehaves, e.Detail), reachable}
+	case Duplicate:
+		return []v1beta1.ClusterCondition{
+			notReady(ReasonDuplicateCluster, e.Detail),
+			condition(v1beta1.ClusterOffline, corev1.ConditionUnknown, ReasonDuplicateCluster, "the cluster is not used by this name"),
+		}
 	case Unreachable:
 		return []v1beta1.ClusterCondition{
 			notReady(v1beta1.ReasonClusterNotReachable, detail("cluster is not reachable", e)),

@@ -25,6 +25,8 @@ const (
 	NotTrusted
 	// Misbehaves: it sent more than we take, and is left alone for a while.
 	Misbehaves
+	// Duplicate: it is the cluster of another Cluster, which is used in its place.
+	Duplicate
 	// Unreachable: refused, reset, not found, or no answer in time.
 	Unreachable
 	// Misconfigured: we did not look, because the Cluster or its Secret lacks what is needed.
@@ -37,6 +39,7 @@ const (
 	ReasonNotTrusted        = "ClusterNotTrusted"
 	ReasonMisconfigured     = "ClusterMisconfigured"
 	ReasonMisbehaves        = "Misbehaves"
+	ReasonDuplicateCluster  = "DuplicateCluster"
 )
 
 // Evidence is the outcome of one look.
@@ -73,6 +76,8 @@ type State struct {
 	Conditions []v1beta1.ClusterCondition
 	// Silent is said beside those where nodes are waited for; nil: none are.
 	Silent *v1beta1.ClusterCondition
+	// UID is the identity of the cluster; "" while it is not known.
+	UID string
 	// Failures counts the bad looks in a row.
 	Failures int
 	// Answer is what the last look found, and Streak how many looks in a row found the same.
@@ -134,7 +139,7 @@ func (s State) count(a Answer) State {
 // convinced tells whether the looks counted in s suffice to believe the last one.
 func (p Policy) convinced(s State, notReady bool) bool {
 	switch {
-	case s.Answer == Healthy || s.Answer == Misconfigured || s.Answer == Misbehaves: // facts that a second look would only repeat
+	case s.Answer == Healthy || s.Answer == Misconfigured || s.Answer == Misbehaves || s.Answer == Duplicate: // facts that a second look would only repeat
 		return true
 	case notReady:
 		return s.Streak >= p.Settle

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -47,7 +48,7 @@ func Restore(conditions []v1beta1.ClusterCondition) (s State) {
 // in anything but the time of the last look. A nil inventory keeps what is there: zones are not
 // forgotten while a cluster is away.
 func Report(prev v1beta1.ClusterStatus, s State, inv *Inventory) (v1beta1.ClusterStatus, bool) {
-	next := v1beta1.ClusterStatus{Zones: slices.Clone(prev.Zones), Region: prev.Region, KubernetesVersion: prev.KubernetesVersion, Forbidden: slices.Clone(prev.Forbidden)}
+	next := v1beta1.ClusterStatus{Zones: slices.Clone(prev.Zones), Region: prev.Region, UID: cmp.Or(s.UID, prev.UID), KubernetesVersion: prev.KubernetesVersion, Forbidden: slices.Clone(prev.Forbidden)}
 	next.Conditions = slices.Clone(s.Conditions)
 	if s.Silent != nil {
 		next.Conditions = append(next.Conditions, *s.Silent)
@@ -55,7 +56,7 @@ func Report(prev v1beta1.ClusterStatus, s State, inv *Inventory) (v1beta1.Cluste
 	if inv != nil {
 		next.Zones, next.Region, next.KubernetesVersion, next.Forbidden = inv.Zones, inv.Region, inv.Version, inv.Forbidden
 	}
-	same := next.Region == prev.Region && next.KubernetesVersion == prev.KubernetesVersion &&
+	same := next.UID == prev.UID && next.Region == prev.Region && next.KubernetesVersion == prev.KubernetesVersion &&
 		slices.Equal(next.Zones, prev.Zones) && slices.Equal(next.Forbidden, prev.Forbidden) && slices.EqualFunc(next.Conditions, Own(prev.Conditions), sameCondition)
 	return next, !same
 }

@@ -82,6 +82,9 @@ func Join(ctx context.Context, r Request) error {
 	if err != nil {
 		return err
 	}
+	if err := r.refuseAlias(ctx); err != nil {
+		return err
+	}
 	token, err := r.prepareMember(ctx, uid)
 	if err != nil {
 		return fmt.Errorf("in the cluster that joins: %w", err)

@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -361,5 +362,35 @@ func TestJoinRightAfterUnjoin(t *testing.T) {
 				t.Errorf("waited %v, namespace %+v, %v: it would go", waited, ns, err)
 			}
 		})
+	}
+}
+
+// TestJoinKnowsTheClusterByItsUID: a member that nothing in it says to be one, as its role was deleted.
+func TestJoinKnowsTheClusterByItsUID(t *testing.T) {
+	kubeSystem := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "of-east"}}
+	f, ctx := newFakes(kubeSystem), context.Background()
+	if err := Join(ctx, f.request("east-a")); err != nil {
+		t.Fatal(err)
+	}
+	status := func(uid string) {
+		t.Helper()
+		patch := []byte(`{"status":{"uid":"` + uid + `"}}`)
+		if _, err := f.dynamic.Resource(v1beta1.ClustersResource).Patch(ctx, "east-a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status("of-east")
+	if err := f.member.RbacV1().ClusterRoles().Delete(ctx, AccountName(uid), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Join(ctx, f.request("also-east")); err == nil || !strings.Contains(err.Error(), `as "east-a" (UID of-east)`) {
+		t.Errorf("joined by a second name: %v", err)
+	}
+	status("of-another")
+	var said strings.Builder
+	r := f.request("east-a")
+	r.Say = func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }
+	if err := Join(ctx, r); err != nil || !strings.Contains(said.String(), "its UID was of-another and is of-east") {
+		t.Errorf("joined again, %v; it says\n%s", err, said.String())
 	}
 }

@@ -73,7 +73,7 @@ func (f *Fleet) newControl(i int) *control {
 		c.dns = f.DNS
 	}
 	c.client = c.uplink.client(f.Federation, "federation", c.carry, true)
-	c.registry = &registry{process: c.slot, client: c.client, members: f.joined, cluster: f.cluster, room: f.room, silent: f.silent, keepers: map[string]*keeper{}}
+	c.registry = &registry{process: c.slot, client: c.client, events: f.events, members: f.joined, cluster: f.cluster, room: f.room, silent: f.silent, keepers: map[string]*keeper{}}
 	run := func(ctx context.Context) error { return c.work(ctx, shardsplan.All) }
 	if f.processes > 1 {
 		run = c.share

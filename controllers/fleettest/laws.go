@@ -261,7 +261,7 @@ func (f *Fleet) CheckIdle() error {
 // settled are the members that the federation can work in and has nothing against.
 func (f *Fleet) settled() (out []*Member) {
 	for _, m := range f.Members() {
-		if c := f.cluster(m.Name); c != nil && !m.alias && c.IsReady() && m.Wire.Fault() == Well {
+		if c := f.cluster(m.Name); c != nil && c.IsReady() && m.Wire.Fault() == Well {
 			out = append(out, m)
 		}
 	}

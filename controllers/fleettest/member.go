@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -99,6 +100,15 @@ func newMember(p Place, index int, onWrite func(string, sender, memapi.Request, 
 	}
 	bootstrap(api)
 	return m
+}
+
+// uid is the identity of the cluster. UIDs are unique within one API only, so it has the number of the cluster, too.
+func (m *Member) uid() string {
+	ns := m.API.Get(namespaces, "", metav1.NamespaceSystem)
+	if ns == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d-%s", m.index, ns.GetUID())
 }
 
 // slow tells whether the member answers no look in time.

@@ -1,6 +1,7 @@
 package fleettest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -25,6 +26,7 @@ import (
 type registry struct {
 	process int
 	client  dynamic.Interface
+	events  *events
 	members func() map[string]*Member
 	// cluster is a Cluster as an informer would have it, nil where there is none.
 	cluster func(name string) *v1beta1.Cluster
@@ -49,6 +51,9 @@ type keeper struct {
 	stop   context.CancelFunc
 	wake   chan struct{}
 	state  health.State
+	// uid is the identity of the member, as it was read last; engaged is that of the connection.
+	uid, engaged string
+	identified   time.Time
 	probed atomic.Pointer[failoverplan.Probe]
 	live   context.Context // ends with the connection; nil while there is none
 	leave  context.CancelFunc
@@ -161,7 +166,7 @@ func (k *keeper) run(ctx context.Context) {
 		if first {
 			k.state, first = health.Restore(known.Status.Conditions), false
 		}
-		evidence := k.member.Wire.look(ctx, k.process, clusterregistry.DefaultTimeout)
+		evidence := k.identify(known, k.member.Wire.look(ctx, k.process, clusterregistry.DefaultTimeout))
 		if ctx.Err() != nil {
 			return
 		}
@@ -175,6 +180,27 @@ func (k *keeper) run(ctx context.Context) {
 		}
 		k.rest(ctx, begin, verdict.Next)
 	}
+}
+
+// identifyEvery is how often the identity of a member is read that is connected.
+const identifyEvery = 30 * time.Second
+
+// identify does what clusterregistry does: it reads which cluster has answered, and does not use one that has another Cluster.
+func (k *keeper) identify(known *v1beta1.Cluster, found health.Evidence) health.Evidence {
+	if found.Answer == health.Healthy && (k.live == nil || time.Since(k.identified) >= identifyEvery) {
+		k.uid, k.identified = k.member.uid(), time.Now()
+	}
+	k.state.UID = cmp.Or(k.uid, known.Status.UID)
+	var joined []*v1beta1.Cluster
+	for name := range k.members() {
+		if c := k.cluster(name); c != nil {
+			joined = append(joined, c)
+		}
+	}
+	if used := health.DuplicateOf(known, k.state.UID, joined); used != "" {
+		return health.DuplicateEvidence(used, k.state.UID)
+	}
+	return found
 }
 
 // listen notes whether the nodes of a member that is ready are silent.
@@ -207,9 +233,13 @@ func (k *keeper) connect(ctx context.Context) {
 		k.disconnect()
 		return
 	}
+	if k.live != nil && k.engaged != k.uid {
+		k.disconnect()
+	}
 	if k.live != nil || k.state.Failures > 0 {
 		return
 	}
+	k.engaged = k.uid
 	k.mu.Lock()
 	k.live, k.leave = context.WithCancel(ctx)
 	live, followers := k.live, slices.Clone(k.followers)
@@ -231,15 +261,21 @@ func (k *keeper) disconnect() {
 
 // report writes what changed of the status: conditions, topology and room, as applications of one field manager.
 func (k *keeper) report(ctx context.Context, known *v1beta1.Cluster) {
-	inventory := &health.Inventory{Region: k.member.Region, Version: "v1.36.3"}
-	if k.member.Zone != "" {
+	var inventory *health.Inventory // it is read of a member that is connected
+	if k.state.Ready() {
+		inventory = &health.Inventory{Region: k.member.Region, Version: "v1.36.3"}
+	}
+	if inventory != nil && k.member.Zone != "" {
 		inventory.Zones = []string{k.member.Zone}
 	}
 	status, changed := health.Report(known.Status, k.state, inventory)
 	if changed {
-		_ = k.apply(ctx, "clusterregistry", map[string]any{
-			"conditions": status.Conditions, "zones": status.Zones, "region": status.Region, "kubernetesVersion": status.KubernetesVersion,
+		err := k.apply(ctx, "clusterregistry", map[string]any{
+			"conditions": status.Conditions, "zones": status.Zones, "region": status.Region, "kubernetesVersion": status.KubernetesVersion, "uid": status.UID,
 		}) // what fails is written after the next look
+		if was := known.Status.UID; err == nil && was != "" && was != status.UID {
+			k.events.Event(known, corev1.EventTypeWarning, v1beta1.EventClusterReplaced, "it is another cluster than before, or was installed again")
+		}
 	}
 	now := k.room(k.member)
 	if before := known.Status.Capacity; now != nil && k.state.Failures == 0 && (before == nil || !room.Same(before, now) && time.Since(before.ObservedAt.Time) >= roomEvery) {

@@ -49,7 +49,7 @@ func (f *fleet) get(name string) *v1beta1.Cluster {
 	return f.clusters[i]
 }
 
-var words = map[string]string{"-": v1beta1.ReasonClusterNotReachable, "sick": v1beta1.ReasonClusterNotReady, "401": ReasonCredentialRefused, "x509": ReasonNotTrusted}
+var words = map[string]string{"-": v1beta1.ReasonClusterNotReachable, "sick": v1beta1.ReasonClusterNotReady, "401": ReasonCredentialRefused, "same": ReasonDuplicateCluster, "x509": ReasonNotTrusted}
 
 // observe writes what a look found: "+" ready, "-" unreachable, and so on; or "D": that the cluster has been drained.
 func (f *fleet) observe(name, what string) {
@@ -285,6 +285,13 @@ func TestPhases(t *testing.T) {
 			30 ax509= a:Held(ClusterNotTrusted) b:Serving c:Serving
 			31 a401 = a:Held(ClusterCredentialRefused) b:Serving c:Serving
 			33 a+   = a:Serving b:Serving c:Serving`},
+		{"one that is another one by a second name is neither lost nor there", "a b c d", nil, `
+			10 asame= a:Held(DuplicateCluster) b:Serving c:Serving d:Serving
+			900 .   = a:Held(DuplicateCluster) b:Serving c:Serving d:Serving
+			910 b-c-= a:Held(DuplicateCluster) b:Waiting c:Waiting d:Serving
+			940 .   = a:Held(DuplicateCluster) b:Held(FailStatic) c:Held(FailStatic) d:Serving
+			950 b+c+= a:Held(DuplicateCluster) b:Serving c:Serving d:Serving
+			960 a+  = a:Serving b:Serving c:Serving d:Serving`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := DefaultSettings()

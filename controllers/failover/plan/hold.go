@@ -40,8 +40,11 @@ func failOver(members []*member, s Settings) {
 }
 
 // retired reports whether the cluster was drained before it was lost. Nothing is placed there that would move, and that it is away
-// is somebody's intention: it takes no zone's place in the cap, and is no part of a majority.
+// is somebody's intention: it takes no zone's place in the cap, and is no part of a majority. Nor does one that counts by another name.
 func (m *member) retired() bool {
+	if ready := m.Condition(v1beta1.ClusterReady); ready != nil && ready.Reason == ReasonDuplicateCluster {
+		return true
+	}
 	if m.OutOfService() != v1beta1.Drained || m.evidence == well {
 		return m.OutOfService() == v1beta1.Drained
 	}

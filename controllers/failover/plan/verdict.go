@@ -26,11 +26,16 @@ const (
 	ReasonMisconfigured     = "ClusterMisconfigured"
 	ReasonNotTrusted        = "ClusterNotTrusted"
 	ReasonMisbehaves        = "Misbehaves"
+	ReasonDuplicateCluster  = "DuplicateCluster"
 )
 
 // Unclear tells of a reason of Ready=False whether it says nothing about what runs in the cluster.
 func Unclear(reason string) bool {
-	return reason == ReasonCredentialRefused || reason == ReasonMisconfigured || reason == ReasonNotTrusted || reason == ReasonMisbehaves
+	switch reason {
+	case ReasonCredentialRefused, ReasonMisconfigured, ReasonNotTrusted, ReasonMisbehaves, ReasonDuplicateCluster:
+		return true
+	}
+	return false
 }
 
 const override = "; to move it all the same: kubectl federation drain, or unjoin"
@@ -73,6 +78,8 @@ func (m *member) whyHeld() string {
 		return "its certificate is not trusted, which does not mean that its workloads are dead: what it has stays"
 	case ReasonMisbehaves:
 		return "it sends more than the federation takes, which does not mean that its workloads are dead: what it has stays"
+	case ReasonDuplicateCluster:
+		return "it is the cluster of another Cluster, which is used: what is placed here stays"
 	case ReasonCredentialRefused:
 		return "it answers, but refuses the federation's credential: what it has stays"
 	default:

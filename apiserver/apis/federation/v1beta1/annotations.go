@@ -93,6 +93,8 @@ var DecidedAnnotations = []string{PlacementAnnotation, PodsMadeAnnotation, JobRo
 
 // Reasons of events of a Cluster about copies there.
 const (
+	// EventClusterReplaced: another cluster than before answers by the name of a Cluster.
+	EventClusterReplaced = "ClusterReplaced"
 	// EventStaleCopyDeleted: a copy was deleted because its federated object is no more.
 	EventStaleCopyDeleted = "StaleCopyDeleted"
 	// EventCopyAdopted: a copy is of an object that the federation does not know; it is taken for a copy of the one that has the name.

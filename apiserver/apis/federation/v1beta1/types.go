@@ -76,6 +76,10 @@ type ClusterStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []ClusterCondition `json:"conditions,omitempty"`
+	// UID of the cluster's namespace kube-system: by it two Clusters are known to be one cluster. It is kept while the cluster cannot be
+	// reached, and missing while it is not known.
+	// +optional
+	UID string `json:"uid,omitempty"`
 	// Zones of the cluster's nodes, sorted. They are kept while the cluster cannot be reached.
 	// +optional
 	// +listType=atomic

@@ -1,0 +1,88 @@
+package clusterregistry
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/health"
+)
+
+// TestAnAliasIsNotConnected: a second Cluster whose cluster has joined already is told apart, and takes its place when that leaves.
+func TestAnAliasIsNotConnected(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	east.uid = "uid-of-east"
+	f.join("old", east, "good")
+	f.eventually("the identity is written", func() bool { return f.cluster("old").Status.UID == "uid-of-east" })
+	f.join("also-east", east, "good")
+	f.eventuallyReady("also-east", health.ReasonDuplicateCluster)
+	if c := f.cluster("also-east").Condition(v1beta1.ClusterReady); !strings.Contains(c.Message, "Cluster old") {
+		t.Errorf("message %q does not name the Cluster that is used", c.Message)
+	}
+	f.mu.Lock()
+	for _, m := range f.engaged {
+		if m.Name == "also-east" {
+			t.Error("the alias was taken up")
+		}
+	}
+	f.mu.Unlock()
+	if f.member("old").Context().Err() != nil {
+		t.Error("the Cluster that was first is not used any more")
+	}
+	east.gate.set(true)
+	f.eventuallyReady("old", v1beta1.ReasonClusterNotReachable)
+	if reason := f.cluster("also-east").Condition(v1beta1.ClusterReady).Reason; reason != health.ReasonDuplicateCluster {
+		t.Errorf("the alias of a lost cluster is %s: it is not lost once more", reason)
+	}
+	east.gate.set(false)
+	f.member("old")
+	if err := f.clusters.Resource(v1beta1.ClustersResource).Delete(t.Context(), "old", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.member("also-east")
+}
+
+// TestARebuiltClusterIsTakenUpAgain: another cluster answers at the same address, with the same credential.
+func TestARebuiltClusterIsTakenUpAgain(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	east.uid = "first"
+	f.join("east", east, "good")
+	before := f.member("east")
+	f.eventually("the identity is written", func() bool { return f.cluster("east").Status.UID == "first" })
+	east.set(func() { east.uid = "second" })
+	f.eventually("the connection to the cluster of before ends", func() bool { return before.Context().Err() != nil })
+	f.member("east")
+	f.eventually("the identity is written", func() bool { return f.cluster("east").Status.UID == "second" })
+	f.eventually("an event tells people", func() bool {
+		events, err := f.core.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events.Items {
+			if e.Reason == v1beta1.EventClusterReplaced && strings.Contains(e.Message, "was first and is second") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// TestAnIdentityThatIsNotGivenIsNotKnown: a member may refuse it; one that cannot answer for now is not taken up before it can.
+func TestAnIdentityThatIsNotGivenIsNotKnown(t *testing.T) {
+	f, refuses, fails := newFleet(t), newFakeMember(t), newFakeMember(t)
+	refuses.uid, refuses.forbids = "secret", kubeSystemPath
+	fails.uid, fails.fails = "late", kubeSystemPath
+	f.join("refuses", refuses, "good")
+	f.join("fails", fails, "good")
+	f.member("refuses")
+	f.eventuallyReady("refuses", v1beta1.ReasonClusterReady)
+	f.eventuallyReady("fails", v1beta1.ReasonClusterNotReady)
+	if uid := f.cluster("refuses").Status.UID; uid != "" {
+		t.Errorf("UID %q of a cluster that does not give it", uid)
+	}
+	fails.set(func() { fails.fails = "" })
+	f.member("fails")
+	f.eventually("the identity is written", func() bool { return f.cluster("fails").Status.UID == "late" })
+}
