@@ -25,8 +25,9 @@ type state struct {
 	met      string
 	// parted is the UID of the copy that we asked to be deleted, or released.
 	parted types.UID
-	// gone is the UID of the copy that went last.
-	gone types.UID
+	// gone is the UID of the copy that went last; removals are those of which somebody else did that.
+	gone     types.UID
+	removals plan.Removals
 	// adopted is the UID of an object that is not known to have been deleted, though another one has its name: a copy of it is
 	// taken for a copy of that one.
 	adopted types.UID
@@ -195,11 +196,25 @@ func (m *member) gone(k key, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := m.states[k]; s != nil {
+		if s.parted != uid {
+			s.removals.Add(time.Now())
+		}
 		s.gone, s.reserved, s.ceiling = uid, nil, nil
 		if s.written != nil && held.About(s.written).GetUID() == uid {
 			s.written = nil
 		}
 	}
+}
+
+// pauses is for how long a copy is not to be created, since somebody else deletes it again and again, and why.
+func (m *member) pauses(k key, now time.Time) (left time.Duration, why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := &m.state(k).removals
+	if left = r.Left(now); left > 0 {
+		why = r.Reason()
+	}
+	return left, why
 }
 
 // look is how a look at an object in a member ended.

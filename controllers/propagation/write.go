@@ -70,14 +70,29 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	if op.verb == plan.Create && !hasFinalizers(op.federated) {
 		op.verb = plan.Wait // put on by admission, or by the report for objects older than that
 	}
-	if op.verb == plan.Create && c.namespaceGoes(k) {
-		op.verb, op.want = plan.Wait, plan.Desired{Reason: "its namespace is being deleted"} // and so will be the object
-	} else if op.verb == plan.Create && c.awaitsNamespace(m, k) {
-		op.verb, op.want = plan.Wait, plan.Desired{Reason: "waits for its namespace"} // which wakes it
+	if op.verb == plan.Create {
+		if why := c.postponed(m, k); why != "" {
+			op.verb, op.want = plan.Wait, plan.Desired{Reason: why}
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 	defer cancel()
 	return c.conclude(m, k, conclusion{operation: op, err: c.operate(ctx, m, k, op)})
+}
+
+// postponed is why a copy is not to be created yet; "": it may be.
+func (c *Controller) postponed(m *member, k key) string {
+	switch {
+	case c.namespaceGoes(k):
+		return "its namespace is being deleted" // and so will be the object
+	case c.awaitsNamespace(m, k):
+		return "waits for its namespace" // which wakes it
+	}
+	left, why := m.pauses(k, time.Now())
+	if left > 0 {
+		m.queue.AddAfter(k, left)
+	}
+	return why
 }
 
 // awaitsNamespace tells whether the namespace of an object is still to come to a member: to try before is a write for nothing,
