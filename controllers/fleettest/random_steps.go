@@ -17,7 +17,7 @@ var stepKinds = []struct {
 	{"", 3, (*Random).create}, {"", 3, (*Random).scale}, {"", 1, (*Random).change}, {"", 2, (*Random).remove},
 	{"faults", 2, (*Random).fall}, {"", 2, (*Random).rise}, {"crashes", 1, (*Random).crashPods}, {"edits", 1, (*Random).edit}, {"answers", 1, (*Random).lose},
 	{"restarts", 1, (*Random).restart}, {"taints", 1, (*Random).taint}, {"drains", 1, (*Random).drain}, {"delays", 1, (*Random).delay},
-	{"refusals", 1, (*Random).refuse}, {"policy", 1, (*Random).policy}, {"hpa", 2, (*Random).load}, {"fed", 1, (*Random).federationAPI},
+	{"refusals", 1, (*Random).refuse}, {"policy", 1, (*Random).policy}, {"hpa", 2, (*Random).load}, {"fed", 1, (*Random).federationAPI}, {"fed", 1, (*Random).blink},
 	{"cuts", 1, (*Random).cut}, {"orphans", 1, (*Random).orphan}, {"drains", 1, (*Random).switchOff}, {"job", 1, (*Random).endJob},
 	{"foreign", 1, (*Random).foreign},
 }
@@ -250,6 +250,20 @@ func (r *Random) federationAPI() error {
 		return r.do("fed stale%s", process)
 	}
 	return r.do("fed well")
+}
+
+// blink has a member away for some seconds, and the federation's API stall before it can be written that it is back.
+func (r *Random) blink() error {
+	name := r.member()
+	if len(r.sick) > 0 {
+		return r.rise()
+	}
+	for _, line := range []string{"partition " + name, fmt.Sprintf("wait %dms", 4000+100*r.chance.IntN(30)), fmt.Sprintf("stall fed %dms", 28000+100*r.chance.IntN(300)), "heal " + name} {
+		if err := r.do("%s", line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cut cuts one process off from a member.
