@@ -144,7 +144,7 @@ func (f *Fleet) countMove(u *unstructured.Unstructured, now time.Time) []error {
 		return nil
 	}
 	f.moves[u.GetUID()]++
-	return f.movedHome(u.GetName(), before, p, now)
+	return append(f.movedHome(u.GetName(), before, p, now), f.leftVolumes(u, before, p)...)
 }
 
 func (l *laws) want(k workloadKey, n int, now time.Time) int {

@@ -3,6 +3,8 @@ package fleettest
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/fleettest/memapi"
 )
@@ -50,6 +52,38 @@ func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now t
 		broken = append(broken, against("nobody is moved off who is well", "%s: %s is well for %s, and its %d replicas are taken away", object, name, m.wellFor(now), before.Clusters[name]))
 	}
 	return broken
+}
+
+const volumesStay = "what has volumes stays with them"
+
+// leftVolumes checks that no replicas with volumes are moved off a cluster because it is lost, unless their policy says so: elsewhere they
+// would start on empty volumes.
+func (f *Fleet) leftVolumes(u *unstructured.Unstructured, before, after *v1beta1.Placement) (broken []error) {
+	if templates, _, _ := unstructured.NestedSlice(u.Object, "spec", "volumeClaimTemplates"); len(templates) == 0 {
+		return nil
+	}
+	f.tally.check(volumesStay)
+	if policy := f.Federation.Get(v1beta1.PoliciesResource, u.GetNamespace(), after.Policy); policy != nil && valueAt(policy, "spec.failover") != "none" {
+		return nil
+	}
+	if before.Inputs != after.Inputs || replicasIn(before) != replicasIn(after) {
+		return nil // somebody wants something else
+	}
+	for name, n := range before.Clusters {
+		if c := f.cluster(name); c != nil && c.Phase() == v1beta1.FailoverOut && len(c.Spec.Taints) == 0 && after.Clusters[name] < n {
+			broken = append(broken, against(volumesStay, "%s: %s is lost, and of its %d replicas %d are moved away", u.GetName(), name, n, n-after.Clusters[name]))
+		}
+	}
+	return broken
+}
+
+// replicasIn is how many replicas a placement is of.
+func replicasIn(p *v1beta1.Placement) int64 {
+	sum := p.Unplaced
+	for _, n := range p.Clusters {
+		sum += n
+	}
+	return sum
 }
 
 // wellFor is for how long nothing has been wrong with a member.

@@ -125,6 +125,19 @@ func TestMovingOffTheWellIsSeen(t *testing.T) {
 	})
 }
 
+func TestMovingOffVolumesIsSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		p.files["db.yaml"] = fmt.Sprintf(workloadText, "StatefulSet", "db", "", 6, 1, "") + claims
+		run(t, p, "apply db.yaml", "settle", "kill a", "settle")
+		body := `{"metadata":{"annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{\"b\":3,\"c\":3}}"}}}`
+		_, err := p.controls[0].client.Resource(statefulSets).Namespace("default").Patch(p.ctx, "db", types.MergePatchType, []byte(body), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		breaks(t, p, volumesStay)
+	})
+}
+
 func phase(p *player, cluster, phase string) error {
 	body := fmt.Sprintf(`{"status":{"failover":{"phase":%q}}}`, phase)
 	_, err := p.controls[0].client.Resource(v1beta1.ClustersResource).Patch(p.ctx, cluster, types.MergePatchType, []byte(body), metav1.PatchOptions{}, "status")

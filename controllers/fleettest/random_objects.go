@@ -34,6 +34,9 @@ spec:
 // indexed is what the Jobs of every other name have besides.
 const indexed = "  completions: 40\n  completionMode: Indexed\n"
 
+// claims is what the StatefulSets of every third name have besides: volumes of their cluster.
+const claims = "  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n"
+
 const autoscalerText = `apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata: {name: %s}
@@ -106,6 +109,9 @@ func (r *Random) create() error {
 	default:
 		kind := map[string]string{"rs": "ReplicaSet", "deploy": "Deployment", "sts": "StatefulSet"}[short]
 		text = fmt.Sprintf(workloadText, kind, name, r.annotations(short), 1+r.chance.IntN(30), 1+r.chance.IntN(3), r.reference())
+		if short == "sts" && number%3 == 2 {
+			text += claims
+		}
 	}
 	return r.apply(short+"/"+name, text)
 }

@@ -22,6 +22,7 @@ import (
 var (
 	replicaSets    = appsv1.SchemeGroupVersion.WithResource("replicasets")
 	deployments    = appsv1.SchemeGroupVersion.WithResource("deployments")
+	statefulSets   = appsv1.SchemeGroupVersion.WithResource("statefulsets")
 	jobs           = batchv1.SchemeGroupVersion.WithResource("jobs")
 	services       = corev1.SchemeGroupVersion.WithResource("services")
 	endpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
@@ -38,7 +39,7 @@ type workload struct {
 var workloads = []workload{
 	{replicaSets, number("replicas"), replicaSetStatus},
 	{deployments, number("replicas"), deploymentStatus},
-	{appsv1.SchemeGroupVersion.WithResource("statefulsets"), number("replicas"), statefulSetStatus},
+	{statefulSets, number("replicas"), statefulSetStatus},
 	{appsv1.SchemeGroupVersion.WithResource("daemonsets"), func(_ *unstructured.Unstructured, m *Member) int { return m.Nodes }, daemonSetStatus},
 	{jobs, jobPods, jobStatus},
 }
