@@ -315,7 +315,7 @@ func (f *Fleet) Settle() error {
 		f.Pass(time.Second)
 		if f.versions() != before {
 			quiet = 0
-		} else if f.comingBack() {
+		} else if f.comingBack() || f.starting() {
 			quiet = 0 // something will change, by time alone
 		} else if quiet += time.Second; quiet >= f.Settings.Quiet {
 			return nil
@@ -330,6 +330,18 @@ func (f *Fleet) comingBack() bool {
 	return slices.ContainsFunc(f.settled(), func(m *Member) bool {
 		return f.cluster(m.Name).Phase() == v1beta1.FailoverReturning
 	})
+}
+
+// starting tells whether the nodes of a cluster that has its power again are yet to start.
+func (f *Fleet) starting() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		if m.Wire.Fault() != Dead && m.silent() {
+			return true
+		}
+	}
+	return false
 }
 
 // versions sums up the versions of all APIs: it grows with each change.

@@ -125,7 +125,7 @@ func (r *Random) order() error {
 }
 
 func (r *Random) makeWell(name string) error {
-	for _, line := range []string{"heal " + name, "slow " + name + " 0s", "accept " + name, "pods " + name + " 2s", "quota " + name + " 0"} {
+	for _, line := range []string{"heal " + name, "slow " + name + " 0s", "accept " + name, "pods " + name + " 2s", "quota " + name + " 0", "nodes " + name + " 20s"} {
 		if err := r.do("%s", line); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ var stepKinds = []struct {
 	{"restarts", 1, (*Random).restart}, {"taints", 1, (*Random).taint}, {"drains", 1, (*Random).drain}, {"delays", 1, (*Random).delay},
 	{"refusals", 1, (*Random).refuse}, {"policy", 1, (*Random).policy}, {"hpa", 2, (*Random).load}, {"fed", 1, (*Random).federationAPI}, {"fed", 1, (*Random).blink},
 	{"cuts", 1, (*Random).cut}, {"orphans", 1, (*Random).orphan}, {"drains", 1, (*Random).switchOff}, {"job", 1, (*Random).endJob},
-	{"foreign", 1, (*Random).foreign},
+	{"foreign", 1, (*Random).foreign}, {"nodes", 1, (*Random).powerCycle},
 }
 
 // kinds are the kinds of objects, and how often each is in the draw.
@@ -259,6 +259,21 @@ func (r *Random) blink() error {
 		return r.rise()
 	}
 	for _, line := range []string{"partition " + name, fmt.Sprintf("wait %dms", 4000+100*r.chance.IntN(30)), fmt.Sprintf("stall fed %dms", 28000+100*r.chance.IntN(300)), "heal " + name} {
+		if err := r.do("%s", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// powerCycle has a member lose its power for some seconds, perhaps too few to be lost. Its API is back before its nodes are.
+func (r *Random) powerCycle() error {
+	name := r.member()
+	if len(r.sick) >= 2 || r.sick[name] {
+		return r.rise()
+	}
+	boot := []string{"1s", "20s", "50s", "2m"}[r.chance.IntN(4)]
+	for _, line := range []string{"nodes " + name + " " + boot, "kill " + name, fmt.Sprintf("wait %dms", 100*(1+r.chance.IntN(300))), "heal " + name} {
 		if err := r.do("%s", line); err != nil {
 			return err
 		}
