@@ -84,6 +84,21 @@ func (p *player) putBack(api *memapi.API, m *Member, to memapi.Snapshot) {
 	for _, u := range p.Federation.List(v1beta1.PoliciesResource, nil) {
 		p.gate.remember(u)
 	}
+	p.recall()
+}
+
+// recall has the laws know what the federation knows again, and nothing of what it has forgotten. It is called with the fleet locked.
+func (f *Fleet) recall() {
+	clear(f.placed)
+	clear(f.laws.phases)
+	for name := range f.members {
+		if c := f.cluster(name); c != nil {
+			f.laws.phases[name] = c.Phase()
+		}
+	}
+	maps.DeleteFunc(f.laws.foreign.orphans, func(at objectIn, _ orphan) bool {
+		return f.isCopy(f.inMember(at)) // it has yet to be released, and that it is to be may be forgotten
+	})
 }
 
 // rejoin OLD NEW: the cluster leaves, and joins again under another name.

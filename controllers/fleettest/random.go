@@ -20,9 +20,10 @@ type Random struct {
 	sick     map[string]bool // members with a fault
 	tainted  map[string]bool
 	drained  string          // the member that is drained
-	several  bool            // more than one process runs
+	running  int             // how many processes run; 0: one, as at the start
 	swarm    swarm           // what is switched on
 	left     map[string]bool // what was deleted with its copies left
+	saved    bool            // there is a backup of the federation
 	made     int
 	steps    int
 	ordering bool // everything is being made well
@@ -177,7 +178,7 @@ func (r *Random) clear() error {
 			return err
 		}
 	}
-	if r.several {
+	if r.running > 1 {
 		if err := r.processes(1); err != nil {
 			return err
 		}
@@ -187,6 +188,7 @@ func (r *Random) clear() error {
 	}
 	r.log = r.log[:len(r.members)+1] // what Begin did
 	clear(r.player.files)
+	r.saved = false
 	r.player.events.forget()
 	return nil
 }

@@ -1,6 +1,7 @@
 package fleettest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -19,7 +20,7 @@ var stepKinds = []struct {
 	{"restarts", 1, (*Random).restart}, {"taints", 1, (*Random).taint}, {"drains", 1, (*Random).drain}, {"delays", 1, (*Random).delay},
 	{"refusals", 1, (*Random).refuse}, {"policy", 1, (*Random).policy}, {"hpa", 2, (*Random).load}, {"fed", 1, (*Random).federationAPI}, {"fed", 1, (*Random).blink},
 	{"cuts", 1, (*Random).cut}, {"orphans", 1, (*Random).orphan}, {"drains", 1, (*Random).switchOff}, {"job", 1, (*Random).endJob},
-	{"foreign", 1, (*Random).foreign}, {"nodes", 1, (*Random).powerCycle},
+	{"foreign", 1, (*Random).foreign}, {"nodes", 1, (*Random).powerCycle}, {"restore", 1, (*Random).restore},
 }
 
 // kinds are the kinds of objects, and how often each is in the draw.
@@ -183,7 +184,7 @@ func (r *Random) restart() error {
 
 // processes has so many processes share the work.
 func (r *Random) processes(n int) error {
-	r.several = n > 1
+	r.running = n
 	return r.do("processes %d", n)
 }
 
@@ -234,7 +235,7 @@ func (r *Random) refuse() error {
 // federationAPI makes something wrong with the federation's API, as one process sees it or as all do, or makes all of it well.
 func (r *Random) federationAPI() error {
 	process := ""
-	if r.several && r.chance.IntN(2) == 0 {
+	if r.running > 1 && r.chance.IntN(2) == 0 {
 		process = fmt.Sprintf(" %d", 1+r.chance.IntN(3))
 	}
 	switch r.chance.IntN(7) {
@@ -276,6 +277,44 @@ func (r *Random) powerCycle() error {
 	for _, line := range []string{"nodes " + name + " " + boot, "kill " + name, fmt.Sprintf("wait %dms", 100*(1+r.chance.IntN(300))), "heal " + name} {
 		if err := r.do("%s", line); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// restore has the federation restored from a backup, as docs/operations.md says: while no process of it runs. Or it makes a backup.
+func (r *Random) restore() error {
+	if !r.saved || r.chance.IntN(2) == 0 {
+		r.saved = true
+		return r.do("snapshot fed")
+	}
+	running := max(1, r.running)
+	if err := errors.Join(r.do("processes 0"), r.do("fed well"), r.do("restore fed"), r.processes(running)); err != nil {
+		return err
+	}
+	return r.recall()
+}
+
+// recall takes from the federation what is there now: it was restored.
+func (r *Random) recall() error {
+	for name := range r.objects {
+		t, err := r.player.target(name)
+		if err != nil {
+			return err
+		}
+		u := r.player.Federation.Get(t.GroupVersionResource, t.namespace, t.name)
+		r.objects[name] = u != nil && u.GetDeletionTimestamp() == nil
+	}
+	clear(r.tainted)
+	r.drained = ""
+	for _, name := range r.members {
+		for _, taint := range r.player.Fleet.cluster(name).Spec.Taints {
+			switch taint.Key {
+			case "example.com/t":
+				r.tainted[name] = true
+			case drainTaint:
+				r.drained = name
+			}
 		}
 	}
 	return nil
