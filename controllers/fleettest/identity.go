@@ -89,6 +89,7 @@ func (p *player) putBack(api *memapi.API, m *Member, to memapi.Snapshot) {
 
 // recall has the laws know what the federation knows again, and nothing of what it has forgotten. It is called with the fleet locked.
 func (f *Fleet) recall() {
+	f.toAdopt()
 	clear(f.placed)
 	clear(f.laws.phases)
 	for name := range f.members {

@@ -40,6 +40,8 @@ type laws struct {
 	dns     dnsLaws
 	foreign foreignLaws
 	phases  map[string]v1beta1.FailoverPhase
+	// adoptions are the copies to be adopted after the federation was restored.
+	adoptions map[objectIn]adoption
 }
 
 // sum is how many replicas were ready in all at a time.
@@ -55,7 +57,7 @@ type asked struct {
 }
 
 func newLaws() laws {
-	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}}
+	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, adoptions: map[objectIn]adoption{}}
 }
 
 // hearing is how long it takes at most until all that the federation does is based on what has happened: the time

@@ -199,6 +199,17 @@ func TestDeletedOrphanIsSeen(t *testing.T) {
 	})
 }
 
+func TestDeletedUnknownIsSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		run(t, p, "snapshot fed", "delete rs/web", "apply web.yaml", "settle", "processes 0", "restore fed")
+		send := p.Member("a").Wire.dial(sender{process: 1}).Resource(replicaSets).Namespace("default")
+		if err := send.Delete(p.ctx, "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		breaks(t, p, adopted)
+	})
+}
+
 func TestACoreThatStandsStillIsSeen(t *testing.T) {
 	begun(t, func(p *player) {
 		run(t, p, "partition b", "core a")

@@ -26,6 +26,7 @@ var (
 	jobs           = batchv1.SchemeGroupVersion.WithResource("jobs")
 	services       = corev1.SchemeGroupVersion.WithResource("services")
 	endpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
+	configMaps     = corev1.SchemeGroupVersion.WithResource("configmaps")
 	namespaces     = corev1.SchemeGroupVersion.WithResource("namespaces")
 )
 
