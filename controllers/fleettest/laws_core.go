@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
@@ -14,6 +16,8 @@ import (
 const (
 	liveWithin = 3 * time.Minute
 	liveAgain  = 20 * time.Second // something may have been decided just now
+	// movesWithin is how long it takes at most until a lost cluster is failed over: twice its grace period, if it was held first.
+	movesWithin = 2 * time.Minute
 )
 
 // core CLUSTER: time passes; then it must have all that it is to have, however sick the others are.
@@ -27,18 +31,56 @@ func (p *player) core(args []string) error {
 	}
 	p.tally.check("a core lives while the rest is sick")
 	p.Pass(liveWithin)
+	broken := p.notFailedOver(time.Now())
 	first := p.missing(m)
 	if len(first) == 0 {
-		return nil
+		return errors.Join(broken...)
 	}
 	p.Pass(liveAgain)
-	var broken []error
 	for _, how := range p.missing(m) {
 		if slices.Contains(first, how) {
 			broken = append(broken, against("a core lives while the rest is sick", "%s", how))
 		}
 	}
 	return errors.Join(broken...)
+}
+
+const failedOver = "who is lost is failed over"
+
+// notFailedOver checks that a cluster that has been lost for long is failed over if it is the only one. One that was drained and switched
+// off holds up nobody.
+func (f *Fleet) notFailedOver(now time.Time) []error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gone := ""
+	for name, m := range f.members {
+		c := f.cluster(name)
+		if c == nil || m.Wire.Fault() != m.Wire.ForAll() || now.Sub(m.faultSince) < movesWithin {
+			return nil
+		}
+		switch {
+		case m.wellFor(now) > 0 || c.OutOfService() == v1beta1.Drained && drainedBefore(c, m.faultSince):
+		case !lost(m.Wire.Fault()) || gone != "":
+			return nil // why it is away, or that another is, may hold it
+		default:
+			gone = name
+		}
+	}
+	if gone == "" {
+		return nil
+	}
+	f.tally.check(failedOver)
+	if phase := f.cluster(gone).Phase(); phase != v1beta1.FailoverOut {
+		return []error{against(failedOver, "%s is lost for %s, no other is, and it is %s", gone, now.Sub(f.members[gone].faultSince), phase)}
+	}
+	return nil
+}
+
+// drainedBefore reports whether the last taint of a drain is older than a loss, as far as dates to the second say so.
+func drainedBefore(c *v1beta1.Cluster, loss time.Time) bool {
+	return !slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
+		return t.TimeAdded != nil && !t.TimeAdded.Time.Before(loss.Add(-time.Second))
+	})
 }
 
 // missing is what a member should have by now, and what should be gone.

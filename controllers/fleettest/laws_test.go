@@ -222,3 +222,14 @@ func TestACoreThatStandsStillIsSeen(t *testing.T) {
 		}
 	})
 }
+
+func TestALostClusterThatStaysIsSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		run(t, p, "kill a", "core b", "heal a", "wait 20m", "stall fed 1h", "kill a")
+		_, err := p.do(strings.Fields("core b"))
+		var b *Broken
+		if !errors.As(err, &b) || b.Law != failedOver {
+			t.Errorf("a is lost, and what was seen is: %v", err)
+		}
+	})
+}
