@@ -41,6 +41,9 @@ func (f *Fleet) movedOff(now time.Time) (broken []error) {
 
 // movedHome checks a placement that has changed in the same way.
 func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now time.Time) (broken []error) {
+	if wantsElse(before, after) {
+		return nil
+	}
 	for name, n := range after.Home {
 		m, c := f.members[name], f.cluster(name)
 		if m == nil || c == nil || after.Clusters[name] > 0 || before.Clusters[name] == 0 || n == 0 || before.Home[name] >= n || m.wellFor(now) < f.Settings.Grace {
@@ -49,7 +52,7 @@ func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now t
 		if p := c.Phase(); p == v1beta1.FailoverOut || p == v1beta1.FailoverReturning || len(c.Spec.Taints) > 0 {
 			continue // it was lost, and comes back by steps; or somebody wants it empty
 		}
-		broken = append(broken, against("nobody is moved off who is well", "%s: %s is well for %s, and its %d replicas are taken away", object, name, m.wellFor(now), before.Clusters[name]))
+		broken = append(broken, against("nobody is moved off who is well", "%s: %s is well for %s, and its %d replicas are taken away: before %s, now %s", object, name, m.wellFor(now), before.Clusters[name], before, after))
 	}
 	return broken
 }
@@ -66,8 +69,8 @@ func (f *Fleet) leftVolumes(u *unstructured.Unstructured, before, after *v1beta1
 	if policy := f.Federation.Get(v1beta1.PoliciesResource, u.GetNamespace(), after.Policy); policy != nil && valueAt(policy, "spec.failover") != "none" {
 		return nil
 	}
-	if before.Inputs != after.Inputs || replicasIn(before) != replicasIn(after) {
-		return nil // somebody wants something else
+	if wantsElse(before, after) {
+		return nil
 	}
 	for name, n := range before.Clusters {
 		if c := f.cluster(name); c != nil && c.Phase() == v1beta1.FailoverOut && len(c.Spec.Taints) == 0 && after.Clusters[name] < n {
@@ -75,6 +78,12 @@ func (f *Fleet) leftVolumes(u *unstructured.Unstructured, before, after *v1beta1
 		}
 	}
 	return broken
+}
+
+// wantsElse reports whether somebody asks for fewer replicas, or for other clusters, than when a placement was decided: what that takes away
+// may be taken away in the same decision as what a loss does.
+func wantsElse(before, after *v1beta1.Placement) bool {
+	return before.Inputs != after.Inputs || replicasIn(after) < replicasIn(before)
 }
 
 // replicasIn is how many replicas a placement is of.

@@ -116,13 +116,28 @@ func TestMovingOffTheWellIsSeen(t *testing.T) {
 		breaks(t, p, "nobody is moved off who is well")
 	})
 	begun(t, func(p *player) {
-		body := `{"metadata":{"annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{\"b\":3,\"c\":3},\"home\":{\"a\":2,\"b\":2,\"c\":2}}"}}}`
-		_, err := p.controls[0].client.Resource(replicaSets).Namespace("default").Patch(p.ctx, "web", types.MergePatchType, []byte(body), metav1.PatchOptions{})
-		if err != nil {
-			t.Fatal(err)
+		place(t, p, `{"clusters":{"b":1},"home":{"a":2,"b":2,"c":2}}`)
+		if err := p.Failures(); err != nil {
+			t.Errorf("fewer are asked for: %v", err)
 		}
+	})
+	begun(t, func(p *player) {
+		place(t, p, `{"clusters":{"b":3,"c":3},"home":{"a":2,"b":2,"c":2}}`)
 		breaks(t, p, "nobody is moved off who is well")
 	})
+}
+
+// place writes a placement of ReplicaSet web past the controllers, by the same preferences as before.
+func place(t *testing.T, p *player, placement string) {
+	t.Helper()
+	was := v1beta1.ParsePlacement(p.Federation.Get(replicaSets, "default", "web").GetAnnotations()[v1beta1.PlacementAnnotation])
+	is := v1beta1.ParsePlacement(placement)
+	is.Inputs = was.Inputs
+	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1beta1.PlacementAnnotation, is)
+	_, err := p.controls[0].client.Resource(replicaSets).Namespace("default").Patch(p.ctx, "web", types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestMovingOffVolumesIsSeen(t *testing.T) {
