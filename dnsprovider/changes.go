@@ -92,7 +92,7 @@ func (s Step) Apply(current []RRSet) ([]RRSet, error) {
 	result := without(current, s.Old)
 	for _, set := range s.New {
 		if set.Name != s.Name {
-			return nil, fmt.Errorf("step at %s: record %s %s: must be of the step's name", s.Name, set.Name, set.Type)
+			return nil, Refusef("step at %s: record %s %s: must be of the step's name", s.Name, set.Name, set.Type)
 		}
 		if found := find(result, set); found != nil {
 			return nil, &ConflictError{Expected: RRSet{Name: set.Name, Type: set.Type}, Found: found}
@@ -100,7 +100,7 @@ func (s Step) Apply(current []RRSet) ([]RRSet, error) {
 		result = append(result, set)
 	}
 	if len(result) > 1 && slices.ContainsFunc(result, func(s RRSet) bool { return s.Type == CNAME }) {
-		return nil, fmt.Errorf("name %s: a CNAME must be alone, and here it would stand beside %d other record sets", s.Name, len(result)-1)
+		return nil, Refusef("name %s: a CNAME must be alone, and here it would stand beside %d other record sets", s.Name, len(result)-1)
 	}
 	slices.SortFunc(result, Compare)
 	return result, nil

@@ -8,6 +8,8 @@ import (
 const (
 	// markLabel is the first label of the name at which a name's mark is.
 	markLabel = "_federation"
+	// MarkPrefix is what the name of a mark has before the name that it marks.
+	MarkPrefix = markLabel + "."
 	// markTTL is the time to live of marks in seconds. No resolver needs them.
 	markTTL = 300
 )

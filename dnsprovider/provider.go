@@ -12,8 +12,8 @@ type Provider interface {
 
 	// Apply makes all changes, or none when it fails. Of more changes than the provider's protocol
 	// takes at once it makes the first, as many as it says, when it fails. A ConflictError (errors.As)
-	// means that the zone is not as the changes expect it; other errors are worth another attempt
-	// later. No reader sees half of a Step, and when Apply has returned without an error the provider
+	// means that the zone is not as the changes expect it; a RefusedError, that the provider does not
+	// take one of them, whenever it is asked; other errors are worth another attempt later. No reader sees half of a Step, and when Apply has returned without an error the provider
 	// has the records. When the context has ended they may or may not be there.
 	//
 	// A caller that knows a zone in full calls Apply even when nothing changes, once after its start:

@@ -7,6 +7,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/networking"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/validation"
 )
 
@@ -19,23 +20,39 @@ func (p *Plugin) checkNames(a admission.Attributes) field.ErrorList {
 	if p.names == nil || a.GetSubresource() != "" {
 		return nil
 	}
+	names := p.names()
+	if names == nil {
+		return nil
+	}
 	switch object := a.GetObject().(type) {
 	case *core.Service:
+		errs := names.ValidateHosts(extraHosts(object), extraHosts(a.GetOldObject()), func(i int) *field.Path {
+			return field.NewPath("metadata", "annotations").Key(v1beta1.DNSAnnotation).Child("hosts").Index(i)
+		})
 		old, _ := a.GetOldObject().(*core.Service)
 		if object.Spec.Type != core.ServiceTypeLoadBalancer || old != nil && old.Spec.Type == core.ServiceTypeLoadBalancer {
-			return nil
+			return errs
 		}
-		if names := p.names(); names != nil {
-			return names.ValidateService(a.GetNamespace(), object.Name)
-		}
+		return append(errs, names.ValidateService(a.GetNamespace(), object.Name)...)
 	case *networking.Ingress:
-		if names := p.names(); names != nil {
-			return names.ValidateHosts(hostsOf(object), hostsOf(a.GetOldObject()), func(i int) *field.Path {
-				return field.NewPath("spec", "rules").Index(i).Child("host")
-			})
-		}
+		return names.ValidateHosts(hostsOf(object), hostsOf(a.GetOldObject()), func(i int) *field.Path {
+			return field.NewPath("spec", "rules").Index(i).Child("host")
+		})
 	}
 	return nil
+}
+
+// extraHosts returns those of the DNS settings that a Service has itself.
+func extraHosts(object runtime.Object) []string {
+	service, ok := object.(*core.Service)
+	if !ok || service == nil || service.Annotations[v1beta1.DNSAnnotation] == "" {
+		return nil
+	}
+	settings, errs := v1beta1.ParseDNSSettings(service.Annotations[v1beta1.DNSAnnotation], nil)
+	if settings == nil || len(errs) > 0 {
+		return nil // said elsewhere
+	}
+	return settings.Hosts
 }
 
 // hostsOf returns the host of each rule of an Ingress, "" where it has none.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/networking"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/validation"
 )
 
@@ -27,21 +28,34 @@ func TestNamesThatDNSCannotHaveAreRefused(t *testing.T) {
 		}
 		return i
 	}
+	reserved := &validation.DNSNames{Federation: "fed", Zone: "example.com", NoApex: true}
+	shared := &validation.DNSNames{Federation: "fed", Zone: "example.com"}
+	wants := func(hosts string) *core.Service {
+		s := service("web", core.ServiceTypeLoadBalancer)
+		s.Annotations = map[string]string{v1beta1.DNSAnnotation: `{"hosts":[` + hosts + `]}`}
+		return s
+	}
 	bad := long + "n." + names.Zone
 	for name, c := range map[string]struct {
 		object, old runtime.Object
 		names       *validation.DNSNames
 		want        string
 	}{
-		"a short one":                           {service("web", core.ServiceTypeLoadBalancer), nil, names, ""},
-		"too long":                              {service(long, core.ServiceTypeLoadBalancer), nil, names, "metadata.name: Invalid value"},
-		"too long, without a name in DNS":       {service(long, core.ServiceTypeClusterIP), nil, names, ""},
-		"it becomes a load balancer":            {service(long, core.ServiceTypeLoadBalancer), service(long, core.ServiceTypeClusterIP), names, "for the clusters in a.east"},
-		"it was one":                            {service(long, core.ServiceTypeLoadBalancer), service(long, core.ServiceTypeLoadBalancer), names, ""},
-		"too long, and the zone is not known":   {service(long, core.ServiceTypeLoadBalancer), nil, nil, ""},
-		"a host":                                {ingress("", bad), nil, names, "spec.rules[1].host: Invalid value"},
-		"a host that was there":                 {ingress("", bad, "shop.example.com"), ingress(bad), names, ""},
-		"a host, and the zone is not known yet": {ingress(bad), nil, nil, ""},
+		"a short one":                            {service("web", core.ServiceTypeLoadBalancer), nil, names, ""},
+		"too long":                               {service(long, core.ServiceTypeLoadBalancer), nil, names, "metadata.name: Invalid value"},
+		"too long, without a name in DNS":        {service(long, core.ServiceTypeClusterIP), nil, names, ""},
+		"it becomes a load balancer":             {service(long, core.ServiceTypeLoadBalancer), service(long, core.ServiceTypeClusterIP), names, "for the clusters in a.east"},
+		"it was one":                             {service(long, core.ServiceTypeLoadBalancer), service(long, core.ServiceTypeLoadBalancer), names, ""},
+		"too long, and the zone is not known":    {service(long, core.ServiceTypeLoadBalancer), nil, nil, ""},
+		"a host":                                 {ingress("", bad), nil, names, "spec.rules[1].host: Invalid value"},
+		"a host that was there":                  {ingress("", bad, "shop.example.com"), ingress(bad), names, ""},
+		"the zone itself":                        {ingress("shop.example.com", "Example.com"), nil, reserved, "spec.rules[1].host: Invalid value: \"Example.com\": must be below the zone example.com"},
+		"the zone itself, where one can have it": {ingress("example.com"), nil, shared, ""},
+		"the zone's name server":                 {ingress("ns.example.com"), nil, shared, "must not be ns.example.com, the name of the zone's name server"},
+		"the zone itself was there":              {ingress("example.com"), ingress("example.com"), reserved, ""},
+		"the zone itself, of a Service":          {wants(`"shop.example.com","example.com"`), nil, reserved, "metadata.annotations[federation.kubernetes.io/dns].hosts[1]: Invalid value"},
+		"which had it":                           {wants(`"shop.example.com","example.com"`), wants(`"example.com"`), reserved, ""},
+		"a host, and the zone is not known yet":  {ingress(bad), nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := New(policies{}, nil, nil)

@@ -22,6 +22,8 @@ const (
 type DNSNames struct {
 	// Federation is its name, Zone that of its DNS zone without the last dot.
 	Federation, Zone string
+	// NoApex: none of the DNS providers can have records at the zone's own name.
+	NoApex bool
 	// Places are "ZONE.REGION" of the Clusters that are known.
 	Places []string
 }
@@ -54,6 +56,12 @@ func (n *DNSNames) ValidateHosts(hosts, old []string, path func(i int) *field.Pa
 		name := strings.ToLower(strings.TrimSuffix(host, "."))
 		if slices.Contains(old, host) || name != n.Zone && !strings.HasSuffix(name, "."+n.Zone) {
 			continue
+		}
+		if name == n.Zone && n.NoApex {
+			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("must be below the zone %s, as www.%s: at the zone's own name are the records of its DNS server alone", n.Zone, n.Zone)))
+		}
+		if name == "ns."+n.Zone {
+			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("must not be %s, the name of the zone's name server", name)))
 		}
 		if most := maxDNSName - dnsMark; len(name) > most {
 			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("has %d bytes: must be at most %d, for its mark of ownership is %d bytes longer and a name in DNS has at most %d", len(name), most, dnsMark, maxDNSName)))

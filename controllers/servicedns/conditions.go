@@ -33,7 +33,7 @@ type conditions struct {
 	// invalid has, by cluster, why an object lacks names there, by the object's key.
 	invalid map[string]map[string]string
 	// providers are what each says of objects that it does not have as they should be, by key.
-	providers map[string]map[string]string
+	providers map[string]map[string]plan.Reason
 	// unread are the providers of which nothing is known yet.
 	unread map[string]bool
 	// written are the versions of what was written last, by key: a cache that has not seen it yet tells nothing.
@@ -51,7 +51,7 @@ func newConditions(o Options, s *stores) *conditions {
 		unread: unread, written: map[string]string{},
 		client: o.Client, recorder: o.Recorder, stores: s, limit: flowcontrol.NewTokenBucketRateLimiter(conditionWrites, conditionBurst),
 		plans: map[string]plan.Plan{}, clusters: map[string]plan.Cluster{}, invalid: map[string]map[string]string{},
-		providers: map[string]map[string]string{}, told: map[string]plan.Condition{},
+		providers: map[string]map[string]plan.Reason{}, told: map[string]plan.Condition{},
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/fleettest/memapi"
+	"federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
 )
 
@@ -374,7 +375,7 @@ func TestAConditionThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newConditions(Options{Client: client, Recorder: record.NewFakeRecorder(1)}, &s)
-		c.provider(ProviderState{Provider: "outside", Objects: map[string]string{"Service default/web": "it is away"}})
+		c.provider(ProviderState{Provider: "outside", Objects: map[string]plan.Reason{"Service default/web": {Code: plan.ProviderBehind, Message: "it is away"}}})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); c.lead(ctx) }()

@@ -80,10 +80,10 @@ func (c *conditions) sync(ctx context.Context, key string) error {
 func (c *conditions) of(key string, u *unstructured.Unstructured) *plan.Condition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var says []string
+	var says []plan.Reason
 	for _, name := range slices.Sorted(maps.Keys(c.providers)) {
-		if text := c.providers[name][key]; text != "" && u != nil {
-			says = append(says, "provider "+name+": "+text)
+		if said, is := c.providers[name][key]; is && u != nil {
+			says = append(says, plan.Reason{Code: said.Code, Message: "provider " + name + ": " + said.Message})
 		}
 	}
 	return c.plans[key].Condition(says)

@@ -53,6 +53,12 @@ type publisher struct {
 	taken map[string]bool
 	// robbed are the objects that others' records keep from having theirs, by key, with why.
 	robbed map[string]string
+	// reserved are the objects that want names which the provider's server has itself, by key, with why.
+	reserved map[string]string
+	// quarantine is what it refuses.
+	quarantine quarantine
+	// more: changes were left for the next pass.
+	more bool
 	// pending are the objects with changes that are not applied, by key, with when the change came.
 	pending map[string]time.Time
 	// late is when the oldest change was seen that is not applied yet.
@@ -71,7 +77,7 @@ type publisher struct {
 
 func newPublisher(p NamedProvider, zone plan.Zone, w *world, report func(ProviderState)) *publisher {
 	zone.Shared = !p.Local
-	return &publisher{NamedProvider: p, zone: zone, world: w, report: report, put: map[string]bool{}, pending: map[string]time.Time{}}
+	return &publisher{NamedProvider: p, zone: zone, world: w, report: report, put: map[string]bool{}, reserved: map[string]string{}, quarantine: quarantine{}, pending: map[string]time.Time{}}
 }
 
 // run keeps the zone until the context ends. It leaves the records.
@@ -89,6 +95,8 @@ func (p *publisher) run(ctx context.Context) {
 	defer reread.Stop()
 	approvals := time.NewTicker(settleTime)
 	defer approvals.Stop()
+	refused := time.NewTimer(0)
+	defer refused.Stop()
 	for backoff := minBackoff; ; {
 		settling, due := p.settling, false
 		select {
@@ -97,6 +105,11 @@ func (p *publisher) run(ctx context.Context) {
 		case <-p.in.wake:
 		case <-reread.C:
 			p.trusted, due = p.trusted && p.Local, true
+		case <-refused.C:
+			if at, is := p.quarantine.next(); !is || time.Now().Before(at) {
+				continue
+			}
+			p.trusted = false
 		case <-approvals.C:
 			if !p.approval(ctx) {
 				continue
@@ -107,6 +120,9 @@ func (p *publisher) run(ctx context.Context) {
 			return
 		}
 		p.say(p.state(err))
+		if at, is := p.quarantine.next(); is {
+			refused.Reset(time.Until(at))
+		}
 		if due || p.settling && !settling {
 			reread.Reset(p.again())
 		}
@@ -150,6 +166,10 @@ func (p *publisher) pass(ctx context.Context) error {
 	})
 	if p.trusted, p.failed = err == nil, err != nil; err == nil {
 		clear(p.pending)
+		if p.more {
+			p.trusted = false
+			p.in.again() // at once: what came meanwhile goes with it
+		}
 		if p.removal.approved {
 			p.withdraw(ctx)
 		}
@@ -222,7 +242,7 @@ func (p *publisher) judge(have []dnsprovider.RRSet) {
 	if p.failed || p.applied == nil {
 		return
 	}
-	if p.drift = dnsprovider.Diff(have, p.applied.all()); len(p.drift) == 0 {
+	if p.drift = dnsprovider.Diff(p.quarantine.without(have), p.quarantine.without(p.applied.all())); len(p.drift) == 0 {
 		p.settling, p.drifts = false, 0
 		return
 	}
@@ -235,18 +255,14 @@ func (p *publisher) judge(have []dnsprovider.RRSet) {
 func (p *publisher) become(ctx context.Context, have []dnsprovider.RRSet, want records) error {
 	next := make(records, len(want))
 	for key, sets := range want {
-		next[key] = p.shape(sets)
+		next[key] = p.shape(key, sets)
 	}
 	if p.applied == nil && p.zone.Shared {
 		have = p.removal.hold(have, next.all())
 	}
-	changes := dnsprovider.Diff(have, next.all())
-	if len(changes) > 0 || p.failed || p.applied == nil {
-		if err := p.apply(ctx, changes); err != nil {
-			return err
-		}
+	if err := p.apply(ctx, dnsprovider.Diff(have, next.all()), have, next); err != nil {
+		return err
 	}
-	p.settling = p.zone.Shared && (p.settling || len(changes) > 0)
 	p.late = time.Time{}
 	if !p.trusted {
 		p.put, p.applied, p.count = map[string]bool{}, records{}, 0
@@ -256,12 +272,18 @@ func (p *publisher) become(ctx context.Context, have []dnsprovider.RRSet, want r
 	return nil
 }
 
-// shape returns sets as this provider has them.
-func (p *publisher) shape(sets []dnsprovider.RRSet) []dnsprovider.RRSet {
+// shape returns the sets of an object as this provider has them.
+func (p *publisher) shape(key string, sets []dnsprovider.RRSet) []dnsprovider.RRSet {
+	delete(p.reserved, key)
+	reserver, reserves := p.Provider.(dnsprovider.Reserver)
 	_, chooses := p.Provider.(dnsprovider.Chooser)
 	var out []dnsprovider.RRSet
 	for _, set := range sets {
 		if p.taken[set.Name] {
+			continue
+		}
+		if reserves && reserver.Reserves(set.Name) {
+			p.reserved[key] = fmt.Sprintf("it cannot have %s: the server's own records are there", set.Name)
 			continue
 		}
 		if !chooses {
@@ -270,17 +292,6 @@ func (p *publisher) shape(sets []dnsprovider.RRSet) []dnsprovider.RRSet {
 		out = append(out, set)
 	}
 	return p.zone.Marked(out)
-}
-
-func (p *publisher) apply(ctx context.Context, changes dnsprovider.ChangeSet) error {
-	started := time.Now()
-	err := p.Apply(ctx, p.zone.Name, changes)
-	observeApply(p.Name, started, p.late, err)
-	if err == nil {
-		klog.V(2).InfoS("DNS records applied", "provider", p.Name, "zone", p.zone.Name, "names", len(changes))
-		klog.V(4).InfoS("DNS records changed", "provider", p.Name, "zone", p.zone.Name, "changes", changes)
-	}
-	return err
 }
 
 // commit remembers what the provider has of some objects now.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
 )
 
@@ -21,7 +22,7 @@ type ProviderState struct {
 	// Reason is one of those below; Message is a sentence for people.
 	Reason, Message string
 	// Objects are those whose records it does not have as they should be, by their key, with why.
-	Objects map[string]string
+	Objects map[string]plan.Reason
 	// Unread: this process has not read its zone yet, so of objects that have not changed since the start nothing is known.
 	Unread bool
 }
@@ -38,6 +39,8 @@ const (
 	ReasonRemovalHeld = "RemovalHeld"
 	// ReasonNotApplied: it said that it applied records, and does not have them.
 	ReasonNotApplied = "NotApplied"
+	// ReasonRefused: it does not take some records, which are as they were before; it has all others.
+	ReasonRefused = "Refused"
 	// ReasonRepaired: somebody else changed our records in the zone, which was put right.
 	ReasonRepaired = "Repaired"
 	// ReasonHeldByZoneFile: the provider's zone file has names of ours, and wins.
@@ -60,7 +63,7 @@ const maxNamed = 5
 func (p *publisher) state(err error) ProviderState {
 	s := ProviderState{Provider: p.Name, Published: true, Reason: ReasonPublished, Message: "the zone " + p.zone.Name + " has all records"}
 	var oldest time.Time
-	s.Objects, oldest = p.inTheWay(p.robbed)
+	s.Objects, oldest = p.inTheWay(p.lasting())
 	s.Unread = p.applied == nil
 	switch {
 	case err != nil:
@@ -72,6 +75,10 @@ func (p *publisher) state(err error) ProviderState {
 	case p.drifts > 1:
 		s.Published, s.Reason = false, ReasonNotApplied
 		s.Message = fmt.Sprintf("the provider says that it applied what is not in the zone, %d times now: %s", p.drifts, some(namesOf(p.drift)))
+	case len(p.quarantine) > 0:
+		names := slices.Sorted(maps.Keys(p.quarantine))
+		s.Published, s.Reason = p.count > 0, ReasonRefused
+		s.Message = fmt.Sprintf("it refuses records, which stay as they were, and has all others: %s; the first: %s", some(names), p.quarantine[names[0]].why)
 	case p.drifts == 1:
 		s.Reason, s.Message = ReasonRepaired, "the zone was not as it was applied, and was put right: "+some(namesOf(p.drift))
 	case len(p.held()) > 0:
@@ -100,7 +107,7 @@ func (p *publisher) say(s ProviderState) {
 // watched does what may take long. Meanwhile the provider's state changes as changes wait for it: no answer is no
 // evidence that it is as it was.
 func (p *publisher) watched(do func() error) error {
-	robbed, unread, since := maps.Clone(p.robbed), p.applied == nil, time.Now() // which do may change
+	lasting, unread, since := p.lasting(), p.applied == nil, time.Now() // which do may change
 	done, panicked := make(chan error, 1), make(chan string, 1)
 	go func() {
 		defer func() {
@@ -121,7 +128,7 @@ func (p *publisher) watched(do func() error) error {
 		case now := <-tick.C:
 			s := p.said
 			var oldest time.Time
-			if s.Objects, oldest = p.inTheWay(robbed); oldest.IsZero() && unread && now.Sub(since) >= behindAfter {
+			if s.Objects, oldest = p.inTheWay(lasting); oldest.IsZero() && unread && now.Sub(since) >= behindAfter {
 				oldest = since
 			}
 			if !oldest.IsZero() && (s.Published || s.Reason == "") {
@@ -145,16 +152,15 @@ const behindAfter = 10 * time.Second
 
 // inTheWay returns the objects that the provider does not have as they should be, with why, and when the oldest change came
 // that has waited for too long; zero: none has.
-func (p *publisher) inTheWay(robbed map[string]string) (objects map[string]string, oldest time.Time) {
-	objects = map[string]string{}
-	maps.Copy(objects, robbed)
+func (p *publisher) inTheWay(lasting map[string]plan.Reason) (objects map[string]plan.Reason, oldest time.Time) {
+	objects = maps.Clone(lasting)
 	waiting := p.world.changes(p.in)
 	maps.Copy(waiting, p.pending)
 	for key, since := range waiting {
 		if time.Since(since) < behindAfter {
 			continue
 		}
-		objects[key] = fmt.Sprintf("it does not have the change of %s yet; why, says %s/%s", since.UTC().Format(time.RFC3339), v1beta1.FederationNamespace, v1beta1.DNSProvidersConfigMap)
+		objects[key] = plan.Reason{Code: plan.ProviderBehind, Message: fmt.Sprintf("it does not have the change of %s yet; why, says %s/%s", since.UTC().Format(time.RFC3339), v1beta1.FederationNamespace, v1beta1.DNSProvidersConfigMap)}
 		if oldest.IsZero() || since.Before(oldest) {
 			oldest = since
 		}

@@ -96,6 +96,9 @@ func (s *snapshot) lookup(name string) node {
 // own tells whether a name, as on the wire, is one that has the server's own records, and none of the provider's.
 func (s *snapshot) own(name string) bool { return name == s.wire || name == wireName(s.soa.Ns) }
 
+// reserves tells whether a canonical name has the server's own records.
+func (s *snapshot) reserves(name string) bool { return name == s.soa.Ns || name == s.zone }
+
 // provided gives the provider's records, a name at a time, in no order.
 func (s *snapshot) provided() iter.Seq[[]dnsprovider.RRSet] {
 	return func(yield func([]dnsprovider.RRSet) bool) {
@@ -127,8 +130,8 @@ func (s *snapshot) edit() edit {
 
 // change does one step.
 func (e edit) change(step dnsprovider.Step) error {
-	if step.Name == e.soa.Ns || step.Name == e.zone || !dnsprovider.InZone(step.Name, e.zone) {
-		return fmt.Errorf("name %q: must be below %s, and not %s", step.Name, e.zone, e.soa.Ns)
+	if e.reserves(step.Name) || !dnsprovider.InZone(step.Name, e.zone) {
+		return dnsprovider.Refusef("name %q: must be below %s, and not %s", step.Name, e.zone, e.soa.Ns)
 	}
 	name := wireName(step.Name)
 	sets, err := step.Apply(e.lookup(name).sets(step.Name))
@@ -137,7 +140,7 @@ func (e edit) change(step dnsprovider.Step) error {
 	}
 	answers, err := e.packSets(sets)
 	if err != nil {
-		return err
+		return &dnsprovider.RefusedError{Err: err}
 	}
 	e.set(name, answers)
 	return nil

@@ -157,7 +157,7 @@ func (a *api) explain(err error) error {
 	case http.StatusNotFound:
 		return fmt.Errorf("there is no such zone in the resource group %q: %w", a.group, err)
 	case http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed:
-		return &batch.Refused{Err: err}
+		return &dnsprovider.RefusedError{Err: err}
 	}
 	return err
 }

@@ -1,10 +1,6 @@
 package batch
 
-import (
-	"fmt"
-
-	"federation/dnsprovider"
-)
+import "federation/dnsprovider"
 
 // divide makes batches of steps whose sizes sum up to most at most. Steps stay whole and in order.
 // It fails when one step alone is larger than that.
@@ -14,7 +10,7 @@ func divide(changes dnsprovider.ChangeSet, most int, size func(dnsprovider.Step)
 	for i, step := range changes {
 		n := size(step)
 		if n > most {
-			return nil, fmt.Errorf("name %s: its change has the size %d, and at most %d are taken at once", step.Name, n, most)
+			return nil, dnsprovider.Refusef("name %s: its change has the size %d, and at most %d are taken at once", step.Name, n, most)
 		}
 		if filled+n > most {
 			batches = append(batches, changes[start:i])
@@ -50,23 +46,7 @@ func Characters(step dnsprovider.Step) (n int) {
 	return n
 }
 
-// PartialError says that the first batches were made and no more. Read the zone again.
-type PartialError struct {
-	// Done of Of steps are made.
-	Done, Of int
-	// Err is why the next ones are not.
-	Err error
-}
-
-// Error says how far it went, and why no further.
-func (e *PartialError) Error() string {
-	return fmt.Sprintf("%d of %d names were changed, then: %v", e.Done, e.Of, e.Err)
-}
-
-// Unwrap returns why the rest was not made.
-func (e *PartialError) Unwrap() error { return e.Err }
-
-// each hands one batch after the other to apply. It stops at the first error, which is a PartialError
+// each hands one batch after the other to apply. It stops at the first error, which is a dnsprovider.PartialError
 // when batches were made before it.
 func each(batches []dnsprovider.ChangeSet, apply func(dnsprovider.ChangeSet) error) error {
 	done, all := 0, 0
@@ -76,7 +56,7 @@ func each(batches []dnsprovider.ChangeSet, apply func(dnsprovider.ChangeSet) err
 	for _, batch := range batches {
 		if err := apply(batch); err != nil {
 			if done > 0 {
-				err = &PartialError{Done: done, Of: all, Err: err}
+				err = &dnsprovider.PartialError{Done: done, Of: all, Err: err}
 			}
 			return err
 		}

@@ -17,20 +17,11 @@ type Service interface {
 	// only those are needed, others may be there too, and a Change of them may follow. No other List with
 	// names is called between these two; but such without names may be at any time.
 	List(ctx context.Context, zone string, names ...string) ([]dnsprovider.RRSet, error)
-	// Change makes all of the changes, or none when it fails. A Refused error means that the service
-	// found them not to suit the zone.
+	// Change makes all of the changes, or none when it fails. A RefusedError means that the service
+	// found them not to suit the zone. Whether that is because the zone is not as they expect it, Provider
+	// finds out by reading it.
 	Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error
 }
-
-// Refused says that a service found changes not to suit the zone. Whether that is because the zone is
-// not as they expect it, Provider finds out by reading it.
-type Refused struct{ Err error }
-
-// Error is what the service said.
-func (r *Refused) Error() string { return r.Err.Error() }
-
-// Unwrap returns the service's error.
-func (r *Refused) Unwrap() error { return r.Err }
 
 // Provider makes a dnsprovider.Provider of a Service. It must not be copied.
 type Provider struct {
@@ -98,10 +89,10 @@ func (p *Provider) suits(changes dnsprovider.ChangeSet, zone string) error {
 	for _, step := range changes {
 		for _, set := range slices.Concat(step.Old, step.New) {
 			if !dnsprovider.InZone(set.Name, zone) {
-				return fmt.Errorf("record %s %s: must be in the zone", set.Name, set.Type)
+				return dnsprovider.Refusef("record %s %s: must be in the zone", set.Name, set.Type)
 			}
 			if len(p.Types) > 0 && !slices.Contains(p.Types, set.Type) {
-				return fmt.Errorf("record %s %s: type must be one of %v", set.Name, set.Type, p.Types)
+				return dnsprovider.Refusef("record %s %s: type must be one of %v", set.Name, set.Type, p.Types)
 			}
 		}
 	}
@@ -111,7 +102,7 @@ func (p *Provider) suits(changes dnsprovider.ChangeSet, zone string) error {
 // change makes one batch. When it is refused, the zone says why, if it is not as expected.
 func (p *Provider) change(ctx context.Context, zone string, batch dnsprovider.ChangeSet) error {
 	err := p.Service.Change(ctx, zone, batch)
-	var refused *Refused
+	var refused *dnsprovider.RefusedError
 	if errors.As(err, &refused) {
 		if why := p.check(ctx, zone, batch); why != nil {
 			return why

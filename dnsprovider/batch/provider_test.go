@@ -56,7 +56,7 @@ func (m *memory) Change(_ context.Context, _ string, changes dnsprovider.ChangeS
 	}
 	sets, err := changes.Apply(m.sets)
 	if err != nil && m.compares {
-		return &Refused{errors.New("does not suit")}
+		return &dnsprovider.RefusedError{errors.New("does not suit")}
 	}
 	if err != nil {
 		return fmt.Errorf("a service that does not compare was given what is stale: %w", err)
@@ -83,7 +83,7 @@ func TestFailureSaysHowFarItWent(t *testing.T) {
 	for left, partial := range []bool{false, true, true} {
 		m := &memory{left: left, compares: true}
 		err := provider(m).Apply(t.Context(), "example.", news(t, 9, 9, 9))
-		var p *PartialError
+		var p *dnsprovider.PartialError
 		if err == nil || errors.As(err, &p) != partial || partial && (p.Done != left || p.Of != 3) {
 			t.Errorf("fails after %d: %v", left, err)
 		}

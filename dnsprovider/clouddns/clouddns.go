@@ -94,7 +94,7 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 	if errors.As(err, &said) {
 		switch said.Code {
 		case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed:
-			err = &batch.Refused{Err: err}
+			err = &dnsprovider.RefusedError{Err: err}
 		}
 	}
 	return a.zones.Forget(zone, err)

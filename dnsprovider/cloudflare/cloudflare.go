@@ -123,7 +123,7 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 	_, err = a.records.Batch(ctx, params, token)
 	var said *dns.Error
 	if errors.As(err, &said) && (said.StatusCode == http.StatusBadRequest || said.StatusCode == http.StatusNotFound) {
-		err = &batch.Refused{Err: err}
+		err = &dnsprovider.RefusedError{Err: err}
 	}
 	return a.zones.Forget(zone, err)
 }

@@ -133,7 +133,7 @@ func (s *store) Change(ctx context.Context, _ string, changes dnsprovider.Change
 	}
 	done, err := s.commit(ctx, conditions, operations)
 	if err == nil && !done.Succeeded {
-		return &batch.Refused{Err: errors.New("somebody else writes to the same names: try again")}
+		return &dnsprovider.RefusedError{Err: errors.New("somebody else writes to the same names: try again")}
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func (s *store) difference(step dnsprovider.Step, entries []entry) (goes []entry
 			}
 		}
 		if n != 0 && n != len(e.records) {
-			return nil, nil, fmt.Errorf("key %s: has records of several types: must be deleted or divided by who wrote it", e.key)
+			return nil, nil, dnsprovider.Refusef("key %s: has records of several types: must be deleted or divided by who wrote it", e.key)
 		}
 		if n > 0 {
 			goes = append(goes, e)
@@ -180,7 +180,7 @@ func (s *store) difference(step dnsprovider.Step, entries []entry) (goes []entry
 		for _, data := range set.Rdata {
 			value, err := valueOf(set, data)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, &dnsprovider.RefusedError{Err: err}
 			}
 			comes[s.key(set, data)] = value
 		}

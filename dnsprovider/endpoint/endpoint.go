@@ -118,8 +118,8 @@ func (a *api) Change(ctx context.Context, _ string, changes dnsprovider.ChangeSe
 	a.mu.Unlock()
 	for i, o := range touched {
 		if err := a.write(ctx, o); err != nil {
-			if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-				err = &batch.Refused{Err: err}
+			if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
+				err = &dnsprovider.RefusedError{Err: err}
 			}
 			return fmt.Errorf("%d of %d objects were written, then: %w", i, len(touched), err)
 		}

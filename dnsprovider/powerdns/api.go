@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"federation/dnsprovider"
-	"federation/dnsprovider/batch"
 )
 
 // maxBody is how many bytes of an answer are read: some millions of records.
@@ -108,7 +107,7 @@ func (a *api) Change(ctx context.Context, name string, changes dnsprovider.Chang
 	err := a.call(ctx, http.MethodPatch, a.zone(name), patch, nil)
 	var status *statusError
 	if errors.As(err, &status) && (status.code == http.StatusUnprocessableEntity || status.code == http.StatusConflict) {
-		return &batch.Refused{Err: err}
+		return &dnsprovider.RefusedError{Err: err}
 	}
 	if err != nil {
 		return err

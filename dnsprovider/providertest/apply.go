@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"federation/dnsprovider"
+	"federation/dnsprovider/split"
 )
 
 func (s *suite) makes() {
@@ -120,6 +121,29 @@ func (s *suite) allOrNone() {
 		s.Error("a change of a record that is not there was taken")
 	}
 	s.is(s.set("a", dnsprovider.A, "192.0.2.1"))
+}
+
+// saysRefused: one step of a hundred is none that the provider takes. It says so, and split finds which: the others are made.
+func (s *suite) saysRefused() {
+	outside, err := dnsprovider.New("outside-of-"+s.zone, dnsprovider.A, 15, "192.0.2.1")
+	if err != nil {
+		s.Fatal(err)
+	}
+	var good []dnsprovider.RRSet
+	for i := range 99 {
+		good = append(good, s.set(fmt.Sprintf("n%02d", i), dnsprovider.A, "192.0.2.1"))
+	}
+	changes := dnsprovider.Diff(nil, append([]dnsprovider.RRSet{outside}, good...))
+	var refused *dnsprovider.RefusedError
+	if err := s.apply(changes); !errors.As(err, &refused) {
+		s.Errorf("error %v, want a RefusedError", err)
+	}
+	result, err := split.Apply(context.Background(), s.provider, s.zone, dnsprovider.Diff(s.records(), append(good, outside)), 1)
+	if err != nil || len(result.Refused) != 1 || result.Refused[outside.Name].Err == nil || len(result.Left) > 0 {
+		s.Errorf("%d names refused, %d left, error %v; want 1, none and none", len(result.Refused), len(result.Left), err)
+	}
+	s.is(good...)
+	s.become()
 }
 
 // firstOnes: the last of many changes is stale. What was made before are the first ones, and looking

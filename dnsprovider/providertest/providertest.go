@@ -56,6 +56,7 @@ var clauses = map[string]func(*suite){
 	"Apply/refuses the same changes again":              (*suite).refusesAgain,
 	"Apply/lets one of two writers win":                 (*suite).oneWins,
 	"Apply/makes none when one is refused":              (*suite).allOrNone,
+	"Apply/says which refusals last":                    (*suite).saysRefused,
 	"Apply/makes the first ones when many are refused":  (*suite).firstOnes,
 	"Apply/ends with its context":                       (*suite).ends,
 	"Apply/refuses names outside the zone":              (*suite).refusesOutside,

@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -36,7 +37,7 @@ func newMemory() *memory {
 		change: func(current sets, c changes) (sets, error) {
 			for _, step := range c {
 				if !dnsprovider.InZone(step.Name, testZone) {
-					return current, fmt.Errorf("%s is outside", step.Name)
+					return current, dnsprovider.Refusef("%s is outside", step.Name)
 				}
 			}
 			next, err := c.Apply(current)
@@ -153,6 +154,15 @@ func TestSuiteFindsWrongProviders(t *testing.T) {
 		"takes any name":                 {"Apply/refuses names outside the zone", blind},
 		"makes what it can": {"Apply/makes none when one is refused", func(m *memory) {
 			m.change = func(current sets, c changes) (sets, error) { return each(current, c, len(c)) }
+		}},
+		"refuses without saying so": {"Apply/says which refusals last", func(m *memory) {
+			m.change = func(current sets, c changes) (sets, error) {
+				next, err := right.change(current, c)
+				if err != nil {
+					err = errors.New(err.Error())
+				}
+				return next, err
+			}
 		}},
 		"makes the last first": {"Apply/makes the first ones when many are refused", func(m *memory) {
 			m.change = func(current sets, c changes) (sets, error) {

@@ -33,7 +33,7 @@ func messagesOf(zone string, changes dnsprovider.ChangeSet) ([]*message, error) 
 	messages := []*message{{Msg: new(dns.Msg).SetUpdate(zone)}}
 	for _, step := range changes {
 		if !dnsprovider.InZone(step.Name, zone) {
-			return nil, fmt.Errorf("name %s: must be in the zone %s", step.Name, zone)
+			return nil, dnsprovider.Refusef("name %s: must be in the zone %s", step.Name, zone)
 		}
 		if _, err := step.Apply(step.Old); err != nil {
 			return nil, err
@@ -43,7 +43,7 @@ func messagesOf(zone string, changes dnsprovider.ChangeSet) ([]*message, error) 
 			return nil, err
 		}
 		if m.size > maxRecords {
-			return nil, fmt.Errorf("name %s: its change has %d bytes: a message has at most %d, and a name is changed by one", step.Name, m.size, maxRecords)
+			return nil, dnsprovider.Refusef("name %s: its change has %d bytes: a message has at most %d, and a name is changed by one", step.Name, m.size, maxRecords)
 		}
 		if last := messages[len(messages)-1]; last.size+m.size <= maxRecords {
 			last.append(m)
@@ -111,12 +111,12 @@ func rrsOf(set dnsprovider.RRSet) ([]dns.RR, error) {
 	for _, data := range set.Rdata {
 		rr, err := dns.NewRR(fmt.Sprintf("%s %d IN %s %s", set.Name, set.TTL, set.Type, data))
 		if err != nil || rr == nil {
-			return nil, fmt.Errorf("record %s %s: value %q: must be data of that type: %v", set.Name, set.Type, data, err)
+			return nil, dnsprovider.Refusef("record %s %s: value %q: must be data of that type: %v", set.Name, set.Type, data, err)
 		}
 		rrs = append(rrs, rr)
 	}
 	if len(rrs) == 0 {
-		return nil, fmt.Errorf("record %s %s: no values: must be at least one", set.Name, set.Type)
+		return nil, dnsprovider.Refusef("record %s %s: no values: must be at least one", set.Name, set.Type)
 	}
 	return rrs, nil
 }

@@ -76,7 +76,7 @@ func (p *Provider) Apply(ctx context.Context, zone string, changes dnsprovider.C
 		if err := p.update(conn, messages[0].Msg); err != nil {
 			err = fmt.Errorf("server %s: update of zone %s: %w", p.options.Server, zone, because(ctx, p.explain(ctx, zone, changes[changed:], err)))
 			if changed > 0 {
-				err = fmt.Errorf("%d of %d names are changed: %w", changed, len(changes), err)
+				err = &dnsprovider.PartialError{Done: changed, Of: len(changes), Err: err}
 			}
 			return err
 		}
@@ -85,10 +85,16 @@ func (p *Provider) Apply(ctx context.Context, zone string, changes dnsprovider.C
 	return nil
 }
 
-// explain finds which record the server's refusal of a prerequisite is about.
+// explain finds which record the server's refusal of a prerequisite is about. A name that the key may not change, and a message that the
+// server cannot read, will not be taken another time.
 func (p *Provider) explain(ctx context.Context, zone string, changes dnsprovider.ChangeSet, refusal error) error {
 	var r *rcodeError
-	if !errors.As(refusal, &r) || !r.prerequisite() {
+	switch {
+	case !errors.As(refusal, &r):
+		return refusal
+	case r.code == dns.RcodeRefused || r.code == dns.RcodeFormatError:
+		return &dnsprovider.RefusedError{Err: refusal}
+	case !r.prerequisite():
 		return refusal
 	}
 	current, err := p.Records(ctx, zone)

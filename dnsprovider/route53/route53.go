@@ -119,7 +119,7 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 	_, err = a.client.ChangeResourceRecordSets(ctx, &route53.ChangeResourceRecordSetsInput{HostedZoneId: aws.String(id), ChangeBatch: transaction})
 	var refused *types.InvalidChangeBatch
 	if errors.As(err, &refused) { // the error's own text leaves out what is wrong
-		return &batch.Refused{Err: fmt.Errorf("%w: %s", err, strings.Join(refused.Messages, "; "))}
+		return &dnsprovider.RefusedError{Err: fmt.Errorf("%w: %s", err, strings.Join(refused.Messages, "; "))}
 	}
 	return a.zones.Forget(zone, err)
 }

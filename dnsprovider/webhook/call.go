@@ -41,7 +41,11 @@ func (a *api) call(ctx context.Context, method, path string, body, out any) erro
 	defer response.Body.Close() //nolint:errcheck // it was read
 	if response.StatusCode/100 != 2 {
 		reason, _ := io.ReadAll(io.LimitReader(response.Body, maxReason))
-		return fmt.Errorf("%s %s: %s: %q", method, path, response.Status, reason)
+		err := fmt.Errorf("%s %s: %s: %q", method, path, response.Status, reason)
+		if response.StatusCode == http.StatusBadRequest || response.StatusCode == http.StatusUnprocessableEntity {
+			return &dnsprovider.RefusedError{Err: err}
+		}
+		return err
 	}
 	if out == nil {
 		return nil

@@ -133,7 +133,7 @@ func (a *api) adjusted(ctx context.Context, zone string, steps dnsprovider.Chang
 	got, byKey := externaldns.InZone(adjusted, zone)
 	for _, set := range sets {
 		if !slices.ContainsFunc(got, set.Equal) {
-			return nil, fmt.Errorf("record %s: it would make %+v of it; if that is the TTL, say which one is the least", set, byKey[externaldns.KeyOf(set)])
+			return nil, dnsprovider.Refusef("record %s: it would make %+v of it; if that is the TTL, say which one is the least", set, byKey[externaldns.KeyOf(set)])
 		}
 	}
 	return byKey, nil

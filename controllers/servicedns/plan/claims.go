@@ -94,7 +94,7 @@ func (c *Claims) claimable(host string) (name, fault string) {
 		return "", fmt.Sprintf("it is not in the zone %s", c.zone.Name)
 	case c.zone.Owns(name):
 		return "", "it has the form of a Service's own name"
-	case name == "ns."+c.zone.Name:
+	case name == c.zone.nameServer():
 		return "", "it is the name of the zone's name server"
 	}
 	if _, err := dnsprovider.Mark(name, c.zone.Federation); err != nil {

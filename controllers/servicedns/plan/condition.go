@@ -20,6 +20,8 @@ const (
 	NameInvalid = "NameInvalid"
 	// HostTaken: another object has a host that this one wants.
 	HostTaken = "HostTaken"
+	// Refused: a provider does not take a record of it, or a name that only its server can have.
+	Refused = "Refused"
 	// ProviderBehind: a provider does not have the records, or somebody else has the name there.
 	ProviderBehind = "ProviderBehind"
 	// AddressRefused: a member says that a load balancer is at an address where none can be, which is not used.
@@ -35,18 +37,14 @@ const (
 )
 
 // weights are the reasons in their order.
-var weights = []string{NameInvalid, HostTaken, ProviderBehind, AddressRefused, NothingServes, FailStatic, ClusterUnlabelled, AllPublished}
+var weights = []string{NameInvalid, HostTaken, Refused, ProviderBehind, AddressRefused, NothingServes, FailStatic, ClusterUnlabelled, AllPublished}
 
 // maxTold bounds how many things a condition's message has.
 const maxTold = 5
 
 // Condition sums up the plan of one object, and what the providers say of it; nil for one that has nothing to do with DNS.
-func (p Plan) Condition(providers []string) *Condition {
-	told := p.Reasons
-	for _, text := range providers {
-		told = append(slices.Clip(told), Reason{Code: ProviderBehind, Message: text})
-	}
-	told = slices.DeleteFunc(slices.Clone(told), func(r Reason) bool { return r.Code == "" })
+func (p Plan) Condition(providers []Reason) *Condition {
+	told := slices.DeleteFunc(slices.Concat(p.Reasons, providers), func(r Reason) bool { return r.Code == "" })
 	if len(p.Records)+len(told) == 0 {
 		return nil
 	}

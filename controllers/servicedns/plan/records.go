@@ -155,7 +155,11 @@ func (p *planner) hosts() (names []string) {
 		}
 		name, fault := p.in.Claims.claimable(host)
 		if fault != "" {
-			p.because("", "host %s has no records: %s", host, fault)
+			code := "" // hosts elsewhere are none of ours
+			if name, _ := dnsprovider.CanonicalName(host); name == p.in.Claims.zone.nameServer() {
+				code = Refused
+			}
+			p.note(code, "", "host %s has no records: %s", host, fault)
 		} else if owner := p.in.Claims.owner(name); owner != p.object.Key() {
 			p.note(HostTaken, "", "host %s has no records of this object: %s has it, which is older", host, owner)
 		} else if !slices.Contains(names, name) {

@@ -12,6 +12,9 @@ type Zone struct {
 	Shared bool
 }
 
+// nameServer is the name of the built-in server.
+func (z Zone) nameServer() string { return "ns." + z.Name }
+
 // Owns tells whether a canonical name has the form of a Service's names: then it is ours.
 func (z Zone) Owns(name string) bool { return Owns(z.Federation, z.Name, name) }
 

@@ -1,0 +1,203 @@
+package servicedns
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"federation/controllers/servicedns/plan"
+	"federation/dnsprovider"
+	"federation/dnsprovider/split"
+)
+
+// quarantine is what a provider refuses, by name. It is left out of what is applied, so that all else goes on (ADR 89), and tried
+// again from time to time.
+type quarantine map[string]*refusal
+
+// refusal is a name at which a provider does not take what is wanted.
+type refusal struct {
+	// changes are what it refused.
+	changes dnsprovider.ChangeSet
+	// why is what it said; key is the object whose name it is, "" where it is of none.
+	why, key string
+	// due is when it is tried again, pause how long was waited for that.
+	due   time.Time
+	pause time.Duration
+}
+
+const (
+	// maxRefused is how many refused names one pass finds at most: the rest waits for the next one.
+	maxRefused = 64
+	// maxAgain is the same of names that were refused before.
+	maxAgain = 4
+	// minPause is how long a refused name waits to be tried again, twice as long each time, maxPause at most.
+	minPause, maxPause = 30 * time.Second, 30 * time.Minute
+)
+
+// next is when a name is due next; false: none is.
+func (q quarantine) next() (due time.Time, is bool) {
+	for _, r := range q {
+		if !is || r.due.Before(due) {
+			due, is = r.due, true
+		}
+	}
+	return due, is
+}
+
+// part divides changes into those to apply, and those that were refused before and are due again. What waits is in neither; what
+// is no longer wanted is forgotten, if known says that all that is wanted of its object is known.
+func (q quarantine) part(changes dnsprovider.ChangeSet, known func(key string) bool) (now, again dnsprovider.ChangeSet) {
+	by := map[string]dnsprovider.ChangeSet{}
+	for _, step := range changes {
+		by[split.About(step.Name)] = append(by[split.About(step.Name)], step)
+	}
+	maps.DeleteFunc(q, func(name string, r *refusal) bool {
+		return known(r.key) && by[name].String() != r.changes.String()
+	})
+	for _, step := range changes {
+		switch r := q[split.About(step.Name)]; {
+		case r == nil:
+			now = append(now, step)
+		case !time.Now().Before(r.due):
+			again = append(again, step)
+		}
+	}
+	return now, again
+}
+
+// note takes in what became of changes: what is made is out of quarantine, what is refused in it. What was tried again and
+// left waits as long as what was refused.
+func (q quarantine) note(changes dnsprovider.ChangeSet, result split.Result, owner map[string]string) {
+	left := map[string]bool{}
+	for _, step := range result.Left {
+		left[split.About(step.Name)] = true
+	}
+	for _, step := range changes {
+		name := split.About(step.Name)
+		r := q[name]
+		refused, is := result.Refused[name]
+		switch due := r == nil || !time.Now().Before(r.due); { // else the other step of the name was noted before
+		case is && due:
+			q.wait(name, refusal{changes: refused.Changes, why: refused.Err.Error(), key: owner[name]})
+		case left[name] && r != nil && due:
+			q.wait(name, *r)
+		case !is && !left[name]:
+			delete(q, name)
+		}
+	}
+}
+
+func (q quarantine) wait(name string, r refusal) {
+	r.pause = minPause
+	if before := q[name]; before != nil {
+		r.pause = min(2*before.pause, maxPause)
+	}
+	r.due = time.Now().Add(r.pause)
+	q[name] = &r
+}
+
+// apply makes changes at the provider, from what it has. What it refuses it does not get, and next says so afterwards.
+func (p *publisher) apply(ctx context.Context, changes dnsprovider.ChangeSet, have []dnsprovider.RRSet, next records) error {
+	now, again := p.quarantine.part(changes, func(key string) bool {
+		_, is := next[key]
+		return is || !p.trusted
+	})
+	p.settling = p.zone.Shared && (p.settling || len(now)+len(again) > 0)
+	owner := p.owners(next)
+	var left dnsprovider.ChangeSet
+	if len(now) > 0 || p.failed || p.applied == nil {
+		result, err := p.applySplit(ctx, now, maxRefused)
+		p.quarantine.note(now, result, owner)
+		if left = result.Left; err != nil {
+			return err
+		}
+	}
+	if len(again) > 0 {
+		result, err := p.applySplit(ctx, again, maxAgain)
+		p.quarantine.note(again, result, owner)
+		if err != nil {
+			return err
+		}
+	}
+	p.more = len(left) > 0
+	p.keep(have, next, owner, left)
+	return nil
+}
+
+func (p *publisher) applySplit(ctx context.Context, changes dnsprovider.ChangeSet, most int) (split.Result, error) {
+	started := time.Now()
+	result, err := split.Apply(ctx, p, p.zone.Name, changes, most)
+	observeApply(p.Name, started, p.late, err)
+	if err == nil {
+		klog.V(2).InfoS("DNS records applied", "provider", p.Name, "zone", p.zone.Name, "names", len(changes), "refused", len(result.Refused), "left", len(result.Left))
+		klog.V(4).InfoS("DNS records changed", "provider", p.Name, "zone", p.zone.Name, "changes", changes)
+	}
+	return result, err
+}
+
+// owners returns the objects that have or want names, by name.
+func (p *publisher) owners(next records) map[string]string {
+	owner := map[string]string{}
+	for key := range next {
+		for _, sets := range [][]dnsprovider.RRSet{p.applied[key], next[key]} {
+			for _, set := range sets {
+				owner[split.About(set.Name)] = key
+			}
+		}
+	}
+	return owner
+}
+
+// keep has next say what is there at names where changes are not made: what was there before.
+func (p *publisher) keep(have []dnsprovider.RRSet, next records, owner map[string]string, left dnsprovider.ChangeSet) {
+	unmade := map[string]bool{}
+	for _, step := range left {
+		unmade[split.About(step.Name)] = true
+	}
+	for name := range p.quarantine {
+		unmade[name] = true
+	}
+	if len(unmade) == 0 {
+		return
+	}
+	is := func(set dnsprovider.RRSet) bool { return unmade[split.About(set.Name)] }
+	for key, sets := range next {
+		if slices.ContainsFunc(sets, is) {
+			next[key] = slices.DeleteFunc(slices.Clone(sets), is)
+		}
+	}
+	for _, set := range have {
+		if key := owner[split.About(set.Name)]; is(set) && key != "" {
+			next[key] = append(slices.Clip(next[key]), set)
+		}
+	}
+}
+
+// lasting returns the objects that lack records for as long as nothing else changes, with why.
+func (p *publisher) lasting() map[string]plan.Reason {
+	all := map[string]plan.Reason{}
+	for key, why := range p.robbed {
+		all[key] = plan.Reason{Code: plan.ProviderBehind, Message: why}
+	}
+	for key, why := range p.reserved {
+		all[key] = plan.Reason{Code: plan.Refused, Message: why}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.quarantine)) {
+		if r := p.quarantine[name]; r.key != "" {
+			all[r.key] = plan.Reason{Code: plan.Refused, Message: fmt.Sprintf("it refuses %s: %s; what was there before stays", name, r.why)}
+		}
+	}
+	return all
+}
+
+// without takes out of sets those at names in quarantine.
+func (q quarantine) without(sets []dnsprovider.RRSet) []dnsprovider.RRSet {
+	if len(q) == 0 {
+		return sets
+	}
+	return slices.DeleteFunc(slices.Clone(sets), func(set dnsprovider.RRSet) bool { return q[split.About(set.Name)] != nil })
+}
