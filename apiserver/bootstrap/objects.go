@@ -82,7 +82,7 @@ func dnsRules() []rbacv1.PolicyRule {
 		rule("networking.k8s.io", reading, "ingresses"),
 		rule(v1beta1.GroupName, reading, "clusters", "placementpolicies"),
 		{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.InfoConfigMap}},
-		{APIGroups: []string{""}, Verbs: reading, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.DNSChecksConfigMap}},
+		{APIGroups: []string{""}, Verbs: reading, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.DNSChecksConfigMap, v1beta1.DNSHostsConfigMap}},
 		{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"secrets"}, ResourceNames: []string{v1beta1.DNSKeysSecret}},
 	}
 }

@@ -134,7 +134,7 @@ func (f *federation) dnsInput(ctx context.Context) (in plan.Input, err error) {
 		return in, err
 	}
 	in.Explain = true
-	if in.Objects, err = f.namedObjects(ctx); err != nil {
+	if in.Objects, err = f.namedObjects(ctx, in.Claims); err != nil {
 		return in, err
 	}
 	in.Resolved = lookup(ctx, plan.Records(in).Resolve)
@@ -154,24 +154,34 @@ func (f *federation) dnsWorld(ctx context.Context, info *v1beta1.Info, clusters 
 	for _, c := range clusters {
 		in.Clusters = append(in.Clusters, plan.ClusterOf(c, held))
 	}
-	in.Failing, err = f.failingChecks(ctx)
+	hosts, err := f.ownData(ctx, v1beta1.DNSHostsConfigMap)
+	if err != nil {
+		return in, err
+	}
+	in.Claims = plan.NewClaims(plan.Zone{Federation: in.Federation, Name: in.Zone})
+	in.Claims.Keep(plan.ParseKept(hosts))
+	failing, err := f.ownData(ctx, v1beta1.DNSChecksConfigMap)
+	if err != nil {
+		return in, err
+	}
+	in.Failing, err = plan.ParseFailures(failing[v1beta1.DNSChecksFailing])
 	return in, err
 }
 
-// failingChecks reads which load balancers do not answer the federation.
-func (f *federation) failingChecks(ctx context.Context) (map[string]plan.Failure, error) {
-	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSChecksConfigMap, metav1.GetOptions{})
+// ownData reads a ConfigMap that the federation keeps for itself; nil where there never was a reason to make it.
+func (f *federation) ownData(ctx context.Context, name string) (map[string]string, error) {
+	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil // none was ever checked
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return plan.ParseFailures(m.Data[v1beta1.DNSChecksFailing])
+	return m.Data, nil
 }
 
-// namedObjects reads all Services and Ingresses: of two that want a host, one may be elsewhere.
-func (f *federation) namedObjects(ctx context.Context) (all []plan.Object, err error) {
+// namedObjects reads all Services and Ingresses, and what they claim: of two that want a host, one may be elsewhere.
+func (f *federation) namedObjects(ctx context.Context, claims *plan.Claims) (all []plan.Object, err error) {
 	policies, err := f.policies(ctx, "")
 	if err != nil {
 		return nil, err
@@ -184,6 +194,7 @@ func (f *federation) namedObjects(ctx context.Context) (all []plan.Object, err e
 			if err != nil {
 				return fmt.Errorf("%s: %w", o.Key(), err)
 			}
+			claims.Set(&o)
 			if o.Ingresses != nil {
 				all = append(all, o)
 			}

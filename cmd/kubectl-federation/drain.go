@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns/plan"
 )
 
 type drainCommand struct {
@@ -184,7 +185,7 @@ func (o *drainCommand) setTTL(ctx context.Context, name string) error {
 		return fmt.Errorf("the federation does not say how long its DNS answers may be kept (ConfigMap %s/%s): say it with --ttl",
 			v1beta1.FederationNamespace, v1beta1.InfoConfigMap)
 	}
-	objects, err := o.namedObjects(ctx)
+	objects, err := o.namedObjects(ctx, plan.NewClaims(plan.Zone{}))
 	if err != nil {
 		return fmt.Errorf("how long DNS answers may be kept (say it with --ttl): %w", err)
 	}

@@ -8,10 +8,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -98,34 +94,11 @@ func (c *checks) begin(ctx context.Context) bool {
 
 // follow reads what is written down until ctx ends. synced tells whether it has been read once.
 func (c *checks) follow(ctx context.Context, running *sync.WaitGroup) (synced cache.InformerSynced) {
-	maps := c.kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace)
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, v1beta1.DNSChecksConfigMap).String()
-	informer := cache.NewSharedInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = only
-			return maps.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = only
-			return maps.Watch(ctx, o)
-		},
-	}, c.kube), &corev1.ConfigMap{}, 0)
-	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    c.learn,
-		UpdateFunc: func(_, now any) { c.learn(now) },
-		DeleteFunc: func(any) { c.learn(&corev1.ConfigMap{}) },
-	})
-	if err != nil {
-		klog.ErrorS(err, "The checks of load balancers cannot be followed") // fails only for an informer that has ended
-		return func() bool { return true }
-	}
-	running.Go(func() { informer.RunWithContext(ctx) })
-	return handler.HasSynced
+	return followConfigMap(ctx, running, c.kube, v1beta1.DNSChecksConfigMap, c.learn)
 }
 
 // learn takes in what is written down.
-func (c *checks) learn(obj any) {
-	written, _ := obj.(*corev1.ConfigMap)
+func (c *checks) learn(written *corev1.ConfigMap) {
 	now, err := plan.ParseFailures(written.Data[v1beta1.DNSChecksFailing])
 	if err != nil {
 		klog.ErrorS(err, "What is known of load balancers stays as it was")

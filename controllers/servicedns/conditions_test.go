@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
@@ -33,6 +34,7 @@ type office struct {
 	recorder *record.FakeRecorder
 	writes   atomic.Int32
 	provider *memory
+	kube     *fake.Clientset
 }
 
 func newOffice(t *testing.T, objects ...*unstructured.Unstructured) *office {
@@ -64,13 +66,17 @@ func (w *office) start() (end func()) {
 		return do()
 	})
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(ours, 0)
-	c, err := New(Options{
+	o := Options{
 		Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
 			return factory.ForResource(r).Informer()
 		},
 		Federation: "fed", Zone: zone, Client: ours, Recorder: w.recorder,
 		Providers: []NamedProvider{{Name: "built-in", Provider: &memory{}, Local: true}, {Name: "outside", Provider: w.provider}},
-	})
+	}
+	if w.kube != nil {
+		o.Kube = w.kube
+	}
+	c, err := New(o)
 	if err != nil {
 		w.Fatal(err)
 	}

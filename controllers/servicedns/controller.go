@@ -63,6 +63,7 @@ type Controller struct {
 	changed *changed
 	hosts   *hosts
 	checks  *checks
+	kept    *kept
 	told    *conditions
 	world   *world
 	planner *planner
@@ -90,6 +91,7 @@ func New(o Options) (*Controller, error) {
 	c := &Controller{Options: o, stores: newStores(o.Informers), changed: newChanged(), world: newWorld()}
 	c.hosts = newHosts(o.Resolver, time.Duration(o.TTL)*time.Second, c.changed.host)
 	c.checks = newChecks(o.Kube, o.Refuse, c.changed.checks)
+	c.kept = newKept(o.Kube, c.changed.wakeUp)
 	c.told = newConditions(o, &c.stores)
 	c.planner = newPlanner(c)
 	return c, nil
@@ -106,7 +108,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if c.Kube != nil {
-		synced = append(synced, c.checks.follow(ctx, &running))
+		synced = append(synced, c.checks.follow(ctx, &running), c.kept.follow(ctx, &running))
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
@@ -131,6 +133,7 @@ func (c *Controller) Lead(ctx context.Context) {
 	defer running.Wait()
 	if c.Kube != nil {
 		running.Go(func() { wait.UntilWithContext(ctx, c.checks.lead, restart) })
+		running.Go(func() { wait.UntilWithContext(ctx, c.kept.lead, restart) })
 	}
 	if c.Client != nil && c.Recorder != nil {
 		running.Go(func() { wait.UntilWithContext(ctx, c.told.lead, restart) })
@@ -166,6 +169,7 @@ func (c *Controller) report(s ProviderState) {
 func (c *Controller) pass() {
 	seen := c.changed.take()
 	c.world.set(c.planner.plan(seen), seen.since)
+	c.kept.settle(c.planner.claims)
 	c.checks.settle()
 	c.told.settle()
 }

@@ -44,6 +44,9 @@ func newPlanner(c *Controller) *planner {
 // plan plans again what is affected by what was seen, and returns its records.
 func (p *planner) plan(seen seen) records {
 	keys := seen.objects
+	for _, key := range p.claims.Keep(p.kept.known()) {
+		keys[key] = true
+	}
 	p.policiesChanged(seen.policies, keys)
 	moved, places := p.clustersChanged(seen.clusters)
 	if len(moved)+len(seen.hosts)+len(seen.targets) > 0 {

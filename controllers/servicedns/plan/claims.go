@@ -16,6 +16,8 @@ type Claims struct {
 	// claims are, by host, when each object that wants it was made, by the object's key.
 	claims map[string]map[string]time.Time
 	hosts  map[string][]string
+	// kept are the namespaces that hosts belong to, by host, as they were written down.
+	kept map[string]Keep
 }
 
 // NewClaims returns claims of nobody.
@@ -58,22 +60,58 @@ func (c *Claims) Drop(key string) (others []string) {
 	return others
 }
 
-// owner returns the key of the object that has a host: the oldest of those that want it, then the first by its key.
+// Keep takes in to which namespaces hosts belong. It returns the keys of the objects for which that may change something.
+func (c *Claims) Keep(kept map[string]Keep) (some []string) {
+	before := c.kept
+	c.kept = kept
+	for name, claims := range c.claims {
+		if before[name] == kept[name] {
+			continue
+		}
+		for key := range claims {
+			some = append(some, key)
+		}
+	}
+	return some
+}
+
+// owner returns the key of the object that has a host, "" where none has: of those in the namespace that it belongs to, or of all
+// where it belongs to none yet, the oldest, then the first by its key.
 func (c *Claims) owner(name string) (owner string) {
+	keep, belongs := c.kept[name]
 	for key, made := range c.claims[name] {
 		is := c.claims[name][owner]
-		if owner == "" || made.Before(is) || made.Equal(is) && key < owner {
+		switch {
+		case belongs && namespaceOf(key) != keep.Namespace:
+		case owner == "" || made.Before(is) || made.Equal(is) && key < owner:
 			owner = key
 		}
 	}
 	return owner
 }
 
-// wanted are the hosts that an object wants, as they are written.
+// taken says why an object does not have a host that it wants. Of what is in other namespaces it says no more than that.
+func (c *Claims) taken(name, key string) string {
+	owner := c.owner(name)
+	switch {
+	case owner == "":
+		return "it is kept for another namespace, whose object had it" + c.kept[name].until()
+	case namespaceOf(owner) != namespaceOf(key):
+		return "an object of another namespace has it"
+	}
+	return owner + " has it, which is older"
+}
+
+// namespaceOf returns the namespace in the Key of an Object.
+func namespaceOf(key string) string {
+	_, name, _ := strings.Cut(key, " ")
+	namespace, _, _ := strings.Cut(name, "/")
+	return namespace
+}
+
+// wanted are the hosts that an object wants, as they are written: for as long as it is there, whether it has addresses or not.
 func (o *Object) wanted() []string {
 	switch {
-	case o.Ingresses == nil:
-		return nil
 	case o.Kind == KindIngress:
 		return o.Hosts
 	case o.Settings != nil:

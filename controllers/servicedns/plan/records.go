@@ -161,7 +161,7 @@ func (p *planner) hosts() (names []string) {
 			}
 			p.note(code, "", "host %s has no records: %s", host, fault)
 		} else if owner := p.in.Claims.owner(name); owner != p.object.Key() {
-			p.note(HostTaken, "", "host %s has no records of this object: %s has it, which is older", host, owner)
+			p.note(HostTaken, "", "host %s has no records of this object: %s", host, p.in.Claims.taken(name, p.object.Key()))
 		} else if !slices.Contains(names, name) {
 			names = append(names, p.ensure(name, LevelHost, ""))
 		}

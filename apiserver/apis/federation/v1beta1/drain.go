@@ -82,6 +82,9 @@ const (
 	DNSChecksConfigMap = "federation-dns-checks"
 	// DNSChecksFailing is its only key.
 	DNSChecksFailing = "failing"
+	// DNSHostsConfigMap is a ConfigMap in FederationNamespace that has, by host in the zone, the namespace that it belongs to, and
+	// until when, where no object there wants it any more.
+	DNSHostsConfigMap = "federation-dns-hosts"
 	// DNSPublished is the type of these conditions: the provider has the records.
 	DNSPublished = "Published"
 )

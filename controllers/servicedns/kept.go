@@ -1,0 +1,145 @@
+package servicedns
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns/plan"
+)
+
+// kept knows to which namespaces hosts belong (ADR 90). All processes read it, who leads writes.
+type kept struct {
+	// kube is a client of the federation; nil: hosts belong to the objects that want them, and to nobody after them.
+	kube kubernetes.Interface
+	// changed is called when something else is written down than before.
+	changed func()
+	// due has an element when there is something to write.
+	due chan struct{}
+
+	mu    sync.Mutex
+	leads bool
+	// written is what was read last, hosts the same as it is understood. They are replaced and never changed.
+	written *corev1.ConfigMap
+	hosts   map[string]plan.Keep
+	// wanted are the changes of written that are to be written; as of the last pass.
+	wanted map[string]*string
+}
+
+// settleHosts is how often it is looked whether hosts are free again.
+const settleHosts = time.Minute
+
+func newKept(kube kubernetes.Interface, changed func()) *kept {
+	return &kept{kube: kube, changed: changed, due: make(chan struct{}, 1), written: &corev1.ConfigMap{}, hosts: map[string]plan.Keep{}}
+}
+
+// known returns to which namespaces hosts belong. The map is not changed later.
+func (k *kept) known() map[string]plan.Keep {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.hosts
+}
+
+// follow reads what is written down until ctx ends. synced tells whether it has been read once.
+func (k *kept) follow(ctx context.Context, running *sync.WaitGroup) (synced cache.InformerSynced) {
+	return followConfigMap(ctx, running, k.kube, v1beta1.DNSHostsConfigMap, k.learn)
+}
+
+// learn takes in what is written down.
+func (k *kept) learn(written *corev1.ConfigMap) {
+	hosts := plan.ParseKept(written.Data)
+	k.mu.Lock()
+	same := maps.Equal(hosts, k.hosts) && written.ResourceVersion == k.written.ResourceVersion
+	k.written, k.hosts = written, hosts
+	k.mu.Unlock()
+	if !same {
+		k.changed()
+	}
+}
+
+// settle takes in what is to be written, after all changes that were seen have been planned.
+func (k *kept) settle(claims *plan.Claims) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.leads {
+		return
+	}
+	if k.wanted = claims.Settle(time.Now()); len(k.wanted) > 0 {
+		select {
+		case k.due <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// lead writes until ctx ends.
+func (k *kept) lead(ctx context.Context) {
+	k.setLeads(true)
+	defer k.setLeads(false)
+	tick := time.NewTicker(settleHosts)
+	defer tick.Stop()
+	k.changed()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			k.changed()
+		case <-k.due:
+			if err := k.write(ctx); err != nil && ctx.Err() == nil {
+				klog.ErrorS(err, "To which namespaces hosts belong could not be written down; will be tried again", "configMap", v1beta1.DNSHostsConfigMap)
+				pause(ctx, writeAgain)
+				k.changed()
+			}
+			pause(ctx, writePause)
+		}
+	}
+}
+
+func (k *kept) setLeads(leads bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.leads = leads
+}
+
+// write writes what is wanted, if what it was decided from is still there.
+func (k *kept) write(ctx context.Context) error {
+	k.mu.Lock()
+	written, changes := k.written, k.wanted
+	k.wanted = nil
+	k.mu.Unlock()
+	if len(changes) == 0 {
+		return nil
+	}
+	configMaps := k.kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace)
+	if written.Name == "" {
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.DNSHostsConfigMap}, Data: map[string]string{}}
+		for name, text := range changes {
+			if text != nil {
+				m.Data[name] = *text
+			}
+		}
+		_, err := configMaps.Create(ctx, m, metav1.CreateOptions{FieldManager: FieldManager})
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": written.ResourceVersion}, "data": changes})
+	if err != nil {
+		return err
+	}
+	_, err = configMaps.Patch(ctx, v1beta1.DNSHostsConfigMap, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
+	if apierrors.IsConflict(err) {
+		return nil // what is there now comes, and is decided from
+	}
+	return err
+}
