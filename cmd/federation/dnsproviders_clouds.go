@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
@@ -70,9 +71,16 @@ func newCloudflare(s cloudflareSection, _ string) (dnsprovider.Provider, error) 
 type webhookSection struct {
 	URL    string `json:"url"`
 	MinTTL uint32 `json:"minTTL"`
+	// AllowInsecure lets records go over the network as they are.
+	AllowInsecure bool `json:"allowInsecure"`
 }
 
 func newWebhook(s webhookSection, _ string) (dnsprovider.Provider, error) {
+	if strings.Contains(s.URL, "://") {
+		if err := encrypted("url", s.URL, false, s.AllowInsecure); err != nil {
+			return nil, err
+		}
+	}
 	return webhook.New(webhook.Options{URL: s.URL, MinTTL: s.MinTTL})
 }
 

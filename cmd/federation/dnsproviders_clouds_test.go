@@ -73,6 +73,7 @@ func TestCloudsThatAreNotWholeAreRefused(t *testing.T) {
 		`cloudflare: {}`:                                             "CLOUDFLARE_API_TOKEN",
 		`cloudflare: {token: secret}`:                                `unknown field "token"`,
 		`webhook: {url: "127.0.0.1:8888"}`:                           "http://HOST:PORT",
+		`webhook: {url: "http://192.0.2.1:8888"}`:                    "must be https, or on loopback",
 		`dnsendpoints: {kubeconfigFile: DIR/none}`:                   "kubeconfigFile",
 		`dnsendpoints: {kubeconfigFile: DIR/dns-cluster.kubeconfig}`: "of DNSEndpoints",
 		`route53: {zone: Z1}`:                                        `unknown field "zone"`,

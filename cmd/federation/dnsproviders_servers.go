@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -52,9 +54,14 @@ type powerDNSSection struct {
 	Server  string `json:"server"`
 	KeyFile string `json:"keyFile"`
 	CAFile  string `json:"caFile"`
+	// AllowInsecure lets the key go over the network as it is.
+	AllowInsecure bool `json:"allowInsecure"`
 }
 
 func newPowerDNS(s powerDNSSection, _ string) (dnsprovider.Provider, error) {
+	if err := encrypted("url", s.URL, false, s.AllowInsecure); err != nil {
+		return nil, err
+	}
 	trust, err := tlsFiles{CAFile: s.CAFile}.config()
 	if err != nil {
 		return nil, err
@@ -70,6 +77,8 @@ type coreDNSSection struct {
 	Prefix       string   `json:"prefix"`
 	Username     string   `json:"username"`
 	PasswordFile string   `json:"passwordFile"`
+	// AllowInsecure lets the password go over the network as it is.
+	AllowInsecure bool `json:"allowInsecure"`
 	tlsFiles
 }
 
@@ -80,6 +89,11 @@ func newCoreDNS(s coreDNSSection, zone string) (dnsprovider.Provider, error) {
 	config := clientv3.Config{Endpoints: s.Endpoints, Username: s.Username, DialTimeout: 5 * time.Second, Logger: zap.NewNop()}
 	var err error
 	if s.Username != "" {
+		for _, endpoint := range s.Endpoints {
+			if err := encrypted("endpoints", endpoint, s.tlsFiles != (tlsFiles{}), s.AllowInsecure); err != nil {
+				return nil, err
+			}
+		}
 		if config.Password, err = secretFile("passwordFile", s.PasswordFile)(); err != nil {
 			return nil, err
 		}
@@ -91,6 +105,23 @@ func newCoreDNS(s coreDNSSection, zone string) (dnsprovider.Provider, error) {
 	}
 	connect := func() (clientv3.KV, error) { return clientv3.New(config) } // for as long as the process runs
 	return coredns.New(coredns.Options{Connect: connect, Prefix: s.Prefix, Zones: []string{zone}})
+}
+
+// encrypted refuses an address beyond this machine to which a secret, or what DNS is to say, would go in the clear. secure says whether one
+// without a scheme is encrypted. Addresses that are none are refused by who uses them.
+func encrypted(field, address string, secure, allowed bool) error {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		scheme, rest = map[bool]string{true: "https", false: "http"}[secure], address
+	}
+	u, err := url.Parse(scheme + "://" + rest)
+	if err != nil || scheme != "http" || allowed {
+		return nil //nolint:nilerr // said by who uses it
+	}
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && addr.Unmap().IsLoopback() || u.Hostname() == "localhost" {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not encrypted: must be https, or on loopback, or allowed by allowInsecure: true", field, u.Redacted())
 }
 
 // tlsFiles say whom to trust, and who we are. Without a CA, those are trusted whom the system trusts.

@@ -77,6 +77,10 @@ func TestDNSProvidersRefuse(t *testing.T) {
 		{"https://127", "127", "must be http://HOST:PORT"},
 		{"keyFile:", "caFile: DIR/secret, keyFile:", "must have certificates in PEM"},
 		{", keyFile: DIR/secret", "", "keyFile: must be the name of a file"},
+		{"https://127.0.0.1:1", "http://192.0.2.1:8081", `url: "http://192.0.2.1:8081" is not encrypted: must be https, or on loopback, or allowed by allowInsecure: true`},
+		{"https://127.0.0.1:1", "http://pdns.example.com:8081", "must be https, or on loopback"},
+		{"http://127.0.0.1:1", "http://192.0.2.1:2379", `endpoints: "http://192.0.2.1:2379" is not encrypted`},
+		{"http://127.0.0.1:1", "192.0.2.1:2379", `endpoints: "http://192.0.2.1:2379" is not encrypted`},
 		{`["http://127.0.0.1:1"]`, "[]", "endpoints: must be the addresses of etcd"},
 		{"prefix:", "certFile: DIR/secret, prefix:", `certFile "DIR/secret" and keyFile ""`},
 	} {
@@ -90,6 +94,23 @@ func TestDNSProvidersRefuse(t *testing.T) {
 	}
 	if _, err := dnsProviders(filepath.Join(dir, "none"), "example.com"); err == nil || !strings.Contains(err.Error(), "--dns-providers") {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestWhatIsNotEncryptedMayBeAllowed(t *testing.T) {
+	dir := secretDir(t)
+	for _, section := range []string{
+		`powerdns: {url: "http://192.0.2.1:8081", keyFile: DIR/secret, allowInsecure: true}`,
+		`powerdns: {url: "http://localhost:8081", keyFile: DIR/secret}`,
+		`powerdns: {url: "http://[::1]:8081", keyFile: DIR/secret}`,
+		`webhook: {url: "http://192.0.2.1:8888", allowInsecure: true}`,
+		`coredns: {endpoints: ["http://192.0.2.1:2379"], username: federation, passwordFile: DIR/secret, allowInsecure: true}`,
+		`coredns: {endpoints: ["https://192.0.2.1:2379"], username: federation, passwordFile: DIR/secret}`,
+		`coredns: {endpoints: ["http://192.0.2.1:2379"]}`, // without a password
+	} {
+		if _, err := parseDNSProviders([]byte("providers:\n- name: a\n  "+strings.ReplaceAll(section, "DIR", dir)), "example.com"); err != nil {
+			t.Errorf("%s: %v", section, err)
+		}
 	}
 }
 

@@ -44,9 +44,12 @@ func New(o Options) (*batch.Provider, error) {
 		o.Server = "localhost"
 	}
 	o.URL = strings.TrimSuffix(o.URL, "/")
-	service := &api{Options: o, client: http.Client{Transport: o.Transport, Timeout: requestTimeout}}
+	service := &api{Options: o, client: http.Client{Transport: o.Transport, Timeout: requestTimeout, CheckRedirect: stay}}
 	return &batch.Provider{Name: "PowerDNS " + u.Redacted(), Service: service, Most: maxPatch, Size: size, Blind: true}, nil
 }
+
+// stay has no redirect followed: the API key would go with it, wherever it leads.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // size is about how many bytes of JSON a step has.
 func size(step dnsprovider.Step) int {

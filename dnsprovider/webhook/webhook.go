@@ -21,7 +21,7 @@ type Options struct {
 	URL string
 	// MinTTL is the least TTL in seconds that it takes. Default: any.
 	MinTTL uint32
-	// Client makes the requests. Default: http.DefaultClient.
+	// Client makes the requests. Default: one that follows no redirects.
 	Client *http.Client
 }
 
@@ -53,7 +53,7 @@ func New(o Options) (dnsprovider.Provider, error) {
 		return nil, fmt.Errorf("URL of the webhook provider %q: must be http://HOST:PORT or https://HOST:PORT", o.URL)
 	}
 	if o.Client == nil {
-		o.Client = http.DefaultClient
+		o.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
 	a := &api{base: base, client: o.Client, seen: map[string]map[externaldns.Key]externaldns.Endpoint{}}
 	return &batch.Provider{

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -55,6 +56,31 @@ func TestAddressesAreFiltered(t *testing.T) {
 		t.Errorf("offered to other clusters: %q", offered)
 	}
 	if c := got.Condition(nil); c == nil || c.Published || c.Reason != AddressRefused || !strings.Contains(c.Message, "cluster east-a: load balancer address 127.0.0.1") {
+		t.Errorf("condition %+v", c)
+	}
+}
+
+// A cluster has so many addresses and hosts of an object at most, and a host so many addresses: answers stay small, and lookups few.
+func TestWhatAClusterSaysIsBounded(t *testing.T) {
+	var some, hosts []string
+	var found []netip.Addr
+	for i := range 100 {
+		some = append(some, fmt.Sprintf("192.0.2.%d", i+1))
+		hosts = append(hosts, fmt.Sprintf("lb%d.cloud.test", i))
+		found = append(found, netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}))
+	}
+	in := input(threeClusters(), service("east-a="+strings.Join(some, ","), "east-b="+strings.Join(hosts, ","), "west-a=lb.cloud.test"))
+	in.Resolved = map[string][]netip.Addr{"lb.cloud.test.": found}
+	got := Records(in)
+	for _, set := range got.Records {
+		if len(set.Rdata) > 2*maxOfCluster {
+			t.Errorf("%s has %d values", set.Name, len(set.Rdata))
+		}
+	}
+	if len(got.Resolve) > maxOfCluster+1 {
+		t.Errorf("%d hosts are looked up", len(got.Resolve))
+	}
+	if c := got.Condition(nil); c == nil || c.Reason != AddressRefused || !strings.Contains(c.Message, "cluster east-a: 84 of its 100 load balancer addresses are not used: at most 16 of a cluster are") {
 		t.Errorf("condition %+v", c)
 	}
 }

@@ -89,7 +89,8 @@ func (p *planner) resolve(name string, given []*part, hosts []string) (choices [
 
 // resolved returns the addresses of a host that can be given out.
 func (p *planner) resolved(cluster, host string) []netip.Addr {
-	return p.believed(cluster, "address %s of load balancer host "+host, p.in.Resolved[host]...)
+	good := p.believed(cluster, "address %s of load balancer host "+host, p.in.Resolved[host]...)
+	return good[:min(len(good), maxOfCluster)]
 }
 
 // addAddresses adds a set for each family that there are addresses of.

@@ -87,9 +87,16 @@ func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
 	}
 }
 
+// maxOfCluster is how many addresses and hosts a cluster may have of one object, and how many addresses a host.
+const maxOfCluster = 16
+
 // served reads what load balancers have that can be given out.
 func (p *planner) served(cluster string, item v1beta1.ClusterServiceIngress) (s served) {
-	for _, ingress := range item.Items {
+	items := item.Items[:min(len(item.Items), maxOfCluster)]
+	if n := len(item.Items) - len(items); n > 0 {
+		p.note(AddressRefused, cluster, "%d of its %d load balancer addresses are not used: at most %d of a cluster are", n, len(item.Items), maxOfCluster)
+	}
+	for _, ingress := range items {
 		if ingress.IP == "" {
 			p.addHost(&s, cluster, ingress.Hostname)
 		} else if addr, err := netip.ParseAddr(ingress.IP); err != nil || addr.Zone() != "" {
