@@ -264,7 +264,7 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 		line += " (refused)"
 	}
 	f.writes = append(f.writes, line)
-	if f.crashAfter > 0 {
+	if f.crashAfter > 0 && len(f.controls) > 0 {
 		if f.crashAfter--; f.crashAfter == 0 {
 			f.controls[len(f.writes)%len(f.controls)].die()
 		}

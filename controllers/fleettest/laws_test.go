@@ -109,6 +109,7 @@ func TestLostAddressIsSeen(t *testing.T) {
 
 func TestMovingOffTheWellIsSeen(t *testing.T) {
 	begun(t, func(p *player) {
+		run(t, p, "fed watch silent") // or it is put right before the law has seen it
 		if err := phase(p, "a", "Out"); err != nil {
 			t.Fatal(err)
 		}
@@ -246,5 +247,12 @@ func TestALostClusterThatStaysIsSeen(t *testing.T) {
 		if !errors.As(err, &b) || b.Law != failedOver {
 			t.Errorf("a is lost, and what was seen is: %v", err)
 		}
+	})
+}
+
+// A write that waited may be carried out when nobody is left who could die of it.
+func TestCrashWithoutProcesses(t *testing.T) {
+	begun(t, func(p *player) {
+		run(t, p, "stall fed 1m", "member a delete svc/web", "pods a fail rs/web 1", "wait 5s", "processes 0", "crash 1", "fed well", "wait 1s", "processes 1", "settle")
 	})
 }
