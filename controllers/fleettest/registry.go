@@ -54,9 +54,9 @@ type keeper struct {
 	// uid is the identity of the member, as it was read last; engaged is that of the connection.
 	uid, engaged string
 	identified   time.Time
-	probed atomic.Pointer[failoverplan.Probe]
-	live   context.Context // ends with the connection; nil while there is none
-	leave  context.CancelFunc
+	probed       atomic.Pointer[failoverplan.Probe]
+	live         context.Context // ends with the connection; nil while there is none
+	leave        context.CancelFunc
 }
 
 // engager takes up work in a member until ctx is done.
