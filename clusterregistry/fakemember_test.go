@@ -5,13 +5,22 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"federation/clusterregistry/credential"
 )
 
 // fakeMember is a fake of a member's API behind real TLS and real sockets. It knows only the paths
@@ -24,18 +33,21 @@ type fakeMember struct {
 	mu      sync.Mutex
 	token   string // the one that it accepts
 	sick    bool
-	forbids string    // a path that it does not let anybody see
-	fails   string    // a path that it cannot answer at
-	meet    func()    // if set, called before a question for the version is answered
-	endless bool      // its watches never end to send
-	renewed time.Time // when the Lease of its node was; zero: there is none
-	uid     string    // of its namespace kube-system; "": it has none
-	mints   string    // the token that it gives out
-	queries []string  // of lists and watches
+	forbids string         // a path that it does not let anybody see
+	fails   string         // a path that it cannot answer at
+	meet    func()         // if set, called before a question for the version is answered
+	endless bool           // its watches never end to send
+	renewed time.Time      // when the Lease of its node was; zero: there is none
+	uid     string         // of its namespace kube-system; "": it has none
+	mints   string         // the token that it gives out
+	bound   []string       // Secrets that tokens are bound to, oldest first; such tokens are good as long as theirs is there
+	order   map[string]int // of all that there were
+	tokens  int            // given out that are bound
+	queries []string       // of lists and watches
 }
 
 func newFakeMember(t *testing.T) *fakeMember {
-	m := &fakeMember{token: "good", gate: &gate{}}
+	m := &fakeMember{token: "good", gate: &gate{}, order: map[string]int{}}
 	m.Server = httptest.NewUnstartedServer(m)
 	m.EnableHTTP2 = true
 	m.listener = &gatedListener{Listener: m.Listener, gate: m.gate}
@@ -81,7 +93,8 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		meet()
 		m.mu.Lock()
 	}
-	authorized, sick, mints, renewed := r.Header.Get("Authorization") == "Bearer "+m.token, m.sick, m.mints, m.renewed
+	sick, mints, renewed := m.sick, m.mints, m.renewed
+	authorized := m.accepts(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 	endless, uid := m.endless, m.uid
 	forbidden, fails := r.URL.Path == m.forbids, r.URL.Path == m.fails
 	m.queries = append(m.queries, r.URL.Path+"?"+r.URL.RawQuery)
@@ -118,7 +131,14 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
+	case strings.HasPrefix(r.URL.Path, secretsPath):
+		m.serveSecrets(w, r)
+	case strings.HasSuffix(r.URL.Path, "/serviceaccounts/federation"):
+		answer(w, `{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"federation","ownerReferences":[{"apiVersion":"v1","kind":"ClusterRole","name":"r","uid":"u"}]}}`)
 	case strings.HasSuffix(r.URL.Path, "/serviceaccounts/federation/token"):
+		if mints == "" {
+			mints = m.mint(r)
+		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"token": mints}})
@@ -128,6 +148,62 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 const kubeSystemPath = "/api/v1/namespaces/kube-system"
+
+const secretsPath = "/api/v1/namespaces/federation-system/secrets"
+
+// accepts reports whether a token is good. It is called with mu held.
+func (m *fakeMember) accepts(token string) bool {
+	t, _ := credential.ParseToken(token)
+	return token == m.token || t.Secret != "" && slices.Contains(m.bound, t.Secret)
+}
+
+// mint gives out a token that is bound to the Secret that the request names, and no two that are alike.
+func (m *fakeMember) mint(r *http.Request) string {
+	var asked authenticationv1.TokenRequest
+	read(r, &asked)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tokens++
+	begin := time.Now().Add(time.Duration(m.tokens) * time.Second)
+	return boundToken(begin, begin.Add(time.Duration(*asked.Spec.ExpirationSeconds)*time.Second), asked.Spec.BoundObjectRef.Name)
+}
+
+// read reads what a client sent, as JSON or protobuf.
+func read(r *http.Request, into runtime.Object) {
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		_, _, err = scheme.Codecs.UniversalDeserializer().Decode(body, nil, into)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (m *fakeMember) serveSecrets(w http.ResponseWriter, r *http.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	item := func(i int) string {
+		return fmt.Sprintf(`{"kind":"Secret","apiVersion":"v1","metadata":{"namespace":"federation-system","name":%q,"uid":%q,"resourceVersion":"%d"}}`, m.bound[i], "uid-"+m.bound[i], m.order[m.bound[i]])
+	}
+	switch r.Method {
+	case http.MethodPost:
+		var s corev1.Secret
+		read(r, &s)
+		m.bound, m.order[s.Name] = append(m.bound, s.Name), len(m.order)+1
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, item(len(m.bound)-1))
+	case http.MethodDelete:
+		m.bound = slices.DeleteFunc(m.bound, func(name string) bool { return strings.HasSuffix(r.URL.Path, "/"+name) })
+		answer(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+	default:
+		items := make([]string, len(m.bound))
+		for i := range m.bound {
+			items[i] = item(i)
+		}
+		answer(w, `{"kind":"SecretList","apiVersion":"v1","items":[`+strings.Join(items, ",")+`]}`)
+	}
+}
 
 const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
@@ -146,7 +222,11 @@ func answer(w http.ResponseWriter, body string) {
 
 // serviceAccountToken is what a member would give out, without a signature.
 func serviceAccountToken(issued, expires time.Time) string {
-	claims := fmt.Sprintf(`{"sub":"system:serviceaccount:federation-system:federation","iat":%d,"exp":%d}`, issued.Unix(), expires.Unix())
+	return boundToken(issued, expires, "")
+}
+
+func boundToken(issued, expires time.Time, secret string) string {
+	claims := fmt.Sprintf(`{"sub":"system:serviceaccount:federation-system:federation","iat":%d,"exp":%d,"kubernetes.io":{"secret":{"name":%q}}}`, issued.Unix(), expires.Unix(), secret)
 	return "h." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s"
 }
 

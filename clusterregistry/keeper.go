@@ -182,6 +182,10 @@ func (k *keeper) configure() error {
 	}
 	k.link.token.Store(token)
 	k.secretRead = read
+	select {
+	case k.link.credentialRead <- struct{}{}:
+	default:
+	}
 	return nil
 }
 

@@ -34,10 +34,12 @@ type link struct {
 	uid    atomic.Value  // string: of the cluster, once it has been read
 	heard  atomic.Int64  // when the member last sent a byte, in nanoseconds since the epoch
 	broken func()        // called when a connection or watch ends
+
+	credentialRead chan struct{} // has one where the Secret was read again
 }
 
 func newLink(config *rest.Config, token string, meter *limits.Meter, broken func()) (*link, error) {
-	l := &link{config: rest.CopyConfig(config), meter: meter, broken: broken}
+	l := &link{config: rest.CopyConfig(config), meter: meter, broken: broken, credentialRead: make(chan struct{}, 1)}
 	l.config.QPS, l.config.UserAgent = -1, UserAgent // members protect themselves by priority and fairness
 	l.token.Store(token)
 	dial := (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext

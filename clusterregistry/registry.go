@@ -100,6 +100,7 @@ type Registry struct {
 	members   map[string]*Member
 	keepers   map[string]*keeper
 	keepersWG sync.WaitGroup
+	handover  time.Duration
 }
 
 // New returns a Registry of the Clusters that the federation's API has. It does no I/O yet.
@@ -130,7 +131,7 @@ func newRegistry(o Options, dyn dynamic.Interface, core kubernetes.Interface, lo
 		options: o, uid: o.FederationUID, local: local, dynamic: dyn, core: core,
 		clusters: dynamicinformer.NewFilteredDynamicInformer(dyn, v1beta1.ClustersResource, "", 0, cache.Indexers{byUID: uidOf}, nil).Informer(),
 		secrets:  coreinformers.NewSecretInformer(core, v1beta1.FederationNamespace, 0, byNamespace),
-		members:  map[string]*Member{}, keepers: map[string]*keeper{},
+		members:  map[string]*Member{}, keepers: map[string]*keeper{}, handover: handover,
 	}
 }
 

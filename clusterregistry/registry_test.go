@@ -16,11 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/credential"
 	"federation/clusterregistry/health"
 )
 
@@ -59,6 +61,7 @@ func newFleet(t *testing.T) *fleet {
 	f.clusters.PrependReactor("patch", "clusters", f.apply)
 	o := Options{Policy: health.Policy{Period: 20 * time.Millisecond, Retry: 10 * time.Millisecond, Threshold: 2, Settle: 3, SlowThreshold: 100}, Timeout: 300 * time.Millisecond}
 	f.Registry = newRegistry(o, f.clusters, f.core, []netip.Addr{netip.MustParseAddr("127.0.0.1")})
+	f.handover = 300 * time.Millisecond
 	f.Add(f)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
@@ -135,6 +138,9 @@ func (f *fleet) create(name string, m *fakeMember) {
 		f.t.Fatal(err)
 	}
 }
+
+// touch gives a Secret another version, as every write does.
+func (f *fleet) touch(name string) { f.setToken(name, f.storedToken(name)) }
 
 func (f *fleet) setToken(name, token string) {
 	f.t.Helper()
@@ -312,6 +318,84 @@ func TestATokenIsRenewedWithoutReconnecting(t *testing.T) {
 	if m.Context().Err() != nil {
 		t.Errorf("the member was lost when its token was renewed: %v", context.Cause(m.Context()))
 	}
+}
+
+// storedToken is the token in a cluster's Secret.
+func (f *fleet) storedToken(name string) string {
+	s, err := f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(f.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return string(s.Data["token"])
+}
+
+// A renewal ends the tokens of before, whoever has them, but not before the other processes had time to take up the new one.
+func TestARenewalEndsTheTokensOfBefore(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	now := time.Now()
+	old := boundToken(now.Add(-20*time.Hour), now.Add(4*time.Hour), "before")
+	east.set(func() { east.token, east.bound, east.order["before"] = "", []string{"before"}, 1 })
+	f.join("east", east, old)
+	m := f.member("east")
+	accepts := func(token string) (good bool) {
+		east.set(func() { good = east.accepts(token) })
+		return good
+	}
+	f.eventually("the token is renewed", func() bool { return f.storedToken("east") != old })
+	renewed := f.storedToken("east")
+	if !accepts(renewed) || !accepts(old) {
+		t.Errorf("right after the renewal the old token is accepted: %v, the new one: %v; want both", accepts(old), accepts(renewed))
+	}
+	if r, _ := credential.ParseToken(renewed); r.Lifetime() != 24*time.Hour || r.Secret == "" {
+		t.Errorf("the new token: %+v", r)
+	}
+	f.eventually("the old token is void", func() bool { return !accepts(old) })
+	if !accepts(renewed) || f.storedToken("east") != renewed {
+		t.Error("the new token is void, or was replaced again")
+	}
+
+	patch := []byte(`{"metadata":{"annotations":{"` + credential.RotateAnnotation + `":"now"}}}`)
+	if _, err := f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Patch(t.Context(), "east", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.touch("east")
+	f.eventually("the token is rotated, and the one before void", func() bool { return f.storedToken("east") != renewed && !accepts(renewed) })
+	rotated := f.storedToken("east")
+	s, err := f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(t.Context(), "east", metav1.GetOptions{})
+	if err != nil || s.Annotations[credential.RotatedAnnotation] != "now" {
+		t.Errorf("%v, %v", s.Annotations, err)
+	}
+	looks := len(east.seen("/healthz"))
+	f.eventually("more probes", func() bool { return len(east.seen("/healthz")) > looks+10 })
+	if m.Context().Err() != nil || f.storedToken("east") != rotated || !accepts(rotated) {
+		t.Errorf("connection %v; the token was replaced again: %v", context.Cause(m.Context()), f.storedToken("east") != rotated)
+	}
+}
+
+// A member whose clock is far behind gives out tokens that are to be renewed at once. That is no reason to ask it again and again.
+func TestATokenThatIsDueAtOnceIsNotRenewedAgainAndAgain(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	now := time.Now()
+	due := serviceAccountToken(now.Add(-20*time.Hour), now.Add(time.Hour))
+	east.set(func() { east.token, east.mints = due, due+"2" })
+	f.join("east", east, due)
+	f.eventually("the token is renewed", func() bool { return f.storedToken("east") != due })
+	east.set(func() { east.token, east.mints = due+"2", due+"3" })
+	looks := len(east.seen("/healthz"))
+	f.eventually("more probes", func() bool { return len(east.seen("/healthz")) > looks+20 })
+	if asked := len(east.seen("/token")); asked != 1 {
+		t.Errorf("asked for %d tokens", asked)
+	}
+}
+
+// In a member that joined an earlier version, the account may not make the Secret that tokens are bound to.
+func TestATokenIsRenewedWhereNoneCanBeBound(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	now := time.Now()
+	old, renewed := serviceAccountToken(now.Add(-time.Hour), now.Add(time.Minute)), serviceAccountToken(now, now.Add(time.Hour))
+	east.set(func() { east.token, east.mints, east.forbids = old, renewed, secretsPath })
+	f.join("east", east, old)
+	f.eventually("the renewed token is stored", func() bool { return f.storedToken("east") == renewed })
 }
 
 func TestACertificateThatIsNotTrustedIsRefused(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,79 +17,152 @@ import (
 	"federation/clusterregistry/credential"
 )
 
-// Between two tries to renew a token that is due, and the most between two checks whether it is.
-const renewRetry = time.Minute
+const (
+	// renewRetry is between two tries to renew a token that is due, and the most between two checks whether it is.
+	renewRetry = time.Minute
+	// rotateRetry is between two tries where somebody has asked for another token.
+	rotateRetry = 2 * time.Second
+	// handover is how long the token before stays good after a renewal: until then all processes have read the new one from the
+	// federation's API. One that cannot does not work for members any more.
+	handover = 30 * time.Second
+)
 
-// keepToken renews the service account's token in the cluster's Secret in time, until ctx is done.
-// Other credentials are left alone.
+// keepToken renews the service account's token in the cluster's Secret in time, or when somebody asks for it, until ctx is done, and voids those of
+// before. Other credentials are left alone. Of several processes the one that leads does it.
 func (k *keeper) keepToken(ctx context.Context, l *link) {
+	present, rotated := "", ""
+	var void, tried time.Time // void: when the tokens before the present one are to be; zero: they are
 	for {
+		if token := l.token.Load().(string); token != present {
+			present, void = token, time.Now().Add(k.registry.handover)
+		}
 		wait := renewRetry
-		if t, ok := credential.ParseToken(l.token.Load().(string)); ok {
-			if due := time.Until(t.RenewAt()); due <= 0 && k.registry.reports() {
-				k.renew(ctx, l, t)
-			} else if due > 0 {
-				wait = min(wait, due)
+		if t, ok := credential.ParseToken(present); ok && k.registry.reports() {
+			rotation := k.rotationAsked()
+			asked, due := rotation != "" && rotation != rotated, time.Until(t.RenewAt())
+			pause := renewRetry
+			if asked {
+				pause = rotateRetry
+			}
+			next := due
+			if asked || due <= 0 {
+				next = pause - time.Since(tried) // also where each new token is due at once, as the member's clock is wrong
+				if next <= 0 {
+					tried, next = time.Now(), pause
+					if k.renew(ctx, l, t, rotation) {
+						rotated, next = rotation, time.Millisecond // what is cached may not say so yet
+					}
+				}
+			}
+			if !void.IsZero() && time.Until(void) <= 0 && k.endEarlier(ctx, l) {
+				void = time.Time{}
+			}
+			for _, next := range []time.Duration{next, time.Until(void)} {
+				if next > 0 {
+					wait = min(wait, next)
+				}
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-l.credentialRead:
 		case <-time.After(wait):
 		}
 	}
 }
 
-func (k *keeper) renew(ctx context.Context, l *link, t credential.Token) {
+// renew replaces the token, and reports whether it could.
+func (k *keeper) renew(ctx context.Context, l *link, t credential.Token, rotation string) bool {
 	ctx, cancel := context.WithTimeout(ctx, renewRetry/2)
 	defer cancel()
-	token, err := l.requestToken(ctx, t)
-	if err == nil {
-		err = k.storeToken(ctx, l, token)
-	}
+	err := k.replaceToken(ctx, l, t, rotation)
 	if err != nil {
 		if ctx.Err() != context.Canceled {
 			klog.FromContext(ctx).Error(err, "Cannot renew the cluster's token", "expires", t.Expires)
 		}
-		return
+		return false
 	}
 	klog.FromContext(ctx).V(1).Info("Renewed the cluster's token")
+	return true
 }
 
-// requestToken asks the member for a token of the very account that asks.
-func (l *link) requestToken(ctx context.Context, t credential.Token) (string, error) {
-	client, err := kubernetes.NewForConfigAndClient(l.config, l.client)
-	if err != nil {
-		return "", err
-	}
-	seconds := int64(credential.TokenLifetime.Seconds())
-	resp, err := client.CoreV1().ServiceAccounts(t.Namespace).CreateToken(ctx, t.ServiceAccount, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
-	return resp.Status.Token, nil
-}
-
-// storeToken writes the token where the old one was: the Secret first, so that what is used is stored.
-func (k *keeper) storeToken(ctx context.Context, l *link, token string) error {
-	obj, exists, err := k.registry.clusters.GetIndexer().GetByKey(k.name)
-	if err != nil || !exists {
-		return errors.New("the Cluster is gone")
-	}
-	name, _, _ := unstructured.NestedString(obj.(*unstructured.Unstructured).Object, "spec", "secretRef", "name")
-	stored, exists, err := k.registry.secrets.GetIndexer().GetByKey(v1beta1.FederationNamespace + "/" + name)
-	if err != nil || !exists || len(stored.(*corev1.Secret).Data[credential.KubeconfigKey]) > 0 {
-		return errors.New("the Secret is gone or holds a kubeconfig, which is not renewed")
-	}
-	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{credential.TokenKey: []byte(token)}})
+// replaceToken asks the member for a token of the very account that asks, and writes it where the old one is: the Secret first, so that what is
+// used is stored. Had somebody else written one meanwhile, that is the one.
+func (k *keeper) replaceToken(ctx context.Context, l *link, t credential.Token, rotation string) error {
+	stored, err := k.storedSecret()
 	if err != nil {
 		return err
 	}
-	if _, err := k.registry.core.CoreV1().Secrets(v1beta1.FederationNamespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	member, err := kubernetes.NewForConfigAndClient(l.config, l.client)
+	if err != nil {
+		return err
+	}
+	token, err := credential.RequestToken(ctx, member, t.Namespace, t.ServiceAccount, credential.TokenLifetime)
+	if err != nil {
+		return err
+	}
+	metadata := map[string]any{"resourceVersion": stored.ResourceVersion}
+	if rotation != "" {
+		metadata["annotations"] = map[string]string{credential.RotatedAnnotation: rotation}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "data": map[string][]byte{credential.TokenKey: []byte(token)}})
+	if err != nil {
+		return err
+	}
+	if _, err := k.registry.core.CoreV1().Secrets(v1beta1.FederationNamespace).Patch(ctx, stored.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return err
 	}
 	l.token.Store(token)
 	return nil
+}
+
+// endEarlier voids the tokens that are older than the one that the federation has stored, which is read again: another process may have
+// renewed it. It reports whether that is done.
+func (k *keeper) endEarlier(ctx context.Context, l *link) bool {
+	ctx, cancel := context.WithTimeout(ctx, renewRetry/2)
+	defer cancel()
+	err := func() error {
+		cached, err := k.storedSecret()
+		if err != nil {
+			return err
+		}
+		stored, err := k.registry.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, cached.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		member, err := kubernetes.NewForConfigAndClient(l.config, l.client)
+		if err != nil {
+			return err
+		}
+		t, _ := credential.ParseToken(string(stored.Data[credential.TokenKey]))
+		return credential.EndEarlier(ctx, member, t)
+	}()
+	if err != nil && ctx.Err() != context.Canceled {
+		klog.FromContext(ctx).Error(err, "Cannot void the cluster's earlier tokens")
+	}
+	return err == nil
+}
+
+// rotationAsked is what somebody wrote who wants the token replaced now; "" where nobody does.
+func (k *keeper) rotationAsked() string {
+	stored, err := k.storedSecret()
+	if err != nil || stored.Annotations[credential.RotateAnnotation] == stored.Annotations[credential.RotatedAnnotation] {
+		return ""
+	}
+	return stored.Annotations[credential.RotateAnnotation]
+}
+
+// storedSecret is the Secret with the cluster's token, as it is known here.
+func (k *keeper) storedSecret() (*corev1.Secret, error) {
+	obj, exists, err := k.registry.clusters.GetIndexer().GetByKey(k.name)
+	if err != nil || !exists {
+		return nil, errors.New("the Cluster is gone")
+	}
+	name, _, _ := unstructured.NestedString(obj.(*unstructured.Unstructured).Object, "spec", "secretRef", "name")
+	stored, exists, err := k.registry.secrets.GetIndexer().GetByKey(v1beta1.FederationNamespace + "/" + name)
+	if err != nil || !exists || len(stored.(*corev1.Secret).Data[credential.KubeconfigKey]) > 0 {
+		return nil, errors.New("the Secret is gone or holds a kubeconfig, which is not renewed")
+	}
+	return stored.(*corev1.Secret), nil
 }

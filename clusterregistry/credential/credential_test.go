@@ -131,8 +131,8 @@ func TestParseToken(t *testing.T) {
 	jwt := func(claims string) string {
 		return "h." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s"
 	}
-	got, ok := ParseToken(jwt(`{"sub":"system:serviceaccount:federation-system:federation-1","iat":1000,"exp":2000}`))
-	if !ok || got.ServiceAccount != "federation-1" || got.Namespace != "federation-system" || got.RenewAt() != time.Unix(1500, 0) || got.Lifetime() != 1000*time.Second {
+	got, ok := ParseToken(jwt(`{"sub":"system:serviceaccount:federation-system:federation-1","iat":1000,"exp":2000,"kubernetes.io":{"secret":{"name":"s","uid":"u"}}}`))
+	if !ok || got.Secret != "s" || got.ServiceAccount != "federation-1" || got.Namespace != "federation-system" || got.RenewAt() != time.Unix(1500, 0) || got.Lifetime() != 1000*time.Second {
 		t.Errorf("got %+v, %v", got, ok)
 	}
 	for _, bad := range []string{"", "a.b", "a.b.c", jwt(`{`), jwt(`{"sub":"system:serviceaccount:a:b"}`), jwt(`{"sub":"alice","iat":1,"exp":2}`), jwt(`{"sub":"system:serviceaccount:a:b","iat":5,"exp":2}`)} {

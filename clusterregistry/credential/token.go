@@ -8,12 +8,14 @@ import (
 )
 
 // TokenLifetime is what is asked for; the cluster may grant less.
-const TokenLifetime = 7 * 24 * time.Hour
+const TokenLifetime = 24 * time.Hour
 
 // Token is what a service account's token says of itself. It is not verified: the cluster does that.
 type Token struct {
 	Namespace, ServiceAccount string
-	Issued, Expires           time.Time
+	// Secret is the name of the one that the token is bound to; "": none.
+	Secret          string
+	Issued, Expires time.Time
 }
 
 // ParseToken reads the claims of a service account's token. It returns false for other tokens and
@@ -31,6 +33,9 @@ func ParseToken(token string) (Token, bool) {
 		Sub string
 		Iat float64
 		Exp float64
+		K8s struct {
+			Secret struct{ Name string }
+		} `json:"kubernetes.io"`
 	}
 	if json.Unmarshal(b, &claims) != nil || claims.Exp <= claims.Iat || claims.Iat <= 0 {
 		return Token{}, false
@@ -40,13 +45,13 @@ func ParseToken(token string) (Token, bool) {
 		return Token{}, false
 	}
 	return Token{
-		Namespace: subject[2], ServiceAccount: subject[3],
+		Namespace: subject[2], ServiceAccount: subject[3], Secret: claims.K8s.Secret.Name,
 		Issued: time.Unix(int64(claims.Iat), 0), Expires: time.Unix(int64(claims.Exp), 0),
 	}, true
 }
 
 // renewAfter is the part of its life after which a token is renewed. It is well before the end, so
-// that tokens outlive a federation that is down for some days.
+// that tokens outlive a federation that is down for some hours.
 const renewAfter = 0.5
 
 // Lifetime is how long the token lasts from its issue.

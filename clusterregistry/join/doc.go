@@ -9,8 +9,8 @@
 // may delete only that. What is installed also, such as the node agent, is owned by it, too. At the federation: a Secret with the address's CA and a token, and the Cluster.
 //
 // What was traded:
-//   - The token lasts a week and the registry renews it; an account's token that never expires would
-//     be simpler and could be stolen once for ever.
+//   - The token lasts a day and the registry renews it, which ends the one before; an account's token that never
+//     expires would be simpler and could be stolen once for ever.
 //   - The account may read and write Secrets, because Secrets are propagated. Who may read the
 //     Secrets in the federation's own namespace can do the same.
 //   - Rights cannot say "only what bears our mark": fences do, by ValidatingAdmissionPolicies, from Kubernetes 1.30 on.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/credential"
 )
 
 // Rights say what kinds the federation's account may write; fences say which objects of them. They are
@@ -35,7 +36,7 @@ var DefaultAcceptedNamespaces = []string{metav1.NamespaceDefault}
 
 // ensureFences installs the policies, or puts them right. A member older than Kubernetes 1.30 has none.
 func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.ObjectMeta) error {
-	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces), reservedFence(uid)} {
+	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces), tokenFence(uid), reservedFence(uid)} {
 		m := meta
 		m.Name = meta.Name + fence.suffix
 		err := r.ensureFence(ctx, m, fence)
@@ -132,14 +133,17 @@ func accountFence(uid string, protected []string) fence {
 				`(request.operation == "UPDATE" && request.resource.resource == "namespaces" && request.name == %q && oldObject.metadata.?labels[?%q].orValue("") == %q && `+
 				`object.metadata.?labels == oldObject.metadata.?labels && object.metadata.?annotations == oldObject.metadata.?annotations)`,
 				AccountName(uid), namespace, FederationLabel, uid)},
+			// What the account's own tokens are bound to.
+			admissionv1.Variable{Name: "binds", Expression: fmt.Sprintf(`request.operation in ["CREATE", "DELETE"] && request.resource.group == "" && request.resource.resource == "secrets" && `+
+				`request.?namespace.orValue("") == %q && request.name.startsWith(%q)`, namespace, AccountName(uid)+"-")},
 		),
 		Validations: []admissionv1.Validation{
 			{
-				Expression:        `variables.leaves || !variables.protected`,
+				Expression:        `variables.leaves || variables.binds || !variables.protected`,
 				MessageExpression: `"the namespace " + variables.target + " is protected from the federation: join the cluster with other --protected-namespaces to allow it"`,
 			},
 			{
-				Expression: fmt.Sprintf(`variables.leaves || (request.operation == "CREATE" ? variables.mark == %q : (variables.hadMark == %q || variables.hadHash))`, uid, uid),
+				Expression: fmt.Sprintf(`variables.leaves || variables.binds || (request.operation == "CREATE" ? variables.mark == %q : (variables.hadMark == %q || variables.hadHash))`, uid, uid),
 				Message:    "the federation may write only objects that it manages",
 			},
 			{
@@ -148,13 +152,27 @@ func accountFence(uid string, protected []string) fence {
 				Message: "the federation may make no Secrets that are tokens",
 			},
 			{
-				Expression: fmt.Sprintf(`request.operation != "CREATE" || namespaceObject == null || `+
+				Expression: fmt.Sprintf(`variables.binds || request.operation != "CREATE" || namespaceObject == null || `+
 					`namespaceObject.metadata.?labels[?%q].orValue("") == %q || namespaceObject.metadata.?labels[?%q].orValue("") == %q || `+
 					`namespaceObject.metadata.?labels[?%q].hasValue()`,
 					v1beta1.ManagedByLabel, uid, AcceptLabel, uid, alsoAcceptLabel+uid),
 				MessageExpression: fmt.Sprintf(`"the namespace " + variables.target + " was there before the federation: to let it put objects into it, label it "+%q`, AcceptLabel+"="+uid),
 			},
 		},
+	}}
+}
+
+// tokenFence has the account ask for tokens of itself only that last a day at most, and that the deletion of a Secret ends.
+func tokenFence(uid string) fence {
+	return fence{"-tokens", admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy:    new(admissionv1.Fail),
+		MatchConstraints: constraints([]string{""}, []string{"serviceaccounts/token"}, admissionv1.Create),
+		MatchConditions:  []admissionv1.MatchCondition{{Name: "account", Expression: fmt.Sprintf("request.userInfo.username == %q", username(uid))}},
+		Validations: []admissionv1.Validation{{
+			Expression: fmt.Sprintf(`object.spec.?boundObjectRef.?kind.orValue("") == "Secret" && object.spec.boundObjectRef.?name.orValue("").startsWith(%q) && object.spec.?expirationSeconds.orValue(0) <= %d`,
+				AccountName(uid)+"-", int64(credential.TokenLifetime.Seconds())),
+			Message: fmt.Sprintf("tokens of the federation's account must be bound to a Secret %s-… and last %s at most", AccountName(uid), credential.TokenLifetime),
+		}},
 	}}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,7 +45,7 @@ func (r *Request) prepareMember(ctx context.Context, uid string) (string, error)
 		return "", err
 	}
 	r.say("account %s/%s may read and write what is propagated%s", namespace, account, map[bool]string{true: ", and impersonate"}[r.AllowProxy])
-	return r.token(ctx, account)
+	return credential.RequestToken(ctx, r.Member, namespace, account, credential.TokenLifetime)
 }
 
 func (r *Request) meta(uid, name string) metav1.ObjectMeta {
@@ -169,17 +168,6 @@ func (r *Request) ensureRights(ctx context.Context, ns string, meta metav1.Objec
 
 func roleRef(kind, name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
-}
-
-func (r *Request) token(ctx context.Context, account string) (string, error) {
-	seconds := int64(credential.TokenLifetime.Seconds())
-	resp, err := r.Member.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("token of account %s/%s: %w", namespace, account, err)
-	}
-	return resp.Status.Token, nil
 }
 
 // store is what ensure needs of a typed client.

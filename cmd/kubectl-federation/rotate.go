@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/credential"
+)
+
+type rotateCommand struct {
+	target
+	all     bool
+	timeout time.Duration
+	out     io.Writer
+}
+
+func newRotate(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &rotateCommand{out: streams.Out}
+	c := &cobra.Command{
+		Use:   "rotate (CLUSTER... | --all)",
+		Short: "Replace the federation's credential for clusters now",
+		Long: `Replace the federation's credential for clusters now, as it does by itself twice a day.
+
+The process that leads asks each cluster for another token, and stores it. Half a minute later, when all processes have it, the one
+before is void. A cluster must be ready for this. You need the right to read and patch Secrets in the namespace federation-system.`,
+		Example: `  kubectl federation rotate east-a
+
+  # After somebody has seen a backup, or the Secrets of federation-system
+  kubectl federation rotate --all`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if (len(args) > 0) == o.all {
+				return errors.New("give the NAME of at least one cluster, or --all")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			f, err := o.connect()
+			if err != nil {
+				return err
+			}
+			return o.run(c.Context(), f, args)
+		},
+	}
+	c.ValidArgsFunction = o.offer(clusterNames)
+	o.addFlags(c)
+	c.Flags().BoolVar(&o.all, "all", false, "all clusters")
+	c.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for the new credential of each cluster")
+	return c
+}
+
+// run goes on to the other clusters where one fails.
+func (o *rotateCommand) run(ctx context.Context, f *federation, names []string) error {
+	if o.all {
+		all, err := f.clusters(ctx)
+		if err != nil {
+			return err
+		}
+		for _, c := range all {
+			names = append(names, c.Name)
+		}
+	}
+	var errs []error
+	for _, name := range names {
+		if err := f.rotate(ctx, name, o.timeout); err != nil {
+			errs = append(errs, fmt.Errorf("cluster %s: %w", name, err))
+			continue
+		}
+		tell(o.out, "cluster/%s has a new credential; the one before is void within a minute\n", name)
+	}
+	return errors.Join(errs...)
+}
+
+// rotate asks for another token, and waits until it is stored.
+func (f *federation) rotate(ctx context.Context, name string, timeout time.Duration) error {
+	c, err := f.cluster(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case !c.IsReady():
+		return fmt.Errorf("it must be ready, and is not (%s): join it again to replace its credential", whyNotReady(c))
+	case c.Spec.SecretRef == nil:
+		return errors.New("it names no Secret")
+	}
+	secrets := f.core.CoreV1().Secrets(v1beta1.FederationNamespace)
+	secret, err := secrets.Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if err := rotatable(secret); err != nil {
+		return err
+	}
+	id := rand.String(10)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{credential.RotateAnnotation: id}}})
+	if err != nil {
+		return err
+	}
+	if _, err := secrets.Patch(ctx, secret.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-federation"}); err != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		secret, err = secrets.Get(ctx, secret.Name, metav1.GetOptions{})
+		return err == nil && secret.Annotations[credential.RotatedAnnotation] == id, err
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("not replaced within %s; the federation goes on trying, its log says why it could not", timeout)
+	}
+	if t, _ := credential.ParseToken(string(secret.Data[credential.TokenKey])); err == nil && t.Secret == "" {
+		return fmt.Errorf("it has a new token, but tokens of before stay good until they end: join it again, so that its account may bind them")
+	}
+	return err
+}
+
+// rotatable says what cannot be replaced by the federation itself.
+func rotatable(secret *corev1.Secret) error {
+	if _, ok := credential.ParseToken(string(secret.Data[credential.TokenKey])); !ok || len(secret.Data[credential.KubeconfigKey]) > 0 {
+		return fmt.Errorf("its Secret %s/%s has no token that join made: replace what is in it", secret.Namespace, secret.Name)
+	}
+	return nil
+}
