@@ -35,6 +35,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.FailoverReviewSpec{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_FailoverReviewSpec(ref),
 		v1beta1.FailoverReviewStatus{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref),
 		v1beta1.FederatedKind{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_FederatedKind(ref),
+		v1beta1.HeldDeletions{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_HeldDeletions(ref),
 		v1beta1.Info{}.OpenAPIModelName():                       schema_apiserver_apis_federation_v1beta1_Info(ref),
 		v1beta1.JSONPatchOperation{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref),
 		v1beta1.NodeClass{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_NodeClass(ref),
@@ -676,7 +677,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete and NodesSilent where it is so.",
+							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent and DeletionsHeld where it is so.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -749,6 +750,25 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 					},
+					"deletionsHeld": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Copies that are not deleted before somebody approves it: very many at once, of objects that the federation does not know, as after a restore from an old backup.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.HeldDeletions{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"capacity": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Room in the cluster.",
@@ -765,7 +785,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 			},
 		},
 		Dependencies: []string{
-			v1beta1.ClusterCapacity{}.OpenAPIModelName(), v1beta1.ClusterCondition{}.OpenAPIModelName(), v1beta1.ClusterFailover{}.OpenAPIModelName()},
+			v1beta1.ClusterCapacity{}.OpenAPIModelName(), v1beta1.ClusterCondition{}.OpenAPIModelName(), v1beta1.ClusterFailover{}.OpenAPIModelName(), v1beta1.HeldDeletions{}.OpenAPIModelName()},
 	}
 }
 
@@ -1282,6 +1302,71 @@ func schema_apiserver_apis_federation_v1beta1_FederatedKind(ref common.Reference
 		},
 		Dependencies: []string{
 			"k8s.io/apimachinery/pkg/runtime/schema.GroupVersionResource"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_HeldDeletions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HeldDeletions are copies in a cluster that are not deleted before somebody approves it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The custom kind that they are of, as RESOURCE.GROUP. Left out for those of all built-in kinds.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"set": {
+						SchemaProps: spec.SchemaProps{
+							Description: "A name of exactly these copies. What is approved is this set, and no other.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"copies": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many they are.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"of": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many copies the cluster has.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"examples": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Some of them, each as KIND NAMESPACE/NAME; at most 10.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"set", "copies", "of"},
+			},
+		},
 	}
 }
 

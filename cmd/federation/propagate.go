@@ -72,7 +72,7 @@ func (c *controllers) propagateBuiltIn(from *wire.Informers, held plan.Set) (fun
 // propagation makes one for some kinds, or all that are built in, and the shards that are held.
 func (c *controllers) propagation(from propagation.Informers, held plan.Set, kinds []propagationplan.Kind) (*propagation.Controller, error) {
 	return propagation.New(propagation.Options{
-		Client: c.client, Informers: from, Federation: c.federation, Recorder: c.recorder, Workers: c.writes, Reports: c.reports, Unmade: c.unschedulable, Kinds: kinds,
+		Client: c.client, Informers: from, Federation: c.federation, Recorder: c.recorder, Workers: c.writes, Reports: c.reports, Unmade: c.unschedulable, Kinds: kinds, Shared: held != plan.All,
 		Owns: func(_ *propagationplan.Kind, namespace, name string) bool {
 			return held.Has(v1beta1.Shard(namespace, name))
 		},
@@ -84,7 +84,7 @@ func (c *controllers) propagation(from propagation.Informers, held plan.Set, kin
 func (c *controllers) propagateKind(ctx context.Context, from *wire.Informers, held plan.Set, k customplan.Kind) error {
 	definition, err := propagation.New(propagation.Options{
 		Client: c.client, Informers: from.ForResource, Federation: c.federation, Recorder: c.recorder, Workers: 1,
-		Kinds: []propagationplan.Kind{propagationplan.CustomResourceDefinitions},
+		Kinds: []propagationplan.Kind{propagationplan.CustomResourceDefinitions}, Shared: true, // with those of other custom kinds
 		Owns: func(_ *propagationplan.Kind, namespace, name string) bool {
 			return name == k.Definition && held.Has(v1beta1.Shard(namespace, name))
 		},

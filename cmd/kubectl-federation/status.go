@@ -206,6 +206,10 @@ func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
 			s.Message = strings.Join(without([]string{s.Message, f.Message}, ""), "; ")
 		}
 	}
+	for _, h := range c.Status.DeletionsHeld {
+		s.DeletionsHeld += h.Copies
+	}
+	s.Message = strings.Join(without([]string{s.Message, heldDeletions(c)}, ""), "; ")
 	if room := c.Status.Capacity; room != nil {
 		s.Free = map[corev1.ResourceName]string{}
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {

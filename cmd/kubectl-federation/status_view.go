@@ -53,7 +53,9 @@ type clusterStatus struct {
 	// Free is what is allocatable and not requested.
 	Free          map[corev1.ResourceName]string `json:"free,omitempty"`
 	Unschedulable int64                          `json:"unschedulablePods,omitempty"`
-	Message       string                         `json:"message,omitempty"`
+	// DeletionsHeld are copies that are not deleted before somebody approves it.
+	DeletionsHeld int32  `json:"deletionsHeld,omitempty"`
+	Message       string `json:"message,omitempty"`
 	// phaseInWords is the phase as kubectl get clusters has it.
 	phaseInWords string
 }
@@ -132,7 +134,9 @@ func (s *status) conclude() {
 	}
 }
 
-func (c *clusterStatus) well() bool { return c.Ready && c.Phase == string(v1beta1.FailoverServing) }
+func (c *clusterStatus) well() bool {
+	return c.Ready && c.Phase == string(v1beta1.FailoverServing) && c.DeletionsHeld == 0
+}
 
 // words are the cluster's state as kubectl shows a node's.
 func (c *clusterStatus) words() string {

@@ -53,7 +53,7 @@ func init() {
 		"processes": silent((*player).runProcesses),
 		"drain":     silent((*player).drain), "undrain": silent((*player).undrain),
 		"stall": silent((*player).stall), "cut": silent((*player).cut), "snapshot": silent((*player).snapshot), "restore": silent((*player).restore),
-		"rebuild": silent((*player).rebuild), "rejoin": silent((*player).rejoin), "alias": silent((*player).alias), "core": silent((*player).core), "fed": silent((*player).fed),
+		"rebuild": silent((*player).rebuild), "rejoin": silent((*player).rejoin), "alias": silent((*player).alias), "approve": silent((*player).approve), "core": silent((*player).core), "fed": silent((*player).fed),
 		"load":   silent((*player).loaded),
 		"wait":   silent((*player).pass),
 		"settle": silent((*player).settle),

@@ -202,7 +202,7 @@ func (l *links) hangUp() {
 // propagation makes one for some kinds, or all that are built in.
 func (p propagators) propagation(kinds []plan.Kind, owns func(name string) bool) (*propagation.Controller, error) {
 	return propagation.New(propagation.Options{
-		Client: p.client, Informers: p.from.get, Federation: p.fleet.uid, Recorder: p.fleet.events, Kinds: kinds,
+		Client: p.client, Informers: p.from.get, Federation: p.fleet.uid, Recorder: p.fleet.events, Kinds: kinds, Shared: p.held != shardsplan.All || owns != nil,
 		Owns: func(_ *plan.Kind, namespace, name string) bool {
 			return p.held.Has(v1beta1.Shard(namespace, name)) && (owns == nil || owns(name))
 		},

@@ -3,6 +3,7 @@ package fleettest
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -141,4 +142,23 @@ func (p *player) alias(args []string) error {
 	p.members[args[0]] = other
 	p.mu.Unlock()
 	return p.Join(other.Place)
+}
+
+// approve CLUSTER: as kubectl federation approve-deletions.
+func (p *player) approve(args []string) error {
+	if err := need(args, 1, "approve CLUSTER"); err != nil {
+		return err
+	}
+	c := p.Fleet.cluster(args[0])
+	if c == nil || len(c.Status.DeletionsHeld) == 0 {
+		return nil // nothing is held
+	}
+	var sets []string
+	for _, h := range c.Status.DeletionsHeld {
+		sets = append(sets, h.Set)
+	}
+	p.mu.Lock()
+	p.laws.unknown.approved[args[0]] = time.Now()
+	p.mu.Unlock()
+	return p.merge("cluster/"+args[0], map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta1.ApproveDeletionsAnnotation: strings.Join(sets, ",")}}})
 }

@@ -42,6 +42,7 @@ type laws struct {
 	phases  map[string]v1beta1.FailoverPhase
 	// adoptions are the copies to be adopted after the federation was restored.
 	adoptions map[objectIn]adoption
+	unknown   unknownLaws
 }
 
 // sum is how many replicas were ready in all at a time.
@@ -57,7 +58,7 @@ type asked struct {
 }
 
 func newLaws() laws {
-	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, adoptions: map[objectIn]adoption{}}
+	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, adoptions: map[objectIn]adoption{}, unknown: newUnknownLaws()}
 }
 
 // hearing is how long it takes at most until all that the federation does is based on what has happened: the time
@@ -454,6 +455,7 @@ func (f *Fleet) checkCopies(m *Member, law lawFunc) {
 			u := f.Federation.Get(r.GroupVersionResource, copied.GetNamespace(), copied.GetName())
 			switch {
 			case !f.isCopy(copied): // somebody gave it our label
+			case u == nil && len(f.cluster(m.Name).Status.DeletionsHeld) > 0: // people have been told
 			case u == nil:
 				law("nothing is left behind", "%s %s in %s is a copy of nothing", r.Resource, copied.GetName(), m.Name)
 			case copied.GetAnnotations()[v1beta1.SourceAnnotation] != plan.SourceOf(u):

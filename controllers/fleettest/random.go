@@ -114,12 +114,26 @@ func (r *Random) order() error {
 		}
 	}
 	clear(r.sick)
-	if err := errors.Join(r.do("settle"), r.do("rest")); err != nil {
+	if err := errors.Join(r.do("settle"), r.approve(), r.do("rest")); err != nil {
 		return err
 	}
 	for name, there := range r.objects {
 		if t, err := r.player.target(name); err == nil && there != (r.player.Federation.Get(t.GroupVersionResource, t.namespace, t.name) != nil) {
 			return against("no object is lost, and none stays", "%s is to be at the federation: %t", name, there)
+		}
+	}
+	return nil
+}
+
+// approve has deleted what is held since the federation was restored.
+func (r *Random) approve() error {
+	for _, name := range r.members {
+		c := r.player.Fleet.cluster(name)
+		if len(c.Status.DeletionsHeld) == 0 {
+			continue
+		}
+		if err := errors.Join(r.do("approve %s", name), r.do("settle")); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -183,7 +197,7 @@ func (r *Random) clear() error {
 			return err
 		}
 	}
-	if err := errors.Join(r.do("settle"), r.do("rest")); err != nil {
+	if err := errors.Join(r.do("settle"), r.approve(), r.do("rest")); err != nil {
 		return err
 	}
 	r.log = r.log[:len(r.members)+1] // what Begin did

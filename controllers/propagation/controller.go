@@ -29,7 +29,7 @@ import (
 // Informers hands out informers that are shared with others and started by them.
 type Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 
-// Options are what a Controller needs. All are required but the last five.
+// Options are what a Controller needs. All are required but the last six.
 type Options struct {
 	// Client writes to the federation.
 	Client dynamic.Interface
@@ -52,6 +52,8 @@ type Options struct {
 	// Owns tells which objects are this controller's. The others are as if they were not there: their copies
 	// are not touched either. Its answer for an object must not change while the controller runs. Default: all.
 	Owns func(kind *plan.Kind, namespace, name string) bool
+	// Shared: other controllers own others of the objects of these kinds.
+	Shared bool
 }
 
 // Member is a live connection to a member cluster.
@@ -172,6 +174,11 @@ func (c *Controller) clusterChanged(was, is any) {
 	if !reflect.DeepEqual(asTarget(before), asTarget(after)) {
 		c.lookAgain(after.GetName())
 		c.reportAll()
+	}
+	if before.GetAnnotations()[v1beta1.ApproveDeletionsAnnotation] != after.GetAnnotations()[v1beta1.ApproveDeletionsAnnotation] {
+		if m := c.member(after.GetName()); m != nil {
+			m.brake.signal()
+		}
 	}
 	if plan.IsSilent(before) && !plan.IsSilent(after) {
 		c.wakeAllWaiting() // what its copies say counts from now on

@@ -154,6 +154,11 @@ func TestACopyThatComesLateGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		settle()
+		if got := member.writes(); len(got) != 0 {
+			t.Errorf("%v: before it is known whether there are very many of them", got)
+		}
+		time.Sleep(gathering)
+		settle()
 		if got := member.writes(); !slices.Equal(got, []string{"delete config"}) {
 			t.Errorf("%v", got)
 		}

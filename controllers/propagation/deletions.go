@@ -24,8 +24,10 @@ import (
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
+const recordsPrefix = "deleted-objects-"
+
 func recordsName(k key) string {
-	return fmt.Sprintf("deleted-objects-%d", v1beta1.Shard(k.Namespace, k.Name))
+	return fmt.Sprintf("%s%d", recordsPrefix, v1beta1.Shard(k.Namespace, k.Name))
 }
 
 // recordDeletion records what becomes of the copies of an object that is being deleted. away: there are members that may have copies of

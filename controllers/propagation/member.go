@@ -31,6 +31,7 @@ type member struct {
 	joined     time.Time
 	handlers
 	asked answers
+	brake brake
 
 	mu     sync.Mutex
 	states map[key]*state
@@ -40,6 +41,7 @@ type member struct {
 // returns; the caller starts them. After the end of Run it does nothing.
 func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	m := &member{Member: mem, federation: c.Federation, states: map[key]*state{}, lanes: newLanes(c.Workers, c.leaves)}
+	m.brake.waiting, m.brake.wake, m.brake.clearing = map[types.UID]waiting{}, make(chan struct{}, 1), true
 	m.queue = m.lanes.queue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](10*time.Millisecond, 30*time.Second))
 	var errs []error
 	for i := range c.Kinds {
@@ -79,6 +81,7 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 	started := time.Now()
 	c.join(m) // from now on a delete waits for this member: what goes while it is cleared is not missed
 	stale := c.clearStale(ctx, m, c.Kinds)
+	m.brake.cleared()
 	for _, k := range c.federated() {
 		m.queue.Add(k)
 	}
@@ -98,6 +101,7 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 		})
 	}
 	workers.Go(func() { m.lookAfter(ctx) })
+	workers.Go(func() { c.watchBrake(ctx, m) })
 	for _, k := range late {
 		workers.Go(func() { c.takeUpLate(ctx, m, k) })
 	}

@@ -277,6 +277,11 @@ func (c *Controller) delete(ctx context.Context, m *member, k key, op operation)
 	if fate == plan.Orphaned {
 		return c.release(ctx, m, k, op.have)
 	}
+	if fate == "" && op.federated == nil {
+		if err := c.mayDelete(ctx, m, k, op.have); err != nil {
+			return err
+		}
+	}
 	if err = c.deleteObserved(ctx, m, k, op); err == nil {
 		m.event(c.Recorder, v1beta1.EventStaleCopyDeleted, "%s is deleted: it is a copy of an object that is not at the federation any more (UID %s)",
 			k, op.have.GetAnnotations()[v1beta1.SourceAnnotation])
@@ -286,8 +291,12 @@ func (c *Controller) delete(ctx context.Context, m *member, k key, op operation)
 
 // event is about what is done in a member that no federated object stands for.
 func (m *member) event(to record.EventRecorder, reason, format string, args ...any) {
-	cluster := &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
-	to.Eventf(cluster, corev1.EventTypeNormal, reason, format, args...)
+	to.Eventf(aboutCluster(m.Name), corev1.EventTypeNormal, reason, format, args...)
+}
+
+// aboutCluster is a Cluster as events need it.
+func aboutCluster(name string) *v1beta1.Cluster {
+	return &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 // deleteObserved deletes the copy if it is still the one that was observed.
@@ -366,7 +375,7 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 			c.wakeDependents(m, k, end.federated)
 		}
 	}
-	if now.outcome == plan.Foreign {
+	if now.outcome == plan.Foreign || errors.Is(end.err, errHeld) {
 		return nil
 	}
 	return end.err

@@ -91,10 +91,16 @@ func IsCopy(o metav1.Object, kind schema.GroupKind, federation string) bool {
 // DecidedAnnotations are those of federated objects that say what the federation decided and saw.
 var DecidedAnnotations = []string{PlacementAnnotation, PodsMadeAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation, PropagatedAnnotation}
 
+// ApproveDeletionsAnnotation is, on a Cluster, the sets of copies whose deletion somebody has approved, with commas between: see
+// status.deletionsHeld. A set is deleted once, for it names the copies.
+const ApproveDeletionsAnnotation = "federation.kubernetes.io/approve-deletions"
+
 // Reasons of events of a Cluster about copies there.
 const (
 	// EventClusterReplaced: another cluster than before answers by the name of a Cluster.
 	EventClusterReplaced = "ClusterReplaced"
+	// EventDeletionsHeld: very many copies would be deleted at once; they are not before somebody approves it.
+	EventDeletionsHeld = "DeletionsHeld"
 	// EventStaleCopyDeleted: a copy was deleted because its federated object is no more.
 	EventStaleCopyDeleted = "StaleCopyDeleted"
 	// EventCopyAdopted: a copy is of an object that the federation does not know; it is taken for a copy of the one that has the name.

@@ -71,7 +71,7 @@ type ServerAddressByClientCIDR struct {
 
 // ClusterStatus is what the federation last saw of a member cluster.
 type ClusterStatus struct {
-	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete and NodesSilent where it is so.
+	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent and DeletionsHeld where it is so.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -95,12 +95,34 @@ type ClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	Forbidden []string `json:"forbidden,omitempty"`
+	// Copies that are not deleted before somebody approves it: very many at once, of objects that the federation does not know, as after
+	// a restore from an old backup.
+	// +optional
+	// +listType=atomic
+	DeletionsHeld []HeldDeletions `json:"deletionsHeld,omitempty"`
 	// Room in the cluster.
 	// +optional
 	Capacity *ClusterCapacity `json:"capacity,omitempty"`
 	// Where the cluster stands between serving and failed over.
 	// +optional
 	Failover *ClusterFailover `json:"failover,omitempty"`
+}
+
+// HeldDeletions are copies in a cluster that are not deleted before somebody approves it.
+type HeldDeletions struct {
+	// The custom kind that they are of, as RESOURCE.GROUP. Left out for those of all built-in kinds.
+	// +optional
+	Resource string `json:"resource,omitempty"`
+	// A name of exactly these copies. What is approved is this set, and no other.
+	Set string `json:"set"`
+	// How many they are.
+	Copies int32 `json:"copies"`
+	// How many copies the cluster has.
+	Of int32 `json:"of"`
+	// Some of them, each as KIND NAMESPACE/NAME; at most 10.
+	// +optional
+	// +listType=atomic
+	Examples []string `json:"examples,omitempty"`
 }
 
 // ClusterCapacity is the room in a cluster, as its nodes and pods showed it. Its size is bounded whatever the
@@ -201,6 +223,8 @@ const (
 	ClusterFailedOver ClusterConditionType = "FailedOver"
 	// ClusterFailoverHeld means that the cluster is lost and not failed over; the reason says why.
 	ClusterFailoverHeld ClusterConditionType = "FailoverHeld"
+	// ClusterDeletionsHeld is there while copies in the cluster are not deleted before somebody approves it, see status.deletionsHeld.
+	ClusterDeletionsHeld ClusterConditionType = "DeletionsHeld"
 	// ClusterDNSIncomplete is there while names of the cluster's region or zones are missing in DNS; the reason says why.
 	ClusterDNSIncomplete ClusterConditionType = "DNSIncomplete"
 )
@@ -212,6 +236,7 @@ const (
 	ReasonClusterReachable    = "ClusterReachable"
 	ReasonClusterNotReachable = "ClusterNotReachable"
 	ReasonNodesNotHeardOf     = "NodesNotHeardOf"
+	ReasonObjectsNotKnown     = "ObjectsNotKnown"
 )
 
 // ClusterCondition is one aspect of a cluster's state.

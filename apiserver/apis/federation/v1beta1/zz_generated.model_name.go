@@ -111,6 +111,11 @@ func (in FederatedKind) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HeldDeletions) OpenAPIModelName() string {
+	return "federation.v1beta1.HeldDeletions"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Info) OpenAPIModelName() string {
 	return "federation.v1beta1.Info"
 }

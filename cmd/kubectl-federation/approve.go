@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+type approveCommand struct {
+	target
+	genericiooptions.IOStreams
+	output output
+	dry    dryRun
+	yes    bool
+}
+
+func newApproveDeletions(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &approveCommand{IOStreams: streams}
+	c := &cobra.Command{
+		Use:   "approve-deletions CLUSTER",
+		Short: "Have copies deleted in a cluster whose objects the federation does not know",
+		Long: `Have copies deleted in a cluster whose objects the federation does not know.
+
+A copy is deleted when its object is. Where the federation has no such object, and no deletion of it is
+recorded, the copy is deleted too; but if these are more than 10, and more than 20 % of the copies in the cluster,
+within ten minutes, they are held, for then something is more likely to be wrong with the federation: it was restored from a
+backup that is older than they are. The Cluster has the condition DeletionsHeld, and status.deletionsHeld.
+
+There are two ways on. Apply the objects again, and their copies are taken over as they run. Or approve that they
+are deleted, which this command does: exactly those that it shows, in this one cluster, once. It asks for the
+cluster's name, which --yes replaces.`,
+		Example: `  # What is held, and would be deleted
+  kubectl federation approve-deletions east-a --dry-run
+
+  # All that is held in all clusters
+  kubectl get clusters -o custom-columns=NAME:.metadata.name,HELD:.status.deletionsHeld[*].copies
+
+  kubectl federation approve-deletions east-a`,
+		Args:              oneName,
+		ValidArgsFunction: o.offer(oneCluster),
+		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
+	}
+	o.output.addFlag(c)
+	o.dry.addFlag(c)
+	o.addFlags(c)
+	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	return c
+}
+
+func (o *approveCommand) run(ctx context.Context, name string) error {
+	if err := errors.Join(o.output.check(), o.dry.check()); err != nil {
+		return err
+	}
+	f, err := o.connect()
+	if err != nil {
+		return err
+	}
+	return o.approve(ctx, f, name)
+}
+
+func (o *approveCommand) approve(ctx context.Context, f *federation, name string) error {
+	c, err := f.cluster(ctx, name)
+	if err != nil {
+		return err
+	}
+	held := c.Status.DeletionsHeld
+	if err := o.show(name, held); err != nil || len(held) == 0 {
+		return err
+	}
+	if o.dry == "none" && !o.yes {
+		tell(o.ErrOut, "To have them deleted, type the name of the cluster: ")
+		answer, _ := bufio.NewReader(o.In).ReadString('\n') // no answer is none
+		if strings.TrimSpace(answer) != name {
+			return fmt.Errorf("cluster %s: nothing is deleted, its name was not typed (--yes does not ask)", name)
+		}
+	}
+	if o.dry != "client" {
+		options := metav1.PatchOptions{FieldManager: "kubectl-federation"}
+		if o.dry == "server" {
+			options.DryRun = []string{metav1.DryRunAll}
+		}
+		if _, err := f.dyn.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, approval(held), options); err != nil {
+			return err
+		}
+	}
+	if o.output == "table" {
+		tell(o.Out, "cluster/%s deletions approved%s\n", name, o.dry.suffix())
+	}
+	return nil
+}
+
+// show says what is held in a cluster.
+func (o *approveCommand) show(name string, held []v1beta1.HeldDeletions) error {
+	if o.output != "table" {
+		return o.output.print(o.Out, map[string]any{"cluster": name, "deletionsHeld": append([]v1beta1.HeldDeletions{}, held...)})
+	}
+	if len(held) == 0 {
+		tell(o.Out, "cluster/%s: no deletions are held\n", name)
+	}
+	for _, h := range held {
+		of := ""
+		if h.Resource != "" {
+			of = " of " + h.Resource
+		}
+		tell(o.Out, "%s: %d of %d copies%s would be deleted, for the federation does not know their objects:\n", name, h.Copies, h.Of, of)
+		for _, example := range h.Examples {
+			tell(o.Out, "  %s\n", example)
+		}
+		if more := int64(h.Copies) - int64(len(h.Examples)); more > 0 {
+			tell(o.Out, "  and %d more\n", more)
+		}
+	}
+	return nil
+}
+
+// approval is a merge patch that approves the sets.
+func approval(held []v1beta1.HeldDeletions) []byte {
+	sets := make([]string, len(held))
+	for i, h := range held {
+		sets[i] = h.Set
+	}
+	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{ // values of our own types
+		"annotations": map[string]any{v1beta1.ApproveDeletionsAnnotation: strings.Join(sets, ",")},
+	}})
+	return patch
+}
+
+// heldDeletions says in a sentence what is held in a cluster; "" where nothing is.
+func heldDeletions(c *v1beta1.Cluster) string {
+	copies := int64(0)
+	for _, h := range c.Status.DeletionsHeld {
+		copies += int64(h.Copies)
+	}
+	if copies == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d copies whose objects are not known are not deleted: kubectl federation approve-deletions %s --dry-run", copies, c.Name)
+}

@@ -1,0 +1,281 @@
+package propagation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/held"
+	"federation/controllers/propagation/plan"
+)
+
+// brake keeps a member from losing very many copies at once whose objects the federation does not know (ADR 85). All that share the objects
+// judge by all copies in the member, so they come to the same end.
+type brake struct {
+	mu sync.Mutex
+	plan.Brake
+	waiting map[types.UID]waiting
+	// clearing: the member has just been taken up, and the caches are full: nothing is to be waited for.
+	clearing bool
+	wake     chan struct{}
+}
+
+// waiting is a copy that is not deleted yet.
+type waiting struct {
+	key
+	since time.Time
+}
+
+// errHeld says that a copy is not deleted yet. What has it deleted wakes its key.
+var errHeld = errors.New("its object is not known, and so are those of very many copies: it is deleted when somebody approves it")
+
+const (
+	// gathering is how long a copy whose object vanished waits for others: when the federation is restored under a running
+	// process, they vanish one after the other.
+	gathering = 10 * time.Second
+	// brakeReview is how often what is held is judged again.
+	brakeReview = 30 * time.Second
+	// brakeExamples is how many copies are named.
+	brakeExamples = 10
+)
+
+func (b *brake) signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// cleared notes that the member has been taken up.
+func (b *brake) cleared() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.clearing = false
+}
+
+// mayDelete returns nil if a copy whose object is not known may be deleted.
+func (c *Controller) mayDelete(ctx context.Context, m *member, k key, have *unstructured.Unstructured) error {
+	b := &m.brake
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	uid, now := have.GetUID(), time.Now()
+	if _, known := b.May(uid); !known {
+		w, there := b.waiting[uid]
+		if !there {
+			w = waiting{k, now}
+			b.waiting[uid] = w
+		}
+		if left := w.since.Add(gathering).Sub(now); left > 0 && !b.clearing {
+			m.queue.AddAfter(k, left)
+			return errHeld
+		}
+		if err := c.judge(ctx, m); err != nil {
+			return err
+		}
+	}
+	may, known := b.May(uid)
+	switch {
+	case may:
+		delete(b.waiting, uid)
+		return nil
+	case known:
+		b.waiting[uid] = waiting{k, now}
+		b.signal()
+		return errHeld
+	}
+	return fmt.Errorf("%s: it is not the copy any more that was seen, or its object is known by now", k)
+}
+
+// judge gathers the copies of unknown objects in a member, and has the brake judge them. It is called with the brake locked.
+func (c *Controller) judge(ctx context.Context, m *member) error {
+	recorded, err := c.recorded(ctx)
+	if err != nil {
+		return err
+	}
+	unknown, copies := map[types.UID]string{}, 0
+	for i := range c.Kinds {
+		k := &c.Kinds[i]
+		known := held.By(c.Informers(k.Resource)).GetStore()
+		if err := c.eachCopy(ctx, m, k, func(there *unstructured.Unstructured) {
+			copies++
+			name := keyOf(k, there)
+			_, exists, _ := known.GetByKey(storeKey(name.NamespacedName))
+			if !exists && there.GetDeletionTimestamp() == nil && !recorded[plan.SourceUID(there)] {
+				unknown[there.GetUID()] = name.String()
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	m.brake.Judge(unknown, copies, time.Now())
+	return nil
+}
+
+// eachCopy goes through the copies of a kind in a member: those in the cache, or, where other processes have some, all that there are.
+func (c *Controller) eachCopy(ctx context.Context, m *member, k *plan.Kind, do func(*unstructured.Unstructured)) error {
+	each := func(u *unstructured.Unstructured) {
+		if u != nil && v1beta1.IsCopy(u, k.GroupKind(), c.Federation) {
+			do(u)
+		}
+	}
+	if !c.Shared {
+		for _, obj := range m.Informers(k.Resource).GetStore().List() {
+			each(held.Object(obj))
+		}
+		return nil
+	}
+	for options := (metav1.ListOptions{LabelSelector: v1beta1.ManagedByLabel + "=" + c.Federation, Limit: 500}); ; {
+		page, err := m.Client.Resource(k.Resource).List(ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			each(&page.Items[i])
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// recorded are the UIDs of the objects whose deletion is recorded.
+func (c *Controller) recorded(ctx context.Context) (map[types.UID]bool, error) {
+	all, err := c.records().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	uids := map[types.UID]bool{}
+	for i := range all.Items {
+		if !strings.HasPrefix(all.Items[i].GetName(), recordsPrefix) {
+			continue
+		}
+		records, _, _ := unstructured.NestedStringMap(all.Items[i].Object, "data")
+		for uid, value := range records {
+			if _, ok := plan.ParseDeletion(value); ok {
+				uids[types.UID(uid)] = true
+			}
+		}
+	}
+	return uids, nil
+}
+
+// watchBrake lets go what somebody approves, judges again what is held, and keeps the Cluster saying what that is, until ctx is done.
+func (c *Controller) watchBrake(ctx context.Context, m *member) {
+	for ctx.Err() == nil {
+		if err := c.reviewHeld(ctx, m); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "What deletions are held is not up to date", "cluster", m.Name)
+		}
+		select {
+		case <-ctx.Done():
+		case <-m.brake.wake:
+		case <-time.After(brakeReview):
+		}
+	}
+}
+
+func (c *Controller) reviewHeld(ctx context.Context, m *member) error {
+	obj, exists, err := c.Informers(v1beta1.ClustersResource).GetStore().GetByKey(m.Name)
+	if err != nil || !exists {
+		return err
+	}
+	cluster := &v1beta1.Cluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object(obj).Object, cluster); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
+	defer cancel()
+	now, err := c.stillHeld(ctx, m, cluster)
+	if err != nil {
+		return err
+	}
+	if reflect.DeepEqual(now, c.saidHeld(cluster)) {
+		return nil
+	}
+	return c.sayHeld(ctx, m, now)
+}
+
+// stillHeld judges again what is held, and what the Cluster says that is, and wakes what may go; nil: nothing is held.
+func (c *Controller) stillHeld(ctx context.Context, m *member, cluster *v1beta1.Cluster) (*v1beta1.HeldDeletions, error) {
+	b := &m.brake
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	holds, _, _, _ := b.Held(0)
+	if holds == 0 && c.saidHeld(cluster) == nil {
+		return nil, nil
+	}
+	if b.Approve(strings.Split(cluster.Annotations[v1beta1.ApproveDeletionsAnnotation], ",")) {
+		klog.FromContext(ctx).Info("The deletion of copies is approved", "cluster", m.Name, "copies", holds)
+	} else if err := c.judge(ctx, m); err != nil {
+		return nil, err
+	}
+	for uid, w := range b.waiting {
+		if _, still := b.May(uid); !still {
+			delete(b.waiting, uid) // its object is known by now, or it has gone
+		}
+		if may, _ := b.May(uid); may {
+			m.queue.Add(w.key)
+		}
+	}
+	copies, of, set, some := b.Held(brakeExamples)
+	if copies == 0 {
+		return nil, nil
+	}
+	return &v1beta1.HeldDeletions{Resource: c.only(), Set: set, Copies: int32(copies), Of: int32(of), Examples: some}, nil
+}
+
+// only is the one kind that this controller has, "" where it has all that are built in.
+func (c *Controller) only() string {
+	if len(c.Kinds) == 1 {
+		return c.Kinds[0].Resource.GroupResource().String()
+	}
+	return ""
+}
+
+// saidHeld is what a Cluster says that this controller holds.
+func (c *Controller) saidHeld(cluster *v1beta1.Cluster) *v1beta1.HeldDeletions {
+	i := slices.IndexFunc(cluster.Status.DeletionsHeld, func(h v1beta1.HeldDeletions) bool { return h.Resource == c.only() })
+	if i < 0 {
+		return nil
+	}
+	return &cluster.Status.DeletionsHeld[i]
+}
+
+// sayHeld has the Cluster say what this controller holds.
+func (c *Controller) sayHeld(ctx context.Context, m *member, now *v1beta1.HeldDeletions) error {
+	clusters := c.Client.Resource(v1beta1.ClustersResource)
+	var news string
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		u, err := clusters.Get(ctx, m.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		cluster := &v1beta1.Cluster{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cluster); err != nil {
+			return err
+		}
+		news = plan.SayHeld(cluster, c.only(), now, time.Now())
+		if u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(cluster); err != nil {
+			return err
+		}
+		_, err = clusters.UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager})
+		return err
+	})
+	if err == nil && news != "" {
+		c.Recorder.Event(aboutCluster(m.Name), corev1.EventTypeWarning, v1beta1.EventDeletionsHeld, news)
+	}
+	return err
+}

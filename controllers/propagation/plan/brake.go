@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Brake decides whether the copies in a member may be deleted whose objects the federation does not know: they are not there, and no
+// deletion of them is recorded (ADR 85). Some may. If very many would go at once, something is wrong with the federation rather than
+// with them, as after a restore from an old backup: they are held until a person approves it. The zero value is ready for use.
+type Brake struct {
+	// granted are those that might go without a word, and since when; approved those of which somebody has said so.
+	granted  map[types.UID]time.Time
+	approved map[types.UID]bool
+	held     map[types.UID]string
+	set      string
+	of       int
+}
+
+const (
+	// What goes without a word: so many copies, or so great a part of those that a member has, whichever is more.
+	brakeCopies  = 10
+	brakePercent = 20
+	// atOnce is the time within which deletions count together.
+	atOnce = 10 * time.Minute
+)
+
+// Judge takes in all copies of unknown objects, by their UIDs, with a name for people, and how many copies the member has, them included.
+func (b *Brake) Judge(unknown map[types.UID]string, copies int, now time.Time) {
+	maps.DeleteFunc(b.granted, func(uid types.UID, at time.Time) bool {
+		_, there := unknown[uid]
+		return !there && now.Sub(at) > atOnce
+	})
+	going, fresh := len(b.granted), map[types.UID]string{}
+	b.of = copies
+	for uid := range b.granted {
+		if _, there := unknown[uid]; !there {
+			b.of++
+		}
+	}
+	for uid, name := range unknown {
+		if _, granted := b.granted[uid]; !granted && !b.approved[uid] {
+			fresh[uid] = name
+		}
+	}
+	b.held, b.set = nil, ""
+	if len(fresh) == 0 {
+		return
+	}
+	if going+len(fresh) > max(brakeCopies, b.of*brakePercent/100) {
+		b.held, b.set = fresh, setOf(fresh)
+		return
+	}
+	if b.granted == nil {
+		b.granted = map[types.UID]time.Time{}
+	}
+	for uid := range fresh {
+		b.granted[uid] = now
+	}
+}
+
+// setOf names a set of copies.
+func setOf(copies map[types.UID]string) string {
+	sum := sha256.New()
+	for _, uid := range slices.Sorted(maps.Keys(copies)) {
+		sum.Write([]byte(uid + "\n"))
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12]
+}
+
+// Approve lets those go that are held, if theirs is among the sets that somebody has approved, and reports whether it is.
+func (b *Brake) Approve(sets []string) bool {
+	if b.set == "" || !slices.Contains(sets, b.set) {
+		return false
+	}
+	if b.approved == nil {
+		b.approved = map[types.UID]bool{}
+	}
+	for uid := range b.held {
+		b.approved[uid] = true
+	}
+	b.held, b.set = nil, ""
+	return true
+}
+
+// May returns whether a copy may be deleted, and whether that is known: if not, it is to be judged first.
+func (b *Brake) May(uid types.UID) (may, known bool) {
+	_, granted := b.granted[uid]
+	_, held := b.held[uid]
+	may = granted || b.approved[uid]
+	return may, may || held
+}
+
+// Held returns what is held: how many copies, of how many, the name of the set, and some of them, sorted.
+func (b *Brake) Held(most int) (copies, of int, set string, some []string) {
+	some = slices.Sorted(maps.Values(b.held))
+	return len(b.held), b.of, b.set, some[:min(most, len(some))]
+}
+
+// SayHeld has a Cluster say what is held of a custom kind, or of all built-in kinds (""); nil: nothing is. It returns what is news for
+// people, if there is any.
+func SayHeld(c *v1beta1.Cluster, resource string, now *v1beta1.HeldDeletions, at time.Time) (news string) {
+	all := slices.DeleteFunc(slices.Clone(c.Status.DeletionsHeld), func(h v1beta1.HeldDeletions) bool { return h.Resource == resource })
+	if now != nil {
+		all = append(all, *now)
+		slices.SortFunc(all, func(a, b v1beta1.HeldDeletions) int { return strings.Compare(a.Resource, b.Resource) })
+	}
+	c.Status.DeletionsHeld = all
+	was := c.Condition(v1beta1.ClusterDeletionsHeld)
+	if len(all) == 0 {
+		c.Status.Conditions = slices.DeleteFunc(c.Status.Conditions, func(c v1beta1.ClusterCondition) bool { return c.Type == v1beta1.ClusterDeletionsHeld })
+		return ""
+	}
+	is := v1beta1.ClusterCondition{
+		Type: v1beta1.ClusterDeletionsHeld, Status: corev1.ConditionTrue, Reason: v1beta1.ReasonObjectsNotKnown, Message: whyHeld(c.Name, all),
+		LastProbeTime: metav1.NewTime(at), LastTransitionTime: metav1.NewTime(at),
+	}
+	if was == nil {
+		c.Status.Conditions = append(c.Status.Conditions, is)
+		return is.Message
+	}
+	is.LastTransitionTime = was.LastTransitionTime
+	*was = is
+	return ""
+}
+
+func whyHeld(cluster string, all []v1beta1.HeldDeletions) string {
+	copies, of := int32(0), int32(0)
+	var examples []string
+	for _, h := range all {
+		copies, of, examples = copies+h.Copies, of+h.Of, append(examples, h.Examples...)
+	}
+	return fmt.Sprintf("%d of %d copies are not deleted, though the federation does not know their objects, such as %s: was it restored from an old backup? "+
+		"To have them deleted: kubectl federation approve-deletions %s", copies, of, strings.Join(examples[:min(3, len(examples))], ", "), cluster)
+}
