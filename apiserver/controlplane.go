@@ -95,7 +95,7 @@ func authenticate(o *options.Options, files *pki.Files) {
 	a.RequestHeader.UsernameHeaders = []string{"X-Remote-User"}
 	a.RequestHeader.GroupHeaders = []string{"X-Remote-Group"}
 	a.RequestHeader.ExtraHeaderPrefixes = []string{"X-Remote-Extra-"}
-	a.ServiceAccounts.KeyFiles = []string{files.ServiceAccountKey}
+	a.ServiceAccounts.KeyFiles = files.ServiceAccountKeys()
 	a.ServiceAccounts.OptionalTokenGetter = tokenGetter
 	a.ServiceAccounts.ExtendExpiration = false
 	o.ServiceAccountSigningKeyFile = files.ServiceAccountKey

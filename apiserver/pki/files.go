@@ -39,6 +39,17 @@ func FilesIn(dataDir string) *Files {
 	}
 }
 
+// ServiceAccountKeys are the keys that verify service account tokens: the one that signs them, and those that sign before or after it,
+// service-account-*.key or, public ones, service-account-*.pub.
+func (f *Files) ServiceAccountKeys() []string {
+	keys := []string{f.ServiceAccountKey}
+	for _, end := range []string{"key", "pub"} {
+		more, _ := filepath.Glob(filepath.Join(filepath.Dir(f.ServiceAccountKey), "service-account-*."+end)) // the pattern is a good one
+		keys = append(keys, more...)
+	}
+	return keys
+}
+
 // write puts a file in place at once: readers see the old content or the new, never a part.
 func write(path string, content []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600

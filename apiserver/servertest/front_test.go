@@ -147,23 +147,50 @@ func TestServiceAccountTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	generator, err := serviceaccount.JWTTokenGenerator("https://federation", key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours, private, err := serviceaccount.Claims(core.ServiceAccount{ObjectMeta: account.ObjectMeta}, nil, nil, nil, 3600, 0, []string{"https://federation"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := generator.GenerateToken(t.Context(), ours, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := signed(t, account, "https://federation", key)
 	for _, token := range []string{token.Status.Token, old} {
 		if name, err := whoIs(shared, token); err != nil || name != "system:serviceaccount:default:issued" {
 			t.Errorf("%q, %v", name, err)
 		}
 	}
+}
+
+// signed returns a token of an account that a key has signed.
+func signed(t *testing.T, account *corev1.ServiceAccount, issuer string, key any) string {
+	t.Helper()
+	generator, err := serviceaccount.JWTTokenGenerator(issuer, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, private, err := serviceaccount.Claims(core.ServiceAccount{ObjectMeta: account.ObjectMeta}, nil, nil, nil, 3600, 0, []string{issuer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := generator.GenerateToken(t.Context(), claims, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// newKey makes a key and writes it.
+func newKey(t *testing.T, path string) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(path, content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 // whoIs asks a server who the bearer of a token is.
@@ -253,6 +280,7 @@ func TestAServerWithFilesOfItsAdministrator(t *testing.T) {
 	o.ServiceAccountIssuers = []string{"https://issuer.example.com"}
 	policy := file(t, `{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata, resources: [{group: "", resources: [services]}]}, {level: None}]}`)
 	o.Audit.PolicyFile, o.Audit.LogOptions.Path = policy, filepath.Join(t.TempDir(), "mine.log")
+	before := newKey(t, filepath.Join(o.DataDir, "pki", "service-account-before.key"))
 	r, err := start(o)
 	if err != nil {
 		t.Fatal(err)
@@ -262,6 +290,13 @@ func TestAServerWithFilesOfItsAdministrator(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	account, err := r.kube.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "rotated"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, err := whoIs(r, signed(t, account, o.ServiceAccountIssuers[0], before)); err != nil || name != "system:serviceaccount:default:rotated" {
+		t.Errorf("a token that was signed by the key of before: %q, %v", name, err)
+	}
 	if _, err := r.kube.Discovery().RESTClient().Get().AbsPath("/debug/pprof/").DoRaw(t.Context()); err != nil {
 		t.Errorf("profiling: %v", err)
 	}
