@@ -35,6 +35,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/registry/cluster"
+	"federation/apiserver/registry/dnsgrant"
 	"federation/apiserver/registry/failoverreview"
 	"federation/apiserver/registry/federated"
 	"federation/apiserver/registry/policy"
@@ -177,7 +178,12 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 	if err != nil {
 		return info, err
 	}
+	grants, err := dnsgrant.NewREST(options)
+	if err != nil {
+		return info, err
+	}
 	info.VersionedResourcesStorageMap[v1beta1.SchemeGroupVersion.Version] = map[string]rest.Storage{
+		"dnsnamegrants":            grants,
 		"clusters":                 clusters.Cluster,
 		"clusters/status":          clusters.Status,
 		"clusters/proxy":           clusters.Proxy,

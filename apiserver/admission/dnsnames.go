@@ -26,7 +26,7 @@ func (p *Plugin) checkNames(a admission.Attributes) field.ErrorList {
 	}
 	switch object := a.GetObject().(type) {
 	case *core.Service:
-		errs := names.ValidateHosts(extraHosts(object), extraHosts(a.GetOldObject()), func(i int) *field.Path {
+		errs := names.ValidateHosts(a.GetNamespace(), extraHosts(object), extraHosts(a.GetOldObject()), func(i int) *field.Path {
 			return field.NewPath("metadata", "annotations").Key(v1beta1.DNSAnnotation).Child("hosts").Index(i)
 		})
 		old, _ := a.GetOldObject().(*core.Service)
@@ -35,7 +35,7 @@ func (p *Plugin) checkNames(a admission.Attributes) field.ErrorList {
 		}
 		return append(errs, names.ValidateService(a.GetNamespace(), object.Name)...)
 	case *networking.Ingress:
-		return names.ValidateHosts(hostsOf(object), hostsOf(a.GetOldObject()), func(i int) *field.Path {
+		return names.ValidateHosts(a.GetNamespace(), hostsOf(object), hostsOf(a.GetOldObject()), func(i int) *field.Path {
 			return field.NewPath("spec", "rules").Index(i).Child("host")
 		})
 	}

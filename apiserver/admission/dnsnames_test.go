@@ -30,6 +30,9 @@ func TestNamesThatDNSCannotHaveAreRefused(t *testing.T) {
 	}
 	reserved := &validation.DNSNames{Federation: "fed", Zone: "example.com", NoApex: true}
 	shared := &validation.DNSNames{Federation: "fed", Zone: "example.com"}
+	granted := func(namespaces ...string) *validation.DNSNames {
+		return &validation.DNSNames{Federation: "fed", Zone: "example.com", Grants: []*v1beta1.DNSNameGrant{{Spec: v1beta1.DNSNameGrantSpec{Suffix: "login.example.com", Namespaces: namespaces}}}}
+	}
 	wants := func(hosts string) *core.Service {
 		s := service("web", core.ServiceTypeLoadBalancer)
 		s.Annotations = map[string]string{v1beta1.DNSAnnotation: `{"hosts":[` + hosts + `]}`}
@@ -52,6 +55,11 @@ func TestNamesThatDNSCannotHaveAreRefused(t *testing.T) {
 		"the zone itself":                        {ingress("shop.example.com", "Example.com"), nil, reserved, "spec.rules[1].host: Invalid value: \"Example.com\": must be below the zone example.com"},
 		"the zone itself, where one can have it": {ingress("example.com"), nil, shared, ""},
 		"the zone's name server":                 {ingress("ns.example.com"), nil, shared, "must not be ns.example.com, the name of the zone's name server"},
+		"granted to another":                     {ingress("shop.example.com", "www.login.example.com"), nil, granted("shop"), "spec.rules[1].host: Invalid value: \"www.login.example.com\": must not be at or below login.example.com: a DNSNameGrant gives"},
+		"granted to another, of a Service":       {wants(`"login.example.com"`), nil, granted("shop"), "metadata.annotations[federation.kubernetes.io/dns].hosts[0]: Invalid value"},
+		"granted to another, and there before":   {ingress("login.example.com"), ingress("login.example.com"), granted("shop"), ""},
+		"granted":                                {ingress("login.example.com"), nil, granted("shop", long), ""},
+		"beside what is granted":                 {ingress("xlogin.example.com"), nil, granted("shop"), ""},
 		"the zone itself was there":              {ingress("example.com"), ingress("example.com"), reserved, ""},
 		"the zone itself, of a Service":          {wants(`"shop.example.com","example.com"`), nil, reserved, "metadata.annotations[federation.kubernetes.io/dns].hosts[1]: Invalid value"},
 		"which had it":                           {wants(`"shop.example.com","example.com"`), wants(`"example.com"`), reserved, ""},

@@ -36,14 +36,15 @@ func clusterRoles() []*rbacv1.ClusterRole {
 	ours := func(resource string, verbs ...string) rbacv1.PolicyRule {
 		return rule(v1beta1.GroupName, verbs, resource)
 	}
+	grants := ours("dnsnamegrants", reading...)
 	see, policies, review := ours("clusters", reading...), ours("placementpolicies", reading...), ours("failoverreviews", "create")
 	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
 	return []*rbacv1.ClusterRole{
 		clusterRole("federation-view", "view", policies),
 		clusterRole("federation-edit", "edit", ours("placementpolicies", writing...)),
-		clusterRole("federation-cluster-viewer", "", see),
-		clusterRole("federation-operator", "", see, policies, review),
-		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), policies, review, federationUID),
+		clusterRole("federation-cluster-viewer", "", see, grants),
+		clusterRole("federation-operator", "", see, grants, policies, review),
+		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), policies, review, federationUID),
 		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),
 		clusterRole(controllersName, "", controllersRules()...),
 		clusterRole(dnsRole, "", dnsRules()...),
@@ -63,7 +64,7 @@ func controllersRules() []rbacv1.PolicyRule {
 	return append(rules,
 		rule(v1beta1.GroupName, change, "clusters", "clusters/status"),
 		rule(v1beta1.GroupName, change, "placementpolicies/status"),
-		rule(v1beta1.GroupName, reading, "placementpolicies"),
+		rule(v1beta1.GroupName, reading, "placementpolicies", "dnsnamegrants"),
 		rule("apiextensions.k8s.io", change, "customresourcedefinitions"),
 		rule("networking.k8s.io", []string{"get", "list", "watch", "create", "delete"}, "ipaddresses"),
 		rule("", []string{"create", "patch"}, "events"),
@@ -80,7 +81,7 @@ func dnsRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rule("", reading, "services"),
 		rule("networking.k8s.io", reading, "ingresses"),
-		rule(v1beta1.GroupName, reading, "clusters", "placementpolicies"),
+		rule(v1beta1.GroupName, reading, "clusters", "placementpolicies", "dnsnamegrants"),
 		{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.InfoConfigMap}},
 		{APIGroups: []string{""}, Verbs: reading, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.DNSChecksConfigMap, v1beta1.DNSHostsConfigMap}},
 		{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"secrets"}, ResourceNames: []string{v1beta1.DNSKeysSecret}},

@@ -8,6 +8,8 @@ import (
 
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Limits of DNS, in bytes (RFC 1035, section 2.3.4): of a label, and of a name as it is written, without the last dot.
@@ -24,6 +26,8 @@ type DNSNames struct {
 	Federation, Zone string
 	// NoApex: none of the DNS providers can have records at the zone's own name.
 	NoApex bool
+	// Grants say which namespaces may have which hosts.
+	Grants []*v1beta1.DNSNameGrant
 	// Places are "ZONE.REGION" of the Clusters that are known.
 	Places []string
 }
@@ -50,8 +54,9 @@ func (n *DNSNames) ValidateService(namespace, name string) field.ErrorList {
 		fmt.Sprintf("%s, %s, would have %d bytes: must be at most %d; take a name or a namespace that is shorter by %d", what, full, len(full), maxDNSName, len(full)-maxDNSName))}
 }
 
-// ValidateHosts refuses hosts in the zone that no name in DNS can have. Others are none of ours, and old ones stay.
-func (n *DNSNames) ValidateHosts(hosts, old []string, path func(i int) *field.Path) (errs field.ErrorList) {
+// ValidateHosts refuses hosts in the zone that no name in DNS can have, or that are granted to other namespaces. Others are none of ours,
+// and old ones stay.
+func (n *DNSNames) ValidateHosts(namespace string, hosts, old []string, path func(i int) *field.Path) (errs field.ErrorList) {
 	for i, host := range hosts {
 		name := strings.ToLower(strings.TrimSuffix(host, "."))
 		if slices.Contains(old, host) || name != n.Zone && !strings.HasSuffix(name, "."+n.Zone) {
@@ -59,6 +64,9 @@ func (n *DNSNames) ValidateHosts(hosts, old []string, path func(i int) *field.Pa
 		}
 		if name == n.Zone && n.NoApex {
 			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("must be below the zone %s, as www.%s: at the zone's own name are the records of its DNS server alone", n.Zone, n.Zone)))
+		}
+		if suffix, granted := v1beta1.DNSNameGranted(n.Grants, namespace, name); !granted {
+			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("must not be at or below %s: a DNSNameGrant gives these names to other namespaces than %s; take another name, or ask who runs the federation for a grant", suffix, namespace)))
 		}
 		if name == "ns."+n.Zone {
 			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("must not be %s, the name of the zone's name server", name)))

@@ -53,11 +53,11 @@ func TestHostsFitInDNS(t *testing.T) {
 		strings.TrimPrefix(deep, "abcdefg."): "",
 	} {
 		path := func(i int) *field.Path { return field.NewPath("spec", "rules").Index(i).Child("host") }
-		errs := n.ValidateHosts([]string{"a.example.com", host}, nil, path)
+		errs := n.ValidateHosts("shop", []string{"a.example.com", host}, nil, path)
 		if (len(errs) == 0) != (want == "") || len(errs) > 0 && (errs[0].Field != "spec.rules[1].host" || !strings.Contains(errs[0].Detail, want)) {
 			t.Errorf("%s: %v, want %q", host, errs, want)
 		}
-		if errs := n.ValidateHosts([]string{host}, []string{host}, path); len(errs) > 0 {
+		if errs := n.ValidateHosts("shop", []string{host}, []string{host}, path); len(errs) > 0 {
 			t.Errorf("%s, which was there before: %v", host, errs)
 		}
 	}

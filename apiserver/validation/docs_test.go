@@ -29,6 +29,16 @@ func TestExamplesOfTheDocs(t *testing.T) {
 		if bytes.HasPrefix(example[1], []byte("providers:")) {
 			continue // a file of its own, which cmd/federation reads
 		}
+		if bytes.Contains(example[1], []byte("kind: DNSNameGrant\n")) {
+			g := &v1beta1.DNSNameGrant{}
+			if err := yaml.UnmarshalStrict(example[1], g); err != nil {
+				t.Fatalf("%s\n%v", example[1], err)
+			}
+			if errs := ValidateDNSNameGrant(g); len(errs) > 0 {
+				t.Errorf("%s\n%v", example[1], errs.ToAggregate())
+			}
+			continue
+		}
 		p := &v1beta1.PlacementPolicy{}
 		if err := yaml.UnmarshalStrict(example[1], p); err != nil {
 			t.Fatalf("%s\n%v", example[1], err)

@@ -32,6 +32,7 @@ type placer struct {
 	synced   bool
 	clusters map[types.NamespacedName]*v1beta1.Cluster
 	policies map[types.NamespacedName]*v1beta1.PlacementPolicy
+	grants   map[types.NamespacedName]*v1beta1.DNSNameGrant
 	world    *plan.World // nil: to be made anew
 	given    []given     // by time: what the world's ledger is without
 }
@@ -47,10 +48,11 @@ func newPlacer() *placer {
 	return &placer{
 		now:      time.Now,
 		clusters: map[types.NamespacedName]*v1beta1.Cluster{}, policies: map[types.NamespacedName]*v1beta1.PlacementPolicy{},
+		grants: map[types.NamespacedName]*v1beta1.DNSNameGrant{},
 	}
 }
 
-// follow keeps Clusters and policies in sight until ctx is done. It returns when they have been read.
+// follow keeps Clusters, policies and grants in sight until ctx is done. It returns when they have been read.
 func (p *placer) follow(ctx context.Context, config *rest.Config) error {
 	client, err := newClient(config)
 	if err != nil {
@@ -69,8 +71,12 @@ func (p *placer) follow(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	allGrants, err := keep(p, from.ForResource(v1beta1.DNSNameGrantsResource), p.grants)
+	if err != nil {
+		return err
+	}
 	from.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), allClusters.HasSynced, allPolicies.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), allClusters.HasSynced, allPolicies.HasSynced, allGrants.HasSynced) {
 		return ctx.Err()
 	}
 	p.mu.Lock()
@@ -87,6 +93,13 @@ func (p *placer) known() (all []*v1beta1.Cluster) {
 		return nil
 	}
 	return slices.Collect(maps.Values(p.clusters))
+}
+
+// dnsGrants are the DNSNameGrants that are known.
+func (p *placer) dnsGrants() []*v1beta1.DNSNameGrant {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.grants))
 }
 
 // places are "ZONE.REGION" of the Clusters that are known.

@@ -82,7 +82,7 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 	if names != nil {
 		o.ReadyChecks = map[string]func() error{"federation-controllers": names.parts.Check}
 		o.NamesInDNS = func() *validation.DNSNames {
-			return &validation.DNSNames{Federation: names.name, Zone: names.zone, NoApex: len(names.others) == 0, Places: places.places()}
+			return &validation.DNSNames{Federation: names.name, Zone: names.zone, NoApex: len(names.others) == 0, Grants: places.dnsGrants(), Places: places.places()}
 		}
 	}
 	config, err := o.Complete()

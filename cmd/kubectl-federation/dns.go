@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -134,6 +135,9 @@ func (f *federation) dnsInput(ctx context.Context) (in plan.Input, err error) {
 		return in, err
 	}
 	in.Explain = true
+	if in.Claims, err = f.dnsClaims(ctx, plan.Zone{Federation: in.Federation, Name: in.Zone}); err != nil {
+		return in, err
+	}
 	if in.Objects, err = f.namedObjects(ctx, in.Claims); err != nil {
 		return in, err
 	}
@@ -154,18 +158,32 @@ func (f *federation) dnsWorld(ctx context.Context, info *v1beta1.Info, clusters 
 	for _, c := range clusters {
 		in.Clusters = append(in.Clusters, plan.ClusterOf(c, held))
 	}
-	hosts, err := f.ownData(ctx, v1beta1.DNSHostsConfigMap)
-	if err != nil {
-		return in, err
-	}
-	in.Claims = plan.NewClaims(plan.Zone{Federation: in.Federation, Name: in.Zone})
-	in.Claims.Keep(plan.ParseKept(hosts))
 	failing, err := f.ownData(ctx, v1beta1.DNSChecksConfigMap)
 	if err != nil {
 		return in, err
 	}
 	in.Failing, err = plan.ParseFailures(failing[v1beta1.DNSChecksFailing])
 	return in, err
+}
+
+// dnsClaims reads to whom hosts belong, and to whom they are granted.
+func (f *federation) dnsClaims(ctx context.Context, zone plan.Zone) (*plan.Claims, error) {
+	hosts, err := f.ownData(ctx, v1beta1.DNSHostsConfigMap)
+	if err != nil {
+		return nil, err
+	}
+	var grants []*v1beta1.DNSNameGrant
+	err = list(ctx, f.dyn.Resource(v1beta1.DNSNameGrantsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		grants = append(grants, &v1beta1.DNSNameGrant{})
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, grants[len(grants)-1])
+	})
+	if err != nil && !apierrors.IsNotFound(err) { // of a federation of before
+		return nil, err
+	}
+	claims := plan.NewClaims(zone)
+	claims.Keep(plan.ParseKept(hosts))
+	claims.Grant(grants)
+	return claims, nil
 }
 
 // ownData reads a ConfigMap that the federation keeps for itself; nil where there never was a reason to make it.

@@ -10,6 +10,8 @@ import (
 type seen struct {
 	// objects are Services and Ingresses, by plan.Object.Key; policies by namespace/name.
 	objects, policies, clusters, hosts map[string]bool
+	// grants: a DNSNameGrant has changed.
+	grants bool
 	// targets are the load balancers that answer checks no more, or again, by plan.Target.Key.
 	targets map[string]bool
 	// since is when the first of it changed; zero when nothing did.
@@ -34,6 +36,7 @@ func (c *changed) object(kind string) func(key string) {
 	return func(key string) { c.note(func(s *seen) { s.objects[kind+" "+key] = true }) }
 }
 func (c *changed) policy(key string)   { c.note(func(s *seen) { s.policies[key] = true }) }
+func (c *changed) grant(string)        { c.note(func(s *seen) { s.grants = true }) }
 func (c *changed) cluster(name string) { c.note(func(s *seen) { s.clusters[name] = true }) }
 func (c *changed) host(name string)    { c.note(func(s *seen) { s.hosts[name] = true }) }
 

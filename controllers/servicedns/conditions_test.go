@@ -50,6 +50,7 @@ func emptyOffice(t *testing.T) *office {
 	w := &office{T: t, recorder: record.NewFakeRecorder(100), provider: &memory{}, api: memapi.New(memapi.Options{Resources: []memapi.Resource{
 		{GroupVersionResource: v1beta1.ClustersResource, Kind: "Cluster", Status: true},
 		{GroupVersionResource: v1beta1.PoliciesResource, Kind: "PlacementPolicy", Namespaced: true},
+		{GroupVersionResource: v1beta1.DNSNameGrantsResource, Kind: "DNSNameGrant"},
 		{GroupVersionResource: servicesResource, Kind: "Service", Namespaced: true, Status: true},
 		{GroupVersionResource: ingressesResource, Kind: "Ingress", Namespaced: true, Status: true},
 	}})}
@@ -104,7 +105,7 @@ func (w *office) wait(d time.Duration) {
 }
 
 func (w *office) resource(u *unstructured.Unstructured) schema.GroupVersionResource {
-	return map[string]schema.GroupVersionResource{"Cluster": v1beta1.ClustersResource, "Service": servicesResource, "Ingress": ingressesResource}[u.GetKind()]
+	return map[string]schema.GroupVersionResource{"Cluster": v1beta1.ClustersResource, "DNSNameGrant": v1beta1.DNSNameGrantsResource, "Service": servicesResource, "Ingress": ingressesResource}[u.GetKind()]
 }
 
 // put creates an object, or changes it: all but what others say in its status.

@@ -105,7 +105,7 @@ func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime
 func startWith(t *testing.T, provider *memory, o Options, objects ...runtime.Object) *stage {
 	t.Helper()
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		servicesResource: "ServiceList", ingressesResource: "IngressList", v1beta1.ClustersResource: "ClusterList", v1beta1.PoliciesResource: "PlacementPolicyList"}, objects...)
+		servicesResource: "ServiceList", ingressesResource: "IngressList", v1beta1.ClustersResource: "ClusterList", v1beta1.PoliciesResource: "PlacementPolicyList", v1beta1.DNSNameGrantsResource: "DNSNameGrantList"}, objects...)
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	o.Informers = func(r schema.GroupVersionResource) cache.SharedIndexInformer {
 		return factory.ForResource(r).Informer()
@@ -134,7 +134,7 @@ func startWith(t *testing.T, provider *memory, o Options, objects ...runtime.Obj
 	})
 	w := &stage{T: t, client: client, provider: provider}
 	// The fake client shows a watch nothing of what came before it began.
-	w.eventually(func() bool { return w.watches() == 4 }, func() any { return w.watches() }, 4)
+	w.eventually(func() bool { return w.watches() == 5 }, func() any { return w.watches() }, 5)
 	return w
 }
 

@@ -14,6 +14,40 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
+// A grant takes a host from whom it is not granted to, and gives it to whom it is, at once.
+func TestAGrantGivesAndTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		front := func(namespace, address string) *unstructured.Unstructured {
+			u := ingress("front", "login.example.com", 0, map[string]string{"a": address})
+			u.SetNamespace(namespace)
+			u.SetCreationTimestamp(metav1.Time{})
+			return u
+		}
+		w := emptyOffice(t)
+		w.kube = fake.NewClientset()
+		w.put(place("a", "True", "z1", "east"))
+		w.put(front("evil", "203.0.113.66"))
+		w.start()
+		w.put(front("shop", "192.0.2.1"))
+		has := func(want string) {
+			t.Helper()
+			w.wait(time.Minute)
+			if lines := w.provider.names(); !slices.Contains(lines, want) {
+				t.Errorf("%q, want %q", lines, want)
+			}
+		}
+		has("login A 203.0.113.66")
+		grant := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "DNSNameGrant",
+			"metadata": map[string]any{"name": "login"}, "spec": map[string]any{"suffix": "login.example.com", "namespaces": []any{"shop"}}}}
+		w.put(grant)
+		has("login A 192.0.2.1")
+		if err := w.client.Resource(v1beta1.DNSNameGrantsResource).Delete(t.Context(), "login", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		has("login A 192.0.2.1") // it belongs to shop now
+	})
+}
+
 // A host belongs to the namespace that had it first: while its object has no address, against an older object that comes to want it,
 // over a restart, and for an hour after its object is gone.
 func TestAHostStaysWithItsNamespace(t *testing.T) {

@@ -26,14 +26,14 @@ var (
 
 // stores are the caches of what is watched.
 type stores struct {
-	objects            map[string]cache.SharedIndexInformer // by kind
-	clusters, policies cache.SharedIndexInformer
+	objects                    map[string]cache.SharedIndexInformer // by kind
+	clusters, policies, grants cache.SharedIndexInformer
 }
 
 func newStores(from Informers) stores {
 	return stores{
 		objects:  map[string]cache.SharedIndexInformer{plan.KindService: from(servicesResource), plan.KindIngress: from(ingressesResource)},
-		clusters: from(v1beta1.ClustersResource), policies: from(v1beta1.PoliciesResource),
+		clusters: from(v1beta1.ClustersResource), policies: from(v1beta1.PoliciesResource), grants: from(v1beta1.DNSNameGrantsResource),
 	}
 }
 
@@ -56,6 +56,7 @@ func (s *stores) subscribe(c *changed, told *conditions) (unsubscribe func(), sy
 	on(s.clusters, sameStatus, c.cluster)
 	on(s.clusters, sameCondition, told.cluster)
 	on(s.policies, samePolicy, c.policy)
+	on(s.grants, samePolicy, c.grant)
 	return func() {
 		for _, end := range ends {
 			end()
@@ -119,6 +120,7 @@ func sameStatus(a, b *unstructured.Unstructured) bool {
 		reflect.DeepEqual(x.Status.Failover, y.Status.Failover) && reflect.DeepEqual(x.Condition(v1beta1.ClusterReady), y.Condition(v1beta1.ClusterReady))
 }
 
+// samePolicy is for policies and grants.
 func samePolicy(a, b *unstructured.Unstructured) bool {
 	return a.GetUID() == b.GetUID() && reflect.DeepEqual(a.Object["spec"], b.Object["spec"])
 }

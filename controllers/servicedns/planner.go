@@ -48,6 +48,9 @@ func (p *planner) plan(seen seen) records {
 		keys[key] = true
 	}
 	p.policiesChanged(seen.policies, keys)
+	if seen.grants {
+		p.grantsChanged(keys)
+	}
 	moved, places := p.clustersChanged(seen.clusters)
 	if len(moved)+len(seen.hosts)+len(seen.targets) > 0 {
 		for key, e := range p.planned {
@@ -219,6 +222,26 @@ func (p *planner) policiesChanged(names map[string]bool, keys map[string]bool) {
 					keys[kind+" "+key] = true
 				}
 			}
+		}
+	}
+}
+
+// grantsChanged takes in all grants, and adds all objects to keys: each may have hosts now that it had not, or have them no more.
+func (p *planner) grantsChanged(keys map[string]bool) {
+	var grants []*v1beta1.DNSNameGrant
+	for _, obj := range p.grants.GetStore().List() {
+		u, _ := obj.(*unstructured.Unstructured)
+		grant := &v1beta1.DNSNameGrant{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, grant); err != nil {
+			klog.ErrorS(err, "Cannot read the DNSNameGrant: it counts for nothing", "name", u.GetName())
+			continue
+		}
+		grants = append(grants, grant)
+	}
+	p.claims.Grant(grants)
+	for kind, informer := range p.objects {
+		for _, key := range informer.GetStore().ListKeys() {
+			keys[kind+" "+key] = true
 		}
 	}
 }

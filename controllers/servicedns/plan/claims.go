@@ -6,8 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/dnsprovider"
 )
+
+// notGranted ends why an object does not have a host that is granted to others.
+const notGranted = " to other namespaces"
 
 // Claims know which objects want which hosts: names in the zone beyond those that a Service has by its own. Make
 // them with NewClaims.
@@ -18,6 +22,8 @@ type Claims struct {
 	hosts  map[string][]string
 	// kept are the namespaces that hosts belong to, by host, as they were written down.
 	kept map[string]Keep
+	// grants say which namespaces may have which hosts.
+	grants []*v1beta1.DNSNameGrant
 }
 
 // NewClaims returns claims of nobody.
@@ -29,7 +35,7 @@ func NewClaims(zone Zone) *Claims {
 func (c *Claims) Set(o *Object) (others []string) {
 	others = c.Drop(o.Key())
 	for _, host := range o.wanted() {
-		name, fault := c.claimable(host)
+		name, fault := c.claimable(o.Namespace, host)
 		if fault != "" {
 			continue
 		}
@@ -75,10 +81,25 @@ func (c *Claims) Keep(kept map[string]Keep) (some []string) {
 	return some
 }
 
+// Grant takes in which namespaces may have which hosts. Objects that want some are to be Set again.
+func (c *Claims) Grant(grants []*v1beta1.DNSNameGrant) { c.grants = grants }
+
+// granted tells whether objects of a namespace may have a host.
+func (c *Claims) granted(namespace, name string) bool {
+	_, granted := v1beta1.DNSNameGranted(c.grants, namespace, name)
+	return granted
+}
+
+// keep returns to which namespace a host belongs; where it may not have it any more, to none.
+func (c *Claims) keep(name string) (k Keep, belongs bool) {
+	k, belongs = c.kept[name]
+	return k, belongs && c.granted(k.Namespace, name)
+}
+
 // owner returns the key of the object that has a host, "" where none has: of those in the namespace that it belongs to, or of all
 // where it belongs to none yet, the oldest, then the first by its key.
 func (c *Claims) owner(name string) (owner string) {
-	keep, belongs := c.kept[name]
+	keep, belongs := c.keep(name)
 	for key, made := range c.claims[name] {
 		is := c.claims[name][owner]
 		switch {
@@ -120,8 +141,8 @@ func (o *Object) wanted() []string {
 	return nil
 }
 
-// claimable returns the canonical name of a host, and why nobody can have it, if so.
-func (c *Claims) claimable(host string) (name, fault string) {
+// claimable returns the canonical name of a host, and why nobody, or nobody in the namespace, can have it, if so.
+func (c *Claims) claimable(namespace, host string) (name, fault string) {
 	name, err := dnsprovider.CanonicalName(host)
 	switch {
 	case strings.HasPrefix(host, "*."):
@@ -134,6 +155,9 @@ func (c *Claims) claimable(host string) (name, fault string) {
 		return "", "it has the form of a Service's own name"
 	case name == c.zone.nameServer():
 		return "", "it is the name of the zone's name server"
+	}
+	if suffix, granted := v1beta1.DNSNameGranted(c.grants, namespace, name); !granted {
+		return "", "a DNSNameGrant gives names at and below " + suffix + notGranted
 	}
 	if _, err := dnsprovider.Mark(name, c.zone.Federation); err != nil {
 		return "", err.Error()

@@ -206,3 +206,48 @@ func FuzzClaims(f *testing.F) {
 		}
 	})
 }
+
+func grant(suffix string, namespaces ...string) *v1beta1.DNSNameGrant {
+	return &v1beta1.DNSNameGrant{Spec: v1beta1.DNSNameGrantSpec{Suffix: suffix, Namespaces: namespaces}}
+}
+
+// A grant restricts its suffix as soon as it is there; the longest suffix decides; what was another namespace's goes at once.
+func TestGrants(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	c, written := NewClaims(Zone{Federation: "fed", Name: zone}), ledger{}
+	shop, evil := claimant(KindIngress, "shop", "a", now, "www.login.example.com"), claimant(KindService, "evil", "b", now.Add(-time.Hour), "www.login.example.com")
+	for _, step := range []struct {
+		grants []*v1beta1.DNSNameGrant
+		want   string
+	}{
+		{nil, "Service evil/b"},
+		{[]*v1beta1.DNSNameGrant{grant("other.example.com", "shop"), grant("in.example.com", "shop")}, "Service evil/b"},
+		{[]*v1beta1.DNSNameGrant{grant("login.example.com", "shop")}, "Ingress shop/a"},
+		{[]*v1beta1.DNSNameGrant{grant("login.example.com", "shop"), grant("login.example.com", "evil")}, "Ingress shop/a"},
+		{[]*v1beta1.DNSNameGrant{grant("example.com", "shop"), grant("www.login.example.com", "evil")}, "Service evil/b"},
+		{[]*v1beta1.DNSNameGrant{grant("example.com")}, ""},
+	} {
+		c.Grant(step.grants)
+		c.Set(shop)
+		c.Set(evil)
+		written.settle(c, now)
+		if got := c.owner("www.login.example.com."); got != step.want {
+			t.Errorf("%q has it, want %q; written down %v", got, step.want, written)
+		}
+	}
+	web := service("east-a=192.0.2.1")
+	web.Namespace, web.Settings = "evil", &v1beta1.DNSSettings{Hosts: []string{"www.login.example.com"}}
+	in := input(threeClusters(), web)
+	in.Claims = NewClaims(Zone{Federation: "fed", Name: zone})
+	in.Claims.Grant([]*v1beta1.DNSNameGrant{grant("login.example.com", "shop")})
+	in.Claims.Set(&web)
+	got := Records(in)
+	if got := got.Condition(nil); got == nil || got.Published || got.Reason != NotGranted || strings.Contains(got.Message, "shop") {
+		t.Errorf("condition %+v", got)
+	}
+	for _, set := range got.Records {
+		if strings.HasPrefix(set.Name, "www.login") {
+			t.Errorf("%s", set)
+		}
+	}
+}

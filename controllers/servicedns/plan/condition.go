@@ -20,6 +20,8 @@ const (
 	NameInvalid = "NameInvalid"
 	// HostTaken: another object has a host that this one wants.
 	HostTaken = "HostTaken"
+	// NotGranted: a DNSNameGrant gives a host that this one wants to other namespaces.
+	NotGranted = "NotGranted"
 	// Refused: a provider does not take a record of it, or a name that only its server can have.
 	Refused = "Refused"
 	// ProviderBehind: a provider does not have the records, or somebody else has the name there.
@@ -37,7 +39,7 @@ const (
 )
 
 // weights are the reasons in their order.
-var weights = []string{NameInvalid, HostTaken, Refused, ProviderBehind, AddressRefused, NothingServes, FailStatic, ClusterUnlabelled, AllPublished}
+var weights = []string{NameInvalid, HostTaken, NotGranted, Refused, ProviderBehind, AddressRefused, NothingServes, FailStatic, ClusterUnlabelled, AllPublished}
 
 // maxTold bounds how many things a condition's message has.
 const maxTold = 5

@@ -63,6 +63,9 @@ func ParseKept(data map[string]string) map[string]Keep {
 func (c *Claims) Settle(now time.Time) map[string]*string {
 	next := map[string]Keep{}
 	for name, k := range c.kept {
+		if _, belongs := c.keep(name); !belongs {
+			continue
+		}
 		wanted := c.owner(name) != ""
 		switch {
 		case wanted:
@@ -96,7 +99,7 @@ func (c *Claims) Settle(now time.Time) map[string]*string {
 
 // first returns the oldest object that wants a host, in whatever namespace.
 func (c *Claims) first(name string) string {
-	free := Claims{claims: c.claims}
+	free := Claims{claims: c.claims, grants: c.grants}
 	return free.owner(name)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -153,11 +154,13 @@ func (p *planner) hosts() (names []string) {
 		if host == "" {
 			continue
 		}
-		name, fault := p.in.Claims.claimable(host)
+		name, fault := p.in.Claims.claimable(p.object.Namespace, host)
 		if fault != "" {
 			code := "" // hosts elsewhere are none of ours
 			if name, _ := dnsprovider.CanonicalName(host); name == p.in.Claims.zone.nameServer() {
 				code = Refused
+			} else if strings.HasSuffix(fault, notGranted) {
+				code = NotGranted
 			}
 			p.note(code, "", "host %s has no records: %s", host, fault)
 		} else if owner := p.in.Claims.owner(name); owner != p.object.Key() {

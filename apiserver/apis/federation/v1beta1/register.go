@@ -18,6 +18,8 @@ var (
 	PoliciesResource = SchemeGroupVersion.WithResource("placementpolicies")
 	// FailoverReviewsResource is the resource of FailoverReviews.
 	FailoverReviewsResource = SchemeGroupVersion.WithResource("failoverreviews")
+	// DNSNameGrantsResource is the resource of DNSNameGrants.
+	DNSNameGrantsResource = SchemeGroupVersion.WithResource("dnsnamegrants")
 
 	// SchemeBuilder collects what AddToScheme adds.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
@@ -27,7 +29,7 @@ var (
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &Cluster{}, &ClusterList{}, &ClusterProxyOptions{},
-		&PlacementPolicy{}, &PlacementPolicyList{}, &FailoverReview{})
+		&PlacementPolicy{}, &PlacementPolicyList{}, &FailoverReview{}, &DNSNameGrant{}, &DNSNameGrantList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

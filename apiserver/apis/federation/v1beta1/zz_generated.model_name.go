@@ -76,6 +76,21 @@ func (in DNSClusterSettings) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DNSNameGrant) OpenAPIModelName() string {
+	return "federation.v1beta1.DNSNameGrant"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DNSNameGrantList) OpenAPIModelName() string {
+	return "federation.v1beta1.DNSNameGrantList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DNSNameGrantSpec) OpenAPIModelName() string {
+	return "federation.v1beta1.DNSNameGrantSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DNSSettings) OpenAPIModelName() string {
 	return "federation.v1beta1.DNSSettings"
 }

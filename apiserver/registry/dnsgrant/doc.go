@@ -1,0 +1,2 @@
+// Package dnsgrant stores DNSNameGrants.
+package dnsgrant

@@ -1,0 +1,105 @@
+package dnsgrant
+
+import (
+	"context"
+	"reflect"
+
+	metatable "k8s.io/apimachinery/pkg/api/meta/table"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/registry/table"
+	"federation/apiserver/validation"
+)
+
+// REST serves dnsnamegrants.
+type REST struct {
+	*genericregistry.Store
+}
+
+var (
+	_ rest.ShortNamesProvider = &REST{}
+	_ rest.CategoriesProvider = &REST{}
+)
+
+// ShortNames returns the short name that kubectl knows.
+func (*REST) ShortNames() []string { return []string{"dng"} }
+
+// Categories says that grants are in "kubectl get federation".
+func (*REST) Categories() []string { return []string{"federation"} }
+
+// NewREST returns the storage of dnsnamegrants.
+func NewREST(options generic.RESTOptionsGetter) (*REST, error) {
+	s := strategy{legacyscheme.Scheme, names.SimpleNameGenerator}
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &v1beta1.DNSNameGrant{} },
+		NewListFunc:               func() runtime.Object { return &v1beta1.DNSNameGrantList{} },
+		DefaultQualifiedResource:  v1beta1.DNSNameGrantsResource.GroupResource(),
+		SingularQualifiedResource: v1beta1.SchemeGroupVersion.WithResource("dnsnamegrant").GroupResource(),
+		CreateStrategy:            s,
+		UpdateStrategy:            s,
+		DeleteStrategy:            s,
+		TableConvertor:            tables,
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options}); err != nil {
+		return nil, err
+	}
+	return &REST{store}, nil
+}
+
+// tables are what `kubectl get dnsnamegrants` shows.
+var tables = table.Convertor[*v1beta1.DNSNameGrant]{
+	Columns: []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: "Name of the grant."},
+		{Name: "Suffix", Type: "string", Description: "The name at and below which hosts are granted."},
+		{Name: "Namespaces", Type: "string", Description: "The namespaces whose objects may have hosts there."},
+		{Name: "Age", Type: "string", Description: "Time since the grant was made."},
+	},
+	Row: func(g *v1beta1.DNSNameGrant) []any {
+		return []any{g.Name, g.Spec.Suffix, table.OrNone(table.FirstOf(maxWords, g.Spec.Namespaces, ",")), metatable.ConvertToHumanReadableDateType(g.CreationTimestamp)}
+	},
+}
+
+// maxWords is how many names a cell shows.
+const maxWords = 5
+
+// strategy is what is done to a grant that is created or changed.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+}
+
+func (strategy) NamespaceScoped() bool                                     { return false }
+func (strategy) AllowCreateOnUpdate() bool                                 { return false }
+func (strategy) AllowUnconditionalUpdate() bool                            { return true }
+func (strategy) Canonicalize(runtime.Object)                               {}
+func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	obj.(*v1beta1.DNSNameGrant).Generation = 1
+}
+
+func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	g, was := obj.(*v1beta1.DNSNameGrant), old.(*v1beta1.DNSNameGrant)
+	if !reflect.DeepEqual(g.Spec, was.Spec) {
+		g.Generation = was.Generation + 1
+	}
+}
+
+func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return validation.ValidateDNSNameGrant(obj.(*v1beta1.DNSNameGrant))
+}
+
+func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidateDNSNameGrantUpdate(obj.(*v1beta1.DNSNameGrant), old.(*v1beta1.DNSNameGrant))
+}
