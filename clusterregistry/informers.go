@@ -151,5 +151,5 @@ func Slim(o metav1.Object) {
 
 // missing is what an operator is told of rights that are not there.
 func missing(resource string, err error) string {
-	return fmt.Sprintf("the federation cannot see %s here: %v; join the cluster again (kubectl federation join) to give it the rights", resource, err)
+	return fmt.Sprintf("the federation cannot see %s here: %s; join the cluster again (kubectl federation join) to give it the rights", resource, v1beta1.Printable(err.Error()))
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/health"
 )
 
@@ -83,5 +84,5 @@ func (l *link) inventory(ctx context.Context) (*health.Inventory, error) {
 		labels[i] = nodes.Items[i].Labels
 	}
 	zones, region := health.Topology(labels)
-	return &health.Inventory{Zones: zones, Region: region, Version: v.GitVersion}, nil
+	return &health.Inventory{Zones: zones, Region: region, Version: v1beta1.Printable(v.GitVersion)}, nil
 }

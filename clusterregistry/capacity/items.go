@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/component-helpers/resource"
 
 	"federation/clusterregistry/capacity/room"
@@ -83,6 +84,9 @@ func workload(o *corev1.Pod) room.Workload {
 		return room.Workload{}
 	}
 	w := room.Workload{Kind: owner.Kind, Namespace: o.Namespace, Name: owner.Name}
+	if len(validation.IsDNS1123Subdomain(w.Name)) > 0 || len(validation.IsDNS1123Label(w.Namespace)) > 0 {
+		return room.Workload{} // a member may say anything
+	}
 	switch owner.Kind {
 	case "ReplicaSet":
 		hash := o.Labels[appsv1.DefaultDeploymentUniqueLabelKey]

@@ -50,7 +50,7 @@ func conditions(e Evidence) []v1beta1.ClusterCondition {
 }
 
 func condition(t v1beta1.ClusterConditionType, s corev1.ConditionStatus, reason, message string) v1beta1.ClusterCondition {
-	return v1beta1.ClusterCondition{Type: t, Status: s, Reason: reason, Message: message}
+	return v1beta1.ClusterCondition{Type: t, Status: s, Reason: reason, Message: v1beta1.Printable(message)}
 }
 
 func detail(message string, e Evidence) string {

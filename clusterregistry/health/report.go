@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -21,6 +22,9 @@ type Inventory struct {
 	// Forbidden are the kinds that we may not list there, as RESOURCE.GROUP, sorted.
 	Forbidden []string
 }
+
+// maxZones is how many zones of a cluster are taken: each is a name for each of its Services.
+const maxZones = 16
 
 // Own returns the conditions that are ours to write: Ready, Offline and NodesSilent.
 func Own(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition) {
@@ -67,7 +71,7 @@ func sameCondition(a, b v1beta1.ClusterCondition) bool {
 
 // Topology returns the zones of nodes with the given labels, sorted, and the region that most of
 // them name (of equally many the first by name). Labels of old clusters count where the new ones
-// are missing; nodes without either are ignored.
+// are missing; nodes without either are ignored, and so is what can be no label. Of more than maxZones zones the first by name are taken.
 func Topology(nodes []map[string]string) (zones []string, region string) {
 	byRegion := map[string]int{}
 	for _, labels := range nodes {
@@ -79,6 +83,7 @@ func Topology(nodes []map[string]string) (zones []string, region string) {
 		}
 	}
 	sort.Strings(zones)
+	zones = zones[:min(len(zones), maxZones)]
 	for r, n := range byRegion {
 		if best := byRegion[region]; n > best || n == best && r < region {
 			region = r
@@ -89,7 +94,7 @@ func Topology(nodes []map[string]string) (zones []string, region string) {
 
 func first(labels map[string]string, keys ...string) string {
 	for _, key := range keys {
-		if v := labels[key]; v != "" {
+		if v := labels[key]; v != "" && len(validation.IsValidLabelValue(v)) == 0 {
 			return v
 		}
 	}

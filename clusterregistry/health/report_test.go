@@ -1,7 +1,9 @@
 package health
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +55,7 @@ func TestTopology(t *testing.T) {
 		"new labels win":         {[]map[string]string{{oldZone: "x", newZone: "a", oldRegion: "y", newRegion: "east"}}, []string{"a"}, "east"},
 		"region of most nodes":   {[]map[string]string{{newRegion: "east"}, {newRegion: "west"}, {newRegion: "west"}}, nil, "west"},
 		"a tie goes by the name": {[]map[string]string{{newRegion: "west"}, {newRegion: "east"}}, nil, "east"},
+		"no labels":              {[]map[string]string{{newZone: "a b", newRegion: "\x1b[2J"}, {newZone: strings.Repeat("a", 64), newRegion: "east/1"}}, nil, ""},
 		"zone without a region":  {[]map[string]string{{newZone: "a"}}, []string{"a"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,5 +64,27 @@ func TestTopology(t *testing.T) {
 				t.Errorf("got %v %q, want %v %q", zones, region, test.zones, test.region)
 			}
 		})
+	}
+}
+
+// Zones are names in DNS: a cluster could ask for any number of them.
+func TestZonesAreBounded(t *testing.T) {
+	var nodes []map[string]string
+	for i := range 1000 {
+		nodes = append(nodes, map[string]string{"topology.kubernetes.io/zone": fmt.Sprintf("zone-%03d", i)})
+	}
+	if zones, _ := Topology(nodes); len(zones) != 16 || zones[15] != "zone-015" {
+		t.Errorf("%d zones: %v", len(zones), zones)
+	}
+}
+
+// What a cluster answers is shown to people and stored.
+func TestDetailsAreBounded(t *testing.T) {
+	for answer := range Misconfigured + 1 {
+		for _, c := range conditions(Evidence{Answer: answer, Detail: "\x1b[2J" + strings.Repeat("x", 16<<10)}) {
+			if len(c.Message) > 256 || strings.Contains(c.Message, "\x1b") {
+				t.Errorf("%d: %d bytes", answer, len(c.Message))
+			}
+		}
 	}
 }

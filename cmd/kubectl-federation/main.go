@@ -35,12 +35,13 @@ func main() {
 		os.Exit(int(code))
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(printable{os.Stderr}, "error:", err)
 		os.Exit(1)
 	}
 }
 
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	streams.Out, streams.ErrOut = printable{streams.Out}, printable{streams.ErrOut}
 	root := &cobra.Command{
 		Use:   "kubectl-federation",
 		Short: "Run a federation of clusters, and see what it does and why",

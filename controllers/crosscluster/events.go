@@ -58,7 +58,7 @@ func (m *member) lacksRights(err error) {
 	}
 	cluster := &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
 	m.Recorder.Eventf(cluster, corev1.EventTypeWarning, v1beta1.EventRightsMissing,
-		"the nodes here are not told of other clusters: %v; join the cluster again (kubectl federation join) to give the federation the rights", err)
+		"the nodes here are not told of other clusters: %s; join the cluster again (kubectl federation join) to give the federation the rights", v1beta1.Printable(err.Error()))
 }
 
 // tell tells of writes for a Service that the member refuses, which trying again does not mend. in is the copy there. The message
@@ -71,7 +71,7 @@ func (m *member) tell(service string, in *corev1.Service, err error) {
 		federated := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{
 			Namespace: in.Namespace, Name: in.Name, UID: types.UID(in.Annotations[v1beta1.SourceAnnotation]),
 		}}
-		m.Recorder.Eventf(federated, corev1.EventTypeWarning, v1beta1.EventSliceRefused, "%s: %s", m.Name, strings.ReplaceAll(err.Error(), "\n", "; "))
+		m.Recorder.Eventf(federated, corev1.EventTypeWarning, v1beta1.EventSliceRefused, "%s: %s", m.Name, v1beta1.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
 }
 

@@ -410,6 +410,7 @@ func (end conclusion) look() look {
 	case end.held != "":
 		now.outcome, now.message = plan.Moving, end.held
 	}
+	now.message = v1beta1.Printable(now.message) // what a member says of a refusal may be megabytes, and is kept
 	if end.federated != nil {
 		now.generation = end.federated.GetGeneration()
 		if end.leaving && end.have == nil && end.err == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -201,7 +202,7 @@ func TestWhatTheSchedulerSays(t *testing.T) {
 		volumes:                   volumes,
 		"":                        "",
 		"two\nlines\x1b[31m\xff":  "two lines [31m",
-		strings.Repeat("ä", 1000): strings.Repeat("ä", MaxMessage/2) + "…",
+		strings.Repeat("ä", 1000): strings.Repeat("ä", 126) + "…",
 	} {
 		got := Summarize(nil, append(pods("db", 3, says), pods("db", 2, "something else")...), Settings{}, now).Unschedulable
 		if len(got) != 1 || got[0].Pods != 5 || got[0].Message != want {
@@ -216,7 +217,32 @@ func TestWhatTheSchedulerSays(t *testing.T) {
 	for _, u := range Summarize(nil, many, Settings{}, now).Unschedulable {
 		size += len(u.Message)
 	}
-	if size == 0 || size > MaxMessages*(MaxMessage+len("…")) {
+	if size == 0 || size > MaxMessages*(v1beta1.MaxText) {
 		t.Errorf("messages of %d bytes", size)
+	}
+}
+
+// A cluster may call resources and workloads what it likes, and say any number.
+func TestWhatAClusterSaysIsBounded(t *testing.T) {
+	var nodes []Node
+	var pods []Pod
+	for i := range 200 {
+		list := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9E"), corev1.ResourceCPU: resource.MustParse("-5"), corev1.ResourceMemory: resource.MustParse("7E"), "bad name \x1b": resource.MustParse("1")}
+		for j := range 20 {
+			list[corev1.ResourceName(fmt.Sprintf("example.com/r%d-%d", i, j))] = resource.MustParse("1")
+		}
+		nodes = append(nodes, Node{Name: fmt.Sprint(i), Usable: true, Allocatable: Of(list)})
+		pods = append(pods, Pod{Node: fmt.Sprint(i), Requests: Of(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("9E")})})
+	}
+	s := Summarize(nodes, pods, Settings{}, time.Now())
+	if len(s.Allocatable) > MaxResources || len(s.Requested) > MaxResources {
+		t.Errorf("%d allocatable resources, %d requested", len(s.Allocatable), len(s.Requested))
+	}
+	for _, list := range []corev1.ResourceList{s.Allocatable, s.Requested, s.Free[0].Free} {
+		for name, q := range list {
+			if q.Sign() < 0 || strings.Contains(string(name), " ") {
+				t.Errorf("%s of %q", q.String(), name)
+			}
+		}
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,10 +17,12 @@ import (
 const (
 	// MaxClasses of nodes.
 	MaxClasses = 16
+	// MaxResources that nodes have and pods ask for.
+	MaxResources = 32
 	// MaxUnschedulable workloads.
 	MaxUnschedulable = 256
-	// MaxMessage is how many bytes are kept of what a scheduler says, and MaxMessages of how many workloads.
-	MaxMessage, MaxMessages = 200, 64
+	// MaxMessages is of how many workloads it is kept what a scheduler says.
+	MaxMessages = 64
 )
 
 // Summary is a cluster's capacity, and when time alone changes it.
@@ -52,14 +52,27 @@ func Summarize(nodes []Node, pods []Pod, s Settings, now time.Time) Summary {
 		left[corev1.ResourcePods]--
 		requested.add(pods[i].Requests)
 		for name, n := range pods[i].Requests {
-			left[name] -= n
+			left[name] = max(left[name]-n, -most)
 		}
 	}
+	bound(allocatable, requested, free)
 	stuck, next := unschedulable(pods, s, now)
 	return Summary{Next: next, ClusterCapacity: v1beta1.ClusterCapacity{
 		ObservedAt: metav1.NewTime(now.Truncate(time.Second)), Nodes: int32(len(free)),
 		Allocatable: allocatable.List(), Requested: requested.List(), Free: classes(free), Unschedulable: stuck,
 	}}
+}
+
+// bound leaves out resources beyond MaxResources.
+func bound(allocatable, requested Amounts, free map[string]Amounts) {
+	all := maps.Clone(allocatable)
+	all.add(requested)
+	names := all.names()
+	allocatable.only(names)
+	requested.only(names)
+	for _, a := range free {
+		a.only(names)
+	}
 }
 
 // unschedulable counts, by workload, the pods for which there has been no room for long enough, and says when the
@@ -101,19 +114,10 @@ func mostFrequent(messages map[string]int) string {
 	})
 }
 
-// Said is what is kept of a message of a member, which may say anything: a part that can be printed, without what a scheduler adds about
-// preemption.
+// Said is what is kept of a message of a member, which may say anything: without what a scheduler adds about preemption.
 func Said(message string) string {
-	message, _, _ = strings.Cut(message[:min(len(message), 4*MaxMessage)], " preemption: ")
-	message = strings.Join(strings.FieldsFunc(message, func(r rune) bool { return r == utf8.RuneError || r == ' ' || !unicode.IsPrint(r) }), " ")
-	if len(message) <= MaxMessage {
-		return strings.TrimSuffix(message, ".")
-	}
-	end := MaxMessage
-	for !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return message[:end] + "…"
+	message, _, _ = strings.Cut(message[:min(len(message), 4*v1beta1.MaxText)], " preemption: ")
+	return strings.TrimSuffix(v1beta1.Printable(message), ".")
 }
 
 // More tells whether the capacity b has unschedulable workloads that a has not: news that should not wait.

@@ -1,28 +1,57 @@
 package room
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Amounts are numbers of resources: cpu in thousandths, everything else in its whole units.
 type Amounts map[corev1.ResourceName]int64
 
-// Of reads a list of quantities. Zero is left out.
+// most is the largest amount that is taken from a cluster, and made of several: what there can be of nothing, and two can be added.
+const most = 1 << 60
+
+// Of reads a list of quantities, as much of it as can be. Zero is left out.
 func Of(list corev1.ResourceList) Amounts {
-	a := make(Amounts, len(list))
+	a := make(Amounts, min(len(list), MaxResources))
 	for name, q := range list {
 		n := q.Value()
 		if name == corev1.ResourceCPU {
 			n = q.MilliValue()
 		}
-		if n != 0 {
-			a[name] = n
+		core := name == corev1.ResourceCPU || name == corev1.ResourceMemory
+		if n > 0 && (core || len(validation.IsQualifiedName(string(name))) == 0) {
+			a[name] = min(n, most)
 		}
 	}
+	a.only(a.names())
 	return a
+}
+
+// names are at most MaxResources, the first by name after cpu, memory and pods; nil: there are no more.
+func (a Amounts) names() []corev1.ResourceName {
+	if len(a) <= MaxResources {
+		return nil
+	}
+	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if len(names) < MaxResources && !slices.Contains(names[:3], name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// only leaves out what has none of the names, if there are any.
+func (a Amounts) only(names []corev1.ResourceName) {
+	if names != nil {
+		maps.DeleteFunc(a, func(name corev1.ResourceName, _ int64) bool { return !slices.Contains(names, name) })
+	}
 }
 
 // List is the same as quantities.
@@ -43,7 +72,7 @@ func (a Amounts) List() corev1.ResourceList {
 
 func (a Amounts) add(more Amounts) {
 	for name, n := range more {
-		a[name] += n
+		a[name] = min(a[name]+n, most)
 	}
 }
 

@@ -173,7 +173,7 @@ func statefulSetSpare(copy *unstructured.Unstructured) int64 {
 // statusOf is a number in the status of a copy; 0 where there is none.
 func statusOf(copy *unstructured.Unstructured, field string) int64 {
 	n, _, _ := unstructured.NestedInt64(copy.Object, "status", field)
-	return n
+	return max(0, n) // a cluster may say anything
 }
 
 // healthy makes the test that all replicas of a copy are there as the fields below status say, as of its generation.

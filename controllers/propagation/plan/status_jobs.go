@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,8 +18,8 @@ func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]a
 	status := map[string]any{
 		"active": sum(copies, "status", "active"), "ready": sum(copies, "status", "ready"),
 		"terminating": sum(copies, "status", "terminating"),
-		"succeeded":   max(before.Succeeded+sum(copies, "status", "succeeded"), statusOf(federated, "succeeded")),
-		"failed":      max(before.Failed+sum(copies, "status", "failed"), statusOf(federated, "failed")),
+		"succeeded":   max(min(math.MaxInt32, before.Succeeded+sum(copies, "status", "succeeded")), statusOf(federated, "succeeded")),
+		"failed":      max(min(math.MaxInt32, before.Failed+sum(copies, "status", "failed")), statusOf(federated, "failed")),
 	}
 	if started := startOf(federated, copies); started != "" {
 		status["startTime"] = started

@@ -25,16 +25,7 @@ func loadBalancer(copies []Copy) map[string]any {
 			m, _ := item.(map[string]any)
 			ip, _ := m["ip"].(string)
 			host, _ := m["hostname"].(string)
-			address := map[string]any{}
-			for key, value := range map[string]string{"ip": ip, "hostname": host} {
-				if value != "" {
-					address[key] = value
-				}
-			}
-			if mode, ok := m["ipMode"]; ok && ip != "" {
-				address["ipMode"] = mode
-			}
-			seen[ip+" "+host] = address
+			seen[ip+" "+host] = m
 		}
 	}
 	keys := make([]string, 0, len(seen))

@@ -90,6 +90,7 @@ func (s Summary) Patch() map[string]any {
 // already. now is the time for conditions that change, as RFC 3339.
 func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now string) Summary {
 	s := Summary{Version: federated.GetResourceVersion()}
+	copies = credible(k, federated, copies)
 	if k.Notes() {
 		s.annotate(federated, v1beta1.PropagatedAnnotation, notPropagated(federated, copies, now))
 	}
@@ -245,7 +246,7 @@ func notPropagated(federated *unstructured.Unstructured, copies []Copy, now stri
 
 // worse returns the reason that people should hear of first.
 func worse(a, b string) string {
-	order := []string{string(Refused), string(Foreign), "Unplaced", string(Unreachable), string(Moving), string(Pending), ""}
+	order := []string{string(Refused), string(Foreign), string(AddressRefused), "Unplaced", string(Unreachable), string(Moving), string(Pending), ""}
 	if slices.Index(order, a) <= slices.Index(order, b) {
 		return a
 	}

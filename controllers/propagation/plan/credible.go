@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// What is taken of a copy.
+const (
+	maxAddresses  = 16
+	maxConditions = 32
+)
+
+// AddressRefused: the copy is as desired, but its cluster says of it addresses that are not used.
+const AddressRefused State = "AddressRefused"
+
+// credible returns the copies with what their clusters say of them parsed and bounded. The API takes a status as a whole: of what one
+// cluster says, nothing may keep what the others say from it, or stand in for what they lack.
+func credible(k *Kind, federated *unstructured.Unstructured, copies []Copy) []Copy {
+	out := slices.Clone(copies)
+	most := int64(math.MaxInt32 / max(1, len(copies)))
+	source := Source{Kind: k, Object: federated, Placement: Read(federated)}
+	for i := range out {
+		c := &out[i]
+		c.Message = v1beta1.Printable(c.Message)
+		if c.Object == nil {
+			continue
+		}
+		status, _ := c.Object.Object["status"].(map[string]any)
+		clean := make(map[string]any, len(status))
+		for key, value := range status {
+			if value = credibleValue(key, value, most); value != nil {
+				clean[key] = value
+			}
+		}
+		if k.Divided == "replicas" {
+			credibleReplicas(clean, source.serves(c))
+		}
+		noMore(clean, "ready", "active")
+		if k.Addresses {
+			c.addresses(status, clean)
+		}
+		u := &unstructured.Unstructured{Object: maps.Clone(c.Object.Object)}
+		u.Object["status"], c.Object = clean, u
+	}
+	return out
+}
+
+// credibleValue is what is taken of one field of a copy's status; nil: nothing.
+func credibleValue(key string, value any, most int64) any {
+	switch v := value.(type) {
+	case int64:
+		if key != "observedGeneration" {
+			v = min(v, most)
+		}
+		return max(0, v)
+	case string:
+		if key == "currentRevision" || key == "updateRevision" {
+			return v1beta1.Printable(v)
+		}
+		if at, err := time.Parse(time.RFC3339, v); err == nil {
+			return at.UTC().Format(time.RFC3339)
+		}
+	case []any:
+		if key == "conditions" {
+			return credibleConditions(v)
+		}
+	}
+	return nil
+}
+
+func credibleConditions(list []any) []any {
+	out := make([]any, 0, min(len(list), maxConditions))
+	for _, item := range list[:min(len(list), maxConditions)] {
+		c, _ := item.(map[string]any)
+		clean := map[string]any{}
+		for _, key := range []string{"type", "status", "reason", "message", "lastTransitionTime"} {
+			if text, ok := c[key].(string); ok {
+				clean[key] = v1beta1.Printable(text)
+			}
+		}
+		out = append(out, clean)
+	}
+	return out
+}
+
+// serves is how many replicas of a copy can count as serving: its share, or, while it still has more, that, but no more than are asked for
+// in all. Where an autoscaler of its cluster owns the number, that says.
+func (s Source) serves(c *Copy) int64 {
+	has := Applied(s, c.Object)
+	if ScaledByMember(c.Object) || c.Object.GetAnnotations()[AutoscaledAnnotation] != "" {
+		return has
+	}
+	return max(s.Share(c.Cluster), min(has, s.Asked()))
+}
+
+// credibleReplicas makes the numbers agree, as the API wants them to.
+func credibleReplicas(status map[string]any, serve int64) {
+	for _, key := range []string{"readyReplicas", "availableReplicas"} {
+		if n, ok := status[key].(int64); ok {
+			status[key] = min(n, max(0, serve))
+		}
+	}
+	for _, key := range []string{"readyReplicas", "updatedReplicas", "currentReplicas", "fullyLabeledReplicas"} {
+		noMore(status, key, "replicas")
+	}
+	noMore(status, "availableReplicas", "readyReplicas")
+}
+
+// noMore bounds one number by another.
+func noMore(status map[string]any, key, by string) {
+	if n, ok := status[key].(int64); ok {
+		most, _ := status[by].(int64)
+		status[key] = min(n, most)
+	}
+}
+
+// addresses puts the load balancer's addresses that can be used into the clean status, and says which cannot.
+func (c *Copy) addresses(status, clean map[string]any) {
+	list, _, _ := unstructured.NestedFieldNoCopy(status, "loadBalancer", "ingress")
+	items, _ := list.([]any)
+	if len(items) == 0 {
+		return
+	}
+	var used []any
+	why := ""
+	for _, item := range items[:min(len(items), maxAddresses)] {
+		m, _ := item.(map[string]any)
+		address, fault := credibleAddress(m)
+		if why == "" {
+			why = fault
+		}
+		if len(address) > 0 {
+			used = append(used, address)
+		}
+	}
+	if more := len(items) - maxAddresses; more > 0 && why == "" {
+		why = fmt.Sprintf("%d of its load balancer addresses are more than the %d that are used", more, maxAddresses)
+	}
+	clean["loadBalancer"] = map[string]any{"ingress": used}
+	if c.State == InPlace && why != "" {
+		c.State, c.Message = AddressRefused, why
+	}
+}
+
+// credibleAddress is what can be used of an item of status.loadBalancer.ingress, and what is wrong with the rest.
+func credibleAddress(said map[string]any) (address map[string]any, fault string) {
+	address = map[string]any{}
+	ip, _ := said["ip"].(string)
+	host, _ := said["hostname"].(string)
+	if ip == "" && host == "" {
+		return nil, "one of its load balancer addresses has neither an IP nor a host name"
+	}
+	if ip != "" {
+		if parsed, err := netip.ParseAddr(ip); err != nil || parsed.Zone() != "" {
+			fault = fmt.Sprintf("its load balancer address %q is not used: must be an IP address", v1beta1.Printable(ip))
+		} else {
+			address["ip"] = parsed.Unmap().String()
+			if mode := said["ipMode"]; mode == string(corev1.LoadBalancerIPModeVIP) || mode == string(corev1.LoadBalancerIPModeProxy) {
+				address["ipMode"] = mode
+			}
+		}
+	}
+	if host != "" {
+		if _, err := netip.ParseAddr(host); err == nil || len(validation.IsDNS1123Subdomain(host)) > 0 {
+			fault = fmt.Sprintf("its load balancer host name %q is not used: must be a DNS name in lower case", v1beta1.Printable(host))
+		} else {
+			address["hostname"] = host
+		}
+	}
+	return address, fault
+}
