@@ -28,7 +28,7 @@ func (k *keeper) report(ctx context.Context, v health.Verdict) {
 		k.event(t)
 		klog.FromContext(ctx).Info("Cluster changed", "ready", t.Status, "reason", t.Reason, "message", t.Message)
 	}
-	status, changed := health.Report(k.known.Status, k.state, k.inventory.Load())
+	status, changed := health.Report(k.known.Status, k.known.Spec.Topology, k.state, k.inventory.Load())
 	if !changed {
 		return
 	}

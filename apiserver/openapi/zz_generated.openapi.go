@@ -26,6 +26,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ClusterServiceIngress{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref),
 		v1beta1.ClusterSpec{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref),
 		v1beta1.ClusterStatus{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref),
+		v1beta1.ClusterTopology{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterTopology(ref),
 		v1beta1.DNSCheck{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_DNSCheck(ref),
 		v1beta1.DNSClusterSettings{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_DNSClusterSettings(ref),
 		v1beta1.DNSNameGrant{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_DNSNameGrant(ref),
@@ -654,12 +655,38 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 							Format:      "int32",
 						},
 					},
+					"topology": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Where the cluster is, so that it cannot say so itself. What is left out is taken from labels of its nodes.",
+							Ref:         ref(v1beta1.ClusterTopology{}.OpenAPIModelName()),
+						},
+					},
+					"loadBalancerCIDRs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Networks, in CIDR notation, that the addresses of its load balancers are in: others that it names are not used, nor host names. All are, if left out.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"serverAddressByClientCIDRs"},
 			},
 		},
 		Dependencies: []string{
-			v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName(), "k8s.io/api/core/v1.LocalObjectReference", "k8s.io/api/core/v1.Taint"},
+			v1beta1.ClusterTopology{}.OpenAPIModelName(), v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName(), "k8s.io/api/core/v1.LocalObjectReference", "k8s.io/api/core/v1.Taint"},
 	}
 }
 
@@ -680,7 +707,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent and DeletionsHeld where it is so.",
+							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent, DeletionsHeld and TopologyMismatch where it is so.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -706,7 +733,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Zones of the cluster's nodes, sorted. They are kept while the cluster cannot be reached.",
+							Description: "Zones of the cluster: those of spec.topology, else of its nodes, sorted. They are kept while the cluster cannot be reached.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -721,7 +748,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 					},
 					"region": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Region of the cluster's nodes. It is kept while the cluster cannot be reached.",
+							Description: "Region of the cluster: that of spec.topology, else of its nodes. It is kept while the cluster cannot be reached.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -789,6 +816,46 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 		},
 		Dependencies: []string{
 			v1beta1.ClusterCapacity{}.OpenAPIModelName(), v1beta1.ClusterCondition{}.OpenAPIModelName(), v1beta1.ClusterFailover{}.OpenAPIModelName(), v1beta1.HeldDeletions{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ClusterTopology(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterTopology says where a cluster is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"region": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The region.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"zones": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The zones, at most 16.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

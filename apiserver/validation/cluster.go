@@ -60,7 +60,39 @@ func validateSpec(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.Error
 	if w := spec.DNSWeight; w != nil {
 		errs = append(errs, inRange(int64(*w), 0, maxDNSWeight, path.Child("dnsWeight"))...)
 	}
-	return errs
+	errs = append(errs, validateTopology(spec.Topology, path.Child("topology"))...)
+	return append(errs, validateNetworks(spec.LoadBalancerCIDRs, path.Child("loadBalancerCIDRs"))...)
+}
+
+// What bounds what is pinned of a cluster.
+const (
+	maxZones    = 16
+	maxNetworks = 64
+)
+
+func validateTopology(t *v1beta1.ClusterTopology, path *field.Path) (errs field.ErrorList) {
+	if t == nil {
+		return nil
+	}
+	if t.Region != "" {
+		errs = topologyName(t.Region, path.Child("region"))
+	}
+	if len(t.Zones) > maxZones {
+		errs = append(errs, field.TooMany(path.Child("zones"), len(t.Zones), maxZones))
+	}
+	return append(errs, eachOnce(t.Zones, path.Child("zones"), topologyName)...)
+}
+
+func validateNetworks(networks []string, path *field.Path) (errs field.ErrorList) {
+	if len(networks) > maxNetworks {
+		errs = append(errs, field.TooMany(path, len(networks), maxNetworks))
+	}
+	return append(errs, eachOnce(networks, path, func(cidr string, path *field.Path) field.ErrorList {
+		if n, err := netip.ParsePrefix(cidr); err != nil || n != n.Masked() {
+			return field.ErrorList{field.Invalid(path, cidr, "must be a network in CIDR notation, without bits of a host, such as 192.0.2.0/24 or 2001:db8::/32")}
+		}
+		return nil
+	})...)
 }
 
 func validateSecretName(name string, path *field.Path) (errs field.ErrorList) {

@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,27 @@ func TestReviews(t *testing.T) {
 	} {
 		if got := fields(ValidateFailoverReview(&v1beta1.FailoverReview{Spec: spec})); got != want {
 			t.Errorf("%+v: faults at %q, want %q", spec, got, want)
+		}
+	}
+}
+
+// What an operator pins of a cluster must be what nodes and load balancers can say.
+func TestWhatIsPinnedOfACluster(t *testing.T) {
+	c := cluster("east", "::/0", "a")
+	c.Spec.Topology = &v1beta1.ClusterTopology{Region: "east", Zones: []string{"east-1a", "east-1b"}}
+	c.Spec.LoadBalancerCIDRs = []string{"192.0.2.0/24", "2001:db8::/32", "198.51.100.7/32"}
+	if errs := ValidateCluster(c); len(errs) > 0 {
+		t.Error(errs.ToAggregate())
+	}
+	c.Spec.Topology = &v1beta1.ClusterTopology{Region: "a/b", Zones: append([]string{"", "x", "x"}, make([]string, 14)...)}
+	c.Spec.LoadBalancerCIDRs = []string{"192.0.2.7/24", "192.0.2.7", "192.0.2.0/24", "192.0.2.0/24"}
+	got := ValidateCluster(c).ToAggregate().Error()
+	for _, want := range []string{
+		`spec.topology.region: Invalid value: "a/b"`, "spec.topology.zones: Too many: 17: must have at most 16 items", "spec.topology.zones[0]: Required value", `spec.topology.zones[2]: Duplicate value: "x"`,
+		`spec.loadBalancerCIDRs[0]: Invalid value: "192.0.2.7/24": must be a network in CIDR notation, without bits of a host`, `spec.loadBalancerCIDRs[1]: Invalid value: "192.0.2.7"`, `spec.loadBalancerCIDRs[3]: Duplicate value: "192.0.2.0/24"`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\nwithout %s", got, want)
 		}
 	}
 }

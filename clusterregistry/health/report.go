@@ -2,8 +2,10 @@ package health
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -26,10 +28,10 @@ type Inventory struct {
 // maxZones is how many zones of a cluster are taken: each is a name for each of its Services.
 const maxZones = 16
 
-// Own returns the conditions that are ours to write: Ready, Offline and NodesSilent.
+// Own returns the conditions that are ours to write: Ready, Offline, NodesSilent and TopologyMismatch.
 func Own(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition) {
 	for _, c := range conditions {
-		if c.Type == v1beta1.ClusterReady || c.Type == v1beta1.ClusterOffline || c.Type == v1beta1.ClusterNodesSilent {
+		if c.Type == v1beta1.ClusterReady || c.Type == v1beta1.ClusterOffline || c.Type == v1beta1.ClusterNodesSilent || c.Type == v1beta1.ClusterTopologyMismatch {
 			own = append(own, c)
 		}
 	}
@@ -39,9 +41,10 @@ func Own(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition)
 // Restore returns the State that a Cluster's conditions tell of, before the first look.
 func Restore(conditions []v1beta1.ClusterCondition) (s State) {
 	for _, c := range Own(conditions) {
-		if c.Type == v1beta1.ClusterNodesSilent {
+		switch c.Type {
+		case v1beta1.ClusterNodesSilent:
 			s.Silent = &c
-		} else {
+		case v1beta1.ClusterReady, v1beta1.ClusterOffline:
 			s.Conditions = append(s.Conditions, c)
 		}
 	}
@@ -50,8 +53,8 @@ func Restore(conditions []v1beta1.ClusterCondition) (s State) {
 
 // Report returns what the status of a Cluster should have of us, and whether that differs from what it has
 // in anything but the time of the last look. A nil inventory keeps what is there: zones are not
-// forgotten while a cluster is away.
-func Report(prev v1beta1.ClusterStatus, s State, inv *Inventory) (v1beta1.ClusterStatus, bool) {
+// forgotten while a cluster is away. What the operator has pinned of its topology is so, whatever its nodes say.
+func Report(prev v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology, s State, inv *Inventory) (v1beta1.ClusterStatus, bool) {
 	next := v1beta1.ClusterStatus{Zones: slices.Clone(prev.Zones), Region: prev.Region, UID: cmp.Or(s.UID, prev.UID), KubernetesVersion: prev.KubernetesVersion, Forbidden: slices.Clone(prev.Forbidden)}
 	next.Conditions = slices.Clone(s.Conditions)
 	if s.Silent != nil {
@@ -60,9 +63,59 @@ func Report(prev v1beta1.ClusterStatus, s State, inv *Inventory) (v1beta1.Cluste
 	if inv != nil {
 		next.Zones, next.Region, next.KubernetesVersion, next.Forbidden = inv.Zones, inv.Region, inv.Version, inv.Forbidden
 	}
+	if c := mismatch(prev.Conditions, pinned, s, inv); c != nil {
+		next.Conditions = append(next.Conditions, *c)
+	}
+	pin(&next, pinned)
 	same := next.UID == prev.UID && next.Region == prev.Region && next.KubernetesVersion == prev.KubernetesVersion &&
 		slices.Equal(next.Zones, prev.Zones) && slices.Equal(next.Forbidden, prev.Forbidden) && slices.EqualFunc(next.Conditions, Own(prev.Conditions), sameCondition)
 	return next, !same
+}
+
+// pin puts what is pinned into a status.
+func pin(s *v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology) {
+	if pinned == nil {
+		return
+	}
+	if pinned.Region != "" {
+		s.Region = pinned.Region
+	}
+	if len(pinned.Zones) > 0 {
+		s.Zones = slices.Sorted(slices.Values(pinned.Zones))
+	}
+}
+
+// mismatch is the condition that nodes say something else than what is pinned; nil where they do not. Of a cluster that is away, what was
+// known stays.
+func mismatch(prev []v1beta1.ClusterCondition, pinned *v1beta1.ClusterTopology, s State, inv *Inventory) *v1beta1.ClusterCondition {
+	was := find(prev, v1beta1.ClusterTopologyMismatch)
+	switch {
+	case pinned == nil:
+		return nil
+	case inv == nil:
+		return was
+	}
+	var said []string
+	if pinned.Region != "" && inv.Region != "" && inv.Region != pinned.Region {
+		said = append(said, fmt.Sprintf("region %q is not %q", inv.Region, pinned.Region))
+	}
+	for _, zone := range inv.Zones {
+		if len(pinned.Zones) > 0 && !slices.Contains(pinned.Zones, zone) {
+			said = append(said, fmt.Sprintf("zone %q is not among %q", zone, pinned.Zones))
+		}
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	c := condition(v1beta1.ClusterTopologyMismatch, corev1.ConditionTrue, v1beta1.ReasonNodesSayOtherwise,
+		"spec.topology counts; labels of nodes say otherwise: "+strings.Join(said, ", "))
+	if ready := find(s.Conditions, v1beta1.ClusterReady); ready != nil {
+		c.LastProbeTime, c.LastTransitionTime = ready.LastProbeTime, ready.LastProbeTime
+	}
+	if was != nil {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+	return &c
 }
 
 func sameCondition(a, b v1beta1.ClusterCondition) bool {

@@ -13,19 +13,19 @@ import (
 func TestReportAsksForNoWriteWhenOnlyTimePassed(t *testing.T) {
 	inv := &Inventory{Zones: []string{"a"}, Region: "east", Version: "v1.36.3"}
 	s := Judge(State{}, words["ok"], DefaultPolicy(), start).State
-	first, changed := Report(v1beta1.ClusterStatus{}, s, inv)
+	first, changed := Report(v1beta1.ClusterStatus{}, nil, s, inv)
 	if !changed {
 		t.Error("the first status is no change")
 	}
 	s = Judge(s, words["ok"], DefaultPolicy(), start.Add(time.Hour)).State
-	if _, changed := Report(first, s, inv); changed {
+	if _, changed := Report(first, nil, s, inv); changed {
 		t.Error("a second good look is a change")
 	}
-	if _, changed := Report(first, s, &Inventory{Zones: []string{"a", "b"}, Region: "east", Version: "v1.36.3"}); !changed {
+	if _, changed := Report(first, nil, s, &Inventory{Zones: []string{"a", "b"}, Region: "east", Version: "v1.36.3"}); !changed {
 		t.Error("a new zone is no change")
 	}
 	inv.Forbidden = []string{"widgets.example.com"}
-	if forbids, changed := Report(first, s, inv); !changed || !slices.Equal(forbids.Forbidden, inv.Forbidden) {
+	if forbids, changed := Report(first, nil, s, inv); !changed || !slices.Equal(forbids.Forbidden, inv.Forbidden) {
 		t.Errorf("what it forbids is no change: %v", forbids.Forbidden)
 	}
 }
@@ -34,7 +34,7 @@ func TestReportKeepsTheInventoryOfAnUnreachableCluster(t *testing.T) {
 	prev := v1beta1.ClusterStatus{Zones: []string{"a"}, Region: "east", KubernetesVersion: "v1.36.3", Forbidden: []string{"widgets.example.com"}}
 	s := State{Failures: 1}
 	s = Judge(s, words["refused"], DefaultPolicy(), start).State
-	got, changed := Report(prev, s, nil)
+	got, changed := Report(prev, nil, s, nil)
 	if !changed || !slices.Equal(got.Zones, prev.Zones) || got.Region != "east" || got.KubernetesVersion != "v1.36.3" || !slices.Equal(got.Forbidden, prev.Forbidden) {
 		t.Errorf("status %+v, changed %v; want zones, region and version of %+v", got, changed, prev)
 	}
@@ -86,5 +86,39 @@ func TestDetailsAreBounded(t *testing.T) {
 				t.Errorf("%d: %d bytes", answer, len(c.Message))
 			}
 		}
+	}
+}
+
+// What an operator has pinned is so: a cluster could say that it is in another region, and be in the answers of names there.
+func TestPinnedTopology(t *testing.T) {
+	at := func(s State) State { return Judge(s, words["ok"], DefaultPolicy(), start).State }
+	lies := &Inventory{Zones: []string{"east-1a", "west-1a"}, Region: "east"}
+	west := &v1beta1.ClusterTopology{Region: "west", Zones: []string{"west-1b", "west-1a"}}
+	got, _ := Report(v1beta1.ClusterStatus{}, west, at(State{}), lies)
+	if got.Region != "west" || !slices.Equal(got.Zones, []string{"west-1a", "west-1b"}) {
+		t.Errorf("region %s, zones %v", got.Region, got.Zones)
+	}
+	c := find(got.Conditions, v1beta1.ClusterTopologyMismatch)
+	if c == nil || c.Reason != "NodesSayOtherwise" || c.LastTransitionTime.IsZero() || !strings.Contains(c.Message, `region "east" is not "west", zone "east-1a" is not among`) {
+		t.Fatalf("%v", c)
+	}
+	if _, changed := Report(got, west, at(State{}), lies); changed {
+		t.Error("the same again is a change")
+	}
+	if away, _ := Report(got, west, State{}, nil); find(away.Conditions, v1beta1.ClusterTopologyMismatch) == nil || away.Region != "west" {
+		t.Errorf("while it is away: %+v", away)
+	}
+	if s := Restore(got.Conditions); find(s.Conditions, v1beta1.ClusterTopologyMismatch) != nil {
+		t.Error("it would be there for ever")
+	}
+	honest, changed := Report(got, west, at(State{}), &Inventory{Zones: []string{"west-1a"}, Region: "west"})
+	if !changed || find(honest.Conditions, v1beta1.ClusterTopologyMismatch) != nil || len(honest.Zones) != 2 {
+		t.Errorf("%+v", honest)
+	}
+	if free, _ := Report(got, nil, at(State{}), lies); free.Region != "east" || len(free.Zones) != 2 || find(free.Conditions, v1beta1.ClusterTopologyMismatch) != nil {
+		t.Errorf("not pinned: %+v", free)
+	}
+	if silent, _ := Report(v1beta1.ClusterStatus{}, west, at(State{}), &Inventory{}); silent.Region != "west" || find(silent.Conditions, v1beta1.ClusterTopologyMismatch) != nil {
+		t.Errorf("nodes without labels: %+v", silent)
 	}
 }

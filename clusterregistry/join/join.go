@@ -44,6 +44,9 @@ type Request struct {
 	// ProtectedNamespaces are those that the federation's account may not touch; nil: DefaultProtectedNamespaces. AcceptedNamespaces
 	// are there already, and the federation may put objects into them; nil: DefaultAcceptedNamespaces. Only for Join.
 	ProtectedNamespaces, AcceptedNamespaces []string
+	// Topology and LoadBalancerCIDRs pin what the cluster may say of itself. Nil: those of an earlier join are kept. Only for Join.
+	Topology          *v1beta1.ClusterTopology
+	LoadBalancerCIDRs []string
 	// Also are objects that are installed in the member by MemberDynamic, and go when it leaves. Only for Join.
 	Also          []*unstructured.Unstructured
 	MemberDynamic dynamic.Interface
@@ -140,6 +143,7 @@ func (r *Request) putCluster(ctx context.Context, address string) error {
 	spec := v1beta1.ClusterSpec{
 		ServerAddressByClientCIDRs: []v1beta1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}, {ClientCIDR: "::/0", ServerAddress: address}},
 		SecretRef:                  &corev1.LocalObjectReference{Name: SecretName(r.Name)},
+		Topology:                   r.Topology, LoadBalancerCIDRs: r.LoadBalancerCIDRs,
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.Cluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"},

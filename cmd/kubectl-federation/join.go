@@ -28,6 +28,8 @@ type joinCommand struct {
 	kinds      []string
 	protected  []string
 	accepted   []string
+	topology   v1beta1.ClusterTopology
+	networks   []string
 	nodeAgent  nodeAgent
 }
 
@@ -61,6 +63,9 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
   # Teams have namespaces in it already, and the federation is to take them over
   kubectl federation join east-a --context east --accept-namespaces default,shop,office
 
+  # It may not say that it is elsewhere, or that the addresses of others are its own
+  kubectl federation join east-a --context east --region east --zones east-1a,east-1b --load-balancer-cidrs 192.0.2.0/24
+
   # Services in it are to be served by the node agent, also by other clusters when its own pods are gone
   kubectl federation join east-a --context east --with-nodeagent --nodeagent-image IMAGE
 
@@ -81,6 +86,9 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
 	c.Flags().StringSliceVar(&o.kinds, "custom-kinds", nil, "custom kinds, each as `RESOURCE.GROUP`, that the federation may spread to the cluster; those of an earlier join are kept")
 	c.Flags().StringSliceVar(&o.protected, "protected-namespaces", join.DefaultProtectedNamespaces, "`NAMESPACES` of the cluster that the federation may not touch, beside its own; a * at the end stands for any rest")
 	c.Flags().StringSliceVar(&o.accepted, "accept-namespaces", join.DefaultAcceptedNamespaces, "`NAMESPACES` that the cluster has already and that the federation may put objects into: they get the label "+join.AcceptLabel+", which you can also set and take off yourself")
+	c.Flags().StringVar(&o.topology.Region, "region", "", "where the cluster is, whatever its nodes say; --region and --zones replace what an earlier join said; without both that is kept")
+	c.Flags().StringSliceVar(&o.topology.Zones, "zones", nil, "the `ZONES` that the cluster is in, whatever its nodes say")
+	c.Flags().StringSliceVar(&o.networks, "load-balancer-cidrs", nil, "`NETWORKS` that addresses of its load balancers are in: others are not used, nor host names; those of an earlier join are kept")
 	c.MarkFlagsOneRequired("context", "member-kubeconfig")
 	return c
 }
@@ -117,7 +125,10 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	}
 	r := join.Request{
 		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy,
-		CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, Say: steps(o.IOStreams),
+		CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: steps(o.IOStreams),
+	}
+	if o.topology.Region != "" || len(o.topology.Zones) > 0 {
+		r.Topology = &o.topology
 	}
 	if o.nodeAgent.with {
 		if err := o.nodeAgent.join(ctx, member, core, &r); err != nil {

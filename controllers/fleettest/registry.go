@@ -268,7 +268,7 @@ func (k *keeper) report(ctx context.Context, known *v1beta1.Cluster) {
 	if inventory != nil && k.member.Zone != "" {
 		inventory.Zones = []string{k.member.Zone}
 	}
-	status, changed := health.Report(known.Status, k.state, inventory)
+	status, changed := health.Report(known.Status, known.Spec.Topology, k.state, inventory)
 	if changed {
 		err := k.apply(ctx, "clusterregistry", map[string]any{
 			"conditions": status.Conditions, "zones": status.Zones, "region": status.Region, "kubernetesVersion": status.KubernetesVersion, "uid": status.UID,

@@ -143,6 +143,7 @@ func (c *Controller) copies(k key, federated *unstructured.Unstructured) (copies
 		if m := c.member(name); m != nil {
 			if one, _ := m.copyOf(k); goes || one.Object != nil || one.State != plan.InPlace {
 				c.countUnmade(k, source, &one)
+				one.LoadBalancers = target.Cluster.Spec.LoadBalancerCIDRs
 				copies = append(copies, one)
 			}
 		} else if goes {

@@ -234,11 +234,12 @@ func (c *Controller) target(name string) (plan.Target, bool) {
 	return plan.Target{Cluster: asTarget(held.Object(obj)), Federation: c.Federation, Silent: plan.IsSilent(held.Object(obj))}, true
 }
 
-// asTarget keeps of a Cluster what selects it.
+// asTarget keeps of a Cluster what selects it, and what its copies may say.
 func asTarget(u *unstructured.Unstructured) *v1beta1.Cluster {
 	cluster := &v1beta1.Cluster{}
 	cluster.Name, cluster.Labels = u.GetName(), u.GetLabels()
 	cluster.Status.Zones, _, _ = unstructured.NestedStringSlice(u.Object, "status", "zones")
 	cluster.Status.Region, _, _ = unstructured.NestedString(u.Object, "status", "region")
+	cluster.Spec.LoadBalancerCIDRs, _, _ = unstructured.NestedStringSlice(u.Object, "spec", "loadBalancerCIDRs")
 	return cluster
 }

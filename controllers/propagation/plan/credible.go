@@ -137,6 +137,9 @@ func (c *Copy) addresses(status, clean map[string]any) {
 	for _, item := range items[:min(len(items), maxAddresses)] {
 		m, _ := item.(map[string]any)
 		address, fault := credibleAddress(m)
+		if fault == "" {
+			address, fault = c.within(address)
+		}
 		if why == "" {
 			why = fault
 		}
@@ -151,6 +154,24 @@ func (c *Copy) addresses(status, clean map[string]any) {
 	if c.State == InPlace && why != "" {
 		c.State, c.Message = AddressRefused, why
 	}
+}
+
+// within keeps of an address what is in the networks that the cluster may have addresses in.
+func (c *Copy) within(address map[string]any) (map[string]any, string) {
+	if len(c.LoadBalancers) == 0 {
+		return address, ""
+	}
+	if host := address["hostname"]; host != nil {
+		return nil, fmt.Sprintf("its load balancer host name %q is not used: the Cluster's spec.loadBalancerCIDRs allows addresses only", host)
+	}
+	text, _ := address["ip"].(string)
+	ip, _ := netip.ParseAddr(text) // which credibleAddress wrote
+	for _, cidr := range c.LoadBalancers {
+		if n, err := netip.ParsePrefix(cidr); err == nil && n.Contains(ip) {
+			return address, ""
+		}
+	}
+	return nil, fmt.Sprintf("its load balancer address %s is not used: it is not in the Cluster's spec.loadBalancerCIDRs (%s)", ip, joined(c.LoadBalancers, ", "))
 }
 
 // credibleAddress is what can be used of an item of status.loadBalancer.ingress, and what is wrong with the rest.

@@ -87,6 +87,25 @@ func TestAddressesOfAClusterAreBounded(t *testing.T) {
 	}
 }
 
+// A cluster could name the address of another one, or of anybody, as its own.
+func TestAddressesAreInTheNetworksOfTheCluster(t *testing.T) {
+	c := serving(t, "east-a", `{"loadBalancer":{"ingress":[{"ip":"192.0.2.7"},{"ip":"203.0.113.9"},{"hostname":"lb.example.com"},{"ip":"2001:db8::7"}]}}`)
+	c.LoadBalancers = []string{"192.0.2.0/24", "2001:db8::/32"}
+	s := Summarize(kind(t, "Service"), parse(t, balanced), []Copy{c}, "2026-01-03T00:00:00Z")
+	list, _, _ := unstructured.NestedSlice(s.Status, "loadBalancer", "ingress")
+	if text := fmt.Sprint(list); text != "[map[ip:192.0.2.7] map[ip:2001:db8::7]]" {
+		t.Error(text)
+	}
+	items := v1beta1.ParseServiceIngresses(fmt.Sprint(s.Annotations[v1beta1.ServiceIngressesAnnotation])).Items
+	if len(items) != 1 || len(items[0].Items) != 2 {
+		t.Errorf("%v", items)
+	}
+	want := "east-a: its load balancer address 203.0.113.9 is not used: it is not in the Cluster's spec.loadBalancerCIDRs (192.0.2.0/24, 2001:db8::/32)"
+	if c := conditionIn(s, "Propagated"); c["reason"] != "AddressRefused" || c["message"] != want {
+		t.Errorf("%v", c)
+	}
+}
+
 // What a cluster says of itself does not stand in for what others lack.
 func TestNumbersAreBounded(t *testing.T) {
 	federated := parse(t, strings.ReplaceAll(web, "ReplicaSet", "Deployment"))

@@ -46,6 +46,8 @@ type Copy struct {
 	Unmade int64
 	// ReadyEndpoints: at least one endpoint of the copy is ready. EndpointsUnknown: the cluster does not let us see them.
 	ReadyEndpoints, EndpointsUnknown bool
+	// LoadBalancers are the networks that addresses may be in; none: any.
+	LoadBalancers []string
 	// Unlisted: the cluster does not let us see objects of this kind. That there is no Object says nothing.
 	Unlisted bool
 }

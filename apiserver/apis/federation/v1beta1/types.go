@@ -48,6 +48,27 @@ type ClusterSpec struct {
 	// out while another cluster of the level serves.
 	// +optional
 	DNSWeight *int32 `json:"dnsWeight,omitempty"`
+
+	// Where the cluster is, so that it cannot say so itself. What is left out is taken from labels of its nodes.
+	// +optional
+	Topology *ClusterTopology `json:"topology,omitempty"`
+
+	// Networks, in CIDR notation, that the addresses of its load balancers are in: others that it names are not used, nor host names.
+	// All are, if left out.
+	// +optional
+	// +listType=atomic
+	LoadBalancerCIDRs []string `json:"loadBalancerCIDRs,omitempty"`
+}
+
+// ClusterTopology says where a cluster is.
+type ClusterTopology struct {
+	// The region.
+	// +optional
+	Region string `json:"region,omitempty"`
+	// The zones, at most 16.
+	// +optional
+	// +listType=atomic
+	Zones []string `json:"zones,omitempty"`
 }
 
 // Taints that the federation's own tools put on Clusters.
@@ -71,7 +92,7 @@ type ServerAddressByClientCIDR struct {
 
 // ClusterStatus is what the federation last saw of a member cluster.
 type ClusterStatus struct {
-	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent and DeletionsHeld where it is so.
+	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent, DeletionsHeld and TopologyMismatch where it is so.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -80,11 +101,11 @@ type ClusterStatus struct {
 	// reached, and missing while it is not known.
 	// +optional
 	UID string `json:"uid,omitempty"`
-	// Zones of the cluster's nodes, sorted. They are kept while the cluster cannot be reached.
+	// Zones of the cluster: those of spec.topology, else of its nodes, sorted. They are kept while the cluster cannot be reached.
 	// +optional
 	// +listType=atomic
 	Zones []string `json:"zones,omitempty"`
-	// Region of the cluster's nodes. It is kept while the cluster cannot be reached.
+	// Region of the cluster: that of spec.topology, else of its nodes. It is kept while the cluster cannot be reached.
 	// +optional
 	Region string `json:"region,omitempty"`
 	// Version of the cluster's API server, such as "v1.36.3".
@@ -219,6 +240,8 @@ const (
 	// ClusterNodesSilent is there while a cluster is ready again and its nodes are not, for all that is known: what it says
 	// of its pods may be from before, and does not count for DNS.
 	ClusterNodesSilent ClusterConditionType = "NodesSilent"
+	// ClusterTopologyMismatch is there while labels of a cluster's nodes name another region or other zones than its spec.topology, which counts.
+	ClusterTopologyMismatch ClusterConditionType = "TopologyMismatch"
 	// ClusterFailedOver means that what was placed on the cluster is placed elsewhere.
 	ClusterFailedOver ClusterConditionType = "FailedOver"
 	// ClusterFailoverHeld means that the cluster is lost and not failed over; the reason says why.
@@ -237,6 +260,7 @@ const (
 	ReasonClusterNotReachable = "ClusterNotReachable"
 	ReasonNodesNotHeardOf     = "NodesNotHeardOf"
 	ReasonObjectsNotKnown     = "ObjectsNotKnown"
+	ReasonNodesSayOtherwise   = "NodesSayOtherwise"
 )
 
 // ClusterCondition is one aspect of a cluster's state.

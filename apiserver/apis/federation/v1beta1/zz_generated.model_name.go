@@ -66,6 +66,11 @@ func (in ClusterStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterTopology) OpenAPIModelName() string {
+	return "federation.v1beta1.ClusterTopology"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DNSCheck) OpenAPIModelName() string {
 	return "federation.v1beta1.DNSCheck"
 }
