@@ -144,6 +144,7 @@ func (r *Random) inShop(name string) error {
 
 // apply applies an object. One that is on its way out goes all the same.
 func (r *Random) apply(name, text string) error {
+	r.age(name)
 	r.made++
 	file := fmt.Sprintf("%d.yaml", r.made)
 	r.player.files[file] = text
