@@ -129,7 +129,9 @@ func joinHostile(t *testing.T, how string) {
 	if _, err := s.fed.dyn.Resource(v1beta1.ClustersResource).Create(t.Context(), cluster, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	remove(t, func(ctx context.Context) error { return s.fed.dyn.Resource(v1beta1.ClustersResource).Delete(ctx, name, background) })
+	remove(t, func(ctx context.Context) error {
+		return s.fed.dyn.Resource(v1beta1.ClustersResource).Delete(ctx, name, background)
+	})
 	eventually(t, 30*time.Second, func() string {
 		if h.asked() == 0 {
 			return "the federation has not asked the hostile member anything"
