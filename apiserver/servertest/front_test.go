@@ -227,7 +227,7 @@ func newIDP(t *testing.T) *idp {
 			fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q,"id_token_signing_alg_values_supported":["ES256"]}`, p.URL, p.URL+"/keys")
 			return
 		}
-		fmt.Fprintf(w, `{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","use":"sig","kid":"k","x":%q,"y":%q}]}`, word(key.X), word(key.Y)) //nolint:staticcheck // what a JWK is made of
+		fmt.Fprintf(w, `{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","use":"sig","kid":"k","x":%q,"y":%q}]}`, word(key.X), word(key.Y))
 	}))
 	t.Cleanup(p.Close)
 	return p

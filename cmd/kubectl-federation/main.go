@@ -35,7 +35,7 @@ func main() {
 		os.Exit(int(code))
 	}
 	if err != nil {
-		fmt.Fprintln(printable{os.Stderr}, "error:", err)
+		_, _ = fmt.Fprintln(printable{os.Stderr}, "error:", err) // there is nowhere else to say it
 		os.Exit(1)
 	}
 }

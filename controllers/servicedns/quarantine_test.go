@@ -70,19 +70,19 @@ func TestARefusedNameCostsItsOwnerOnly(t *testing.T) {
 				s.says(ReasonRefused, true, "bad.example.com.")
 
 				// Others go on, at one call each.
-				before := s.memory.calls
+				before := s.calls
 				s.world.set(records{"Service shop/n00": {set(t, "n00", dnsprovider.A, "192.0.2.2")}}, time.Now())
 				synctest.Wait()
-				if lines := s.names(); !slices.Contains(lines, "n00 A 192.0.2.2") || s.memory.calls != before+1 {
-					t.Errorf("%d calls: %q", s.memory.calls-before, lines[:3])
+				if lines := s.names(); !slices.Contains(lines, "n00 A 192.0.2.2") || s.calls != before+1 {
+					t.Errorf("%d calls: %q", s.calls-before, lines[:3])
 				}
 				// It stays so, whatever is read, and few calls are made.
-				before = s.memory.calls
+				before = s.calls
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				has(100)
 				s.says(ReasonRefused, true, "bad.example.com.")
-				if calls := s.memory.calls - before; calls > 30 {
+				if calls := s.calls - before; calls > 30 {
 					t.Errorf("%d calls in an hour", calls)
 				}
 				// Its owner mends it: at once.

@@ -56,7 +56,7 @@ func (m *memory) Change(_ context.Context, _ string, changes dnsprovider.ChangeS
 	}
 	sets, err := changes.Apply(m.sets)
 	if err != nil && m.compares {
-		return &dnsprovider.RefusedError{errors.New("does not suit")}
+		return &dnsprovider.RefusedError{Err: errors.New("does not suit")}
 	}
 	if err != nil {
 		return fmt.Errorf("a service that does not compare was given what is stale: %w", err)
