@@ -16,4 +16,4 @@ go test ./controllers/fleettest -run TestRandom -v -count 1 -timeout 15m -seed "
 echo "three of the fuzz targets, in turn from commit to commit"
 hack/fuzz.sh 20 3 "$((3 * $(git rev-list --count HEAD)))"
 echo "tests with real member clusters"
-go test -timeout 20m -count=1 -p 1 -v ./hack/... | grep -vE '^\s*$|no test files'
+TENANT_SEED=$seed go test -timeout 30m -count=1 -p 1 -v ./hack/... | grep -vE '^\s*$|no test files'

@@ -35,7 +35,7 @@ const (
 	mallory = "team-mallory"
 )
 
-// tenantCalls is how many random calls mallory makes; TENANT_CALLS and TENANT_SEED say otherwise.
+// tenantCalls is how many random calls mallory makes; TENANT_CALLS says otherwise, and TENANT_SEED which.
 const tenantCalls = 300
 
 // TestTenantsCannotHurtEachOther: whatever mallory writes with the rights of the role edit, nothing of alice's changes: not her
@@ -47,7 +47,7 @@ func TestTenantsCannotHurtEachOther(t *testing.T) {
 	world := aliceWorld(t)
 	before := world.settled(t)
 	quiet := world.change(t, "quiet")
-	seed, calls := fromEnv("TENANT_SEED", uint64(time.Now().UnixNano())), fromEnv("TENANT_CALLS", tenantCalls)
+	seed, calls := fromEnv("TENANT_SEED", 1), fromEnv("TENANT_CALLS", tenantCalls)
 	t.Logf("TENANT_SEED=%d TENANT_CALLS=%d", seed, calls)
 	attack := newAttack(t, rand.New(rand.NewPCG(seed, 0)), world)
 	slowest := time.Duration(0)
