@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -165,20 +166,27 @@ func (e *events) gone(cluster string) {
 
 // watchPolicies decides the objects of a namespace anew when its policies change.
 func (c *Controller) watchPolicies() error {
-	changed := func(obj any) {
+	changedFor := func(obj any, pause time.Duration) {
 		name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 		if err != nil {
 			return
 		}
 		namespace, policy, _ := cache.SplitMetaNamespaceKey(name)
 		c.decide.AddAfter(key{everything, types.NamespacedName{Namespace: namespace}}, gather)
-		c.policies.AddAfter(types.NamespacedName{Namespace: namespace, Name: policy}, gather)
+		c.policies.AddAfter(types.NamespacedName{Namespace: namespace, Name: policy}, pause)
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			c.wantKinds(readPolicy(u))
 		}
 	}
-	_, err := c.Informers(v1beta1.PoliciesResource).AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: changed,
+	changed := func(obj any) { changedFor(obj, gather) }
+	_, err := c.Informers(v1beta1.PoliciesResource).AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, first bool) {
+			if first { // its objects are not decided yet: it would be said to govern fewer
+				changedFor(obj, statusPause)
+				return
+			}
+			changed(obj)
+		},
 		UpdateFunc: func(was, is any) {
 			before, after := was.(*unstructured.Unstructured), is.(*unstructured.Unstructured)
 			if before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() || after.GetGeneration() == 0 {
