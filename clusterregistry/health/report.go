@@ -68,7 +68,7 @@ func Report(prev v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology, s State
 	}
 	pin(&next, pinned)
 	same := next.UID == prev.UID && next.Region == prev.Region && next.KubernetesVersion == prev.KubernetesVersion &&
-		slices.Equal(next.Zones, prev.Zones) && slices.Equal(next.Forbidden, prev.Forbidden) && slices.EqualFunc(next.Conditions, Own(prev.Conditions), sameCondition)
+		slices.Equal(next.Zones, prev.Zones) && slices.Equal(next.Forbidden, prev.Forbidden) && sameConditions(next.Conditions, Own(prev.Conditions))
 	return next, !same
 }
 
@@ -116,6 +116,14 @@ func mismatch(prev []v1beta1.ClusterCondition, pinned *v1beta1.ClusterTopology, 
 		c.LastTransitionTime = was.LastTransitionTime
 	}
 	return &c
+}
+
+// sameConditions compares by type: in which order an apply leaves the conditions of several managers, the API decides.
+func sameConditions(a, b []v1beta1.ClusterCondition) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(c v1beta1.ClusterCondition) bool {
+		other := find(b, c.Type)
+		return other == nil || !sameCondition(c, *other)
+	})
 }
 
 func sameCondition(a, b v1beta1.ClusterCondition) bool {

@@ -30,6 +30,28 @@ func TestReportAsksForNoWriteWhenOnlyTimePassed(t *testing.T) {
 	}
 }
 
+// An apply keeps items of a list where they were: NodesSilent comes to stand after TopologyMismatch. Compared in order, each probe would write.
+func TestReportComparesConditionsByType(t *testing.T) {
+	lies, west := &Inventory{Region: "east"}, &v1beta1.ClusterTopology{Region: "west"}
+	s := Judge(State{}, words["ok"], DefaultPolicy(), start).State
+	silent := condition(v1beta1.ClusterNodesSilent, "True", v1beta1.ReasonNodesNotHeardOf, "1 of 2")
+	s.Silent = &silent
+	stored, _ := Report(v1beta1.ClusterStatus{}, west, s, lies)
+	if len(stored.Conditions) != 4 {
+		t.Fatalf("%+v", stored.Conditions)
+	}
+	for range stored.Conditions {
+		stored.Conditions = append(stored.Conditions[1:], stored.Conditions[0])
+		if _, changed := Report(stored, west, s, lies); changed {
+			t.Errorf("it is written again with %s first", stored.Conditions[0].Type)
+		}
+	}
+	stored.Conditions[2] = stored.Conditions[1]
+	if _, changed := Report(stored, west, s, lies); !changed {
+		t.Error("one is missing, another there twice, and that is no change")
+	}
+}
+
 func TestReportKeepsTheInventoryOfAnUnreachableCluster(t *testing.T) {
 	prev := v1beta1.ClusterStatus{Zones: []string{"a"}, Region: "east", KubernetesVersion: "v1.36.3", Forbidden: []string{"widgets.example.com"}}
 	s := State{Failures: 1}
