@@ -17,12 +17,13 @@ const flowName = "federation-controllers"
 
 // ensureFlow makes sure that the controllers are served whatever users ask for: they have a priority level of their own, of about a third
 // of what the server works on at once, and their Leases that of Kubernetes' leader elections. As with
-// Kubernetes' own, an administrator who annotates one with apf.kubernetes.io/autoupdate-spec=false keeps what he wrote.
+// Kubernetes' own, an administrator who annotates one with apf.kubernetes.io/autoupdate-spec=false keeps what he wrote. We never annotate
+// them ourselves: Kubernetes deletes, each minute, what it has not made and has that annotation with true.
 func ensureFlow(ctx context.Context, kube kubernetes.Interface) error {
 	flow := kube.FlowcontrolV1()
 	level := priorityLevel()
 	if err := ensure(ctx, flow.PriorityLevelConfigurations(), level, func(is *flowcontrolv1.PriorityLevelConfiguration) bool {
-		return taken(is) || equality.Semantic.DeepEqual(is.Spec, level.Spec)
+		return taken(is) || !annotated(is) && equality.Semantic.DeepEqual(is.Spec, level.Spec)
 	}); err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func ensureFlow(ctx context.Context, kube kubernetes.Interface) error {
 		flowSchema("federation-leader-election", "leader-election", 150, "coordination.k8s.io", "leases", v1beta1.FederationNamespace),
 	} {
 		if err := ensure(ctx, flow.FlowSchemas(), schema, func(is *flowcontrolv1.FlowSchema) bool {
-			return taken(is) || equality.Semantic.DeepEqual(is.Spec, schema.Spec)
+			return taken(is) || !annotated(is) && equality.Semantic.DeepEqual(is.Spec, schema.Spec)
 		}); err != nil {
 			return err
 		}
@@ -43,12 +44,13 @@ func taken(o metav1.Object) bool {
 	return o.GetAnnotations()[flowcontrolv1.AutoUpdateAnnotationKey] == "false"
 }
 
-func flowMeta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Annotations: map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "true"}}
+func annotated(o metav1.Object) bool {
+	_, is := o.GetAnnotations()[flowcontrolv1.AutoUpdateAnnotationKey]
+	return is
 }
 
 func priorityLevel() *flowcontrolv1.PriorityLevelConfiguration {
-	return &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: flowMeta(flowName), Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+	return &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: flowName}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
 		Type: flowcontrolv1.PriorityLevelEnablementLimited,
 		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
 			NominalConcurrencyShares: new(int32(100)), LendablePercent: new(int32(50)),
@@ -60,7 +62,7 @@ func priorityLevel() *flowcontrolv1.PriorityLevelConfiguration {
 
 // flowSchema puts requests of the controllers for a resource into a priority level.
 func flowSchema(name, level string, precedence int32, group, resource, namespace string) *flowcontrolv1.FlowSchema {
-	return &flowcontrolv1.FlowSchema{ObjectMeta: flowMeta(name), Spec: flowcontrolv1.FlowSchemaSpec{
+	return &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: flowcontrolv1.FlowSchemaSpec{
 		PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: level},
 		MatchingPrecedence:         precedence,
 		DistinguisherMethod:        &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByNamespaceType},

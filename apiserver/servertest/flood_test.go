@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,9 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	flowcontrolbootstrap "k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/registry/flowcontrol/ensurer"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/bootstrap"
@@ -99,6 +104,43 @@ func TestAFloodOfUsersDoesNotHoldUpTheControllers(t *testing.T) {
 		if err := patch(i); err != nil {
 			t.Fatalf("request %d of the controllers, after %v: %v", i, time.Since(begin), err)
 		}
+	}
+}
+
+// Kubernetes deletes each minute what its own earlier versions made and this one does not. Ours, also those of an earlier version of ours that
+// had Kubernetes' annotation, remain.
+func TestKubernetesLeavesOurPriorityLevelsAlone(t *testing.T) {
+	flow := shared.kube.FlowcontrolV1()
+	old := []byte(`{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"true"}}}`)
+	if _, err := flow.FlowSchemas().Patch(t.Context(), "federation-controllers", types.MergePatchType, old, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := bootstrap.Ensure(t.Context(), shared.kube); err != nil {
+		t.Fatal(err)
+	}
+	factory := informers.NewSharedInformerFactory(shared.kube, 0).Flowcontrol().V1()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	schemas, levels := factory.FlowSchemas(), factory.PriorityLevelConfigurations()
+	for _, i := range []cache.SharedIndexInformer{schemas.Informer(), levels.Informer()} {
+		go i.RunWithContext(ctx)
+		if !cache.WaitForCacheSync(ctx.Done(), i.HasSynced) {
+			t.Fatal("not synced")
+		}
+	}
+	if err := ensurer.RemoveUnwantedObjects(ctx, ensurer.NewFlowSchemaOps(flow.FlowSchemas(), schemas.Lister()), slices.Concat(flowcontrolbootstrap.MandatoryFlowSchemas, flowcontrolbootstrap.SuggestedFlowSchemas)); err != nil {
+		t.Fatal(err)
+	}
+	if err := ensurer.RemoveUnwantedObjects(ctx, ensurer.NewPriorityLevelConfigurationOps(flow.PriorityLevelConfigurations(), levels.Lister()), slices.Concat(flowcontrolbootstrap.MandatoryPriorityLevelConfigurations, flowcontrolbootstrap.SuggestedPriorityLevelConfigurations)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"federation-controllers", "federation-leader-election"} {
+		if _, err := flow.FlowSchemas().Get(ctx, name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := flow.PriorityLevelConfigurations().Get(ctx, "federation-controllers", metav1.GetOptions{}); err != nil {
+		t.Error(err)
 	}
 }
 
