@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,13 +26,30 @@ import (
 // brake keeps a member from losing very many copies at once whose objects the federation does not know (ADR 85). All that share the objects
 // judge by all copies in the member, so they come to the same end.
 type brake struct {
-	mu sync.Mutex
+	turn chan struct{} // is full while somebody has what follows
 	plan.Brake
 	waiting map[types.UID]waiting
 	// clearing: the member has just been taken up, and the caches are full: nothing is to be waited for.
-	clearing bool
+	clearing atomic.Bool
 	wake     chan struct{}
 }
+
+func (b *brake) init() {
+	b.turn, b.wake, b.waiting = make(chan struct{}, 1), make(chan struct{}, 1), map[types.UID]waiting{}
+	b.clearing.Store(true)
+}
+
+// lock waits for its turn, no longer than ctx lasts: who has it may be asking a member that does not answer.
+func (b *brake) lock(ctx context.Context) error {
+	select {
+	case b.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *brake) unlock() { <-b.turn }
 
 // waiting is a copy that is not deleted yet.
 type waiting struct {
@@ -60,18 +77,13 @@ func (b *brake) signal() {
 	}
 }
 
-// cleared notes that the member has been taken up.
-func (b *brake) cleared() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.clearing = false
-}
-
 // mayDelete returns nil if a copy whose object is not known may be deleted.
 func (c *Controller) mayDelete(ctx context.Context, m *member, k key, have *unstructured.Unstructured) error {
 	b := &m.brake
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	if err := b.lock(ctx); err != nil {
+		return err
+	}
+	defer b.unlock()
 	uid, now := have.GetUID(), time.Now()
 	if _, known := b.May(uid); !known {
 		w, there := b.waiting[uid]
@@ -79,7 +91,7 @@ func (c *Controller) mayDelete(ctx context.Context, m *member, k key, have *unst
 			w = waiting{k, now}
 			b.waiting[uid] = w
 		}
-		if left := w.since.Add(gathering).Sub(now); left > 0 && !b.clearing {
+		if left := w.since.Add(gathering).Sub(now); left > 0 && !b.clearing.Load() {
 			m.queue.AddAfter(k, left)
 			return errHeld
 		}
@@ -211,8 +223,10 @@ func (c *Controller) reviewHeld(ctx context.Context, m *member) error {
 // stillHeld judges again what is held, and what the Cluster says that is, and wakes what may go; nil: nothing is held.
 func (c *Controller) stillHeld(ctx context.Context, m *member, cluster *v1beta1.Cluster) (*v1beta1.HeldDeletions, error) {
 	b := &m.brake
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	if err := b.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer b.unlock()
 	holds, _, _, _ := b.Held(0)
 	if holds == 0 && c.saidHeld(cluster) == nil {
 		return nil, nil

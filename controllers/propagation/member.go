@@ -41,7 +41,7 @@ type member struct {
 // returns; the caller starts them. After the end of Run it does nothing.
 func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	m := &member{Member: mem, federation: c.Federation, states: map[key]*state{}, lanes: newLanes(c.Workers, c.leaves)}
-	m.brake.waiting, m.brake.wake, m.brake.clearing = map[types.UID]waiting{}, make(chan struct{}, 1), true
+	m.brake.init()
 	m.queue = m.lanes.queue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](10*time.Millisecond, 30*time.Second))
 	var errs []error
 	for i := range c.Kinds {
@@ -81,7 +81,7 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 	started := time.Now()
 	c.join(m) // from now on a delete waits for this member: what goes while it is cleared is not missed
 	stale := c.clearStale(ctx, m, c.Kinds)
-	m.brake.cleared()
+	m.brake.clearing.Store(false)
 	for _, k := range c.federated() {
 		m.queue.Add(k)
 	}
