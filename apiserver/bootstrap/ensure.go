@@ -39,6 +39,9 @@ func Ensure(ctx context.Context, kube kubernetes.Interface) error {
 			return err
 		}
 	}
+	if err := ensure(ctx, rbac.ClusterRoleBindings(), adminsBinding(), func(*rbacv1.ClusterRoleBinding) bool { return true }); err != nil {
+		return err
+	}
 	local, localBinding := role(), roleBinding()
 	if err := ensure(ctx, rbac.Roles(local.Namespace), local, func(is *rbacv1.Role) bool {
 		return equality.Semantic.DeepEqual(is.Rules, local.Rules)

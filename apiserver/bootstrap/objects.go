@@ -105,6 +105,16 @@ func clusterRoleBinding(name string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
+// adminsBinding gives the administrators of the admin kubeconfig everything. It is made where it is missing and then belongs to whoever
+// changes it: without subjects, the kubeconfig that somebody copied is worth nothing, and stays so.
+func adminsBinding() *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: v1beta1.AdminsGroup},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: v1beta1.AdminsGroup}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+	}
+}
+
 func roleBinding() *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: controllersName},

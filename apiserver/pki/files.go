@@ -13,12 +13,14 @@ type Files struct {
 	CA, CAKey                       string
 	ServingCert, ServingKey         string
 	AdminCert, AdminKey             string
+	SuperAdminCert, SuperAdminKey   string
 	ControllersCert, ControllersKey string
 	ServiceAccountKey               string
 	FrontProxyCA, FrontProxyCAKey   string
 	FrontProxyCert, FrontProxyKey   string
 	Encryption                      string
 	AdminKubeconfig                 string
+	SuperAdminKubeconfig            string
 	ControllersKubeconfig           string
 }
 
@@ -29,12 +31,14 @@ func FilesIn(dataDir string) *Files {
 		CA: in("ca.crt"), CAKey: in("ca.key"),
 		ServingCert: in("apiserver.crt"), ServingKey: in("apiserver.key"),
 		AdminCert: in("admin.crt"), AdminKey: in("admin.key"),
+		SuperAdminCert: in("super-admin.crt"), SuperAdminKey: in("super-admin.key"),
 		ControllersCert: in("controllers.crt"), ControllersKey: in("controllers.key"),
 		ServiceAccountKey: in("service-account.key"),
 		FrontProxyCA:      in("front-proxy-ca.crt"), FrontProxyCAKey: in("front-proxy-ca.key"),
 		FrontProxyCert: in("front-proxy-client.crt"), FrontProxyKey: in("front-proxy-client.key"),
 		Encryption:            in("encryption.yaml"),
 		AdminKubeconfig:       filepath.Join(dataDir, "admin.kubeconfig"),
+		SuperAdminKubeconfig:  filepath.Join(dataDir, "super-admin.kubeconfig"),
 		ControllersKubeconfig: filepath.Join(dataDir, "controllers.kubeconfig"),
 	}
 }
@@ -77,7 +81,7 @@ func write(path string, content []byte) error {
 func (f *Files) protect(dataDir string) {
 	allowed := map[string]os.FileMode{
 		dataDir: 0o755, filepath.Dir(f.CA): 0o700,
-		f.CAKey: 0o600, f.ServingKey: 0o600, f.AdminKey: 0o600, f.ControllersKey: 0o600, f.ServiceAccountKey: 0o600, f.FrontProxyCAKey: 0o600,
+		f.CAKey: 0o600, f.ServingKey: 0o600, f.AdminKey: 0o600, f.SuperAdminKey: 0o600, f.ControllersKey: 0o600, f.ServiceAccountKey: 0o600, f.FrontProxyCAKey: 0o600,
 		f.FrontProxyKey: 0o600, f.Encryption: 0o600,
 	}
 	for path, mode := range allowed {

@@ -17,6 +17,9 @@ func ensureKubeconfigs(f *Files, server string) error {
 	if err := ensureKubeconfig(f.ControllersKubeconfig, server, f.CA, f.ControllersCert, f.ControllersKey); err != nil {
 		return err
 	}
+	if err := ensureKubeconfig(f.SuperAdminKubeconfig, server, f.CA, f.SuperAdminCert, f.SuperAdminKey); err != nil {
+		return err
+	}
 	return ensureKubeconfig(f.AdminKubeconfig, server, f.CA, f.AdminCert, f.AdminKey)
 }
 

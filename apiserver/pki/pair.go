@@ -12,6 +12,7 @@ import (
 	"math/big"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/util/cert"
@@ -145,6 +146,9 @@ func (l leaf) template(now time.Time) *x509.Certificate {
 
 func (l leaf) good(p, authority *pair, now time.Time) bool {
 	if p.cert.CheckSignatureFrom(authority.cert) != nil || now.Add(renewBefore).After(p.cert.NotAfter) {
+		return false
+	}
+	if p.cert.Subject.CommonName != l.subject.CommonName || !slices.Equal(p.cert.Subject.Organization, l.subject.Organization) {
 		return false
 	}
 	for _, h := range l.hosts {

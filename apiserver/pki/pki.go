@@ -15,11 +15,15 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/util/keyutil"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 const (
-	// AdminUser is the administrator's name, in the group that may do everything.
+	// AdminUser is the administrator's name.
 	AdminUser = "federation-admin"
+	// SuperAdminUser is the name for emergencies: in the group that every authorizer lets do everything, whatever RBAC says.
+	SuperAdminUser = "federation-super-admin"
 	// ControllersUser is the name of the federation's controllers. What they may do is in RBAC.
 	ControllersUser = "system:federation-controllers"
 	// FrontProxyUser is the name under which the apiserver calls apiservers behind it.
@@ -87,7 +91,8 @@ func (f *Files) leaves(hosts []string) []leaf {
 	}
 	return []leaf{
 		{certPath: f.ServingCert, keyPath: f.ServingKey, subject: pkix.Name{CommonName: "federation-apiserver"}, hosts: hosts, usage: x509.ExtKeyUsageServerAuth},
-		client(f.AdminCert, f.AdminKey, AdminUser, user.SystemPrivilegedGroup),
+		client(f.AdminCert, f.AdminKey, AdminUser, v1beta1.AdminsGroup),
+		client(f.SuperAdminCert, f.SuperAdminKey, SuperAdminUser, user.SystemPrivilegedGroup),
 		client(f.ControllersCert, f.ControllersKey, ControllersUser),
 		client(f.FrontProxyCert, f.FrontProxyKey, FrontProxyUser),
 	}

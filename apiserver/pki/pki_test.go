@@ -2,6 +2,8 @@ package pki
 
 import (
 	"bytes"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -119,8 +121,8 @@ func TestFirstStartThatWasCutOffGoesOn(t *testing.T) {
 		}
 	}
 	ensure(t, dir, start)
-	if len(snapshot(t, dir)) != 16 {
-		t.Errorf("%d files, want 16", len(snapshot(t, dir)))
+	if len(snapshot(t, dir)) != 19 {
+		t.Errorf("%d files, want 19", len(snapshot(t, dir)))
 	}
 }
 
@@ -144,6 +146,25 @@ func TestACopiedFolderMustBeWhole(t *testing.T) {
 	was, _ := a.Identity()
 	if is, err := b.Identity(); err != nil || is != was {
 		t.Errorf("identity %s, want %s, %v", is, was, err)
+	}
+}
+
+// The administrator's certificate of an earlier version is in the group that RBAC has no say about.
+func TestACertificateOfAnotherGroupIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	f := ensure(t, dir, start)
+	ca, err := readPair(f.CA, f.CAKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := leaf{certPath: f.AdminCert, keyPath: f.AdminKey, subject: pkix.Name{CommonName: AdminUser, Organization: []string{"system:masters"}}, usage: x509.ExtKeyUsageClientAuth}
+	if err := ensureLeaf(old, ca, start); err != nil {
+		t.Fatal(err)
+	}
+	was := snapshot(t, dir)
+	ensure(t, dir, start)
+	if names := changed(was, snapshot(t, dir)); !names["admin.crt"] || !names["admin.kubeconfig"] || names["controllers.crt"] {
+		t.Errorf("made anew: %v, want the administrator's", names)
 	}
 }
 

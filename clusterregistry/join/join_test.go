@@ -209,6 +209,17 @@ func TestJoinGivesNoMoreRightsThanNeeded(t *testing.T) {
 	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Verbs, "impersonate") }) {
 		t.Error("AllowProxy does not give impersonate")
 	}
+	bindings := f.member.RbacV1().ClusterRoleBindings()
+	admins, err := bindings.Get(context.Background(), role.Name+"-admins", metav1.GetOptions{})
+	if err != nil || admins.Subjects[0].Name != v1beta1.AdminsGroup || len(admins.OwnerReferences) != 1 {
+		t.Errorf("the federation's administrators come through the proxy without rights: %v, %v", admins, err)
+	}
+	if err := Join(context.Background(), f.request("east-a")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bindings.Get(context.Background(), role.Name+"-admins", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("without AllowProxy they keep their rights: %v", err)
+	}
 }
 
 func TestJoinRefuses(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
 )
 
@@ -36,6 +37,9 @@ func (r *Request) prepareMember(ctx context.Context, uid string) (string, error)
 	meta := r.meta(uid, account)
 	meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}}
 	if err := r.ensureAccount(ctx, meta); err != nil {
+		return "", err
+	}
+	if err := r.ensureAdmins(ctx, meta); err != nil {
 		return "", err
 	}
 	if err := r.ensureFences(ctx, uid, meta); err != nil {
@@ -146,6 +150,25 @@ func (r *Request) ensureAccount(ctx context.Context, meta metav1.ObjectMeta) err
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: roleRef("ClusterRole", meta.Name)}
 	return ensure(ctx, r.Member.RbacV1().ClusterRoleBindings(), binding, func(old *rbacv1.ClusterRoleBinding) error {
+		old.Labels, old.OwnerReferences, old.Subjects = meta.Labels, meta.OwnerReferences, subjects
+		return nil
+	})
+}
+
+// ensureAdmins lets the federation's administrators do in the member, through the proxy, what they may do at the federation. Without
+// AllowProxy nobody comes that way, and the binding of an earlier join goes.
+func (r *Request) ensureAdmins(ctx context.Context, meta metav1.ObjectMeta) error {
+	meta.Name += "-admins"
+	bindings := r.Member.RbacV1().ClusterRoleBindings()
+	if !r.AllowProxy {
+		if err := bindings.Delete(ctx, meta.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: v1beta1.AdminsGroup}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: roleRef("ClusterRole", "cluster-admin")}
+	return ensure(ctx, bindings, binding, func(old *rbacv1.ClusterRoleBinding) error {
 		old.Labels, old.OwnerReferences, old.Subjects = meta.Labels, meta.OwnerReferences, subjects
 		return nil
 	})

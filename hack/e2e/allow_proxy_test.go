@@ -10,7 +10,7 @@ import (
 )
 
 // TestProxyForTheAdministrator: a cluster that joined with --allow-proxy lets in who asks through the federation, by a client certificate and
-// with the group system:masters, as the federation's own administrator does.
+// in the group of the federation's administrators, which join binds there.
 func TestProxyForTheAdministrator(t *testing.T) {
 	const member = "east-b"
 	pods := func() (string, error) {

@@ -22,6 +22,10 @@ import (
 // the members. Nothing in it is propagated.
 const FederationNamespace = "federation-system"
 
+// AdminsGroup is the group of the federation's administrators. A ClusterRoleBinding of its name lets it do everything at the federation, until
+// somebody changes that; another one in each member that joined with --allow-proxy, there.
+const AdminsGroup = "federation:cluster-admins"
+
 // Annotations that users put on objects.
 const (
 	// ReplicaSetPreferencesAnnotation holds ReplicaPreferences as JSON, on ReplicaSets.
