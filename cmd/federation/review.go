@@ -18,8 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	placement "federation/controllers/placement/plan"
-	names "federation/controllers/servicedns/plan"
+	review "federation/controllers/review/plan"
 )
 
 // reviewer answers FailoverReviews in the apiserver's process. It reads all that it needs from the API, so that it
@@ -32,7 +31,7 @@ type reviewer struct {
 func (r *reviewer) use(config *rest.Config) { r.config.Store(config) }
 
 // ReviewFailover fills in the status of a review.
-func (r *reviewer) ReviewFailover(ctx context.Context, review *v1beta1.FailoverReview) error {
+func (r *reviewer) ReviewFailover(ctx context.Context, asked *v1beta1.FailoverReview) error {
 	config := r.config.Load()
 	if config == nil {
 		return apierrors.NewServiceUnavailable("the federation is starting: ask again in a moment")
@@ -43,18 +42,18 @@ func (r *reviewer) ReviewFailover(ctx context.Context, review *v1beta1.FailoverR
 	if err != nil {
 		return err
 	}
-	status, errs := reviewed(in, review.Spec)
+	status, errs := review.Review(in, asked.Spec)
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(v1beta1.SchemeGroupVersion.WithKind("FailoverReview").GroupKind(), review.Name, errs)
+		return apierrors.NewInvalid(v1beta1.SchemeGroupVersion.WithKind("FailoverReview").GroupKind(), asked.Name, errs)
 	}
-	review.Status = status
+	asked.Status = status
 	return nil
 }
 
 // namedResources are what has names in DNS.
 var namedResources = []schema.GroupVersionResource{corev1.SchemeGroupVersion.WithResource("services"), networkingv1.SchemeGroupVersion.WithResource("ingresses")}
 
-func readReviewInput(ctx context.Context, config *rest.Config) (in reviewInput, err error) {
+func readReviewInput(ctx context.Context, config *rest.Config) (in review.Input, err error) {
 	client, err := newClient(config)
 	if err != nil {
 		return in, err
@@ -63,56 +62,30 @@ func readReviewInput(ctx context.Context, config *rest.Config) (in reviewInput, 
 	if err != nil {
 		return in, err
 	}
-	in.now = time.Now()
-	if in.info, err = readInfo(ctx, core); err != nil {
+	in.Now = time.Now()
+	if in.Info, err = readInfo(ctx, core); err != nil {
 		return in, err
 	}
-	if in.clusters, err = readAll[v1beta1.Cluster](ctx, client, v1beta1.ClustersResource); err != nil {
+	if in.Clusters, err = readAll[v1beta1.Cluster](ctx, client, v1beta1.ClustersResource); err != nil {
 		return in, err
 	}
-	if in.policies, err = readAll[v1beta1.PlacementPolicy](ctx, client, v1beta1.SchemeGroupVersion.WithResource("placementpolicies")); err != nil {
+	if in.Policies, err = readAll[v1beta1.PlacementPolicy](ctx, client, v1beta1.SchemeGroupVersion.WithResource("placementpolicies")); err != nil {
 		return in, err
 	}
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" {
 			continue
 		}
-		if err := eachObject(ctx, client, k.Resource, in.addObject); err != nil {
+		if err := eachObject(ctx, client, k.Resource, adding(in.AddObject)); err != nil {
 			return in, err
 		}
 	}
 	for _, r := range namedResources {
-		if err := eachObject(ctx, client, r, in.addNamed); err != nil {
+		if err := eachObject(ctx, client, r, adding(in.AddNamed)); err != nil {
 			return in, err
 		}
 	}
 	return in, nil
-}
-
-// addObject takes in an object whose replicas are divided. One that is leaving, or whose annotations cannot be
-// read, is not moved.
-func (in *reviewInput) addObject(u *unstructured.Unstructured) error {
-	if o, err := placement.Read(u); err == nil && u.GetDeletionTimestamp() == nil {
-		in.objects = append(in.objects, o)
-	}
-	return nil
-}
-
-// addNamed takes in an object that has names in DNS. One that cannot be read keeps its records.
-func (in *reviewInput) addNamed(u *unstructured.Unstructured) error {
-	if o, err := names.Read(u, in.policiesOf(u.GetNamespace())); err == nil {
-		in.named = append(in.named, o)
-	}
-	return nil
-}
-
-func (in *reviewInput) policiesOf(namespace string) (some []*v1beta1.PlacementPolicy) {
-	for _, p := range in.policies {
-		if p.Namespace == namespace {
-			some = append(some, p)
-		}
-	}
-	return some
 }
 
 func readInfo(ctx context.Context, core kubernetes.Interface) (*v1beta1.Info, error) {
@@ -138,6 +111,11 @@ func readAll[T any](ctx context.Context, client dynamic.Interface, r schema.Grou
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, one)
 	})
 	return all, err
+}
+
+// adding is a function that cannot fail as one that could.
+func adding(add func(*unstructured.Unstructured)) func(*unstructured.Unstructured) error {
+	return func(u *unstructured.Unstructured) error { add(u); return nil }
 }
 
 // eachObject calls do with every object of a resource, page by page.

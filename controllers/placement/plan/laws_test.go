@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type walk struct {
 	o        Object
 	now      time.Time
 	log      []string
+	steadies int // how often it was steady
 }
 
 func newWalk(t *testing.T, seed int64) *walk {
@@ -60,6 +62,9 @@ func (w *walk) newPolicy() {
 	if w.rng.Intn(2) == 0 {
 		most := w.rng.Int63n(30)
 		spec.ReplicaPreferences.Clusters["c0"] = v1beta1.ClusterPreferences{Weight: w.rng.Int63n(4), MaxReplicas: &most, MinReplicas: min(most, w.rng.Int63n(6))}
+		if most%4 == 0 {
+			delete(spec.ReplicaPreferences.Clusters, "*")
+		}
 	}
 	spec.SpreadConstraints = nil
 	for _, by := range coarse {
@@ -143,6 +148,7 @@ func (w *walk) step() {
 	w.now = w.now.Add(time.Minute)
 	before := w.o.Current
 	world := w.world(w.clusters)
+	w.steady(world)
 	d := Decide(w.o, world, w.now)
 	w.say("→ %s home %v cause %q", asText(d.Placement.Clusters), d.Placement.Home, d.Cause)
 	if got := sum(d.Placement.Clusters) + d.Placement.Unplaced; got != w.o.Replicas {
@@ -159,6 +165,27 @@ func (w *walk) step() {
 	}
 	if before != nil && !maps.Equal(before.Clusters, next.Clusters) && (d.Cause == "" || d.Moved == "" || next.History[0].Cause != d.Cause) {
 		w.fatal("it changed and does not say why: %+v", d)
+	}
+}
+
+// steady: what is said to be keeps its numbers, also where others have taken room, and where clusters are lost that it is not in.
+func (w *walk) steady(world *World) {
+	if !world.Steady(&w.o) {
+		return
+	}
+	w.steadies++
+	then := slices.Clone(w.clusters)
+	for i, c := range then {
+		if then[i] = c.DeepCopy(); w.o.At(c.Name) == 0 && w.rng.Intn(3) == 0 {
+			then[i].Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverOut}
+		}
+	}
+	world = w.world(then)
+	for _, c := range then {
+		world.Ledger.Take(c.Name, world.Ledger.Demand(w.o.Requests()), w.rng.Int63n(20))
+	}
+	if d := Decide(w.o, world, w.now); !maps.Equal(withoutZeros(w.o.Current.Clusters), d.Placement.Clusters) {
+		w.fatal("it is steady, has %v, and then %v", w.o.Current.Clusters, d.Placement.Clusters)
 	}
 }
 
@@ -210,6 +237,7 @@ func (w *walk) limits(before *v1beta1.Placement, d *Decision) {
 }
 
 func TestLaws(t *testing.T) {
+	steadies := 0
 	for seed := range int64(500) {
 		w := newWalk(t, seed)
 		w.say("seed %d", seed)
@@ -218,5 +246,9 @@ func TestLaws(t *testing.T) {
 			w.change()
 			w.step()
 		}
+		steadies += w.steadies
+	}
+	if steadies < 500 {
+		t.Errorf("it was steady %d times: these walks show too little", steadies)
 	}
 }

@@ -35,7 +35,8 @@ type World struct {
 	byNamespace map[string][]*policy // the one that wins first
 	lost        map[string]bool      // clusters that lose what they have, unless it is tolerated
 	stuck       map[stuckKey]v1beta1.UnschedulablePods
-	groups      []group // of Clusters, by index
+	groups      []group        // of Clusters, by index
+	index       map[string]int // of Clusters, by name
 }
 
 type stuckKey struct{ cluster, kind, namespace, name string }
@@ -55,10 +56,11 @@ type policy struct {
 func NewWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) *World {
 	w := &World{
 		Clusters: slices.Clone(clusters), Policies: policies, Ledger: scheduler.NewLedger(clusters),
-		byNamespace: map[string][]*policy{}, lost: map[string]bool{}, stuck: map[stuckKey]v1beta1.UnschedulablePods{},
+		byNamespace: map[string][]*policy{}, lost: map[string]bool{}, stuck: map[stuckKey]v1beta1.UnschedulablePods{}, index: make(map[string]int, len(clusters)),
 	}
 	slices.SortFunc(w.Clusters, func(a, b *v1beta1.Cluster) int { return cmp.Compare(a.Name, b.Name) })
-	for _, c := range w.Clusters {
+	for i, c := range w.Clusters {
+		w.index[c.Name] = i
 		w.groups = append(w.groups, group{scheduler.ZoneOf(c), c.Status.Region})
 		w.lost[c.Name] = c.Phase() == v1beta1.FailoverOut || evicts(c)
 		if c.Status.Capacity == nil {

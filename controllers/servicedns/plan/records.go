@@ -125,13 +125,21 @@ func (p *planner) places(parts map[string]*part) {
 	if p.object.Kind != KindService {
 		return
 	}
+	known := map[string][]string{} // by place: many clusters share one
 	for i := range p.in.Clusters {
 		cluster := &p.in.Clusters[i]
 		has := parts[cluster.Name]
 		if has == nil {
 			has = &part{Cluster: cluster, rank: nothing, why: "it has no load balancer of the Service"}
 		}
-		for _, name := range p.place(cluster) {
+		key := cluster.Region + "/" + strings.Join(cluster.Zones, "/")
+		names, ok := known[key]
+		if said := len(p.plan.Reasons); !ok {
+			if names = p.place(cluster); len(p.plan.Reasons) == said { // else it is said of each
+				known[key] = names
+			}
+		}
+		for _, name := range names {
 			p.levels[name].parts = append(p.levels[name].parts, has)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"fmt"
@@ -69,20 +69,18 @@ func service(name, ingresses string) *unstructured.Unstructured {
 	return u
 }
 
-func input(t *testing.T, clusters []*v1beta1.Cluster, objects ...*unstructured.Unstructured) reviewInput {
+func input(t *testing.T, clusters []*v1beta1.Cluster, objects ...*unstructured.Unstructured) Input {
 	t.Helper()
-	in := reviewInput{
-		clusters: clusters, now: reviewedAt,
-		info: &v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second, FailoverMaxZones: 1},
+	in := Input{
+		Clusters: clusters, Now: reviewedAt,
+		Info: &v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second, FailoverMaxZones: 1},
 	}
 	for _, u := range objects {
-		add := in.addObject
+		add := in.AddObject
 		if u.GetKind() == "Service" {
-			add = in.addNamed
+			add = in.AddNamed
 		}
-		if err := add(u); err != nil {
-			t.Fatal(err)
-		}
+		add(u)
 	}
 	return in
 }
@@ -146,8 +144,8 @@ func TestReviewedMoves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(t, three(c.room), c.objects...)
-			in.policies = []*v1beta1.PlacementPolicy{stays, first, slow}
-			s, errs := reviewed(in, v1beta1.FailoverReviewSpec{Clusters: c.lost})
+			in.Policies = []*v1beta1.PlacementPolicy{stays, first, slow}
+			s, errs := Review(in, v1beta1.FailoverReviewSpec{Clusters: c.lost})
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
@@ -166,8 +164,8 @@ func TestReviewedDrain(t *testing.T) {
 	only := policyFor("only", v1beta1.PlacementPolicySpec{Clusters: &v1beta1.ClusterAffinity{Names: []string{"east-a"}}})
 	in := input(t, three(-1), replicas("a", `{"east-a":4}`, map[string]string{"policy": "stays"}), replicas("c", `{"east-a":3}`, map[string]string{"policy": "only"}), replicas("b", `{"east-a":4}`, map[string]string{"policy": "tolerant"}),
 		service("web", `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.1"}]},{"cluster":"west-a","items":[{"ip":"203.0.113.1"}]}]}`))
-	in.policies, in.info.FailoverMaxZones = []*v1beta1.PlacementPolicy{stays, tolerant, only}, 0
-	s, errs := reviewed(in, v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}, Drained: true})
+	in.Policies, in.Info.FailoverMaxZones = []*v1beta1.PlacementPolicy{stays, tolerant, only}, 0
+	s, errs := Review(in, v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}, Drained: true})
 	if got := strings.Join(lines(s.Moves), "\n"); len(errs) > 0 || s.Held != "" || s.Replicas != 4 || s.Unplaced != 3 || len(s.Records) == 0 ||
 		!strings.HasPrefix(got, "a: east-a 4→0, ") || !strings.Contains(got, "\nb: ; 4 stay in east-a (") || !strings.Contains(got, "\nc: ; 3 fit nowhere; 3 stay in east-a (") {
 		t.Errorf("%s\n%+v %v", got, s, errs)
@@ -176,10 +174,10 @@ func TestReviewedDrain(t *testing.T) {
 
 func TestReviewedChangesNothing(t *testing.T) {
 	in := input(t, three(-1), replicas("web", `{"east-a":10}`, nil))
-	before := in.clusters[0].DeepCopy()
-	first, _ := reviewed(in, v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}})
-	second, _ := reviewed(in, v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}})
-	if !reflect.DeepEqual(first, second) || !reflect.DeepEqual(before, in.clusters[0]) {
+	before := in.Clusters[0].DeepCopy()
+	first, _ := Review(in, v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}})
+	second, _ := Review(in, v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}})
+	if !reflect.DeepEqual(first, second) || !reflect.DeepEqual(before, in.Clusters[0]) {
 		t.Errorf("a review changed what it looked at: %v, then %v", first, second)
 	}
 }
@@ -187,7 +185,7 @@ func TestReviewedChangesNothing(t *testing.T) {
 func TestReviewedRecords(t *testing.T) {
 	clusters := three(-1)
 	serving := service("web", `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.1"}]},{"cluster":"west-a","items":[{"ip":"203.0.113.1"}]}]}`)
-	s, _ := reviewed(input(t, clusters, serving), v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}})
+	s, _ := Review(input(t, clusters, serving), v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}})
 	var got []string
 	for _, r := range s.Records {
 		got = append(got, fmt.Sprintf("%s %s %v→%v", strings.TrimSuffix(strings.TrimPrefix(r.Name, "web.default.fed.svc."), "example.test."), r.Type, r.Before, r.After))
@@ -201,8 +199,8 @@ func TestReviewedRecords(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	none := input(t, clusters, serving)
-	none.info = nil
-	if s, _ := reviewed(none, v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}}); s.Records != nil {
+	none.Info = nil
+	if s, _ := Review(none, v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}}); s.Records != nil {
 		t.Errorf("records of a federation whose zone is not known: %v", s.Records)
 	}
 }
@@ -221,8 +219,8 @@ func TestReviewedIsHeldByTheLimits(t *testing.T) {
 		{[]string{"east-a", "east-b", "west-a"}, 9, "most clusters vanished"},
 	} {
 		in := input(t, four)
-		in.info.FailoverMaxZones = c.maxZones
-		s, errs := reviewed(in, v1beta1.FailoverReviewSpec{Clusters: c.lost})
+		in.Info.FailoverMaxZones = c.maxZones
+		s, errs := Review(in, v1beta1.FailoverReviewSpec{Clusters: c.lost})
 		if len(errs) > 0 || (c.want == "") != (s.Held == "") || !strings.Contains(s.Held, c.want) {
 			t.Errorf("%v with at most %d zones: held %q, want %q", c.lost, c.maxZones, s.Held, c.want)
 		}
@@ -245,7 +243,7 @@ func TestLostClusters(t *testing.T) {
 		{v1beta1.FailoverReviewSpec{Zones: []string{"east/z"}}, "", `spec.zones[0]: Invalid value: "east/z": must be REGION/ZONE`},
 		{v1beta1.FailoverReviewSpec{Regions: []string{"east", "south"}}, "", `spec.regions[1]: Invalid value: "south"`},
 	} {
-		got, errs := lostClusters(clusters, c.spec)
+		got, errs := Lost(clusters, c.spec)
 		if c.err != "" {
 			if !strings.Contains(fmt.Sprint(errs.ToAggregate()), c.err) {
 				t.Errorf("%+v: error %v, want %q", c.spec, errs, c.err)

@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"slices"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/scheduler"
+)
+
+// Steady reports whether it is certain, without deciding, that Decide leaves an object's numbers as they are, however much or little room the
+// ledger has: so it takes nothing from the ledger, and whoever places many objects may pass it over. It looks at the clusters that the
+// object is in, not at all. False says nothing: it has to be decided.
+//
+// An object that is steady stays so where other clusters than its own are lost or drained.
+func (w *World) Steady(o *Object) bool {
+	if o.Finished || !o.Divided {
+		return true
+	}
+	p := o.Current
+	if p == nil || o.Pending || len(p.Home) > 0 || sum(p.Clusters) != o.Replicas || len(o.Made) > 0 {
+		return false
+	}
+	wants := wanted(o, w)
+	return !wants.preferences.Rebalance && minimumsAreMet(wants.preferences, p) && w.stays(o, &wants) && w.spreadIsMet(o, &wants)
+}
+
+// minimumsAreMet reports whether each cluster with a minimum has it. Who has one by "*" is not looked for.
+func minimumsAreMet(prefs *v1beta1.ReplicaPreferences, p *v1beta1.Placement) bool {
+	for name, c := range prefs.Clusters {
+		if c.MinReplicas > p.Clusters[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// stays reports whether each cluster that the object is in may keep what it has of it.
+func (w *World) stays(o *Object, wants *wants) bool {
+	for name, n := range o.Current.Clusters {
+		if n == 0 {
+			continue
+		}
+		i, ok := w.index[name]
+		if n < 0 || !ok || w.lost[name] || w.stuckIn(name, o) || wants.refuses(w.Clusters[i], w) != "" || w.Grace > 0 && w.Clusters[i].Status.Failover == nil {
+			return false
+		}
+		if c, covered := wants.preferences.ForCluster(name); !covered || c.MaxReplicas != nil && *c.MaxReplicas < n {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *World) stuckIn(cluster string, o *Object) bool {
+	_, stuck := w.stuck[stuckKey{cluster, o.Kind, o.Namespace, o.Name}]
+	return stuck
+}
+
+// spreadIsMet reports whether the clusters that the object is in meet its spread constraints as they are. Where some ask for
+// groups and others limit them, that depends on more than these.
+func (w *World) spreadIsMet(o *Object, wants *wants) bool {
+	limits := slices.ContainsFunc(wants.spread, func(c v1beta1.SpreadConstraint) bool { return c.MaxGroups != nil })
+	asks := slices.ContainsFunc(wants.spread, func(c v1beta1.SpreadConstraint) bool { return c.MinGroups > 1 })
+	if limits && asks && len(wants.spread) > 1 {
+		return false
+	}
+	for _, c := range wants.spread {
+		used := map[string]bool{}
+		for name, n := range o.Current.Clusters {
+			if n > 0 {
+				used[scheduler.GroupOf(w.Clusters[w.index[name]], c.SpreadBy)] = true
+			}
+		}
+		if int64(len(used)) < min(int64(c.MinGroups), o.Replicas) || c.MaxGroups != nil && len(used) > int(*c.MaxGroups) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	placement "federation/controllers/placement/plan"
+	names "federation/controllers/servicedns/plan"
+)
+
+// TestAffectedOnly: a review of what is affected says the same as one that decides every object and every name, and whom it passes over
+// keeps its numbers. Acceptance test 30 of drills, first half.
+func TestAffectedOnly(t *testing.T) {
+	var decided, passed, moved, unplaced int
+	for seed := range int64(1000) {
+		f := newFleet(seed)
+		for _, spec := range f.losses() {
+			got, errs := Review(f.Input, spec)
+			if len(errs) > 0 {
+				t.Fatal(seed, errs)
+			}
+			then := without(f.Clusters, got.Clusters, f.Now)
+			if spec.Drained {
+				then = drained(f.Clusters, got.Clusters)
+			}
+			want := whole(t, &f.Input, then, got.Clusters, seed)
+			if !reflect.DeepEqual(got.Moves, want) {
+				t.Fatalf("seed %d, %+v: moves\n%s\nall decided:\n%s", seed, spec, asText(got.Moves), asText(want))
+			}
+			if want := wholeRecords(&f.Input, then); !reflect.DeepEqual(got.Records, want) {
+				t.Fatalf("seed %d, %+v: records\n%s\nof all:\n%s", seed, spec, asText(got.Records), asText(want))
+			}
+			some := len(affected(f.Objects, placement.NewWorld(then, f.Policies), got.Clusters))
+			decided, passed, moved, unplaced = decided+some, passed+len(f.Objects)-some, moved+len(got.Moves), unplaced+int(got.Unplaced)
+		}
+	}
+	t.Logf("%d decided, %d passed over; %d objects moved, %d replicas fit nowhere", decided, passed, moved, unplaced)
+	if passed < 2000 || moved < 5000 || unplaced < 5000 {
+		t.Error("these fleets show too little")
+	}
+}
+
+// whole decides all objects.
+func whole(t *testing.T, in *Input, then []*v1beta1.Cluster, lost []string, seed int64) (all []v1beta1.ReplicaMove) {
+	t.Helper()
+	w := placement.NewWorld(then, in.Policies)
+	decisions := placement.DecideAll(in.Objects, w, in.Now)
+	for _, i := range placement.Order(in.Objects, w) {
+		o, d := &in.Objects[i], &decisions[i]
+		if m, ok := move(o, d, lost); ok {
+			all = append(all, m)
+		}
+		for name, n := range d.Placement.Clusters {
+			if !isIn(o, lost) && w.Steady(o) && o.At(name) != n {
+				t.Fatalf("seed %d: %s is steady, and has %v, and then %v", seed, o.Name, o.Current.Clusters, d.Placement.Clusters)
+			}
+		}
+	}
+	return all
+}
+
+// wholeRecords decides all names.
+func wholeRecords(in *Input, then []*v1beta1.Cluster) []v1beta1.RecordChange {
+	of := func(clusters []*v1beta1.Cluster) names.Plan {
+		return names.Records(names.Input{Federation: "fed", Zone: "example.test.", TTL: uint32(in.Info.DNSTTL / time.Second), Objects: slices.Clone(in.Named), Clusters: in.served(clusters)})
+	}
+	return differences(of(in.Clusters).Records, of(then).Records)
+}
+
+func asText(v any) string {
+	b, _ := json.MarshalIndent(v, "", " ")
+	return string(b)
+}

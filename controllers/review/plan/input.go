@@ -1,0 +1,33 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	placement "federation/controllers/placement/plan"
+	names "federation/controllers/servicedns/plan"
+)
+
+// AddObject takes in an object whose replicas are divided. One that is leaving, or whose annotations cannot be
+// read, is not moved.
+func (in *Input) AddObject(u *unstructured.Unstructured) {
+	if o, err := placement.Read(u); err == nil && u.GetDeletionTimestamp() == nil {
+		in.Objects = append(in.Objects, o)
+	}
+}
+
+// AddNamed takes in an object that has names in DNS. One that cannot be read keeps its records.
+func (in *Input) AddNamed(u *unstructured.Unstructured) {
+	if o, err := names.Read(u, in.policiesOf(u.GetNamespace())); err == nil {
+		in.Named = append(in.Named, o)
+	}
+}
+
+func (in *Input) policiesOf(namespace string) (some []*v1beta1.PlacementPolicy) {
+	for _, p := range in.Policies {
+		if p.Namespace == namespace {
+			some = append(some, p)
+		}
+	}
+	return some
+}

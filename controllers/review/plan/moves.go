@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	placement "federation/controllers/placement/plan"
+)
+
+// moves are the objects that have replicas in a cluster that is lost, in the order in which they are placed in the
+// clusters as they are then.
+func moves(in Input, then []*v1beta1.Cluster, lost []string) (all []v1beta1.ReplicaMove) {
+	w := placement.NewWorld(then, in.Policies)
+	objects := affected(in.Objects, w, lost)
+	decisions := placement.DecideAll(objects, w, in.Now)
+	for _, i := range placement.Order(objects, w) {
+		if m, ok := move(&objects[i], &decisions[i], lost); ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// affected are the objects that have to be decided to know what becomes of those in clusters that are lost: these, and all that may take
+// room before them. Who is steady takes none, so that each decision is the same as if all were decided.
+func affected(objects []placement.Object, w *placement.World, lost []string) (some []placement.Object) {
+	for i := range objects {
+		if o := &objects[i]; isIn(o, lost) || !w.Steady(o) {
+			some = append(some, *o)
+		}
+	}
+	return some
+}
+
+func isIn(o *placement.Object, clusters []string) bool {
+	return slices.ContainsFunc(clusters, func(name string) bool { return o.At(name) > 0 })
+}
+
+// move says how the replicas of one object would move; false where it has none in a cluster that is lost. A Job that is finished has
+// none.
+func move(o *placement.Object, d *placement.Decision, lost []string) (m v1beta1.ReplicaMove, ok bool) {
+	m = v1beta1.ReplicaMove{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Clusters: []v1beta1.ReplicaChange{}}
+	if o.Current == nil || !o.Divided || o.Finished {
+		return m, false
+	}
+	before, after := o.Current.Clusters, d.Placement.Clusters
+	var stay []string
+	for _, name := range lost {
+		if before[name] > 0 {
+			ok = true
+		}
+		if n := min(before[name], after[name]); n > 0 {
+			stay = append(stay, fmt.Sprintf("%d stay in %s%s", n, name, reason(d, name)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(union(before, after))) {
+		if before[name] != after[name] {
+			m.Clusters = append(m.Clusters, v1beta1.ReplicaChange{
+				Cluster: name, Before: before[name], After: after[name], Reason: strings.Join(d.Reasons[name], "; "),
+			})
+		}
+	}
+	m.Unplaced, m.Reason = max(0, d.Placement.Unplaced-o.Current.Unplaced)+d.Stranded, strings.Join(stay, "; ")
+	return m, ok
+}
+
+func reason(d *placement.Decision, cluster string) string {
+	why := d.Reasons[cluster]
+	if len(why) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(why, ", ") + ")"
+}
+
+func union(a, b map[string]int64) map[string]int64 {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]int64{}
+	}
+	maps.Copy(out, b)
+	return out
+}

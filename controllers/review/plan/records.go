@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	failover "federation/controllers/failover/plan"
+	names "federation/controllers/servicedns/plan"
+	"federation/dnsprovider"
+)
+
+// recordChanges are the DNS record sets that would change, sorted by name and type.
+func recordChanges(in Input, then []*v1beta1.Cluster) (changes []v1beta1.RecordChange) {
+	if in.Info == nil {
+		return nil
+	}
+	zone, err := dnsprovider.CanonicalName(in.Info.DNSZone)
+	if err != nil {
+		return nil // the controllers do not start with such a zone
+	}
+	before, after := in.served(in.Clusters), in.served(then)
+	claims := names.NewClaims(names.Zone{Federation: in.Info.Name, Name: zone})
+	for i := range in.Named {
+		claims.Set(&in.Named[i])
+	}
+	objects := servedBy(in.Named, differing(before, after))
+	sets := func(clusters []names.Cluster) []dnsprovider.RRSet {
+		return names.Records(names.Input{
+			Federation: in.Info.Name, Zone: zone, TTL: uint32(in.Info.DNSTTL / time.Second), Objects: objects, Claims: claims, Clusters: clusters,
+		}).Records
+	}
+	return differences(sets(before), sets(after))
+}
+
+// served are the clusters as they count for names.
+func (in *Input) served(clusters []*v1beta1.Cluster) (out []names.Cluster) {
+	held := failover.CutOff(clusters, in.settings(), in.Now)
+	for _, c := range clusters {
+		out = append(out, names.ClusterOf(c, held))
+	}
+	return out
+}
+
+// differing are the clusters that count otherwise after than before; both are in the same order.
+func differing(before, after []names.Cluster) map[string]bool {
+	out := map[string]bool{}
+	for i := range before {
+		if !reflect.DeepEqual(before[i], after[i]) {
+			out[before[i].Name] = true
+		}
+	}
+	return out
+}
+
+// servedBy are the objects that have something in one of the clusters. What a cluster without it is like matters to no name.
+func servedBy(objects []names.Object, clusters map[string]bool) (some []names.Object) {
+	for i := range objects {
+		o := &objects[i]
+		if o.Ingresses != nil && slices.ContainsFunc(o.Ingresses.Items, func(item v1beta1.ClusterServiceIngress) bool { return clusters[item.Cluster] }) {
+			some = append(some, *o)
+		}
+	}
+	return some
+}
+
+// differences are the record sets that are not the same before and after, sorted by name and type.
+func differences(before, after []dnsprovider.RRSet) (changes []v1beta1.RecordChange) {
+	type key struct{ name, kind string }
+	all := map[key]*v1beta1.RecordChange{}
+	at := func(set dnsprovider.RRSet) *v1beta1.RecordChange {
+		k := key{set.Name, string(set.Type)}
+		if all[k] == nil {
+			all[k] = &v1beta1.RecordChange{Name: k.name, Type: k.kind}
+		}
+		return all[k]
+	}
+	for _, set := range before {
+		at(set).Before = set.Rdata
+	}
+	for _, set := range after {
+		at(set).After = set.Rdata
+	}
+	for _, c := range all {
+		if !slices.Equal(c.Before, c.After) {
+			changes = append(changes, *c)
+		}
+	}
+	slices.SortFunc(changes, func(a, b v1beta1.RecordChange) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type))
+	})
+	return changes
+}
