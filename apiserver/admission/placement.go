@@ -13,7 +13,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Placer returns the placement of a new object of a divided kind, as it stands in the annotation, or "".
+// Placer returns the placement of a new object of a divided kind, or of one whose objects go nowhere by themselves, as it stands in the
+// annotation, or "".
 type Placer func(object *unstructured.Unstructured) string
 
 // placeNew writes on a new object what is known of its placement. A user who restores objects brings theirs
@@ -22,22 +23,31 @@ func (p *Plugin) placeNew(a admission.Attributes, object metav1.Object) error {
 	if object.GetAnnotations()[v1beta1.PlacementAnnotation] != "" {
 		return nil
 	}
-	if kind := v1beta1.FederatedKindOf(a.GetResource().GroupResource()); kind != nil && kind.Preferences != "" {
-		return p.placeDivided(a.GetObject(), object, kind)
+	kind := v1beta1.FederatedKindOf(a.GetResource().GroupResource())
+	if kind != nil && kind.Preferences != "" {
+		return p.placeNow(a.GetObject(), object, kind)
 	}
 	policies, err := p.policiesOf(a)
 	if err != nil {
 		return err
 	}
-	if selected(policies, a, object) || mayFollow(policies, a.GetResource().GroupResource()) {
+	_, selects := object.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
+	confined := kind != nil && !selects && v1beta1.Confined(a.GetResource().GroupResource())
+	waits := selected(policies, a, object) || mayFollow(policies, a.GetResource().GroupResource())
+	if confined && !waits {
+		if err := p.placeNow(a.GetObject(), object, kind); err != nil || object.GetAnnotations()[v1beta1.PlacementAnnotation] != "" {
+			return err
+		}
+	}
+	if confined || waits {
 		annotate(object, v1beta1.PlacementAnnotation, v1beta1.PlacementPending)
 	}
 	return nil
 }
 
-// placeDivided places an object whose replicas are divided, which goes nowhere before it is placed. The name
+// placeNow places an object that goes nowhere before it is placed, if it can be told where by now. The name
 // counts for where single replicas go: one that has yet to be generated is left to the controller.
-func (p *Plugin) placeDivided(obj runtime.Object, object metav1.Object, kind *v1beta1.FederatedKind) error {
+func (p *Plugin) placeNow(obj runtime.Object, object metav1.Object, kind *v1beta1.FederatedKind) error {
 	if p.place == nil || object.GetName() == "" {
 		return nil
 	}

@@ -78,6 +78,33 @@ func TestWhatAPolicyGovernsWaitsForItsDecision(t *testing.T) {
 	}
 }
 
+// TestASecretGoesNowhereBeforeItsPlacement: unless it says itself where it goes, or it is known already.
+func TestASecretGoesNowhereBeforeItsPlacement(t *testing.T) {
+	everywhere := func(*unstructured.Unstructured) string { return `{"clusters":{},"everywhere":true}` }
+	for name, c := range map[string]struct {
+		policies policies
+		place    Placer
+		selector string
+		want     string
+	}{
+		"as it is":                  {nil, nil, "", "pending"},
+		"not known yet":             {nil, func(*unstructured.Unstructured) string { return "" }, "", "pending"},
+		"with a selector":           {nil, everywhere, `[{"key":"a","operator":"Exists"}]`, ""},
+		"all go everywhere":         {nil, everywhere, "", `{"clusters":{},"everywhere":true}`},
+		"a policy selects it":       {policies{selecting("v1", "Secret", nil)}, everywhere, "", "pending"},
+		"a policy selects accounts": {policies{selecting("v1", "ServiceAccount", nil)}, everywhere, "", `{"clusters":{},"everywhere":true}`},
+	} {
+		object := &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pass", Namespace: "shop"}}
+		if c.selector != "" {
+			object.Annotations = map[string]string{v1beta1.ClusterSelectorAnnotation: c.selector}
+		}
+		create(t, New(c.policies, c.place, nil), object, core.SchemeGroupVersion.WithKind("Secret"), "secrets")
+		if got := object.Annotations[v1beta1.PlacementAnnotation]; got != c.want {
+			t.Errorf("%s: placement %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestDividedObjectsArePlacedInTheirCreate(t *testing.T) {
 	var asked *unstructured.Unstructured
 	place := func(u *unstructured.Unstructured) string { asked = u; return "decided" }

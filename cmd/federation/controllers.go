@@ -315,7 +315,7 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 
 func (c *controllers) placement(ctx context.Context, from *wire.Informers) (func(context.Context) error, error) {
 	placer, err := placement.New(placement.Options{
-		Client: c.client, Informers: from.ForResource, Recorder: c.recorder,
+		Client: c.client, Informers: from.ForResource, Recorder: c.recorder, SecretsEverywhere: c.propagateSecrets == secretsAll,
 		Definitions: from.ForResource(customkinds.Definitions), Resolve: customkinds.Resolver(from.ForResource(customkinds.Definitions)), Start: func() { from.Start(ctx.Done()) },
 	})
 	if err != nil {

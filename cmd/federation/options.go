@@ -17,34 +17,41 @@ import (
 
 // controllersOptions are the settings of the controllers and of DNS.
 type controllersOptions struct {
-	name           string
-	writes         int
-	reports        int
-	zone           string
-	dnsBindAddress string
-	dnsTTL         time.Duration
-	dnsServer      serverflags.Flags
-	dnssec         bool
-	keyLifetime    time.Duration
-	parentServers  []string
-	dnsProviders   string                     // a file
-	others         []servicedns.NamedProvider // those of that file
-	looks          looks
-	memberLimits   memberLimits
-	failover       failoverFlags
-	unschedulable  time.Duration
-	clusterSetIPs  []string // networks
-	ranges         clustersetipplan.Ranges
-	endpoints      bool // members are told of each other
-	parts          *supervisor.Supervisor
+	name             string
+	writes           int
+	reports          int
+	propagateSecrets string // secretsAll or secretsReferenced
+	zone             string
+	dnsBindAddress   string
+	dnsTTL           time.Duration
+	dnsServer        serverflags.Flags
+	dnssec           bool
+	keyLifetime      time.Duration
+	parentServers    []string
+	dnsProviders     string                     // a file
+	others           []servicedns.NamedProvider // those of that file
+	looks            looks
+	memberLimits     memberLimits
+	failover         failoverFlags
+	unschedulable    time.Duration
+	clusterSetIPs    []string // networks
+	ranges           clustersetipplan.Ranges
+	endpoints        bool // members are told of each other
+	parts            *supervisor.Supervisor
 }
+
+// Values of --propagate-secrets.
+const (
+	secretsReferenced = "Referenced"
+	secretsAll        = "All"
+)
 
 // leastKeyLifetime is that of a key that is rolled by itself.
 const leastKeyLifetime = 7 * 24 * time.Hour
 
 func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
-		name: "federation", writes: 64, reports: 30,
+		name: "federation", writes: 64, reports: 30, propagateSecrets: secretsReferenced,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
 		looks: newLooks(), memberLimits: newMemberLimits(), failover: newFailoverFlags(), unschedulable: time.Minute, endpoints: true,
 		parts: supervisor.New(),
@@ -59,6 +66,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.unschedulable, "unschedulable-after", o.unschedulable, "how long a pod in a member must have found no room, or must have been refused, before its cluster counts as full for its workload")
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
 	fs.IntVar(&o.reports, "status-updates-per-second", o.reports, "how many statuses of federated objects are written in the long run; what changes faster is told together. Services don't wait")
+	fs.StringVar(&o.propagateSecrets, "propagate-secrets", o.propagateSecrets, "where Secrets and ServiceAccounts go that no policy governs: Referenced: where a workload, Ingress or ServiceAccount goes that refers to them, and else nowhere; All: to every cluster")
 	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
 	o.dnsServer.Add(fs, "dns-")
@@ -82,6 +90,9 @@ func (o *controllersOptions) validate() (err error) {
 	}
 	if err := errors.Join(o.looks.validate(), o.memberLimits.validate(), o.failover.validate()); err != nil {
 		return err
+	}
+	if o.propagateSecrets != secretsReferenced && o.propagateSecrets != secretsAll {
+		return fmt.Errorf("--propagate-secrets %q: must be %s or %s", o.propagateSecrets, secretsReferenced, secretsAll)
 	}
 	if o.unschedulable <= 0 || o.unschedulable > 24*time.Hour {
 		return fmt.Errorf("--unschedulable-after %s: must be more than 0 and at most 24h", o.unschedulable)

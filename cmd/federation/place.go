@@ -27,6 +27,8 @@ const seenAfter = 30 * time.Second
 // about is left to the controller, and all of it until Clusters and policies have been read.
 type placer struct {
 	now func() time.Time
+	// secretsEverywhere is plan.World's.
+	secretsEverywhere bool
 
 	mu       sync.Mutex
 	synced   bool
@@ -160,7 +162,7 @@ func (p *placer) Place(u *unstructured.Unstructured) string {
 	now := p.now()
 	w := p.look(now)
 	d := plan.Decide(o, w, now)
-	if d.None || d.Wait || d.Placement.Unplaced > 0 || len(d.Notes) > 0 {
+	if d.None || d.Wait || d.Placement.Unplaced > 0 || len(d.Notes) > 0 || !o.Divided && !d.Placement.Everywhere {
 		return ""
 	}
 	p.give(given{now, o.Requests(), d.Placement.Clusters})
@@ -205,7 +207,7 @@ func (p *placer) look(now time.Time) *plan.World {
 		policies = append(policies, policy)
 	}
 	p.world = plan.NewWorld(clusters, policies)
-	p.world.Terse = true
+	p.world.Terse, p.world.SecretsEverywhere = true, p.secretsEverywhere
 	p.given = p.recent(now)
 	for _, g := range p.given {
 		p.take(g)

@@ -80,6 +80,7 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 	places := newPlacer()
 	o.ReviewFailover, o.Place, o.Clusters, o.BeforeReady = reviews.ReviewFailover, places.Place, places.known, places.follow
 	if names != nil {
+		places.secretsEverywhere = names.propagateSecrets == secretsAll
 		o.ReadyChecks = map[string]func() error{"federation-controllers": names.parts.Check}
 		o.NamesInDNS = func() *validation.DNSNames {
 			return &validation.DNSNames{Federation: names.name, Zone: names.zone, NoApex: len(names.others) == 0, Grants: places.dnsGrants(), Places: places.places()}

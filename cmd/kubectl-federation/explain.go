@@ -132,8 +132,8 @@ type evidence struct {
 	clusters []*v1beta1.Cluster
 	// policies are those of the object's namespace.
 	policies []*v1beta1.PlacementPolicy
-	// workloads are those of the namespace, where what they refer to may go along with them.
-	workloads []*unstructured.Unstructured
+	// referrers are what may refer to the object, of its namespace, where it may go along with that.
+	referrers []*unstructured.Unstructured
 	// autoscalers are those at the federation that have the object as their target.
 	autoscalers []*unstructured.Unstructured
 	// uid is the federation's.
@@ -177,7 +177,7 @@ func (f *federation) gather(ctx context.Context, word, name string, timeout time
 	if e.uid, err = f.uid(ctx); err != nil {
 		return e, err
 	}
-	if err := errors.Join(f.gatherWorkloads(ctx, &e), f.gatherAutoscalers(ctx, &e)); err != nil {
+	if err := errors.Join(f.gatherReferrers(ctx, &e), f.gatherAutoscalers(ctx, &e)); err != nil {
 		return e, err
 	}
 	m := newMembers(f, timeout)
@@ -192,16 +192,18 @@ func (f *federation) gather(ctx context.Context, word, name string, timeout time
 	return e, ctx.Err()
 }
 
-// gatherWorkloads reads what may take a ConfigMap, Secret or ServiceAccount along, where a policy does that.
-func (f *federation) gatherWorkloads(ctx context.Context, e *evidence) error {
-	referred := slices.Contains([]string{"ConfigMap", "Secret", "ServiceAccount"}, e.object.GetKind())
-	if !referred || !slices.ContainsFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Spec.PropagateReferences }) {
+// gatherReferrers reads what may take a Secret, a ServiceAccount or, where a policy does that, a ConfigMap along.
+func (f *federation) gatherReferrers(ctx context.Context, e *evidence) error {
+	takes := slices.ContainsFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Spec.PropagateReferences })
+	if !v1beta1.Confined(e.resource.GroupResource()) && (e.object.GetKind() != "ConfigMap" || !takes) {
 		return nil
 	}
-	for _, r := range []string{"deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch", "cronjobs.batch"} {
-		resource := v1beta1.FederatedKindOf(schema.ParseGroupResource(r)).Resource
-		err := list(ctx, f.dyn.Resource(resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
-			e.workloads = append(e.workloads, u)
+	for _, r := range v1beta1.Referrers {
+		if v1beta1.FederatedKindOf(r.Resource.GroupResource()) == nil {
+			continue // pods are only in clusters
+		}
+		err := list(ctx, f.dyn.Resource(r.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+			e.referrers = append(e.referrers, u)
 			return nil
 		})
 		if err != nil && !apierrors.IsNotFound(err) {

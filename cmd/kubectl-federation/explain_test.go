@@ -307,13 +307,42 @@ func TestWhatAWorkloadRefersToFollowsIt(t *testing.T) {
 	web := fromJSON(t, `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"namespace":"default","name":"web","annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{\"a\":3}}"}},
 		"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"c","envFrom":[{"configMapRef":{"name":"settings"}}]}]}}}}`)
 	e := evidenceOf(o, config, clusterAt("a", 0), clusterAt("b", 0))
-	e.workloads = []*unstructured.Unstructured{web}
+	e.referrers = []*unstructured.Unstructured{web}
 	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: v1beta1.PlacementPolicySpec{
 		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "apps/v1", Kind: "ReplicaSet"}}, PropagateReferences: true,
 	}}}
 	x := explain(e)
 	if got := strings.Join(x.Clusters[0].Reasons, ";"); !strings.Contains(got, "ReplicaSet web") || x.Clusters[0].Wanted != 1 || x.Clusters[1].Wanted != 0 {
 		t.Errorf("%q %+v", got, x.Clusters)
+	}
+}
+
+// TestASecretSaysWhyItIsWhereItIs: what refers to it, or that nothing does.
+func TestASecretSaysWhyItIsWhereItIs(t *testing.T) {
+	secrets := v1beta1.FederatedKindOf(schema.GroupResource{Resource: "secrets"}).Resource
+	daemon := fromJSON(t, `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"namespace":"default","name":"logs","annotations":{"federation.alpha.kubernetes.io/cluster-selector":"[{\"key\":\"tier\",\"operator\":\"In\",\"values\":[\"gold\"]}]"}},
+		"spec":{"template":{"spec":{"imagePullSecrets":[{"name":"pass"}]}}}}`)
+	for name, c := range map[string]struct {
+		placement string
+		referrers []*unstructured.Unstructured
+		want      string
+	}{
+		"nothing refers to it": {`{\"clusters\":{}}`, nil, "a 0 nothing refers to it; a policy or --propagate-secrets=All would take it to clusters, b 0 nothing refers to it; a policy or --propagate-secrets=All would take it to clusters"},
+		"everywhere":           {`{\"clusters\":{},\"everywhere\":true}`, []*unstructured.Unstructured{daemon}, "a 1 goes to every cluster, by --propagate-secrets=All, b 1 goes to every cluster, by --propagate-secrets=All"},
+		"with a DaemonSet":     {`{\"clusters\":{\"a\":1}}`, []*unstructured.Unstructured{daemon}, "a 1 goes where goes what refers to it: DaemonSet logs, b 0 does not go there, for DaemonSet logs does not"},
+	} {
+		o := fromJSON(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"default","name":"pass","annotations":{"federation.kubernetes.io/placement":"`+c.placement+`"}}}`)
+		gold := clusterAt("a", 0)
+		gold.Labels = map[string]string{"tier": "gold"}
+		e := evidenceOf(o, secrets, gold, clusterAt("b", 0))
+		e.referrers = c.referrers
+		var got []string
+		for _, one := range explain(e).Clusters {
+			got = append(got, fmt.Sprintf("%s %d %s", one.Name, one.Wanted, strings.Join(one.Reasons, "; ")))
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 

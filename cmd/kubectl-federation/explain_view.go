@@ -138,6 +138,9 @@ func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cl
 	one := clusterExplanation{Name: c.Name, Phase: string(c.Phase()), Reasons: d.reasons[c.Name], Copy: copyNone}
 	if p != nil {
 		one.Wanted, one.Overflow, one.Home = p.Clusters[c.Name], p.Overflow[c.Name], p.Home[c.Name]
+		if p.Everywhere {
+			one.Wanted = 1
+		}
 		one.Since = sinceWhen(p.History, c.Name)
 	} else if d.everywhere && !pending(e.object) && propagation.Selected(e.object, c.Labels) {
 		one.Wanted = 1

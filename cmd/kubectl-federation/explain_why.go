@@ -50,7 +50,8 @@ func decide(e evidence) decision {
 		return decision{reasons: map[string][]string{}, notes: []string{err.Error()}}
 	}
 	w := placement.NewWorld(e.clusters, e.policies)
-	follow(&o, w, e.workloads)
+	w.SecretsEverywhere = o.Current != nil && o.Current.Everywhere // counts only where nothing refers to it
+	follow(&o, w, e.referrers)
 	d := placement.Decide(o, w, e.now)
 	out := decision{reasons: d.Reasons, notes: d.Notes, policy: w.Policy(&o), divided: o.Divided || d.Placement.Inputs != ""}
 	if d.None {
@@ -84,21 +85,26 @@ func (d *decision) stays() bool {
 	return false
 }
 
-// follow lets an object that workloads refer to go where they go, if their policies say so.
-func follow(o *placement.Object, w *placement.World, workloads []*unstructured.Unstructured) {
-	var of []*v1beta1.Placement
-	for _, u := range workloads {
-		from, err := placement.Read(u)
-		if err != nil || from.Current == nil || !slices.Contains(from.References(), v1beta1.Reference{Kind: o.Kind, Name: o.Name}) {
+// follow lets an object that others refer to go where they go, if they take it along.
+func follow(o *placement.Object, w *placement.World, referrers []*unstructured.Unstructured) {
+	with := *w
+	with.SecretsEverywhere = false // to tell whether that takes it along is the object's
+	var from []placement.Reach
+	for _, u := range referrers {
+		r, err := placement.Read(u)
+		if err != nil || u.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if p := w.Policy(&from); p != nil && p.Spec.PropagateReferences {
-			of, o.Followed = append(of, from.Current), append(o.Followed, from.Kind+" "+from.Name)
+		if slices.Contains(with.References(&r), v1beta1.Reference{Kind: o.Kind, Name: o.Name}) {
+			from, o.Followed = append(from, with.Reach(&r, placement.Standing(&r))), append(o.Followed, r.Kind+" "+r.Name)
 		}
 	}
-	if of != nil {
+	if from != nil {
 		slices.Sort(o.Followed)
-		o.Follow = placement.Follow(of)
+		o.Follow = placement.Follow(from)
+	}
+	if w.SecretsEverywhere && o.Follow != nil && !o.Follow.Everywhere {
+		o.Follow, o.Followed = nil, nil // it goes everywhere for another reason
 	}
 }
 

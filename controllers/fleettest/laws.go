@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -43,6 +44,7 @@ type laws struct {
 	// adoptions are the copies to be adopted after the federation was restored.
 	adoptions map[objectIn]adoption
 	unknown   unknownLaws
+	sources   map[objectIn]types.UID // of the copies of Secrets and ServiceAccounts
 }
 
 // sum is how many replicas were ready in all at a time.
@@ -58,7 +60,7 @@ type asked struct {
 }
 
 func newLaws() laws {
-	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, adoptions: map[objectIn]adoption{}, unknown: newUnknownLaws()}
+	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, adoptions: map[objectIn]adoption{}, unknown: newUnknownLaws(), sources: map[objectIn]types.UID{}}
 }
 
 // hearing is how long it takes at most until all that the federation does is based on what has happened: the time
@@ -296,13 +298,16 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 		case ours && divided(r) && replicasOf(there) > n && f.foreignSomewhere(r, u): // its replicas there never get ready
 		case ours && divided(r) && replicasOf(there) != max(n, 0):
 			law("the numbers are right", "%s is to have %d in %s, and %d are asked for there", name, n, m.Name, replicasOf(there))
-		case ours && !selected && f.needed(m, u):
+		case ours && !selected && (f.needed(m, u) || refersThere(m, u)):
 		case ours && !selected:
 			law("nothing is out of place", "%s is in %s", name, m.Name)
 		}
 	}
 	if divided(r) {
 		f.checkSum(name, u, law)
+	}
+	if opensDoors[r.Kind] {
+		f.checkConfined(r, u, law)
 	}
 	if v1beta1.IndexedJob(u) {
 		f.checkIndexes(name, u, law)
@@ -377,7 +382,8 @@ func (f *Fleet) wanted(r memapi.Resource, u *unstructured.Unstructured) (map[str
 	out := map[string]int{}
 	text := u.GetAnnotations()[v1beta1.PlacementAnnotation]
 	p := v1beta1.ParsePlacement(text)
-	if p == nil && (text != "" || divided(r)) {
+	_, selects := u.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
+	if p == nil && (text != "" || divided(r) || opensDoors[r.Kind] && !selects) {
 		return nil, false
 	}
 	for _, m := range f.Members() {
@@ -388,7 +394,7 @@ func (f *Fleet) wanted(r memapi.Resource, u *unstructured.Unstructured) (map[str
 			out[m.Name] = -1
 		case divided(r):
 			out[m.Name] = int(p.Clusters[m.Name] + p.Overflow[m.Name])
-		case p.Clusters[m.Name] > 0:
+		case p.Clusters[m.Name] > 0 || p.Everywhere:
 			out[m.Name] = -1
 		}
 	}

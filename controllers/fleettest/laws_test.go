@@ -143,7 +143,7 @@ func place(t *testing.T, p *player, placement string) {
 
 func TestMovingOffVolumesIsSeen(t *testing.T) {
 	begun(t, func(p *player) {
-		p.files["db.yaml"] = fmt.Sprintf(workloadText, "StatefulSet", "db", "", 6, 1, "") + claims
+		p.files["db.yaml"] = fmt.Sprintf(workloadText, "StatefulSet", "db", "", 6, 1, "", "") + claims
 		run(t, p, "apply db.yaml", "settle", "kill a", "settle")
 		body := `{"metadata":{"annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{\"b\":3,\"c\":3}}"}}}`
 		_, err := p.controls[0].client.Resource(statefulSets).Namespace("default").Patch(p.ctx, "db", types.MergePatchType, []byte(body), metav1.PatchOptions{})

@@ -1,6 +1,9 @@
 package fleettest
 
-import "fmt"
+import (
+	"encoding/base64"
+	"fmt"
+)
 
 const workloadText = `apiVersion: apps/v1
 kind: %s
@@ -10,7 +13,7 @@ spec:
   selector: {matchLabels: {app: %[2]s}}
   template:
     metadata: {labels: {app: %[2]s}}
-    spec: {containers: [{name: web, image: "web:%[5]d"%[6]s}]}
+    spec: {%[7]scontainers: [{name: web, image: "web:%[5]d"%[6]s}]}
 `
 
 const daemonSetText = `apiVersion: apps/v1
@@ -20,7 +23,7 @@ spec:
   selector: {matchLabels: {app: %[1]s}}
   template:
     metadata: {labels: {app: %[1]s}}
-    spec: {containers: [{name: web, image: "web:%d"}]}
+    spec: {%[4]scontainers: [{name: web, image: "web:%[2]d"%[3]s}]}
 `
 
 const jobText = `apiVersion: batch/v1
@@ -28,7 +31,7 @@ kind: Job
 metadata: {name: %s}
 spec:
   parallelism: %d
-  template: {spec: {restartPolicy: Never, containers: [{name: work, image: "work:1"}]}}
+  template: {spec: {restartPolicy: Never, %scontainers: [{name: work, image: "work:1"%s}]}}
 `
 
 // indexed is what the Jobs of every other name have besides.
@@ -45,6 +48,8 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}, min
 
 const (
 	configMapText = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {n: \"%s\"}\n"
+	secretText    = "apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ndata: {n: \"%s\"}\n"
+	accountText   = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s}\n%s"
 	serviceText   = "apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {type: LoadBalancer, selector: {app: %[1]s}, ports: [{port: 80}]}\n"
 	namespaceText = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
 	inShopText    = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: shop}\ndata: {n: \"%d\"}\n"
@@ -87,12 +92,20 @@ func (r *Random) create() error {
 	switch short {
 	case "cm":
 		text = fmt.Sprintf(configMapText, name, fmt.Sprint(r.made))
+	case "secret":
+		text = fmt.Sprintf(secretText, name, base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(r.made))))
+	case "sa":
+		pull := ""
+		if r.chance.IntN(2) == 0 {
+			pull = fmt.Sprintf("imagePullSecrets: [{name: o%d}]\n", r.chance.IntN(12))
+		}
+		text = fmt.Sprintf(accountText, name, pull)
 	case "svc":
 		text = fmt.Sprintf(serviceText, name)
 	case "ds":
-		text = fmt.Sprintf(daemonSetText, name, 1+r.chance.IntN(3))
+		text = fmt.Sprintf(daemonSetText, name, 1+r.chance.IntN(3), r.reference(), r.account())
 	case "job":
-		text = fmt.Sprintf(jobText, name, 1+r.chance.IntN(30))
+		text = fmt.Sprintf(jobText, name, 1+r.chance.IntN(30), r.account(), r.reference())
 		switch number % 3 {
 		case 0:
 			text += indexed
@@ -108,7 +121,7 @@ func (r *Random) create() error {
 		return r.inShop(name)
 	default:
 		kind := map[string]string{"rs": "ReplicaSet", "deploy": "Deployment", "sts": "StatefulSet"}[short]
-		text = fmt.Sprintf(workloadText, kind, name, r.annotations(short), 1+r.chance.IntN(30), 1+r.chance.IntN(3), r.reference())
+		text = fmt.Sprintf(workloadText, kind, name, r.annotations(short), 1+r.chance.IntN(30), 1+r.chance.IntN(3), r.reference(), r.account())
 		if short == "sts" && number%3 == 2 {
 			text += claims
 		}
@@ -121,7 +134,19 @@ func (r *Random) reference() string {
 	if r.chance.IntN(2) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", envFrom: [{configMapRef: {name: o%d}}]", r.chance.IntN(12))
+	kind := "configMapRef"
+	if r.swarm["secret"] && r.chance.IntN(2) == 0 {
+		kind = "secretRef"
+	}
+	return fmt.Sprintf(", envFrom: [{%s: {name: o%d}}]", kind, r.chance.IntN(12))
+}
+
+// account is the ServiceAccount of a pod.
+func (r *Random) account() string {
+	if !r.swarm["sa"] || r.chance.IntN(2) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("serviceAccountName: o%d, ", r.chance.IntN(12))
 }
 
 // widget makes an object of a custom kind, with the definition and the policy that it takes.

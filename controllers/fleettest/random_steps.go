@@ -27,7 +27,7 @@ var stepKinds = []struct {
 var kinds = []struct {
 	short string
 	often int
-}{{"rs", 3}, {"deploy", 3}, {"sts", 2}, {"job", 1}, {"ds", 1}, {"cm", 1}, {"svc", 1}, {"hpa", 1}, {"widgets", 1}, {"ns", 1}}
+}{{"rs", 3}, {"deploy", 3}, {"sts", 2}, {"job", 1}, {"ds", 1}, {"cm", 1}, {"svc", 1}, {"hpa", 1}, {"widgets", 1}, {"ns", 1}, {"secret", 2}, {"sa", 1}}
 
 // swarm is what is switched on in a run: of faults and kinds a random half, for what is rare with all of them is not with some.
 type swarm map[string]bool

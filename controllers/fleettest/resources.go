@@ -129,7 +129,9 @@ func (f front) admit(r memapi.Resource, before, after *unstructured.Unstructured
 		finalizers := append(after.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer)
 		slices.Sort(finalizers)
 		after.SetFinalizers(slices.Compact(finalizers))
-		if v1beta1.FederatedKindOf(r.GroupResource()).Preferences == "" && f.governed(r, after) {
+		_, selects := after.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
+		confined := !selects && v1beta1.Confined(r.GroupResource())
+		if v1beta1.FederatedKindOf(r.GroupResource()).Preferences == "" && (confined || f.governed(r, after)) {
 			annotate(after, v1beta1.PlacementAnnotation, v1beta1.PlacementPending)
 		}
 	}

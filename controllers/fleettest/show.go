@@ -167,6 +167,9 @@ func (p *player) showPlacement(args []string) ([]string, error) {
 		return []string{"none"}, nil
 	}
 	out := []string{"clusters " + numbers(d.Clusters)}
+	if d.Everywhere {
+		out = []string{"clusters all"}
+	}
 	if len(d.Overflow) > 0 {
 		out = append(out, "overflow "+numbers(d.Overflow))
 	}

@@ -31,6 +31,8 @@ type Options struct {
 	// GracePeriod counts for clusters that are not ready and have no failover state in their status: how long their
 	// replicas stay placed there. 0: for ever, for it is the failover controller that decides.
 	GracePeriod time.Duration
+	// SecretsEverywhere: Secrets and ServiceAccounts go to every cluster, not only where that goes which refers to them.
+	SecretsEverywhere bool
 	// Resolve finds the resource of a custom kind, and whether its objects have a namespace. Nil: policies can name
 	// built-in kinds only.
 	Resolve func(apiVersion, kind string) (resource schema.GroupVersionResource, namespaced bool, err error)
@@ -115,7 +117,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil // asked to end before there was anything to end
 	}
-	work.Go(func() { c.decideWhatComes(ctx) })
+	work.Go(func() {
+		c.remember(ctx)
+		c.decideWhatComes(ctx)
+	})
 	work.Go(func() { drain(ctx, c.policies, c.reportPolicy) })
 	work.Go(func() { drain(ctx, c.resolve, c.resolveKind) })
 	for range c.Writers {

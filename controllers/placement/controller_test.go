@@ -29,6 +29,8 @@ type fleet struct {
 	t      *testing.T
 	client *fake.FakeDynamicClient
 	events *record.FakeRecorder
+	change func(*Options)
+	stop   func()
 }
 
 // inFleet runs do with a controller at work, in a bubble whose time passes when all wait.
@@ -40,8 +42,7 @@ func inFleet(t *testing.T, do func(*fleet)) {
 // inFleetWith is inFleet with other options.
 func inFleetWith(t *testing.T, change func(*Options), do func(*fleet)) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		f := &fleet{t: t, events: record.NewFakeRecorder(100)}
+		f := &fleet{t: t, events: record.NewFakeRecorder(100), change: change}
 		lists := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", v1beta1.PoliciesResource: "PlacementPolicyList"}
 		for _, k := range v1beta1.FederatedKinds {
 			lists[k.Resource] = k.Kind + "List"
@@ -49,30 +50,39 @@ func inFleetWith(t *testing.T, change func(*Options), do func(*fleet)) {
 		lists[schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "databases"}] = "DatabaseList"
 		lists[definitions] = "CustomResourceDefinitionList"
 		f.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
-		factory := dynamicinformer.NewDynamicSharedInformerFactory(f.client, 0)
-		options := Options{
-			Client: f.client, Recorder: f.events, GracePeriod: grace,
-			Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
-				return factory.ForResource(r).Informer()
-			},
-			Start: func() { factory.Start(ctx.Done()) },
-		}
-		change(&options)
-		c, err := New(options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		factory.Start(ctx.Done())
-		done := make(chan error)
-		go func() { done <- c.Run(ctx) }()
-		f.settle()
+		f.start()
 		do(f)
+		f.stop()
+	})
+}
+
+// start starts a controller, which stop ends.
+func (f *fleet) start() {
+	ctx, stop := context.WithCancel(f.t.Context())
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(f.client, 0)
+	options := Options{
+		Client: f.client, Recorder: f.events, GracePeriod: grace,
+		Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+			return factory.ForResource(r).Informer()
+		},
+		Start: func() { factory.Start(ctx.Done()) },
+	}
+	f.change(&options)
+	c, err := New(options)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	factory.Start(ctx.Done())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+	f.settle()
+	f.stop = func() {
 		stop()
 		if err := <-done; err != nil {
-			t.Error(err)
+			f.t.Error(err)
 		}
 		factory.Shutdown()
-	})
+	}
 }
 
 // settle lets what was woken be done. It takes less time than the grace period.

@@ -86,7 +86,11 @@ func (c *Controller) add(resource schema.GroupVersionResource, kind schema.Group
 func asks(u *unstructured.Unstructured) string {
 	spec, _ := u.Object["spec"].(map[string]any)
 	a := u.GetAnnotations()
-	return fmt.Sprint(u.GetUID(), u.GetGeneration(), u.GetDeletionTimestamp() != nil, spec["replicas"], spec["parallelism"], u.GetLabels(),
+	var refers []v1beta1.Reference
+	if u.GetGeneration() == 0 { // as of a ServiceAccount: else another generation tells
+		refers = v1beta1.References(u.GroupVersionKind().GroupKind(), u.Object)
+	}
+	return fmt.Sprint(refers, u.GetUID(), u.GetGeneration(), u.GetDeletionTimestamp() != nil, spec["replicas"], spec["parallelism"], u.GetLabels(),
 		a[plan.Preferences(u.GroupVersionKind().GroupKind())], "\x00", a[v1beta1.ClusterSelectorAnnotation], "\x00", a[v1beta1.PodsMadeAnnotation])
 }
 

@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -9,36 +11,56 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/placement/plan"
+	"federation/controllers/supervisor"
 )
 
-// follow tells an object where the workloads go that refer to it.
+// follow tells an object where that goes which refers to it.
 func (c *Controller) follow(i *item) {
-	var of []*v1beta1.Placement
+	var from []plan.Reach
 	for k := range c.state.referred[reference{i.Namespace, v1beta1.Reference{Kind: i.Kind, Name: i.Name}}] {
-		from := c.state.refers[k]
-		of = append(of, from.placement)
-		i.Followed = append(i.Followed, from.kind+" "+k.Name)
+		r := c.state.refers[k]
+		from = append(from, r.reach)
+		i.Followed = append(i.Followed, r.kind+" "+k.Name)
 	}
-	if of == nil {
+	if from == nil {
 		return
 	}
 	slices.Sort(i.Followed)
-	i.Follow = plan.Follow(of)
+	i.Follow = plan.Follow(from)
 }
 
-// takeAlong wakes what a workload refers to, if its policy takes that along.
+// takeAlong wakes what an object refers to and takes along, if that or where it goes is news.
 func (c *Controller) takeAlong(i *item, d *plan.Decision, w *plan.World) {
-	next := referrer{kind: i.Kind, placement: &d.Placement}
-	if p := w.Policy(&i.Object); p != nil && p.Spec.PropagateReferences && !d.None && !d.Wait {
-		next.to = i.References()
+	next := referrer{kind: i.Kind, reach: w.Reach(&i.Object, d)}
+	if !d.Wait {
+		next.to = w.References(&i.Object)
 	}
-	if was, known := c.state.refers[i.key]; known && !d.Changed && slices.Equal(was.to, next.to) {
+	if was, known := c.state.refers[i.key]; known && was.equal(next) {
 		return
 	}
 	c.wake(i.key.Namespace, c.state.refersTo(i.key, next))
 }
 
-// referable are the resources of what workloads refer to.
+// remember takes up, before anything is decided, what refers to what and where it is placed: else what comes first would be taken for
+// something that nothing refers to.
+func (c *Controller) remember(ctx context.Context) {
+	w := c.look(time.Now())
+	for resource, kind := range c.kinds.all() {
+		if !v1beta1.Refers(kind.GroupKind()) {
+			continue
+		}
+		for _, name := range c.names(resource, "") {
+			_ = supervisor.Protect(ctx, "placement", func() error { // it comes again by itself
+				if i, ok := c.read(key{resource, name}); ok {
+					c.takeAlong(&i, plan.Standing(&i.Object), w)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// referable are the resources of what others refer to.
 var referable = map[string]schema.GroupVersionResource{
 	"ConfigMap": corev1.SchemeGroupVersion.WithResource("configmaps"), "Secret": corev1.SchemeGroupVersion.WithResource("secrets"),
 	"ServiceAccount": corev1.SchemeGroupVersion.WithResource("serviceaccounts"),

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,7 @@ type state struct {
 	world    *plan.World
 	reserved map[string][]reservation // by cluster
 	short    map[key]bool             // objects that lack room, or whose pods do
-	refers   map[key]referrer         // workloads that take along what they refer to
+	refers   map[key]referrer         // objects that take along what they refer to
 	referred map[reference]map[key]bool
 }
 
@@ -36,14 +37,19 @@ type reservation struct {
 	pods     int64
 }
 
-// referrer is a workload that takes along what it refers to.
+// referrer is an object that takes along what it refers to.
 type referrer struct {
-	kind      string
-	placement *v1beta1.Placement
-	to        []v1beta1.Reference
+	kind  string
+	reach plan.Reach
+	to    []v1beta1.Reference
 }
 
-// reference is what workloads of its namespace refer to.
+// equal tells whether two versions of a referrer take the same along to the same clusters.
+func (r referrer) equal(other referrer) bool {
+	return slices.Equal(r.to, other.to) && r.reach.Everywhere == other.reach.Everywhere && slices.Equal(r.reach.Clusters, other.reach.Clusters)
+}
+
+// reference is what objects of its namespace refer to.
 type reference struct {
 	namespace string
 	v1beta1.Reference
@@ -63,7 +69,7 @@ func (c *Controller) look(now time.Time) *plan.World {
 	policies, newPolicies := refresh(s.policies, c.Informers(v1beta1.PoliciesResource).GetStore().List(), readPolicy)
 	if s.world == nil || newClusters || newPolicies || s.outdated(now) {
 		s.world = plan.NewWorld(clusters, policies)
-		s.world.Terse, s.world.Grace = true, c.GracePeriod
+		s.world.Terse, s.world.Grace, s.world.SecretsEverywhere = true, c.GracePeriod, c.SecretsEverywhere
 		s.reserve(now)
 	}
 	return s.world
@@ -131,7 +137,7 @@ func (s *state) give(o *plan.Object, d *plan.Decision, now time.Time) {
 	}
 }
 
-// refersTo notes what a workload refers to and takes along, and where it goes. It returns what has to be decided anew.
+// refersTo notes what an object refers to and takes along, and where it goes. It returns what has to be decided anew.
 func (s *state) refersTo(k key, next referrer) (wake []v1beta1.Reference) {
 	was, known := s.refers[k]
 	if !known && len(next.to) == 0 {

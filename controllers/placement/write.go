@@ -190,7 +190,10 @@ func (c *Controller) announce(in *intent) {
 	if d.Placement.Unplaced > 0 {
 		c.Recorder.Eventf(in.u, corev1.EventTypeWarning, "Unplaced", "%d replicas fit in no cluster", d.Placement.Unplaced)
 	}
-	if len(d.Placement.Notes) > 0 {
+	switch {
+	case d.Unreferred && !in.quiet:
+		c.Recorder.Event(in.u, corev1.EventTypeNormal, "Unreferenced", "In no cluster: "+plan.Unreferred)
+	case len(d.Placement.Notes) > 0 && !d.Unreferred:
 		c.Recorder.Event(in.u, corev1.EventTypeWarning, "PlacementNotAsAsked", strings.Join(d.Placement.Notes, "; "))
 	}
 }

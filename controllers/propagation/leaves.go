@@ -32,8 +32,11 @@ func (c *Controller) needed(ctx context.Context, m *member, s plan.Source, t pla
 	if why = c.servesAlone(m, s, k); why == "" {
 		why, err = c.neededByWorkload(ctx, m, s, k)
 	}
+	if why == "" && err == nil {
+		why, err = c.referredThere(ctx, m, k)
+	}
 	if why != "" {
-		m.queue.AddAfter(k, leavesEvery)
+		m.queue.AddAfter(k, againAfter(time.Since(m.leavesSince(k))))
 	}
 	return why, err
 }

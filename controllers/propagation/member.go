@@ -30,8 +30,9 @@ type member struct {
 	writing    atomic.Int32 // writes under way
 	joined     time.Time
 	handlers
-	asked answers
-	brake brake
+	asked  answers
+	refers referrersThere
+	brake  brake
 
 	mu     sync.Mutex
 	states map[key]*state

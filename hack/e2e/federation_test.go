@@ -273,6 +273,7 @@ func TestNamespaceAndItsContentComeAndGo(t *testing.T) {
 	if _, err := s.fed.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	refer(t, "shop", "key")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"k": "v"}}
 	if _, err := s.fed.client.CoreV1().Secrets("shop").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -348,6 +349,7 @@ func TestAnObjectMadeAnewWhileAMemberIsAway(t *testing.T) {
 			return ""
 		})
 	}
+	refer(t, ns, "anew")
 	remove(t, func(ctx context.Context) error { return secrets.Delete(ctx, "anew", background) })
 	arrives(corev1.SecretTypeOpaque, names...)
 	resume := s.stop(t, "east-b")

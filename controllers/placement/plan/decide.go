@@ -25,6 +25,8 @@ type Decision struct {
 	Moved string
 	// Cause says in a few words why; "" where nothing changed.
 	Cause string
+	// Unreferred: the object goes nowhere, for nothing refers to it.
+	Unreferred bool
 	// LookAgain is how long the decision holds if nothing else changes; 0: for ever.
 	LookAgain time.Duration
 	// Policy is the name of the policy that governs the object; "" where there is none.
@@ -251,7 +253,12 @@ func (d *deciding) conclude() {
 
 // notes are what the placement says beside its numbers.
 func (d *deciding) notes() []string {
-	if len(d.seats) == 0 && d.o.Follow == nil {
+	switch {
+	case d.result.Unreferred:
+		return []string{Unreferred}
+	case d.result.Placement.Everywhere:
+		return nil
+	case len(d.seats) == 0 && d.o.Follow == nil:
 		return append([]string{"no cluster is selected"}, d.unmet...)
 	}
 	return slices.Concat(d.unmet, d.left)
@@ -259,7 +266,7 @@ func (d *deciding) notes() []string {
 
 // same tells whether two placements say the same, but for what they remember.
 func same(a, b *v1beta1.Placement) bool {
-	return maps.Equal(a.Clusters, b.Clusters) && maps.Equal(a.Overflow, b.Overflow) && a.Unplaced == b.Unplaced &&
+	return a.Everywhere == b.Everywhere && maps.Equal(a.Clusters, b.Clusters) && maps.Equal(a.Overflow, b.Overflow) && a.Unplaced == b.Unplaced &&
 		a.Policy == b.Policy && maps.Equal(a.Home, b.Home) && slices.Equal(a.Notes, b.Notes)
 }
 

@@ -1,17 +1,125 @@
 package plan
 
-import "federation/apiserver/apis/federation/v1beta1"
+import (
+	"fmt"
+	"strings"
 
-// Follow returns, sorted, the clusters of workloads, for an object that they refer to: those they are in, and those they go back to.
-// In one that they leave, its copy stays until they have left: propagation sees to that.
-func Follow(workloads []*v1beta1.Placement) []string {
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/scheduler"
+)
+
+// Reach is where an object goes.
+type Reach struct {
+	// Everywhere: to every cluster, to those that join later, too.
+	Everywhere bool
+	// Clusters, sorted, that it goes to.
+	Clusters []string
+}
+
+// Reach returns where an object goes by a decision: the clusters that it is in, and those that it goes back to.
+// In one that it leaves, the copies of what it refers to stay until it has left: propagation sees to that.
+func (w *World) Reach(o *Object, d *Decision) Reach {
+	switch {
+	case d.Wait, d.None && !builtIn(o):
+		return Reach{}
+	case d.None && o.Selector == nil, d.Placement.Everywhere:
+		return Reach{Everywhere: true}
+	}
 	all := map[string]int64{}
-	for _, p := range workloads {
-		for _, of := range []map[string]int64{p.Clusters, p.Overflow, p.Home} {
-			for name, n := range of {
-				all[name] = max(all[name], n)
-			}
+	for _, c := range w.Clusters {
+		if d.None && o.Selector.Matches(labels.Set(c.Labels)) {
+			all[c.Name] = 1
 		}
 	}
-	return sortedNames(withoutZeros(all))
+	for _, of := range []map[string]int64{d.Placement.Clusters, d.Placement.Overflow, d.Placement.Home} {
+		for name, n := range of {
+			all[name] = max(all[name], n)
+		}
+	}
+	return Reach{Clusters: sortedNames(withoutZeros(all))}
+}
+
+// Follow returns where an object goes that is referred to from all of these.
+func Follow(referrers []Reach) *Reach {
+	all := map[string]int64{}
+	for _, r := range referrers {
+		if r.Everywhere {
+			return &Reach{Everywhere: true}
+		}
+		for _, name := range r.Clusters {
+			all[name] = 1
+		}
+	}
+	return &Reach{Clusters: sortedNames(all)}
+}
+
+// Standing is the last decision about an object, as it says itself.
+func Standing(o *Object) *Decision {
+	switch {
+	case o.Current != nil:
+		return &Decision{Placement: *o.Current}
+	case o.Divided || o.Pending || o.confined() && o.Selector == nil:
+		return &Decision{Wait: true}
+	}
+	return &Decision{None: true}
+}
+
+// References are the objects that an object refers to and takes along: all, where its policy says that; else those of kinds that
+// go nowhere by themselves.
+func (w *World) References(o *Object) (all []v1beta1.Reference) {
+	if p := w.Policy(o); p != nil && p.Spec.PropagateReferences {
+		return o.References()
+	}
+	if w.SecretsEverywhere {
+		return nil
+	}
+	for _, r := range o.References() {
+		if v1beta1.ConfinedKinds[r.Kind] {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// References are what an object refers to.
+func (o *Object) References() []v1beta1.Reference {
+	return v1beta1.References(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), o.content)
+}
+
+// confined returns whether the object is of a kind that goes nowhere by itself.
+func (o *Object) confined() bool { return o.APIVersion == "v1" && v1beta1.ConfinedKinds[o.Kind] }
+
+// Unreferred is what is said of an object that goes nowhere.
+const Unreferred = "nothing refers to it; a policy or --propagate-secrets=All would take it to clusters"
+
+// follow lets an object go where that goes which refers to it.
+func (d *deciding) follow() {
+	by, plan := strings.Join(d.o.Followed, ", "), map[string]int64{}
+	for _, name := range d.o.Follow.Clusters {
+		plan[name] = 1
+	}
+	d.take(scheduler.Result{Plan: plan}, nil)
+	d.result.Placement.Everywhere = d.o.Follow.Everywhere
+	for _, c := range d.w.Clusters {
+		if d.o.Follow.Everywhere || plan[c.Name] > 0 {
+			d.explain(c.Name, "goes where goes what refers to it: "+by)
+		} else {
+			d.explain(c.Name, fmt.Sprintf("does not go there, for %s does not", by))
+		}
+	}
+}
+
+// confine keeps an object away from clusters: nothing refers to it, or nothing has yet.
+func (d *deciding) confine() {
+	d.take(scheduler.Result{}, nil)
+	why := "goes to every cluster, by --propagate-secrets=All"
+	if d.result.Placement.Everywhere = d.w.SecretsEverywhere; !d.w.SecretsEverywhere {
+		d.result.Unreferred, why = true, Unreferred
+	}
+	for _, c := range d.w.Clusters {
+		d.explain(c.Name, why)
+	}
 }

@@ -23,7 +23,12 @@ func moved(last, next *v1beta1.Placement) string {
 	if last == nil {
 		last = &v1beta1.Placement{}
 	}
-	parts := append(differences("", last.Clusters, next.Clusters), differences("overflow of ", last.Overflow, next.Overflow)...)
+	var parts []string
+	if was, is := last.Everywhere, next.Everywhere; was != is {
+		parts = append(parts, map[bool]string{true: "to every cluster", false: "no longer to every cluster"}[is])
+	}
+	parts = append(parts, differences("", last.Clusters, next.Clusters)...)
+	parts = append(parts, differences("overflow of ", last.Overflow, next.Overflow)...)
 	if next.Unplaced != last.Unplaced {
 		parts = append(parts, fmt.Sprintf("%d fit nowhere", next.Unplaced))
 	}
@@ -78,6 +83,8 @@ func (d *deciding) cause() string {
 		parts = d.changedClusters(last)
 	}
 	switch {
+	case d.result.Unreferred && last.Policy == "":
+		return "nothing refers to it any more"
 	case d.follows():
 		return "what refers to it goes elsewhere: " + strings.Join(d.o.Followed, ", ")
 	case len(parts) > 0:

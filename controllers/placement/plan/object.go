@@ -39,13 +39,14 @@ type Object struct {
 	Finished bool
 	// Made are its pods in clusters that cannot make more, by the name of the cluster.
 	Made map[string]int64
-	// Follow are the clusters of the workloads that refer to it and whose policies take it along; nil where
-	// there are no such workloads. Followed names these, for the reasons.
-	Follow   []string
+	// Follow is where that goes which refers to it and takes it along; nil where nothing does. Followed names
+	// what does, for the reasons.
+	Follow   *Reach
 	Followed []string
 
 	replicasField                 string
 	preferencesText, selectorText string
+	content                       map[string]any // all of it
 	template                      map[string]any // of its pods
 	requests                      corev1.ResourceList
 	hasSpecReplicas               bool
@@ -106,6 +107,7 @@ func Read(u *unstructured.Unstructured) (Object, error) {
 		Whole: v1beta1.IndexedJob(u), Finished: v1beta1.JobEnd(u) != "", Made: v1beta1.ParsePodsMade(annotations[v1beta1.PodsMadeAnnotation]),
 	}
 	spec, _ := u.Object["spec"].(map[string]any)
+	o.content = u.Object
 	o.template, _ = spec["template"].(map[string]any)
 	o.Volumes = o.Kind != "Job" && (claims(spec["volumeClaimTemplates"]) || hasClaims(o.template))
 	kind, divided := dividedKinds[u.GroupVersionKind().GroupKind()]

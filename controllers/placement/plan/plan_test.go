@@ -79,7 +79,7 @@ func TestDecideWithoutFailoverState(t *testing.T) {
 
 // What follows workloads says so when they have gone elsewhere, whatever became of the cluster where it was.
 func TestWhatFollowsSaysWhom(t *testing.T) {
-	o := Object{APIVersion: "v1", Kind: "Secret", Namespace: "default", Name: "pass", Follow: []string{"b"}, Followed: []string{"Deployment web"},
+	o := Object{APIVersion: "v1", Kind: "Secret", Namespace: "default", Name: "pass", Follow: &Reach{Clusters: []string{"b"}}, Followed: []string{"Deployment web"},
 		Current: &v1beta1.Placement{Clusters: map[string]int64{"a": 1}}}
 	d := Decide(o, NewWorld([]*v1beta1.Cluster{cluster("a", 0), cluster("b", 0)}, nil), now)
 	if want := "what refers to it goes elsewhere: Deployment web"; d.Cause != want || d.Moved != "a 1→0, b 0→1" {

@@ -4,8 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/component-helpers/resource"
-
-	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Requests are what one pod of the object asks of a node, counted as Kubernetes counts it: with init containers,
@@ -62,6 +60,3 @@ func requestLimits(r *corev1.ResourceRequirements) {
 		}
 	}
 }
-
-// References are what the pods of a workload refer to.
-func (o *Object) References() []v1beta1.Reference { return v1beta1.References(o.template) }

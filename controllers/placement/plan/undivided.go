@@ -4,39 +4,40 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/scheduler"
 )
 
-// Unreferred is how long a new ConfigMap, Secret or ServiceAccount waits for a workload that refers to it, where a
-// policy of its namespace takes references along, before it goes everywhere.
-const Unreferred = 3 * time.Second
+// patience is how long a new Secret or ServiceAccount, or a ConfigMap where a policy of its namespace takes references along, waits
+// for something that refers to it, before it is decided where it goes without.
+const patience = 3 * time.Second
 
-// ungoverned decides for an object whose replicas are not divided and that no policy governs: it goes where the
-// workloads go that refer to it, or else everywhere, without any annotation.
+// ungoverned decides for an object whose replicas are not divided and that no policy governs: it goes where that goes which
+// refers to it, or else, unless it is of a kind that then goes nowhere, everywhere, without any annotation.
 func (d *deciding) ungoverned() {
-	left := d.o.Created.Add(Unreferred).Sub(d.now)
+	left := d.o.Created.Add(patience).Sub(d.now)
 	switch {
 	case d.o.Selector != nil:
 		d.result.None = true
 	case d.o.Follow != nil:
-		plan := map[string]int64{}
-		for _, name := range d.o.Follow {
-			plan[name] = 1
-			d.explain(name, "goes where goes what refers to it: "+strings.Join(d.o.Followed, ", "))
-		}
-		d.take(scheduler.Result{Plan: plan}, nil)
-	case d.o.Pending && left > 0 && referable[d.o.Kind] && d.w.TakesReferences(d.o.Namespace):
+		d.follow()
+	case d.o.Pending && left > 0 && d.mayFollow():
 		d.result.Wait, d.result.LookAgain = true, left
+	case d.o.confined():
+		d.confine()
 	default:
 		d.result.None = true
 	}
 }
 
-// follows tells whether an object goes where the workloads go that refer to it, for nothing else says where, as before.
+// mayFollow tells whether something may yet come along that takes the object with it.
+func (d *deciding) mayFollow() bool {
+	return d.o.confined() && !d.w.SecretsEverywhere || referable[d.o.Kind] && d.w.TakesReferences(d.o.Namespace)
+}
+
+// follows tells whether an object goes where that goes which refers to it, for nothing else says where, as before.
 func (d *deciding) follows() bool {
 	return !d.o.Divided && d.wants.policy == nil && d.o.Selector == nil && d.o.Follow != nil && d.o.Current.Policy == ""
 }

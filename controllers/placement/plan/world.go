@@ -29,6 +29,9 @@ type World struct {
 	// Grace counts for a cluster that is not ready and of which nobody keeps a failover state: how long its
 	// replicas stay placed there. 0: for ever.
 	Grace time.Duration
+	// SecretsEverywhere: Secrets and ServiceAccounts that no policy governs go to every cluster, not only where that goes
+	// which refers to them.
+	SecretsEverywhere bool
 	// Terse leaves the reasons out of decisions.
 	Terse bool
 

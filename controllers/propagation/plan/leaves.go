@@ -58,8 +58,7 @@ func (s Source) NeededBy(w Workload) string {
 }
 
 func (s Source) refersToIt(w Workload) bool {
-	template, _ := templateOf(w.Copy).(map[string]any)
-	return slices.Contains(v1beta1.References(template), v1beta1.Reference{Kind: s.Kind.Kind, Name: s.Object.GetName()})
+	return w.Copy != nil && slices.Contains(v1beta1.References(w.Kind.GroupKind(), w.Copy.Object), v1beta1.Reference{Kind: s.Kind.Kind, Name: s.Object.GetName()})
 }
 
 // Serves returns whether a copy has an address, and something behind it.

@@ -48,7 +48,7 @@ func TestOverridesDoNotGrowWithoutBound(t *testing.T) {
 
 // A Secret that is a token of a ServiceAccount is never federated: each cluster makes its own.
 func TestOverridesMakeNothingThatIsNotFederated(t *testing.T) {
-	secret := parse(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"shop","annotations":{"kubernetes.io/service-account.name":"admin"}},"type":"Opaque","data":{}}`)
+	secret := parse(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"shop","annotations":{"kubernetes.io/service-account.name":"admin","federation.kubernetes.io/placement":"{\"clusters\":{\"east-a\":1}}"}},"type":"Opaque","data":{}}`)
 	for _, o := range []v1beta1.JSONPatchOperation{
 		op("replace", "/type", `"`+string(corev1.SecretTypeServiceAccountToken)+`"`),
 		op("replace", "/type", `"kubernetes.io/tls"`),

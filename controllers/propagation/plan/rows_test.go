@@ -34,6 +34,26 @@ func sections(t *testing.T, path string) (text string, names []string, parts map
 	return text, names, parts
 }
 
+// TestSecretsWaitForAPlacement: without one they go nowhere, unless they say themselves where.
+func TestSecretsWaitForAPlacement(t *testing.T) {
+	for annotations, want := range map[string]Presence{
+		`{}`: Undecided,
+		`{"federation.kubernetes.io/placement":"pending"}`:                                                       Undecided,
+		`{"federation.kubernetes.io/placement":"{\"clusters\":{}}"}`:                                             Absent,
+		`{"federation.kubernetes.io/placement":"{\"clusters\":{\"east-a\":1}}"}`:                                 Present,
+		`{"federation.kubernetes.io/placement":"{\"clusters\":{},\"everywhere\":true}"}`:                         Present,
+		`{"federation.alpha.kubernetes.io/cluster-selector":"[{\"key\":\"no\",\"operator\":\"DoesNotExist\"}]"}`: Present,
+		`{"federation.alpha.kubernetes.io/cluster-selector":"[{\"key\":\"no\",\"operator\":\"Exists\"}]"}`:       Absent,
+	} {
+		for _, name := range []string{"Secret", "ServiceAccount"} {
+			u := parse(t, `{"apiVersion":"v1","kind":"`+name+`","metadata":{"name":"s","namespace":"shop","annotations":`+annotations+`}}`)
+			if d := Desire(source(kind(t, name), u), east); d.Presence != want {
+				t.Errorf("%s with %s: presence %d (%s), want %d", name, annotations, d.Presence, d.Reason, want)
+			}
+		}
+	}
+}
+
 // Each row has a file: a federated object and its copies, and what comes of them: what east-a is sent, and what
 // the federated object's status is to have.
 func TestRows(t *testing.T) {

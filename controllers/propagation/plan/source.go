@@ -78,7 +78,7 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 		return Absent, nil, "being deleted at the federation"
 	case !Selected(s.Object, t.Cluster.Labels):
 		return Absent, nil, "the cluster selector does not match"
-	case s.Placement == nil && (s.divided() != "" || Placed(s.Object)):
+	case s.Placement == nil && (s.divided() != "" || Placed(s.Object) || s.confined()):
 		return Undecided, nil, "waits for a placement"
 	case s.Placement == nil && s.Kind.ByPolicy:
 		return Absent, nil, "no policy selects it"
@@ -102,6 +102,12 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 	return Present, number, reason
 }
 
+// confined tells whether an object goes nowhere before a placement, or its own annotation, says so.
+func (s Source) confined() bool {
+	_, selects := s.Object.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
+	return !selects && !s.Kind.Custom && v1beta1.Confined(s.Kind.Resource.GroupResource())
+}
+
 // Placed tells whether it is, or will be, decided where an object goes. Without, one of a kind that goes where
 // policies say is not federated.
 func Placed(federated *unstructured.Unstructured) bool {
@@ -112,6 +118,9 @@ func Placed(federated *unstructured.Unstructured) bool {
 func (s Source) Share(cluster string) int64 {
 	if s.Placement == nil {
 		return 0
+	}
+	if s.Placement.Everywhere && s.divided() == "" {
+		return 1
 	}
 	return s.Placement.Clusters[cluster] + s.Placement.Overflow[cluster]
 }

@@ -234,6 +234,9 @@ func autoscaled(copies []Copy) (clusters []string) {
 // notPropagated is the value of v1beta1.PropagatedAnnotation; "" where no cluster says that it is not as desired. One that cannot be
 // reached says nothing, and its Cluster says that.
 func notPropagated(federated *unstructured.Unstructured, copies []Copy, now string) string {
+	if federated.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending && federated.GetDeletionTimestamp() == nil {
+		return "" // it goes nowhere yet, which the placement says
+	}
 	c := propagated(federated, slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return c.State == Unreachable }))
 	if c["status"] == "True" {
 		return ""

@@ -46,8 +46,8 @@ const (
 	// ServiceIngressesAnnotation holds ServiceIngresses as JSON, on federated Services and Ingresses.
 	ServiceIngressesAnnotation = "federation.kubernetes.io/service-ingresses"
 	// PlacementAnnotation holds a Placement as JSON, on federated objects whose replicas are divided.
-	// On other objects it is there where a PlacementPolicy or a workload that refers to them says where they
-	// go: to the clusters with a number over 0. Its value PlacementPending keeps an object from every cluster.
+	// On other objects it is there where a PlacementPolicy or something that refers to them says where they
+	// go: to the clusters with a number over 0. Secrets and ServiceAccounts go nowhere without it. Its value PlacementPending keeps an object from every cluster.
 	PlacementAnnotation = "federation.kubernetes.io/placement"
 	// PlacementPending is the value of PlacementAnnotation on an object whose placement is yet to be decided.
 	PlacementPending = "pending"
@@ -321,6 +321,8 @@ func ParsePodsMade(value string) map[string]int64 {
 type Placement struct {
 	// Clusters has the replicas by the name of the cluster. Clusters that are not named hold none.
 	Clusters map[string]int64 `json:"clusters"`
+	// Everywhere: it goes to every cluster, to those that join later, too. Of objects whose replicas are not divided.
+	Everywhere bool `json:"everywhere,omitempty"`
 	// Overflow has, by the name of the cluster, replicas that it would have had if it had had room.
 	Overflow map[string]int64 `json:"overflow,omitempty"`
 	// Unplaced are replicas that fit nowhere.

@@ -4,90 +4,210 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Reference names a ConfigMap, Secret or ServiceAccount of the namespace of who refers to it.
 type Reference struct{ Kind, Name string }
 
-// References are what pods of a template refer to, sorted: by volumes, environment, image pull secrets and service account. The
-// service account "default" is not among them: each cluster has its own.
-func References(template map[string]any) []Reference {
-	spec, _ := template["spec"].(map[string]any)
-	if spec == nil {
+// Referrer is a row of the table of built-in kinds whose objects refer to others of their namespace.
+type Referrer struct {
+	// Resource is what its objects are served as.
+	Resource schema.GroupVersionResource
+	// Kind is its name.
+	Kind string
+	// Template is the path of a pod template's spec; "" where it has none.
+	Template string
+	// Also are references that are not those of a pod.
+	Also []ReferencePath
+	// Replicas is the path of a number: where it is 0 nothing runs. "" where there is none.
+	Replicas string
+}
+
+// ReferencePath is where the name of an object of a kind stands. "[]" stands for each item of a list.
+type ReferencePath struct{ Kind, Path string }
+
+const template = "spec.template.spec"
+
+// Referrers are the built-in kinds that refer to others, as clusters have them: that of pods is not federated.
+var Referrers = []Referrer{
+	{builtIn("apps", "deployments"), "Deployment", template, nil, "spec.replicas"},
+	{builtIn("apps", "replicasets"), "ReplicaSet", template, nil, "spec.replicas"},
+	{builtIn("apps", "statefulsets"), "StatefulSet", template, nil, "spec.replicas"},
+	{builtIn("apps", "daemonsets"), "DaemonSet", template, nil, ""},
+	{builtIn("batch", "jobs"), "Job", template, nil, "spec.parallelism"},
+	{builtIn("batch", "cronjobs"), "CronJob", "spec.jobTemplate." + template, nil, ""},
+	{builtIn("networking.k8s.io", "ingresses"), "Ingress", "", []ReferencePath{{"Secret", "spec.tls[].secretName"}}, ""},
+	{builtIn("", "serviceaccounts"), "ServiceAccount", "", []ReferencePath{{"Secret", "secrets[].name"}, {"Secret", "imagePullSecrets[].name"}}, ""},
+	{builtIn("", "pods"), "Pod", "spec", nil, ""},
+}
+
+func builtIn(group, resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
+}
+
+// podReferences are what the spec of a pod refers to.
+var podReferences = readPaths([]ReferencePath{
+	{"ServiceAccount", "serviceAccountName"}, {"ServiceAccount", "serviceAccount"},
+	{"Secret", "imagePullSecrets[].name"},
+	{"Secret", "volumes[].secret.secretName"}, {"ConfigMap", "volumes[].configMap.name"},
+	{"Secret", "volumes[].projected.sources[].secret.name"}, {"ConfigMap", "volumes[].projected.sources[].configMap.name"},
+	{"Secret", "volumes[].csi.nodePublishSecretRef.name"}, {"Secret", "volumes[].azureFile.secretName"},
+	{"Secret", "volumes[].cephfs.secretRef.name"}, {"Secret", "volumes[].cinder.secretRef.name"},
+	{"Secret", "volumes[].flexVolume.secretRef.name"}, {"Secret", "volumes[].iscsi.secretRef.name"},
+	{"Secret", "volumes[].rbd.secretRef.name"}, {"Secret", "volumes[].scaleIO.secretRef.name"},
+	{"Secret", "volumes[].storageos.secretRef.name"},
+	{"Secret", "containers[].envFrom[].secretRef.name"}, {"ConfigMap", "containers[].envFrom[].configMapRef.name"},
+	{"Secret", "containers[].env[].valueFrom.secretKeyRef.name"}, {"ConfigMap", "containers[].env[].valueFrom.configMapKeyRef.name"},
+	{"Secret", "initContainers[].envFrom[].secretRef.name"}, {"ConfigMap", "initContainers[].envFrom[].configMapRef.name"},
+	{"Secret", "initContainers[].env[].valueFrom.secretKeyRef.name"}, {"ConfigMap", "initContainers[].env[].valueFrom.configMapKeyRef.name"},
+	{"Secret", "ephemeralContainers[].envFrom[].secretRef.name"}, {"ConfigMap", "ephemeralContainers[].envFrom[].configMapRef.name"},
+	{"Secret", "ephemeralContainers[].env[].valueFrom.secretKeyRef.name"}, {"ConfigMap", "ephemeralContainers[].env[].valueFrom.configMapKeyRef.name"},
+})
+
+// referrers are the rows, read, by their kind.
+var referrers = readReferrers(Referrers)
+
+// referrer is a row, read.
+type referrer struct {
+	template, replicas []string
+	also               []readPath
+}
+
+// readPath is a ReferencePath, taken apart.
+type readPath struct {
+	kind string
+	path []string
+}
+
+func readReferrers(rows []Referrer) map[schema.GroupKind]referrer {
+	out := map[schema.GroupKind]referrer{}
+	for _, r := range rows {
+		out[schema.GroupKind{Group: r.Resource.Group, Kind: r.Kind}] = referrer{takenApart(r.Template), takenApart(r.Replicas), readPaths(r.Also)}
+	}
+	return out
+}
+
+func readPaths(paths []ReferencePath) []readPath {
+	out := make([]readPath, 0, len(paths))
+	for _, p := range paths {
+		out = append(out, readPath{p.Kind, takenApart(strings.ReplaceAll(p.Path, "[]", ".[]"))})
+	}
+	return out
+}
+
+func takenApart(path string) []string {
+	if path == "" {
 		return nil
 	}
-	pod := corev1.PodSpec{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod); err != nil {
+	return strings.Split(path, ".")
+}
+
+// custom is the row of all kinds that are in no other: many have a pod template where workloads have theirs.
+var custom = referrer{template: takenApart(template)}
+
+// Refers reports whether objects of a kind may refer to others.
+func Refers(kind schema.GroupKind) bool {
+	_, ok := referrers[kind]
+	return ok || !hasFederatedKind(kind)
+}
+
+func hasFederatedKind(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(FederatedKinds, func(k FederatedKind) bool { return k.Kind == kind.Kind && k.Resource.Group == kind.Group })
+}
+
+// References are the ConfigMaps, Secrets and ServiceAccounts that an object refers to, sorted. The service account "default" is not
+// among them: each cluster has its own.
+func References(kind schema.GroupKind, object map[string]any) []Reference {
+	if !Refers(kind) {
 		return nil
+	}
+	row, ok := referrers[kind]
+	if !ok {
+		row = custom
 	}
 	found := references{}
-	found.add("ServiceAccount", pod.ServiceAccountName)
-	for _, s := range pod.ImagePullSecrets {
-		found.add("Secret", s.Name)
+	for _, p := range row.also {
+		found.walk(p.kind, object, p.path)
 	}
-	for i := range pod.Volumes {
-		found.volume(&pod.Volumes[i].VolumeSource)
+	if row.template != nil {
+		found.pod(at(object, row.template))
 	}
-	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
-		found.environment(&c)
+	if len(found) == 0 {
+		return nil
 	}
 	out := slices.Collect(maps.Keys(found))
 	slices.SortFunc(out, func(a, b Reference) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	return out
 }
 
+// Idle reports whether an object that refers to others runs nothing: it asks for no replicas, or its pods have ended.
+func Idle(kind schema.GroupKind, object map[string]any) bool {
+	if kind == podKind {
+		phase := at(object, podPhase)
+		return phase == "Succeeded" || phase == "Failed"
+	}
+	switch n := at(object, referrers[kind].replicas).(type) {
+	case int64:
+		return n == 0
+	case float64:
+		return n == 0
+	}
+	return false
+}
+
+var (
+	podKind  = schema.GroupKind{Kind: "Pod"}
+	podPhase = []string{"status", "phase"}
+)
+
+// at is what stands at a path; nil where nothing does.
+func at(value any, path []string) any {
+	for _, field := range path {
+		m, _ := value.(map[string]any)
+		value = m[field]
+	}
+	return value
+}
+
 type references map[Reference]bool
 
-func (r references) add(kind, name string) {
-	if name != "" && (kind != "ServiceAccount" || name != "default") {
-		r[Reference{kind, name}] = true
-	}
-}
-
-func (r references) volume(v *corev1.VolumeSource) {
-	if v.ConfigMap != nil {
-		r.add("ConfigMap", v.ConfigMap.Name)
-	}
-	if v.Secret != nil {
-		r.add("Secret", v.Secret.SecretName)
-	}
-	if v.CSI != nil && v.CSI.NodePublishSecretRef != nil {
-		r.add("Secret", v.CSI.NodePublishSecretRef.Name)
-	}
-	if v.Projected == nil {
+func (r references) pod(spec any) {
+	if spec == nil {
 		return
 	}
-	for _, s := range v.Projected.Sources {
-		if s.ConfigMap != nil {
-			r.add("ConfigMap", s.ConfigMap.Name)
-		}
-		if s.Secret != nil {
-			r.add("Secret", s.Secret.Name)
-		}
+	for _, p := range podReferences {
+		r.walk(p.kind, spec, p.path)
 	}
 }
 
-func (r references) environment(c *corev1.Container) {
-	for _, from := range c.EnvFrom {
-		if from.ConfigMapRef != nil {
-			r.add("ConfigMap", from.ConfigMapRef.Name)
+// walk adds the names that stand at a path.
+func (r references) walk(kind string, value any, path []string) {
+	if len(path) == 0 {
+		if name, _ := value.(string); name != "" && (kind != "ServiceAccount" || name != defaultAccount) {
+			r[Reference{kind, name}] = true
 		}
-		if from.SecretRef != nil {
-			r.add("Secret", from.SecretRef.Name)
-		}
+		return
 	}
-	for _, e := range c.Env {
-		if e.ValueFrom == nil {
-			continue
+	if path[0] == "[]" {
+		list, _ := value.([]any)
+		for _, item := range list {
+			r.walk(kind, item, path[1:])
 		}
-		if k := e.ValueFrom.ConfigMapKeyRef; k != nil {
-			r.add("ConfigMap", k.Name)
-		}
-		if k := e.ValueFrom.SecretKeyRef; k != nil {
-			r.add("Secret", k.Name)
-		}
+		return
+	}
+	if m, ok := value.(map[string]any); ok && m[path[0]] != nil {
+		r.walk(kind, m[path[0]], path[1:])
 	}
 }
+
+// Confined reports whether objects of a resource go only where something that refers to them goes, or where a policy or an annotation
+// says: what they hold opens doors, and is of no use elsewhere.
+func Confined(resource schema.GroupResource) bool {
+	return resource.Group == "" && (resource.Resource == "secrets" || resource.Resource == "serviceaccounts")
+}
+
+// ConfinedKinds are the kinds of which that is so.
+var ConfinedKinds = map[string]bool{"Secret": true, "ServiceAccount": true}

@@ -1,0 +1,115 @@
+package propagation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// What refers to a Secret or ServiceAccount in a member may be another process's to make, may have been orphaned, or may have been
+// the cluster's own from the start. So before a copy leaves, the member itself is asked who refers to it.
+
+const (
+	// referrersAge is how old an answer to that may be: objects of a namespace often leave together.
+	referrersAge = time.Second
+	// seldom is the longest time between two looks at what is still referred to.
+	seldom = 5 * time.Minute
+	// referrersPage and referrersPages bound what is read of one kind in one namespace.
+	referrersPage, referrersPages = 500, 100
+)
+
+// referredThere says what refers to an object in a member, whoever made that; "" where nothing does, or it is of a kind whose copies don't
+// wait for that.
+func (c *Controller) referredThere(ctx context.Context, m *member, k key) (string, error) {
+	if !v1beta1.Confined(k.kind.Resource.GroupResource()) {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
+	defer cancel()
+	by, err := m.refers.in(ctx, m.Client, k.Namespace)
+	if err != nil {
+		return "", fmt.Errorf("whether anything there refers to it is not known: %w", err)
+	}
+	if who := by[v1beta1.Reference{Kind: k.kind.Kind, Name: k.Name}]; who != "" {
+		return fmt.Sprintf("stays for %s there, which refers to it", who), nil
+	}
+	return "", nil
+}
+
+// againAfter is when what keeps a copy in a cluster is looked at again: the longer it has, the more seldom.
+func againAfter(leaves time.Duration) time.Duration { return min(max(leavesEvery, leaves/4), seldom) }
+
+// referrersThere are what refers to Secrets and ServiceAccounts in the namespaces of a member, by what it refers to, as was read lately.
+type referrersThere struct {
+	mu sync.Mutex
+	of map[string]referrersAt
+}
+
+type referrersAt struct {
+	by map[v1beta1.Reference]string
+	at time.Time
+}
+
+// in returns those of one namespace. One at a time reads them: the others need them, too.
+func (r *referrersThere) in(ctx context.Context, client dynamic.Interface, namespace string) (map[v1beta1.Reference]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.of, func(_ string, had referrersAt) bool { return time.Since(had.at) >= referrersAge })
+	if had, ok := r.of[namespace]; ok {
+		return had.by, nil
+	}
+	by := map[v1beta1.Reference]string{}
+	for i := range v1beta1.Referrers {
+		row := &v1beta1.Referrers[i]
+		kind := schema.GroupKind{Group: row.Resource.Group, Kind: row.Kind}
+		err := eachThere(ctx, client.Resource(row.Resource).Namespace(namespace), func(u *unstructured.Unstructured) {
+			if v1beta1.Idle(kind, u.Object) {
+				return
+			}
+			for _, to := range v1beta1.References(kind, u.Object) {
+				if who := row.Kind + " " + u.GetName(); v1beta1.ConfinedKinds[to.Kind] && (by[to] == "" || who < by[to]) {
+					by[to] = who
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if r.of == nil {
+		r.of = map[string]referrersAt{}
+	}
+	r.of[namespace] = referrersAt{by, time.Now()}
+	return by, nil
+}
+
+// eachThere calls do for all objects of a list, page by page.
+func eachThere(ctx context.Context, from dynamic.ResourceInterface, do func(*unstructured.Unstructured)) error {
+	o := metav1.ListOptions{Limit: referrersPage}
+	for range referrersPages {
+		page, err := from.List(ctx, o)
+		if apierrors.IsNotFound(err) {
+			return nil // a cluster that does not serve the kind
+		}
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			do(&page.Items[i])
+		}
+		if o.Continue = page.GetContinue(); o.Continue == "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("more than %d objects of a kind in a namespace", referrersPage*referrersPages)
+}
