@@ -26,7 +26,7 @@ func (p *Plugin) checkNames(a admission.Attributes) field.ErrorList {
 	}
 	switch object := a.GetObject().(type) {
 	case *core.Service:
-		errs := names.ValidateHosts(a.GetNamespace(), extraHosts(object), extraHosts(a.GetOldObject()), func(i int) *field.Path {
+		errs := names.ValidateSettings(a.GetNamespace(), extraHosts(object), extraHosts(a.GetOldObject()), func(i int) *field.Path {
 			return field.NewPath("metadata", "annotations").Key(v1beta1.DNSAnnotation).Child("hosts").Index(i)
 		})
 		old, _ := a.GetOldObject().(*core.Service)
@@ -34,6 +34,10 @@ func (p *Plugin) checkNames(a admission.Attributes) field.ErrorList {
 			return errs
 		}
 		return append(errs, names.ValidateService(a.GetNamespace(), object.Name)...)
+	case *v1beta1.PlacementPolicy:
+		return names.ValidateSettings(a.GetNamespace(), policyHosts(object), policyHosts(a.GetOldObject()), func(i int) *field.Path {
+			return field.NewPath("spec", "dns", "hosts").Index(i)
+		})
 	case *networking.Ingress:
 		return names.ValidateHosts(a.GetNamespace(), hostsOf(object), hostsOf(a.GetOldObject()), func(i int) *field.Path {
 			return field.NewPath("spec", "rules").Index(i).Child("host")
@@ -53,6 +57,15 @@ func extraHosts(object runtime.Object) []string {
 		return nil // said elsewhere
 	}
 	return settings.Hosts
+}
+
+// policyHosts returns those of the DNS settings of a policy.
+func policyHosts(object runtime.Object) []string {
+	policy, ok := object.(*v1beta1.PlacementPolicy)
+	if !ok || policy == nil || policy.Spec.DNS == nil {
+		return nil
+	}
+	return policy.Spec.DNS.Hosts
 }
 
 // hostsOf returns the host of each rule of an Ingress, "" where it has none.

@@ -38,6 +38,9 @@ func TestNamesThatDNSCannotHaveAreRefused(t *testing.T) {
 		s.Annotations = map[string]string{v1beta1.DNSAnnotation: `{"hosts":[` + hosts + `]}`}
 		return s
 	}
+	says := func(hosts ...string) *v1beta1.PlacementPolicy {
+		return &v1beta1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "front", Namespace: long}, Spec: v1beta1.PlacementPolicySpec{DNS: &v1beta1.DNSSettings{Hosts: hosts}}}
+	}
 	bad := long + "n." + names.Zone
 	for name, c := range map[string]struct {
 		object, old runtime.Object
@@ -63,6 +66,16 @@ func TestNamesThatDNSCannotHaveAreRefused(t *testing.T) {
 		"the zone itself was there":              {ingress("example.com"), ingress("example.com"), reserved, ""},
 		"the zone itself, of a Service":          {wants(`"shop.example.com","example.com"`), nil, reserved, "metadata.annotations[federation.kubernetes.io/dns].hosts[1]: Invalid value"},
 		"which had it":                           {wants(`"shop.example.com","example.com"`), wants(`"example.com"`), reserved, ""},
+		"of a policy":                            {says("shop.example.com"), nil, reserved, ""},
+		"of a policy, outside the zone":          {says("shop.example.com", "shop.example.org"), nil, reserved, "spec.dns.hosts[1]: Invalid value: \"shop.example.org\": must be a name in the zone example.com, as www.example.com"},
+		"of a policy, outside, and there before": {says("shop.example.org"), says("shop.example.org"), reserved, ""},
+		"of a policy, a Service's own name":      {says("web.shop.fed.svc.east.example.com"), nil, reserved, "spec.dns.hosts[0]: Invalid value: \"web.shop.fed.svc.east.example.com\": must not have the form SERVICE.NAMESPACE.fed.svc[[.ZONE].REGION].example.com"},
+		"of a policy, the zone itself":           {says("example.com"), nil, reserved, "spec.dns.hosts[0]: Invalid value: \"example.com\": must be below the zone"},
+		"of a policy, the name server":           {says("ns.example.com"), nil, shared, "must not be ns.example.com, the name of the zone's name server"},
+		"of a policy, granted to another":        {says("www.login.example.com"), nil, granted("shop"), "spec.dns.hosts[0]: Invalid value: \"www.login.example.com\": must not be at or below login.example.com"},
+		"of a policy without settings":           {&v1beta1.PlacementPolicy{}, says("example.org"), reserved, ""},
+		"of a Service, outside the zone":         {wants(`"shop.example.org"`), nil, reserved, "hosts[0]: Invalid value: \"shop.example.org\": must be a name in the zone example.com"},
+		"of an Ingress, outside the zone":        {ingress("shop.example.org"), nil, reserved, ""},
 		"a host, and the zone is not known yet":  {ingress(bad), nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,6 +85,9 @@ func TestNamesThatDNSCannotHaveAreRefused(t *testing.T) {
 			group := ""
 			if _, is := c.object.(*networking.Ingress); is {
 				kind, resource, object, group = networking.Kind("Ingress"), "ingresses", "front", "networking.k8s.io"
+			}
+			if _, is := c.object.(*v1beta1.PlacementPolicy); is {
+				kind, resource, object, group = v1beta1.SchemeGroupVersion.WithKind("PlacementPolicy").GroupKind(), "placementpolicies", "front", v1beta1.SchemeGroupVersion.Group
 			}
 			operation := admission.Create
 			if c.old != nil {

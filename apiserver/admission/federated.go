@@ -109,6 +109,12 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	p.warn(ctx, a)
+	if policy, ok := a.GetObject().(*v1beta1.PlacementPolicy); ok { // it is not federated
+		if errs := p.checkNames(a); len(errs) > 0 {
+			return errors.NewInvalid(a.GetKind().GroupKind(), policy.Name, errs)
+		}
+		return nil
+	}
 	object, err := p.federatedObject(a)
 	if err != nil || object == nil {
 		return err

@@ -54,12 +54,36 @@ func (n *DNSNames) ValidateService(namespace, name string) field.ErrorList {
 		fmt.Sprintf("%s, %s, would have %d bytes: must be at most %d; take a name or a namespace that is shorter by %d", what, full, len(full), maxDNSName, len(full)-maxDNSName))}
 }
 
+// ValidateSettings refuses hosts of DNS settings that can have no records: beside those that ValidateHosts refuses such as are outside the
+// zone, or have the form of a Service's own names. Rules of an Ingress may have these, for they say what it takes, too.
+func (n *DNSNames) ValidateSettings(namespace string, hosts, old []string, path func(i int) *field.Path) (errs field.ErrorList) {
+	for i, host := range hosts {
+		name := canonical(host)
+		switch {
+		case slices.Contains(old, host):
+		case !n.inZone(name):
+			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("must be a name in the zone %s, as www.%s", n.Zone, n.Zone)))
+		case v1beta1.ServiceName(n.Federation, n.Zone, name):
+			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("must not have the form SERVICE.NAMESPACE.%s.svc[[.ZONE].REGION].%s, which the names that Services have by themselves have", n.Federation, n.Zone)))
+		}
+	}
+	return append(errs, n.ValidateHosts(namespace, hosts, old, path)...)
+}
+
+// canonical is a host as names are compared.
+func canonical(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
+
+// inZone reports whether a name is at or below the zone.
+func (n *DNSNames) inZone(name string) bool {
+	return name == n.Zone || strings.HasSuffix(name, "."+n.Zone)
+}
+
 // ValidateHosts refuses hosts in the zone that no name in DNS can have, or that are granted to other namespaces. Others are none of ours,
 // and old ones stay.
 func (n *DNSNames) ValidateHosts(namespace string, hosts, old []string, path func(i int) *field.Path) (errs field.ErrorList) {
 	for i, host := range hosts {
-		name := strings.ToLower(strings.TrimSuffix(host, "."))
-		if slices.Contains(old, host) || name != n.Zone && !strings.HasSuffix(name, "."+n.Zone) {
+		name := canonical(host)
+		if slices.Contains(old, host) || !n.inZone(name) {
 			continue
 		}
 		if name == n.Zone && n.NoApex {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/dnsprovider"
 )
 
@@ -27,8 +28,4 @@ func (n namer) name(labels ...string) (string, error) {
 
 // Owns tells whether a canonical name in the zone has the form of the names that Records makes for
 // the federation. Other names are somebody else's.
-func Owns(federation, zone, name string) bool {
-	below, ok := strings.CutSuffix(name, "."+zone)
-	labels := strings.Split(below, ".")
-	return ok && len(labels) >= 4 && len(labels) <= 6 && labels[2] == strings.ToLower(federation) && labels[3] == "svc"
-}
+func Owns(federation, zone, name string) bool { return v1beta1.ServiceName(federation, zone, name) }
