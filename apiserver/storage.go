@@ -39,6 +39,7 @@ import (
 	"federation/apiserver/registry/failoverreview"
 	"federation/apiserver/registry/federated"
 	"federation/apiserver/registry/policy"
+	"federation/apiserver/registry/readiness"
 	"federation/apiserver/registry/service"
 )
 
@@ -182,14 +183,20 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 	if err != nil {
 		return info, err
 	}
+	ready, readyStatus, err := readiness.NewREST(options)
+	if err != nil {
+		return info, err
+	}
 	info.VersionedResourcesStorageMap[v1beta1.SchemeGroupVersion.Version] = map[string]rest.Storage{
-		"dnsnamegrants":            grants,
-		"clusters":                 clusters.Cluster,
-		"clusters/status":          clusters.Status,
-		"clusters/proxy":           clusters.Proxy,
-		"placementpolicies":        policies,
-		"placementpolicies/status": status,
-		"failoverreviews":          failoverreview.NewREST(p.review),
+		"dnsnamegrants":              grants,
+		"clusters":                   clusters.Cluster,
+		"clusters/status":            clusters.Status,
+		"clusters/proxy":             clusters.Proxy,
+		"placementpolicies":          policies,
+		"placementpolicies/status":   status,
+		"failoverreviews":            failoverreview.NewREST(p.review),
+		"failoverreadinesses":        ready,
+		"failoverreadinesses/status": readyStatus,
 	}
 	return info, nil
 }

@@ -38,13 +38,14 @@ func clusterRoles() []*rbacv1.ClusterRole {
 	}
 	grants := ours("dnsnamegrants", reading...)
 	see, policies, review := ours("clusters", reading...), ours("placementpolicies", reading...), ours("failoverreviews", "create")
+	ready := ours("failoverreadinesses", reading...) // nobody but the controllers writes any
 	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
 	return []*rbacv1.ClusterRole{
-		clusterRole("federation-view", "view", policies),
+		clusterRole("federation-view", "view", policies, ready),
 		clusterRole("federation-edit", "edit", ours("placementpolicies", writing...)),
-		clusterRole("federation-cluster-viewer", "", see, grants),
-		clusterRole("federation-operator", "", see, grants, policies, review),
-		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), policies, review, federationUID),
+		clusterRole("federation-cluster-viewer", "", see, grants, ready),
+		clusterRole("federation-operator", "", see, grants, policies, review, ready),
+		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), policies, review, ready, federationUID),
 		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),
 		clusterRole(controllersName, "", controllersRules()...),
 		clusterRole(dnsRole, "", dnsRules()...),
@@ -64,6 +65,7 @@ func controllersRules() []rbacv1.PolicyRule {
 	return append(rules,
 		rule(v1beta1.GroupName, change, "clusters", "clusters/status"),
 		rule(v1beta1.GroupName, change, "placementpolicies/status"),
+		rule(v1beta1.GroupName, slices.Concat(change, []string{"create", "delete"}), "failoverreadinesses", "failoverreadinesses/status"),
 		rule(v1beta1.GroupName, reading, "placementpolicies", "dnsnamegrants"),
 		rule("apiextensions.k8s.io", change, "customresourcedefinitions"),
 		rule("networking.k8s.io", []string{"get", "list", "watch", "create", "delete"}, "ipaddresses"),

@@ -35,6 +35,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.DNSSettings{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DNSSettings(ref),
 		v1beta1.Drain{}.OpenAPIModelName():                      schema_apiserver_apis_federation_v1beta1_Drain(ref),
 		v1beta1.FailoverPolicy{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_FailoverPolicy(ref),
+		v1beta1.FailoverReadiness{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_FailoverReadiness(ref),
+		v1beta1.FailoverReadinessList{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_FailoverReadinessList(ref),
+		v1beta1.FailoverReadinessSpec{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_FailoverReadinessSpec(ref),
+		v1beta1.FailoverReadinessStatus{}.OpenAPIModelName():    schema_apiserver_apis_federation_v1beta1_FailoverReadinessStatus(ref),
 		v1beta1.FailoverReview{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_FailoverReview(ref),
 		v1beta1.FailoverReviewSpec{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_FailoverReviewSpec(ref),
 		v1beta1.FailoverReviewStatus{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref),
@@ -50,6 +54,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.PlacementPolicyList{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_PlacementPolicyList(ref),
 		v1beta1.PlacementPolicySpec{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_PlacementPolicySpec(ref),
 		v1beta1.PlacementPolicyStatus{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_PlacementPolicyStatus(ref),
+		v1beta1.ReadinessDrill{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ReadinessDrill(ref),
+		v1beta1.ReadinessHeadroom{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ReadinessHeadroom(ref),
+		v1beta1.ReadinessNames{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ReadinessNames(ref),
+		v1beta1.ReadinessObject{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ReadinessObject(ref),
 		v1beta1.RecordChange{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_RecordChange(ref),
 		v1beta1.Reference{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_Reference(ref),
 		v1beta1.ReplicaChange{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ReplicaChange(ref),
@@ -1248,6 +1256,264 @@ func schema_apiserver_apis_federation_v1beta1_FailoverPolicy(ref common.Referenc
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_FailoverReadiness(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverReadiness says whether the loss of a zone, or of a region, would be survived as the world is now. The federation keeps one for each; nobody else writes them, and nothing is done because of what they say.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Whose loss it is about.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverReadinessSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What would happen.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverReadinessStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.FailoverReadinessSpec{}.OpenAPIModelName(), v1beta1.FailoverReadinessStatus{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverReadinessList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverReadinessList is a list of FailoverReadinesses.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "One for each zone and region.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.FailoverReadiness{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.FailoverReadiness{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverReadinessSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverReadinessSpec names a zone or a region.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"zone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The zone, as REGION/ZONE: the clusters that have no nodes elsewhere.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"region": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The region: all clusters in it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverReadinessStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverReadinessStatus is what would happen if the clusters were lost, and for long.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Survivable: the loss would be survived; False with NoRoom, WouldBeHeld, NameWithoutServer or Pinned. Drilled: a drill has shown it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref("k8s.io/apimachinery/pkg/apis/meta/v1.Condition"),
+									},
+								},
+							},
+						},
+					},
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Clusters that would be lost.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"objects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects with replicas there.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that are placed there, and would be lost. They are the sum of placed, kept and unplaced.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"placed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Those that would be placed elsewhere.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"kept": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Those that would not be placed anew, for failover is off for them.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"unplaced": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Those that would fit nowhere.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"worst": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The objects that would fare worst, at most 20: those with most replicas that fit nowhere first, then what is pinned.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.ReadinessObject{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"names": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Names in DNS that are served from there now, and what would become of them. Not set where none is.",
+							Ref:         ref(v1beta1.ReadinessNames{}.OpenAPIModelName()),
+						},
+					},
+					"headroom": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What would be left free. Not set where the room of the other clusters is not known.",
+							Ref:         ref(v1beta1.ReadinessHeadroom{}.OpenAPIModelName()),
+						},
+					},
+					"evaluatedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When this was found. It counts for as long as nothing of it changes: then nothing is written.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"tookMilliseconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How long it took to find out, in milliseconds.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"lastDrill": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last drill of just these clusters that came to an end.",
+							Ref:         ref(v1beta1.ReadinessDrill{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.ReadinessDrill{}.OpenAPIModelName(), v1beta1.ReadinessHeadroom{}.OpenAPIModelName(), v1beta1.ReadinessNames{}.OpenAPIModelName(), v1beta1.ReadinessObject{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.Condition", "k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_FailoverReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2211,6 +2477,203 @@ func schema_apiserver_apis_federation_v1beta1_PlacementPolicyStatus(ref common.R
 		},
 		Dependencies: []string{
 			"k8s.io/apimachinery/pkg/apis/meta/v1.Condition"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ReadinessDrill(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReadinessDrill is a drill that came to an end.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the drill.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"method": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Its method.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Its outcome: Succeeded, Failed, Interrupted or Blocked.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"finishedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When it ended.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"succeededAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When a drill last succeeded.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+				},
+				Required: []string{"name", "outcome", "finishedAt"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ReadinessHeadroom(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReadinessHeadroom is what would be left free in the other clusters, of the resource of which least is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"percent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Free, in percent of what they have.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The resource.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The cluster that would have least of it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"percent", "resource"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ReadinessNames(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReadinessNames are names in DNS.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"served": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Global names of Services, and hosts, that clusters there serve now.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"survive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Those of them that another cluster would serve.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"lost": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Those that none would, at most 20.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"served", "survive"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ReadinessObject(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReadinessObject is an object that would not fare well.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace of the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that would be lost.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"unplaced": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Those of them that would fit nowhere.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"pinned": {
+						SchemaProps: spec.SchemaProps{
+							Description: "All that it has is there, and may be nowhere else.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "name", "replicas"},
+			},
+		},
 	}
 }
 

@@ -139,7 +139,7 @@ func TestControllersMayDoWhatTheyNeedAndNoMore(t *testing.T) {
 	}
 	for asked, want := range map[string]bool{
 		"patch apps deployments default": true, "update apps replicasets/status default": true, "watch  secrets default": true,
-		"create  secrets federation-system": true, "patch federation clusters/status ": true, "create  events default": true,
+		"create  secrets federation-system": true, "patch federation clusters/status ": true, "update federation failoverreadinesses/status ": true, "create federation failoverreadinesses ": true, "create  events default": true,
 		"update federation placementpolicies/status default": true, "watch federation placementpolicies default": true,
 		"patch batch jobs/status default": true, "patch apiextensions.k8s.io customresourcedefinitions ": true,
 		"patch federation placementpolicies default": false, "create federation failoverreviews ": false, "get example.org things default": false,

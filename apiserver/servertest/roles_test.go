@@ -53,14 +53,15 @@ func bind(t *testing.T, role string) {
 // namespaces may bring that along.
 func TestOnlyRolesOfOurOwnReachClusters(t *testing.T) {
 	const all = "list clusters, get clusters, create clusters, update clusters, delete clusters, get clusters/proxy east-a, create clusters/proxy east-a, " +
-		"create failoverreviews, list placementpolicies, create placementpolicies"
+		"create failoverreviews, list placementpolicies, create placementpolicies, " +
+		"list failoverreadinesses, create failoverreadinesses, update failoverreadinesses, update failoverreadinesses/status, delete failoverreadinesses"
 	for role, want := range map[string]string{
-		"view":                      "list placementpolicies",
-		"edit":                      "list placementpolicies, create placementpolicies",
-		"admin":                     "list placementpolicies, create placementpolicies",
-		"federation-cluster-viewer": "list clusters, get clusters",
-		"federation-operator":       "list clusters, get clusters, create failoverreviews, list placementpolicies",
-		"federation-cluster-admin":  "list clusters, get clusters, create clusters, update clusters, delete clusters, create failoverreviews, list placementpolicies",
+		"view":                      "list placementpolicies, list failoverreadinesses",
+		"edit":                      "list placementpolicies, create placementpolicies, list failoverreadinesses",
+		"admin":                     "list placementpolicies, create placementpolicies, list failoverreadinesses",
+		"federation-cluster-viewer": "list clusters, get clusters, list failoverreadinesses",
+		"federation-operator":       "list clusters, get clusters, create failoverreviews, list placementpolicies, list failoverreadinesses",
+		"federation-cluster-admin":  "list clusters, get clusters, create clusters, update clusters, delete clusters, create failoverreviews, list placementpolicies, list failoverreadinesses",
 		"federation-cluster-proxy":  "get clusters/proxy east-a, create clusters/proxy east-a",
 	} {
 		bind(t, role)

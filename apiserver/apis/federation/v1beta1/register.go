@@ -18,6 +18,8 @@ var (
 	PoliciesResource = SchemeGroupVersion.WithResource("placementpolicies")
 	// FailoverReviewsResource is the resource of FailoverReviews.
 	FailoverReviewsResource = SchemeGroupVersion.WithResource("failoverreviews")
+	// ReadinessResource is the resource of FailoverReadinesses.
+	ReadinessResource = SchemeGroupVersion.WithResource("failoverreadinesses")
 	// DNSNameGrantsResource is the resource of DNSNameGrants.
 	DNSNameGrantsResource = SchemeGroupVersion.WithResource("dnsnamegrants")
 
@@ -29,7 +31,7 @@ var (
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &Cluster{}, &ClusterList{}, &ClusterProxyOptions{},
-		&PlacementPolicy{}, &PlacementPolicyList{}, &FailoverReview{}, &DNSNameGrant{}, &DNSNameGrantList{})
+		&PlacementPolicy{}, &PlacementPolicyList{}, &FailoverReview{}, &FailoverReadiness{}, &FailoverReadinessList{}, &DNSNameGrant{}, &DNSNameGrantList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -111,6 +111,26 @@ func (in FailoverPolicy) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverReadiness) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverReadiness"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverReadinessList) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverReadinessList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverReadinessSpec) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverReadinessSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverReadinessStatus) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverReadinessStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in FailoverReview) OpenAPIModelName() string {
 	return "federation.v1beta1.FailoverReview"
 }
@@ -183,6 +203,26 @@ func (in PlacementPolicySpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlacementPolicyStatus) OpenAPIModelName() string {
 	return "federation.v1beta1.PlacementPolicyStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReadinessDrill) OpenAPIModelName() string {
+	return "federation.v1beta1.ReadinessDrill"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReadinessHeadroom) OpenAPIModelName() string {
+	return "federation.v1beta1.ReadinessHeadroom"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReadinessNames) OpenAPIModelName() string {
+	return "federation.v1beta1.ReadinessNames"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReadinessObject) OpenAPIModelName() string {
+	return "federation.v1beta1.ReadinessObject"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -1,0 +1,77 @@
+package readiness
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/validation"
+)
+
+// strategy is what is done to a FailoverReadiness that is created or changed.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+}
+
+func newStrategy() strategy { return strategy{legacyscheme.Scheme, names.SimpleNameGenerator} }
+
+func (strategy) NamespaceScoped() bool                                     { return false }
+func (strategy) AllowCreateOnUpdate() bool                                 { return false }
+func (strategy) AllowUnconditionalUpdate() bool                            { return true }
+func (strategy) Canonicalize(runtime.Object)                               {}
+func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+// GetResetFields names what cannot be set in the main resource.
+func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("status")
+}
+
+func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	r := obj.(*v1beta1.FailoverReadiness)
+	r.Status = v1beta1.FailoverReadinessStatus{}
+	r.Generation = 1
+}
+
+func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	obj.(*v1beta1.FailoverReadiness).Status = old.(*v1beta1.FailoverReadiness).Status
+}
+
+func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return validation.ValidateFailoverReadiness(obj.(*v1beta1.FailoverReadiness))
+}
+
+func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidateFailoverReadinessUpdate(obj.(*v1beta1.FailoverReadiness), old.(*v1beta1.FailoverReadiness))
+}
+
+// statusStrategy is what is done to one whose status is changed.
+type statusStrategy struct {
+	strategy
+}
+
+func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("spec")
+}
+
+func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	obj.(*v1beta1.FailoverReadiness).Spec = old.(*v1beta1.FailoverReadiness).Spec
+}
+
+func (statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidateFailoverReadinessStatusUpdate(obj.(*v1beta1.FailoverReadiness), old.(*v1beta1.FailoverReadiness))
+}
+
+func resetFields(name string) map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(v1beta1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie(name)),
+	}
+}
