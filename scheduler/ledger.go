@@ -116,6 +116,20 @@ func (l *Ledger) Room(cluster string, d Demand) (pods int64, ok bool) {
 	return min(pods, math.MaxInt32), true
 }
 
+// Free is how much of a resource is left in a cluster, on all nodes together: thousandths of a cpu, whole units of all else. ok is false where nothing is known
+// of it.
+func (l *Ledger) Free(cluster string, resource corev1.ResourceName) (sum int64, ok bool) {
+	classes, known := l.rooms[cluster]
+	at, listed := l.index[resource]
+	if !known || !listed {
+		return 0, false
+	}
+	for _, c := range classes {
+		sum += c.nodes * c.free[at]
+	}
+	return sum, true
+}
+
 // fits is how many such pods fit on one node of the class.
 func (c class) fits(d Demand) int64 {
 	if d.nowhere {

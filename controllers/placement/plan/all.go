@@ -11,10 +11,15 @@ import (
 func DecideAll(objects []Object, w *World, now time.Time) []Decision {
 	with := *w
 	with.Ledger = w.Ledger.Clone()
+	return DecideAndTake(objects, &with, now)
+}
+
+// DecideAndTake is DecideAll, but that what is placed is taken from the world's ledger.
+func DecideAndTake(objects []Object, w *World, now time.Time) []Decision {
 	out := make([]Decision, len(objects))
 	for _, i := range Order(objects, w) {
-		out[i] = Decide(objects[i], &with, now)
-		with.Take(&objects[i], &out[i])
+		out[i] = Decide(objects[i], w, now)
+		w.Take(&objects[i], &out[i])
 	}
 	return out
 }

@@ -149,6 +149,12 @@ func (p *policy) selects(i int, o *Object) bool {
 		(p.selectors[i] == nil || p.selectors[i].Matches(labels.Set(o.Labels)))
 }
 
+// Selects reports whether an object may be in a cluster, as far as its annotations and its policy select clusters.
+func (w *World) Selects(o *Object, c *v1beta1.Cluster) bool {
+	wants := wanted(o, w)
+	return wants.refuses(c, w) == ""
+}
+
 // TakesReferences tells whether any policy of a namespace takes along what workloads refer to.
 func (w *World) TakesReferences(namespace string) bool {
 	return slices.ContainsFunc(w.byNamespace[namespace], func(p *policy) bool { return p.Spec.PropagateReferences })

@@ -49,6 +49,9 @@ func Hosts(u *unstructured.Unstructured) (hosts []string) {
 	return hosts
 }
 
+// Usability is what names depend on of a Cluster, but for who else is away: equal where nothing of that has changed.
+func Usability(c *v1beta1.Cluster) string { return fmt.Sprint(ClusterOf(c, nil)) }
+
 // ClusterOf takes from a Cluster what matters; held are the names of those that count as they did though they cannot
 // be reached.
 func ClusterOf(c *v1beta1.Cluster, held map[string]bool) Cluster {

@@ -1,0 +1,224 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	failover "federation/controllers/failover/plan"
+	placement "federation/controllers/placement/plan"
+	names "federation/controllers/servicedns/plan"
+	"federation/dnsprovider"
+)
+
+// Fleet is what losses are asked of again and again: it knows in which clusters which objects are, and which of the others may take room, so that
+// a loss costs what is affected, and not what there is. Make it with NewFleet, and use it from one goroutine.
+type Fleet struct {
+	clusters []*v1beta1.Cluster
+	policies []*v1beta1.PlacementPolicy
+	info     v1beta1.Info
+	zone     string // canonical; "" where names are not known
+	settings failover.Settings
+	world    *placement.World // as it is now
+	usable   map[string]string
+
+	objects  map[string]*placement.Object
+	at       index // of objects
+	unsteady map[string]bool
+	named    map[string]*names.Object
+	namedAt  index
+	claims   *names.Claims
+}
+
+// index has keys by cluster.
+type index map[string]map[string]bool
+
+func (x index) add(key string, clusters []string) {
+	for _, c := range clusters {
+		if x[c] == nil {
+			x[c] = map[string]bool{}
+		}
+		x[c][key] = true
+	}
+}
+
+func (x index) drop(key string, clusters []string) {
+	for _, c := range clusters {
+		if delete(x[c], key); len(x[c]) == 0 {
+			delete(x, c)
+		}
+	}
+}
+
+// Touched says whose loss may look otherwise after a change: that of these clusters, or of any.
+type Touched struct {
+	Clusters []string
+	All      bool
+}
+
+// NewFleet returns an empty fleet of a federation that is set up so. The settings are those of failover.
+func NewFleet(info v1beta1.Info, settings failover.Settings) *Fleet {
+	zone, err := dnsprovider.CanonicalName(info.DNSZone)
+	if err != nil {
+		zone = ""
+	}
+	f := &Fleet{
+		info: info, zone: zone, settings: settings, objects: map[string]*placement.Object{}, at: index{}, unsteady: map[string]bool{},
+		named: map[string]*names.Object{}, namedAt: index{}, claims: names.NewClaims(names.Zone{Federation: info.Name, Name: zone}), usable: map[string]string{},
+	}
+	f.world = placement.NewWorld(nil, nil)
+	return f
+}
+
+// SetWorld takes in the Clusters and policies as they are now. It reports whether more than the room in clusters has changed: then the loss of
+// any cluster may look otherwise. Of what changed neither may be changed later.
+func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) (all bool) {
+	usable := map[string]string{}
+	for _, c := range clusters {
+		usable[c.Name] = placement.Usability(c) + names.Usability(c)
+	}
+	all = !maps.Equal(usable, f.usable) || !slices.Equal(policies, f.policies)
+	stuck := append(stuckIn(f.clusters), stuckIn(clusters)...)
+	f.clusters, f.policies, f.usable = clusters, policies, usable
+	f.world = placement.NewWorld(clusters, policies)
+	f.world.Terse = true
+	if all {
+		stuck = slices.Collect(maps.Keys(f.objects))
+	}
+	for _, key := range stuck {
+		if o := f.objects[key]; o != nil {
+			f.judge(key, o)
+		}
+	}
+	return all
+}
+
+// stuckIn are the keys of objects with pods that clusters report as unschedulable.
+func stuckIn(clusters []*v1beta1.Cluster) (keys []string) {
+	for _, c := range clusters {
+		if c.Status.Capacity == nil {
+			continue
+		}
+		for _, u := range c.Status.Capacity.Unschedulable {
+			keys = append(keys, keyOf(u.Kind, u.Namespace, u.Name))
+		}
+	}
+	return keys
+}
+
+func keyOf(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
+
+func (f *Fleet) judge(key string, o *placement.Object) (steady bool) {
+	if steady = f.world.Steady(o); steady {
+		delete(f.unsteady, key)
+	} else {
+		f.unsteady[key] = true
+	}
+	return steady
+}
+
+// Set takes in an object whose replicas are divided, as it is now.
+func (f *Fleet) Set(o placement.Object) Touched {
+	key := keyOf(o.Kind, o.Namespace, o.Name)
+	touched := f.Drop(o.Kind, o.Namespace, o.Name)
+	o.Requests() // reads them once, and not for each loss
+	f.objects[key] = &o
+	f.at.add(key, clustersOf(&o))
+	touched.Clusters = union2(touched.Clusters, clustersOf(&o))
+	touched.All = !f.judge(key, &o) || touched.All
+	return touched
+}
+
+// Drop forgets an object.
+func (f *Fleet) Drop(kind, namespace, name string) (touched Touched) {
+	key := keyOf(kind, namespace, name)
+	if was := f.objects[key]; was != nil {
+		touched = Touched{Clusters: clustersOf(was), All: f.unsteady[key]}
+		f.at.drop(key, touched.Clusters)
+		delete(f.objects, key)
+		delete(f.unsteady, key)
+	}
+	return touched
+}
+
+// clustersOf are the clusters in which an object has replicas that can be lost.
+func clustersOf(o *placement.Object) (some []string) {
+	if o.Current == nil || o.Finished {
+		return nil
+	}
+	for name, n := range o.Current.Clusters {
+		if n > 0 {
+			some = append(some, name)
+		}
+	}
+	return some
+}
+
+func union2(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// SetNamed takes in an object that has names in DNS, as it is now.
+func (f *Fleet) SetNamed(o names.Object) Touched {
+	touched := f.DropNamed(o.Key())
+	f.named[o.Key()] = &o
+	f.namedAt.add(o.Key(), servedIn(&o))
+	touched.Clusters = union2(touched.Clusters, servedIn(&o))
+	f.claimed(&touched, f.claims.Set(&o))
+	return touched
+}
+
+// DropNamed forgets an object that had names, by its Key.
+func (f *Fleet) DropNamed(key string) (touched Touched) {
+	if was := f.named[key]; was != nil {
+		touched.Clusters = servedIn(was)
+		f.namedAt.drop(key, touched.Clusters)
+		delete(f.named, key)
+		f.claimed(&touched, f.claims.Drop(key))
+	}
+	return touched
+}
+
+// claimed adds where those are that want the same hosts.
+func (f *Fleet) claimed(touched *Touched, others []string) {
+	for _, key := range others {
+		if o := f.named[key]; o != nil {
+			touched.Clusters = union2(touched.Clusters, servedIn(o))
+		}
+	}
+}
+
+func servedIn(o *names.Object) (some []string) {
+	if o.Ingresses == nil {
+		return nil
+	}
+	for _, item := range o.Ingresses.Items {
+		if item.Items != nil {
+			some = append(some, item.Cluster)
+		}
+	}
+	return some
+}
+
+// affected are the objects that have to be decided to know of a loss, in no order.
+func (f *Fleet) affected(lost []string) (some []placement.Object) {
+	keys := maps.Clone(f.unsteady)
+	for _, c := range lost {
+		maps.Copy(keys, f.at[c])
+	}
+	for key := range keys {
+		some = append(some, *f.objects[key])
+	}
+	return some
+}
+
+// Objects is how many there are whose replicas are divided, and how many of them may take room whatever is lost.
+func (f *Fleet) Objects() (all, unsteady int) { return len(f.objects), len(f.unsteady) }
+
+// now is what a review depends on, but for the objects.
+func (f *Fleet) now(at time.Time) Input {
+	return Input{Clusters: f.clusters, Policies: f.policies, Info: &f.info, Now: at}
+}

@@ -1,0 +1,198 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	failover "federation/controllers/failover/plan"
+	placement "federation/controllers/placement/plan"
+)
+
+// asFleet is a fleet of what an input has.
+func asFleet(in *Input) *Fleet {
+	f := NewFleet(*in.Info, failover.SettingsOf(*in.Info))
+	f.SetWorld(in.Clusters, in.Policies)
+	for _, o := range in.Objects {
+		f.Set(o)
+	}
+	for _, o := range in.Named {
+		f.SetNamed(o)
+	}
+	return f
+}
+
+// TestLoseIsReview: what a fleet says of a loss is what a review says, which decides every object, also after changes. Acceptance test 30 of drills:
+// readiness equals a whole review, in 1,000 random fleets.
+func TestLoseIsReview(t *testing.T) {
+	for seed := range int64(1000) {
+		f := newFleet(seed)
+		kept := asFleet(&f.Input)
+		for range 2 {
+			for _, spec := range f.losses() {
+				if spec.Drained {
+					continue
+				}
+				want, errs := Review(f.Input, spec)
+				if len(errs) > 0 {
+					t.Fatal(errs)
+				}
+				same(t, seed, kept.Lose(want.Clusters, f.Now), &want)
+			}
+			f.change()
+			f.change()
+			kept.SetWorld(slices.Clone(f.Clusters), slices.Clone(f.Policies))
+			for _, o := range f.Objects { // only what was changed, as events would tell
+				if was := kept.objects[keyOf(o.Kind, o.Namespace, o.Name)]; was.Replicas != o.Replicas {
+					kept.Set(o)
+				}
+			}
+		}
+	}
+}
+
+func same(t *testing.T, seed int64, got Loss, want *v1beta1.FailoverReviewStatus) {
+	t.Helper()
+	var replicas, unplaced int64
+	names := []string{}
+	for _, o := range got.Objects {
+		names, unplaced, replicas = append(names, o.Name), unplaced+o.Unplaced, replicas+o.Placed
+		if o.Placed < 0 || o.Kept < 0 || o.Unplaced < 0 || o.Placed+o.Kept+o.Unplaced != o.Replicas {
+			t.Fatalf("seed %d: %+v does not add up", seed, o)
+		}
+	}
+	var moved, nowhere int64
+	for i, m := range want.Moves {
+		if i >= len(names) || names[i] != m.Name {
+			t.Fatalf("seed %d: objects %v, in the review %s", seed, names, asText(want.Moves))
+		}
+		var gone int64
+		for _, c := range m.Clusters {
+			if slices.Contains(want.Clusters, c.Cluster) {
+				gone += c.Before - c.After
+			}
+		}
+		o := got.Objects[i]
+		moved, nowhere = moved+min(gone, o.Placed), nowhere+min(m.Unplaced, o.Replicas)
+	}
+	if got.Held != want.Held || len(names) != len(want.Moves) || unplaced != nowhere || replicas != moved {
+		t.Fatalf("seed %d: held %q, %d objects, %d placed elsewhere, %d nowhere; in the review %q, %d, %d, %d", seed, got.Held, len(names), replicas, unplaced,
+			want.Held, len(want.Moves), moved, nowhere)
+	}
+}
+
+func TestALossInNumbers(t *testing.T) {
+	label := func(policy string) map[string]string { return map[string]string{"policy": policy} }
+	stays := policyFor("stays", v1beta1.PlacementPolicySpec{Failover: &v1beta1.FailoverPolicy{Disabled: true}})
+	only := policyFor("only", v1beta1.PlacementPolicySpec{Clusters: &v1beta1.ClusterAffinity{Names: []string{"east-a"}}})
+	for name, c := range map[string]struct {
+		room    int64
+		cordon  bool // the others
+		object  *unstructured.Unstructured
+		want    ObjectLoss
+		unknown int
+	}{
+		"all find a place":                    {room: 9, object: replicas("web", `{"east-a":6,"west-a":2}`, nil), want: ObjectLoss{Replicas: 6, Placed: 6}},
+		"some fit nowhere":                    {room: 2, object: replicas("web", `{"east-a":6,"west-a":2}`, nil), want: ObjectLoss{Replicas: 6, Placed: 4, Unplaced: 2}},
+		"all fit nowhere: that is not pinned": {room: 0, object: replicas("web", `{"east-a":6}`, nil), want: ObjectLoss{Replicas: 6, Unplaced: 6}},
+		"nobody knows the room":               {room: -1, object: replicas("web", `{"east-a":6}`, nil), want: ObjectLoss{Replicas: 6, Placed: 6}, unknown: 2},
+		"failover is off, others run":         {room: 9, object: replicas("web", `{"east-a":6,"west-a":2}`, label("stays")), want: ObjectLoss{Replicas: 6, Kept: 6}},
+		"failover is off, and all is there":   {room: 9, object: replicas("web", `{"east-a":6}`, label("stays")), want: ObjectLoss{Replicas: 6, Kept: 6, Pinned: true}},
+		"no other may be used now":            {room: 9, cordon: true, object: replicas("web", `{"east-a":6}`, nil), want: ObjectLoss{Replicas: 6, Unplaced: 6}},
+		"it may be nowhere else":              {room: 9, object: replicas("web", `{"east-a":6}`, label("only")), want: ObjectLoss{Replicas: 6, Unplaced: 6, Pinned: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(t, three(c.room), c.object)
+			in.Policies = []*v1beta1.PlacementPolicy{stays, only}
+			if c.cordon {
+				in.Clusters[1].Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
+				in.Clusters[2].Spec.Taints = in.Clusters[1].Spec.Taints
+			}
+			got := asFleet(&in).Lose([]string{"east-a"}, in.Now)
+			c.want.Kind, c.want.Namespace, c.want.Name = "ReplicaSet", "default", "web"
+			if len(got.Objects) != 1 || got.Objects[0] != c.want || len(got.Unknown) != c.unknown {
+				t.Errorf("%+v, unknown %v; want %+v", got.Objects, got.Unknown, c.want)
+			}
+		})
+	}
+}
+
+func TestNamesThatNobodyWouldServe(t *testing.T) {
+	one := `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.1"}]},{"cluster":"west-a","items":null}]}`
+	two := `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.1"}]},{"cluster":"west-a","items":[{"ip":"203.0.113.1"}]}]}`
+	in := input(t, three(-1), service("one", one), service("two", two), service("none", `{"items":[{"cluster":"east-a","items":null}]}`))
+	got := asFleet(&in).Lose([]string{"east-a"}, in.Now)
+	if got.Names != 2 || !slices.Equal(got.NamesLost, []string{"one.default.fed.svc.example.test."}) {
+		t.Errorf("%d names, %v lost", got.Names, got.NamesLost)
+	}
+	if got := asFleet(&in).Lose([]string{"east-b"}, in.Now); got.Names != 0 {
+		t.Errorf("%d names are served where none is", got.Names)
+	}
+}
+
+// TestTouched: of a change of one object whose numbers are settled only the loss of its clusters may look otherwise.
+func TestTouched(t *testing.T) {
+	in := input(t, three(9), replicas("web", `{"east-a":2}`, nil), replicas("api", `{"west-a":2}`, nil))
+	f := asFleet(&in)
+	scaled := in.Objects[0]
+	scaled.Replicas, scaled.Current = 3, &v1beta1.Placement{Clusters: map[string]int64{"east-a": 2, "east-b": 1}}
+	if got := f.Set(scaled); got.All || !slices.Equal(got.Clusters, []string{"east-a", "east-b"}) {
+		t.Errorf("scaled: %+v", got)
+	}
+	scaled.Replicas = 5 // not placed yet
+	if got := f.Set(scaled); !got.All {
+		t.Errorf("it may take room anywhere: %+v", got)
+	}
+	if got := f.Drop("ReplicaSet", "default", "api"); got.All || !slices.Equal(got.Clusters, []string{"west-a"}) {
+		t.Errorf("deleted: %+v", got)
+	}
+	if f.SetWorld(slices.Clone(in.Clusters), in.Policies) {
+		t.Error("the same world touches all")
+	}
+	fuller := slices.Clone(in.Clusters)
+	fuller[1] = member("east-b", "east/b", 1)
+	if f.SetWorld(fuller, in.Policies) {
+		t.Error("room touches all")
+	}
+}
+
+func TestRoomThatIsLeft(t *testing.T) {
+	in := input(t, three(11), replicas("web", `{"east-a":20}`, nil))
+	f := asFleet(&in)
+	room := f.Lose([]string{"east-a"}, in.Now).Room
+	if got := room.Gets(); !slices.Equal(got, []string{"east-b", "west-a"}) {
+		t.Errorf("gets replicas: %v", got)
+	}
+	for n, want := range map[string]bool{`{"east-a":2}`: true, `{"east-a":3}`: false, `{"west-a":9}`: true} {
+		o, err := placement.Read(replicas("other", n, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := room.Holds(&o, in.Now); got != want {
+			t.Errorf("room for %s: %v", n, got)
+		}
+	}
+	for free, want := range map[int64]bool{20: false, 11: false, 10: true, 4: true} {
+		if got := room.Short(member("east-b", "east/b", free)); got != want {
+			t.Errorf("10 are to go to east-b, which has room for %d: short %v", free, got)
+		}
+	}
+}
+
+// TestStuckPodsAreHeardOf: an object whose pods a cluster reports as unschedulable may move: it is decided whatever is lost.
+func TestStuckPodsAreHeardOf(t *testing.T) {
+	in := input(t, three(9), replicas("web", `{"east-a":2}`, nil))
+	f := asFleet(&in)
+	stuck := slices.Clone(in.Clusters)
+	stuck[0] = member("east-a", "east/a", 9)
+	stuck[0].Status.Capacity.Unschedulable = []v1beta1.UnschedulablePods{{Kind: "ReplicaSet", Namespace: "default", Name: "web", Pods: 1}}
+	for i, clusters := range [][]*v1beta1.Cluster{in.Clusters, stuck, in.Clusters} {
+		f.SetWorld(clusters, in.Policies)
+		if _, unsteady := f.Objects(); unsteady != i%2 {
+			t.Errorf("%d: %d may take room", i, unsteady)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	failover "federation/controllers/failover/plan"
+	placement "federation/controllers/placement/plan"
+)
+
+// Loss is what the loss of some clusters, for long, would do.
+type Loss struct {
+	// Clusters that would be lost.
+	Clusters []string
+	// Held says why nothing, or not all, would be moved; "" where nothing held it.
+	Held string
+	// Objects are those with replicas there, in the order in which they would be placed.
+	Objects []ObjectLoss
+	// Names that are served from there now, and those of them that nobody would serve.
+	Names     int
+	NamesLost []string
+	// Headroom is what would be left; nil where the room of no other cluster is known.
+	Headroom *v1beta1.ReadinessHeadroom
+	// Unknown are the clusters that would get replicas though nobody knows whether there is room.
+	Unknown []string
+	// LookAgain is how long this holds if nothing else changes; 0: for ever.
+	LookAgain time.Duration
+	// Decided is how many objects were decided to know this.
+	Decided int
+	// Room is what would be left, for Holds and Short.
+	Room *Room
+}
+
+// ObjectLoss is what would become of one object's replicas.
+type ObjectLoss struct {
+	Kind, Namespace, Name string
+	// Replicas that would be lost: the sum of what would be placed elsewhere, what is kept where it is as failover is off for it, and what would
+	// fit nowhere.
+	Replicas, Placed, Kept, Unplaced int64
+	// Pinned: all that it has is there, and may be nowhere else.
+	Pinned bool
+}
+
+// Lose says what the loss of clusters would do, in numbers. The answer is that of Review.
+func (f *Fleet) Lose(lost []string, now time.Time) Loss {
+	in := f.now(now)
+	then := without(f.clusters, lost, now)
+	w := placement.NewWorld(then, f.policies)
+	w.Terse = true
+	before := w.Ledger.Clone()
+	objects := f.affected(lost)
+	decisions := placement.DecideAndTake(objects, w, now)
+	l := Loss{Clusters: lost, Held: failover.Held(f.clusters, lost, f.settings, now), Decided: len(objects)}
+	gains := map[string]bool{}
+	for _, i := range placement.Order(objects, w) {
+		o, d := &objects[i], &decisions[i]
+		if d.LookAgain > 0 && (l.LookAgain == 0 || d.LookAgain < l.LookAgain) {
+			l.LookAgain = d.LookAgain
+		}
+		if !isIn(o, lost) || o.Finished {
+			continue
+		}
+		l.Objects = append(l.Objects, objectLoss(o, d, w, lost))
+		for name, n := range d.Placement.Clusters {
+			gains[name] = gains[name] || n > o.At(name)
+		}
+	}
+	for _, c := range then {
+		if gains[c.Name] && c.Status.Capacity == nil {
+			l.Unknown = append(l.Unknown, c.Name)
+		}
+	}
+	l.Names, l.NamesLost = f.namesLost(&in, then, lost)
+	l.Headroom = headroom(then, w, lost)
+	l.Room = &Room{world: w, lost: lost, taken: taken(then, before, w.Ledger)}
+	return l
+}
+
+// objectLoss reads in a decision what becomes of an object.
+func objectLoss(o *placement.Object, d *placement.Decision, w *placement.World, lost []string) ObjectLoss {
+	l := ObjectLoss{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+	var stays, elsewhere int64
+	for name, n := range o.Current.Clusters {
+		if slices.Contains(lost, name) {
+			l.Replicas += n
+			stays += min(n, d.Placement.Clusters[name])
+		}
+	}
+	for name, n := range d.Placement.Clusters {
+		if !slices.Contains(lost, name) {
+			elsewhere += n
+		}
+	}
+	unplaced := max(0, d.Placement.Unplaced-o.Current.Unplaced)
+	l.Unplaced = min(l.Replicas, unplaced+d.Stranded)
+	l.Kept = min(l.Replicas-l.Unplaced, max(0, stays-d.Stranded))
+	l.Placed = l.Replicas - l.Unplaced - l.Kept
+	if elsewhere == 0 && l.Placed == 0 {
+		l.Pinned = l.Kept == l.Replicas || d.Stranded > 0 && !selectedOutside(o, w, lost)
+	}
+	return l
+}
+
+func selectedOutside(o *placement.Object, w *placement.World, lost []string) bool {
+	return slices.ContainsFunc(w.Clusters, func(c *v1beta1.Cluster) bool { return !slices.Contains(lost, c.Name) && w.Selects(o, c) })
+}
+
+// resources are those of which a headroom is told.
+var resources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+
+// headroom is how much of what the clusters have that are left would be free, of the resource of which least would.
+func headroom(then []*v1beta1.Cluster, w *placement.World, lost []string) (least *v1beta1.ReadinessHeadroom) {
+	for _, r := range resources {
+		var free, all int64
+		one := v1beta1.ReadinessHeadroom{Resource: string(r)}
+		lowest := 2.0
+		for _, c := range then {
+			has, left, ok := roomOf(c, w, r)
+			if !ok || slices.Contains(lost, c.Name) || !c.IsReady() {
+				continue
+			}
+			free, all = free+left, all+has
+			if share := float64(left) / float64(has); share < lowest {
+				lowest, one.Cluster = share, c.Name
+			}
+		}
+		if all == 0 {
+			continue
+		}
+		if one.Percent = int32(float64(free) / float64(all) * 100); least == nil || one.Percent < least.Percent {
+			least = &one
+		}
+	}
+	return least
+}
+
+// roomOf is what a cluster has of a resource, and what would be left of it.
+func roomOf(c *v1beta1.Cluster, w *placement.World, r corev1.ResourceName) (has, left int64, ok bool) {
+	if c.Status.Capacity == nil {
+		return 0, 0, false
+	}
+	q, told := c.Status.Capacity.Allocatable[r]
+	if has = q.Value(); r == corev1.ResourceCPU {
+		has = q.MilliValue()
+	}
+	left, ok = w.Ledger.Free(c.Name, r)
+	return has, min(left, has), ok && told && has > 0
+}

@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	names "federation/controllers/servicedns/plan"
+)
+
+// namesLost counts the global names and hosts that the clusters serve now, and says which of them nobody would serve then.
+func (f *Fleet) namesLost(in *Input, then []*v1beta1.Cluster, lost []string) (served int, gone []string) {
+	if f.zone == "" {
+		return 0, nil
+	}
+	keys := map[string]bool{}
+	for _, c := range lost {
+		maps.Copy(keys, f.namedAt[c])
+	}
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	before, after := byName(in.served(in.Clusters)), byName(in.served(then))
+	for key := range keys {
+		was, is := f.servers(f.named[key], before), f.servers(f.named[key], after)
+		for name, by := range was {
+			if !slices.ContainsFunc(by, func(c string) bool { return slices.Contains(lost, c) }) {
+				continue
+			}
+			if served++; len(is[name]) == 0 {
+				gone = append(gone, name)
+			}
+		}
+	}
+	slices.Sort(gone)
+	return served, gone
+}
+
+func byName(clusters []names.Cluster) map[string]names.Cluster {
+	out := make(map[string]names.Cluster, len(clusters))
+	for _, c := range clusters {
+		out[c.Name] = c
+	}
+	return out
+}
+
+// sees reports whether a cluster serves what it serves, as far as anybody knows.
+func sees(c names.Cluster) bool { return c.Held || c.Ready && !c.Silent }
+
+// servers are the clusters that serve each global name and host of an object. One that cannot be seen serves nothing, though its addresses may
+// be left in DNS for want of others.
+func (f *Fleet) servers(o *names.Object, clusters map[string]names.Cluster) map[string][]string {
+	in := names.Input{Federation: f.info.Name, Zone: f.zone, TTL: 1, Objects: []names.Object{*o}, Claims: f.claims, Explain: true}
+	for _, item := range o.Ingresses.Items {
+		if c, joined := clusters[item.Cluster]; joined { // of the others' places only names follow that are not asked for here
+			in.Clusters = append(in.Clusters, c)
+		}
+	}
+	out := map[string][]string{}
+	for _, n := range names.Records(in).Names {
+		if n.Level != names.LevelGlobal && n.Level != names.LevelHost {
+			continue
+		}
+		for _, s := range n.Clusters {
+			if s.Given && sees(clusters[s.Cluster]) {
+				out[n.Name] = append(out[n.Name], s.Cluster)
+			}
+		}
+	}
+	return out
+}
