@@ -84,6 +84,11 @@ func (f *Files) protect(dataDir string) {
 		f.CAKey: 0o600, f.ServingKey: 0o600, f.AdminKey: 0o600, f.SuperAdminKey: 0o600, f.ControllersKey: 0o600, f.ServiceAccountKey: 0o600, f.FrontProxyCAKey: 0o600,
 		f.FrontProxyKey: 0o600, f.Encryption: 0o600,
 	}
+	for _, key := range f.ServiceAccountKeys() {
+		if filepath.Ext(key) == ".key" { // the others are public
+			allowed[key] = 0o600
+		}
+	}
 	for path, mode := range allowed {
 		info, err := os.Stat(path)
 		if err != nil || info.Mode().Perm()&^mode == 0 {

@@ -171,13 +171,19 @@ func TestACertificateOfAnotherGroupIsReplaced(t *testing.T) {
 func TestOthersCannotReadKeys(t *testing.T) {
 	dir := t.TempDir()
 	f := ensure(t, dir, time.Now())
-	for _, path := range []string{dir, filepath.Dir(f.CA), f.CAKey, f.Encryption} {
+	next, public := filepath.Join(filepath.Dir(f.CA), "service-account-next.key"), filepath.Join(filepath.Dir(f.CA), "service-account-old.pub")
+	for _, path := range []string{next, public} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{dir, filepath.Dir(f.CA), f.CAKey, f.Encryption, next, public} {
 		if err := os.Chmod(path, 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ensure(t, dir, time.Now())
-	for path, want := range map[string]os.FileMode{dir: 0o755, filepath.Dir(f.CA): 0o700, f.CAKey: 0o600, f.Encryption: 0o600} {
+	for path, want := range map[string]os.FileMode{dir: 0o755, filepath.Dir(f.CA): 0o700, f.CAKey: 0o600, f.Encryption: 0o600, next: 0o600, public: 0o777} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want %v", path, info.Mode(), err, want)
 		}
