@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"k8s.io/client-go/dynamic"
@@ -26,6 +27,9 @@ type route53Section struct {
 }
 
 func newRoute53(s route53Section, _ string) (dnsprovider.Provider, error) {
+	if err := encryptedEndpoint(s.Endpoint); err != nil {
+		return nil, err
+	}
 	return route53.New(context.Background(), route53.Options(s))
 }
 
@@ -37,7 +41,26 @@ type cloudDNSSection struct {
 }
 
 func newCloudDNS(s cloudDNSSection, _ string) (dnsprovider.Provider, error) {
+	if err := encryptedEndpoint(s.Endpoint); err != nil {
+		return nil, err
+	}
 	return clouddns.New(context.Background(), clouddns.Options(s))
+}
+
+// encryptedEndpoint refuses the URL of a cloud's API to which the cloud's credentials would go in the clear. There is none of which that is
+// to be allowed.
+func encryptedEndpoint(address string) error {
+	if address == "" {
+		return nil // the cloud's own
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return fmt.Errorf("endpoint: %q must be https://HOST[:PORT]", address)
+	}
+	if encrypted("endpoint", address, true, false) != nil {
+		return fmt.Errorf("endpoint: %q is not encrypted: must be https, or on loopback", u.Redacted())
+	}
+	return nil
 }
 
 // azureDNSSection is zones of Azure DNS. Credentials come from where the SDK looks.
@@ -60,6 +83,9 @@ type cloudflareSection struct {
 }
 
 func newCloudflare(s cloudflareSection, _ string) (dnsprovider.Provider, error) {
+	if err := encryptedEndpoint(s.Endpoint); err != nil {
+		return nil, err
+	}
 	o := cloudflare.Options{ZoneID: s.ZoneID, BatchSize: s.BatchSize, MinTTL: s.MinTTL, Endpoint: s.Endpoint}
 	if s.TokenFile != "" {
 		o.Token = secretFile("tokenFile", s.TokenFile)

@@ -68,15 +68,19 @@ func TestCloudsOfTheGuide(t *testing.T) {
 func TestCloudsThatAreNotWholeAreRefused(t *testing.T) {
 	dir := cloudDir(t)
 	for section, want := range map[string]string{
-		`clouddns: {}`:                                               "project",
-		`azuredns: {subscription: s}`:                                `resource group ""`,
-		`cloudflare: {}`:                                             "CLOUDFLARE_API_TOKEN",
-		`cloudflare: {token: secret}`:                                `unknown field "token"`,
-		`webhook: {url: "127.0.0.1:8888"}`:                           "http://HOST:PORT",
-		`webhook: {url: "http://192.0.2.1:8888"}`:                    "must be https, or on loopback",
-		`dnsendpoints: {kubeconfigFile: DIR/none}`:                   "kubeconfigFile",
-		`dnsendpoints: {kubeconfigFile: DIR/dns-cluster.kubeconfig}`: "of DNSEndpoints",
-		`route53: {zone: Z1}`:                                        `unknown field "zone"`,
+		`clouddns: {}`:                                                                "project",
+		`azuredns: {subscription: s}`:                                                 `resource group ""`,
+		`cloudflare: {}`:                                                              "CLOUDFLARE_API_TOKEN",
+		`cloudflare: {token: secret}`:                                                 `unknown field "token"`,
+		`webhook: {url: "127.0.0.1:8888"}`:                                            "http://HOST:PORT",
+		`webhook: {url: "http://192.0.2.1:8888"}`:                                     "must be https, or on loopback",
+		`dnsendpoints: {kubeconfigFile: DIR/none}`:                                    "kubeconfigFile",
+		`dnsendpoints: {kubeconfigFile: DIR/dns-cluster.kubeconfig}`:                  "of DNSEndpoints",
+		`route53: {region: eu-central-1, endpoint: "http://route53.example.com"}`:     `endpoint: "http://route53.example.com" is not encrypted: must be https, or on loopback`,
+		`clouddns: {project: p, endpoint: "HTTP://192.0.2.1/dns"}`:                    "is not encrypted",
+		`cloudflare: {tokenFile: DIR/cloudflare-token, endpoint: "http://192.0.2.1"}`: "is not encrypted",
+		`cloudflare: {tokenFile: DIR/cloudflare-token, endpoint: "192.0.2.1"}`:        "must be https://HOST[:PORT]",
+		`route53: {zone: Z1}`:                                                         `unknown field "zone"`,
 	} {
 		text := "providers:\n- name: a\n  " + strings.ReplaceAll(section, "DIR", dir)
 		if _, err := parseDNSProviders([]byte(text), "example.com."); err == nil || !strings.Contains(err.Error(), want) {

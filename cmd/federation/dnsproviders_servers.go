@@ -115,7 +115,7 @@ func encrypted(field, address string, secure, allowed bool) error {
 		scheme, rest = map[bool]string{true: "https", false: "http"}[secure], address
 	}
 	u, err := url.Parse(scheme + "://" + rest)
-	if err != nil || scheme != "http" || allowed {
+	if err != nil || u.Scheme != "http" || allowed { // whatever letters it is written in
 		return nil //nolint:nilerr // said by who uses it
 	}
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && addr.Unmap().IsLoopback() || u.Hostname() == "localhost" {
