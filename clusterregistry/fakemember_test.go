@@ -43,6 +43,7 @@ type fakeMember struct {
 	bound   []string       // Secrets that tokens are bound to, oldest first; such tokens are good as long as theirs is there
 	order   map[string]int // of all that there were
 	tokens  int            // given out that are bound
+	longest time.Duration  // that a token may be asked to last; 0: any
 	queries []string       // of lists and watches
 }
 
@@ -139,6 +140,10 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if mints == "" {
 			mints = m.mint(r)
 		}
+		if mints == "" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"token": mints}})
@@ -157,12 +162,15 @@ func (m *fakeMember) accepts(token string) bool {
 	return token == m.token || t.Secret != "" && slices.Contains(m.bound, t.Secret)
 }
 
-// mint gives out a token that is bound to the Secret that the request names, and no two that are alike.
+// mint gives out a token that is bound to the Secret that the request names, and no two that are alike; "" where it is to last too long.
 func (m *fakeMember) mint(r *http.Request) string {
 	var asked authenticationv1.TokenRequest
 	read(r, &asked)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.longest > 0 && time.Duration(*asked.Spec.ExpirationSeconds)*time.Second > m.longest {
+		return ""
+	}
 	m.tokens++
 	begin := time.Now().Add(time.Duration(m.tokens) * time.Second)
 	return boundToken(begin, begin.Add(time.Duration(*asked.Spec.ExpirationSeconds)*time.Second), asked.Spec.BoundObjectRef.Name)

@@ -59,6 +59,8 @@ type Options struct {
 	Timeout time.Duration
 	// Limits bound what each member can make this process read and hold.
 	Limits limits.Limits
+	// TokenLifetime is what is asked for when a token is renewed. 0: credential.TokenLifetime.
+	TokenLifetime time.Duration
 	// Report tells whether to write what is seen to the Clusters, and to renew their tokens: of several
 	// processes one does. Nil: always.
 	Report func() bool

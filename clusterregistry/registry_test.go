@@ -49,7 +49,10 @@ func (f *fleet) Engage(_ context.Context, m *Member) error {
 	return nil
 }
 
-func newFleet(t *testing.T) *fleet {
+func newFleet(t *testing.T) *fleet { return newFleetWith(t, func(*Options) {}) }
+
+// newFleetWith is newFleet with other options.
+func newFleetWith(t *testing.T, change func(*Options)) *fleet {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -60,6 +63,7 @@ func newFleet(t *testing.T) *fleet {
 	}
 	f.clusters.PrependReactor("patch", "clusters", f.apply)
 	o := Options{Policy: health.Policy{Period: 20 * time.Millisecond, Retry: 10 * time.Millisecond, Threshold: 2, Settle: 3, SlowThreshold: 100}, Timeout: 300 * time.Millisecond}
+	change(&o)
 	f.Registry = newRegistry(o, f.clusters, f.core, []netip.Addr{netip.MustParseAddr("127.0.0.1")})
 	f.handover = 300 * time.Millisecond
 	f.Add(f)
@@ -369,6 +373,27 @@ func TestARenewalEndsTheTokensOfBefore(t *testing.T) {
 	f.eventually("more probes", func() bool { return len(east.seen("/healthz")) > looks+10 })
 	if m.Context().Err() != nil || f.storedToken("east") != rotated || !accepts(rotated) {
 		t.Errorf("connection %v; the token was replaced again: %v", context.Cause(m.Context()), f.storedToken("east") != rotated)
+	}
+}
+
+// Tokens last as long as is asked for, or as the cluster's fence allows, and are renewed at half of that.
+func TestTokensLastAsLongAsIsAskedFor(t *testing.T) {
+	for name, c := range map[string]struct{ asked, longest, want time.Duration }{
+		"shorter than by default": {20 * time.Minute, 0, 20 * time.Minute},
+		"a week":                  {7 * 24 * time.Hour, 0, 7 * 24 * time.Hour},
+		"longer than its fence":   {7 * 24 * time.Hour, 24 * time.Hour, 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, east := newFleetWith(t, func(o *Options) { o.TokenLifetime = c.asked }), newFakeMember(t)
+			old := boundToken(time.Now().Add(-20*time.Hour), time.Now().Add(4*time.Hour), "before")
+			east.set(func() { east.token, east.bound, east.order["before"], east.longest = "", []string{"before"}, 1, c.longest })
+			f.join("east", east, old)
+			f.eventually("the token is renewed", func() bool { return f.storedToken("east") != old })
+			r, _ := credential.ParseToken(f.storedToken("east"))
+			if r.Lifetime() != c.want || r.RenewAt().Sub(r.Issued) != c.want/2 || r.Secret == "" {
+				t.Errorf("the new token: %+v, want one that lasts %s", r, c.want)
+			}
+		})
 	}
 }
 

@@ -1,12 +1,14 @@
 package clusterregistry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,7 +100,12 @@ func (k *keeper) replaceToken(ctx context.Context, l *link, t credential.Token, 
 	if err != nil {
 		return err
 	}
-	token, err := credential.RequestToken(ctx, member, t.Namespace, t.ServiceAccount, credential.TokenLifetime)
+	lifetime := cmp.Or(k.registry.options.TokenLifetime, credential.TokenLifetime)
+	token, err := credential.RequestToken(ctx, member, t.Namespace, t.ServiceAccount, lifetime)
+	if apierrors.IsForbidden(err) && lifetime > credential.TokenLifetime {
+		klog.FromContext(ctx).Info("The cluster's fence allows no tokens that last as long: join it again", "lifetime", lifetime, "err", err)
+		token, err = credential.RequestToken(ctx, member, t.Namespace, t.ServiceAccount, credential.TokenLifetime)
+	}
 	if err != nil {
 		return err
 	}

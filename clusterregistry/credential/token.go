@@ -7,8 +7,13 @@ import (
 	"time"
 )
 
-// TokenLifetime is what is asked for; the cluster may grant less.
-const TokenLifetime = 24 * time.Hour
+// TokenLifetime is what is asked for where nobody says otherwise; the cluster may grant less. LeastTokenLifetime and MostTokenLifetime are what
+// the API of Kubernetes takes.
+const (
+	TokenLifetime      = 24 * time.Hour
+	LeastTokenLifetime = 10 * time.Minute
+	MostTokenLifetime  = 1 << 32 * time.Second
+)
 
 // Token is what a service account's token says of itself. It is not verified: the cluster does that.
 type Token struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/clusterregistry/credential"
 )
 
 // Rights say what kinds the federation's account may write; fences say which objects of them. They are
@@ -36,7 +36,7 @@ var DefaultAcceptedNamespaces = []string{metav1.NamespaceDefault}
 
 // ensureFences installs the policies, or puts them right. A member older than Kubernetes 1.30 has none.
 func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.ObjectMeta) error {
-	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces), tokenFence(uid), reservedFence(uid)} {
+	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces), tokenFence(uid, r.TokenLifetime), reservedFence(uid)} {
 		m := meta
 		m.Name = meta.Name + fence.suffix
 		err := r.ensureFence(ctx, m, fence)
@@ -162,16 +162,16 @@ func accountFence(uid string, protected []string) fence {
 	}}
 }
 
-// tokenFence has the account ask for tokens of itself only that last a day at most, and that the deletion of a Secret ends.
-func tokenFence(uid string) fence {
+// tokenFence has the account ask for tokens of itself only that last no longer than that, and that the deletion of a Secret ends.
+func tokenFence(uid string, lifetime time.Duration) fence {
 	return fence{"-tokens", admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    new(admissionv1.Fail),
 		MatchConstraints: constraints([]string{""}, []string{"serviceaccounts/token"}, admissionv1.Create),
 		MatchConditions:  []admissionv1.MatchCondition{{Name: "account", Expression: fmt.Sprintf("request.userInfo.username == %q", username(uid))}},
 		Validations: []admissionv1.Validation{{
 			Expression: fmt.Sprintf(`object.spec.?boundObjectRef.?kind.orValue("") == "Secret" && object.spec.boundObjectRef.?name.orValue("").startsWith(%q) && object.spec.?expirationSeconds.orValue(0) <= %d`,
-				AccountName(uid)+"-", int64(credential.TokenLifetime.Seconds())),
-			Message: fmt.Sprintf("tokens of the federation's account must be bound to a Secret %s-… and last %s at most", AccountName(uid), credential.TokenLifetime),
+				AccountName(uid)+"-", int64(lifetime.Seconds())),
+			Message: fmt.Sprintf("tokens of the federation's account must be bound to a Secret %s-… and last %s at most", AccountName(uid), lifetime),
 		}},
 	}}
 }

@@ -1,12 +1,14 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,6 +49,9 @@ type Request struct {
 	// Topology and LoadBalancerCIDRs pin what the cluster may say of itself. Nil: those of an earlier join are kept. Only for Join.
 	Topology          *v1beta1.ClusterTopology
 	LoadBalancerCIDRs []string
+	// TokenLifetime is what is asked for of the token, and the most that the account may ask for later. 0: what the federation says of
+	// itself. Only for Join.
+	TokenLifetime time.Duration
 	// Also are objects that are installed in the member by MemberDynamic, and go when it leaves. Only for Join.
 	Also          []*unstructured.Unstructured
 	MemberDynamic dynamic.Interface
@@ -88,6 +93,11 @@ func Join(ctx context.Context, r Request) error {
 	if err := r.refuseAlias(ctx); err != nil {
 		return err
 	}
+	if r.TokenLifetime == 0 {
+		if r.TokenLifetime, err = tokenLifetime(ctx, r.Federation); err != nil {
+			return err
+		}
+	}
 	token, err := r.prepareMember(ctx, uid)
 	if err != nil {
 		return fmt.Errorf("in the cluster that joins: %w", err)
@@ -96,6 +106,19 @@ func Join(ctx context.Context, r Request) error {
 		return fmt.Errorf("at the federation: %w", err)
 	}
 	return nil
+}
+
+// tokenLifetime is how long the federation wants tokens of members to last.
+func tokenLifetime(ctx context.Context, federation kubernetes.Interface) (time.Duration, error) {
+	m, err := federation.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return credential.TokenLifetime, nil // it asks for another one by itself soon
+	}
+	if err != nil {
+		return 0, fmt.Errorf("how long the federation wants tokens to last: %w", err)
+	}
+	info, err := v1beta1.ParseInfo(m.Data)
+	return cmp.Or(info.MemberTokenLifetime, credential.TokenLifetime), err
 }
 
 // serverAddress is the part of a server's URL that a Cluster has: host and port, https implied.

@@ -101,6 +101,36 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// The first token lasts as long as the federation says, and the fence allows as much later.
+func TestTheFederationSaysHowLongTokensLast(t *testing.T) {
+	for said, want := range map[time.Duration]time.Duration{0: 24 * time.Hour, time.Hour: time.Hour, 30 * 24 * time.Hour: 30 * 24 * time.Hour} {
+		f, asked := newFakes(), int64(0)
+		f.member.PrependReactor("create", "serviceaccounts", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if a.GetSubresource() == "token" {
+				asked = *a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenRequest).Spec.ExpirationSeconds
+			}
+			return false, nil, nil
+		})
+		if said > 0 {
+			info := v1beta1.Info{Name: "fed", DNSZone: "example.com", MemberTokenLifetime: said}
+			m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.InfoConfigMap}, Data: info.ConfigMapData()}
+			if _, err := f.federation.CoreV1().ConfigMaps(namespace).Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := Join(t.Context(), f.request("east-a")); err != nil {
+			t.Fatal(err)
+		}
+		fence, err := f.member.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), AccountName(uid)+"-tokens", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bound := fmt.Sprintf("<= %d", int64(want.Seconds())); asked != int64(want.Seconds()) || !strings.HasSuffix(fence.Spec.Validations[0].Expression, bound) {
+			t.Errorf("said %s: asked for %d seconds, and the fence is %s; want %s", said, asked, fence.Spec.Validations[0].Expression, want)
+		}
+	}
+}
+
 func TestJoiningAgainKeepsWhatOperatorsSet(t *testing.T) {
 	f, ctx := newFakes(), context.Background()
 	r := f.request("east-a")

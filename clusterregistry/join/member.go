@@ -49,7 +49,7 @@ func (r *Request) prepareMember(ctx context.Context, uid string) (string, error)
 		return "", err
 	}
 	r.say("account %s/%s may read and write what is propagated%s", namespace, account, map[bool]string{true: ", and impersonate"}[r.AllowProxy])
-	return credential.RequestToken(ctx, r.Member, namespace, account, credential.TokenLifetime)
+	return credential.RequestToken(ctx, r.Member, namespace, account, r.TokenLifetime)
 }
 
 func (r *Request) meta(uid, name string) metav1.ObjectMeta {

@@ -156,7 +156,7 @@ func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err erro
 		return nil // asked to end
 	}
 	c.registry, err = clusterregistry.New(clusterregistry.Options{
-		Config: c.config, FederationUID: c.federation, Policy: c.looks.policy(), Timeout: c.looks.timeout, Limits: c.memberLimits.limits(),
+		Config: c.config, FederationUID: c.federation, Policy: c.looks.policy(), Timeout: c.looks.timeout, Limits: c.memberLimits.limits(), TokenLifetime: c.memberTokens,
 		Report: func() bool { return !c.several || c.leads.Load() && c.leader.Open() },
 	})
 	if err != nil {

@@ -23,7 +23,7 @@ func (o *controllersOptions) info() v1beta1.Info {
 	return v1beta1.Info{
 		Name: o.name, DNSZone: o.zone, DNSTTL: o.dnsTTL,
 		FailoverMaxZones: o.failover.settings.MaxZones, FailoverWindow: o.failover.settings.Window,
-		CrossClusterEndpoints: o.endpoints, ClusterSetIPRanges: strings.Join(o.clusterSetIPs, ","),
+		CrossClusterEndpoints: o.endpoints, ClusterSetIPRanges: strings.Join(o.clusterSetIPs, ","), MemberTokenLifetime: o.memberTokens,
 	}
 }
 

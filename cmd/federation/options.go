@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"federation/clusterregistry/credential"
 	clustersetipplan "federation/controllers/clustersetip/plan"
 	"federation/controllers/servicedns"
 	"federation/controllers/supervisor"
@@ -31,6 +32,7 @@ type controllersOptions struct {
 	dnsProviders     string                     // a file
 	others           []servicedns.NamedProvider // those of that file
 	looks            looks
+	memberTokens     time.Duration
 	memberLimits     memberLimits
 	failover         failoverFlags
 	unschedulable    time.Duration
@@ -53,7 +55,7 @@ func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
 		name: "federation", writes: 64, reports: 30, propagateSecrets: secretsReferenced,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
-		looks: newLooks(), memberLimits: newMemberLimits(), failover: newFailoverFlags(), unschedulable: time.Minute, endpoints: true,
+		looks: newLooks(), memberTokens: credential.TokenLifetime, memberLimits: newMemberLimits(), failover: newFailoverFlags(), unschedulable: time.Minute, endpoints: true,
 		parts: supervisor.New(),
 	}
 }
@@ -62,6 +64,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.name, "name", o.name, "name of the federation: part of the DNS names of its Services (a DNS label)")
 	o.looks.addFlags(fs)
 	o.memberLimits.addFlags(fs)
+	fs.DurationVar(&o.memberTokens, "member-token-lifetime", o.memberTokens, "how long the federation's tokens for member clusters last, as they are asked for when a cluster joins and at each renewal, which is at half of that; a cluster may give less. A federation that is away for longer than half of it may have to join its clusters again. After you make it longer, join them again too: the fence in a cluster allows what it was then")
 	o.failover.addFlags(fs)
 	fs.DurationVar(&o.unschedulable, "unschedulable-after", o.unschedulable, "how long a pod in a member must have found no room, or must have been refused, before its cluster counts as full for its workload")
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
@@ -90,6 +93,9 @@ func (o *controllersOptions) validate() (err error) {
 	}
 	if err := errors.Join(o.looks.validate(), o.memberLimits.validate(), o.failover.validate()); err != nil {
 		return err
+	}
+	if least, most := credential.LeastTokenLifetime, credential.MostTokenLifetime; o.memberTokens < least || o.memberTokens > most {
+		return fmt.Errorf("--member-token-lifetime %s: must be from %s to %s", o.memberTokens, least, most)
 	}
 	if o.propagateSecrets != secretsReferenced && o.propagateSecrets != secretsAll {
 		return fmt.Errorf("--propagate-secrets %q: must be %s or %s", o.propagateSecrets, secretsReferenced, secretsAll)

@@ -32,7 +32,7 @@ func newRotate(streams genericiooptions.IOStreams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rotate (CLUSTER... | --all)",
 		Short: "Replace the federation's credential for clusters now",
-		Long: `Replace the federation's credential for clusters now, as it does by itself twice a day.
+		Long: `Replace the federation's credential for clusters now, as it does by itself in time, by default twice a day.
 
 The process that leads asks each cluster for another token, and stores it. Half a minute later, when all processes have it, the one
 before is void. A cluster must be ready for this. You need the right to read and patch Secrets in the namespace federation-system.`,

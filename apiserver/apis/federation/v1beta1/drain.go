@@ -107,6 +107,8 @@ type Info struct {
 	CrossClusterEndpoints bool
 	// ClusterSetIPRanges are the networks of clusterset IPs, in CIDR notation with a comma between; "": there are none.
 	ClusterSetIPRanges string
+	// MemberTokenLifetime is what is asked for of the tokens of members; 0: an older federation does not say.
+	MemberTokenLifetime time.Duration
 }
 
 // ConfigMapData returns the info as the data of InfoConfigMap.
@@ -114,7 +116,7 @@ func (i Info) ConfigMapData() map[string]string {
 	return map[string]string{
 		"name": i.Name, "dnsZone": i.DNSZone, "dnsTTL": i.DNSTTL.String(), "failoverMaxZones": fmt.Sprint(i.FailoverMaxZones),
 		"failoverWindow": i.FailoverWindow.String(), "crossClusterEndpoints": strconv.FormatBool(i.CrossClusterEndpoints),
-		"clusterSetIPRanges": i.ClusterSetIPRanges,
+		"clusterSetIPRanges": i.ClusterSetIPRanges, "memberTokenLifetime": i.MemberTokenLifetime.String(),
 	}
 }
 
@@ -136,6 +138,11 @@ func ParseInfo(data map[string]string) (i Info, err error) {
 	if text, there := data["failoverWindow"]; there {
 		if i.FailoverWindow, err = time.ParseDuration(text); err != nil || i.FailoverWindow < 0 {
 			return i, fmt.Errorf("ConfigMap %s/%s: failoverWindow %q: must be a duration, as 1m0s", FederationNamespace, InfoConfigMap, text)
+		}
+	}
+	if text, there := data["memberTokenLifetime"]; there {
+		if i.MemberTokenLifetime, err = time.ParseDuration(text); err != nil || i.MemberTokenLifetime < 0 {
+			return i, fmt.Errorf("ConfigMap %s/%s: memberTokenLifetime %q: must be a duration, as 24h0m0s", FederationNamespace, InfoConfigMap, text)
 		}
 	}
 	return i, nil
