@@ -2,13 +2,17 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -30,19 +34,49 @@ func (a *nodeAgent) daemonSet(t *testing.T, server string) *appsv1.DaemonSet {
 }
 
 func TestNodeAgentIsFilledIn(t *testing.T) {
-	a := &nodeAgent{image: "registry.test/agent:1", mode: "iptables", args: []string{"--cluster-cidr=10.180.0.0/14"}}
+	a := &nodeAgent{image: "registry.test/agent:1@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", mode: "iptables", args: []string{"--cluster-cidr=10.180.0.0/14"}}
 	c := a.daemonSet(t, "https://[2001:db8::1]:6443").Spec.Template.Spec.Containers[0]
 	for _, want := range []string{"--proxy-mode=iptables", "--cluster-cidr=10.180.0.0/14", "--hostname-override=$(NODE_NAME)"} {
 		if !slices.Contains(c.Args, want) {
 			t.Errorf("%s is not in %q", want, c.Args)
 		}
 	}
-	if env := fmt.Sprint(c.Env[1:]); c.Image != a.image || !strings.Contains(env, "{KUBERNETES_SERVICE_HOST 2001:db8::1 ") || !strings.Contains(env, "{KUBERNETES_SERVICE_PORT 6443 ") {
+	if env := fmt.Sprint(c.Env); c.Image != a.image || !strings.Contains(env, "{KUBERNETES_SERVICE_HOST 2001:db8::1 ") || !strings.Contains(env, "{KUBERNETES_SERVICE_PORT 6443 ") {
 		t.Errorf("image %s, environment %s", c.Image, env)
 	}
 	a.server = "api.example.com"
 	if env := fmt.Sprint(a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0].Env); !strings.Contains(env, " api.example.com ") || !strings.Contains(env, " 443 ") {
 		t.Errorf("environment %s", env)
+	}
+}
+
+// The Go runtime keeps to a limit that is below that of the container; and there is a policy for the pods' network.
+func TestNodeAgentIsBounded(t *testing.T) {
+	a := &nodeAgent{image: "i", mode: "nftables"}
+	c := a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0]
+	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
+	if i < 0 {
+		t.Fatal("no GOMEMLIMIT")
+	}
+	soft, err := resource.ParseQuantity(strings.TrimSuffix(c.Env[i].Value, "B"))
+	if hard := c.Resources.Limits.Memory(); err != nil || soft.Value() > hard.Value()*9/10 || soft.Value() < hard.Value()/2 {
+		t.Errorf("GOMEMLIMIT %s, %v; the limit is %s", c.Env[i].Value, err, hard)
+	}
+	objects, err := a.objects("https://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i = slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "NetworkPolicy" })
+	if i < 0 {
+		t.Fatal("no NetworkPolicy")
+	}
+	p := &networkingv1.NetworkPolicy{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, p); err != nil {
+		t.Fatal(err)
+	}
+	pod := a.daemonSet(t, "https://127.0.0.1:1").Spec.Template
+	if !maps.Equal(p.Spec.PodSelector.MatchLabels, pod.Labels) || len(p.Spec.PolicyTypes) != 2 || len(p.Spec.Ingress)+len(p.Spec.Egress) > 0 {
+		t.Errorf("%+v", p.Spec)
 	}
 }
 
