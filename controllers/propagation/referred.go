@@ -49,25 +49,48 @@ func (c *Controller) referredThere(ctx context.Context, m *member, k key) (strin
 // againAfter is when what keeps a copy in a cluster is looked at again: the longer it has, the more seldom.
 func againAfter(leaves time.Duration) time.Duration { return min(max(leavesEvery, leaves/4), seldom) }
 
-// referrersThere are what refers to Secrets and ServiceAccounts in the namespaces of a member, by what it refers to, as was read lately.
+// referrersThere are what refers to Secrets and ServiceAccounts in the namespaces of a member, by what it refers to, as was read lately
+// or is being read.
 type referrersThere struct {
 	mu sync.Mutex
-	of map[string]referrersAt
+	of map[string]*referrersAt
 }
 
+// referrersAt are those of one namespace. They are there when read is closed.
 type referrersAt struct {
-	by map[v1beta1.Reference]string
-	at time.Time
+	read chan struct{}
+	by   map[v1beta1.Reference]string
+	err  error
+	at   time.Time // when it was asked for
 }
 
-// in returns those of one namespace. One at a time reads them: the others need them, too.
+// in returns those of one namespace. One reads them; the others that need them meanwhile wait for that, each as long as it may.
 func (r *referrersThere) in(ctx context.Context, client dynamic.Interface, namespace string) (map[v1beta1.Reference]string, error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.of, func(_ string, had referrersAt) bool { return time.Since(had.at) >= referrersAge })
-	if had, ok := r.of[namespace]; ok {
-		return had.by, nil
+	maps.DeleteFunc(r.of, func(_ string, had *referrersAt) bool { return time.Since(had.at) >= referrersAge })
+	now, reading := r.of[namespace]
+	if !reading {
+		if r.of == nil {
+			r.of = map[string]*referrersAt{}
+		}
+		now = &referrersAt{read: make(chan struct{}), at: time.Now()}
+		r.of[namespace] = now
 	}
+	r.mu.Unlock()
+	if !reading {
+		now.by, now.err = readReferrers(ctx, client, namespace)
+		close(now.read)
+	}
+	select {
+	case <-now.read:
+		return now.by, now.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// readReferrers reads what refers to Secrets and ServiceAccounts in a namespace, and does something.
+func readReferrers(ctx context.Context, client dynamic.Interface, namespace string) (map[v1beta1.Reference]string, error) {
 	by := map[v1beta1.Reference]string{}
 	for i := range v1beta1.Referrers {
 		row := &v1beta1.Referrers[i]
@@ -86,10 +109,6 @@ func (r *referrersThere) in(ctx context.Context, client dynamic.Interface, names
 			return nil, err
 		}
 	}
-	if r.of == nil {
-		r.of = map[string]referrersAt{}
-	}
-	r.of[namespace] = referrersAt{by, time.Now()}
 	return by, nil
 }
 
