@@ -23,6 +23,9 @@ type Token struct {
 	Issued, Expires time.Time
 }
 
+// farAway is beyond what a time in a token may be, in seconds since 1970: centuries, with which nobody can reckon.
+const farAway = 1 << 34
+
 // ParseToken reads the claims of a service account's token. It returns false for other tokens and
 // for such as never expire.
 func ParseToken(token string) (Token, bool) {
@@ -42,7 +45,7 @@ func ParseToken(token string) (Token, bool) {
 			Secret struct{ Name string }
 		} `json:"kubernetes.io"`
 	}
-	if json.Unmarshal(b, &claims) != nil || claims.Exp <= claims.Iat || claims.Iat <= 0 {
+	if json.Unmarshal(b, &claims) != nil || claims.Exp <= claims.Iat || claims.Iat <= 0 || claims.Exp > farAway {
 		return Token{}, false
 	}
 	subject := strings.Split(claims.Sub, ":")
