@@ -386,7 +386,9 @@ func TestTokensLastAsLongAsIsAskedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, east := newFleetWith(t, func(o *Options) { o.TokenLifetime = c.asked }), newFakeMember(t)
 			old := boundToken(time.Now().Add(-20*time.Hour), time.Now().Add(4*time.Hour), "before")
-			east.set(func() { east.token, east.bound, east.order["before"], east.longest = "", []string{"before"}, 1, c.longest })
+			east.set(func() {
+				east.token, east.bound, east.order["before"], east.longest = "", []string{"before"}, 1, c.longest
+			})
 			f.join("east", east, old)
 			f.eventually("the token is renewed", func() bool { return f.storedToken("east") != old })
 			r, _ := credential.ParseToken(f.storedToken("east"))

@@ -37,7 +37,7 @@ var serializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 func noManagedFields(o metav1.Object) { o.SetManagedFields(nil) }
 
 // encoded returns an object as an apiserver sends it.
-func encoded(t *testing.T, obj runtime.Object) []byte {
+func encoded(t testing.TB, obj runtime.Object) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := serializer.Encode(obj, &b); err != nil {
