@@ -32,6 +32,7 @@ import (
 	"federation/controllers/failover"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/placement"
+	"federation/controllers/readiness"
 	"federation/controllers/servicedns"
 	"federation/controllers/shards"
 	"federation/controllers/shards/plan"
@@ -299,7 +300,7 @@ func (c *controllers) uid(ctx context.Context) (uid string, err error) {
 func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if err := c.runParts(ctx, group, from, plan.All, map[string]maker{
-		"placement": c.placement, "failover": c.failoverController, "clustersetip": c.clusterSetIPController,
+		"placement": c.placement, "failover": c.failoverController, "clustersetip": c.clusterSetIPController, "readiness": c.readinessController,
 	}); err != nil {
 		return err
 	}
@@ -350,4 +351,14 @@ func (c *controllers) probes() map[string]failoverplan.Probe {
 
 func (c *controllers) clusterSetIPController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
 	return clustersetip.New(clustersetip.Options{Ranges: c.ranges, Client: c.client, Informers: from.ForResource, Recorder: c.recorder}).Run, nil
+}
+
+func (c *controllers) readinessController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
+	ready, err := readiness.New(readiness.Options{
+		Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Info: c.info(), Settings: c.failover.settings, Levels: c.levels,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ready.Run, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"federation/clusterregistry/credential"
 	clustersetipplan "federation/controllers/clustersetip/plan"
+	readinessplan "federation/controllers/readiness/plan"
 	"federation/controllers/servicedns"
 	"federation/controllers/supervisor"
 	"federation/dnsprovider/authoritative/serverflags"
@@ -35,6 +36,8 @@ type controllersOptions struct {
 	memberTokens     time.Duration
 	memberLimits     memberLimits
 	failover         failoverFlags
+	readiness        []string // levels
+	levels           []readinessplan.Level
 	unschedulable    time.Duration
 	clusterSetIPs    []string // networks
 	ranges           clustersetipplan.Ranges
@@ -55,7 +58,7 @@ func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
 		name: "federation", writes: 64, reports: 30, propagateSecrets: secretsReferenced,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
-		looks: newLooks(), memberTokens: credential.TokenLifetime, memberLimits: newMemberLimits(), failover: newFailoverFlags(), unschedulable: time.Minute, endpoints: true,
+		looks: newLooks(), memberTokens: credential.TokenLifetime, memberLimits: newMemberLimits(), failover: newFailoverFlags(), readiness: []string{"Zone", "Region"}, unschedulable: time.Minute, endpoints: true,
 		parts: supervisor.New(),
 	}
 }
@@ -66,6 +69,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	o.memberLimits.addFlags(fs)
 	fs.DurationVar(&o.memberTokens, "member-token-lifetime", o.memberTokens, "how long the federation's tokens for member clusters last, as they are asked for when a cluster joins and at each renewal, which is at half of that; a cluster may give less. A federation that is away for longer than half of it may have to join its clusters again. After you make it longer, join them again too: the fence in a cluster allows what it was then")
 	o.failover.addFlags(fs)
+	fs.StringSliceVar(&o.readiness, "readiness", o.readiness, "say of each of these `LEVELS`, Zone and Region, whether its loss would be survived now, in a FailoverReadiness; empty: of none")
 	fs.DurationVar(&o.unschedulable, "unschedulable-after", o.unschedulable, "how long a pod in a member must have found no room, or must have been refused, before its cluster counts as full for its workload")
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
 	fs.IntVar(&o.reports, "status-updates-per-second", o.reports, "how many statuses of federated objects are written in the long run; what changes faster is told together. Services don't wait")
@@ -125,6 +129,9 @@ func (o *controllersOptions) validate() (err error) {
 	}
 	if o.ranges, err = clustersetipplan.ParseRanges(o.clusterSetIPs); err != nil {
 		return fmt.Errorf("--clusterset-ip-range %w", err)
+	}
+	if o.levels, err = readinessplan.ParseLevels(o.readiness); err != nil {
+		return fmt.Errorf("--readiness %w", err)
 	}
 	o.others, err = dnsProviders(o.dnsProviders, o.zone)
 	return err

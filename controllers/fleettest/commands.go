@@ -51,6 +51,7 @@ func init() {
 		"taint": silent((*player).taint), "untaint": silent((*player).untaint), "dns-weight": silent((*player).dnsWeight),
 		"restart":   silent(func(p *player, _ []string) error { p.Restart(); return nil }),
 		"processes": silent((*player).runProcesses),
+		"readiness": silent(func(p *player, _ []string) error { p.readiness.Store(true); p.Restart(); return nil }),
 		"drain":     silent((*player).drain), "undrain": silent((*player).undrain),
 		"stall": silent((*player).stall), "cut": silent((*player).cut), "snapshot": silent((*player).snapshot), "restore": silent((*player).restore),
 		"rebuild": silent((*player).rebuild), "rejoin": silent((*player).rejoin), "alias": silent((*player).alias), "approve": silent((*player).approve), "core": silent((*player).core), "fed": silent((*player).fed),

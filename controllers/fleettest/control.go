@@ -26,6 +26,8 @@ import (
 	"federation/controllers/placement"
 	"federation/controllers/propagation"
 	"federation/controllers/propagation/plan"
+	standing "federation/controllers/readiness"
+	readinessplan "federation/controllers/readiness/plan"
 	"federation/controllers/servicedns"
 	shardsplan "federation/controllers/shards/plan"
 )
@@ -127,7 +129,14 @@ func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionR
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	return []func(context.Context) error{placer.Run, over.Run}, nil
+	runs = append(runs, placer.Run, over.Run)
+	if !f.readiness.Load() {
+		return runs, nil
+	}
+	ready, err := standing.New(standing.Options{
+		Client: client, Informers: from, Recorder: f.events, Info: f.info(), Settings: f.Settings.failover(), Levels: []readinessplan.Level{readinessplan.Zone, readinessplan.Region},
+	})
+	return append(runs, ready.Run), err
 }
 
 // names keeps the zone, and what clusters have of Services. Each process does.

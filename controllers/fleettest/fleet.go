@@ -66,6 +66,7 @@ type Fleet struct {
 	uplinks            [maxProcesses]*uplink
 	tally              *Tally
 	gate               front
+	readiness          atomic.Bool // it is kept
 	turns              chan struct{}
 
 	clusters sync.Map // name → readCluster

@@ -247,6 +247,7 @@ func (f *Fleet) Check() (broken []error) {
 		f.checkAcross(m, law)
 	}
 	f.checkForeign(law)
+	f.checkReadiness(law)
 	return broken
 }
 

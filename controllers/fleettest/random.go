@@ -53,6 +53,11 @@ func (r *Random) Begin() error {
 			return err
 		}
 	}
+	if r.swarm["readiness"] {
+		if err := r.do("readiness"); err != nil {
+			return err
+		}
+	}
 	return r.do("settle")
 }
 

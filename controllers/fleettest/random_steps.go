@@ -53,6 +53,7 @@ func newSwarm(seed uint64) swarm {
 		on[name] = false
 	}
 	on[[]string{"rs", "deploy"}[chance.IntN(2)]] = true
+	on["readiness"] = seed%4 == 0
 	return on
 }
 

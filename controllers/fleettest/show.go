@@ -21,7 +21,7 @@ func (p *player) show(args []string) ([]string, error) {
 	}
 	subject := map[string]func([]string) ([]string, error){
 		"replicas": p.showReplicas, "copies": p.showCopies, "conditions": p.showConditions, "placement": p.showPlacement,
-		"clusters": p.showClusters, "dns": p.showDNS, "writes": p.showWrites, "events": p.showEvents, "history": p.showHistory, "field": p.showField, "across": p.showAcross,
+		"clusters": p.showClusters, "dns": p.showDNS, "writes": p.showWrites, "events": p.showEvents, "history": p.showHistory, "field": p.showField, "across": p.showAcross, "readiness": p.showReadiness,
 	}[args[0]]
 	if subject == nil {
 		return nil, fmt.Errorf("there is nothing to show of %q", args[0])

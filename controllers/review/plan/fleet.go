@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -118,9 +119,18 @@ func (f *Fleet) judge(key string, o *placement.Object) (steady bool) {
 	return steady
 }
 
+// Object is one whose replicas are divided, as it was last taken in; nil where there is none.
+func (f *Fleet) Object(kind, namespace, name string) *placement.Object {
+	return f.objects[keyOf(kind, namespace, name)]
+}
+
 // Set takes in an object whose replicas are divided, as it is now.
 func (f *Fleet) Set(o placement.Object) Touched {
 	key := keyOf(o.Kind, o.Namespace, o.Name)
+	if was := f.objects[key]; was != nil && placement.Alike(was, &o) {
+		f.objects[key].Current = o.Current // which remembers more
+		return Touched{}
+	}
 	touched := f.Drop(o.Kind, o.Namespace, o.Name)
 	o.Requests() // reads them once, and not for each loss
 	f.objects[key] = &o
@@ -163,6 +173,9 @@ func union2(a, b []string) []string {
 
 // SetNamed takes in an object that has names in DNS, as it is now.
 func (f *Fleet) SetNamed(o names.Object) Touched {
+	if was := f.named[o.Key()]; was != nil && reflect.DeepEqual(was, &o) {
+		return Touched{}
+	}
 	touched := f.DropNamed(o.Key())
 	f.named[o.Key()] = &o
 	f.namedAt.add(o.Key(), servedIn(&o))

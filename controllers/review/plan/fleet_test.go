@@ -146,6 +146,9 @@ func TestTouched(t *testing.T) {
 	if got := f.Set(scaled); !got.All {
 		t.Errorf("it may take room anywhere: %+v", got)
 	}
+	if got := f.Set(scaled); got.All || got.Clusters != nil {
+		t.Errorf("the same again: %+v", got)
+	}
 	if got := f.Drop("ReplicaSet", "default", "api"); got.All || !slices.Equal(got.Clusters, []string{"west-a"}) {
 		t.Errorf("deleted: %+v", got)
 	}

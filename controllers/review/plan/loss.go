@@ -50,10 +50,11 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	then := without(f.clusters, lost, now)
 	w := placement.NewWorld(then, f.policies)
 	w.Terse = true
-	before := w.Ledger.Clone()
+	before := *w
+	before.Ledger = w.Ledger.Clone()
 	objects := f.affected(lost)
 	decisions := placement.DecideAndTake(objects, w, now)
-	l := Loss{Clusters: lost, Held: failover.Held(f.clusters, lost, f.settings, now), Decided: len(objects)}
+	l := Loss{Clusters: lost, Held: failover.Held(f.clusters, lost, f.settings, now), Decided: len(objects), LookAgain: f.together(now)}
 	gains := map[string]bool{}
 	for _, i := range placement.Order(objects, w) {
 		o, d := &objects[i], &decisions[i]
@@ -75,8 +76,21 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	}
 	l.Names, l.NamesLost = f.namesLost(&in, then, lost)
 	l.Headroom = headroom(then, w, lost)
-	l.Room = &Room{world: w, lost: lost, taken: taken(then, before, w.Ledger)}
+	l.Room = &Room{world: w, lost: lost, taken: taken(then, &before, w)}
 	return l
+}
+
+// together is how long a loss would still count as one with those of clusters that have been lost; 0: there are none.
+func (f *Fleet) together(now time.Time) (left time.Duration) {
+	for _, c := range f.clusters {
+		if c.Status.Failover == nil || c.Status.Failover.LostAt == nil {
+			continue
+		}
+		if d := c.Status.Failover.LostAt.Add(f.settings.Window).Sub(now) + time.Second; d > 0 && (left == 0 || d < left) {
+			left = d
+		}
+	}
+	return left
 }
 
 // objectLoss reads in a decision what becomes of an object.

@@ -7,7 +7,6 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	placement "federation/controllers/placement/plan"
-	"federation/scheduler"
 )
 
 // Room is what a loss would leave: whether more would fit is told without asking for the whole loss again.
@@ -21,13 +20,13 @@ type Room struct {
 // amounts are by resource: thousandths of a cpu, whole units of all else.
 type amounts map[string]int64
 
-// taken is what ledgers differ by.
-func taken(clusters []*v1beta1.Cluster, before, after *scheduler.Ledger) map[string]amounts {
+// taken is what the room in two worlds differs by.
+func taken(clusters []*v1beta1.Cluster, before, after *placement.World) map[string]amounts {
 	out := map[string]amounts{}
 	for _, c := range clusters {
 		for _, r := range resources {
-			was, known := before.Free(c.Name, r)
-			is, _ := after.Free(c.Name, r)
+			was, known := before.Ledger.Free(c.Name, r)
+			is, _ := after.Ledger.Free(c.Name, r)
 			if known && was > is {
 				if out[c.Name] == nil {
 					out[c.Name] = amounts{}

@@ -1,0 +1,141 @@
+package fleettest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	placement "federation/controllers/placement/plan"
+	"federation/controllers/readiness/plan"
+	review "federation/controllers/review/plan"
+	names "federation/controllers/servicedns/plan"
+)
+
+// info says how the fleet's federation is set up.
+func (f *Fleet) info() v1beta1.Info {
+	return v1beta1.Info{Name: "fed", DNSZone: zone, FailoverMaxZones: f.Settings.failover().MaxZones, FailoverWindow: f.Settings.failover().Window}
+}
+
+// readyFor reads what is written of a zone or region; nil where nothing is.
+func (f *Fleet) readyFor(name string) *v1beta1.FailoverReadiness {
+	u := f.Federation.Get(v1beta1.ReadinessResource, "", name)
+	if u == nil {
+		return nil
+	}
+	r := &v1beta1.FailoverReadiness{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r); err != nil {
+		panic(err) // the API stores none that cannot be read
+	}
+	return r
+}
+
+// checkReadiness: what is written of each zone and region is what a review says that is asked now, of all there is. Acceptance test 30 of drills.
+func (f *Fleet) checkReadiness(law lawFunc) {
+	const name = "readiness is what a review says"
+	if !f.readiness.Load() || len(f.controls) == 0 {
+		return
+	}
+	f.tally.check(name)
+	clusters := all[v1beta1.Cluster](f, v1beta1.ClustersResource)
+	fleet, now := f.reviewed(clusters), time.Now()
+	domains := plan.Domains(clusters, []plan.Level{plan.Zone, plan.Region})
+	if n := len(f.Federation.List(v1beta1.ReadinessResource, nil)); n != len(domains) {
+		law(name, "%d are written, and there are %d zones and regions", n, len(domains))
+	}
+	for _, d := range domains {
+		loss := fleet.Lose(d.Clusters, now)
+		want := plan.Status(&v1beta1.FailoverReadinessStatus{}, &loss, now, 0)
+		switch is := f.readyFor(d.Name); {
+		case is == nil:
+			law(name, "nothing is written of %s", d.Name)
+		case !plan.Same(&is.Status, &want):
+			law(name, "of %s is written\n%s\nand a review says\n%s", d.Name, inLines(&is.Status), inLines(&want))
+		}
+	}
+}
+
+// reviewed has all there is, taken in anew.
+func (f *Fleet) reviewed(clusters []*v1beta1.Cluster) *review.Fleet {
+	policies := all[v1beta1.PlacementPolicy](f, v1beta1.PoliciesResource)
+	out := review.NewFleet(f.info(), f.Settings.failover())
+	out.SetWorld(clusters, policies)
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Preferences == "" {
+			continue
+		}
+		for _, u := range f.Federation.List(k.Resource, nil) {
+			if o, err := placement.Read(u); err == nil && u.GetDeletionTimestamp() == nil {
+				out.Set(o)
+			}
+		}
+	}
+	for _, r := range []schema.GroupVersionResource{corev1.SchemeGroupVersion.WithResource("services"), networkingv1.SchemeGroupVersion.WithResource("ingresses")} {
+		for _, u := range f.Federation.List(r, nil) {
+			if o, err := names.Read(u, inNamespace(policies, u)); err == nil {
+				out.SetNamed(o)
+			}
+		}
+	}
+	return out
+}
+
+func inNamespace(policies []*v1beta1.PlacementPolicy, u *unstructured.Unstructured) (some []*v1beta1.PlacementPolicy) {
+	for _, p := range policies {
+		if p.Namespace == u.GetNamespace() {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// all reads the objects of one of our own kinds.
+func all[T any](f *Fleet, r schema.GroupVersionResource) (out []*T) {
+	for _, u := range f.Federation.List(r, nil) {
+		o := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+			panic(err) // the API stores none that cannot be read
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// inLines is what a status says, for people.
+func inLines(s *v1beta1.FailoverReadinessStatus) string {
+	v := plan.Verdict(s)
+	out := fmt.Sprintf("%s %s: %s", v.Status, v.Reason, v.Message)
+	out += fmt.Sprintf("\n  %d clusters, %d objects, %d replicas: %d placed, %d kept, %d unplaced", s.Clusters, s.Objects, s.Replicas, s.Placed, s.Kept, s.Unplaced)
+	if s.Names != nil {
+		out += fmt.Sprintf("; %d of %d names", s.Names.Survive, s.Names.Served)
+	}
+	if h := s.Headroom; h != nil {
+		out += fmt.Sprintf("; %d%% %s left, least in %s", h.Percent, h.Resource, h.Cluster)
+	}
+	for _, o := range s.Worst {
+		out += fmt.Sprintf("\n  %s %s/%s: %d replicas, %d unplaced", o.Kind, o.Namespace, o.Name, o.Replicas, o.Unplaced)
+	}
+	return out
+}
+
+// readiness NAME…: what is written of zones and regions.
+func (p *player) showReadiness(args []string) (out []string, err error) {
+	if err := need(args, 1, "show readiness NAME…"); err != nil {
+		return nil, err
+	}
+	for _, name := range args {
+		r := p.readyFor(name)
+		if r == nil {
+			out = append(out, name+": nothing")
+			continue
+		}
+		out = append(out, strings.Split(name+": "+inLines(&r.Status), "\n")...)
+	}
+	return out, nil
+}

@@ -1,0 +1,248 @@
+package readiness
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	failover "federation/controllers/failover/plan"
+	"federation/controllers/held"
+	"federation/controllers/readiness/plan"
+	review "federation/controllers/review/plan"
+)
+
+const (
+	// gather is how long changes are left to come together.
+	gather = time.Second
+	// writeTimeout bounds one write.
+	writeTimeout = 5 * time.Second
+	// retryAfter is the pause after a write that failed.
+	retryAfter = 5 * time.Second
+	// heartbeat is how often is said up to when all this is so, and what is left over is swept.
+	heartbeat = time.Minute
+)
+
+// Options are what a Controller needs; all but Evaluated are required.
+type Options struct {
+	// Client writes to the federation.
+	Client dynamic.Interface
+	// Informers hands out the federation's informers, which others start.
+	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
+	// Recorder takes events about FailoverReadinesses.
+	Recorder record.EventRecorder
+	// Info says how the federation is set up, and Settings how failover is.
+	Info     v1beta1.Info
+	Settings failover.Settings
+	// Levels are what there is a FailoverReadiness for.
+	Levels []plan.Level
+	// Evaluated hears of each evaluation. Optional.
+	Evaluated func(domain string, l *review.Loss)
+}
+
+// Controller keeps the FailoverReadinesses. Make it with New.
+type Controller struct {
+	Options
+	wake chan struct{}
+	subs []subscription
+
+	mu      sync.Mutex
+	changed map[key]bool // since they were last taken in
+	heard   time.Time    // when the first of these was
+
+	// What follows is Run's own.
+	fleet    *review.Fleet
+	clusters map[string]*v1beta1.Cluster
+	policies map[string]*v1beta1.PlacementPolicy
+	domains  map[string]*domain
+	rest     time.Time // nothing is evaluated before
+}
+
+// key is an object that has changed.
+type key struct {
+	resource schema.GroupVersionResource
+	types.NamespacedName
+}
+
+type subscription struct {
+	informer cache.SharedIndexInformer
+	handle   cache.ResourceEventHandlerRegistration
+}
+
+// domain is a zone or region, and what is known of its loss.
+type domain struct {
+	plan.Domain
+	plan.Standing
+	status  v1beta1.FailoverReadinessStatus // as evaluated, or as it was found written
+	room    *review.Room                    // nil before the first evaluation
+	again   time.Time                       // the evaluation holds until then; zero: for ever
+	written time.Time                       // last, or last tried
+	failed  bool                            // to write it
+}
+
+// New makes a controller and subscribes it to what losses depend on.
+func New(o Options) (*Controller, error) {
+	c := &Controller{
+		Options: o, wake: make(chan struct{}, 1), changed: map[key]bool{}, fleet: review.NewFleet(o.Info, o.Settings),
+		clusters: map[string]*v1beta1.Cluster{}, policies: map[string]*v1beta1.PlacementPolicy{}, domains: map[string]*domain{},
+	}
+	for _, r := range watched() {
+		informer := o.Informers(r)
+		handle, err := held.By(informer).AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(obj any) { c.hear(r, obj) },
+			UpdateFunc: func(was, is any) {
+				if r == v1beta1.ClustersResource || !held.OnlyStatusDiffers(was, is) {
+					c.hear(r, is)
+				}
+			},
+			DeleteFunc: func(obj any) { c.hear(r, obj) },
+		})
+		if err != nil {
+			c.unlisten()
+			return nil, fmt.Errorf("readiness: watching %s: %w", r.Resource, err)
+		}
+		c.subs = append(c.subs, subscription{informer, handle})
+	}
+	return c, nil
+}
+
+// watched are the resources that losses depend on, and our own.
+func watched() []schema.GroupVersionResource {
+	all := []schema.GroupVersionResource{v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.ReadinessResource, services, ingresses}
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Preferences != "" {
+			all = append(all, k.Resource)
+		}
+	}
+	return all
+}
+
+var (
+	services  = corev1.SchemeGroupVersion.WithResource("services")
+	ingresses = networkingv1.SchemeGroupVersion.WithResource("ingresses")
+)
+
+func (c *Controller) hear(r schema.GroupVersionResource, obj any) {
+	o := held.About(obj)
+	c.mu.Lock()
+	if len(c.changed) == 0 {
+		c.heard = time.Now()
+	}
+	c.changed[key{r, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}}] = true
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Controller) unlisten() {
+	for _, s := range c.subs {
+		_ = s.informer.RemoveEventHandler(s.handle) // fails only for one that is not there
+	}
+}
+
+// Run works until ctx is done, and returns nil then. The informers must have been started.
+func (c *Controller) Run(ctx context.Context) error {
+	registerMetrics()
+	defer c.unlisten()
+	defer forgetMetrics()
+	for _, s := range c.subs {
+		if !cache.WaitForCacheSync(ctx.Done(), s.informer.HasSynced, s.handle.HasSynced) {
+			return nil
+		}
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if next := c.pass(ctx, time.Now()); next > 0 {
+			timer.Reset(next)
+		}
+	}
+}
+
+// pass takes in what has changed, evaluates one domain at most, and writes what is due. It returns when to look again; 0: when something
+// changes.
+func (c *Controller) pass(ctx context.Context, now time.Time) (next time.Duration) {
+	sooner := func(d time.Duration) {
+		if d > 0 && (next == 0 || d < next) {
+			next = d
+		}
+	}
+	if left, pending := c.pending(now); left > 0 {
+		sooner(left)
+	} else if pending {
+		c.takeIn(now)
+		c.spend(time.Since(now))
+		c.sweep(ctx)
+	}
+	if left := c.rest.Sub(now); left > 0 {
+		sooner(left)
+	} else {
+		sooner(c.evaluate(ctx, now))
+	}
+	for _, d := range c.domains {
+		sooner(c.writeIfDue(ctx, d, time.Now()))
+		sooner(d.again.Sub(now))
+	}
+	c.observe(now)
+	sooner(heartbeat)
+	return next
+}
+
+// spend counts what was done against the share of a core that this may take.
+func (c *Controller) spend(took time.Duration) {
+	if until := time.Now().Add(plan.Rest(took)); until.After(c.rest) {
+		c.rest = until
+	}
+}
+
+// pending tells whether something has changed, and how long it is left to come together with what follows from it.
+func (c *Controller) pending(now time.Time) (left time.Duration, pending bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.changed) == 0 {
+		return 0, false
+	}
+	return c.heard.Add(gather).Sub(now), true
+}
+
+// evaluate finds out about the domain whose turn it is. It returns when the next one's is; 0: none's.
+func (c *Controller) evaluate(ctx context.Context, now time.Time) (next time.Duration) {
+	names, standings := c.standings(now)
+	i, wait := plan.Next(standings, now)
+	if i < 0 {
+		return wait
+	}
+	d := c.domains[names[i]]
+	begun := time.Now()
+	l := c.fleet.Lose(d.Clusters, now)
+	took := time.Since(begun)
+	c.spend(took)
+	d.Standing, d.room, d.again = plan.Standing{Evaluated: now}, l.Room, time.Time{}
+	if l.LookAgain > 0 {
+		d.again = now.Add(l.LookAgain)
+	}
+	c.judge(ctx, d, plan.Status(&d.status, &l, now, took))
+	evaluations.WithLabelValues().Inc()
+	if c.Evaluated != nil {
+		c.Evaluated(d.Name, &l)
+	}
+	return max(time.Millisecond, time.Until(c.rest)) // the others may be due
+}

@@ -1,0 +1,203 @@
+package readiness
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	placement "federation/controllers/placement/plan"
+	"federation/controllers/readiness/plan"
+	review "federation/controllers/review/plan"
+	names "federation/controllers/servicedns/plan"
+)
+
+// takeIn takes in what has changed since the last time, and notes whose loss may look otherwise for it.
+func (c *Controller) takeIn(now time.Time) {
+	c.mu.Lock()
+	changed := c.changed
+	c.changed = map[key]bool{}
+	c.mu.Unlock()
+	ofPolicies := map[string]bool{} // namespaces whose policies have changed
+	world, before := false, maps.Clone(c.clusters)
+	for k := range changed {
+		switch k.resource {
+		case v1beta1.ClustersResource:
+			world = true
+			refresh(c.clusters, k.Name, c.get(k))
+		case v1beta1.PoliciesResource:
+			world, ofPolicies[k.Namespace] = true, true
+			refresh(c.policies, k.String(), c.get(k))
+		}
+	}
+	if world {
+		c.takeWorld(before)
+	}
+	c.namedBy(ofPolicies, changed)
+	for k := range changed {
+		c.touch(c.take(k), k, now)
+	}
+}
+
+// takeWorld takes in Clusters and policies. before are the Clusters that it has taken in already.
+func (c *Controller) takeWorld(before map[string]*v1beta1.Cluster) {
+	clusters := values(c.clusters)
+	all := c.fleet.SetWorld(clusters, values(c.policies))
+	c.arrange(clusters)
+	if all {
+		for _, d := range c.domains {
+			d.Urgency = max(d.Urgency, plan.Changed)
+		}
+		return
+	}
+	for name, is := range c.clusters {
+		if before[name] != is {
+			c.roomChanged(is)
+		}
+	}
+}
+
+// arrange keeps the domains those that there are.
+func (c *Controller) arrange(clusters []*v1beta1.Cluster) {
+	seen := map[string]bool{}
+	for _, one := range plan.Domains(clusters, c.Levels) {
+		seen[one.Name] = true
+		d := c.domains[one.Name]
+		if d == nil {
+			d = &domain{status: c.found(one.Name)}
+			c.domains[one.Name] = d
+		}
+		if !slices.Equal(d.Clusters, one.Clusters) {
+			d.Urgency = plan.Changed
+		}
+		d.Domain = one
+	}
+	maps.DeleteFunc(c.domains, func(name string, _ *domain) bool { return !seen[name] })
+}
+
+// roomChanged notes whose loss may look otherwise since the room in a cluster is another one.
+func (c *Controller) roomChanged(cluster *v1beta1.Cluster) {
+	for _, d := range c.domains {
+		v := plan.Verdict(&d.status)
+		switch {
+		case d.room == nil:
+		case d.room.Short(cluster):
+			d.Urgency = max(d.Urgency, plan.Doubt)
+		case v.Status != "True": // there may be room now
+			d.Urgency = max(d.Urgency, plan.Changed)
+		default:
+			d.Urgency = max(d.Urgency, plan.Stale)
+		}
+	}
+}
+
+// namedBy adds what has names and may be governed by policies that have changed.
+func (c *Controller) namedBy(namespaces map[string]bool, changed map[key]bool) {
+	for namespace := range namespaces {
+		for _, r := range []schema.GroupVersionResource{services, ingresses} {
+			for _, obj := range c.Informers(r).GetStore().List() {
+				if u, ok := obj.(*unstructured.Unstructured); ok && u.GetNamespace() == namespace {
+					changed[key{r, types.NamespacedName{Namespace: namespace, Name: u.GetName()}}] = true
+				}
+			}
+		}
+	}
+}
+
+// take takes in one object, as the cache has it.
+func (c *Controller) take(k key) review.Touched {
+	u := c.get(k)
+	switch k.resource {
+	case v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.ReadinessResource:
+		return review.Touched{}
+	case services, ingresses:
+		kind := kinds[k.resource]
+		if u == nil {
+			return c.fleet.DropNamed((&names.Object{Kind: kind, Namespace: k.Namespace, Name: k.Name}).Key())
+		}
+		if o, err := names.Read(u, c.policiesOf(k.Namespace)); err == nil {
+			return c.fleet.SetNamed(o)
+		}
+		return review.Touched{} // it keeps its records
+	}
+	if u != nil && u.GetDeletionTimestamp() == nil {
+		if o, err := placement.Read(u); err == nil {
+			return c.fleet.Set(o)
+		}
+	}
+	return c.fleet.Drop(kinds[k.resource], k.Namespace, k.Name)
+}
+
+// touch notes whose loss may look otherwise, and where it is doubtful that the object would find a place.
+func (c *Controller) touch(t review.Touched, k key, now time.Time) {
+	if !t.All && len(t.Clusters) == 0 {
+		return
+	}
+	o := c.fleet.Object(kinds[k.resource], k.Namespace, k.Name)
+	for _, d := range c.domains {
+		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt {
+			continue
+		}
+		there := slices.ContainsFunc(t.Clusters, func(name string) bool { _, in := slices.BinarySearch(d.Clusters, name); return in })
+		switch {
+		case !there && !t.All:
+		case there && o != nil && !d.room.Holds(o, now):
+			d.Touch(plan.Doubt, now)
+		default:
+			d.Touch(plan.Changed, now)
+		}
+	}
+}
+
+// kinds of the resources whose objects are taken in.
+var kinds = func() map[schema.GroupVersionResource]string {
+	out := map[schema.GroupVersionResource]string{services: names.KindService, ingresses: names.KindIngress}
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Preferences != "" {
+			out[k.Resource] = k.Kind
+		}
+	}
+	return out
+}()
+
+func (c *Controller) get(k key) *unstructured.Unstructured {
+	obj, _, _ := c.Informers(k.resource).GetStore().GetByKey(k.String()) // a store in memory has no errors
+	if k.Namespace == "" {
+		obj, _, _ = c.Informers(k.resource).GetStore().GetByKey(k.Name)
+	}
+	u, _ := obj.(*unstructured.Unstructured)
+	return u
+}
+
+func (c *Controller) policiesOf(namespace string) (some []*v1beta1.PlacementPolicy) {
+	for _, p := range c.policies {
+		if p.Namespace == namespace {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// refresh takes in one object of our own, as the cache has it. One that cannot be read stays as it was.
+func refresh[T any](known map[string]*T, name string, u *unstructured.Unstructured) {
+	if u == nil {
+		delete(known, name)
+		return
+	}
+	if o := new(T); runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o) == nil {
+		known[name] = o
+	}
+}
+
+// values of a map, sorted by its keys: of what has not changed they are the same.
+func values[T any](of map[string]T) (all []T) {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, of[name])
+	}
+	return all
+}

@@ -1,0 +1,173 @@
+package readiness
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/readiness/plan"
+)
+
+// FieldManager owns the status of FailoverReadinesses, but for the last drill.
+const FieldManager = "federation-readiness"
+
+// standings are those of the domains, by name. An evaluation that held for a time only counts as stale after that.
+func (c *Controller) standings(now time.Time) (names []string, all []plan.Standing) {
+	names = slices.Sorted(maps.Keys(c.domains))
+	for _, name := range names {
+		d := c.domains[name]
+		if !d.again.IsZero() && !now.Before(d.again) {
+			d.Urgency, d.again = max(d.Urgency, plan.Changed), time.Time{}
+		}
+		all = append(all, d.Standing)
+	}
+	return names, all
+}
+
+// found is what is written of a domain.
+func (c *Controller) found(name string) (s v1beta1.FailoverReadinessStatus) {
+	if r := c.stored(name); r != nil {
+		return r.Status
+	}
+	return s
+}
+
+func (c *Controller) stored(name string) *v1beta1.FailoverReadiness {
+	u := c.get(key{v1beta1.ReadinessResource, types.NamespacedName{Name: name}})
+	r := &v1beta1.FailoverReadiness{}
+	if u == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r) != nil {
+		return nil
+	}
+	return r
+}
+
+// judge takes a new status for a domain. The last drill is as others wrote it.
+func (c *Controller) judge(ctx context.Context, d *domain, status v1beta1.FailoverReadinessStatus) {
+	was, is := plan.Verdict(&d.status), plan.Verdict(&status)
+	d.status = status
+	if was.Status != is.Status {
+		klog.FromContext(ctx).Info("The loss of a domain looks otherwise", "domain", d.Spec.Domain(), "survivable", is.Status, "reason", is.Reason, "message", is.Message)
+	}
+}
+
+// writeIfDue writes what is said of a domain where it differs from what is written, at most once a minute. It returns when to try again.
+func (c *Controller) writeIfDue(ctx context.Context, d *domain, now time.Time) (next time.Duration) {
+	if d.Evaluated.IsZero() {
+		return 0
+	}
+	is := c.stored(d.Name)
+	if is != nil && is.Spec == d.Spec && plan.Same(&is.Status, c.withDrill(d, is)) {
+		return 0
+	}
+	pause := plan.WriteEvery
+	if d.failed {
+		pause = retryAfter
+	}
+	if left := d.written.Add(pause).Sub(now); left > 0 {
+		return left
+	}
+	d.written = now
+	err := c.write(ctx, d, is)
+	if d.failed = err != nil && ctx.Err() == nil; d.failed {
+		klog.FromContext(ctx).Error(err, "Cannot write the FailoverReadiness", "failoverReadiness", d.Name)
+		return retryAfter
+	}
+	return 0
+}
+
+// withDrill is the status of a domain with the last drill that is written, of which the condition follows.
+func (c *Controller) withDrill(d *domain, is *v1beta1.FailoverReadiness) *v1beta1.FailoverReadinessStatus {
+	s := d.status.DeepCopy()
+	if s.LastDrill = is.Status.LastDrill; s.EvaluatedAt != nil {
+		meta.SetStatusCondition(&s.Conditions, plan.Drilled(s.LastDrill, *s.EvaluatedAt))
+	}
+	return s
+}
+
+// write makes the object where there is none, writes its status, and tells of a verdict that is another one.
+func (c *Controller) write(ctx context.Context, d *domain, is *v1beta1.FailoverReadiness) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	client := c.Client.Resource(v1beta1.ReadinessResource)
+	if is != nil && is.Spec != d.Spec { // somebody else's
+		return client.Delete(ctx, d.Name, metav1.DeleteOptions{})
+	}
+	if is == nil {
+		u, err := client.Create(ctx, head(d, map[string]any{"spec": specOf(d)}), metav1.CreateOptions{FieldManager: FieldManager})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		is = &v1beta1.FailoverReadiness{ObjectMeta: metav1.ObjectMeta{Name: d.Name}}
+		if u != nil {
+			is.UID = u.GetUID()
+		}
+	}
+	status := c.withDrill(d, is)
+	status.LastDrill = nil // whose it is
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return err
+	}
+	u, err := client.ApplyStatus(ctx, d.Name, head(d, map[string]any{"status": content}), metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if err != nil {
+		return err
+	}
+	c.tell(is, u, status)
+	return nil
+}
+
+func head(d *domain, rest map[string]any) *unstructured.Unstructured {
+	rest["apiVersion"], rest["kind"], rest["metadata"] = v1beta1.SchemeGroupVersion.String(), "FailoverReadiness", map[string]any{"name": d.Name}
+	return &unstructured.Unstructured{Object: rest}
+}
+
+func specOf(d *domain) map[string]any {
+	if d.Spec.Zone != "" {
+		return map[string]any{"zone": d.Spec.Zone}
+	}
+	return map[string]any{"region": d.Spec.Region}
+}
+
+// tell records an event where the verdict is another one than was written.
+func (c *Controller) tell(was *v1beta1.FailoverReadiness, u *unstructured.Unstructured, is *v1beta1.FailoverReadinessStatus) {
+	before, after := plan.Verdict(&was.Status), plan.Verdict(is)
+	if before.Status == after.Status || before.Reason == v1beta1.ReadinessNotEvaluated && after.Status == metav1.ConditionTrue {
+		return
+	}
+	about := &corev1.ObjectReference{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverReadiness", Name: u.GetName(), UID: u.GetUID()}
+	switch after.Status {
+	case metav1.ConditionTrue:
+		c.Recorder.Event(about, corev1.EventTypeNormal, "Survivable", after.Message)
+	case metav1.ConditionFalse:
+		c.Recorder.Event(about, corev1.EventTypeWarning, "NotSurvivable", after.Reason+": "+after.Message)
+	default:
+		c.Recorder.Event(about, corev1.EventTypeWarning, "SurvivalUnknown", after.Reason+": "+after.Message)
+	}
+}
+
+// sweep deletes what is said of domains that there are no more.
+func (c *Controller) sweep(ctx context.Context) {
+	for _, obj := range c.Informers(v1beta1.ReadinessResource).GetStore().List() {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok || c.domains[u.GetName()] != nil {
+			continue
+		}
+		timed, cancel := context.WithTimeout(ctx, writeTimeout)
+		err := c.Client.Resource(v1beta1.ReadinessResource).Delete(timed, u.GetName(), metav1.DeleteOptions{})
+		cancel()
+		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot delete the FailoverReadiness of what is no more; will be tried again", "failoverReadiness", u.GetName())
+		}
+	}
+}
