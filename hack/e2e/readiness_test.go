@@ -57,7 +57,9 @@ func TestReadinessTellsOfALackOfRoom(t *testing.T) {
 	if _, err := s.fed.client.AppsV1().ReplicaSets("default").Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	remove(t, func(ctx context.Context) error { return s.fed.client.AppsV1().ReplicaSets("default").Delete(ctx, name, metav1.DeleteOptions{}) })
+	remove(t, func(ctx context.Context) error {
+		return s.fed.client.AppsV1().ReplicaSets("default").Delete(ctx, name, metav1.DeleteOptions{})
+	})
 	says := func(unplaced bool, replicas int64) time.Duration {
 		t.Helper()
 		return eventually(t, 75*time.Second, func() string {
