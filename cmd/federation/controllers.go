@@ -355,7 +355,7 @@ func (c *controllers) clusterSetIPController(_ context.Context, from *wire.Infor
 
 func (c *controllers) readinessController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
 	ready, err := readiness.New(readiness.Options{
-		Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Info: c.info(), Settings: c.failover.settings, Levels: c.levels,
+		Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Info: c.info(), Settings: c.failover.settings, Levels: c.levels, Spent: spent,
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package readiness
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -32,7 +33,7 @@ const (
 	heartbeat = time.Minute
 )
 
-// Options are what a Controller needs; all but Evaluated are required.
+// Options are what a Controller needs; all but Spent and Evaluated are required.
 type Options struct {
 	// Client writes to the federation.
 	Client dynamic.Interface
@@ -45,6 +46,8 @@ type Options struct {
 	Settings failover.Settings
 	// Levels are what there is a FailoverReadiness for.
 	Levels []plan.Level
+	// Spent is what the thread that asks has used of a core; nil: time, where nobody else needs the core.
+	Spent func() time.Duration
 	// Evaluated hears of each evaluation. Optional.
 	Evaluated func(domain string, l *review.Loss)
 }
@@ -65,6 +68,7 @@ type Controller struct {
 	policies map[string]*v1beta1.PlacementPolicy
 	domains  map[string]*domain
 	rest     time.Time // nothing is evaluated before
+	gathers  time.Time // nothing is taken in before
 }
 
 // key is an object that has changed.
@@ -188,8 +192,8 @@ func (c *Controller) pass(ctx context.Context, now time.Time) (next time.Duratio
 	if left, pending := c.pending(now); left > 0 {
 		sooner(left)
 	} else if pending {
-		c.takeIn(now)
-		c.spend(time.Since(now))
+		took := c.measured(func() { c.takeIn(now) })
+		c.gathers = time.Now().Add(plan.Gather(took))
 		c.sweep(ctx)
 	}
 	if left := c.rest.Sub(now); left > 0 {
@@ -206,11 +210,18 @@ func (c *Controller) pass(ctx context.Context, now time.Time) (next time.Duratio
 	return next
 }
 
-// spend counts what was done against the share of a core that this may take.
-func (c *Controller) spend(took time.Duration) {
-	if until := time.Now().Add(plan.Rest(took)); until.After(c.rest) {
-		c.rest = until
+// measured does something, and returns how much of a core that took. What garbage collection takes on other threads counts as half as much again.
+func (c *Controller) measured(do func()) time.Duration {
+	begun := time.Now()
+	if c.Spent == nil {
+		do()
+		return time.Since(begun)
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := c.Spent()
+	do()
+	return (c.Spent() - before) * 3 / 2
 }
 
 // pending tells whether something has changed, and how long it is left to come together with what follows from it.
@@ -220,7 +231,11 @@ func (c *Controller) pending(now time.Time) (left time.Duration, pending bool) {
 	if len(c.changed) == 0 {
 		return 0, false
 	}
-	return c.heard.Add(gather).Sub(now), true
+	at := c.heard.Add(gather)
+	if c.gathers.After(at) {
+		at = c.gathers
+	}
+	return at.Sub(now), true
 }
 
 // evaluate finds out about the domain whose turn it is. It returns when the next one's is; 0: none's.
@@ -231,10 +246,9 @@ func (c *Controller) evaluate(ctx context.Context, now time.Time) (next time.Dur
 		return wait
 	}
 	d := c.domains[names[i]]
-	begun := time.Now()
-	l := c.fleet.Lose(d.Clusters, now)
-	took := time.Since(begun)
-	c.spend(took)
+	var l review.Loss
+	took := c.measured(func() { l = c.fleet.Lose(d.Clusters, now) })
+	c.rest = time.Now().Add(plan.Rest(took))
 	d.Standing, d.room, d.again = plan.Standing{Evaluated: now}, l.Room, time.Time{}
 	if l.LookAgain > 0 {
 		d.again = now.Add(l.LookAgain)

@@ -28,10 +28,8 @@ const (
 	refreshEvery = time.Minute
 	// WriteEvery is how often a status is written at most.
 	WriteEvery = time.Minute
-	// share is the part of one core that evaluations may take: one in so many.
-	share = 10
-	// longestRest bounds the pause after one, where this process had to wait for a core.
-	longestRest = 2 * time.Minute
+	// evaluating and takingIn are the parts of one core that these may take, one in so many: a tenth together.
+	evaluating, takingIn = 14, 35
 )
 
 // Standing is where a domain stands.
@@ -103,5 +101,8 @@ func boolCompare(a, b bool) int {
 	return 1
 }
 
-// Rest is how long nothing is evaluated after an evaluation that took so long.
-func Rest(took time.Duration) time.Duration { return min((share-1)*took, longestRest) }
+// Rest is how long nothing is evaluated after an evaluation that took so much of a core.
+func Rest(took time.Duration) time.Duration { return (evaluating - 1) * took }
+
+// Gather is how long changes come together after some were taken in, which took so much of a core.
+func Gather(took time.Duration) time.Duration { return (takingIn - 1) * took }

@@ -22,7 +22,7 @@ type Fleet struct {
 	zone     string // canonical; "" where names are not known
 	settings failover.Settings
 	world    *placement.World // as it is now
-	usable   map[string]string
+	usable   map[string]usable
 
 	objects  map[string]*placement.Object
 	at       index // of objects
@@ -30,6 +30,12 @@ type Fleet struct {
 	named    map[string]*names.Object
 	namedAt  index
 	claims   *names.Claims
+}
+
+// usable is what a Cluster may be used for.
+type usable struct {
+	of  *v1beta1.Cluster
+	how string
 }
 
 // index has keys by cluster.
@@ -66,7 +72,7 @@ func NewFleet(info v1beta1.Info, settings failover.Settings) *Fleet {
 	}
 	f := &Fleet{
 		info: info, zone: zone, settings: settings, objects: map[string]*placement.Object{}, at: index{}, unsteady: map[string]bool{},
-		named: map[string]*names.Object{}, namedAt: index{}, claims: names.NewClaims(names.Zone{Federation: info.Name, Name: zone}), usable: map[string]string{},
+		named: map[string]*names.Object{}, namedAt: index{}, claims: names.NewClaims(names.Zone{Federation: info.Name, Name: zone}), usable: map[string]usable{},
 	}
 	f.world = placement.NewWorld(nil, nil)
 	return f
@@ -75,13 +81,19 @@ func NewFleet(info v1beta1.Info, settings failover.Settings) *Fleet {
 // SetWorld takes in the Clusters and policies as they are now. It reports whether more than the room in clusters has changed: then the loss of
 // any cluster may look otherwise. Of what changed neither may be changed later.
 func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) (all bool) {
-	usable := map[string]string{}
+	now := map[string]usable{}
+	all = len(clusters) != len(f.usable) || !slices.Equal(policies, f.policies)
 	for _, c := range clusters {
-		usable[c.Name] = placement.Usability(c) + names.Usability(c)
+		was := f.usable[c.Name]
+		is := was
+		if was.of != c {
+			is = usable{c, placement.Usability(c) + names.Usability(c)}
+		}
+		all = all || is.how != was.how
+		now[c.Name] = is
 	}
-	all = !maps.Equal(usable, f.usable) || !slices.Equal(policies, f.policies)
 	stuck := append(stuckIn(f.clusters), stuckIn(clusters)...)
-	f.clusters, f.policies, f.usable = clusters, policies, usable
+	f.clusters, f.policies, f.usable = clusters, policies, now
 	f.world = placement.NewWorld(clusters, policies)
 	f.world.Terse = true
 	if all {

@@ -15,7 +15,7 @@ import (
 // asFleet is a fleet of what an input has.
 func asFleet(in *Input) *Fleet {
 	f := NewFleet(*in.Info, failover.SettingsOf(*in.Info))
-	f.SetWorld(in.Clusters, in.Policies)
+	f.SetWorld(asRead(in.Clusters), in.Policies)
 	for _, o := range in.Objects {
 		f.Set(o)
 	}
@@ -23,6 +23,14 @@ func asFleet(in *Input) *Fleet {
 		f.SetNamed(o)
 	}
 	return f
+}
+
+// asRead are Clusters as they are read anew.
+func asRead(clusters []*v1beta1.Cluster) (out []*v1beta1.Cluster) {
+	for _, c := range clusters {
+		out = append(out, c.DeepCopy())
+	}
+	return out
 }
 
 // TestLoseIsReview: what a fleet says of a loss is what a review says, which decides every object, also after changes. Acceptance test 30 of drills:
@@ -44,7 +52,7 @@ func TestLoseIsReview(t *testing.T) {
 			}
 			f.change()
 			f.change()
-			kept.SetWorld(slices.Clone(f.Clusters), slices.Clone(f.Policies))
+			kept.SetWorld(asRead(f.Clusters), slices.Clone(f.Policies))
 			for _, o := range f.Objects { // only what was changed, as events would tell
 				if was := kept.objects[keyOf(o.Kind, o.Namespace, o.Name)]; was.Replicas != o.Replicas {
 					kept.Set(o)

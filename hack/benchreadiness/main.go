@@ -1,0 +1,124 @@
+// benchreadiness measures what standing readiness costs, and how soon it tells: the controller over informers of a federation in memory, in which objects change all
+// the time. Acceptance test 31 of drills; `make bench-readiness`.
+//
+// What is measured is CPU of the whole process, with the controller and without it: what making the changes costs is taken off.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	failover "federation/controllers/failover/plan"
+	"federation/controllers/readiness"
+	"federation/controllers/readiness/plan"
+	review "federation/controllers/review/plan"
+)
+
+func main() {
+	clusters := flag.Int("clusters", 1000, "member clusters, ten a zone")
+	objects := flag.Int("objects", 10000, "Deployments of 6 replicas in 6 clusters each")
+	choose := flag.Int("choose", 100, "of how many clusters each policy lets its objects choose")
+	changes := flag.Int("changes", 10, "changes of objects a second")
+	busy := flag.Duration("for", 5*time.Minute, "how long they change")
+	quiet := flag.Duration("quiet", 2*time.Minute, "how long nothing changes after that")
+	flag.Parse()
+	klog.SetLogger(klog.Background().V(9))
+	if err := run(*clusters, *objects, *choose, *changes, *busy, *quiet); err != nil {
+		fmt.Fprintln(os.Stderr, "benchreadiness:", err)
+		os.Exit(1)
+	}
+}
+
+func run(clusters, objects, choose, changes int, busy, quiet time.Duration) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w := newWorld(clusters, objects, choose)
+	if err := w.start(ctx); err != nil {
+		return err
+	}
+	alone := measured(func() { w.change(ctx, changes, min(busy, time.Minute)) })
+	var evaluations, decided atomic.Int64
+	c, err := readiness.New(readiness.Options{
+		Client: w.client, Informers: w.informer, Recorder: w, Spent: spent, Levels: []plan.Level{plan.Zone, plan.Region}, Settings: failover.DefaultSettings(),
+		Info:      v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second, FailoverMaxZones: 1},
+		Evaluated: func(_ string, l *review.Loss) { evaluations.Add(1); decided.Add(int64(l.Decided)) },
+	})
+	if err != nil {
+		return err
+	}
+	go func() { _ = c.Run(ctx) }()
+	domains := clusters/10 + min(clusters/10, 10)
+	begun := time.Now()
+	first := measured(func() {
+		for w.written() < domains && time.Since(begun) < time.Hour {
+			time.Sleep(time.Second)
+		}
+	})
+	fmt.Printf("%d clusters, %d objects; %d zones and regions said for the first time: %.0f s, %.0f %% of a core\n", clusters, objects, w.written(), first.took.Seconds(), 100*first.share())
+	writes := w.writes.Load()
+	evaluations.Store(0)
+	decided.Store(0)
+	both := measured(func() { w.change(ctx, changes, busy) })
+	n := evaluations.Load()
+	fmt.Printf("%d changes a second for %s: %.1f %% of a core, %.1f %% without the controller; %d evaluations, of %d objects each; %d writes of %d statuses\n",
+		changes, busy, 100*both.share(), 100*alone.share(), n, decided.Load()/max(n, 1), w.writes.Load()-writes, domains)
+	stop := make(chan struct{})
+	go func() {
+		for alive := true; alive; {
+			w.change(ctx, changes, time.Second)
+			select {
+			case <-stop:
+				alive = false
+			default:
+			}
+		}
+	}()
+	fmt.Printf("a zone made unsurvivable by one scaled object: told after %s\n", w.told("zone.r3.z3", w.scaleUp).Round(100*time.Millisecond))
+	fmt.Printf("a zone made unsurvivable by nodes that other clusters lost: told after %s\n", w.told("zone.r5.z5", w.loseNodes).Round(100*time.Millisecond))
+	close(stop)
+	time.Sleep(2 * time.Minute) // what was changed is said
+	for was := uint64(0); was != w.writes.Load(); time.Sleep(90 * time.Second) {
+		was = w.writes.Load()
+	}
+	writes = w.writes.Load()
+	still := measured(func() { time.Sleep(quiet) })
+	fmt.Printf("nothing changes for %s: %d writes, %.2f %% of a core\n", quiet, w.writes.Load()-writes, 100*still.share())
+	return nil
+}
+
+// usage is what something took.
+type usage struct{ cpu, took time.Duration }
+
+func (u usage) share() float64 { return float64(u.cpu) / float64(u.took) }
+
+func measured(do func()) usage {
+	before, begun := cpu(), time.Now()
+	do()
+	return usage{cpu() - before, time.Since(begun)}
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// spent is what the thread that asks has used of a core.
+func spent() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
