@@ -82,7 +82,7 @@ func (k *keeper) run(ctx context.Context) {
 		k.away = k.away || len(k.state.Conditions) > 0 && !k.state.Ready()
 		verdict := health.Judge(k.state, evidence, k.registry.options.Policy, time.Now())
 		k.state = verdict.State
-		k.probed.Store(&Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince()})
+		k.probed.Store(&Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince(), Unclear: evidence.Answer.Unclear()})
 		k.observeState(verdict.Transition)
 		k.connect(ctx)
 		k.state.Silent = k.silent()

@@ -165,6 +165,8 @@ type Probe struct {
 	Healthy bool
 	// LostSince is since when the cluster is judged not ready, whether that could be written or not; zero while it is ready.
 	LostSince time.Time
+	// Unclear: something answered that says nothing about what runs there, or nobody asked.
+	Unclear bool
 }
 
 // Probes returns the latest probe of each cluster, by name, whether it could be written or not.

@@ -596,6 +596,13 @@ func schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref common.R
 							},
 						},
 					},
+					"seen": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Seen is false where the process that writes this does not reach the cluster while others do: what it knows is of before.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"cluster", "items"},
 			},
@@ -715,7 +722,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent, DeletionsHeld and TopologyMismatch where it is so.",
+							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent, PartlyReachable, DeletionsHeld and TopologyMismatch where it is so.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

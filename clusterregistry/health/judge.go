@@ -33,6 +33,15 @@ const (
 	Misconfigured
 )
 
+// Unclear reports whether an answer says nothing about what runs in the cluster.
+func (a Answer) Unclear() bool {
+	switch a {
+	case CredentialRefused, NotTrusted, Misbehaves, Duplicate, Misconfigured:
+		return true
+	}
+	return false
+}
+
 // Reasons besides those of the API package.
 const (
 	ReasonCredentialRefused = "ClusterCredentialRefused"

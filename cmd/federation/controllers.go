@@ -149,6 +149,7 @@ type controllers struct {
 	federation string // its UID
 	recorder   record.EventRecorder
 	registry   *clusterregistry.Registry
+	statements *shards.Statements // of the processes; nil where there is one
 }
 
 // run runs the controllers until ctx is done. shared are the caches of who is alone.
@@ -166,6 +167,7 @@ func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err erro
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.registry.Run(ctx) })
 	if c.several {
+		c.statements = shards.NewStatements(c.found, nil)
 		c.share(ctx, group)
 	} else {
 		group.Go(func() error { return c.decide(ctx, shared) })
@@ -198,7 +200,7 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 	}))
 	group.Go(c.part(ctx, "shards", func(ctx context.Context) error {
 		err := shards.Run(ctx, shards.Options{
-			Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Name: name, Renewed: c.shards.Renewed,
+			Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Name: name, Renewed: c.shards.Renewed, Statements: c.statements,
 			Work: func(ctx context.Context, held plan.Set) error {
 				holder, err := c.behind(c.shards)
 				if err != nil {
@@ -232,7 +234,7 @@ func (c *controllers) behind(gate *writegate.Gate) (*controllers, error) {
 	}
 	return &controllers{
 		controllersOptions: c.controllersOptions, config: c.config, client: client, kube: kube, names: c.names, offers: c.offers, states: c.states,
-		several: c.several, leader: c.leader, shards: c.shards, federation: c.federation, recorder: c.recorder, registry: c.registry,
+		several: c.several, leader: c.leader, shards: c.shards, federation: c.federation, recorder: c.recorder, registry: c.registry, statements: c.statements,
 	}, nil
 }
 
@@ -326,7 +328,7 @@ func (c *controllers) placement(ctx context.Context, from *wire.Informers) (func
 }
 
 func (c *controllers) failoverController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
-	over, err := failover.New(failover.Options{Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Settings: c.failoverSettings(), Probes: c.probes})
+	over, err := failover.New(failover.Options{Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Settings: c.failoverSettings(), Probes: c.probes, Others: c.stated})
 	if err != nil {
 		return nil, err
 	}
@@ -347,6 +349,23 @@ func (c *controllers) probes() map[string]failoverplan.Probe {
 		probes[name] = failoverplan.Probe(p)
 	}
 	return probes
+}
+
+// found are the clusters that this process has probed lately, and whether they are well.
+func (c *controllers) found() map[string]bool {
+	return failoverplan.Found(c.probes(), c.failoverSettings().ProbeAge, time.Now())
+}
+
+// stated is what the other processes say of clusters.
+func (c *controllers) stated() map[string]failoverplan.Statement {
+	said := map[string]failoverplan.Statement{}
+	if c.statements == nil {
+		return said
+	}
+	for process, s := range c.statements.Others() {
+		said[process] = failoverplan.Statement(s)
+	}
+	return said
 }
 
 func (c *controllers) clusterSetIPController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {

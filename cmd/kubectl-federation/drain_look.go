@@ -62,7 +62,7 @@ func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) (s sight, 
 // never was. One that answers and does not let the federation in is not lost.
 func lost(c *v1beta1.Cluster) bool {
 	ready := c.Condition(v1beta1.ClusterReady)
-	if c.IsReady() || ready != nil && failover.Unclear(ready.Reason) {
+	if c.IsReached() || ready != nil && failover.Unclear(ready.Reason) {
 		return false
 	}
 	return c.Status.Failover == nil || c.Phase() == v1beta1.FailoverOut || c.Phase() == v1beta1.FailoverHeld

@@ -54,8 +54,10 @@ type clusterStatus struct {
 	Free          map[corev1.ResourceName]string `json:"free,omitempty"`
 	Unschedulable int64                          `json:"unschedulablePods,omitempty"`
 	// DeletionsHeld are copies that are not deleted before somebody approves it.
-	DeletionsHeld int32  `json:"deletionsHeld,omitempty"`
-	Message       string `json:"message,omitempty"`
+	DeletionsHeld int32 `json:"deletionsHeld,omitempty"`
+	// PartlyReachable: some processes of the federation reach it, and others do not.
+	PartlyReachable bool   `json:"partlyReachable,omitempty"`
+	Message         string `json:"message,omitempty"`
 	// phaseInWords is the phase as kubectl get clusters has it.
 	phaseInWords string
 }
@@ -135,7 +137,7 @@ func (s *status) conclude() {
 }
 
 func (c *clusterStatus) well() bool {
-	return c.Ready && c.Phase == string(v1beta1.FailoverServing) && c.DeletionsHeld == 0
+	return c.Ready && c.Phase == string(v1beta1.FailoverServing) && c.DeletionsHeld == 0 && !c.PartlyReachable
 }
 
 // words are the cluster's state as kubectl shows a node's.

@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 	"federation/controllers/failover/plan"
 )
 
-// FieldManager owns status.failover and the conditions FailedOver and FailoverHeld of Clusters.
+// FieldManager owns status.failover and the conditions FailedOver, FailoverHeld and PartlyReachable of Clusters.
 const FieldManager = "federation-failover"
 
 const (
@@ -40,10 +41,12 @@ type Options struct {
 	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 	// Recorder takes events about Clusters.
 	Recorder record.EventRecorder
-	// Settings, but for Seen and Probes: Seen is when Run began, or was last seen to have stood still.
+	// Settings, but for Seen, Probes and Others: Seen is when Run began, or was last seen to have stood still.
 	Settings plan.Settings
 	// Probes returns the latest probes of the clusters by name. Optional.
 	Probes func() map[string]plan.Probe
+	// Others returns what the other processes that live say of clusters, by process. Optional: there are none.
+	Others func() map[string]plan.Statement
 }
 
 // Controller keeps the phases of all clusters. Make it with New.
@@ -88,6 +91,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), c.clusters.HasSynced) {
 		return nil
 	}
+	c.hear()
 	timer, beat := time.NewTimer(0), time.NewTicker(heartbeat)
 	defer timer.Stop()
 	defer beat.Stop()
@@ -98,7 +102,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-beat.C:
-			due = false
+			due = c.hear()
 		case <-c.wake:
 		case <-timer.C:
 		}
@@ -115,6 +119,17 @@ func (c *Controller) Run(ctx context.Context) error {
 			timer.Reset(next)
 		}
 	}
+}
+
+// hear takes in what the other processes say now, and reports whether that is news.
+func (c *Controller) hear() (news bool) {
+	others := map[string]plan.Statement{}
+	if c.Others != nil {
+		others = c.Others()
+	}
+	news = !reflect.DeepEqual(c.Settings.Others, others)
+	c.Settings.Others = others
+	return news
 }
 
 // pass decides about all clusters and writes what changed. It returns when to look again; 0: when something changes.

@@ -33,6 +33,8 @@ type world struct {
 	client *memapi.Client
 	// probes are what it knows of probes; nil: it does not ask.
 	probes func() map[string]plan.Probe
+	// others are what other processes say; nil: there are none.
+	others func() map[string]plan.Statement
 
 	mu     sync.Mutex
 	writes int
@@ -108,7 +110,7 @@ func (w *world) start() {
 	w.client = client
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	recorder := record.NewFakeRecorder(1000)
-	c, err := New(Options{Client: client, Recorder: recorder, Settings: plan.DefaultSettings(), Probes: w.probes,
+	c, err := New(Options{Client: client, Recorder: recorder, Settings: plan.DefaultSettings(), Probes: w.probes, Others: w.others,
 		Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
 			return factory.ForResource(gvr).Informer()
 		}})
@@ -291,6 +293,31 @@ func TestNothingIsMovedAgainstTheLatestProbe(t *testing.T) {
 		w.are("a:Waiting b:Serving c:Serving")
 		probe = func() plan.Probe { return plan.Probe{At: time.Now(), LostSince: lost} }
 		w.wait(2 * time.Second)
+		w.are("a:Out b:Serving c:Serving")
+	})
+}
+
+// What others say is news, though nothing is written: within a second.
+func TestOthersAreHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		said := map[string]plan.Statement{}
+		w := newWorld(t, "a", "b", "c")
+		defer func() { w.stop() }()
+		w.stop()
+		w.others = func() map[string]plan.Statement { return said }
+		w.start()
+		w.observe("a", false)
+		w.wait(5 * time.Second)
+		w.are("a:Waiting b:Serving c:Serving")
+		said = map[string]plan.Statement{"2": {Well: []string{"a"}}, "3": {Well: []string{"a"}}}
+		w.wait(1100 * time.Millisecond)
+		w.are("a:Held b:Serving c:Serving")
+		w.wait(time.Hour)
+		w.are("a:Held b:Serving c:Serving")
+		said = map[string]plan.Statement{"2": {Lost: []string{"a"}}} // the third has died
+		w.wait(29 * time.Second)
+		w.are("a:Waiting b:Serving c:Serving")
+		w.wait(3 * time.Second)
 		w.are("a:Out b:Serving c:Serving")
 	})
 }

@@ -394,17 +394,19 @@ func (p *player) member(args []string) error {
 	return err
 }
 
-// cut CLUSTER PROCESS: one process (1, 2, …) can't reach it, until it is healed.
+// cut CLUSTER PROCESS|leader|holder KIND/NAME: one process (1, 2, …) can't reach it, until it is healed.
 func (p *player) cut(args []string) error {
-	if err := need(args, 2, "cut CLUSTER PROCESS"); err != nil {
+	if err := need(args, 2, "cut CLUSTER PROCESS|leader|holder KIND/NAME"); err != nil {
 		return err
 	}
 	m, err := p.find(args[0])
 	if err != nil {
 		return err
 	}
-	n, err := strconv.Atoi(args[1])
-	m.Wire.Cut(n)
+	n, err := p.process(args[1:])
+	if err == nil {
+		m.Wire.Cut(n)
+	}
 	return err
 }
 

@@ -29,6 +29,7 @@ import (
 	standing "federation/controllers/readiness"
 	readinessplan "federation/controllers/readiness/plan"
 	"federation/controllers/servicedns"
+	"federation/controllers/shards"
 	shardsplan "federation/controllers/shards/plan"
 )
 
@@ -45,7 +46,10 @@ type control struct {
 	ended  sync.WaitGroup
 	dead   atomic.Bool // it has died, and nobody has noticed
 
-	registry *registry
+	registry   *registry
+	statements *shards.Statements
+	// holds are the shards that it works with now.
+	holds atomic.Uint64
 }
 
 // carry is the wire between the process and the federation's API.
@@ -76,6 +80,9 @@ func (f *Fleet) newControl(i int) *control {
 	}
 	c.client = c.uplink.client(f.Federation, "federation", c.carry, true)
 	c.registry = &registry{process: c.slot, client: c.client, events: f.events, members: f.joined, cluster: f.cluster, room: f.room, silent: f.silent, keepers: map[string]*keeper{}}
+	c.statements = shards.NewStatements(func() map[string]bool {
+		return failoverplan.Found(c.registry.probes(), failoverplan.DefaultSettings().ProbeAge, time.Now())
+	}, c.clock)
 	run := func(ctx context.Context) error { return c.work(ctx, shardsplan.All) }
 	if f.processes > 1 {
 		run = c.share
@@ -95,6 +102,8 @@ func (c *control) work(ctx context.Context, held shardsplan.Set) error {
 	as := sender{process: c.slot, session: c.fleet.sessions.Add(1)}
 	client := c.dial(as)
 	defer c.uplink.hangUp(client)
+	c.holds.Store(uint64(held))
+	defer c.holds.Store(0)
 	from := newInformers(client, "", nil)
 	group, ctx := errgroup.WithContext(ctx)
 	p := propagators{control: c, as: as, client: client, from: from, held: held, links: &links{}}
@@ -125,7 +134,7 @@ func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionR
 	placer, err1 := placement.New(placement.Options{
 		Client: client, Informers: from, Recorder: f.events, Definitions: from(customkinds.Definitions), Resolve: customkinds.Resolver(from(customkinds.Definitions)), Start: func() {},
 	})
-	over, err2 := failover.New(failover.Options{Client: client, Informers: from, Recorder: f.events, Settings: f.Settings.failover(), Probes: c.registry.probes})
+	over, err2 := failover.New(failover.Options{Client: client, Informers: from, Recorder: f.events, Settings: f.Settings.failover(), Probes: c.registry.probes, Others: c.stated})
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
@@ -137,6 +146,15 @@ func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionR
 		Client: client, Informers: from, Recorder: f.events, Info: f.info(), Settings: f.Settings.failover(), Levels: []readinessplan.Level{readinessplan.Zone, readinessplan.Region},
 	})
 	return append(runs, ready.Run), err
+}
+
+// stated is what the other processes say of clusters.
+func (c *control) stated() map[string]failoverplan.Statement {
+	said := map[string]failoverplan.Statement{}
+	for process, s := range c.statements.Others() {
+		said[process] = failoverplan.Statement(s)
+	}
+	return said
 }
 
 // names keeps the zone, and what clusters have of Services. Each process does.

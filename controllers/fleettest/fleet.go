@@ -135,6 +135,7 @@ func (f *Fleet) turn() {
 			f.failures = append(f.failures, f.instant(now)...)
 			stood = v
 		}
+		f.parted(now)
 		f.failures = append(f.failures, f.dns(now)...)
 		f.mu.Unlock()
 		f.replace()

@@ -41,6 +41,7 @@ type laws struct {
 	dns     dnsLaws
 	foreign foreignLaws
 	phases  map[string]v1beta1.FailoverPhase
+	reached map[string]time.Time // since when half of the processes, but not all, reach a member
 	// adoptions are the copies to be adopted after the federation was restored.
 	adoptions map[objectIn]adoption
 	unknown   unknownLaws
@@ -60,7 +61,7 @@ type asked struct {
 }
 
 func newLaws() laws {
-	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, adoptions: map[objectIn]adoption{}, unknown: newUnknownLaws(), sources: map[objectIn]types.UID{}}
+	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, reached: map[string]time.Time{}, adoptions: map[objectIn]adoption{}, unknown: newUnknownLaws(), sources: map[objectIn]types.UID{}}
 }
 
 // hearing is how long it takes at most until all that the federation does is based on what has happened: the time

@@ -20,6 +20,8 @@ type dnsLaws struct {
 	given   map[string][]string // addresses by name
 	// pods and serving are since when a member that can be reached has ready pods of a Service, and gives it an address besides.
 	pods, serving map[serviceIn]time.Time
+	// ended is since when a member that some process reaches has none.
+	ended map[serviceIn]time.Time
 }
 
 // serviceIn is a Service in a member.
@@ -29,7 +31,7 @@ type serviceIn struct {
 }
 
 func newDNSLaws() dnsLaws {
-	return dnsLaws{pods: map[serviceIn]time.Time{}, serving: map[serviceIn]time.Time{}}
+	return dnsLaws{pods: map[serviceIn]time.Time{}, serving: map[serviceIn]time.Time{}, ended: map[serviceIn]time.Time{}}
 }
 
 // noticing is how long it takes at most, with all well, until the zone no longer has what is gone: a loss is believed after
@@ -75,6 +77,7 @@ func (f *Fleet) dns(now time.Time) (broken []error) {
 			}
 		}
 		broken = append(broken, f.lostInDNS(u, now)...)
+		broken = append(broken, f.endedInDNS(u, now)...)
 	}
 	return broken
 }

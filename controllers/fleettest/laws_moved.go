@@ -35,6 +35,7 @@ func (f *Fleet) movedOff(now time.Time) (broken []error) {
 		if is == v1beta1.FailoverOut && before != is && before != v1beta1.FailoverReturning && m.wellFor(now) >= f.Settings.Grace {
 			broken = append(broken, against(law, "%s is well for %s, and now it is %s, after %s", name, m.wellFor(now), is, before))
 		}
+		broken = append(broken, f.movedOffReached(m, before, is, now)...)
 	}
 	return broken
 }

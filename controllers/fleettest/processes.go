@@ -84,8 +84,38 @@ func (c *control) reach(ctx context.Context, r memapi.Request, do func() error) 
 func (c *control) share(ctx context.Context) error {
 	return shards.Run(ctx, shards.Options{
 		Leases: leasesOf(c.uplink.client(c.fleet.leases, c.name, c.reach, false)), Name: c.name, Work: c.work,
-		Clock: func() time.Duration { return time.Since(c.fleet.began) },
+		Clock: c.clock, Statements: c.statements,
 	})
+}
+
+func (c *control) clock() time.Duration { return time.Since(c.fleet.began) }
+
+// process returns the number of a process: N, or of who leads, or of who holds the shard of an object.
+func (p *player) process(args []string) (int, error) {
+	shard := 0
+	switch {
+	case args[0] == "leader":
+	case args[0] == "holder" && len(args) > 1:
+		t, err := p.target(args[1])
+		if err != nil {
+			return 0, err
+		}
+		shard = v1beta1.Shard(t.namespace, t.name)
+	default:
+		n, err := strconv.Atoi(args[0])
+		if err != nil || n < 1 || n > maxProcesses {
+			return 0, fmt.Errorf("process %q: must be a whole number from 1 to %d, leader, or holder KIND/NAME", args[0], maxProcesses)
+		}
+		return n, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.controls {
+		if plan.Set(c.holds.Load()).Has(shard) {
+			return c.slot, nil
+		}
+	}
+	return 1, nil // nobody, for the moment
 }
 
 // selector selects in a member our copies of the objects of some shards.

@@ -337,6 +337,9 @@ func (r *Random) cut() error {
 		return r.rise()
 	}
 	r.sick[name] = true
+	if r.chance.IntN(2) == 0 {
+		return r.do("cut %s leader", name)
+	}
 	return r.do("cut %s %d", name, 1+r.chance.IntN(3))
 }
 

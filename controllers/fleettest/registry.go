@@ -172,7 +172,7 @@ func (k *keeper) run(ctx context.Context) {
 		}
 		verdict := health.Judge(k.state, evidence, health.DefaultPolicy(), time.Now())
 		k.state = verdict.State
-		k.probed.Store(&failoverplan.Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince()})
+		k.probed.Store(&failoverplan.Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince(), Unclear: evidence.Answer.Unclear()})
 		k.listen()
 		k.connect(ctx)
 		if k.reports.Load() {

@@ -153,6 +153,18 @@ func (w *Wire) ForAll() Fault {
 	return w.fault
 }
 
+// cutOff counts those of the first n processes that are cut off from a member with which nothing else is wrong.
+func (w *Wire) cutOff(n int) (off int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for process := range w.cut {
+		if process <= n {
+			off++
+		}
+	}
+	return off
+}
+
 // Set makes something wrong, or well again.
 func (w *Wire) Set(f Fault) {
 	w.mu.Lock()

@@ -86,9 +86,10 @@ type Controller struct {
 
 	mu       sync.RWMutex
 	members  map[string]*member
-	patched  sync.Map // key → resource version of our last patch of the federated object
-	pending  sync.Map // key → time since when a copy of it has been pending, of kinds without conditions
-	reported sync.Map // key → cluster → message of the last event, so that each is sent once
+	missed   map[string]time.Time // by cluster that is not engaged: since when it could be
+	patched  sync.Map             // key → resource version of our last patch of the federated object
+	pending  sync.Map             // key → time since when a copy of it has been pending, of kinds without conditions
+	reported sync.Map             // key → cluster → message of the last event, so that each is sent once
 }
 
 // New makes a controller and subscribes it to the federation's informers.
@@ -111,7 +112,7 @@ func New(o Options) (*Controller, error) {
 	if o.Reports == 0 {
 		o.Reports = 30
 	}
-	c := &Controller{Options: o, started: time.Now(), members: map[string]*member{}, dues: newDues(o.Reports)}
+	c := &Controller{Options: o, started: time.Now(), members: map[string]*member{}, missed: map[string]time.Time{}, dues: newDues(o.Reports)}
 	c.reports = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](50*time.Millisecond, 30*time.Second))
 	registerMetrics()
 	var errs []error
@@ -179,6 +180,9 @@ func (c *Controller) clusterChanged(was, is any) {
 		if m := c.member(after.GetName()); m != nil {
 			m.brake.signal()
 		}
+	}
+	if !plan.IsReached(before) && plan.IsReached(after) {
+		c.miss(after.GetName())
 	}
 	if plan.IsSilent(before) && !plan.IsSilent(after) {
 		c.wakeAllWaiting() // what its copies say counts from now on

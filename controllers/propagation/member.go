@@ -118,6 +118,7 @@ func (c *Controller) join(m *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.members[m.Name], m.joined = m, time.Now()
+	delete(c.missed, m.Name)
 	c.countEngaged()
 }
 
@@ -132,6 +133,7 @@ func (c *Controller) leave(m *member) {
 	c.mu.Lock()
 	if c.members[m.Name] == m {
 		delete(c.members, m.Name)
+		c.missed[m.Name] = time.Now()
 		c.countEngaged()
 	}
 	c.mu.Unlock()

@@ -147,7 +147,7 @@ func (c *Controller) copies(k key, federated *unstructured.Unstructured) (copies
 				copies = append(copies, one)
 			}
 		} else if goes {
-			copies = append(copies, plan.Copy{Cluster: name, State: plan.Unreachable, Message: "the cluster is not reachable"})
+			copies = append(copies, plan.Copy{Cluster: name, State: plan.Unreachable, Message: "the cluster is not reachable", Alone: c.alone(k, held.Object(obj), time.Now())})
 		}
 	}
 	return copies

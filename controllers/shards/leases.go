@@ -54,18 +54,18 @@ func newInformer(leases Leases) cache.SharedIndexInformer {
 	}, leases), &coordinationv1.Lease{}, 0, cache.Indexers{})
 }
 
-// newReplica is the Lease of a replica.
-func newReplica(name string, t Timing) *coordinationv1.Lease {
+// newReplica is the Lease of a replica, with its annotations.
+func newReplica(name string, t Timing, says map[string]string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: "replica"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: "replica"}, Annotations: says},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &name, LeaseDurationSeconds: new(int32(t.Duration / time.Second)), RenewTime: new(metav1.NowMicro()),
 		},
 	}
 }
 
-func renewPatch() []byte {
-	patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NowMicro()}}) // never fails
+func renewPatch(says map[string]string) []byte {
+	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": says}, "spec": map[string]any{"renewTime": metav1.NowMicro()}}) // never fails
 	return patch
 }
 

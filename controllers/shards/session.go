@@ -67,12 +67,21 @@ func (s *session) look() {
 	}
 }
 
+// says are the annotations of the replica's Lease.
+func (s *session) says() map[string]string {
+	says := map[string]string{}
+	if s.Statements != nil {
+		says[StatementAnnotation] = s.Statements.own()
+	}
+	return says
+}
+
 // begin makes the Lease, however long that takes, and returns when it was asked for.
 func (s *session) begin(ctx context.Context) (time.Duration, error) {
 	for {
 		asked := s.Clock()
 		timed, cancel := context.WithTimeout(ctx, s.Timing.Deadline)
-		_, err := s.Leases.Create(timed, newReplica(s.name, s.Timing), metav1.CreateOptions{})
+		_, err := s.Leases.Create(timed, newReplica(s.name, s.Timing, s.says()), metav1.CreateOptions{})
 		cancel()
 		if err == nil && s.Clock()-asked < s.Timing.Deadline {
 			s.Renewed(asked)
@@ -103,7 +112,7 @@ func (s *session) keep(ctx context.Context, renewed time.Duration, lose context.
 		for {
 			asked := s.Clock()
 			timed, cancel := context.WithTimeout(ctx, left())
-			_, err := s.Leases.Patch(timed, s.name, types.MergePatchType, renewPatch(), metav1.PatchOptions{})
+			_, err := s.Leases.Patch(timed, s.name, types.MergePatchType, renewPatch(s.says()), metav1.PatchOptions{})
 			cancel()
 			if err == nil && left() > 0 {
 				renewed = asked

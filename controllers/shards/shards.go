@@ -30,6 +30,8 @@ type Options struct {
 	Clock func() time.Duration
 	// Renewed is called with the time, by Clock, at which each renewal that succeeded was asked for. Optional.
 	Renewed func(asked time.Duration)
+	// Statements are what this replica says in its Lease of clusters, and hears of them in others'. Optional.
+	Statements *Statements
 }
 
 // Timing says how fast replicas are at what they do. A replica that dies is missed after Duration.
@@ -85,8 +87,15 @@ func Run(ctx context.Context, o Options) error {
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		return nil
 	}
+	if o.Statements != nil {
+		unhear, err := o.Statements.hear(informer, leaseOf(o.Name, 0), o.Timing)
+		if err != nil {
+			return err
+		}
+		defer unhear()
+	}
 	for n := 0; ; n++ {
-		s := newSession(o, informer, fmt.Sprintf("federation-replica-%s-%d", o.Name, n))
+		s := newSession(o, informer, leaseOf(o.Name, n))
 		err := s.run(ctx)
 		switch {
 		case errors.Is(err, ErrStuck):
@@ -99,3 +108,8 @@ func Run(ctx context.Context, o Options) error {
 		klog.FromContext(ctx).Error(err, "All shards are given up; they are asked for anew", "lease", s.name)
 	}
 }
+
+// leaseOf is the name of the n-th Lease of a process.
+func leaseOf(process string, n int) string { return fmt.Sprintf("%s%s-%d", leasePrefix, process, n) }
+
+const leasePrefix = "federation-replica-"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,9 @@ type replica struct {
 	// suspended is for how long its machine was suspended: its timers stood still, and CLOCK_BOOTTIME did not.
 	suspended atomic.Int64
 	gate      *writegate.Gate
+	// says has its statements; found are the clusters that it knows, and whether they are well.
+	says  *Statements
+	found map[string]bool
 }
 
 func (r *replica) clock() time.Duration {
@@ -57,10 +61,15 @@ func (f *fleet) start(name string) {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &replica{wire: &wire{server: f.server}, name: name, stop: stop, ended: make(chan error, 1)}
 	r.gate = writegate.New(DefaultTiming().Deadline, r.clock)
+	r.says = NewStatements(func() map[string]bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return maps.Clone(r.found)
+	}, r.clock)
 	r.set(false)
 	f.replicas[name] = r
 	go func() {
-		r.ended <- Run(ctx, Options{Leases: r.wire, Name: name, Clock: r.clock, Renewed: r.gate.Renewed, Work: func(ctx context.Context, held plan.Set) error {
+		r.ended <- Run(ctx, Options{Leases: r.wire, Name: name, Clock: r.clock, Renewed: r.gate.Renewed, Statements: r.says, Work: func(ctx context.Context, held plan.Set) error {
 			f.works(name, held)
 			<-ctx.Done()
 			f.rests(name)

@@ -14,7 +14,7 @@ type Verdict struct {
 	Cluster string
 	// Failover is its next status.failover; nil for one that was never ready: there is nothing to fail over.
 	Failover *v1beta1.ClusterFailover
-	// Conditions are its next FailedOver and FailoverHeld; none where Failover is nil.
+	// Conditions are its next FailedOver and FailoverHeld, and PartlyReachable where that is so; none where Failover is nil.
 	Conditions []v1beta1.ClusterCondition
 	// Changed tells that the Cluster does not say all that yet.
 	Changed bool

@@ -90,7 +90,8 @@ func (f *fleet) settle() {
 				changed = true
 				c := f.get(v.Cluster)
 				c.Status.Failover = v.Failover
-				f.put(c, v.Conditions...)
+				c.Status.Conditions = slices.DeleteFunc(slices.Clone(c.Status.Conditions), func(was v1beta1.ClusterCondition) bool { return was.Type == v1beta1.ClusterPartlyReachable })
+				f.put(c, v.Conditions...) // an apply takes away what is ours and not said again
 				if v.Event != nil {
 					f.events = append(f.events, v.Cluster+" "+v.Event.Reason)
 				}

@@ -29,6 +29,9 @@ type member struct {
 	now      time.Time
 
 	evidence evidence
+	// unclearFor is why it is unclear, one word.
+	unclearFor string
+	votes
 	// changed is when the cluster last became ready or not, as far as we saw it.
 	changed time.Time
 	// turned is the same by what is written and by what this process judges, whichever is later, though nobody may have seen it.
@@ -60,8 +63,9 @@ func (m *member) observe() {
 	case ready.Status == corev1.ConditionTrue:
 		m.evidence = well
 	case Unclear(ready.Reason):
-		m.evidence = unclear
+		m.evidence, m.unclearFor = unclear, ready.Reason
 	}
+	m.ask()
 }
 
 // notAhead takes our own dates that are in the future for now: they were written by a process whose clock was ahead.
@@ -244,7 +248,7 @@ func (m *member) confirmed() bool {
 		return true
 	}
 	probe, known := m.settings.Probes[m.Name]
-	return known && !probe.Healthy && !probe.LostSince.IsZero() && m.now.Sub(probe.At) <= m.settings.ProbeAge
+	return known && !probe.Healthy && !probe.LostSince.IsZero() && m.now.Sub(probe.At) <= m.settings.ProbeAge && !m.unanswered(probe.LostSince)
 }
 
 // lostAt is when the cluster was lost, put back by what is left of its debt: a blink does not begin a
@@ -271,7 +275,7 @@ func (m *member) stepUnclear() {
 	case m.next.Phase != v1beta1.FailoverHeld || !Unclear(m.hold):
 		m.enter(v1beta1.FailoverHeld)
 	}
-	m.hold = m.Condition(v1beta1.ClusterReady).Reason
+	m.hold = m.unclearFor
 }
 
 func (m *member) lookAt(t time.Time) {

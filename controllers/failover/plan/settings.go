@@ -32,6 +32,9 @@ type Settings struct {
 	// one that is not older than ProbeAge. nil: nobody probes here, and what is written is believed.
 	Probes   map[string]Probe
 	ProbeAge time.Duration
+	// Others are what the other processes of the federation that live say, by process; none where there is one. nil: nobody asks them here, and
+	// what is written of it is believed.
+	Others map[string]Statement
 }
 
 // Probe is what the latest probe of a cluster's API found.
@@ -40,6 +43,8 @@ type Probe struct {
 	Healthy bool
 	// LostSince is since when this process judges the cluster not ready, whether that could be written or not; zero while it judges it ready.
 	LostSince time.Time
+	// Unclear: something answered that says nothing about what runs there, or nobody asked.
+	Unclear bool
 }
 
 // DefaultSettings are for clusters in zones of their own.

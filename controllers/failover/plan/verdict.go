@@ -27,12 +27,14 @@ const (
 	ReasonNotTrusted        = "ClusterNotTrusted"
 	ReasonMisbehaves        = "Misbehaves"
 	ReasonDuplicateCluster  = "DuplicateCluster"
+	// ReasonPartlyReachable: at least half of the processes of the federation reach the cluster, and this one does not.
+	ReasonPartlyReachable = string(v1beta1.ClusterPartlyReachable)
 )
 
 // Unclear tells of a reason of Ready=False whether it says nothing about what runs in the cluster.
 func Unclear(reason string) bool {
 	switch reason {
-	case ReasonCredentialRefused, ReasonMisconfigured, ReasonNotTrusted, ReasonMisbehaves, ReasonDuplicateCluster:
+	case ReasonCredentialRefused, ReasonMisconfigured, ReasonNotTrusted, ReasonMisbehaves, ReasonDuplicateCluster, ReasonPartlyReachable:
 		return true
 	}
 	return false
@@ -74,6 +76,8 @@ func (m *member) whyHeld() string {
 		return fmt.Sprintf("as many zones are failed over as may be at once (%d): what it has stays%s", s.MaxZones, override)
 	case ReasonDisabled:
 		return "failover is turned off (at most 0 zones may be failed over): what it has stays" + override
+	case ReasonPartlyReachable:
+		return "at least half of the federation's processes reach it, and the one that leads does not: what it has stays" + override
 	case ReasonNotTrusted:
 		return "its certificate is not trusted, which does not mean that its workloads are dead: what it has stays"
 	case ReasonMisbehaves:
@@ -94,7 +98,11 @@ func (m *member) verdict() Verdict {
 	}
 	m.next.Message = m.message()
 	v.Conditions = m.conditions()
-	v.Changed = m.redated || !same(m.Status.Failover, m.next) || !m.says(v.Conditions)
+	partly := m.partlyReachable()
+	if partly != nil {
+		v.Conditions = append(v.Conditions, *partly)
+	}
+	v.Changed = m.redated || !same(m.Status.Failover, m.next) || !m.says(v.Conditions) || partly == nil && m.Condition(v1beta1.ClusterPartlyReachable) != nil
 	v.Event = m.event()
 	if !m.until.IsZero() {
 		v.LookAgain = max(m.until.Sub(m.now), time.Millisecond)

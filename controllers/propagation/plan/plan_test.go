@@ -309,6 +309,33 @@ func TestServiceSummaryIsWhatDNSReads(t *testing.T) {
 	}
 }
 
+// TestWhatOnlyWeDoNotSee: what is known of a cluster that others reach is marked as old, until it is seen again.
+func TestWhatOnlyWeDoNotSee(t *testing.T) {
+	federated := parse(t, service)
+	seen := `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}]}]}`
+	unseen := `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}],"seen":false}]}`
+	for _, step := range []struct {
+		copy Copy
+		want any
+		has  string
+	}{
+		{Copy{State: InPlace, Object: parse(t, lb("192.0.2.9")), ReadyEndpoints: true}, seen, seen},
+		{Copy{State: Unreachable}, nil, seen},
+		{Copy{State: Unreachable, Alone: true}, unseen, unseen},
+		{Copy{State: Unreachable, Alone: true}, nil, unseen},
+		{Copy{State: Unreachable}, nil, unseen}, // it is lost for all now, or its Cluster says so for a moment
+		{Copy{State: InPlace, Object: parse(t, lb("192.0.2.9")), ReadyEndpoints: true}, seen, seen},
+	} {
+		step.copy.Cluster = "east-a"
+		// west-a is unreachable and nothing is known of it: nothing is said.
+		s := Summarize(kind(t, "Service"), federated, []Copy{step.copy, {Cluster: "west-a", State: Unreachable, Alone: true}}, "2026-01-02T00:00:00Z")
+		if got := s.Annotations[v1beta1.ServiceIngressesAnnotation]; got != step.want {
+			t.Errorf("got  %v\nwant %v", got, step.want)
+		}
+		annotate(v1beta1.ServiceIngressesAnnotation, step.has)(federated)
+	}
+}
+
 // TestWhatCannotBeListedKeepsItsAddresses: no right to list something is no word of the member that nothing is there.
 func TestWhatCannotBeListedKeepsItsAddresses(t *testing.T) {
 	const before = `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}]},{"cluster":"east-b","items":null}]}`

@@ -55,7 +55,8 @@ func serviceStatus(federated *unstructured.Unstructured, copies []Copy) map[stri
 }
 
 // serviceIngresses is the value of the annotation by which DNS learns what serves where. Of a cluster that cannot be seen,
-// or that does not let us list what is asked here, it keeps what was last known: who reads it knows whether it is there.
+// or that does not let us list what is asked here, it keeps what was last known: who reads it knows whether it is there, but for
+// a cluster that only this process does not reach.
 func serviceIngresses(k *Kind, federated *unstructured.Unstructured, copies []Copy) string {
 	before := map[string]v1beta1.ClusterServiceIngress{}
 	for _, item := range v1beta1.ParseServiceIngresses(federated.GetAnnotations()[v1beta1.ServiceIngressesAnnotation]).Items {
@@ -66,6 +67,9 @@ func serviceIngresses(k *Kind, federated *unstructured.Unstructured, copies []Co
 		was, known := before[c.Cluster]
 		if c.State == Unreachable || c.Unlisted {
 			if known {
+				if c.Alone {
+					was.Seen = new(false)
+				}
 				out.Items = append(out.Items, was)
 			}
 			continue

@@ -50,6 +50,8 @@ type Copy struct {
 	LoadBalancers []string
 	// Unlisted: the cluster does not let us see objects of this kind. That there is no Object says nothing.
 	Unlisted bool
+	// Alone: it is Unreachable for this process, and the federation reaches it.
+	Alone bool
 }
 
 // ConditionPropagated is the type of the condition that says whether all clusters are as desired.
@@ -172,6 +174,12 @@ func hasCondition(u *unstructured.Unstructured, kind, status string) bool {
 // IsReady tells whether a Cluster was ready when it was looked at last.
 func IsReady(cluster *unstructured.Unstructured) bool {
 	return hasCondition(cluster, string(v1beta1.ClusterReady), "True")
+}
+
+// IsReached reports whether a Cluster is ready for the federation as a whole.
+func IsReached(cluster *unstructured.Unstructured) bool {
+	partly := v1beta1.ConditionOf(cluster, string(v1beta1.ClusterPartlyReachable))
+	return IsReady(cluster) || partly["status"] == "True" && partly["reason"] == v1beta1.ReasonOthersReachIt
 }
 
 // IsSilent returns whether the nodes of a cluster have not been heard of since it returned (ADR 56). Of one that is not said to be ready

@@ -71,6 +71,8 @@ func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
 		t.rank, t.why = unseen, "the cluster is not ready: its addresses are out"
 	case t.Silent && !t.Held:
 		t.rank, t.why = unseen, "its nodes have not been heard of since it returned: its addresses are out"
+	case !item.IsSeen() && !t.Held:
+		t.rank, t.why = unseen, "the federation's process that looks after the object does not reach the cluster, though others do: its addresses are out"
 	case t.weight == 0:
 		t.rank, t.why = drained, "the cluster's DNS weight is 0: its addresses count only for the global name, and only while no other cluster serves"
 	case t.Held:

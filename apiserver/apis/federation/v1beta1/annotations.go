@@ -288,7 +288,12 @@ type ClusterServiceIngress struct {
 	Cluster string `json:"cluster"`
 	// Items are nil for a cluster that has a load balancer and no ready endpoint. An Ingress has no endpoints of its own.
 	Items []corev1.LoadBalancerIngress `json:"items"`
+	// Seen is false where the process that writes this does not reach the cluster while others do: what it knows is of before.
+	Seen *bool `json:"seen,omitempty"`
 }
+
+// IsSeen reports whether what is said of the cluster is of now.
+func (c ClusterServiceIngress) IsSeen() bool { return c.Seen == nil || *c.Seen }
 
 // String returns the ingresses as they stand in the annotation, sorted by cluster; "" for none.
 func (s ServiceIngresses) String() string {

@@ -92,7 +92,7 @@ type ServerAddressByClientCIDR struct {
 
 // ClusterStatus is what the federation last saw of a member cluster.
 type ClusterStatus struct {
-	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent, DeletionsHeld and TopologyMismatch where it is so.
+	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent, PartlyReachable, DeletionsHeld and TopologyMismatch where it is so.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -246,6 +246,8 @@ const (
 	ClusterFailedOver ClusterConditionType = "FailedOver"
 	// ClusterFailoverHeld means that the cluster is lost and not failed over; the reason says why.
 	ClusterFailoverHeld ClusterConditionType = "FailoverHeld"
+	// ClusterPartlyReachable is there while some processes of the federation reach a cluster and others do not; the reason says who.
+	ClusterPartlyReachable ClusterConditionType = "PartlyReachable"
 	// ClusterDeletionsHeld is there while copies in the cluster are not deleted before somebody approves it, see status.deletionsHeld.
 	ClusterDeletionsHeld ClusterConditionType = "DeletionsHeld"
 	// ClusterDNSIncomplete is there while names of the cluster's region or zones are missing in DNS; the reason says why.
@@ -261,6 +263,12 @@ const (
 	ReasonNodesNotHeardOf     = "NodesNotHeardOf"
 	ReasonObjectsNotKnown     = "ObjectsNotKnown"
 	ReasonNodesSayOtherwise   = "NodesSayOtherwise"
+	// ReasonLeaderReachesIt: the process that leads reaches it, and others do not.
+	ReasonLeaderReachesIt = "LeaderReachesIt"
+	// ReasonOthersReachIt: the process that leads does not reach it, and at least half of the processes do.
+	ReasonOthersReachIt = "OthersReachIt"
+	// ReasonFewReachIt: the process that leads does not reach it, and less than half of the processes do.
+	ReasonFewReachIt = "FewReachIt"
 )
 
 // ClusterCondition is one aspect of a cluster's state.
@@ -350,4 +358,10 @@ func (c *Cluster) DNSWeight() int32 {
 func (c *Cluster) IsReady() bool {
 	ready := c.Condition(ClusterReady)
 	return ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+// IsReached reports whether the cluster is ready for the federation as a whole: for the process that leads, or for at least half of all.
+func (c *Cluster) IsReached() bool {
+	partly := c.Condition(ClusterPartlyReachable)
+	return c.IsReady() || partly != nil && partly.Status == corev1.ConditionTrue && partly.Reason == ReasonOthersReachIt
 }

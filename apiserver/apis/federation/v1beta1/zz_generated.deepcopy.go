@@ -268,6 +268,11 @@ func (in *ClusterServiceIngress) DeepCopyInto(out *ClusterServiceIngress) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Seen != nil {
+		in, out := &in.Seen, &out.Seen
+		*out = new(bool)
+		**out = **in
+	}
 	return
 }
 

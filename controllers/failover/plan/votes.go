@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Statement is what another process of the federation says of clusters that somebody judges lost.
+type Statement struct {
+	// Lost are those that it judges lost, Well those that answer it.
+	Lost, Well []string
+}
+
+// Found is what a process has found of clusters by its own latest probes: whether they are well. Of those that are missing it knows nothing.
+func Found(probes map[string]Probe, age time.Duration, now time.Time) map[string]bool {
+	found := map[string]bool{}
+	for cluster, p := range probes {
+		switch {
+		case now.Sub(p.At) > age:
+		case p.Healthy && p.LostSince.IsZero():
+			found[cluster] = true
+		case !p.Healthy && !p.LostSince.IsZero() && !p.Unclear:
+			found[cluster] = false
+		}
+	}
+	return found
+}
+
+// votes are what the processes of the federation say of a cluster.
+type votes struct {
+	well, lost int
+	// silent are processes that have said nothing of it.
+	silent int
+	// without are the others that do not reach it, sorted.
+	without []string
+}
+
+// answerTime is within what the other processes answer when one judges a cluster lost: two renewals of their Leases, and what these take.
+const answerTime = 6 * time.Second
+
+// ask counts the votes. A cluster that is lost for this process is unclear while at least half of those that know it reach it.
+func (m *member) ask() {
+	if m.settings.Others == nil {
+		if m.evidence == lost && m.IsReached() {
+			m.evidence, m.unclearFor = unclear, ReasonPartlyReachable
+		}
+		return
+	}
+	for _, process := range slices.Sorted(maps.Keys(m.settings.Others)) {
+		switch said := m.settings.Others[process]; {
+		case slices.Contains(said.Lost, m.Name):
+			m.lost++
+			m.without = append(m.without, process)
+		case slices.Contains(said.Well, m.Name):
+			m.well++
+		default:
+			m.silent++
+		}
+	}
+	switch m.evidence {
+	case well:
+		m.well++
+	case lost:
+		if m.lost++; m.well >= m.lost {
+			m.evidence, m.unclearFor = unclear, ReasonPartlyReachable
+		}
+	}
+}
+
+// unanswered reports whether others may still have to say what they find of a cluster that this process judges lost since then.
+func (m *member) unanswered(since time.Time) bool {
+	return m.silent > 0 && m.now.Sub(since) < answerTime
+}
+
+// partlyReachable is the condition that some processes reach the cluster and others do not; nil where that is not so.
+func (m *member) partlyReachable() *v1beta1.ClusterCondition {
+	was := m.Condition(v1beta1.ClusterPartlyReachable)
+	switch {
+	case m.settings.Others == nil:
+		return was
+	case m.votes.well == 0 || m.votes.lost == 0:
+		return nil
+	}
+	reason, message := m.whoReaches()
+	c := condition(v1beta1.ClusterPartlyReachable, true, reason, message, seconds(m.now))
+	if was != nil && was.Status == corev1.ConditionTrue {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+	return &c
+}
+
+// maxWithout is how many processes that do not reach a cluster are named.
+const maxWithout = 3
+
+func (m *member) whoReaches() (reason, message string) {
+	without := strings.Join(m.without[:min(len(m.without), maxWithout)], ", ")
+	if more := len(m.without) - maxWithout; more > 0 {
+		without += fmt.Sprintf(" and %d more", more)
+	}
+	if without != "" {
+		without = " (" + without + ")"
+	}
+	all := m.votes.well + m.votes.lost
+	switch {
+	case m.unclearFor == ReasonPartlyReachable:
+		return v1beta1.ReasonOthersReachIt, fmt.Sprintf("%d of %d processes of the federation reach it, and the one that leads does not: nothing is moved, and objects of processes that do not reach it are not written there", m.votes.well, all)
+	case m.evidence == lost:
+		return v1beta1.ReasonFewReachIt, fmt.Sprintf("only %d of %d processes of the federation reach it: it counts as lost", m.votes.well, all)
+	default:
+		return v1beta1.ReasonLeaderReachesIt, fmt.Sprintf("%d of %d processes of the federation do not reach it%s: objects that are theirs are not written there", m.votes.lost, all, without)
+	}
+}

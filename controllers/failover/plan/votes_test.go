@@ -1,0 +1,210 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// say sets what other processes say of a cluster: "+" well, "-" lost, "." nothing.
+func (f *fleet) say(cluster, votes string) {
+	f.settings.Others = map[string]Statement{}
+	for i, vote := range strings.Split(votes, "") {
+		s := Statement{}
+		switch vote {
+		case "+":
+			s.Well = []string{"else", cluster}
+		case "-":
+			s.Lost = []string{"else", cluster}
+		}
+		f.settings.Others[fmt.Sprintf("process-%d", i+2)] = s
+	}
+}
+
+// partly is the reason of PartlyReachable; "" where it is not there.
+func (f *fleet) partly(cluster string) string {
+	if c := f.get(cluster).Condition(v1beta1.ClusterPartlyReachable); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// The process that leads does not reach a. It is failed over if most of those that know it say the same.
+func TestVotesOnALostCluster(t *testing.T) {
+	for votes, want := range map[string]string{
+		"":     "a:Out b:Serving c:Serving ",
+		"-":    "a:Out b:Serving c:Serving ",
+		"+":    "a:Held(PartlyReachable) b:Serving c:Serving OthersReachIt", // 1:1
+		".":    "a:Out b:Serving c:Serving ",
+		"--":   "a:Out b:Serving c:Serving ",
+		"+-":   "a:Out b:Serving c:Serving FewReachIt",
+		"++":   "a:Held(PartlyReachable) b:Serving c:Serving OthersReachIt",
+		"+.":   "a:Held(PartlyReachable) b:Serving c:Serving OthersReachIt",
+		"-..":  "a:Out b:Serving c:Serving ",
+		"++-":  "a:Held(PartlyReachable) b:Serving c:Serving OthersReachIt", // 2:2
+		"+--+": "a:Out b:Serving c:Serving FewReachIt",
+	} {
+		t.Run(votes, func(t *testing.T) {
+			f := newFleet(t, DefaultSettings(), "a", "b", "c")
+			f.say("a", votes)
+			f.observe("a", "-")
+			f.settle()
+			f.settings.Probes, f.settings.ProbeAge = map[string]Probe{"a": {At: f.now.Add(time.Hour), LostSince: f.now}}, time.Hour
+			f.wait(2 * time.Minute)
+			if got := f.phases() + " " + f.partly("a"); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+			f.observe("a", "+")
+			f.say("a", strings.ReplaceAll(votes, "-", "+"))
+			f.settle()
+			if f.partly("a") != "" {
+				t.Errorf("it is still %s: %s", f.partly("a"), f.phases())
+			}
+		})
+	}
+}
+
+// What is held for its votes is lost when they change, and has a grace period then.
+func TestVotesThatChange(t *testing.T) {
+	f := newFleet(t, DefaultSettings(), "a", "b", "c")
+	f.say("a", "++")
+	f.observe("a", "-")
+	f.settle()
+	f.wait(10 * time.Minute)
+	f.say("a", "--")
+	f.settle()
+	f.wait(29 * time.Second)
+	if got := f.phases(); got != "a:Waiting b:Serving c:Serving" {
+		t.Errorf("after 29 s: %s", got)
+	}
+	f.wait(2 * time.Second)
+	if got := f.phases(); got != "a:Out b:Serving c:Serving" {
+		t.Errorf("after 31 s: %s", got)
+	}
+	f.say("a", "++") // it was given up: it comes back when the leader reaches it
+	f.settle()
+	f.wait(time.Hour)
+	if got := f.phases(); got != "a:Out b:Serving c:Serving" {
+		t.Errorf("half of them reach it again: %s", got)
+	}
+}
+
+// Others may need some seconds to answer.
+func TestVotesAreWaitedFor(t *testing.T) {
+	s := DefaultSettings()
+	s.GracePeriod = time.Second
+	f := newFleet(t, s, "a", "b", "c")
+	f.settings.Probes, f.settings.ProbeAge = map[string]Probe{"a": {At: f.now.Add(time.Hour), LostSince: f.now}}, time.Hour
+	f.say("a", "..")
+	f.observe("a", "-")
+	f.settle()
+	f.wait(5 * time.Second)
+	if got := f.phases(); got != "a:Waiting b:Serving c:Serving" {
+		t.Errorf("before they answered: %s", got)
+	}
+	f.wait(5 * time.Second)
+	if got := f.phases(); got != "a:Out b:Serving c:Serving" {
+		t.Errorf("they have nothing to say: %s", got)
+	}
+}
+
+// Whom only others do not reach is as well as before; people are told.
+func TestOthersDoNotReachIt(t *testing.T) {
+	f := newFleet(t, DefaultSettings(), "a", "b", "c")
+	f.say("a", "---.-")
+	f.settle()
+	f.wait(time.Hour)
+	c := f.get("a").Condition(v1beta1.ClusterPartlyReachable)
+	if f.phases() != "a:Serving b:Serving c:Serving" || c == nil || c.Reason != v1beta1.ReasonLeaderReachesIt ||
+		!strings.HasPrefix(c.Message, "4 of 5 processes of the federation do not reach it (process-2, process-3, process-4 and 1 more): ") {
+		t.Errorf("%s %+v", f.phases(), c)
+	}
+	f.settings.Others = map[string]Statement{} // it is the only one now
+	f.settle()
+	if f.partly("a") != "" {
+		t.Error("nobody else is there, and it is still", f.partly("a"))
+	}
+}
+
+// The leader alone is cut off from everything: nobody is lost, and whoever asks without knowing the votes goes by what is written.
+func TestTheLeaderAloneIsCutOff(t *testing.T) {
+	f := newFleet(t, DefaultSettings(), "a", "b", "c")
+	f.settings.Others = map[string]Statement{"2": {Well: []string{"a", "b", "c"}}, "3": {Well: []string{"a", "b", "c"}}}
+	for _, name := range []string{"a", "b", "c"} {
+		f.observe(name, "-")
+	}
+	f.settle()
+	f.wait(time.Hour)
+	if got := f.phases(); got != "a:Held(PartlyReachable) b:Held(PartlyReachable) c:Held(PartlyReachable)" {
+		t.Error(got)
+	}
+	f.settings.Others = nil
+	if cut := CutOff(f.clusters, f.settings, f.now); len(cut) > 0 {
+		t.Errorf("they count as cut off: %v", cut)
+	}
+	if held := Held(f.clusters, []string{"a"}, f.settings, f.now); held == "" || strings.Contains(held, "processes") {
+		t.Errorf("if a were lost for all: %q", held)
+	}
+	f.settle() // which fails if what is written is changed
+	for _, v := range Decide(f.clusters, f.settings, f.now) {
+		if v.Changed {
+			t.Errorf("%s changes without votes: %+v", v.Cluster, v.Conditions)
+		}
+	}
+}
+
+func TestFound(t *testing.T) {
+	now := began.Add(time.Hour)
+	lost := now.Add(-time.Minute)
+	got := Found(map[string]Probe{
+		"well": {At: now, Healthy: true}, "lost": {At: now, LostSince: lost}, "old": {At: now.Add(-time.Minute), Healthy: true}, "first-miss": {At: now},
+		"back": {At: now, Healthy: true, LostSince: lost}, "refuses": {At: now, LostSince: lost, Unclear: true},
+	}, 5*time.Second, now)
+	if want := map[string]bool{"well": true, "lost": false}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// At random: nothing is ever moved off a cluster that at least half of those that know it reach.
+func TestHalfOfTheVotesHold(t *testing.T) {
+	for seed := range uint64(30) {
+		w := newWorld(t, seed)
+		votes := map[string]string{}
+		for range 600 {
+			w.settings.Others = map[string]Statement{"2": {}, "3": {}, "4": {}}
+			for _, c := range w.clusters {
+				if w.random.IntN(40) == 0 || votes[c.Name] == "" {
+					votes[c.Name] = []string{"...", "+++", "++-", "+--", "---"}[w.random.IntN(5)]
+				}
+				for i, vote := range strings.Split(votes[c.Name], "") {
+					process := fmt.Sprint(i + 2)
+					s := w.settings.Others[process]
+					switch vote {
+					case "+":
+						s.Well = append(s.Well, c.Name)
+					case "-":
+						s.Lost = append(s.Lost, c.Name)
+					}
+					w.settings.Others[process] = s
+				}
+			}
+			before := map[string]v1beta1.FailoverPhase{}
+			for _, c := range w.clusters {
+				before[c.Name] = c.Phase()
+			}
+			w.second()
+			w.settle()
+			for _, c := range w.clusters {
+				held := slices.Contains([]string{"+++", "++-"}, votes[c.Name])
+				if is := c.Phase(); held && is == v1beta1.FailoverOut && before[c.Name] != is && before[c.Name] != v1beta1.FailoverReturning {
+					t.Fatalf("seed %d: %s is %s after %s, and its votes are %s", seed, c.Name, is, before[c.Name], votes[c.Name])
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package fleettest
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// half is the law about clusters that some processes reach and others do not (ADR 87).
+const half = "nobody is moved off whom half of the processes reach"
+
+// parted keeps since when at least half of the processes, but not all, reach each member with which nothing else is wrong. It is called with the fleet locked.
+func (f *Fleet) parted(now time.Time) {
+	for name, m := range f.members {
+		off := m.Wire.cutOff(f.processes)
+		switch reached := m.Wire.ForAll() == Well && !m.slow() && !m.silent() && off > 0 && 2*off <= f.processes; {
+		case !reached:
+			delete(f.laws.reached, name)
+		case f.laws.reached[name].IsZero():
+			f.laws.reached[name] = now
+		}
+	}
+}
+
+// movedOffReached checks that nothing is moved off a cluster that at least half of the processes reach, while these hear each other. It is
+// called with the fleet locked.
+func (f *Fleet) movedOffReached(m *Member, was, is v1beta1.FailoverPhase, now time.Time) []error {
+	since := f.laws.reached[m.Name]
+	if since.IsZero() {
+		return nil
+	}
+	f.tally.check(half)
+	if is != v1beta1.FailoverOut || was == is || was == v1beta1.FailoverReturning || now.Sub(since) < f.Settings.Grace || now.Sub(f.disturbed) < f.Settings.Grace || f.apiSick() {
+		return nil
+	}
+	return []error{against(half, "%s is reached by all but %d of %d for %s, and now it is %s, after %s", m.Name, m.Wire.cutOff(f.processes), f.processes, now.Sub(since), is, was)}
+}
+
+// staleInDNS is how long the addresses of a cluster may be given out whose endpoints are gone, if nobody can tell who should.
+const staleInDNS = 45 * time.Second
+
+// endedInDNS checks that a name does not have addresses of a cluster without a ready pod while another serves: also if the process that
+// holds the Service cannot see it. It is called with the fleet locked.
+func (f *Fleet) endedInDNS(u *unstructured.Unstructured, now time.Time) (broken []error) {
+	d, name := &f.laws.dns, globalName(u)
+	for _, m := range f.members {
+		at := serviceIn{u.GetUID(), m.Name}
+		if m.alias || m.Wire.ForAll() != Well || m.slow() || m.silent() || m.serves(u, now) {
+			delete(d.ended, at)
+			continue
+		}
+		if d.ended[at].IsZero() {
+			d.ended[at] = now
+		}
+		if now.Sub(d.ended[at]) < staleInDNS || now.Sub(f.disturbed) < staleInDNS || !m.hasAny(d.given[name]) || f.cutOff(now)[m.Name] {
+			continue
+		}
+		for _, other := range f.members {
+			serving := d.serving[serviceIn{u.GetUID(), other.Name}]
+			if c := f.cluster(other.Name); !serving.IsZero() && now.Sub(serving) > upset && c != nil && c.DNSWeight() > 0 {
+				d.ended[at] = now // said once
+				broken = append(broken, against("DNS does not point at what has ended", "%s has no ready pod of it for %s, %s serves, and %s has %s", m.Name, staleInDNS, other.Name, name, d.given[name]))
+				break
+			}
+		}
+	}
+	return broken
+}

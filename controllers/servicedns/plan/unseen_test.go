@@ -1,0 +1,58 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// What a process cannot see of a cluster that others reach is not given out while another cluster serves, and not forgotten.
+func TestWhatIsNotSeenOfACluster(t *testing.T) {
+	unseen := func(o Object, clusters ...string) Object {
+		for i := range o.Ingresses.Items {
+			if slices.Contains(clusters, o.Ingresses.Items[i].Cluster) {
+				o.Ingresses.Items[i].Seen = new(false)
+			}
+		}
+		return o
+	}
+	global := func(clusters []Cluster, o Object) string {
+		got := slices.DeleteFunc(lines(Records(input(clusters, o))), func(line string) bool { return !strings.HasPrefix(line, "@ ") })
+		return strings.Join(got, "; ")
+	}
+	held := threeClusters()
+	held[0].Held = true
+	web := func() Object { return service("east-a=192.0.2.1", "east-b=192.0.2.2") }
+	for name, c := range map[string]struct {
+		clusters []Cluster
+		object   Object
+		want     string
+	}{
+		"both are seen":                 {threeClusters(), web(), "@ A 192.0.2.1 192.0.2.2"},
+		"one is not":                    {threeClusters(), unseen(web(), "east-a"), "@ A 192.0.2.2"},
+		"neither is":                    {threeClusters(), unseen(web(), "east-a", "east-b"), "@ A 192.0.2.1 192.0.2.2"},
+		"the other has no endpoint":     {threeClusters(), unseen(service("east-a=192.0.2.1", "east-b"), "east-a"), "@ A 192.0.2.1"},
+		"it had no endpoint":            {threeClusters(), unseen(service("east-a", "east-b=192.0.2.2"), "east-a"), "@ A 192.0.2.2"},
+		"most clusters vanished anyway": {held, unseen(web(), "east-a"), "@ A 192.0.2.1 192.0.2.2"},
+	} {
+		if got := global(c.clusters, c.object); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// A cluster that the leader does not reach, and most processes do, serves.
+func TestAClusterThatMostReach(t *testing.T) {
+	c := &v1beta1.Cluster{}
+	c.Status.Conditions = []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: corev1.ConditionFalse}}
+	for reason, want := range map[string]bool{"": false, v1beta1.ReasonOthersReachIt: true, v1beta1.ReasonFewReachIt: false} {
+		c.Status.Conditions = append(c.Status.Conditions[:1], v1beta1.ClusterCondition{Type: v1beta1.ClusterPartlyReachable, Status: corev1.ConditionTrue, Reason: reason})
+		if got := ClusterOf(c, nil).Ready; got != want {
+			t.Errorf("%s: ready %v", reason, got)
+		}
+	}
+}
