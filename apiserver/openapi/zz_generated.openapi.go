@@ -46,6 +46,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.HeldDeletions{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_HeldDeletions(ref),
 		v1beta1.Info{}.OpenAPIModelName():                       schema_apiserver_apis_federation_v1beta1_Info(ref),
 		v1beta1.JSONPatchOperation{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref),
+		v1beta1.LeftOutIngresses{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_LeftOutIngresses(ref),
 		v1beta1.NodeClass{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_NodeClass(ref),
 		v1beta1.Override{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_Override(ref),
 		v1beta1.Placement{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_Placement(ref),
@@ -1965,6 +1966,31 @@ func schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref common.Refe
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_LeftOutIngresses(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "LeftOutIngresses counts what is left out of ServiceIngresses: addresses, and clusters of which nothing is said.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"addresses": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"integer"},
+							Format: "int32",
+						},
+					},
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"integer"},
+							Format: "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_NodeClass(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3094,12 +3120,18 @@ func schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref common.Refere
 							},
 						},
 					},
+					"leftOut": {
+						SchemaProps: spec.SchemaProps{
+							Description: "LeftOut is what the object's annotations have no room for.",
+							Ref:         ref(v1beta1.LeftOutIngresses{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"items"},
 			},
 		},
 		Dependencies: []string{
-			v1beta1.ClusterServiceIngress{}.OpenAPIModelName()},
+			v1beta1.ClusterServiceIngress{}.OpenAPIModelName(), v1beta1.LeftOutIngresses{}.OpenAPIModelName()},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -208,5 +209,47 @@ ports:
 `
 	if err != nil || string(got) != want {
 		t.Errorf("%v; got\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+// A thousand clusters would be a million slices of each Service: a member holds those of some, the best, near it, and not all members the same.
+func TestManyClusters(t *testing.T) {
+	var offers []servicedns.Offer
+	for i := range 1000 {
+		o := offer(fmt.Sprintf("c-%04d", i), i%2, fmt.Sprintf("192.0.%d.%d", i/250, 1+i%250))
+		o.Region = []string{"east", "west", "north", "south"}[i/2%4]
+		offers = append(offers, o)
+	}
+	sources := func(member string) map[string]bool {
+		in := input(offers...)
+		in.Member = member
+		found := map[string]bool{}
+		for _, o := range Operate(in) {
+			found[o.Slice.Labels[v1beta1.SourceClusterLabel]] = true
+			if i, _ := strconv.Atoi(strings.TrimPrefix(o.Slice.Labels[v1beta1.SourceClusterLabel], "c-")); o.Verb != Create || i%2 != 0 || i/2%4 != 1 {
+				t.Errorf("%s: %s %s", member, o.Verb, o.Slice.Name)
+			}
+		}
+		if len(found) != 64 || found[member] {
+			t.Errorf("%s has slices of %d", member, len(found))
+		}
+		if again := Operate(after(in, Operate(in))); len(again) > 0 {
+			t.Errorf("%s writes again: %v", member, show(again))
+		}
+		return found
+	}
+	all := map[string]int{}
+	for i := 2; i < 1000; i += 8 { // in the west
+		for source := range sources(fmt.Sprintf("c-%04d", i)) {
+			all[source]++
+		}
+	}
+	for source, n := range all {
+		if n < 125*64/125/4 || n > 125 {
+			t.Errorf("%s is known to %d of 125 members", source, n)
+		}
+	}
+	if len(all) != 125 {
+		t.Errorf("members know of %d clusters in all, of 125 in their region", len(all))
 	}
 }

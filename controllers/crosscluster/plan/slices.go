@@ -1,10 +1,13 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"hash/fnv"
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -22,6 +25,8 @@ const (
 	MaxWeight = 1000
 	// maxEndpoints is how many endpoints the API allows in a slice.
 	maxEndpoints = 1000
+	// maxSources is how many other clusters' slices a member holds of a Service: with all, it would be their number squared in all members.
+	maxSources = 64
 )
 
 // desired are the slices that the member is to hold, by name. kept are the clusters whose slices stay as they are, for not all of
@@ -47,14 +52,42 @@ func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[
 
 // others are the offers of the other clusters, with the addresses that a slice can hold: the API refuses such as no packet can
 // be sent to through a network.
+// Of very many those are taken that serve best, those in the member's region before others, and by chance, for each member another one.
 func (in Input) others() (others []servicedns.Offer) {
+	region := ""
 	for _, o := range in.Offers {
-		if o.Cluster != in.Member {
+		if o.Cluster == in.Member {
+			region = o.Region
+		} else {
 			o.Addresses = slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return servicedns.Refuse(a) != nil })
 			others = append(others, o)
 		}
 	}
-	return others
+	if len(others) <= maxSources {
+		return others
+	}
+	slices.SortFunc(others, func(a, b servicedns.Offer) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), -compareBool(a.Region == region, b.Region == region), cmp.Compare(in.chance(a), in.chance(b)), strings.Compare(a.Cluster, b.Cluster))
+	})
+	return others[:maxSources]
+}
+
+// chance is a number that a cluster has for the member, and another one for other members.
+func (in Input) chance(o servicedns.Offer) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(in.Member + "/" + o.Cluster)) // never fails
+	n := h.Sum64() * 0x9e3779b97f4a7c15                 // names differ at their ends, which change only few bits
+	return n ^ n>>32
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // best is the lowest rank of offers with an address.

@@ -235,6 +235,7 @@ func (d *deciding) conclude() {
 	if d.stranded && len(d.seats) > 0 { // not written down: it would be a write for each object, when all is lost
 		r.Notes = append(r.Notes, "no cluster can be used: all stays where it is")
 	}
+	fit(p)
 	last := d.o.Current
 	if last != nil && same(last, p) {
 		*p = *last
@@ -248,6 +249,25 @@ func (d *deciding) conclude() {
 	}
 	if r.Moved != "" {
 		p.History = remembered(p.History, v1beta1.PlacementDecision{At: seconds(d.now), Cause: r.Cause, Moved: r.Moved})
+	}
+}
+
+const (
+	// maxPlacement is how many bytes a placement may have, its history not counted, as long as there is something to leave out.
+	maxPlacement = 160 << 10
+	// maxNotes is how many notes it has.
+	maxNotes = 10
+	// tooLarge is the note of one that is without its overflow.
+	tooLarge = "there are too many clusters to write down what full ones would have had: they are not asked for it"
+)
+
+// fit leaves out what a placement can do without, where the object's annotations may have no room for it.
+func fit(p *v1beta1.Placement) {
+	if more := len(p.Notes) - maxNotes; more > 0 {
+		p.Notes = append(slices.Clone(p.Notes[:maxNotes]), fmt.Sprintf("and %d more", more))
+	}
+	if len(p.Overflow) > 0 && len(p.Clusters)+len(p.Overflow)+len(p.Home) > maxPlacement/100 && len(p.String()) > maxPlacement { // an entry has less than 100 bytes
+		p.Overflow, p.Notes = nil, append(slices.Clone(p.Notes), tooLarge)
 	}
 }
 

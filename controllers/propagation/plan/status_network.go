@@ -17,11 +17,13 @@ func ingressesOf(u *unstructured.Unstructured) []any {
 	return list
 }
 
-// loadBalancer is the union of the copies' load balancer addresses, sorted, without duplicates.
+// loadBalancer is the union of the copies' load balancer addresses, sorted, without duplicates. Where they are very many, there are fewer of
+// each copy.
 func loadBalancer(copies []Copy) map[string]any {
-	seen := map[string]any{}
+	seen, each := map[string]any{}, max(1, maxUnion/max(1, len(copies)))
 	for _, c := range copies {
-		for _, item := range ingressesOf(c.Object) {
+		list := ingressesOf(c.Object)
+		for _, item := range list[:min(len(list), each)] {
 			m, _ := item.(map[string]any)
 			ip, _ := m["ip"].(string)
 			host, _ := m["hostname"].(string)
@@ -33,6 +35,7 @@ func loadBalancer(copies []Copy) map[string]any {
 		keys = append(keys, key)
 	}
 	sort.Strings(keys)
+	keys = keys[:min(len(keys), maxUnion)]
 	union := make([]any, len(keys))
 	for i, key := range keys {
 		union[i] = seen[key]
@@ -93,5 +96,5 @@ func serviceIngresses(k *Kind, federated *unstructured.Unstructured, copies []Co
 		}
 		out.Items = append(out.Items, entry)
 	}
-	return out.String()
+	return fitted(out, roomFor(federated, v1beta1.ServiceIngressesAnnotation))
 }

@@ -121,7 +121,7 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 	case k.Addresses:
 		s.annotate(federated, v1beta1.ServiceIngressesAnnotation, serviceIngresses(k, federated, copies))
 	case k.Failure:
-		s.annotate(federated, v1beta1.PodsMadeAnnotation, podsMade(copies))
+		s.annotate(federated, v1beta1.PodsMadeAnnotation, podsMade(federated, copies))
 	case k.Rounds:
 		s.annotate(federated, v1beta1.JobRoundAnnotation, jobRound(federated, copies))
 	}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -30,7 +29,7 @@ func Unmade(copy *unstructured.Unstructured, share int64) (pods int64, since tim
 
 // podsMade is the value of v1beta1.PodsMadeAnnotation; "" where all are made. What is there stays true when the share has been made
 // smaller since, which what is not there would not.
-func podsMade(copies []Copy) string {
+func podsMade(federated *unstructured.Unstructured, copies []Copy) string {
 	pods := map[string]int64{}
 	for _, c := range copies {
 		if c.Unmade > 0 {
@@ -40,8 +39,7 @@ func podsMade(copies []Copy) string {
 	if len(pods) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(pods) // a map of strings to numbers can be said
-	return string(text)
+	return fittedPods(pods, roomFor(federated, v1beta1.PodsMadeAnnotation))
 }
 
 // failure is the condition that members cannot make pods; none where they always could.

@@ -28,6 +28,8 @@ const (
 	ProviderBehind = "ProviderBehind"
 	// AddressRefused: a member says that a load balancer is at an address where none can be, which is not used.
 	AddressRefused = "AddressRefused"
+	// LeftOut: the annotations of the object have no room for all addresses.
+	LeftOut = "LeftOut"
 	// NothingServes: the members say that nothing is ready anywhere.
 	NothingServes = "NothingServes"
 	// FailStatic: addresses stay that do not serve as far as the federation can see, for it may be the federation that cannot.
@@ -39,7 +41,7 @@ const (
 )
 
 // weights are the reasons in their order.
-var weights = []string{NameInvalid, HostTaken, NotGranted, Refused, ProviderBehind, AddressRefused, NothingServes, FailStatic, ClusterUnlabelled, AllPublished}
+var weights = []string{NameInvalid, HostTaken, NotGranted, Refused, ProviderBehind, AddressRefused, LeftOut, NothingServes, FailStatic, ClusterUnlabelled, AllPublished}
 
 // maxTold bounds how many things a condition's message has.
 const maxTold = 5

@@ -96,6 +96,9 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 		p.because("", "type %s has no records: must be LoadBalancer", p.object.Type)
 		return
 	}
+	if left := p.object.Ingresses.LeftOut; left != nil {
+		p.note(LeftOut, "", "%d load balancer addresses and %d clusters are left out: the annotations of the object have no room for more", left.Addresses, left.Clusters)
+	}
 	hosts := p.hosts()
 	parts := map[string]*part{}
 	for _, item := range p.object.Ingresses.Items {

@@ -92,6 +92,9 @@ func IsCopy(o metav1.Object, kind schema.GroupKind, federation string) bool {
 	return o.GetLabels()[ManagedByLabel] == federation && o.GetAnnotations()[CopyOfAnnotation] == CopyOf(kind, o.GetNamespace(), o.GetName())
 }
 
+// MaxAnnotations is how many bytes the API takes of the annotations of an object, keys and values.
+const MaxAnnotations = 256 << 10
+
 // DecidedAnnotations are those of federated objects that say what the federation decided and saw.
 var DecidedAnnotations = []string{PlacementAnnotation, PodsMadeAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation, PropagatedAnnotation}
 
@@ -281,6 +284,14 @@ func fieldErrors(err error, at *field.Path, term ClusterSelectorRequirement) (er
 type ServiceIngresses struct {
 	// Items are sorted by cluster.
 	Items []ClusterServiceIngress `json:"items"`
+	// LeftOut is what the object's annotations have no room for.
+	LeftOut *LeftOutIngresses `json:"leftOut,omitempty"`
+}
+
+// LeftOutIngresses counts what is left out of ServiceIngresses: addresses, and clusters of which nothing is said.
+type LeftOutIngresses struct {
+	Addresses int `json:"addresses,omitempty"`
+	Clusters  int `json:"clusters,omitempty"`
 }
 
 // ClusterServiceIngress is one cluster's part of ServiceIngresses.
@@ -297,7 +308,7 @@ func (c ClusterServiceIngress) IsSeen() bool { return c.Seen == nil || *c.Seen }
 
 // String returns the ingresses as they stand in the annotation, sorted by cluster; "" for none.
 func (s ServiceIngresses) String() string {
-	if len(s.Items) == 0 {
+	if len(s.Items) == 0 && s.LeftOut == nil {
 		return ""
 	}
 	sort.Slice(s.Items, func(i, j int) bool { return s.Items[i].Cluster < s.Items[j].Cluster })

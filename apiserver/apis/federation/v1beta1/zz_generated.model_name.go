@@ -166,6 +166,11 @@ func (in JSONPatchOperation) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in LeftOutIngresses) OpenAPIModelName() string {
+	return "federation.v1beta1.LeftOutIngresses"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NodeClass) OpenAPIModelName() string {
 	return "federation.v1beta1.NodeClass"
 }

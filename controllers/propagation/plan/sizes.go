@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// What a report is to leave of an object's annotations, and of its size.
+const (
+	// spareRoom is left for what others write.
+	spareRoom = 8 << 10
+	// maxUnion is how many addresses status.loadBalancer has at most: a request to etcd may have 1.5 MiB.
+	maxUnion = 2048
+)
+
+// roomFor is how many bytes the value of an annotation may have beside the others. Where replicas are divided, the placement may still grow:
+// in a failover it has all clusters twice.
+func roomFor(federated *unstructured.Unstructured, key string) int {
+	left := v1beta1.MaxAnnotations - spareRoom - len(key)
+	for other, value := range federated.GetAnnotations() {
+		if other == key {
+			continue
+		}
+		if other == v1beta1.PlacementAnnotation && key == v1beta1.PodsMadeAnnotation {
+			if p := v1beta1.ParsePlacement(value); p != nil && len(p.Home) == 0 {
+				left -= len(value)
+			}
+		}
+		left -= len(other) + len(value)
+	}
+	return left
+}
+
+// fitted returns what of the ingresses fits into so many bytes, as an annotation has them. First each cluster has fewer addresses, then there
+// are fewer clusters: those that serve stay. What is left out is counted.
+func fitted(s v1beta1.ServiceIngresses, most int) string {
+	text, all := s.String(), s.Items
+	for n := maxAddresses / 2; n > 0 && len(text) > most; n /= 2 {
+		s.Items = atMost(all, n)
+		s.LeftOut = leftOut(all, s.Items)
+		text = s.String()
+	}
+	if len(text) > most {
+		s.Items = first(s.Items, most-len(`{"items":[],"leftOut":{"addresses":1234567,"clusters":1234567}}`))
+		s.LeftOut = leftOut(all, s.Items)
+		text = s.String()
+	}
+	if len(s.Items) == 0 && len(text) > most+spareRoom {
+		return "" // not even that has room
+	}
+	return text
+}
+
+// atMost are the clusters with their first n addresses.
+func atMost(all []v1beta1.ClusterServiceIngress, n int) []v1beta1.ClusterServiceIngress {
+	some := slices.Clone(all)
+	for i := range some {
+		some[i].Items = some[i].Items[:min(len(some[i].Items), n)]
+	}
+	return some
+}
+
+// first are the clusters that fit into so many bytes: those that serve, those that are not seen, those that have nothing ready; by name.
+func first(all []v1beta1.ClusterServiceIngress, most int) []v1beta1.ClusterServiceIngress {
+	worth := func(c v1beta1.ClusterServiceIngress) int {
+		switch {
+		case len(c.Items) == 0:
+			return 0
+		case !c.IsSeen():
+			return 1
+		}
+		return 2
+	}
+	some := slices.Clone(all)
+	slices.SortFunc(some, func(a, b v1beta1.ClusterServiceIngress) int {
+		return cmp.Or(worth(b)-worth(a), strings.Compare(a.Cluster, b.Cluster))
+	})
+	for i := range some {
+		text, _ := json.Marshal(some[i]) // never fails
+		if most -= len(text) + len(","); most < 0 {
+			return some[:i]
+		}
+	}
+	return some
+}
+
+// leftOut counts what some of all lack; nil where they lack nothing.
+func leftOut(all, some []v1beta1.ClusterServiceIngress) *v1beta1.LeftOutIngresses {
+	addresses := func(of []v1beta1.ClusterServiceIngress) (n int) {
+		for i := range of {
+			n += len(of[i].Items)
+		}
+		return n
+	}
+	left := v1beta1.LeftOutIngresses{Addresses: addresses(all) - addresses(some), Clusters: len(all) - len(some)}
+	if left == (v1beta1.LeftOutIngresses{}) {
+		return nil
+	}
+	return &left
+}
+
+// fittedPods returns what of pods by cluster fits into so many bytes: the largest numbers.
+func fittedPods(pods map[string]int64, most int) string {
+	text, _ := json.Marshal(pods) // a map of strings to numbers can be said
+	if len(text) > most {
+		names := slices.SortedFunc(maps.Keys(pods), func(a, b string) int { return cmp.Or(cmp.Compare(pods[b], pods[a]), strings.Compare(a, b)) })
+		kept, size := map[string]int64{}, len("{}")
+		for _, name := range names {
+			one, _ := json.Marshal(map[string]int64{name: pods[name]}) // "{}" has the length of a comma and one more
+			if size += len(one); size > most {
+				break
+			}
+			kept[name] = pods[name]
+		}
+		text, _ = json.Marshal(kept)
+		if len(kept) == 0 {
+			return ""
+		}
+	}
+	return string(text)
+}
