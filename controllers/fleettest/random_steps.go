@@ -330,17 +330,22 @@ func (r *Random) recall() error {
 	return nil
 }
 
-// cut cuts one process off from a member.
+// cut cuts one process off from a member: that which leads, or any. Where there is one only, others come first.
 func (r *Random) cut() error {
 	name := r.member()
 	if len(r.sick) >= 2 || r.sick[name] {
 		return r.rise()
 	}
+	if r.running < 2 {
+		if err := r.processes(2 + r.chance.IntN(2)); err != nil {
+			return err
+		}
+	}
 	r.sick[name] = true
 	if r.chance.IntN(2) == 0 {
 		return r.do("cut %s leader", name)
 	}
-	return r.do("cut %s %d", name, 1+r.chance.IntN(3))
+	return r.do("cut %s %d", name, 1+r.chance.IntN(r.running))
 }
 
 // orphan deletes an object whose copies are to stay.
