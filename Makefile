@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane
+.PHONY: vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -75,6 +75,9 @@ e2e-nodeagent: build build-real ## the node agent as a DaemonSet, installed by `
 
 bench: build ## measure beside a bare client in the same run, into docs/performance.md [CLUSTERS=3]
 	@hack/bench.sh $(CLUSTERS)
+
+bench-readiness: ## measure what standing readiness costs and how soon it tells, at 1,000 clusters and 10,000 workloads, for an hour or so [FLAGS="--clusters 100 --for 30m"]
+	@go run ./hack/benchreadiness $(FLAGS)
 
 bench-dns: ## measure the DNS server beside Knot, NSD, BIND and CoreDNS, into docs/performance.md
 	@hack/install-tools.sh bench-dns

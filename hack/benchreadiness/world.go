@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -264,6 +265,16 @@ func verdict(u *unstructured.Unstructured) *metav1.Condition {
 		return nil
 	}
 	return meta.FindStatusCondition(r.Status.Conditions, v1beta1.ReadinessSurvivable)
+}
+
+// survivable is the first zone that is said to be.
+func (w *world) survivable() string {
+	for _, u := range w.api.List(v1beta1.ReadinessResource, nil) {
+		if v := verdict(u); v != nil && v.Status == metav1.ConditionTrue && strings.HasPrefix(u.GetName(), "zone.") {
+			return u.GetName()
+		}
+	}
+	return ""
 }
 
 // told does something to a zone, and says how long it takes until it is said not to be survivable.

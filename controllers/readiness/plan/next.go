@@ -61,7 +61,7 @@ func (s *Standing) Touch(u Urgency, now time.Time) {
 	}
 }
 
-// Next says which domain is evaluated now: of those that are due the one never looked at, in doubt, or looked at longest ago. Where none is due
+// Next says which domain is evaluated now: of those that are due the one in doubt, never looked at, or looked at longest ago. Where none is due
 // it is -1, and wait is how long none is; 0: until something changes.
 func Next(all []Standing, now time.Time) (next int, wait time.Duration) {
 	next = -1
@@ -87,7 +87,7 @@ func Next(all []Standing, now time.Time) (next int, wait time.Duration) {
 }
 
 func (s *Standing) before(o *Standing) bool {
-	return cmp.Or(boolCompare(s.Evaluated.IsZero(), o.Evaluated.IsZero()), cmp.Compare(o.Urgency, s.Urgency), s.Evaluated.Compare(o.Evaluated)) < 0
+	return cmp.Or(boolCompare(s.Urgency == Doubt, o.Urgency == Doubt), boolCompare(s.Evaluated.IsZero(), o.Evaluated.IsZero()), cmp.Compare(o.Urgency, s.Urgency), s.Evaluated.Compare(o.Evaluated)) < 0
 }
 
 // boolCompare has what is true first.

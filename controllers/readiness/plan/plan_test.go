@@ -51,9 +51,10 @@ func TestNext(t *testing.T) {
 		want int
 		wait time.Duration
 	}{
-		"none":                       {nil, -1, 0},
-		"nothing changed":            {[]Standing{{Urgency: None, Evaluated: ago(9999)}}, -1, 0},
-		"never looked at goes first": {[]Standing{{Urgency: Doubt, Evaluated: ago(60)}, {Urgency: None, Evaluated: time.Time{}}}, 1, 0},
+		"none":                               {nil, -1, 0},
+		"nothing changed":                    {[]Standing{{Urgency: None, Evaluated: ago(9999)}}, -1, 0},
+		"never looked at goes before change": {[]Standing{{Urgency: Changed, Evaluated: ago(60)}, {Urgency: None, Evaluated: time.Time{}}}, 1, 0},
+		"doubt goes first":                   {[]Standing{{Urgency: None, Evaluated: time.Time{}}, {Urgency: Doubt, Evaluated: ago(60)}}, 1, 0},
 		"doubt before change, though it is newer": {[]Standing{{Urgency: Changed, Evaluated: ago(600)}, {Urgency: Doubt, Evaluated: ago(40)}}, 1, 0},
 		"the oldest of those that changed":        {[]Standing{{Urgency: Changed, Evaluated: ago(60)}, {Urgency: Changed, Evaluated: ago(600)}}, 1, 0},
 		"each is left alone for 30 s":             {[]Standing{{Urgency: Doubt, Evaluated: ago(20)}, {Urgency: Changed, Evaluated: ago(5)}}, -1, 10 * time.Second},
