@@ -1,6 +1,7 @@
 package readiness
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -22,9 +23,11 @@ import (
 // FieldManager owns the status of FailoverReadinesses, but for the last drill.
 const FieldManager = "federation-readiness"
 
-// standings are those of the domains, by name. An evaluation that held for a time only counts as stale after that.
+// standings are those of the domains, the smallest first, for these cost least. An evaluation that held for a time only counts as stale after that.
 func (c *Controller) standings(now time.Time) (names []string, all []plan.Standing) {
-	names = slices.Sorted(maps.Keys(c.domains))
+	names = slices.SortedFunc(maps.Keys(c.domains), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(c.domains[a].Clusters), len(c.domains[b].Clusters)), cmp.Compare(a, b))
+	})
 	for _, name := range names {
 		d := c.domains[name]
 		if !d.again.IsZero() && !now.Before(d.again) {
