@@ -53,7 +53,7 @@ func init() {
 		"processes": silent((*player).runProcesses),
 		"readiness": silent(func(p *player, _ []string) error { p.readiness.Store(true); p.Restart(); return nil }),
 		"drain":     silent((*player).drain), "undrain": silent((*player).undrain),
-		"stall": silent((*player).stall), "cut": silent((*player).cut), "snapshot": silent((*player).snapshot), "restore": silent((*player).restore),
+		"stall": silent((*player).stall), "cut": silent((*player).cut), "pause": silent((*player).pause), "snapshot": silent((*player).snapshot), "restore": silent((*player).restore),
 		"rebuild": silent((*player).rebuild), "rejoin": silent((*player).rejoin), "alias": silent((*player).alias), "approve": silent((*player).approve), "core": silent((*player).core), "fed": silent((*player).fed),
 		"load":   silent((*player).loaded),
 		"wait":   silent((*player).pass),

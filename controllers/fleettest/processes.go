@@ -131,6 +131,35 @@ func (c *control) selector(held plan.Set) string {
 	return fmt.Sprintf("%s,%s in (%s)", ours, v1beta1.ShardLabel, strings.Join(values, ","))
 }
 
+// pause PROCESS|leader|holder KIND/NAME DURATION: as others see it, the process stands still for so long, and then goes on. Nothing that it sends gets
+// anywhere, and what it had sent is carried out at the end, whoever has taken its place by then. Its timers run: there is one clock (ADR 88).
+func (p *player) pause(args []string) error {
+	const usage = "pause PROCESS|leader|holder KIND/NAME DURATION"
+	if err := need(args, 2, usage); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(args[len(args)-1])
+	if err != nil {
+		return fmt.Errorf("usage: %s: %w", usage, err)
+	}
+	n, err := p.process(args[:len(args)-1])
+	if err != nil {
+		return err
+	}
+	members := p.Members()
+	for _, m := range members {
+		m.Wire.Pause(n, true)
+	}
+	p.uplinks[n-1].stall(d)
+	p.world.Go(func() {
+		_ = sleep(p.ctx, d) // it goes on, too, when all ends
+		for _, m := range members {
+			m.Wire.Pause(n, false)
+		}
+	})
+	return nil
+}
+
 // processes N: the federation's processes end, and N run from now on.
 func (p *player) runProcesses(args []string) error {
 	if err := need(args, 1, "processes N"); err != nil {

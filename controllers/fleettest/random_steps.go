@@ -20,7 +20,7 @@ var stepKinds = []struct {
 	{"restarts", 1, (*Random).restart}, {"taints", 1, (*Random).taint}, {"drains", 1, (*Random).drain}, {"delays", 1, (*Random).delay},
 	{"refusals", 1, (*Random).refuse}, {"policy", 1, (*Random).policy}, {"hpa", 2, (*Random).load}, {"fed", 1, (*Random).federationAPI}, {"fed", 1, (*Random).blink},
 	{"cuts", 1, (*Random).cut}, {"orphans", 1, (*Random).orphan}, {"drains", 1, (*Random).switchOff}, {"job", 1, (*Random).endJob},
-	{"foreign", 1, (*Random).foreign}, {"nodes", 1, (*Random).powerCycle}, {"restore", 1, (*Random).restore},
+	{"foreign", 1, (*Random).foreign}, {"nodes", 1, (*Random).powerCycle}, {"restore", 1, (*Random).restore}, {"pauses", 1, (*Random).pause},
 }
 
 // kinds are the kinds of objects, and how often each is in the draw.
@@ -336,16 +336,33 @@ func (r *Random) cut() error {
 	if len(r.sick) >= 2 || r.sick[name] {
 		return r.rise()
 	}
-	if r.running < 2 {
-		if err := r.processes(2 + r.chance.IntN(2)); err != nil {
-			return err
-		}
+	if err := r.severalProcesses(); err != nil {
+		return err
 	}
 	r.sick[name] = true
 	if r.chance.IntN(2) == 0 {
 		return r.do("cut %s leader", name)
 	}
 	return r.do("cut %s %d", name, 1+r.chance.IntN(r.running))
+}
+
+// severalProcesses has two or three processes run, if there is one only.
+func (r *Random) severalProcesses() error {
+	if r.running > 1 {
+		return nil
+	}
+	return r.processes(2 + r.chance.IntN(2))
+}
+
+// pause has a process stand still: that which leads, or any.
+func (r *Random) pause() error {
+	if err := r.severalProcesses(); err != nil {
+		return err
+	}
+	if r.chance.IntN(2) == 0 {
+		return r.do("pause leader %ds", 1+r.chance.IntN(40))
+	}
+	return r.do("pause %d %ds", 1+r.chance.IntN(r.running), 1+r.chance.IntN(40))
 }
 
 // orphan deletes an object whose copies are to stay.

@@ -57,6 +57,7 @@ type Wire struct {
 	refusals []*Refusal
 	lose     int          // answers of writes to lose
 	cut      map[int]bool // processes that are cut off from it
+	paused   map[int]int  // processes that stand still, and how often they were told to
 	// onWrite is called with each write that was carried out.
 	onWrite func(cluster string, from sender, r memapi.Request, err error)
 	api     *memapi.API
@@ -64,7 +65,7 @@ type Wire struct {
 }
 
 func newWire(name string, api *memapi.API, onWrite func(string, sender, memapi.Request, error)) *Wire {
-	return &Wire{name: name, fault: Well, changed: make(chan struct{}), cut: map[int]bool{}, onWrite: onWrite, api: api, clients: map[*memapi.Client]sender{}}
+	return &Wire{name: name, fault: Well, changed: make(chan struct{}), cut: map[int]bool{}, paused: map[int]int{}, onWrite: onWrite, api: api, clients: map[*memapi.Client]sender{}}
 }
 
 // sender is who in the federation sends a request: a process, and the span of its work with some shards.
@@ -107,8 +108,11 @@ func (w *Wire) disconnect(process int) {
 
 // faultFor is what is wrong as one process sees it. It is called with the wire locked.
 func (w *Wire) faultFor(from sender) Fault {
-	if w.fault == Well && w.cut[from.process] {
+	switch {
+	case w.fault == Well && w.cut[from.process]:
 		return Partitioned
+	case w.fault == Well && w.paused[from.process] > 0:
+		return Hung
 	}
 	return w.fault
 }
@@ -120,6 +124,16 @@ func (w *Wire) Cut(process int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut[process] = true
+	w.apply()
+}
+
+// Pause has what one process sends to the member stand still, or go on.
+func (w *Wire) Pause(process int, still bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.paused[process]++; !still {
+		w.paused[process] -= 2
+	}
 	w.apply()
 }
 
@@ -140,10 +154,20 @@ func (w *Wire) apply() {
 func (w *Wire) Fault() Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fault == Well && len(w.cut) > 0 {
+	if w.fault == Well && (len(w.cut) > 0 || w.stands()) {
 		return Partitioned
 	}
 	return w.fault
+}
+
+// stands tells whether a process stands still. It is called with the wire locked.
+func (w *Wire) stands() bool {
+	for _, n := range w.paused {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // ForAll is what is wrong for all processes.
@@ -279,7 +303,7 @@ func (w *Wire) passes(ctx context.Context, from sender, r memapi.Request, do fun
 				continue
 			case <-ctx.Done():
 				if fault == Hung && r.Writes() {
-					go w.late(changed, r, do)
+					go w.late(from, r, do)
 				}
 				return ctx.Err()
 			}
@@ -288,11 +312,19 @@ func (w *Wire) passes(ctx context.Context, from sender, r memapi.Request, do fun
 	}
 }
 
-// late carries a request out when the member goes on, though nobody waits for the answer. Who sent it could not know.
-func (w *Wire) late(changed chan struct{}, r memapi.Request, do func() error) {
-	<-changed
-	if w.Fault() == Well && w.refusal(r) == nil {
-		w.onWrite(w.name, sender{}, r, do())
+// late carries a request out when the member, or who sent it, goes on, though nobody waits for the answer. Who sent it could not know.
+func (w *Wire) late(from sender, r memapi.Request, do func() error) {
+	for {
+		w.mu.Lock()
+		fault, changed := w.faultFor(from), w.changed
+		w.mu.Unlock()
+		if fault != Hung {
+			if fault == Well && w.refusal(r) == nil {
+				w.onWrite(w.name, sender{}, r, do())
+			}
+			return
+		}
+		<-changed
 	}
 }
 
