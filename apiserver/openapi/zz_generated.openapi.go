@@ -1914,8 +1914,16 @@ func schema_apiserver_apis_federation_v1beta1_Info(ref common.ReferenceCallback)
 							Format:      "",
 						},
 					},
+					"MemberTokenLifetime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "MemberTokenLifetime is what is asked for of the tokens of members; 0: an older federation does not say.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 				},
-				Required: []string{"Name", "DNSZone", "DNSTTL", "FailoverMaxZones", "FailoverWindow", "CrossClusterEndpoints", "ClusterSetIPRanges"},
+				Required: []string{"Name", "DNSZone", "DNSTTL", "FailoverMaxZones", "FailoverWindow", "CrossClusterEndpoints", "ClusterSetIPRanges", "MemberTokenLifetime"},
 			},
 		},
 	}
@@ -2091,6 +2099,13 @@ func schema_apiserver_apis_federation_v1beta1_Placement(ref common.ReferenceCall
 									},
 								},
 							},
+						},
+					},
+					"everywhere": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Everywhere: it goes to every cluster, to those that join later, too. Of objects whose replicas are not divided.",
+							Type:        []string{"boolean"},
+							Format:      "",
 						},
 					},
 					"overflow": {

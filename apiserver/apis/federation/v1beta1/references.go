@@ -13,6 +13,9 @@ import (
 type Reference struct{ Kind, Name string }
 
 // Referrer is a row of the table of built-in kinds whose objects refer to others of their namespace.
+//
+// +k8s:deepcopy-gen=false
+// +k8s:openapi-gen=false
 type Referrer struct {
 	// Resource is what its objects are served as.
 	Resource schema.GroupVersionResource
@@ -27,6 +30,9 @@ type Referrer struct {
 }
 
 // ReferencePath is where the name of an object of a kind stands. "[]" stands for each item of a list.
+//
+// +k8s:deepcopy-gen=false
+// +k8s:openapi-gen=false
 type ReferencePath struct{ Kind, Path string }
 
 const template = "spec.template.spec"
@@ -71,12 +77,18 @@ var podReferences = readPaths([]ReferencePath{
 var referrers = readReferrers(Referrers)
 
 // referrer is a row, read.
+//
+// +k8s:deepcopy-gen=false
+// +k8s:openapi-gen=false
 type referrer struct {
 	template, replicas []string
 	also               []readPath
 }
 
 // readPath is a ReferencePath, taken apart.
+//
+// +k8s:deepcopy-gen=false
+// +k8s:openapi-gen=false
 type readPath struct {
 	kind string
 	path []string

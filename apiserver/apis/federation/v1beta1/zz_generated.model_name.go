@@ -241,6 +241,16 @@ func (in Reference) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReferencePath) OpenAPIModelName() string {
+	return "federation.v1beta1.ReferencePath"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Referrer) OpenAPIModelName() string {
+	return "federation.v1beta1.Referrer"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ReplicaChange) OpenAPIModelName() string {
 	return "federation.v1beta1.ReplicaChange"
 }
