@@ -39,7 +39,7 @@ func newChain(o options.CompletedOptions) (*chain, error) {
 	}
 	generic.OpenAPIConfig.Info.Title = "Federation"
 	generic.OpenAPIV3Config.Info.Title = "Federation"
-	for _, r := range []schema.GroupVersionResource{v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.DNSNameGrantsResource, v1beta1.ReadinessResource} {
+	for _, r := range []schema.GroupVersionResource{v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.DNSNameGrantsResource, v1beta1.ReadinessResource, v1beta1.FailoverDrillsResource} {
 		storage.SetSerializer(r.GroupResource(), runtime.ContentTypeJSON, nil)
 	}
 

@@ -36,6 +36,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/registry/cluster"
 	"federation/apiserver/registry/dnsgrant"
+	"federation/apiserver/registry/drill"
 	"federation/apiserver/registry/failoverreview"
 	"federation/apiserver/registry/federated"
 	"federation/apiserver/registry/policy"
@@ -187,6 +188,10 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 	if err != nil {
 		return info, err
 	}
+	drills, drillStatus, abort, err := drill.NewREST(options)
+	if err != nil {
+		return info, err
+	}
 	info.VersionedResourcesStorageMap[v1beta1.SchemeGroupVersion.Version] = map[string]rest.Storage{
 		"dnsnamegrants":              grants,
 		"clusters":                   clusters.Cluster,
@@ -197,6 +202,9 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 		"failoverreviews":            failoverreview.NewREST(p.review),
 		"failoverreadinesses":        ready,
 		"failoverreadinesses/status": readyStatus,
+		"failoverdrills":             drills,
+		"failoverdrills/status":      drillStatus,
+		"failoverdrills/abort":       abort,
 	}
 	return info, nil
 }

@@ -37,14 +37,17 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		return rule(v1beta1.GroupName, verbs, resource)
 	}
 	grants := ours("dnsnamegrants", reading...)
+	drills, runDrills := ours("failoverdrills", reading...), []rbacv1.PolicyRule{ours("failoverdrills", writing...), ours("failoverdrills/abort", "update", "patch")}
 	see, policies, review := ours("clusters", reading...), ours("placementpolicies", reading...), ours("failoverreviews", "create")
 	ready := ours("failoverreadinesses", reading...) // nobody but the controllers writes any
 	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
 	return []*rbacv1.ClusterRole{
 		clusterRole("federation-view", "view", policies, ready),
 		clusterRole("federation-edit", "edit", ours("placementpolicies", writing...)),
-		clusterRole("federation-cluster-viewer", "", see, grants, ready),
-		clusterRole("federation-operator", "", see, grants, policies, review, ready),
+		clusterRole("federation-cluster-viewer", "", see, grants, ready, drills),
+		clusterRole("federation-operator", "", see, grants, policies, review, ready, drills, ours("failoverdrills/abort", "update", "patch")),
+		clusterRole("federation-drill-operator", "", append(runDrills, see, grants, policies, review, ready, drills,
+			rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get", "patch"}, Resources: []string{"namespaces"}, ResourceNames: []string{v1beta1.FederationNamespace}})...),
 		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), policies, review, ready, federationUID),
 		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),
 		clusterRole(controllersName, "", controllersRules()...),
@@ -64,6 +67,7 @@ func controllersRules() []rbacv1.PolicyRule {
 	}
 	return append(rules,
 		rule(v1beta1.GroupName, change, "clusters", "clusters/status"),
+		rule(v1beta1.GroupName, change, "failoverdrills", "failoverdrills/status", "failoverdrills/finalizers"),
 		rule(v1beta1.GroupName, change, "placementpolicies/status"),
 		rule(v1beta1.GroupName, slices.Concat(change, []string{"create", "delete"}), "failoverreadinesses", "failoverreadinesses/status"),
 		rule(v1beta1.GroupName, reading, "placementpolicies", "dnsnamegrants"),

@@ -34,6 +34,20 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.DNSNameGrantSpec{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_DNSNameGrantSpec(ref),
 		v1beta1.DNSSettings{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DNSSettings(ref),
 		v1beta1.Drain{}.OpenAPIModelName():                      schema_apiserver_apis_federation_v1beta1_Drain(ref),
+		v1beta1.DrillAbort{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_DrillAbort(ref),
+		v1beta1.DrillMarks{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_DrillMarks(ref),
+		v1beta1.DrillObjective{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_DrillObjective(ref),
+		v1beta1.DrillPrediction{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_DrillPrediction(ref),
+		v1beta1.DrillReport{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DrillReport(ref),
+		v1beta1.DrillUndo{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_DrillUndo(ref),
+		v1beta1.DrillWorkloads{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_DrillWorkloads(ref),
+		v1beta1.FailoverDrill{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_FailoverDrill(ref),
+		v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName():    schema_apiserver_apis_federation_v1beta1_FailoverDrillGuardrails(ref),
+		v1beta1.FailoverDrillList{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_FailoverDrillList(ref),
+		v1beta1.FailoverDrillObjectives{}.OpenAPIModelName():    schema_apiserver_apis_federation_v1beta1_FailoverDrillObjectives(ref),
+		v1beta1.FailoverDrillScope{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_FailoverDrillScope(ref),
+		v1beta1.FailoverDrillSpec{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref),
+		v1beta1.FailoverDrillStatus{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref),
 		v1beta1.FailoverPolicy{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_FailoverPolicy(ref),
 		v1beta1.FailoverReadiness{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_FailoverReadiness(ref),
 		v1beta1.FailoverReadinessList{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_FailoverReadinessList(ref),
@@ -1221,12 +1235,841 @@ func schema_apiserver_apis_federation_v1beta1_Drain(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"drill": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Drill is the UID of the FailoverDrill that this belongs to, and undoes it; \"\": somebody drained the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"since"},
 			},
 		},
 		Dependencies: []string{
 			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillAbort(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillAbort is somebody's wish that a drill ends now.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"by": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Who, as the API server knows them.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"at": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"by", "at"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillMarks(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillMarks are moments of a drill. Those that did not come are left out.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"injected": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The fault is in force: the weights of all clusters of the scope are 0.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"outOfDNS": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The servers answer with no address of the scope any more where another cluster serves, and all providers have that.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"lastUse": {
+						SchemaProps: spec.SchemaProps{
+							Description: "No resolver keeps an address of the scope any more, by the TTLs.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"placed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Evacuate: nothing is placed in the scope any more, but for what stays there.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"readyElsewhere": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Evacuate: all that was to leave the scope is ready elsewhere.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"recovering": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The way back began.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"backReady": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What is placed in the scope again is ready.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"backInDNS": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The servers answer as before.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"clean": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Nothing of the drill is left.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillObjective(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillObjective is an objective and what was measured.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The field of spec.objectives.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What it asks for.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"measured": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What was measured; left out where it never came.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"met": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Whether it is met.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "limit", "met"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillPrediction(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillPrediction is what the review said before, beside what was measured.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that would leave the scope.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"measured": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that left it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"records": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Record sets that would change.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"followed": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Those that were followed; at most 50.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.RecordChange{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"differences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects with replicas elsewhere than predicted; at most 100.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"moves": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The moves that were predicted; at most 100.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.ReplicaMove{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.RecordChange{}.OpenAPIModelName(), v1beta1.ReplicaMove{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillReport(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillReport is what was measured.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"marks": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The named moments.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.DrillMarks{}.OpenAPIModelName()),
+						},
+					},
+					"workloads": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the replicas did.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.DrillWorkloads{}.OpenAPIModelName()),
+						},
+					},
+					"prediction": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the review said before, beside what was measured.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.DrillPrediction{}.OpenAPIModelName()),
+						},
+					},
+					"objectives": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The objectives, each with what was measured.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.DrillObjective{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"leftBehind": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What is not as it was before, and has to do with the drill.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.DrillMarks{}.OpenAPIModelName(), v1beta1.DrillObjective{}.OpenAPIModelName(), v1beta1.DrillPrediction{}.OpenAPIModelName(), v1beta1.DrillWorkloads{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillUndo(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillUndo is what a cluster was like before a drill.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the cluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"dnsWeight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Its spec.dnsWeight; left out where there was none.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"cluster"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillWorkloads(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillWorkloads is what replicas did during a drill. Not ready is a replica that an object asks for and does not have ready in any cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"objects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects with replicas in the scope before.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that were placed in the scope before.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"notReadyBefore": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that were not ready before, of all objects in all clusters.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"mostNotReady": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The most that were not ready since the fault.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"mostAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When that was.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"leastReadyPercent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Of the replicas that were placed in the scope, so many percent stayed ready, there or elsewhere, all the time.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrill(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrill takes clusters out of service on purpose, for a while, measures what becomes of it, and undoes it by itself. One drill is under way at a time; others wait. Deleting it ends and undoes it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What is to be tried. It cannot be changed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverDrillSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What became of it; written by the federation.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverDrillStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.FailoverDrillSpec{}.OpenAPIModelName(), v1beta1.FailoverDrillStatus{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrillGuardrails(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrillGuardrails end a drill early.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"minReadyPercent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Of the replicas that were placed in the scope, so many percent must stay ready, there or elsewhere; 95 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxUnplaced": {
+						SchemaProps: spec.SchemaProps{
+							Description: "So many replicas may fit nowhere: more keep it from beginning, and end it; 0 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrillList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrillList is a list of FailoverDrills.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The drills.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.FailoverDrill{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.FailoverDrill{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrillObjectives(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrillObjectives decide whether a drill succeeds. What is left out is not asked for.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"outOfDNSSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The addresses are out of DNS that soon after the fault.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"readyElsewhereSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For Evacuate: all that leaves the scope is ready in other clusters that soon after the fault.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"minReadyPercent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Of the replicas that were placed in the scope, so many percent stay ready all the time, there or elsewhere.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrillScope(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrillScope names clusters. At least one field.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Names of clusters.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"zones": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Zones, as REGION/ZONE or ZONE: clusters that have no nodes elsewhere.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"regions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Regions: all clusters in them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrillSpec says what is to be tried.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"scope": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The clusters that are taken out: all that any of the fields names when the drill begins.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverDrillScope{}.OpenAPIModelName()),
+						},
+					},
+					"method": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Shift or Evacuate.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why, for those who see it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"baselineSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How long all must be well before, from 5 to 3600 s; 60 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"holdSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How long the clusters are out, from 10 to 14400 s; 600 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"recoverySeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How long the way back may take, from 60 to 14400 s; 3600 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"startingDeadlineSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How long it may wait for what must hold before it begins, from 0 to 86400 s; 3600 if left out. Then it is Blocked.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"objectives": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What decides whether it succeeds.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverDrillObjectives{}.OpenAPIModelName()),
+						},
+					},
+					"guardrails": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What ends it early.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"scope", "method", "reason"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName(), v1beta1.FailoverDrillObjectives{}.OpenAPIModelName(), v1beta1.FailoverDrillScope{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrillStatus is what became of a drill.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Where it stands.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"phaseSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When the phase began.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How it ended; empty while it has not.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "One word: what it waits for while Pending, why it goes back early, or why the outcome is what it is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The same for people, with its numbers.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The clusters of the scope, as it was when the drill began, sorted.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"abort": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Who asked to abort it.",
+							Ref:         ref(v1beta1.DrillAbort{}.OpenAPIModelName()),
+						},
+					},
+					"undo": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What the clusters were like before: stored before anything is changed.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.DrillUndo{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"report": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What was measured.",
+							Ref:         ref(v1beta1.DrillReport{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.DrillAbort{}.OpenAPIModelName(), v1beta1.DrillReport{}.OpenAPIModelName(), v1beta1.DrillUndo{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"},
 	}
 }
 

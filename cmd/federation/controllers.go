@@ -29,6 +29,8 @@ import (
 	"federation/controllers/clustersetip"
 	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
+	"federation/controllers/drill"
+	drillplan "federation/controllers/drill/plan"
 	"federation/controllers/failover"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/placement"
@@ -126,7 +128,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return names.Run(ctx)
 	})
 	group.Go(func() error {
-		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, several: several, leader: writegate.New(gateAfter, writegate.BootTime), shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
+		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, served: dns, several: several, leader: writegate.New(gateAfter, writegate.BootTime), shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
 		return c.run(ctx, shared)
 	})
 	return group.Wait()
@@ -140,6 +142,7 @@ type controllers struct {
 	names   *servicedns.Controller
 	offers  *crosscluster.Offers
 	states  *dnsStates
+	served  *authoritative.Server
 	several bool // processes share the work
 	leads   atomic.Bool
 	leader  *writegate.Gate // of what only the leader writes
@@ -233,7 +236,7 @@ func (c *controllers) behind(gate *writegate.Gate) (*controllers, error) {
 		return nil, err
 	}
 	return &controllers{
-		controllersOptions: c.controllersOptions, config: c.config, client: client, kube: kube, names: c.names, offers: c.offers, states: c.states,
+		controllersOptions: c.controllersOptions, config: c.config, client: client, kube: kube, names: c.names, offers: c.offers, states: c.states, served: c.served,
 		several: c.several, leader: c.leader, shards: c.shards, federation: c.federation, recorder: c.recorder, registry: c.registry, statements: c.statements,
 	}, nil
 }
@@ -302,7 +305,7 @@ func (c *controllers) uid(ctx context.Context) (uid string, err error) {
 func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if err := c.runParts(ctx, group, from, plan.All, map[string]maker{
-		"placement": c.placement, "failover": c.failoverController, "clustersetip": c.clusterSetIPController, "readiness": c.readinessController,
+		"placement": c.placement, "failover": c.failoverController, "clustersetip": c.clusterSetIPController, "readiness": c.readinessController, "drills": c.drillController,
 	}); err != nil {
 		return err
 	}
@@ -333,6 +336,22 @@ func (c *controllers) failoverController(_ context.Context, from *wire.Informers
 		return nil, err
 	}
 	return over.Run, nil
+}
+
+func (c *controllers) drillController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
+	drills, err := drill.New(drill.Options{Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Info: c.info(),
+		Records: func(ctx context.Context) (map[drillplan.Record][]string, error) {
+			sets, err := c.served.Records(ctx, c.served.Zone())
+			data := make(map[drillplan.Record][]string, len(sets))
+			for i := range sets {
+				data[drillplan.Record{Name: sets[i].Name, Type: string(sets[i].Type)}] = sets[i].Rdata
+			}
+			return data, err
+		}})
+	if err != nil {
+		return nil, err
+	}
+	return drills.Run, nil
 }
 
 // failoverSettings are those of the flags, with the age that a probe may have: three periods and the time that one may take.

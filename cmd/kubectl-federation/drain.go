@@ -409,6 +409,7 @@ func beginDrain(c *v1beta1.Cluster, now time.Time) {
 	if d == nil || err != nil {
 		d = &v1beta1.Drain{DNSWeight: c.Spec.DNSWeight, Cordoned: hasTaint(c, cordonTaint)}
 	}
+	d.Drill = "" // a person who drains a cluster takes it over from a drill
 	d.Since, d.Empty = metav1.NewTime(now.UTC().Truncate(time.Second)), false
 	c.Spec.DNSWeight = new(int32)
 	noteDrain(c, d)

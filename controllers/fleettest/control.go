@@ -20,6 +20,8 @@ import (
 	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
 	customplan "federation/controllers/customkinds/plan"
+	"federation/controllers/drill"
+	drillplan "federation/controllers/drill/plan"
 	"federation/controllers/failover"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/fleettest/memapi"
@@ -135,10 +137,12 @@ func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionR
 		Client: client, Informers: from, Recorder: f.events, Definitions: from(customkinds.Definitions), Resolve: customkinds.Resolver(from(customkinds.Definitions)), Start: func() {},
 	})
 	over, err2 := failover.New(failover.Options{Client: client, Informers: from, Recorder: f.events, Settings: f.Settings.failover(), Probes: c.registry.probes, Others: c.stated})
-	if err := errors.Join(err1, err2); err != nil {
+	drills, err3 := drill.New(drill.Options{Client: client, Informers: from, Recorder: f.events, Info: f.info(),
+		Records: func(context.Context) (map[drillplan.Record][]string, error) { return c.dns.data(), nil }})
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	runs = append(runs, placer.Run, over.Run)
+	runs = append(runs, placer.Run, over.Run, drills.Run)
 	if !f.readiness.Load() {
 		return runs, nil
 	}

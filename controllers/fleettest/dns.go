@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"federation/controllers/drill/plan"
 	"federation/dnsprovider"
 )
 
@@ -25,6 +26,16 @@ func (d *DNS) Records(context.Context, string) ([]dnsprovider.RRSet, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.records), nil
+}
+
+// data has the data of all records.
+func (d *DNS) data() map[plan.Record][]string {
+	sets, _ := d.Records(context.Background(), zone) // there is no error
+	data := make(map[plan.Record][]string, len(sets))
+	for i := range sets {
+		data[plan.Record{Name: sets[i].Name, Type: string(sets[i].Type)}] = sets[i].Rdata
+	}
+	return data
 }
 
 // Apply implements dnsprovider.Provider.

@@ -20,7 +20,7 @@ import (
 
 // info says how the fleet's federation is set up.
 func (f *Fleet) info() v1beta1.Info {
-	return v1beta1.Info{Name: "fed", DNSZone: zone, FailoverMaxZones: f.Settings.failover().MaxZones, FailoverWindow: f.Settings.failover().Window}
+	return v1beta1.Info{Name: "fed", DNSZone: zone, DNSTTL: 15 * time.Second, FailoverMaxZones: f.Settings.failover().MaxZones, FailoverWindow: f.Settings.failover().Window}
 }
 
 // readyFor reads what is written of a zone or region; nil where nothing is.

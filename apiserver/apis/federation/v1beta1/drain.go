@@ -25,6 +25,8 @@ type Drain struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Empty: the drain saw that no replica was left.
 	Empty bool `json:"empty,omitempty"`
+	// Drill is the UID of the FailoverDrill that this belongs to, and undoes it; "": somebody drained the cluster.
+	Drill string `json:"drill,omitempty"`
 }
 
 // String returns the drain as it stands in the annotation.

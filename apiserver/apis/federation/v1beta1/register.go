@@ -22,6 +22,8 @@ var (
 	ReadinessResource = SchemeGroupVersion.WithResource("failoverreadinesses")
 	// DNSNameGrantsResource is the resource of DNSNameGrants.
 	DNSNameGrantsResource = SchemeGroupVersion.WithResource("dnsnamegrants")
+	// FailoverDrillsResource is the resource of FailoverDrills.
+	FailoverDrillsResource = SchemeGroupVersion.WithResource("failoverdrills")
 
 	// SchemeBuilder collects what AddToScheme adds.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
@@ -31,7 +33,8 @@ var (
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &Cluster{}, &ClusterList{}, &ClusterProxyOptions{},
-		&PlacementPolicy{}, &PlacementPolicyList{}, &FailoverReview{}, &FailoverReadiness{}, &FailoverReadinessList{}, &DNSNameGrant{}, &DNSNameGrantList{})
+		&PlacementPolicy{}, &PlacementPolicyList{}, &FailoverReview{}, &FailoverReadiness{}, &FailoverReadinessList{}, &DNSNameGrant{}, &DNSNameGrantList{},
+		&FailoverDrill{}, &FailoverDrillList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

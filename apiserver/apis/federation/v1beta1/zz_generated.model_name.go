@@ -106,6 +106,76 @@ func (in Drain) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillAbort) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillAbort"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillMarks) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillMarks"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillObjective) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillObjective"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillPrediction) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillPrediction"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillReport) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillReport"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillUndo) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillUndo"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillWorkloads) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillWorkloads"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrill) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrill"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrillGuardrails) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrillGuardrails"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrillList) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrillList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrillObjectives) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrillObjectives"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrillScope) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrillScope"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrillSpec) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrillSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrillStatus) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrillStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in FailoverPolicy) OpenAPIModelName() string {
 	return "federation.v1beta1.FailoverPolicy"
 }

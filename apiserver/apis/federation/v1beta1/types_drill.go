@@ -1,0 +1,377 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// +genclient
+// +genclient:nonNamespaced
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// FailoverDrill takes clusters out of service on purpose, for a while, measures what becomes of it, and undoes it by itself. One drill is
+// under way at a time; others wait. Deleting it ends and undoes it.
+type FailoverDrill struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What is to be tried. It cannot be changed.
+	Spec FailoverDrillSpec `json:"spec"`
+	// What became of it; written by the federation.
+	// +optional
+	Status FailoverDrillStatus `json:"status,omitempty"`
+}
+
+// FailoverDrillSpec says what is to be tried.
+type FailoverDrillSpec struct {
+	// The clusters that are taken out: all that any of the fields names when the drill begins.
+	Scope FailoverDrillScope `json:"scope"`
+	// Shift or Evacuate.
+	Method DrillMethod `json:"method"`
+	// Why, for those who see it.
+	Reason string `json:"reason"`
+	// How long all must be well before, from 5 to 3600 s; 60 if left out.
+	// +optional
+	BaselineSeconds *int32 `json:"baselineSeconds,omitempty"`
+	// How long the clusters are out, from 10 to 14400 s; 600 if left out.
+	// +optional
+	HoldSeconds *int32 `json:"holdSeconds,omitempty"`
+	// How long the way back may take, from 60 to 14400 s; 3600 if left out.
+	// +optional
+	RecoverySeconds *int32 `json:"recoverySeconds,omitempty"`
+	// How long it may wait for what must hold before it begins, from 0 to 86400 s; 3600 if left out. Then it is Blocked.
+	// +optional
+	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
+	// What decides whether it succeeds.
+	// +optional
+	Objectives FailoverDrillObjectives `json:"objectives,omitempty"`
+	// What ends it early.
+	// +optional
+	Guardrails FailoverDrillGuardrails `json:"guardrails,omitempty"`
+}
+
+// FailoverDrillScope names clusters. At least one field.
+type FailoverDrillScope struct {
+	// Names of clusters.
+	// +optional
+	// +listType=set
+	Clusters []string `json:"clusters,omitempty"`
+	// Zones, as REGION/ZONE or ZONE: clusters that have no nodes elsewhere.
+	// +optional
+	// +listType=set
+	Zones []string `json:"zones,omitempty"`
+	// Regions: all clusters in them.
+	// +optional
+	// +listType=set
+	Regions []string `json:"regions,omitempty"`
+}
+
+// DrillMethod is how clusters are taken out.
+type DrillMethod string
+
+const (
+	// DrillShift takes the clusters' addresses out of DNS. Replicas stay.
+	DrillShift DrillMethod = "Shift"
+	// DrillEvacuate does that, and then moves the replicas off, as kubectl federation drain does.
+	DrillEvacuate DrillMethod = "Evacuate"
+)
+
+// FailoverDrillObjectives decide whether a drill succeeds. What is left out is not asked for.
+type FailoverDrillObjectives struct {
+	// The addresses are out of DNS that soon after the fault.
+	// +optional
+	OutOfDNSSeconds *int32 `json:"outOfDNSSeconds,omitempty"`
+	// For Evacuate: all that leaves the scope is ready in other clusters that soon after the fault.
+	// +optional
+	ReadyElsewhereSeconds *int32 `json:"readyElsewhereSeconds,omitempty"`
+	// Of the replicas that were placed in the scope, so many percent stay ready all the time, there or elsewhere.
+	// +optional
+	MinReadyPercent *int32 `json:"minReadyPercent,omitempty"`
+}
+
+// FailoverDrillGuardrails end a drill early.
+type FailoverDrillGuardrails struct {
+	// Of the replicas that were placed in the scope, so many percent must stay ready, there or elsewhere; 95 if left out.
+	// +optional
+	MinReadyPercent *int32 `json:"minReadyPercent,omitempty"`
+	// So many replicas may fit nowhere: more keep it from beginning, and end it; 0 if left out.
+	// +optional
+	MaxUnplaced *int64 `json:"maxUnplaced,omitempty"`
+}
+
+// DrillPhase is where a drill stands.
+type DrillPhase string
+
+const (
+	// DrillPending waits for what must hold before.
+	DrillPending DrillPhase = "Pending"
+	// DrillBaseline looks whether all is well, for spec.baselineSeconds.
+	DrillBaseline DrillPhase = "Baseline"
+	// DrillInjecting takes the clusters out.
+	DrillInjecting DrillPhase = "Injecting"
+	// DrillHolding keeps them out, for spec.holdSeconds.
+	DrillHolding DrillPhase = "Holding"
+	// DrillRecovering brings them back.
+	DrillRecovering DrillPhase = "Recovering"
+	// DrillVerifying looks for what was left behind.
+	DrillVerifying DrillPhase = "Verifying"
+	// DrillFinished is over.
+	DrillFinished DrillPhase = "Finished"
+)
+
+// DrillOutcome is how a drill ended.
+type DrillOutcome string
+
+const (
+	// DrillSucceeded held in full, met its objectives, and left nothing behind.
+	DrillSucceeded DrillOutcome = "Succeeded"
+	// DrillFailed missed an objective, hurt, or left something behind.
+	DrillFailed DrillOutcome = "Failed"
+	// DrillInterrupted ended early for what says nothing about the clusters.
+	DrillInterrupted DrillOutcome = "Interrupted"
+	// DrillBlocked never began.
+	DrillBlocked DrillOutcome = "Blocked"
+)
+
+// Reasons of drills: why one waits, or ended as it did.
+const (
+	DrillNotStopped       = "NotStopped"
+	DrillAlone            = "Alone"
+	DrillScopeKnown       = "ScopeKnown"
+	DrillScopeServes      = "ScopeServes"
+	DrillOthersServe      = "OthersServe"
+	DrillProvidersCurrent = "ProvidersCurrent"
+	DrillNamesSurvive     = "NamesSurvive"
+	DrillFits             = "Fits"
+	DrillRealFailure      = "RealFailure"
+	DrillReadyBelow       = "ReadyBelow"
+	DrillUnplaced         = "Unplaced"
+	DrillDNSBehind        = "DNSBehind"
+	DrillStopped          = "Stopped"
+	DrillOperator         = "Operator"
+	DrillByHand           = "ByHand"
+	DrillDeadline         = "Deadline"
+	DrillObjectiveMissed  = "ObjectiveMissed"
+	DrillLeftBehind       = "LeftBehind"
+	DrillCompleted        = "Completed"
+)
+
+// FailoverDrillStatus is what became of a drill.
+type FailoverDrillStatus struct {
+	// Where it stands.
+	// +optional
+	Phase DrillPhase `json:"phase,omitempty"`
+	// When the phase began.
+	// +optional
+	PhaseSince *metav1.MicroTime `json:"phaseSince,omitempty"`
+	// How it ended; empty while it has not.
+	// +optional
+	Outcome DrillOutcome `json:"outcome,omitempty"`
+	// One word: what it waits for while Pending, why it goes back early, or why the outcome is what it is.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// The same for people, with its numbers.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// The clusters of the scope, as it was when the drill began, sorted.
+	// +optional
+	// +listType=atomic
+	Clusters []string `json:"clusters,omitempty"`
+	// Who asked to abort it.
+	// +optional
+	Abort *DrillAbort `json:"abort,omitempty"`
+	// What the clusters were like before: stored before anything is changed.
+	// +optional
+	// +listType=atomic
+	Undo []DrillUndo `json:"undo,omitempty"`
+	// What was measured.
+	// +optional
+	Report *DrillReport `json:"report,omitempty"`
+}
+
+// DrillAbort is somebody's wish that a drill ends now.
+type DrillAbort struct {
+	// Who, as the API server knows them.
+	By string `json:"by"`
+	// When.
+	At metav1.Time `json:"at"`
+	// Why.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+}
+
+// DrillUndo is what a cluster was like before a drill.
+type DrillUndo struct {
+	// Name of the cluster.
+	Cluster string `json:"cluster"`
+	// Its spec.dnsWeight; left out where there was none.
+	// +optional
+	DNSWeight *int32 `json:"dnsWeight,omitempty"`
+}
+
+// DrillReport is what was measured.
+type DrillReport struct {
+	// The named moments.
+	// +optional
+	Marks DrillMarks `json:"marks,omitempty"`
+	// What the replicas did.
+	// +optional
+	Workloads DrillWorkloads `json:"workloads,omitempty"`
+	// What the review said before, beside what was measured.
+	// +optional
+	Prediction DrillPrediction `json:"prediction,omitempty"`
+	// The objectives, each with what was measured.
+	// +optional
+	// +listType=atomic
+	Objectives []DrillObjective `json:"objectives,omitempty"`
+	// What is not as it was before, and has to do with the drill.
+	// +optional
+	// +listType=atomic
+	LeftBehind []string `json:"leftBehind,omitempty"`
+}
+
+// DrillMarks are moments of a drill. Those that did not come are left out.
+type DrillMarks struct {
+	// The fault is in force: the weights of all clusters of the scope are 0.
+	// +optional
+	Injected *metav1.MicroTime `json:"injected,omitempty"`
+	// The servers answer with no address of the scope any more where another cluster serves, and all providers have that.
+	// +optional
+	OutOfDNS *metav1.MicroTime `json:"outOfDNS,omitempty"`
+	// No resolver keeps an address of the scope any more, by the TTLs.
+	// +optional
+	LastUse *metav1.MicroTime `json:"lastUse,omitempty"`
+	// Evacuate: nothing is placed in the scope any more, but for what stays there.
+	// +optional
+	Placed *metav1.MicroTime `json:"placed,omitempty"`
+	// Evacuate: all that was to leave the scope is ready elsewhere.
+	// +optional
+	ReadyElsewhere *metav1.MicroTime `json:"readyElsewhere,omitempty"`
+	// The way back began.
+	// +optional
+	Recovering *metav1.MicroTime `json:"recovering,omitempty"`
+	// What is placed in the scope again is ready.
+	// +optional
+	BackReady *metav1.MicroTime `json:"backReady,omitempty"`
+	// The servers answer as before.
+	// +optional
+	BackInDNS *metav1.MicroTime `json:"backInDNS,omitempty"`
+	// Nothing of the drill is left.
+	// +optional
+	Clean *metav1.MicroTime `json:"clean,omitempty"`
+}
+
+// DrillWorkloads is what replicas did during a drill. Not ready is a replica that an object asks for and does not have ready in any cluster.
+type DrillWorkloads struct {
+	// Objects with replicas in the scope before.
+	// +optional
+	Objects int32 `json:"objects,omitempty"`
+	// Replicas that were placed in the scope before.
+	// +optional
+	Replicas int64 `json:"replicas,omitempty"`
+	// Replicas that were not ready before, of all objects in all clusters.
+	// +optional
+	NotReadyBefore int64 `json:"notReadyBefore,omitempty"`
+	// The most that were not ready since the fault.
+	// +optional
+	MostNotReady int64 `json:"mostNotReady,omitempty"`
+	// When that was.
+	// +optional
+	MostAt *metav1.MicroTime `json:"mostAt,omitempty"`
+	// Of the replicas that were placed in the scope, so many percent stayed ready, there or elsewhere, all the time.
+	// +optional
+	LeastReadyPercent int32 `json:"leastReadyPercent,omitempty"`
+}
+
+// DrillPrediction is what the review said before, beside what was measured.
+type DrillPrediction struct {
+	// Replicas that would leave the scope.
+	// +optional
+	Replicas int64 `json:"replicas,omitempty"`
+	// Replicas that left it.
+	// +optional
+	Measured int64 `json:"measured,omitempty"`
+	// Record sets that would change.
+	// +optional
+	Records int32 `json:"records,omitempty"`
+	// Those that were followed; at most 50.
+	// +optional
+	// +listType=atomic
+	Followed []RecordChange `json:"followed,omitempty"`
+	// Objects with replicas elsewhere than predicted; at most 100.
+	// +optional
+	// +listType=atomic
+	Differences []string `json:"differences,omitempty"`
+	// The moves that were predicted; at most 100.
+	// +optional
+	// +listType=atomic
+	Moves []ReplicaMove `json:"moves,omitempty"`
+}
+
+// DrillObjective is an objective and what was measured.
+type DrillObjective struct {
+	// The field of spec.objectives.
+	Name string `json:"name"`
+	// What it asks for.
+	Limit int32 `json:"limit"`
+	// What was measured; left out where it never came.
+	// +optional
+	Measured *int32 `json:"measured,omitempty"`
+	// Whether it is met.
+	Met bool `json:"met"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// FailoverDrillList is a list of FailoverDrills.
+type FailoverDrillList struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// The drills.
+	Items []FailoverDrill `json:"items"`
+}
+
+const (
+	// DrillFinalizer keeps a FailoverDrill until it is undone.
+	DrillFinalizer = "federation.kubernetes.io/drill"
+	// StopDrillsAnnotation, on the namespace FederationNamespace, ends all drills and keeps others from beginning. Its value says why.
+	StopDrillsAnnotation = "federation.kubernetes.io/stop-drills"
+)
+
+// Over reports whether a drill has ended.
+func (d *FailoverDrill) Over() bool { return d.Status.Phase == DrillFinished }
+
+// UnderWay reports whether a drill has begun and not ended.
+func (d *FailoverDrill) UnderWay() bool {
+	return d.Status.Phase != "" && d.Status.Phase != DrillPending && d.Status.Phase != DrillFinished
+}
+
+func orDefault[T any](value *T, without T) T {
+	if value == nil {
+		return without
+	}
+	return *value
+}
+
+// Baseline is how long all must be well before, in seconds.
+func (s *FailoverDrillSpec) Baseline() int32 { return orDefault(s.BaselineSeconds, 60) }
+
+// Hold is how long the clusters are out, in seconds.
+func (s *FailoverDrillSpec) Hold() int32 { return orDefault(s.HoldSeconds, 600) }
+
+// Recovery is how long the way back may take, in seconds.
+func (s *FailoverDrillSpec) Recovery() int32 { return orDefault(s.RecoverySeconds, 3600) }
+
+// StartingDeadline is how long it may wait before it begins, in seconds.
+func (s *FailoverDrillSpec) StartingDeadline() int32 {
+	return orDefault(s.StartingDeadlineSeconds, 3600)
+}
+
+// MinReady is how many percent of the scope's replicas must stay ready.
+func (g *FailoverDrillGuardrails) MinReady() int32 { return orDefault(g.MinReadyPercent, 95) }
+
+// Unplaced is how many replicas may fit nowhere.
+func (g *FailoverDrillGuardrails) Unplaced() int64 { return orDefault(g.MaxUnplaced, 0) }

@@ -1,0 +1,97 @@
+package validation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+const (
+	maxDrillScope = 1000
+	// maxDrillReason bounds, in bytes, what people write about a drill.
+	maxDrillReason = 1024
+)
+
+// drillMethods are those that there are.
+var drillMethods = []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillShift}
+
+// ValidateFailoverDrill checks a new drill.
+func ValidateFailoverDrill(d *v1beta1.FailoverDrill) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(&d.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	s, path := &d.Spec, field.NewPath("spec")
+	errs = append(errs, validateScope(&s.Scope, path.Child("scope"))...)
+	if !slices.Contains(drillMethods, s.Method) {
+		errs = append(errs, field.NotSupported(path.Child("method"), s.Method, drillMethods))
+	}
+	errs = append(errs, drillText(s.Reason, path.Child("reason"))...)
+	if strings.TrimSpace(s.Reason) == "" {
+		errs = append(errs, field.Required(path.Child("reason"), "say why, for those who see it"))
+	}
+	errs = append(errs, between(s.BaselineSeconds, 5, 3600, path.Child("baselineSeconds"))...)
+	errs = append(errs, between(s.HoldSeconds, 10, 14400, path.Child("holdSeconds"))...)
+	errs = append(errs, between(s.RecoverySeconds, 60, 14400, path.Child("recoverySeconds"))...)
+	errs = append(errs, between(s.StartingDeadlineSeconds, 0, 86400, path.Child("startingDeadlineSeconds"))...)
+	objectives := path.Child("objectives")
+	errs = append(errs, between(s.Objectives.OutOfDNSSeconds, 1, 14400, objectives.Child("outOfDNSSeconds"))...)
+	errs = append(errs, between(s.Objectives.ReadyElsewhereSeconds, 1, 14400, objectives.Child("readyElsewhereSeconds"))...)
+	errs = append(errs, between(s.Objectives.MinReadyPercent, 0, 100, objectives.Child("minReadyPercent"))...)
+	if s.Method != v1beta1.DrillEvacuate && s.Objectives.ReadyElsewhereSeconds != nil {
+		errs = append(errs, field.Invalid(objectives.Child("readyElsewhereSeconds"), *s.Objectives.ReadyElsewhereSeconds, "must be left out: with method "+string(s.Method)+" no replica moves"))
+	}
+	guardrails := path.Child("guardrails")
+	errs = append(errs, between(s.Guardrails.MinReadyPercent, 0, 100, guardrails.Child("minReadyPercent"))...)
+	if n := s.Guardrails.MaxUnplaced; n != nil && *n < 0 {
+		errs = append(errs, field.Invalid(guardrails.Child("maxUnplaced"), *n, "must not be negative"))
+	}
+	return errs
+}
+
+// validateScope checks which clusters a drill takes.
+func validateScope(s *v1beta1.FailoverDrillScope, path *field.Path) field.ErrorList {
+	if len(s.Clusters)+len(s.Zones)+len(s.Regions) == 0 {
+		return field.ErrorList{field.Required(path, "name at least one of clusters, zones or regions")}
+	}
+	if n := len(s.Clusters) + len(s.Zones) + len(s.Regions); n > maxDrillScope {
+		return field.ErrorList{field.TooMany(path, n, maxDrillScope)}
+	}
+	errs := eachOnce(s.Clusters, path.Child("clusters"), clusterName)
+	errs = append(errs, eachOnce(s.Zones, path.Child("zones"), zoneOfRegion)...)
+	return append(errs, eachOnce(s.Regions, path.Child("regions"), topologyName)...)
+}
+
+func drillText(text string, path *field.Path) field.ErrorList {
+	if len(text) > maxDrillReason {
+		return field.ErrorList{field.TooLong(path, "", maxDrillReason)}
+	}
+	return nil
+}
+
+func between(n *int32, least, most int32, path *field.Path) field.ErrorList {
+	if n != nil && (*n < least || *n > most) {
+		return field.ErrorList{field.Invalid(path, *n, fmt.Sprintf("must be from %d to %d", least, most))}
+	}
+	return nil
+}
+
+// ValidateFailoverDrillUpdate checks a change of a drill: its spec stays.
+func ValidateFailoverDrillUpdate(d, old *v1beta1.FailoverDrill) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(&d.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	if !apiequality.Semantic.DeepEqual(d.Spec, old.Spec) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec"), "a drill cannot be changed: abort or delete it, and make another one"))
+	}
+	return errs
+}
+
+// ValidateDrillAbort checks who ends a drill why.
+func ValidateDrillAbort(d *v1beta1.FailoverDrill) field.ErrorList {
+	if d.Status.Abort == nil {
+		return nil
+	}
+	return drillText(d.Status.Abort.Reason, field.NewPath("status", "abort", "reason"))
+}

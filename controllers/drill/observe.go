@@ -1,0 +1,197 @@
+package drill
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/drill/plan"
+	"federation/controllers/held"
+	review "federation/controllers/review/plan"
+)
+
+var (
+	services   = corev1.SchemeGroupVersion.WithResource("services")
+	ingresses  = networkingv1.SchemeGroupVersion.WithResource("ingresses")
+	configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+)
+
+// world is what drills are decided from, and what reviews for them are made of.
+type world struct {
+	plan.World
+	in review.Input
+}
+
+// observe sees all that the drills need.
+func (c *Controller) observe(ctx context.Context, drills []*v1beta1.FailoverDrill) (w *world, err error) {
+	w = &world{World: plan.World{Now: time.Now(), Clusters: c.clusters(), TTL: c.Info.DNSTTL}}
+	if w.Stopped, err = c.stopped(ctx); err != nil {
+		return nil, err
+	}
+	if w.Providers, err = c.providers(ctx); err != nil {
+		return nil, err
+	}
+	w.in = review.Input{Clusters: w.Clusters, Info: &c.Info, Now: w.Now}
+	wants := slices.ContainsFunc(drills, plan.WantsReview)
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Preferences == "" {
+			continue
+		}
+		for _, obj := range held.By(c.Informers(k.Resource)).GetStore().List() {
+			if u := held.Object(obj); u != nil && u.GetDeletionTimestamp() == nil {
+				w.Objects = append(w.Objects, objectOf(u))
+				if wants {
+					w.in.AddObject(u)
+				}
+			}
+		}
+	}
+	if wants {
+		return w, c.addNames(w)
+	}
+	return w, c.addRecords(ctx, w, drills)
+}
+
+// addNames adds what reviews need of names.
+func (c *Controller) addNames(w *world) error {
+	for _, obj := range c.Informers(v1beta1.PoliciesResource).GetStore().List() {
+		p := &v1beta1.PlacementPolicy{}
+		if err := from(obj, p); err != nil {
+			return err
+		}
+		w.in.Policies = append(w.in.Policies, p)
+	}
+	for _, r := range []schema.GroupVersionResource{services, ingresses} {
+		for _, obj := range held.By(c.Informers(r)).GetStore().List() {
+			if u := held.Object(obj); u != nil {
+				w.in.AddNamed(u)
+			}
+		}
+	}
+	return nil
+}
+
+// addRecords adds the record sets of the zone, if a drill follows any.
+func (c *Controller) addRecords(ctx context.Context, w *world, drills []*v1beta1.FailoverDrill) error {
+	if !slices.ContainsFunc(drills, func(d *v1beta1.FailoverDrill) bool {
+		return !d.Over() && d.Status.Report != nil && len(d.Status.Report.Prediction.Followed) > 0
+	}) {
+		return nil
+	}
+	var err error
+	w.Records, err = c.Records(ctx)
+	return err
+}
+
+// reviewed asks, where a drill needs it, what would happen if its scope were drained.
+func reviewed(d *v1beta1.FailoverDrill, w *world) {
+	w.Review, w.Problem = nil, ""
+	if !plan.WantsReview(d) || w.Other != "" || w.Stopped != "" {
+		return
+	}
+	status, errs := review.Review(w.in, plan.Spec(d))
+	if len(errs) > 0 {
+		w.Problem = errs.ToAggregate().Error()
+		return
+	}
+	w.Review = &status
+}
+
+func (c *Controller) clusters() (all []*v1beta1.Cluster) {
+	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
+		cluster := &v1beta1.Cluster{}
+		if from(obj, cluster) == nil {
+			all = append(all, cluster)
+		}
+	}
+	return all
+}
+
+// stopped is why no drill may run.
+func (c *Controller) stopped(ctx context.Context) (string, error) {
+	ns, err := c.Client.Resource(namespaces).Get(ctx, v1beta1.FederationNamespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	why, there := ns.GetAnnotations()[v1beta1.StopDrillsAnnotation]
+	if there && why == "" {
+		why = "no reason is given"
+	}
+	return why, nil
+}
+
+// providers are how the DNS providers stand, by name.
+func (c *Controller) providers(ctx context.Context) (all []plan.Provider, err error) {
+	u, err := c.Client.Resource(configMaps).Namespace(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := unstructured.NestedStringMap(u.Object, "data")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		var is metav1.Condition
+		if err := json.Unmarshal([]byte(data[name]), &is); err != nil {
+			return nil, fmt.Errorf("ConfigMap %s: %s: %w", v1beta1.DNSProvidersConfigMap, name, err)
+		}
+		all = append(all, plan.Provider{Name: name, Published: is.Status == metav1.ConditionTrue, Message: is.Message})
+	}
+	return all, nil
+}
+
+// objectOf reads what drills need of a federated object. A Job has no replicas that stay ready.
+func objectOf(u *unstructured.Unstructured) plan.Object {
+	o := plan.Object{Name: u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()}
+	if p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation]); p != nil {
+		o.Placed, o.Unplaced = p.Clusters, p.Unplaced
+	}
+	if u.GetKind() != "Job" {
+		o.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+		for _, n := range o.Placed {
+			o.Asked += n
+		}
+		o.Asked += o.Unplaced
+	}
+	propagated := v1beta1.ConditionOf(u, v1beta1.ConditionPropagated)
+	o.Moving = propagated != nil && propagated["status"] != string(metav1.ConditionTrue)
+	return o
+}
+
+// from reads an object of an informer's store.
+func from(obj any, into any) error {
+	u := held.Object(obj)
+	if u == nil {
+		return fmt.Errorf("a %T is no object", obj)
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into)
+}
+
+func unstructuredOf(obj any, kind string) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(kind))
+	return u, nil
+}

@@ -1,0 +1,262 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// preflight names the first check that does not hold, and says why with its numbers; "": the drill may begin.
+func (d *drill) preflight() (reason, message string) {
+	switch {
+	case d.Stopped != "":
+		return v1beta1.DrillNotStopped, "drills are stopped: " + d.Stopped
+	case d.Other != "":
+		return v1beta1.DrillAlone, "drill " + d.Other + " comes first"
+	case d.Review == nil:
+		return v1beta1.DrillScopeKnown, d.Problem
+	case len(d.Review.Clusters) == len(d.Clusters):
+		return v1beta1.DrillOthersServe, "the scope has all clusters: none is left to serve"
+	}
+	for _, c := range d.Clusters {
+		in := slices.Contains(d.Review.Clusters, c.Name)
+		check := v1beta1.DrillOthersServe
+		if in {
+			check = v1beta1.DrillScopeServes
+		}
+		if !serves(c) {
+			return check, fmt.Sprintf("cluster %s: %s, phase %s; must be ready and Serving", c.Name, readyWord(c), c.Phase())
+		}
+		if in && (c.Annotations[v1beta1.DrainAnnotation] != "" || c.OutOfService() != "" || c.DNSWeight() == 0) {
+			return check, fmt.Sprintf("cluster %s: out of service already: DNS weight %d, %s", c.Name, c.DNSWeight(), orNothing(c.OutOfService()))
+		}
+	}
+	for _, p := range d.Providers {
+		if !p.Published {
+			return v1beta1.DrillProvidersCurrent, fmt.Sprintf("DNS provider %s is behind: %s", p.Name, p.Message)
+		}
+	}
+	for _, change := range d.Review.Records {
+		if len(change.After) == 0 && !slices.ContainsFunc(d.Review.Records, func(c v1beta1.RecordChange) bool { return c.Name == change.Name && len(c.After) > 0 }) {
+			return v1beta1.DrillNamesSurvive, fmt.Sprintf("%s would have no address", change.Name)
+		}
+	}
+	if n, most := d.Review.Unplaced, d.Spec.Guardrails.Unplaced(); d.Spec.Method == v1beta1.DrillEvacuate && n > most {
+		return v1beta1.DrillFits, fmt.Sprintf("%d replicas would fit nowhere, at most %d may", n, most)
+	}
+	return "", ""
+}
+
+func readyWord(c *v1beta1.Cluster) string {
+	if c.IsReady() {
+		return "ready"
+	}
+	return "not ready"
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "not cordoned"
+	}
+	return s
+}
+
+// asked is the wish of a person that the drill ends: abort, delete, or the stop switch.
+func (d *drill) asked() (reason, message string) {
+	switch a := d.Status.Abort; {
+	case a != nil:
+		return v1beta1.DrillOperator, strings.TrimSuffix(fmt.Sprintf("aborted by %s: %s", a.By, a.Reason), ": ")
+	case d.DeletionTimestamp != nil:
+		return v1beta1.DrillOperator, "deleted"
+	case d.Stopped != "":
+		return v1beta1.DrillStopped, "drills are stopped: " + d.Stopped
+	}
+	return "", ""
+}
+
+// ends says why a drill that is under way goes back before its time.
+func (d *drill) ends() (reason, message string) {
+	if reason, message := d.asked(); reason != "" {
+		return reason, message
+	}
+	for _, c := range d.Clusters {
+		if !serves(c) {
+			return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: %s, phase %s", c.Name, readyWord(c), c.Phase())
+		}
+	}
+	if reason, message := d.byHand(); reason != "" {
+		return reason, message
+	}
+	work, marks := d.step.Status.Report.Workloads, d.step.Status.Report.Marks
+	if least := d.Spec.Guardrails.MinReady(); work.LeastReadyPercent < least {
+		return v1beta1.DrillReadyBelow, fmt.Sprintf("%d replicas are not ready, %d were before: %d %% of %d stayed ready, must be %d %%",
+			work.MostNotReady, work.NotReadyBefore, work.LeastReadyPercent, work.Replicas, least)
+	}
+	var unplaced int64
+	for i := range d.Objects {
+		unplaced += d.Objects[i].Unplaced
+	}
+	if most := d.Spec.Guardrails.Unplaced(); d.Spec.Method == v1beta1.DrillEvacuate && unplaced > most {
+		return v1beta1.DrillUnplaced, fmt.Sprintf("%d replicas fit nowhere, at most %d may", unplaced, most)
+	}
+	if marks.Injected != nil && marks.OutOfDNS == nil && d.Now.Sub(marks.Injected.Time) > behind {
+		return v1beta1.DrillDNSBehind, fmt.Sprintf("%s after the fault DNS does not have it: %s", behind, d.notOut())
+	}
+	return "", ""
+}
+
+// byHand says what somebody changed of the clusters that are out.
+func (d *drill) byHand() (reason, message string) {
+	if d.Status.Phase != v1beta1.DrillHolding {
+		for _, c := range d.scope() {
+			if mark := markOf(c); mark != nil && mark.Drill != d.uid {
+				return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody drains it", c.Name)
+			}
+		}
+		return "", ""
+	}
+	scope := d.scope()
+	if len(scope) < len(d.Status.Clusters) {
+		return v1beta1.DrillByHand, "a cluster of the scope was removed"
+	}
+	emptying := d.Spec.Method == v1beta1.DrillEvacuate
+	for _, c := range scope {
+		switch {
+		case !bears(c, d.uid):
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody took it over", c.Name)
+		case c.DNSWeight() != 0:
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody set spec.dnsWeight to %d", c.Name, c.DNSWeight())
+		case tainted(c) && !emptying:
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody put the taint %s on it", c.Name, drainTaint.ToString())
+		case !tainted(c) && emptying && d.Status.Report.Marks.Placed != nil:
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody took the taint %s off", c.Name, drainTaint.ToString())
+		}
+	}
+	return "", ""
+}
+
+// measure notes what is so for the first time, and the worst.
+func (d *drill) measure() {
+	r := d.step.Status.Report
+	marks, work := &r.Marks, &r.Workloads
+	if n := d.notReady(); n > work.MostNotReady {
+		work.MostNotReady, work.MostAt = n, d.micro()
+		if lost := n - work.NotReadyBefore; work.Replicas > 0 {
+			work.LeastReadyPercent = int32(max(0, 100-(100*lost+work.Replicas-1)/work.Replicas))
+		}
+	}
+	if marks.OutOfDNS == nil && d.notOut() == "" {
+		marks.OutOfDNS = d.micro()
+	}
+	if marks.OutOfDNS == nil {
+		return
+	}
+	if last := marks.OutOfDNS.Add(d.TTL + propagationOfDNS); marks.LastUse == nil && !d.Now.Before(last) {
+		marks.LastUse = d.micro()
+	}
+	if d.Spec.Method != v1beta1.DrillEvacuate || marks.LastUse == nil {
+		return
+	}
+	var placed int64
+	moving := false
+	for i := range d.Objects {
+		placed += d.placedIn(&d.Objects[i])
+		moving = moving || d.Objects[i].Moving
+	}
+	if marks.Placed == nil && !slices.ContainsFunc(d.scope(), func(c *v1beta1.Cluster) bool { return !tainted(c) }) && placed <= work.Replicas-r.Prediction.Replicas {
+		marks.Placed = d.micro()
+		r.Prediction.Measured, r.Prediction.Differences = work.Replicas-placed, d.differences()
+	}
+	settled := marks.Placed != nil && d.Now.Sub(marks.Placed.Time) >= tick // by then it is reported that something moves
+	if settled && marks.ReadyElsewhere == nil && !moving && d.notReady() <= work.NotReadyBefore {
+		marks.ReadyElsewhere = d.micro()
+	}
+}
+
+// gone is the data that a record set is to lose.
+func gone(c *v1beta1.RecordChange) []string {
+	return slices.DeleteFunc(slices.Clone(c.Before), func(data string) bool { return slices.Contains(c.After, data) })
+}
+
+// notOut says what of DNS still leads to the scope; "": nothing does.
+func (d *drill) notOut() string {
+	for _, p := range d.Providers {
+		if !p.Published {
+			return "provider " + p.Name + " is behind: " + p.Message
+		}
+	}
+	for _, followed := range d.step.Status.Report.Prediction.Followed {
+		has := d.Records[Record{followed.Name, followed.Type}]
+		for _, data := range gone(&followed) {
+			if slices.Contains(has, data) {
+				return fmt.Sprintf("%s %s has %s", followed.Name, followed.Type, data)
+			}
+		}
+	}
+	return ""
+}
+
+// backInDNS reports whether the servers answer with the scope again: all that was followed is there, and no provider is behind.
+func (d *drill) backInDNS() bool {
+	if slices.ContainsFunc(d.Providers, func(p Provider) bool { return !p.Published }) {
+		return false
+	}
+	if slices.ContainsFunc(d.scope(), func(c *v1beta1.Cluster) bool { return !serves(c) || c.DNSWeight() == 0 }) {
+		return true // not all of them come back
+	}
+	for _, followed := range d.step.Status.Report.Prediction.Followed {
+		has := d.Records[Record{followed.Name, followed.Type}]
+		for _, data := range gone(&followed) {
+			if !slices.Contains(has, data) {
+				return d.since() > behind
+			}
+		}
+	}
+	return true
+}
+
+// differences are the objects whose replicas went elsewhere than predicted.
+func (d *drill) differences() (all []string) {
+	for _, m := range d.step.Status.Report.Prediction.Moves {
+		name := m.Kind + " " + m.Namespace + "/" + m.Name
+		i := slices.IndexFunc(d.Objects, func(o Object) bool { return o.Name == name })
+		if i < 0 {
+			continue // somebody deleted it
+		}
+		for _, c := range m.Clusters {
+			if n := d.Objects[i].Placed[c.Cluster]; n != c.After {
+				all = append(all, fmt.Sprintf("%s: %d in %s, predicted %d", name, n, c.Cluster, c.After))
+			}
+		}
+	}
+	return all[:min(len(all), maxMoves)]
+}
+
+// judge compares what was measured with the objectives.
+func (d *drill) judge() {
+	r, o := d.step.Status.Report, d.Spec.Objectives
+	r.Objectives = nil
+	note := func(name string, limit, measured *int32, met func(measured, limit int32) bool) {
+		if limit != nil {
+			r.Objectives = append(r.Objectives, v1beta1.DrillObjective{Name: name, Limit: *limit, Measured: measured, Met: measured != nil && met(*measured, *limit)})
+		}
+	}
+	atMost := func(measured, limit int32) bool { return measured <= limit }
+	note("outOfDNSSeconds", o.OutOfDNSSeconds, d.after(r.Marks.OutOfDNS), atMost)
+	note("readyElsewhereSeconds", o.ReadyElsewhereSeconds, d.after(r.Marks.ReadyElsewhere), atMost)
+	note("minReadyPercent", o.MinReadyPercent, &r.Workloads.LeastReadyPercent, func(measured, limit int32) bool { return measured >= limit })
+}
+
+// after is how many seconds after the fault a mark was, rounded up; nil where it never was.
+func (d *drill) after(mark *metav1.MicroTime) *int32 {
+	from := d.step.Status.Report.Marks.Injected
+	if mark == nil || from == nil {
+		return nil
+	}
+	return new(int32((mark.Sub(from.Time) + time.Second - 1) / time.Second))
+}

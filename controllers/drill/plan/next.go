@@ -1,0 +1,325 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+const (
+	// tick is how often a drill is looked at that is under way.
+	tick = time.Second
+	// injecting is how long it may take until the fault is in force.
+	injecting = time.Minute
+	// behind is how long DNS may take to have the change.
+	behind = time.Minute
+	// settling is how long something has to be so before it counts: what the federation reports is a moment late.
+	settling = 5 * time.Second
+	// propagationOfDNS is how long secondaries may take, beside the TTL.
+	propagationOfDNS = 2 * time.Second
+	// maxFollowed is how many record sets are followed, and maxMoves how many moves are compared with what was predicted.
+	maxFollowed, maxMoves = 50, 100
+)
+
+// drill is one drill in its world, and the step that is being made.
+type drill struct {
+	*v1beta1.FailoverDrill
+	*World
+	uid  string
+	step Step
+}
+
+// Next is what a drill does next.
+func Next(of *v1beta1.FailoverDrill, w *World) Step {
+	d := &drill{FailoverDrill: of, World: w, uid: string(of.UID), step: Step{Status: *of.Status.DeepCopy()}}
+	switch s := &d.step.Status; s.Phase {
+	case "", v1beta1.DrillPending:
+		d.pending()
+	case v1beta1.DrillBaseline:
+		d.baseline()
+	case v1beta1.DrillInjecting:
+		d.inject()
+	case v1beta1.DrillHolding:
+		d.hold()
+	case v1beta1.DrillRecovering:
+		d.recover()
+	case v1beta1.DrillVerifying:
+		d.verify()
+	default:
+		d.step.Release = true
+	}
+	return d.step
+}
+
+func (d *drill) micro() *metav1.MicroTime { return new(metav1.NewMicroTime(d.Now)) }
+
+// enter begins a phase.
+func (d *drill) enter(phase v1beta1.DrillPhase) {
+	d.step.Status.Phase, d.step.Status.PhaseSince, d.step.LookAgain = phase, d.micro(), tick
+}
+
+// since is how long the phase has lasted.
+func (d *drill) since() time.Duration {
+	if d.Status.PhaseSince == nil {
+		return 0
+	}
+	return d.Now.Sub(d.Status.PhaseSince.Time)
+}
+
+// finish ends the drill.
+func (d *drill) finish(outcome v1beta1.DrillOutcome, reason, message string) {
+	d.enter(v1beta1.DrillFinished)
+	s := &d.step.Status
+	s.Outcome, s.Reason, s.Message, d.step.LookAgain, d.step.Release = outcome, reason, message, 0, true
+}
+
+// pending waits until all checks hold.
+func (d *drill) pending() {
+	s := &d.step.Status
+	if s.Phase == "" {
+		d.enter(v1beta1.DrillPending)
+	}
+	if asked, message := d.asked(); asked != "" && asked != v1beta1.DrillStopped {
+		d.finish(v1beta1.DrillInterrupted, asked, message)
+		return
+	}
+	reason, message := d.preflight()
+	deadline := d.CreationTimestamp.Add(time.Duration(d.Spec.StartingDeadline()) * time.Second)
+	switch {
+	case reason == "":
+		d.enter(v1beta1.DrillBaseline)
+		s.Reason, s.Message, s.Clusters = "", "", d.Review.Clusters
+	case !d.Now.Before(deadline):
+		d.finish(v1beta1.DrillBlocked, reason, message)
+	default:
+		s.Reason, s.Message, d.step.LookAgain = reason, message, min(tick, deadline.Sub(d.Now))
+	}
+}
+
+// baseline looks whether all is well for a while, and then stores what is to be undone.
+func (d *drill) baseline() {
+	if asked, message := d.asked(); asked != "" && asked != v1beta1.DrillStopped {
+		d.finish(v1beta1.DrillInterrupted, asked, message)
+		return
+	}
+	if reason, message := d.preflight(); reason != "" {
+		d.finish(v1beta1.DrillBlocked, reason, message)
+		return
+	}
+	d.step.LookAgain = tick
+	if d.since() < time.Duration(d.Spec.Baseline())*time.Second {
+		return
+	}
+	d.enter(v1beta1.DrillInjecting)
+	s := &d.step.Status
+	s.Clusters, s.Undo, s.Report = d.Review.Clusters, nil, &v1beta1.DrillReport{}
+	for _, c := range d.scope() {
+		s.Undo = append(s.Undo, v1beta1.DrillUndo{Cluster: c.Name, DNSWeight: c.Spec.DNSWeight})
+	}
+	d.predict()
+}
+
+// predict notes what the review says, and what there is before.
+func (d *drill) predict() {
+	r := d.step.Status.Report
+	r.Prediction.Records = int32(len(d.Review.Records))
+	for _, change := range d.Review.Records {
+		if len(r.Prediction.Followed) < maxFollowed && len(gone(&change)) > 0 {
+			r.Prediction.Followed = append(r.Prediction.Followed, change)
+		}
+	}
+	if d.Spec.Method == v1beta1.DrillEvacuate {
+		r.Prediction.Replicas = d.Review.Replicas
+		r.Prediction.Moves = slices.Clone(d.Review.Moves[:min(len(d.Review.Moves), maxMoves)])
+	}
+	for i := range d.Objects {
+		if n := d.placedIn(&d.Objects[i]); n > 0 {
+			r.Workloads.Objects++
+			r.Workloads.Replicas += n
+		}
+	}
+	r.Workloads.NotReadyBefore, r.Workloads.LeastReadyPercent = d.notReady(), 100
+	r.Workloads.MostNotReady = r.Workloads.NotReadyBefore
+}
+
+// scope are the clusters of the drill that there are.
+func (d *drill) scope() (some []*v1beta1.Cluster) {
+	for _, c := range d.Clusters {
+		if slices.Contains(d.step.Status.Clusters, c.Name) {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+func (d *drill) placedIn(o *Object) (n int64) {
+	for _, name := range d.step.Status.Clusters {
+		n += o.Placed[name]
+	}
+	return n
+}
+
+// notReady are the replicas that are asked for and not ready in any cluster.
+func (d *drill) notReady() (n int64) {
+	for i := range d.Objects {
+		n += max(0, d.Objects[i].Asked-d.Objects[i].Ready)
+	}
+	return n
+}
+
+// inject takes the clusters out of DNS.
+func (d *drill) inject() {
+	d.step.LookAgain = tick
+	if reason, message := d.ends(); reason != "" {
+		d.goBack(reason, message)
+		return
+	}
+	in := true
+	for _, c := range d.scope() {
+		if !bears(c, d.uid) {
+			in = false
+			d.step.Changes = append(d.step.Changes, takenOut(c, d.uid, d.Now))
+		}
+	}
+	switch {
+	case in:
+		d.enter(v1beta1.DrillHolding)
+		d.step.Status.Report.Marks.Injected = d.micro()
+	case d.since() > injecting:
+		d.goBack(v1beta1.DrillDeadline, fmt.Sprintf("the clusters could not be taken out of DNS within %s", injecting))
+	}
+}
+
+// hold measures, and takes the steps of an evacuation, until the time is over or something ends it.
+func (d *drill) hold() {
+	d.step.LookAgain = tick
+	d.measure()
+	if reason, message := d.ends(); reason != "" {
+		d.goBack(reason, message)
+		return
+	}
+	marks := &d.step.Status.Report.Marks
+	if d.Spec.Method == v1beta1.DrillEvacuate && marks.LastUse != nil {
+		for _, c := range d.scope() {
+			if !tainted(c) {
+				d.step.Changes = append(d.step.Changes, emptied(c))
+			}
+		}
+	}
+	if d.Now.Sub(marks.Injected.Time) >= time.Duration(d.Spec.Hold())*time.Second {
+		d.goBack("", "")
+	}
+}
+
+// goBack begins the way back, early where there is a reason.
+func (d *drill) goBack(reason, message string) {
+	d.enter(v1beta1.DrillRecovering)
+	s := &d.step.Status
+	s.Reason, s.Message, s.Report.Marks.Recovering = reason, message, d.micro()
+	d.step.Changes, d.step.LookAgain = nil, 0
+	d.recover()
+}
+
+// recover brings the clusters back: first their replicas, then their addresses. What does not bear the drill's mark is somebody else's.
+func (d *drill) recover() {
+	d.step.LookAgain = tick
+	marks, late := &d.step.Status.Report.Marks, d.since() > time.Duration(d.Spec.Recovery())*time.Second && d.Status.Phase == v1beta1.DrillRecovering
+	var ours, full []*v1beta1.Cluster
+	for _, c := range d.scope() {
+		switch {
+		case !bears(c, d.uid):
+		case tainted(c) && d.Spec.Method == v1beta1.DrillEvacuate:
+			full = append(full, c)
+		default:
+			ours = append(ours, c)
+		}
+	}
+	switch {
+	case len(full) > 0:
+		for _, c := range full {
+			d.step.Changes = append(d.step.Changes, refilled(c))
+		}
+	case len(ours) > 0 && !late && !d.backReady(ours):
+	case len(ours) > 0:
+		if d.Spec.Method == v1beta1.DrillEvacuate && !late && d.step.Status.Reason == "" && marks.BackReady == nil {
+			marks.BackReady = d.micro()
+		}
+		for _, c := range ours {
+			d.step.Changes = append(d.step.Changes, broughtBack(c))
+		}
+	case late || d.backInDNS():
+		if !late {
+			marks.BackInDNS = d.micro()
+		}
+		d.enter(v1beta1.DrillVerifying)
+	}
+}
+
+// backReady reports whether what is placed in the clusters again is ready. A cluster that is lost is not waited for; nor is any by a drill that ends
+// early, for somebody may need the clusters now, and names lead only where something is ready.
+func (d *drill) backReady(clusters []*v1beta1.Cluster) bool {
+	if d.Spec.Method != v1beta1.DrillEvacuate || d.step.Status.Reason != "" || slices.ContainsFunc(clusters, func(c *v1beta1.Cluster) bool { return !serves(c) }) {
+		return true
+	}
+	moving := slices.ContainsFunc(d.Objects, func(o Object) bool { return o.Moving && d.placedIn(&o) > 0 })
+	return d.since() >= settling && !moving && d.notReady() <= d.step.Status.Report.Workloads.NotReadyBefore
+}
+
+func serves(c *v1beta1.Cluster) bool { return c.IsReady() && c.Phase() == v1beta1.FailoverServing }
+
+// verify looks for what was left behind, and says how it went.
+func (d *drill) verify() {
+	s := &d.step.Status
+	s.Report.LeftBehind = d.leftBehind()
+	if len(s.Report.LeftBehind) == 0 {
+		s.Report.Marks.Clean = d.micro()
+	}
+	d.judge()
+	missed := slices.DeleteFunc(slices.Clone(s.Report.Objectives), func(o v1beta1.DrillObjective) bool { return o.Met })
+	switch {
+	case slices.Contains([]string{v1beta1.DrillReadyBelow, v1beta1.DrillUnplaced}, s.Reason):
+		d.finish(v1beta1.DrillFailed, s.Reason, s.Message)
+	case s.Reason != "":
+		d.finish(v1beta1.DrillInterrupted, s.Reason, s.Message)
+	case len(s.Report.LeftBehind) > 0:
+		d.finish(v1beta1.DrillFailed, v1beta1.DrillLeftBehind, strings.Join(s.Report.LeftBehind, "; "))
+	case len(missed) > 0:
+		var words []string
+		for _, o := range missed {
+			words = append(words, o.Name)
+		}
+		d.finish(v1beta1.DrillFailed, v1beta1.DrillObjectiveMissed, "missed: "+strings.Join(words, ", "))
+	default:
+		d.finish(v1beta1.DrillSucceeded, v1beta1.DrillCompleted, cmp.Or(s.Message, "held in full, and undone"))
+	}
+}
+
+// leftBehind is what still has to do with the drill, or is not as it was though nobody took it over.
+func (d *drill) leftBehind() (left []string) {
+	if d.step.Status.Reason == v1beta1.DrillByHand {
+		return nil
+	}
+	for _, u := range d.step.Status.Undo {
+		i := slices.IndexFunc(d.Clusters, func(c *v1beta1.Cluster) bool { return c.Name == u.Cluster })
+		if i < 0 {
+			continue
+		}
+		c := d.Clusters[i]
+		if bears(c, d.uid) {
+			left = append(left, fmt.Sprintf("cluster %s: annotation %s", c.Name, v1beta1.DrainAnnotation))
+		}
+		if tainted(c) {
+			left = append(left, fmt.Sprintf("cluster %s: taint %s", c.Name, drainTaint.ToString()))
+		}
+		if was := (&v1beta1.Cluster{Spec: v1beta1.ClusterSpec{DNSWeight: u.DNSWeight}}).DNSWeight(); c.DNSWeight() != was {
+			left = append(left, fmt.Sprintf("cluster %s: spec.dnsWeight is %d, was %d", c.Name, c.DNSWeight(), was))
+		}
+	}
+	return left
+}

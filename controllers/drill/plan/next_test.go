@@ -1,0 +1,342 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+var begin = time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
+
+// made is a world in which a drill runs: three clusters, one object of 30 replicas, one name. What clusters are asked for is done at once, but
+// for DNS, which takes lag.
+type made struct {
+	t        *testing.T
+	now      time.Time
+	drill    *v1beta1.FailoverDrill
+	clusters []*v1beta1.Cluster
+	stopped  string
+	other    string
+	lag      time.Duration
+	since    map[string]time.Time // when the weight of a cluster changed
+	ready    int64                // how many of 30 are ready
+	unplaced int64
+	writes   int
+	dies     int // after how many writes the process dies; 0: never
+	gone     bool
+}
+
+func cluster(name string) *v1beta1.Cluster {
+	return &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1beta1.ClusterStatus{
+		Conditions: []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: corev1.ConditionTrue}},
+	}}
+}
+
+func newMade(t *testing.T, method v1beta1.DrillMethod) *made {
+	m := &made{t: t, now: begin, lag: 2 * time.Second, since: map[string]time.Time{}, ready: 30}
+	for _, name := range []string{"a", "b", "c"} {
+		m.clusters = append(m.clusters, cluster(name))
+	}
+	m.clusters[0].Spec.DNSWeight = new(int32(70))
+	m.drill = &v1beta1.FailoverDrill{
+		ObjectMeta: metav1.ObjectMeta{Name: "d", UID: "u", CreationTimestamp: metav1.NewTime(begin)},
+		Spec: v1beta1.FailoverDrillSpec{Scope: v1beta1.FailoverDrillScope{Clusters: []string{"a"}}, Method: method, Reason: "test",
+			BaselineSeconds: new(int32(5)), HoldSeconds: new(int32(60)), Objectives: v1beta1.FailoverDrillObjectives{OutOfDNSSeconds: new(int32(5)), MinReadyPercent: new(int32(100))}},
+	}
+	return m
+}
+
+func (m *made) placed() map[string]int64 {
+	if tainted(m.clusters[0]) {
+		return map[string]int64{"b": 15, "c": 15}
+	}
+	return map[string]int64{"a": 10, "b": 10, "c": 10}
+}
+
+func (m *made) world() *World {
+	addresses := []string{"192.0.2.2", "192.0.2.3"}
+	if (m.clusters[0].DNSWeight() > 0) == (m.now.Sub(m.since["a"]) >= m.lag) {
+		addresses = slices.Concat([]string{"192.0.2.1"}, addresses)
+	}
+	return &World{
+		Now: m.now, Clusters: m.clusters, Stopped: m.stopped, Other: m.other, TTL: 15 * time.Second,
+		Objects: []Object{{Name: "Deployment shop/web", Asked: 30, Ready: m.ready, Placed: m.placed(), Unplaced: m.unplaced}},
+		Records: map[Record][]string{{"web.", "A"}: addresses}, Providers: []Provider{{Name: "built-in", Published: true}},
+		Review: &v1beta1.FailoverReviewStatus{Clusters: []string{"a"}, Replicas: 10,
+			Moves: []v1beta1.ReplicaMove{{Kind: "Deployment", Namespace: "shop", Name: "web", Clusters: []v1beta1.ReplicaChange{
+				{Cluster: "a", Before: 10}, {Cluster: "b", Before: 10, After: 15}, {Cluster: "c", Before: 10, After: 15}}}},
+			Records: []v1beta1.RecordChange{{Name: "web.", Type: "A", Before: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}, After: []string{"192.0.2.2", "192.0.2.3"}}}},
+	}
+}
+
+// write counts a write, and reports whether the process lives to make it.
+func (m *made) write() bool {
+	m.writes++
+	return m.dies == 0 || m.writes <= m.dies
+}
+
+// step takes one step as the controller does: the status first.
+func (m *made) step() {
+	step := Next(m.drill, m.world())
+	m.now = m.now.Add(time.Second)
+	if !reflect.DeepEqual(step.Status, m.drill.Status) {
+		if !m.write() {
+			m.dies = 0 // the next process goes on from what is stored
+			return
+		}
+		m.drill.Status = step.Status
+	}
+	for _, c := range step.Changes {
+		if !m.write() {
+			m.dies = 0
+			return
+		}
+		i := slices.IndexFunc(m.clusters, func(is *v1beta1.Cluster) bool { return is.Name == c.Name })
+		if m.clusters[i].DNSWeight() != c.DNSWeight() {
+			m.since[c.Name] = m.now
+		}
+		m.clusters[i] = c
+	}
+	m.gone = step.Release && m.drill.DeletionTimestamp != nil
+}
+
+// until takes steps until something is so.
+func (m *made) until(what string, so func() bool) {
+	m.t.Helper()
+	for range 20000 {
+		if so() {
+			return
+		}
+		m.step()
+	}
+	text, _ := json.Marshal(m.drill.Status)
+	m.t.Fatalf("never: %s; %s", what, text)
+}
+
+func (m *made) phase(p v1beta1.DrillPhase) {
+	m.t.Helper()
+	m.until(string(p), func() bool { return m.drill.Status.Phase == p })
+}
+
+// ends plays it to its end and wants an outcome, and the clusters as they were.
+func (m *made) ends(outcome v1beta1.DrillOutcome, reason string) {
+	m.t.Helper()
+	m.phase(v1beta1.DrillFinished)
+	s := m.drill.Status
+	if s.Outcome != outcome || s.Reason != reason {
+		m.t.Errorf("%s %s: %s; want %s %s", s.Outcome, s.Reason, s.Message, outcome, reason)
+	}
+	m.asBefore()
+}
+
+func (m *made) asBefore() {
+	m.t.Helper()
+	for _, c := range m.clusters {
+		was := newMade(m.t, v1beta1.DrillShift).clusters[slices.Index([]string{"a", "b", "c"}, c.Name)]
+		if !reflect.DeepEqual(c.Spec, was.Spec) || c.Annotations[v1beta1.DrainAnnotation] != "" {
+			m.t.Errorf("cluster %s is left with %+v, annotations %v", c.Name, c.Spec, c.Annotations)
+		}
+	}
+}
+
+func TestShiftTakesAddressesOutAndBringsThemBack(t *testing.T) {
+	m := newMade(t, v1beta1.DrillShift)
+	m.phase(v1beta1.DrillHolding)
+	if c := m.clusters[0]; c.DNSWeight() != 0 || tainted(c) || c.OutOfService() != "" {
+		t.Errorf("taken out: weight %d, %v, %q", c.DNSWeight(), c.Spec.Taints, c.OutOfService())
+	}
+	m.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted)
+	r := m.drill.Status.Report
+	if out := r.Marks.OutOfDNS.Sub(r.Marks.Injected.Time); out < time.Second || out > 3*time.Second {
+		t.Errorf("out of DNS after %s, want the lag of %s", out, m.lag)
+	}
+	if hold := r.Marks.Recovering.Sub(r.Marks.Injected.Time); hold < 60*time.Second || hold > 62*time.Second {
+		t.Errorf("held for %s, want 60 s", hold)
+	}
+	if r.Marks.BackInDNS == nil || r.Marks.Clean == nil || len(r.Objectives) != 2 || r.Prediction.Replicas != 0 {
+		t.Errorf("report %+v", r)
+	}
+}
+
+func TestEvacuateMovesReplicasAfterTheTTL(t *testing.T) {
+	m := newMade(t, v1beta1.DrillEvacuate)
+	m.until("the taint", func() bool { return tainted(m.clusters[0]) })
+	if marks := m.drill.Status.Report.Marks; marks.LastUse == nil || marks.LastUse.Sub(marks.OutOfDNS.Time) < 17*time.Second {
+		t.Errorf("tainted before resolvers have forgotten: %+v", marks)
+	}
+	m.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted)
+	if p := m.drill.Status.Report.Prediction; p.Replicas != 10 || p.Measured != 10 || len(p.Differences) > 0 {
+		t.Errorf("prediction %+v", p)
+	}
+	if marks := m.drill.Status.Report.Marks; marks.ReadyElsewhere == nil || marks.BackReady == nil {
+		t.Errorf("marks %+v", marks)
+	}
+}
+
+// A process that dies after any of its writes leaves what the next one ends as if nothing had been (test 9 of the design).
+func TestDeathAfterEachWrite(t *testing.T) {
+	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate} {
+		whole := newMade(t, method)
+		whole.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted)
+		if whole.writes < 8 {
+			t.Fatalf("%s: only %d writes", method, whole.writes)
+		}
+		for n := 1; n <= whole.writes; n++ {
+			t.Run(fmt.Sprint(method, n), func(t *testing.T) {
+				m := newMade(t, method)
+				m.dies = n
+				m.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted)
+			})
+		}
+	}
+}
+
+// Each check alone keeps a drill from beginning, and nothing but its status is written (test 16).
+func TestEachCheckBlocks(t *testing.T) {
+	for name, wrong := range map[string]func(*made, *World){
+		v1beta1.DrillNotStopped:       func(_ *made, w *World) { w.Stopped = "game over" },
+		v1beta1.DrillAlone:            func(_ *made, w *World) { w.Other = "e" },
+		v1beta1.DrillScopeKnown:       func(_ *made, w *World) { w.Review, w.Problem = nil, "no such zone" },
+		v1beta1.DrillScopeServes:      func(_ *made, w *World) { w.Clusters[0].Spec.DNSWeight = new(int32) },
+		v1beta1.DrillOthersServe:      func(_ *made, w *World) { w.Clusters[1].Status.Conditions = nil },
+		v1beta1.DrillProvidersCurrent: func(_ *made, w *World) { w.Providers[0].Published = false },
+		v1beta1.DrillNamesSurvive:     func(_ *made, w *World) { w.Review.Records[0].After = nil },
+		v1beta1.DrillFits:             func(_ *made, w *World) { w.Review.Unplaced = 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMade(t, v1beta1.DrillEvacuate)
+			w := m.world()
+			wrong(m, w)
+			step := Next(m.drill, w)
+			if step.Status.Phase != v1beta1.DrillPending || step.Status.Reason != name || len(step.Changes) > 0 || step.Release {
+				t.Errorf("%+v, want Pending, %s", step, name)
+			}
+			w.Now = begin.Add(2 * time.Hour)
+			m.drill.Status = step.Status
+			if step = Next(m.drill, w); step.Status.Outcome != v1beta1.DrillBlocked || step.Status.Reason != name || !step.Release || len(step.Changes) > 0 {
+				t.Errorf("after the deadline %+v, want Blocked, %s", step, name)
+			}
+			m.drill.Status = v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillBaseline, PhaseSince: new(metav1.NewMicroTime(begin))}
+			if step = Next(m.drill, w); step.Status.Outcome != v1beta1.DrillBlocked || len(step.Changes) > 0 {
+				t.Errorf("in the baseline %+v, want Blocked", step)
+			}
+		})
+	}
+}
+
+// Each reason ends a drill at once, and it is undone (test 17, 20).
+func TestEachReasonEndsADrill(t *testing.T) {
+	aborted := func(m *made) { m.drill.Status.Abort = &v1beta1.DrillAbort{By: "ann", Reason: "enough"} }
+	for reason, c := range map[string]struct {
+		outcome v1beta1.DrillOutcome
+		do      func(*made)
+	}{
+		v1beta1.DrillOperator:    {v1beta1.DrillInterrupted, aborted},
+		v1beta1.DrillStopped:     {v1beta1.DrillInterrupted, func(m *made) { m.stopped = "all of them" }},
+		v1beta1.DrillRealFailure: {v1beta1.DrillInterrupted, func(m *made) { m.clusters[2].Status.Conditions[0].Status = corev1.ConditionFalse }},
+		v1beta1.DrillReadyBelow:  {v1beta1.DrillFailed, func(m *made) { m.ready = 28 }},
+		v1beta1.DrillUnplaced:    {v1beta1.DrillFailed, func(m *made) { m.unplaced = 1 }},
+		v1beta1.DrillDNSBehind: {v1beta1.DrillInterrupted, func(m *made) {
+			m.lag = time.Hour
+			m.drill.Status.Report.Marks.OutOfDNS = nil
+			m.now = m.now.Add(2 * time.Minute)
+		}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			m := newMade(t, v1beta1.DrillEvacuate)
+			m.drill.Spec.HoldSeconds = new(int32(600))
+			m.until("out of DNS", func() bool { r := m.drill.Status.Report; return r != nil && r.Marks.OutOfDNS != nil })
+			c.do(m)
+			at := m.now
+			m.until("the way back", func() bool { return m.drill.Status.Phase != v1beta1.DrillHolding })
+			if took := m.now.Sub(at); took > 2*time.Second {
+				t.Errorf("noticed after %s", took)
+			}
+			m.ready = 30
+			m.ends(c.outcome, reason)
+		})
+	}
+}
+
+// What a person does to a cluster of the scope stays as they left it.
+func TestWhatAPersonDoesStays(t *testing.T) {
+	for name, do := range map[string]func(*v1beta1.Cluster){
+		"weight": func(c *v1beta1.Cluster) { c.Spec.DNSWeight = new(int32(5)) },
+		"taint":  func(c *v1beta1.Cluster) { c.Spec.Taints = append(c.Spec.Taints, drainTaint) },
+		"drain": func(c *v1beta1.Cluster) {
+			c.Annotations[v1beta1.DrainAnnotation] = (&v1beta1.Drain{DNSWeight: new(int32(70))}).String()
+			c.Spec.Taints = append(c.Spec.Taints, drainTaint)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMade(t, v1beta1.DrillShift)
+			m.phase(v1beta1.DrillHolding)
+			do(m.clusters[0])
+			want := *m.clusters[0].Spec.DeepCopy()
+			m.phase(v1beta1.DrillFinished)
+			if m.drill.Status.Reason != v1beta1.DrillByHand {
+				t.Errorf("%s: %s", m.drill.Status.Reason, m.drill.Status.Message)
+			}
+			is := m.clusters[0]
+			if name == "taint" { // the weight is the drill's
+				want.DNSWeight = new(int32(70))
+			}
+			if !reflect.DeepEqual(is.Spec, want) {
+				t.Errorf("left with %+v, want %+v", is.Spec, want)
+			}
+			if name == "drain" && is.Annotations[v1beta1.DrainAnnotation] == "" {
+				t.Error("the drain of a person is undone")
+			}
+		})
+	}
+}
+
+// A drill that is deleted in any phase is undone and let go (test 11).
+func TestDeletedInEachPhase(t *testing.T) {
+	for _, p := range []v1beta1.DrillPhase{v1beta1.DrillPending, v1beta1.DrillBaseline, v1beta1.DrillInjecting, v1beta1.DrillHolding, v1beta1.DrillRecovering, v1beta1.DrillVerifying, v1beta1.DrillFinished} {
+		t.Run(string(p), func(t *testing.T) {
+			m := newMade(t, v1beta1.DrillEvacuate)
+			if p == v1beta1.DrillPending {
+				m.other = "e"
+			}
+			m.phase(p)
+			m.drill.DeletionTimestamp = new(metav1.NewTime(m.now))
+			m.until("it is let go", func() bool { return m.gone })
+			m.asBefore()
+		})
+	}
+}
+
+func TestSweepUndoesWhatIsOfNoDrill(t *testing.T) {
+	m := newMade(t, v1beta1.DrillEvacuate)
+	m.until("the taint", func() bool { return tainted(m.clusters[0]) })
+	if changes := Sweep(m.clusters, map[string]bool{"u": true}); len(changes) > 0 {
+		t.Errorf("a drill that there is loses %v", changes)
+	}
+	for _, c := range Sweep(m.clusters, nil) {
+		m.clusters[0] = c
+	}
+	m.asBefore()
+}
+
+func TestObjectivesAndWhatIsLeftDecide(t *testing.T) {
+	m := newMade(t, v1beta1.DrillShift)
+	m.lag = 10 * time.Second
+	m.ends(v1beta1.DrillFailed, v1beta1.DrillObjectiveMissed)
+	m = newMade(t, v1beta1.DrillShift)
+	m.drill.Spec.RecoverySeconds = new(int32(60))
+	m.phase(v1beta1.DrillVerifying)
+	m.clusters[0].Spec.DNSWeight = new(int32)
+	m.phase(v1beta1.DrillFinished)
+	if s := m.drill.Status; s.Reason != v1beta1.DrillLeftBehind || len(s.Report.LeftBehind) != 1 {
+		t.Errorf("%s: %v", s.Reason, s.Report.LeftBehind)
+	}
+}

@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// World is what a drill is decided from.
+type World struct {
+	Now      time.Time
+	Clusters []*v1beta1.Cluster
+	// Objects are those whose replicas are divided.
+	Objects []Object
+	// Providers are the DNS providers.
+	Providers []Provider
+	// Records has the data of the record sets that the federation's server has, of those that the drill follows at least.
+	Records map[Record][]string
+	// TTL is how long resolvers may keep an answer.
+	TTL time.Duration
+	// Stopped says why no drill may run; "": they may.
+	Stopped string
+	// Other is the name of another drill that is under way, or that comes before this one; "": there is none.
+	Other string
+	// Review is what would happen if the scope were drained, or nil where Problem says why that is not known. Wanted while WantsReview says so.
+	Review  *v1beta1.FailoverReviewStatus
+	Problem string
+}
+
+// Object is a federated object whose replicas are divided.
+type Object struct {
+	// Name is KIND NAMESPACE/NAME.
+	Name string
+	// Asked are the replicas that it asks for, Ready those of them that are ready, in all clusters.
+	Asked, Ready int64
+	// Placed has its replicas by cluster; Unplaced fit nowhere.
+	Placed   map[string]int64
+	Unplaced int64
+	// Moving: not all clusters are as desired.
+	Moving bool
+}
+
+// Provider is how a DNS provider stands.
+type Provider struct {
+	Name string
+	// Published: it has all records.
+	Published bool
+	Message   string
+}
+
+// Record is a record set: its name with the final dot, and its type.
+type Record struct{ Name, Type string }
+
+// Step is what is to be done next.
+type Step struct {
+	// Status is the drill's from now on. It is stored before anything else is done.
+	Status v1beta1.FailoverDrillStatus
+	// Changes are Clusters as they are to be, each of the version by which it was judged.
+	Changes []*v1beta1.Cluster
+	// Release: nothing is left to undo, and the finalizer may go.
+	Release bool
+	// LookAgain is when to look again whatever happens; 0: when something changes.
+	LookAgain time.Duration
+}
+
+// WantsReview reports whether the next step depends on what would happen.
+func WantsReview(d *v1beta1.FailoverDrill) bool {
+	return d.Status.Phase == "" || d.Status.Phase == v1beta1.DrillPending || d.Status.Phase == v1beta1.DrillBaseline
+}
+
+// Spec is what is asked of a review.
+func Spec(d *v1beta1.FailoverDrill) v1beta1.FailoverReviewSpec {
+	s := d.Spec.Scope
+	return v1beta1.FailoverReviewSpec{Clusters: s.Clusters, Zones: s.Zones, Regions: s.Regions, Drained: true}
+}
+
+var drainTaint = corev1.Taint{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute}
+
+func tainted(c *v1beta1.Cluster) bool {
+	return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&drainTaint) })
+}
+
+// markOf is the note of a drain or drill on a cluster; nil where there is none that can be read.
+func markOf(c *v1beta1.Cluster) *v1beta1.Drain {
+	mark, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
+	if err != nil {
+		return nil
+	}
+	return mark
+}
+
+// bears reports whether a cluster is taken out by the drill of a UID.
+func bears(c *v1beta1.Cluster, uid string) bool {
+	mark := markOf(c)
+	return mark != nil && mark.Drill == uid
+}
+
+// takenOut is a cluster as a drill takes it out of DNS.
+func takenOut(c *v1beta1.Cluster, uid string, now time.Time) *v1beta1.Cluster {
+	out := c.DeepCopy()
+	mark := &v1beta1.Drain{Since: metav1.NewTime(now.UTC().Truncate(time.Second)), DNSWeight: c.Spec.DNSWeight, Drill: uid}
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	out.Annotations[v1beta1.DrainAnnotation] = mark.String()
+	out.Spec.DNSWeight = new(int32)
+	return out
+}
+
+// emptied is a cluster from which replicas are to go.
+func emptied(c *v1beta1.Cluster) *v1beta1.Cluster {
+	out := c.DeepCopy()
+	out.Spec.Taints = append(out.Spec.Taints, drainTaint)
+	return out
+}
+
+// refilled is a cluster to which replicas may go.
+func refilled(c *v1beta1.Cluster) *v1beta1.Cluster {
+	out := c.DeepCopy()
+	if out.Spec.Taints = slices.DeleteFunc(out.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&drainTaint) }); len(out.Spec.Taints) == 0 {
+		out.Spec.Taints = nil
+	}
+	return out
+}
+
+// broughtBack is a cluster as it was before the drill: its weight, unless somebody gave it another one meanwhile, and no note.
+func broughtBack(c *v1beta1.Cluster) *v1beta1.Cluster {
+	out := c.DeepCopy()
+	if mark := markOf(c); mark != nil && c.DNSWeight() == 0 {
+		out.Spec.DNSWeight = mark.DNSWeight
+	}
+	delete(out.Annotations, v1beta1.DrainAnnotation)
+	return out
+}
+
+// Sweep returns the clusters, as they are to be, that are taken out by drills that there are no more. known are the UIDs of all drills.
+func Sweep(clusters []*v1beta1.Cluster, known map[string]bool) (changes []*v1beta1.Cluster) {
+	for _, c := range clusters {
+		if mark := markOf(c); mark != nil && mark.Drill != "" && !known[mark.Drill] {
+			changes = append(changes, broughtBack(refilled(c)))
+		}
+	}
+	return changes
+}
