@@ -208,7 +208,7 @@ func (f *Fleet) readyOf(k workloadKey, u *unstructured.Unstructured, now time.Ti
 			continue
 		}
 		there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name)
-		if there != nil && there.GetAnnotations()[v1beta1.SourceAnnotation] != plan.SourceOf(u) {
+		if there != nil && there.GetAnnotations()[v1beta1.SourceAnnotation] != plan.SourceOf(u) && !f.adoptable(there) {
 			continue
 		}
 		r.ready[name], r.fewer[name] = m.Ready(k, now), m.dropped[k]

@@ -35,6 +35,12 @@ func (f *Fleet) toAdopt() {
 	}
 }
 
+// adoptable reports whether a copy of an object that the federation has forgotten becomes that of another one of its name. Its pods run on until
+// then, and are ready as any others are.
+func (f *Fleet) adoptable(there *unstructured.Unstructured) bool {
+	return f.isCopy(there) && !f.knownDeleted()[plan.SourceUID(there)]
+}
+
 // knownDeleted are the UIDs of the objects that the federation knows to have been deleted.
 func (f *Fleet) knownDeleted() map[types.UID]bool {
 	out := map[types.UID]bool{}
