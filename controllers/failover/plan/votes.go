@@ -85,7 +85,7 @@ func (m *member) partlyReachable() *v1beta1.ClusterCondition {
 	switch {
 	case m.settings.Others == nil:
 		return was
-	case m.votes.well == 0 || m.votes.lost == 0:
+	case m.well == 0 || m.lost == 0:
 		return nil
 	}
 	reason, message := m.whoReaches()
@@ -107,13 +107,13 @@ func (m *member) whoReaches() (reason, message string) {
 	if without != "" {
 		without = " (" + without + ")"
 	}
-	all := m.votes.well + m.votes.lost
+	all := m.well + m.lost
 	switch {
 	case m.unclearFor == ReasonPartlyReachable:
-		return v1beta1.ReasonOthersReachIt, fmt.Sprintf("%d of %d processes of the federation reach it, and the one that leads does not: nothing is moved, and objects of processes that do not reach it are not written there", m.votes.well, all)
+		return v1beta1.ReasonOthersReachIt, fmt.Sprintf("%d of %d processes of the federation reach it, and the one that leads does not: nothing is moved, and objects of processes that do not reach it are not written there", m.well, all)
 	case m.evidence == lost:
-		return v1beta1.ReasonFewReachIt, fmt.Sprintf("only %d of %d processes of the federation reach it: it counts as lost", m.votes.well, all)
+		return v1beta1.ReasonFewReachIt, fmt.Sprintf("only %d of %d processes of the federation reach it: it counts as lost", m.well, all)
 	default:
-		return v1beta1.ReasonLeaderReachesIt, fmt.Sprintf("%d of %d processes of the federation do not reach it%s: objects that are theirs are not written there", m.votes.lost, all, without)
+		return v1beta1.ReasonLeaderReachesIt, fmt.Sprintf("%d of %d processes of the federation do not reach it%s: objects that are theirs are not written there", m.lost, all, without)
 	}
 }
