@@ -9,34 +9,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/storage/names"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	base "federation/apiserver/registry/strategy"
 	"federation/apiserver/validation"
 )
 
 // strategy is what is done to a Cluster that is created or changed.
-type strategy struct {
-	runtime.ObjectTyper
-	names.NameGenerator
-}
+type strategy struct{ base.Base }
 
-func newStrategy() strategy { return strategy{legacyscheme.Scheme, names.SimpleNameGenerator} }
-
-func (strategy) NamespaceScoped() bool                                     { return false }
-func (strategy) AllowCreateOnUpdate() bool                                 { return false }
-func (strategy) AllowUnconditionalUpdate() bool                            { return true }
-func (strategy) Canonicalize(runtime.Object)                               {}
-func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
-func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
-	return nil
-}
+func newStrategy() strategy { return strategy{base.NewBase()} }
 
 // GetResetFields names what users cannot set in the main resource.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("status")
+	return base.ResetField("status")
 }
 
 func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
@@ -84,7 +71,7 @@ type statusStrategy struct {
 }
 
 func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("spec")
+	return base.ResetField("spec")
 }
 
 func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
@@ -93,10 +80,4 @@ func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Objec
 
 func (statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	return validation.ValidateClusterStatusUpdate(obj.(*v1beta1.Cluster), old.(*v1beta1.Cluster))
-}
-
-func resetFields(name string) map[fieldpath.APIVersion]*fieldpath.Set {
-	return map[fieldpath.APIVersion]*fieldpath.Set{
-		fieldpath.APIVersion(v1beta1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie(name)),
-	}
 }

@@ -11,10 +11,9 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage/names"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	base "federation/apiserver/registry/strategy"
 	"federation/apiserver/registry/table"
 	"federation/apiserver/validation"
 )
@@ -37,7 +36,7 @@ func (*REST) Categories() []string { return []string{"federation"} }
 
 // NewREST returns the storage of dnsnamegrants.
 func NewREST(options generic.RESTOptionsGetter) (*REST, error) {
-	s := strategy{legacyscheme.Scheme, names.SimpleNameGenerator}
+	s := strategy{base.NewBase()}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &v1beta1.DNSNameGrant{} },
 		NewListFunc:               func() runtime.Object { return &v1beta1.DNSNameGrantList{} },
@@ -71,19 +70,7 @@ var tables = table.Convertor[*v1beta1.DNSNameGrant]{
 const maxWords = 5
 
 // strategy is what is done to a grant that is created or changed.
-type strategy struct {
-	runtime.ObjectTyper
-	names.NameGenerator
-}
-
-func (strategy) NamespaceScoped() bool                                     { return false }
-func (strategy) AllowCreateOnUpdate() bool                                 { return false }
-func (strategy) AllowUnconditionalUpdate() bool                            { return true }
-func (strategy) Canonicalize(runtime.Object)                               {}
-func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
-func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
-	return nil
-}
+type strategy struct{ base.Base }
 
 func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	obj.(*v1beta1.DNSNameGrant).Generation = 1

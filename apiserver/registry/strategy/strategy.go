@@ -1,0 +1,48 @@
+// Package strategy has what the strategies of our own kinds do alike.
+package strategy
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Base is embedded by the strategy of a kind of our own that has no namespace: what is made by a create only, may be updated without a
+// version, and has nothing to warn of.
+type Base struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+}
+
+// NewBase returns the base for kinds of the process's scheme.
+func NewBase() Base { return Base{legacyscheme.Scheme, names.SimpleNameGenerator} }
+
+// NamespaceScoped implements rest.RESTCreateStrategy.
+func (Base) NamespaceScoped() bool { return false }
+
+// AllowCreateOnUpdate implements rest.RESTUpdateStrategy.
+func (Base) AllowCreateOnUpdate() bool { return false }
+
+// AllowUnconditionalUpdate implements rest.RESTUpdateStrategy.
+func (Base) AllowUnconditionalUpdate() bool { return true }
+
+// Canonicalize implements rest.RESTCreateStrategy.
+func (Base) Canonicalize(runtime.Object) {}
+
+// WarningsOnCreate implements rest.RESTCreateStrategy.
+func (Base) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+
+// WarningsOnUpdate implements rest.RESTUpdateStrategy.
+func (Base) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string { return nil }
+
+// ResetField names one field of the object, "spec" or "status", as what users cannot set.
+func ResetField(name string) map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(v1beta1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie(name)),
+	}
+}
