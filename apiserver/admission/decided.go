@@ -2,56 +2,71 @@ package admission
 
 import (
 	"context"
-	"maps"
+	"fmt"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/pki"
 )
 
-// keepDecided lets nobody but the federation's controllers write what they decide: others' values count for nothing, like
-// a status in a manifest. It does so for objects of all kinds: a policy may make a custom kind federated later.
-func keepDecided(ctx context.Context, a admission.Attributes) {
+// guardDecided lets nobody but the federation's controllers write what they decide, and those who may restore it. It does so for
+// objects of all kinds: a policy may make a custom kind federated later.
+func (p *Plugin) guardDecided(ctx context.Context, a admission.Attributes) error {
 	object, err := meta.Accessor(a.GetObject())
 	if err != nil || ofControllers(a) || a.GetReinvocationContext().IsReinvoke() {
-		return // at a reinvocation the values of a new object are our own
+		return nil // at a reinvocation the values of a new object are our own
 	}
 	if sub := a.GetSubresource(); sub != "" && sub != "status" {
-		return // scale and the like carry other objects
+		return nil // scale and the like carry other objects
 	}
 	old := annotationsOf(a.GetOldObject())
 	for _, key := range v1beta1.DecidedAnnotations {
-		keep(ctx, object, key, old)
+		value, written := object.GetAnnotations()[key]
+		switch {
+		case value == old[key]:
+		case !written || outdated(a, object): // kubectl replace leaves out what no manifest has
+			annotate(object, key, old[key])
+		case !p.mayRestore(ctx, a):
+			return admission.NewForbidden(a, fmt.Errorf("metadata.annotations[%s]: only the federation writes it: leave it out. Backups are restored by an account with the verb %s on %s.%s (cluster role federation-restore)",
+				key, v1beta1.RestoreVerb, v1beta1.DecisionsResource, v1beta1.GroupName))
+		}
 	}
 	keepClusterSetIPs(ctx, object, old)
+	return nil
+}
+
+// outdated reports whether an update was made from an older version of the object. The storage will refuse it as a conflict, which is
+// what clients look for who then read the object again.
+func outdated(a admission.Attributes, object metav1.Object) bool {
+	if a.GetOperation() != admission.Update || object.GetResourceVersion() == "" {
+		return false
+	}
+	old, err := meta.Accessor(a.GetOldObject())
+	return err == nil && old.GetResourceVersion() != object.GetResourceVersion()
+}
+
+// mayRestore reports whether the user was given the verb by its name. Who may do everything was not: an administrator applies an
+// exported manifest as unsuspectingly as anybody (ADR 100).
+func (p *Plugin) mayRestore(ctx context.Context, a admission.Attributes) bool {
+	may := func(verb string) bool {
+		decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+			User: a.GetUserInfo(), Verb: verb, Namespace: a.GetNamespace(), APIGroup: v1beta1.GroupName, APIVersion: "*",
+			Resource: v1beta1.DecisionsResource, Name: a.GetName(), ResourceRequest: true,
+		})
+		return err == nil && decision == authorizer.DecisionAllow
+	}
+	return p.authorizer != nil && may(v1beta1.RestoreVerb) && !may(rbacv1.VerbAll)
 }
 
 // ofControllers reports whether the federation's own controllers ask.
 func ofControllers(a admission.Attributes) bool {
 	return a.GetUserInfo() != nil && a.GetUserInfo().GetName() == pki.ControllersUser
-}
-
-// keep gives an annotation the value that is stored, and none on a new object.
-func keep(ctx context.Context, object metav1.Object, key string, old map[string]string) {
-	stored := old[key]
-	value, written := object.GetAnnotations()[key]
-	if value == stored {
-		return
-	}
-	if written {
-		warning.AddWarning(ctx, "", "metadata.annotations["+key+"]: ignored: only the federation writes it; leave it out of manifests")
-	}
-	if stored != "" {
-		annotate(object, key, stored)
-		return
-	}
-	annotations := maps.Clone(object.GetAnnotations())
-	delete(annotations, key)
-	object.SetAnnotations(annotations)
 }
 
 // keepClusterSetIPs leaves a Service its addresses while its user asks for some, as every apply of the manifest does.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/dynamic"
 	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
@@ -50,6 +51,7 @@ type Plugin struct {
 	namespaces federated.NamespaceGetter
 	objects    dynamic.Interface
 	names      NamesInDNS
+	authorizer authorizer.Authorizer                            // nil: nobody restores what was decided
 	scalers    autoscalingclient.HorizontalPodAutoscalersGetter // nil: nobody is warned of them
 
 	// Clusters returns those that have joined, or nil while that is not known: then nothing is said of names. It may be nil.
@@ -73,13 +75,15 @@ func (p *Plugin) Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return p, nil })
 }
 
-// Admit puts finalizers and, where it is known, the placement on a new federated object. What the federation decided
+// Admit puts finalizers and, where it is known, the placement on a new federated object. What the federation decides
 // it takes from nobody else.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete {
 		return p.markCustom(ctx, a)
 	}
-	keepDecided(ctx, a)
+	if err := p.guardDecided(ctx, a); err != nil {
+		return err
+	}
 	object, err := p.federatedObject(a)
 	if err != nil || object == nil || a.GetOperation() != admission.Create {
 		return err

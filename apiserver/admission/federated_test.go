@@ -1,69 +1,98 @@
 package admission
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/kubernetes/pkg/apis/apps"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/pki"
 )
 
-// What the federation decides, only it writes: kubectl replace leaves it out, and an exported manifest brings an old one.
+// What the federation decides only it writes, and an account that was given the verb for it. kubectl replace leaves it out, and an
+// update from an old version is to end as the conflict that it is.
 func TestOnlyTheFederationWritesWhatItDecides(t *testing.T) {
 	const decided, pasted = `{"clusters":{"east-a":3}}`, `{"clusters":{"west-a":9}}`
 	for name, c := range map[string]struct {
-		written, subresource, user string
-		want                       string
-		warned                     bool
+		written, subresource, version, user string
+		want                                string // "!" where it is refused
 	}{
-		"left out":                   {"-", "", "", decided, false},
-		"written back":               {decided, "", "", decided, false},
-		"pasted":                     {pasted, "", "", decided, true},
-		"pasted into the status":     {pasted, "status", "", decided, true},
-		"emptied":                    {"", "", "", decided, true},
-		"changed by the controllers": {pasted, "", pki.ControllersUser, pasted, false},
-		"emptied by the controllers": {"", "", pki.ControllersUser, "", false},
-		"taken off by the reports":   {"-", "status", pki.ControllersUser, "", false},
+		"left out":                   {"-", "", "", "", decided},
+		"written back":               {decided, "", "7", "", decided},
+		"pasted":                     {pasted, "", "", "", "!"},
+		"pasted into this version":   {pasted, "", "7", "", "!"},
+		"from an older version":      {pasted, "", "6", "", decided},
+		"pasted into the status":     {pasted, "status", "", "", "!"},
+		"emptied":                    {"", "", "", "", "!"},
+		"pasted by an administrator": {pasted, "", "", "admin", "!"},
+		"restored":                   {pasted, "", "", "backup", pasted},
+		"restored into the status":   {pasted, "status", "", "backup", pasted},
+		"left out by a backup":       {"-", "", "", "backup", decided},
+		"changed by the controllers": {pasted, "", "", pki.ControllersUser, pasted},
+		"emptied by the controllers": {"", "", "", pki.ControllersUser, ""},
+		"taken off by the reports":   {"-", "status", "", pki.ControllersUser, ""},
+		"an old one by the reports":  {pasted, "status", "6", pki.ControllersUser, pasted},
 	} {
 		for _, key := range v1beta1.DecidedAnnotations {
 			t.Run(name+" "+key, func(t *testing.T) {
-				old := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{key: decided}}}
-				object := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{key: c.written}}}
+				old := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", ResourceVersion: "7", Annotations: map[string]string{key: decided}}}
+				object := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", ResourceVersion: c.version, Annotations: map[string]string{key: c.written}}}
 				if c.written == "-" {
 					object.Annotations = nil
 				}
-				warnings := admit(t, object, old, c.subresource, c.user)
-				if got := object.Annotations[key]; got != c.want || (len(warnings) > 0) != c.warned {
-					t.Errorf("%q with warnings %q, want %q", got, warnings, c.want)
-				}
+				isWritten(t, admit(t, object, old, c.subresource, c.user), object, key, c.want)
 			})
 		}
 	}
 }
 
-// A new object is placed as its spec says, whatever its manifest was exported with.
+// Nor does a new object bring decisions along, unless it is restored.
 func TestANewObjectBringsNoDecisionsAlong(t *testing.T) {
+	const exported = `{"clusters":{"west-a":6}}`
 	for _, key := range v1beta1.DecidedAnnotations {
-		object := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{key: `{"clusters":{"west-a":6}}`, "team": "a"}}}
-		warnings := admit(t, object, nil, "", "")
-		if got, there := object.Annotations[key]; there || object.Annotations["team"] != "a" {
-			t.Errorf("%s: %q is believed", key, got)
-		}
-		if len(warnings) != 1 || !strings.Contains(warnings[0], "metadata.annotations["+key+"]") {
-			t.Errorf("%s: warnings %q", key, warnings)
+		for user, want := range map[string]string{"": "!", "admin": "!", "backup": exported} {
+			object := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{key: exported}}}
+			isWritten(t, admit(t, object, nil, "", user), object, key, want)
 		}
 	}
 }
 
-func admit(t *testing.T, object, old *apps.ReplicaSet, subresource, by string) (warnings warned) {
+// isWritten fails the test unless an annotation is what it is to be, or has been refused by its name.
+func isWritten(t *testing.T, err error, object *apps.ReplicaSet, key, want string) {
+	t.Helper()
+	got := object.Annotations[key]
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "metadata.annotations["+key+"]: ") {
+		got = "!"
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Errorf("%q (%v), want %q", got, err, want)
+	}
+}
+
+// restorers may restore: backup by that verb, admin by all verbs.
+type restorers struct{}
+
+// Authorize implements authorizer.Authorizer.
+func (restorers) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	asked := strings.Join([]string{a.GetVerb(), a.GetResource() + "." + a.GetAPIGroup(), a.GetNamespace() + "/" + a.GetName()}, " ")
+	if name := a.GetUser().GetName(); name == "admin" || name == "backup" && asked == "restore decisions.federation shop/web" {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+func admit(t *testing.T, object, old *apps.ReplicaSet, subresource, by string) error {
 	t.Helper()
 	operation, options := admission.Update, runtime.Object(&metav1.UpdateOptions{})
 	var was runtime.Object = old
@@ -72,10 +101,9 @@ func admit(t *testing.T, object, old *apps.ReplicaSet, subresource, by string) (
 	}
 	a := admission.NewAttributesRecord(object, was, apps.Kind("ReplicaSet").WithVersion("v1"), "shop", "web",
 		schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, subresource, operation, options, false, &user.DefaultInfo{Name: by})
-	if err := New(policies{}, nil, nil).Admit(warning.WithWarningRecorder(t.Context(), &warnings), a, nil); err != nil {
-		t.Fatal(err)
-	}
-	return warnings
+	plugin := New(policies{}, nil, nil)
+	plugin.SetAuthorizer(restorers{})
+	return plugin.Admit(t.Context(), a, nil)
 }
 
 // warned records warnings.

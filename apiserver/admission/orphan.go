@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
@@ -22,6 +23,7 @@ import (
 var (
 	_ initializer.WantsDynamicClient         = &Plugin{}
 	_ initializer.WantsExternalKubeClientSet = &Plugin{}
+	_ initializer.WantsAuthorizer            = &Plugin{}
 )
 
 // SetDynamicClient gives the plugin a client with the server's own rights.
@@ -31,6 +33,9 @@ func (p *Plugin) SetDynamicClient(client dynamic.Interface) { p.objects = client
 func (p *Plugin) SetExternalKubeClientSet(client kubernetes.Interface) {
 	p.namespaces, p.scalers = client.CoreV1().Namespaces(), client.AutoscalingV2()
 }
+
+// SetAuthorizer gives the plugin what tells who may restore decisions.
+func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
 
 // ValidateInitialization tells whether the plugin has what it needs.
 func (p *Plugin) ValidateInitialization() error {

@@ -53,24 +53,19 @@ func TestWhatAPolicyGovernsWaitsForItsDecision(t *testing.T) {
 	for name, c := range map[string]struct {
 		policies  policies
 		namespace string
-		placement string
 		want      string
 	}{
-		"no policy":                         {nil, "shop", "", ""},
-		"a policy of its kind":              {policies{selecting("v1", "ConfigMap", nil)}, "shop", "", "pending"},
-		"a policy of its labels":            {policies{selecting("v1", "ConfigMap", gold)}, "shop", "", "pending"},
-		"a policy of other labels":          {policies{selecting("v1", "ConfigMap", map[string]string{"tier": "iron"})}, "shop", "", ""},
-		"a policy of another kind":          {policies{selecting("v1", "Secret", nil)}, "shop", "", ""},
-		"a policy of another namespace":     {policies{selecting("v1", "ConfigMap", nil)}, "office", "", ""},
-		"a policy that takes references":    {policies{references}, "shop", "", "pending"},
-		"exported with a placement it had":  {policies{references}, "shop", `{"clusters":{"east":1}}`, "pending"},
-		"one of two policies selects it":    {policies{selecting("v1", "Secret", nil), selecting("v1", "ConfigMap", gold)}, "shop", "", "pending"},
-		"a kind of that name, other groups": {policies{selecting("example.com/v1", "ConfigMap", nil)}, "shop", "", ""},
+		"no policy":                         {nil, "shop", ""},
+		"a policy of its kind":              {policies{selecting("v1", "ConfigMap", nil)}, "shop", "pending"},
+		"a policy of its labels":            {policies{selecting("v1", "ConfigMap", gold)}, "shop", "pending"},
+		"a policy of other labels":          {policies{selecting("v1", "ConfigMap", map[string]string{"tier": "iron"})}, "shop", ""},
+		"a policy of another kind":          {policies{selecting("v1", "Secret", nil)}, "shop", ""},
+		"a policy of another namespace":     {policies{selecting("v1", "ConfigMap", nil)}, "office", ""},
+		"a policy that takes references":    {policies{references}, "shop", "pending"},
+		"one of two policies selects it":    {policies{selecting("v1", "Secret", nil), selecting("v1", "ConfigMap", gold)}, "shop", "pending"},
+		"a kind of that name, other groups": {policies{selecting("example.com/v1", "ConfigMap", nil)}, "shop", ""},
 	} {
 		object := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings", Namespace: c.namespace, Labels: gold}}
-		if c.placement != "" {
-			object.Annotations = map[string]string{v1beta1.PlacementAnnotation: c.placement}
-		}
 		create(t, New(c.policies, nil, nil), object, core.SchemeGroupVersion.WithKind("ConfigMap"), "configmaps")
 		if got := object.Annotations[v1beta1.PlacementAnnotation]; got != c.want {
 			t.Errorf("%s: placement %q, want %q", name, got, c.want)
@@ -129,7 +124,7 @@ func TestDividedObjectsArePlacedInTheirCreate(t *testing.T) {
 func TestCustomObjectsAreFederatedByPolicy(t *testing.T) {
 	for namespace, want := range map[string]string{"shop": "pending", "office": "", v1beta1.FederationNamespace: ""} {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1beta1", "kind": "CronTab",
-			"metadata": map[string]any{"name": "nightly", "namespace": namespace, "annotations": map[string]any{v1beta1.PlacementAnnotation: `{"clusters":{"east":1}}`}}}}
+			"metadata": map[string]any{"name": "nightly", "namespace": namespace}}}
 		create(t, New(policies{selecting("example.com/v1", "CronTab", nil)}, nil, nil), object, object.GroupVersionKind(), "crontabs")
 		finalized := slices.Contains(object.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer)
 		if got := object.GetAnnotations()[v1beta1.PlacementAnnotation]; got != want || finalized != (want != "") {

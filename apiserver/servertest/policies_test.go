@@ -13,7 +13,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	restclient "k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -82,9 +85,10 @@ func TestAPolicyIsInForceWhenItIsStored(t *testing.T) {
 	}
 }
 
-// A user who replaces an object keeps its placement, and one who pastes another's is warned; the controllers can take it away.
+// A user who leaves a placement out or carries it along keeps it, and one who pastes another's is told which field it is; the
+// controllers can take it away.
 func TestOnlyTheControllersWriteAPlacement(t *testing.T) {
-	const ns = "written"
+	const ns, pasted = "written", `{"clusters":{"west-a":1}}`
 	newNamespace(t, ns)
 	if _, err := in(ns, v1beta1.PoliciesResource).Create(t.Context(), newObject(t, configMaps, "gold"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -94,32 +98,101 @@ func TestOnlyTheControllersWriteAPlacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	resource := corev1.SchemeGroupVersion.WithResource("configmaps")
-	gold := newObject(t, `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {tier: gold}}}`, "gold")
-	const pasted = `{"clusters":{"west-a":1}}`
-	gold.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: pasted})
-	made, err := in(ns, resource).Create(t.Context(), gold, metav1.CreateOptions{})
-	if err != nil || made.GetAnnotations()[v1beta1.PlacementAnnotation] != v1beta1.PlacementPending {
-		t.Fatalf("annotations %v, %v; want %q", made.GetAnnotations(), err, v1beta1.PlacementPending)
+	gold := func(placement string) *unstructured.Unstructured {
+		u := newObject(t, `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {tier: gold}}}`, "gold")
+		if placement != "" {
+			u.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: placement})
+		}
+		return u
 	}
-	for _, c := range []struct {
-		client        dynamic.Interface
-		written, want string
-	}{{shared.dynamic, "null", v1beta1.PlacementPending}, {shared.dynamic, `"pasted"`, v1beta1.PlacementPending}, {controllers, `"decided"`, "decided"}, {controllers, "null", ""}} {
-		patch := []byte(`{"metadata":{"annotations":{"` + v1beta1.PlacementAnnotation + `":` + c.written + `}}}`)
-		made, err := c.client.Resource(resource).Namespace(ns).Patch(t.Context(), "gold", types.MergePatchType, patch, metav1.PatchOptions{})
-		if err != nil || made.GetAnnotations()[v1beta1.PlacementAnnotation] != c.want {
-			t.Errorf("annotations %v, %v; want %q", made.GetAnnotations(), err, c.want)
+	is := func(did string, made *unstructured.Unstructured, err error, want string) {
+		t.Helper()
+		switch {
+		case want == "!" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "metadata.annotations["+v1beta1.PlacementAnnotation+"]: ")):
+			t.Errorf("%s: %v, want that it is refused with the name of the field", did, err)
+		case want != "!" && (err != nil || made.GetAnnotations()[v1beta1.PlacementAnnotation] != want):
+			t.Errorf("%s: annotations %v, %v; want %q", did, made.GetAnnotations(), err, want)
 		}
 	}
-	apply := func(placement string) (*unstructured.Unstructured, error) {
-		u := newObject(t, `{apiVersion: v1, kind: ConfigMap, data: {a: b}}`, "gold")
-		u.SetNamespace(ns)
-		u.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: placement})
-		return in(ns, resource).Apply(t.Context(), "gold", u, metav1.ApplyOptions{FieldManager: "user"})
+	made, err := in(ns, resource).Create(t.Context(), gold(pasted), metav1.CreateOptions{})
+	is("create with one", made, err, "!")
+	made, err = in(ns, resource).Create(t.Context(), gold(""), metav1.CreateOptions{})
+	is("create", made, err, v1beta1.PlacementPending)
+	read := made
+
+	patch := func(client dynamic.Interface, value, want string) {
+		t.Helper()
+		body := []byte(`{"metadata":{"annotations":{"` + v1beta1.PlacementAnnotation + `":` + value + `}}}`)
+		made, err := client.Resource(resource).Namespace(ns).Patch(t.Context(), "gold", types.MergePatchType, body, metav1.PatchOptions{})
+		is("patch with "+value, made, err, want)
 	}
-	if made, err := apply(pasted); err != nil || made.GetAnnotations()[v1beta1.PlacementAnnotation] != "" {
-		t.Errorf("server-side apply of another value: %v, %v", made.GetAnnotations(), err)
+	patch(shared.dynamic, "null", v1beta1.PlacementPending)
+	patch(shared.dynamic, `"pasted"`, "!")
+	patch(controllers, `"decided"`, "decided")
+	if _, err := in(ns, resource).Update(t.Context(), read, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+		t.Errorf("update from what was read before: %v, want a conflict, after which clients read again", err)
 	}
+	made, err = in(ns, resource).Update(t.Context(), gold("decided"), metav1.UpdateOptions{})
+	is("kubectl replace with the same", made, err, "decided")
+	made, err = in(ns, resource).Update(t.Context(), gold(""), metav1.UpdateOptions{})
+	is("kubectl replace without", made, err, "decided")
+	apply := func(placement, want string) {
+		t.Helper()
+		made, err := in(ns, resource).Apply(t.Context(), "gold", gold(placement), metav1.ApplyOptions{FieldManager: "user", Force: true})
+		is("server-side apply of "+placement, made, err, want)
+	}
+	apply(pasted, "!")
+	apply("decided", "decided")
+	apply("", "decided") // this manager owned it, too
+	patch(controllers, "null", "")
+}
+
+// A backup is restored, decisions and all, by an account with the verb for it; without it, and with all verbs, the name of the field is
+// told.
+func TestRestoringDecisions(t *testing.T) {
+	const ns, role, exported = "restored", "federation-restore", `{"clusters":{"west-a":2}}`
+	newNamespace(t, ns)
+	bindIn := func(name string, ref string) {
+		t.Helper()
+		if _, err := shared.kube.RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "velero"}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ref},
+		}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	velero := restclient.CopyConfig(shared.admin)
+	velero.Impersonate.UserName = "velero"
+	client, err := dynamic.NewForConfig(velero)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := appsv1.SchemeGroupVersion.WithResource("replicasets")
+	restore := func() error {
+		web := newObject(t, `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {labels: {place: elsewhere}}, spec: {replicas: 2, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}}}`, "web")
+		web.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: exported, v1beta1.PodsMadeAnnotation: `{"west-a":1}`})
+		made, err := client.Resource(resource).Namespace(ns).Create(t.Context(), web, metav1.CreateOptions{})
+		if err == nil && (made.GetAnnotations()[v1beta1.PlacementAnnotation] != exported || made.GetAnnotations()[v1beta1.PodsMadeAnnotation] != `{"west-a":1}`) {
+			t.Errorf("restored with annotations %v", made.GetAnnotations())
+		}
+		return err
+	}
+	refused := func() error {
+		if err := restore(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "metadata.annotations["+v1beta1.PlacementAnnotation+"]: ") {
+			return fmt.Errorf("%v, want that it is refused with the name of the field", err)
+		}
+		return nil
+	}
+	bindIn("edit", "edit")
+	eventually(t, "refused without the verb", func(context.Context) error { return refused() })
+	bindIn("restore", role)
+	eventually(t, "restored with the verb", func(context.Context) error { return restore() })
+	if err := in(ns, resource).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	bindIn("everything", "cluster-admin")
+	eventually(t, "refused to whoever may do everything", func(context.Context) error { return refused() })
 }
 
 // What another server writes comes through the store that they share.

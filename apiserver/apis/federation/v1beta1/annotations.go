@@ -98,6 +98,13 @@ const MaxAnnotations = 256 << 10
 // DecidedAnnotations are those of federated objects that say what the federation decided and saw.
 var DecidedAnnotations = []string{PlacementAnnotation, PodsMadeAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation, PropagatedAnnotation}
 
+// Whoever has the verb on the resource by its name, not by "*", may bring decided annotations along: an account that restores backups.
+// There are no objects of that resource.
+const (
+	RestoreVerb       = "restore"
+	DecisionsResource = "decisions"
+)
+
 // ApproveDeletionsAnnotation is, on a Cluster, the sets of copies whose deletion somebody has approved, with commas between: see
 // status.deletionsHeld. A set is deleted once, for it names the copies.
 const ApproveDeletionsAnnotation = "federation.kubernetes.io/approve-deletions"
