@@ -20,7 +20,7 @@ import (
 	"federation/clusterregistry/limits"
 )
 
-// keeper keeps the connection to one cluster. All fields but wake, inventory and silence belong to its goroutine.
+// keeper keeps the connection to one cluster. All fields but wake, inventory, silence and heard belong to its goroutine.
 type keeper struct {
 	registry *Registry
 	name     string
@@ -39,6 +39,7 @@ type keeper struct {
 	penalty     penalty
 	probed      atomic.Pointer[Probe]
 	silence     atomic.Pointer[v1beta1.ClusterCondition] // NodesSilent, while nodes are waited for; it outlives the Member
+	heard       atomic.Bool                              // it is known whether nodes are waited for
 }
 
 // lookGap is the least time between two looks, however often something wakes us.
@@ -223,13 +224,17 @@ func (k *keeper) connect(ctx context.Context) {
 	}
 	k.member = m
 	klog.FromContext(ctx).V(1).Info("Connected")
-	if k.away || k.silence.Load() != nil {
+	if k.returned() {
 		k.listen(m)
 		k.away = false
 	}
+	k.heard.Store(true)
 	k.keepInventory(m, k.link)
 	go k.keepToken(m.ctx, k.link)
 }
+
+// returned reports whether it has to be found out if the nodes of a cluster that is taken up are silent.
+func (k *keeper) returned() bool { return k.away || k.silence.Load() != nil }
 
 // engage makes a Member, presents it, and lets its informers run.
 func (k *keeper) engage(ctx context.Context) (*Member, error) {
@@ -238,6 +243,8 @@ func (k *keeper) engage(ctx context.Context) (*Member, error) {
 		return nil, err
 	}
 	m.lacks = k.tellLacking()
+	k.heard.Store(!k.returned())
+	m.silent = func() bool { return !k.heard.Load() || k.silence.Load() != nil }
 	for _, f := range k.registry.present(m) {
 		if err := f.engage(m); err != nil {
 			k.registry.drop(m)

@@ -45,6 +45,7 @@ type Member struct {
 	cancel context.CancelCauseFunc
 	broken func()
 	start  func()
+	silent func() bool
 	// lacks is told, once each, what the member does not let us list or watch.
 	lacks func(resource string, err error)
 	told  sync.Map // resources
@@ -70,6 +71,10 @@ func (m *Member) Forbidden() (resources []string) {
 	slices.Sort(resources)
 	return resources
 }
+
+// Silent reports whether what the member says of its pods may be from before it was away, since its nodes have not been heard of yet (ADR 56).
+// The condition NodesSilent of its Cluster says so later, and not before the federation's API can be written to.
+func (m *Member) Silent() bool { return m.silent() }
 
 // Context is done when the member is lost; its cause says why.
 func (m *Member) Context() context.Context { return m.ctx }

@@ -1,8 +1,11 @@
 package clusterregistry
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,4 +118,39 @@ func (f *fleet) staysSilent(m *fakeMember, since metav1.Time) {
 	}
 	m.set(func() { m.renewed = time.Time{} })
 	f.eventually("the silence is over: no node is left", func() bool { return f.silent("east") == "" })
+}
+
+// said is what Silent says when a member is taken up.
+type said struct {
+	mu    sync.Mutex
+	first []bool
+	last  *Member
+}
+
+func (s *said) Engage(_ context.Context, m *Member) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.first, s.last = append(s.first, m.Silent()), m
+	return nil
+}
+
+// Whoever works in a member that has returned knows from the first moment that its nodes may be silent, whatever its Cluster says so far.
+func TestAMemberThatReturnsIsSilentFromTheFirst(t *testing.T) {
+	f, east, s := newFleet(t), newFakeMember(t), &said{}
+	f.Add(s)
+	f.join("east", east, "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	f.bounce("east", east) // its nodes live
+	f.eventually("it has been taken up twice, silent the second time until its nodes were looked at", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.Equal(s.first, []bool{false, true}) && !s.last.Silent()
+	})
+	east.set(func() { east.renewed = time.Now().Add(-time.Minute) })
+	f.bounce("east", east)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Equal(s.first, []bool{false, true, true}) || !s.last.Silent() {
+		t.Errorf("its nodes are silent, and it said %v, and then %v", s.first, s.last.Silent())
+	}
 }

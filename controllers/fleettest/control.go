@@ -285,7 +285,7 @@ func (p propagators) engager(c *propagation.Controller, others *crosscluster.Con
 		broken := func() { p.registry.lookNow(m.Name) }
 		client := p.links.to(m, p.as)
 		all, ours := newInformers(client, p.selector(shardsplan.All), broken), newInformers(client, p.selector(p.held), broken)
-		err := c.Engage(ctx, propagation.Member{Name: m.Name, Client: client, Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
+		err := c.Engage(ctx, propagation.Member{Name: m.Name, Client: client, Silent: func() bool { return p.fleet.silent(m) }, Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
 			if propagation.OfAllShards(gvr) {
 				return all.get(gvr)
 			}

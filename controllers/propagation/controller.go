@@ -62,6 +62,9 @@ type Member struct {
 	Client dynamic.Interface
 	// Informers are the member's, limited to objects that bear our mark.
 	Informers Informers
+	// Silent reports whether the nodes of the member have yet to be heard of since it was away (ADR 56). It is known here before its Cluster
+	// says so. Optional: that is waited for.
+	Silent func() bool
 }
 
 // key names a federated object, and its copies.

@@ -51,8 +51,8 @@ func (c *Controller) servesAlone(m *member, s plan.Source, k key) string {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	for name, other := range c.members {
-		t, known := c.target(name)
+	for _, other := range c.members {
+		t, known := c.target(other)
 		if one, _ := other.copyOf(k); other != m && known && !t.Silent && s.Goes(t) && one.Serves(k.kind) {
 			return ""
 		}

@@ -102,6 +102,7 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 		})
 	}
 	workers.Go(func() { m.lookAfter(ctx) })
+	workers.Go(func() { c.waitForNodes(ctx, m) })
 	workers.Go(func() { c.watchBrake(ctx, m) })
 	for _, k := range late {
 		workers.Go(func() { c.takeUpLate(ctx, m, k) })
@@ -112,6 +113,25 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 	workers.Wait()
 	log.Info("Disengaged")
 }
+
+// waitForNodes wakes what waits for pods of a member once its nodes have been heard of. Only one that has just returned is silent.
+func (c *Controller) waitForNodes(ctx context.Context, m *member) {
+	if !m.silent() {
+		return
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for m.silent() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+	c.wakeAllWaiting() // its Cluster may never have said that it was silent
+}
+
+func (m *member) silent() bool { return m.Silent != nil && m.Silent() }
 
 // join counts a member in; leave counts it out.
 func (c *Controller) join(m *member) {

@@ -57,7 +57,7 @@ func (c *Controller) lookAtOthers(ctx context.Context, m *member, k key) error {
 	}
 	now := look{outcome: plan.InPlace}
 	have, _ := m.observe(k)
-	if target, known := c.target(m.Name); have == nil && known && c.source(k, federated).Goes(target) {
+	if target, known := c.target(m); have == nil && known && c.source(k, federated).Goes(target) {
 		now.outcome = plan.Foreign
 	}
 	if now.outcome == plan.Foreign && k.kind.Resource == namespaces { // in one that is not there nothing can be made

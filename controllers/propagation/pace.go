@@ -148,7 +148,7 @@ func (c *Controller) shares(m *member, s plan.Source, t plan.Target, k key) (sha
 		if other == m {
 			own = len(shares)
 		}
-		theirs, _ := c.target(other.Name)
+		theirs, _ := c.target(other)
 		theirs.Scaled = c.scaled(other, s, theirs)
 		shares = append(shares, other.share(s, theirs, k))
 	}
@@ -163,7 +163,7 @@ func (c *Controller) turns(s plan.Source, want plan.Desired, k key) (turns []pla
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, m := range c.members {
-		t, known := c.target(m.Name)
+		t, known := c.target(m)
 		if !known || !m.ready(k.kind) {
 			continue
 		}

@@ -226,12 +226,12 @@ func (c *Controller) kindOf(resource schema.GroupVersionResource) *plan.Kind {
 
 // target returns a Cluster as plan knows it, and whether it is known: one that has just joined may be engaged
 // before our cache has it, and one that leaves may be engaged still. Nothing is decided about such a one.
-func (c *Controller) target(name string) (plan.Target, bool) {
-	obj, ok, _ := c.Informers(v1beta1.ClustersResource).GetStore().GetByKey(name)
+func (c *Controller) target(m *member) (plan.Target, bool) {
+	obj, ok, _ := c.Informers(v1beta1.ClustersResource).GetStore().GetByKey(m.Name)
 	if !ok {
-		return plan.Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, Federation: c.Federation, Silent: true}, false
+		return plan.Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}, Federation: c.Federation, Silent: true}, false
 	}
-	return plan.Target{Cluster: asTarget(held.Object(obj)), Federation: c.Federation, Silent: plan.IsSilent(held.Object(obj))}, true
+	return plan.Target{Cluster: asTarget(held.Object(obj)), Federation: c.Federation, Silent: m.silent() || plan.IsSilent(held.Object(obj))}, true
 }
 
 // asTarget keeps of a Cluster what selects it, and what its copies may say.

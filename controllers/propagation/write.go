@@ -51,7 +51,7 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	if op.have = have; err != nil {
 		return c.conclude(m, k, conclusion{operation: op, err: err})
 	}
-	if target, known := c.target(m.Name); known || op.federated == nil {
+	if target, known := c.target(m); known || op.federated == nil {
 		target.Have = have
 		if k.kind.Siblings && have == nil {
 			target.Siblings = c.siblings(m, k)
@@ -105,7 +105,7 @@ func (c *Controller) awaitsNamespace(m *member, k key) bool {
 	if have, _ := m.observe(ns); have != nil {
 		return false
 	}
-	target, known := c.target(m.Name)
+	target, known := c.target(m)
 	return known && m.comes(ns) && c.source(ns, federated).Goes(target)
 }
 
