@@ -14,23 +14,29 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/miekg/dns"
 	"golang.org/x/net/http2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/join"
+	"federation/controllers/servicedns/plan"
 )
 
 // hostileRSS is what the federation's process may grow by beside one hostile member: its default limits, and as much again for what
@@ -45,6 +51,10 @@ func TestAHostileMemberHurtsNobody(t *testing.T) {
 	before := besideFigures(t, "quiet")
 	for _, how := range []string{"settings", "endless-health", "endless-lists", "bomb-lists", "drip", "long-errors", "redirects", "garbage", "lies"} {
 		t.Run(how, func(t *testing.T) {
+			service := ""
+			if how == "lies" {
+				service = liedAbout(t)
+			}
 			joinHostile(t, how)
 			is := besideFigures(t, how)
 			t.Logf("%-15s changes in the others: p50 %s p99 %s (quiet: p50 %s p99 %s); memory %d MiB (quiet: %d MiB)", how,
@@ -52,8 +62,114 @@ func TestAHostileMemberHurtsNobody(t *testing.T) {
 			if grown := is.rss - before.rss; grown > hostileRSS {
 				t.Errorf("the federation's memory has grown by %d MiB, want at most %d", grown>>20, hostileRSS>>20)
 			}
+			if service != "" {
+				liesLeadNowhere(t, service)
+			}
 		})
 	}
+}
+
+// knocks counts who connects to where the lies lead.
+var knocks atomic.Int64
+
+// liedAbout makes a Service that serves in each member, with a host and with checks at a port that is open at 127.0.0.1.
+func liedAbout(t *testing.T) string {
+	t.Helper()
+	const name = "lied-about"
+	here, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = here.Close() })
+	go func() {
+		for c, err := here.Accept(); err == nil; c, err = here.Accept() {
+			knocks.Add(1)
+			_ = c.Close()
+		}
+	}()
+	everywhere(t, name)
+	settings := fmt.Sprintf(`{"hosts":["%s.%s"],"check":{"type":"TCP","port":%d,"intervalSeconds":1,"timeoutSeconds":1}}`, name, s.env["DNS_ZONE"], here.Addr().(*net.TCPAddr).Port)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1beta1.DNSAnnotation: settings}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.fed.client.CoreV1().Services(ns).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// liesLeadNowhere: what the lying member says of its load balancer is known, and none of it is in any name's answer, in a slice of
+// another member, or asked by a check.
+func liesLeadNowhere(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, 60*time.Second, func() string {
+		service, err := s.fed.client.CoreV1().Services(ns).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		c := meta.FindStatusCondition(service.Status.Conditions, v1beta1.ConditionDNSPublished)
+		if c == nil || !strings.Contains(c.Message, "hostile-lies: load balancer address 127.0.0.1 is not used") {
+			return fmt.Sprintf("condition %+v, annotations %v: want that the lies are refused", c, service.Annotations)
+		}
+		return ""
+	})
+	base := strings.Join([]string{name, ns, s.env["FEDERATION_NAME"], "svc"}, ".")
+	asked := []string{name + "." + s.env["DNS_ZONE"], base + "." + s.env["DNS_ZONE"]}
+	for place := range places(t) {
+		asked = append(asked, base+"."+place+"."+s.env["DNS_ZONE"])
+	}
+	for begin := time.Now(); time.Since(begin) < 5*time.Second; time.Sleep(100 * time.Millisecond) {
+		for _, host := range asked {
+			for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+				if rcode, got := s.lookup(t, host, kind); rcode != "NOERROR" || slices.ContainsFunc(got, isALie) {
+					t.Fatalf("%s answers %s %v", host, rcode, got)
+				}
+			}
+		}
+	}
+	for _, member := range names {
+		if _, known := slicesOf(t, member, name); slices.ContainsFunc(known, func(text string) bool {
+			_, addresses, _ := strings.Cut(strings.TrimSuffix(text, " ready"), "=")
+			return slices.ContainsFunc(strings.Split(addresses, ","), isALie)
+		}) {
+			t.Errorf("%s has slices with %q", member, known)
+		}
+	}
+	failing, err := s.fed.client.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(t.Context(), v1beta1.DNSChecksConfigMap, metav1.GetOptions{})
+	if err != nil || strings.Contains(fmt.Sprint(failing.Data), "127.0.0.1") || strings.Contains(fmt.Sprint(failing.Data), "localhost") {
+		t.Errorf("checks have been made at %v (%v)", failing.Data, err)
+	}
+	if n := knocks.Load(); n > 0 {
+		t.Errorf("a port of 127.0.0.1 was connected to %d times", n)
+	}
+}
+
+// places are the zones and regions of the clusters, as they are in names.
+func places(t *testing.T) map[string]bool {
+	t.Helper()
+	list, err := s.fed.dyn.Resource(v1beta1.ClustersResource).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for _, c := range list.Items {
+		region, _, _ := unstructured.NestedString(c.Object, "status", "region")
+		zones, _, _ := unstructured.NestedStringSlice(c.Object, "status", "zones")
+		if all[region] = true; region == "" {
+			t.Fatalf("Cluster %s has no region", c.GetName())
+		}
+		for _, zone := range zones {
+			all[strings.TrimPrefix(zone, region+"-")+"."+region] = true
+		}
+	}
+	return all
+}
+
+// isALie reports whether an answer leads to whoever asks, to the link, or nowhere.
+func isALie(answer string) bool {
+	addr, err := netip.ParseAddr(answer)
+	return strings.Contains(answer, "localhost") || err == nil && plan.Refuse(addr) != nil
 }
 
 type beside struct {
@@ -167,6 +283,11 @@ func newHostile(t *testing.T, how string) *hostile {
 			r.SetURL(target)
 			r.Out.Header.Del("Accept-Encoding") // so that answers can be spoiled
 			r.Out.Header.Set("Accept", "application/json")
+			if r.In.Method != http.MethodGet { // the real member has objects of its own Cluster
+				query := r.Out.URL.Query()
+				query.Set("dryRun", metav1.DryRunAll)
+				r.Out.URL.RawQuery = query.Encode()
+			}
 		},
 		Transport: transport, ModifyResponse: h.spoil, FlushInterval: -1, ErrorLog: nil,
 	}
@@ -266,7 +387,11 @@ func drip(w http.ResponseWriter, r *http.Request) {
 // spoil changes a real answer. It is another cluster than the one behind it, and it may lie.
 func (h *hostile) spoil(r *http.Response) error {
 	own := r.Request.URL.Path == "/api/v1/namespaces/"+metav1.NamespaceSystem
-	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") || !own && h.how != "lies" || r.Request.URL.Query().Get("watch") != "" {
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") || !own && h.how != "lies" {
+		return nil
+	}
+	if r.Request.URL.Query().Get("watch") != "" {
+		r.Body = lies(r.Body)
 		return nil
 	}
 	body, err := io.ReadAll(r.Body)
@@ -290,6 +415,26 @@ func (h *hostile) spoil(r *http.Response) error {
 	return nil
 }
 
+// lies is a watch with a lie in each event.
+func lies(watch io.ReadCloser) io.ReadCloser {
+	from, to := io.Pipe()
+	go func() {
+		defer watch.Close()
+		for events, event := json.NewDecoder(watch), map[string]any(nil); ; {
+			err := events.Decode(&event)
+			if err == nil {
+				event["object"] = lie(event["object"], "")
+				err = json.NewEncoder(to).Encode(event)
+			}
+			if event = nil; err != nil {
+				to.CloseWithError(err)
+				return
+			}
+		}
+	}()
+	return from
+}
+
 // lie replaces what a member says of itself: texts by long ones that no terminal should see, numbers by the largest, addresses by
 // those of others.
 func lie(v any, key string) any {
@@ -302,6 +447,9 @@ func lie(v any, key string) any {
 				v[k] = "127.0.0.1"
 			case "hostname":
 				v[k] = "localhost"
+			case "ingress":
+				v[k] = []any{map[string]any{"ip": "127.0.0.1"}, map[string]any{"ip": "::ffff:127.0.0.1"}, map[string]any{"ip": "169.254.169.254"},
+					map[string]any{"ip": "0.0.0.0"}, map[string]any{"hostname": "localhost"}, map[string]any{"hostname": "db.localhost"}}
 			default:
 				v[k] = lie(inner, k)
 			}

@@ -60,6 +60,19 @@ func TestAddressesAreFiltered(t *testing.T) {
 	}
 }
 
+// A host that stands for whoever asks (RFC 6761) is none of a load balancer.
+func TestLocalhostIsNoLoadBalancer(t *testing.T) {
+	in := input(threeClusters(), service("east-a=localhost", "east-b=lb.LOCALHOST.", "west-a=localhost.cloud.test"))
+	got := Records(in)
+	check(t, got, []string{"@ CNAME localhost.cloud.test.", "a.east CNAME east", "a.west CNAME localhost.cloud.test.", "b.east CNAME east", "east CNAME @", "west CNAME localhost.cloud.test."}, []string{
+		"east-a: load balancer host localhost. is not used: it is whoever asks for it",
+		"east-b: load balancer host lb.localhost. is not used: it is whoever asks for it",
+	})
+	if c := got.Condition(nil); c == nil || c.Reason != AddressRefused {
+		t.Errorf("condition %+v", c)
+	}
+}
+
 // A cluster has so many addresses and hosts of an object at most, and a host so many addresses: answers stay small, and lookups few.
 func TestWhatAClusterSaysIsBounded(t *testing.T) {
 	var some, hosts []string

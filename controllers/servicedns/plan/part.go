@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/dnsprovider"
@@ -115,6 +116,8 @@ func (p *planner) addHost(s *served, cluster, hostname string) {
 	switch {
 	case err != nil:
 		p.because(cluster, "load balancer host: %v", err)
+	case host == "localhost." || strings.HasSuffix(host, ".localhost."):
+		p.note(AddressRefused, cluster, "load balancer host %s is not used: it is whoever asks for it", host)
 	case dnsprovider.InZone(host, p.in.Zone):
 		p.because(cluster, "load balancer host %s: must be outside the zone %s, where it could lead to itself", host, p.in.Zone)
 	default:
