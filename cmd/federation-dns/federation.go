@@ -41,14 +41,16 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 	if zone, err := dnsprovider.CanonicalName(info.DNSZone); err != nil || zone != o.zone {
 		return fmt.Errorf("--zone %q: must be the zone of the federation %s, %q", o.zone, info.Name, info.DNSZone)
 	}
-	names, err := servicedns.New(servicedns.Options{
+	how := servicedns.Options{
 		Informers: from.ForResource, Federation: info.Name, Zone: o.zone, TTL: uint32(info.DNSTTL / time.Second),
 		Providers: []servicedns.NamedProvider{{Name: "built-in", Provider: z, Local: true}},
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failover.CutOff(clusters, failover.SettingsOf(info), time.Now())
 		},
 		Kube: kube, Report: reportChanges(),
-	})
+	}
+	o.lookups.Fill(&how)
+	names, err := servicedns.New(how)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"federation/controllers/servicedns/lookup"
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative/serverflags"
 )
@@ -20,6 +21,7 @@ type options struct {
 	listen     string
 	metrics    string
 	server     serverflags.Flags
+	lookups    lookup.Flags
 	keyOptions
 }
 
@@ -30,6 +32,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.listen, "listen", "127.0.0.1:5353", "`HOST:PORT` on which questions are answered, over UDP and TCP")
 	fs.StringVar(&o.metrics, "metrics-bind-address", "", "`HOST:PORT` on which /metrics, /healthz and /readyz are served, without TLS; without it nowhere")
 	o.server.Add(fs, "")
+	o.lookups.Add(fs, "")
 	o.keyOptions.addFlags(fs)
 }
 
@@ -49,7 +52,7 @@ func (o *options) validate() error {
 	if _, _, err := net.SplitHostPort(o.listen); err != nil {
 		return fmt.Errorf("--listen %q: must be HOST:PORT (%v)", o.listen, err)
 	}
-	return nil
+	return o.lookups.Validate()
 }
 
 // addresses are those of a file's records.

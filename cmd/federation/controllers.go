@@ -108,14 +108,16 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "federation"})
 	states, offers := newDNSStates(), crosscluster.NewOffers()
-	names, err := servicedns.New(servicedns.Options{
+	how := servicedns.Options{
 		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second),
 		Providers: append([]servicedns.NamedProvider{{Name: "built-in", Provider: dns, Local: true}}, o.others...),
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, o.failover.settings, time.Now())
 		},
 		Report: states.report, Kube: kube, Client: client, Recorder: recorder, Offers: offers.Set,
-	})
+	}
+	o.lookups.Fill(&how)
+	names, err := servicedns.New(how)
 	if err != nil {
 		return err
 	}

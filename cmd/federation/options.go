@@ -13,6 +13,7 @@ import (
 	clustersetipplan "federation/controllers/clustersetip/plan"
 	readinessplan "federation/controllers/readiness/plan"
 	"federation/controllers/servicedns"
+	"federation/controllers/servicedns/lookup"
 	"federation/controllers/supervisor"
 	"federation/dnsprovider/authoritative/serverflags"
 )
@@ -27,6 +28,7 @@ type controllersOptions struct {
 	dnsBindAddress   string
 	dnsTTL           time.Duration
 	dnsServer        serverflags.Flags
+	lookups          lookup.Flags
 	dnssec           bool
 	keyLifetime      time.Duration
 	parentServers    []string
@@ -77,6 +79,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
 	o.dnsServer.Add(fs, "dns-")
+	o.lookups.Add(fs, "dns-")
 	fs.BoolVar(&o.dnssec, "dnssec", false, "sign the zone, with the keys in the Secret federation-system/dns-signing-keys; made if it is missing")
 	fs.DurationVar(&o.keyLifetime, "dnssec-key-lifetime", 0, "how long a key signs the zone until another one takes its place; 0: until somebody asks for that. Someone, or something, must give the new DS record to the zone above each time")
 	fs.StringSliceVar(&o.parentServers, "dnssec-parent-servers", nil, "`HOST:PORT` of all servers of the zone above, which are asked for DS records; without it they are looked up")
@@ -95,7 +98,7 @@ func (o *controllersOptions) validate() (err error) {
 	if errs := validation.IsDNS1123Subdomain(o.zone); len(errs) > 0 {
 		return fmt.Errorf("--dns-zone %q: %s", o.zone, errs[0])
 	}
-	if err := errors.Join(o.looks.validate(), o.memberLimits.validate(), o.failover.validate()); err != nil {
+	if err := errors.Join(o.looks.validate(), o.memberLimits.validate(), o.failover.validate(), o.lookups.Validate()); err != nil {
 		return err
 	}
 	if least, most := credential.LeastTokenLifetime, credential.MostTokenLifetime; o.memberTokens < least || o.memberTokens > most {

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // Refuse says why no load balancer can be at an address, as no packet can be sent to it through a network; nil: there can be one.
@@ -26,17 +28,49 @@ func Refuse(addr netip.Addr) error {
 	return fmt.Errorf("it is %s address, where no load balancer can be", kind)
 }
 
-// Prefixes of IPv6 addresses that end with one of IPv4: for NAT64 (RFC 6052), and of old (RFC 4291, section 2.5.5.1).
-var nat64, compatible = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96")
+// nowhere are networks from which nothing on the internet can be reached (the registries of RFC 6890), beyond those of Refuse.
+var nowhere = prefixes("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
+	"203.0.113.0/24", "240.0.0.0/4", "2001::/23", "2001:db8::/32", "3fff::/20")
+
+// global is what is given out of IPv6 to networks.
+var global = netip.MustParsePrefix("2000::/3")
+
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+// RefuseAllButPublic is Refuse for who gives out addresses to all of the internet: private ones are refused, too.
+func RefuseAllButPublic(addr netip.Addr) error {
+	if err := Refuse(addr); err != nil {
+		return err
+	}
+	addr = embedded(addr)
+	if addr.Is6() && !global.Contains(addr) || slices.ContainsFunc(nowhere, func(n netip.Prefix) bool { return n.Contains(addr) }) {
+		return errors.New("it is not public, and only public addresses are given out here")
+	}
+	return nil
+}
+
+// Prefixes of IPv6 addresses that end with one of IPv4: for NAT64 (RFC 6052), and of old (RFC 4291, section 2.5.5.1); and of those that
+// go on with one: 6to4 (RFC 3056).
+var nat64, compatible, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("2002::/16")
 
 // embedded returns the IPv4 address to which an IPv6 address leads; other addresses as they are, without their zone.
 func embedded(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
-	if !nat64.Contains(addr) && (!compatible.Contains(addr) || addr.IsLoopback() || addr.IsUnspecified()) {
-		return addr
-	}
 	b := addr.As16()
-	return netip.AddrFrom4([4]byte(b[12:]))
+	switch {
+	case addr.Is4():
+		return addr
+	case sixToFour.Contains(addr):
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	case nat64.Contains(addr), compatible.Contains(addr) && !addr.IsLoopback() && !addr.IsUnspecified():
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return addr
 }
 
 // believed returns those of the addresses that can be given out, and notes why the others cannot; what says what they are.
