@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"federation/clusterregistry/wire"
 )
 
 // version is set by the linker.
@@ -54,7 +57,12 @@ the file changes, or on SIGHUP, it is read again; a file with an error changes n
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if v := c.Flag("v").Value; klog.V(wire.MostVerbose + 1).Enabled() { // it would show the keys
+				_ = v.Set(strconv.Itoa(wire.MostVerbose))
+			}
+			return o.run(c.Context())
+		},
 
 		DisableFlagsInUseLine: true,
 	}

@@ -10,16 +10,19 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/util/feature"
 	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"federation/clusterregistry/wire"
 )
 
 // logFlags adds the flags of logging; of them only -v is shown.
 func logFlags(logs *logsapi.LoggingConfiguration, fs *pflag.FlagSet) {
 	logsapi.AddFlags(logs, fs)
 	hideAll(fs, "v")
-	fs.Lookup("v").Usage = "`LEVEL` of the log: 0 changes, warnings and errors; 2 also what Kubernetes' own parts do; 4 and more to look for faults"
+	fs.Lookup("v").Usage = "`LEVEL` of the log: 0 changes, warnings and errors; 2 also what Kubernetes' own parts do; 4 to 7 to look for faults; more would show Secrets, and is taken for 7"
 }
 
 func startLogs(logs *logsapi.LoggingConfiguration) error {
+	logs.Verbosity = min(logs.Verbosity, wire.MostVerbose)
 	if logs.Verbosity > 0 || len(logs.VModule) > 0 {
 		return logsapi.ValidateAndApply(logs, feature.DefaultFeatureGate)
 	}

@@ -11,6 +11,8 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
+
+	"federation/clusterregistry/wire"
 )
 
 func TestWhatIsWorthALine(t *testing.T) {
@@ -31,6 +33,23 @@ func TestWhatIsWorthALine(t *testing.T) {
 		if got := worth([]byte(test.line), test.function); got != test.want {
 			t.Errorf("worth(%q, %s) is %v", test.line, test.function, got)
 		}
+	}
+}
+
+// TestNoLevelShowsSecrets: client-go logs bodies from some level on.
+func TestNoLevelShowsSecrets(t *testing.T) {
+	logs := logsapi.NewLoggingConfiguration()
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	logFlags(logs, fs)
+	if err := fs.Parse([]string{"-v=9"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := startLogs(logs); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { utilruntime.Must(logsapi.ResetForTest(feature.DefaultFeatureGate)) }()
+	if klog.V(wire.MostVerbose+1).Enabled() || !klog.V(wire.MostVerbose).Enabled() {
+		t.Errorf("-v=9 logs more than level %d, or less", wire.MostVerbose)
 	}
 }
 
