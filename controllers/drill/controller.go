@@ -13,13 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/drill/plan"
 )
 
@@ -49,7 +49,7 @@ type Controller struct {
 	wake     chan struct{}
 	unlisten []func()
 	// written are the versions of drills as our last writes left them, by UID; Run's own.
-	written map[string]string
+	written map[string]resourceversion.Left
 }
 
 // read are the resources that drills are decided from.
@@ -65,7 +65,7 @@ func read() []schema.GroupVersionResource {
 
 // New makes a controller and subscribes it to drills and Clusters.
 func New(o Options) (*Controller, error) {
-	c := &Controller{Options: o, wake: make(chan struct{}, 1), written: map[string]string{}}
+	c := &Controller{Options: o, wake: make(chan struct{}, 1), written: map[string]resourceversion.Left{}}
 	look := func(any) {
 		select {
 		case c.wake <- struct{}{}:
@@ -171,12 +171,7 @@ func (c *Controller) drills() (all []*v1beta1.FailoverDrill) {
 
 // stale reports whether the cache has an older version of a drill than our last write left.
 func (c *Controller) stale(d *v1beta1.FailoverDrill) bool {
-	w := c.written[string(d.UID)]
-	if w == "" {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(d.ResourceVersion, w)
-	return err == nil && order < 0
+	return c.written[string(d.UID)].Unseen(d)
 }
 
 // step decides about a drill and does it: its status first, and only then what it says.
@@ -225,7 +220,7 @@ func (c *Controller) store(ctx context.Context, d *v1beta1.FailoverDrill, status
 	if err != nil {
 		return nil, err
 	}
-	c.written[string(d.UID)] = u.GetResourceVersion()
+	c.written[string(d.UID)] = resourceversion.LeftAt(resourceversion.Of(u))
 	after := &v1beta1.FailoverDrill{}
 	return after, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, after)
 }

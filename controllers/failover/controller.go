@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/failover/plan"
 )
 
@@ -57,7 +57,13 @@ type Controller struct {
 	unlisten func()
 
 	// written are the Clusters as our last writes left them, until the cache has caught up; Run's own.
-	written map[string]*unstructured.Unstructured
+	written map[string]written
+}
+
+// written is an object as a write of ours left it.
+type written struct {
+	*unstructured.Unstructured
+	resourceversion.Left
 }
 
 // New makes a controller and subscribes it to the Clusters.
@@ -66,7 +72,7 @@ func New(o Options) (*Controller, error) {
 		return nil, fmt.Errorf("failover: %w", err)
 	}
 	c := &Controller{
-		Options: o, clusters: o.Informers(v1beta1.ClustersResource), wake: make(chan struct{}, 1), written: map[string]*unstructured.Unstructured{},
+		Options: o, clusters: o.Informers(v1beta1.ClustersResource), wake: make(chan struct{}, 1), written: map[string]written{},
 	}
 	handler, err := c.clusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.look, UpdateFunc: func(_, is any) { c.look(is) }, DeleteFunc: c.look,
@@ -169,12 +175,10 @@ func (c *Controller) observe() (out []*v1beta1.Cluster) {
 			continue
 		}
 		seen[u.GetName()] = true
-		if w := c.written[u.GetName()]; w != nil {
-			if w.GetUID() == u.GetUID() && older(u, w) {
-				u = w
-			} else {
-				delete(c.written, u.GetName())
-			}
+		if w, is := c.written[u.GetName()]; is && w.GetUID() == u.GetUID() && w.Unseen(u) {
+			u = w.Unstructured
+		} else {
+			delete(c.written, u.GetName())
 		}
 		cluster := &v1beta1.Cluster{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cluster); err != nil {
@@ -189,11 +193,6 @@ func (c *Controller) observe() (out []*v1beta1.Cluster) {
 		}
 	}
 	return out
-}
-
-func older(a, b *unstructured.Unstructured) bool {
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
-	return err == nil && order < 0
 }
 
 // write applies a verdict to the Cluster that it was made for, and then tells of it.
@@ -215,7 +214,7 @@ func (c *Controller) write(ctx context.Context, clusters []*v1beta1.Cluster, v *
 	if err != nil {
 		return err
 	}
-	c.written[v.Cluster] = u
+	c.written[v.Cluster] = written{u, resourceversion.LeftAt(resourceversion.Of(u))}
 	klog.FromContext(ctx).Info("Cluster changed its phase", "cluster", v.Cluster, "phase", v.Failover.Phase, "percent", v.Failover.Percent, "message", v.Failover.Message)
 	if e := v.Event; e != nil {
 		kind := corev1.EventTypeNormal
@@ -238,7 +237,7 @@ func (c *Controller) learn(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	c.written[name] = u
+	c.written[name] = written{u, resourceversion.LeftAt(resourceversion.Of(u))}
 	c.look(u)
 	return nil
 }

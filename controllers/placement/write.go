@@ -3,7 +3,6 @@ package placement
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/placement/plan"
 )
 
@@ -34,8 +34,8 @@ type intent struct {
 	first    bool                       // there was no placement before
 	quiet    bool                       // do not announce it
 	decision plan.Decision
-	done     bool   // it is written,
-	version  string // and got this resource version
+	done     bool // it is written,
+	left     resourceversion.Left
 }
 
 // intents are those of all objects.
@@ -80,7 +80,7 @@ func (i *intents) dropThis(k key, in *intent) {
 func (i *intents) wrote(in *intent, version string) {
 	i.Lock()
 	defer i.Unlock()
-	in.done, in.version = true, version
+	in.done, in.left = true, resourceversion.LeftAt(resourceversion.Parse(version))
 }
 
 // ahead returns the placement that was decided for an object, if the caches do not have it yet.
@@ -91,7 +91,7 @@ func (i *intents) ahead(k key, u *unstructured.Unstructured) (value string, ok b
 	if in == nil {
 		return "", false
 	}
-	if in.u.GetUID() != u.GetUID() || placed(u) == in.value || in.done && !older(u.GetResourceVersion(), in.version) {
+	if in.u.GetUID() != u.GetUID() || placed(u) == in.value || in.done && !in.left.Unseen(u) {
 		delete(i.of, k)
 		return "", false
 	}
@@ -108,13 +108,6 @@ func (i *intents) arrived(k key, u *unstructured.Unstructured) bool {
 	}
 	delete(i.of, k)
 	return true
-}
-
-// older tells whether resource version a was before b.
-func older(a, b string) bool {
-	x, err := strconv.ParseUint(a, 10, 64)
-	y, also := strconv.ParseUint(b, 10, 64)
-	return err == nil && also == nil && x < y
 }
 
 // writeIntent writes what was decided last for an object: one patch.

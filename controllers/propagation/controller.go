@@ -90,7 +90,7 @@ type Controller struct {
 	mu       sync.RWMutex
 	members  map[string]*member
 	missed   map[string]time.Time // by cluster that is not engaged: since when it could be
-	patched  sync.Map             // key → resource version of our last patch of the federated object
+	patched  sync.Map             // key → resourceversion.Left by our last patch of the federated object
 	pending  sync.Map             // key → time since when a copy of it has been pending, of kinds without conditions
 	reported sync.Map             // key → cluster → message of the last event, so that each is sent once
 }

@@ -217,5 +217,5 @@ func (c *Controller) reportAll() {
 // isOurPatch tells of a version of a federated object whether our last patch made it: that is no news.
 func (c *Controller) isOurPatch(k key, u held.Named) bool {
 	v, ok := c.patched.Load(k)
-	return ok && v.(uint64) == resourceversion.Of(u)
+	return ok && v.(resourceversion.Left).Is(u)
 }

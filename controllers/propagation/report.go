@@ -41,7 +41,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 		return nil
 	}
 	known := held.About(obj)
-	if v, ok := c.patched.Load(k); ok && resourceversion.Of(known) < v.(uint64) {
+	if v, ok := c.patched.Load(k); ok && v.(resourceversion.Left).Unseen(known) {
 		c.reports.AddAfter(k, settleTime) // the cache has not seen our own patch yet
 		return nil
 	}
@@ -266,7 +266,7 @@ func (c *Controller) patch(ctx context.Context, k key, kind types.PatchType, bod
 	if got.GetDeletionTimestamp() != nil && len(got.GetFinalizers()) == 0 {
 		after++ // it went with that, and the answer is what it was before
 	}
-	c.patched.Store(k, after)
+	c.patched.Store(k, resourceversion.LeftAt(after))
 	if c.held(k) == nil {
 		c.patched.Delete(k) // that was the last of it, and the cache knows
 	}

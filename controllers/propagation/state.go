@@ -48,7 +48,7 @@ type state struct {
 }
 
 // catchUp is how long a write of ours is believed without the cache having seen it.
-const catchUp = 30 * time.Second
+const catchUp = resourceversion.Believed
 
 func (m *member) state(k key) *state {
 	s := m.states[k]

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/servicedns/plan"
 )
 
@@ -37,7 +38,7 @@ type conditions struct {
 	// unread are the providers of which nothing is known yet.
 	unread map[string]bool
 	// written are the versions of what was written last, by key: a cache that has not seen it yet tells nothing.
-	written map[string]string
+	written map[string]resourceversion.Left
 	// told are the last events of Ingresses, by key.
 	told map[string]plan.Condition
 }
@@ -48,7 +49,7 @@ func newConditions(o Options, s *stores) *conditions {
 		unread[p.Name] = true
 	}
 	return &conditions{
-		unread: unread, written: map[string]string{},
+		unread: unread, written: map[string]resourceversion.Left{},
 		client: o.Client, recorder: o.Recorder, stores: s, limit: flowcontrol.NewTokenBucketRateLimiter(conditionWrites, conditionBurst),
 		plans: map[string]plan.Plan{}, clusters: map[string]plan.Cluster{}, invalid: map[string]map[string]string{},
 		providers: map[string]map[string]plan.Reason{}, told: map[string]plan.Condition{},

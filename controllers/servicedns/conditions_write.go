@@ -1,7 +1,6 @@
 package servicedns
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -14,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/servicedns/plan"
 	"federation/controllers/supervisor"
 )
@@ -210,13 +209,12 @@ func (c *conditions) apply(ctx context.Context, u *unstructured.Unstructured, st
 	}
 	if err == nil {
 		key := u.GetKind() + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
-		c.written[key] = got.GetResourceVersion()
+		c.written[key] = resourceversion.LeftAt(resourceversion.Of(got))
 	}
 	return err
 }
 
 // unseen tells whether the object is as it was before our last write: the event of that brings us here again.
 func (c *conditions) unseen(key string, u *unstructured.Unstructured) bool {
-	order, err := resourceversion.CompareResourceVersion(u.GetResourceVersion(), cmp.Or(c.written[key], u.GetResourceVersion()))
-	return err == nil && order < 0
+	return c.written[key].Unseen(u)
 }

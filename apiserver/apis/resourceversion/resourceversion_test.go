@@ -2,6 +2,8 @@ package resourceversion
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -12,4 +14,22 @@ func TestOf(t *testing.T) {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}
+}
+
+// What a write left is waited for, but not for ever: a store that was put back to a backup has lower versions.
+func TestWhatAWriteLeftIsWaitedForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := func(version string) *metav1.ObjectMeta { return &metav1.ObjectMeta{ResourceVersion: version} }
+		left := LeftAt(10)
+		if !left.Unseen(at("9")) || left.Unseen(at("10")) || left.Unseen(at("11")) || !left.Is(at("10")) || left.Is(at("9")) {
+			t.Errorf("%+v", left)
+		}
+		time.Sleep(Believed)
+		if left.Unseen(at("9")) {
+			t.Error("a version that never comes is waited for")
+		}
+		if none := (Left{}); none.Unseen(at("")) || none.Is(at("")) {
+			t.Error("nothing was written")
+		}
+	})
 }
