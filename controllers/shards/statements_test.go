@@ -42,6 +42,31 @@ func TestReplicasSayWhatTheyFind(t *testing.T) {
 	})
 }
 
+// A statement counts for as long as its Lease lives, whether or not somebody buries that. What a relist brings once more is no sign of life.
+func TestAStatementDiesWithItsLease(t *testing.T) {
+	now := time.Duration(0)
+	s := NewStatements(nil, func() time.Duration { return now })
+	renewed := func(version string) {
+		l := newReplica(leaseOf("b", 0), DefaultTiming(), map[string]string{StatementAnnotation: `{"well":["x"]}`})
+		l.ResourceVersion = version
+		s.note(l, DefaultTiming())
+	}
+	counts := func(want int) {
+		t.Helper()
+		if got := s.Others(); len(got) != want {
+			t.Errorf("after %s: %v, want %d statements", now, got, want)
+		}
+	}
+	renewed("1")
+	now = DefaultTiming().Duration - time.Nanosecond
+	counts(1)
+	renewed("1")
+	now = DefaultTiming().Duration
+	counts(0)
+	renewed("2")
+	counts(1)
+}
+
 func TestTheDeadSayNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "a", "b", "c")
