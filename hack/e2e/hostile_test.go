@@ -49,7 +49,7 @@ func TestAHostileMemberHurtsNobody(t *testing.T) {
 	applyConfigMap(t, "beside-the-hostile")
 	copies(t, "beside-the-hostile", names...)
 	before := besideFigures(t, "quiet")
-	for _, how := range []string{"settings", "endless-health", "endless-lists", "bomb-lists", "drip", "long-errors", "redirects", "garbage", "lies"} {
+	for _, how := range []string{"settings", "endless-health", "endless-lists", "bomb-lists", "drip", "long-errors", "redirects", "garbage", "malformed", "lies"} {
 		t.Run(how, func(t *testing.T) {
 			service := ""
 			if how == "lies" {
@@ -262,6 +262,7 @@ type hostile struct {
 	address string
 	ca      []byte
 	connect chan struct{} // one for each connection
+	answers atomic.Int64
 	pass    *httputil.ReverseProxy
 }
 
@@ -387,11 +388,22 @@ func drip(w http.ResponseWriter, r *http.Request) {
 // spoil changes a real answer. It is another cluster than the one behind it, and it may lie.
 func (h *hostile) spoil(r *http.Response) error {
 	own := r.Request.URL.Path == "/api/v1/namespaces/"+metav1.NamespaceSystem
+	if h.how == "malformed" && h.answers.Add(1)%100 == 50 {
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(strings.NewReader("\x00{"), r.Body), r.Body}
+		r.ContentLength = -1
+		r.Header.Del("Content-Length")
+		return nil
+	}
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") || !own && h.how != "lies" {
 		return nil
 	}
 	if r.Request.URL.Query().Get("watch") != "" {
-		r.Body = lies(r.Body)
+		if h.how == "lies" {
+			r.Body = lies(r.Body)
+		}
 		return nil
 	}
 	body, err := io.ReadAll(r.Body)

@@ -1,13 +1,18 @@
 package cluster
 
 import (
+	"bufio"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	restclient "k8s.io/client-go/rest"
 )
@@ -41,3 +46,80 @@ func TestProxyImpersonatesWhatJoinAllows(t *testing.T) {
 		}
 	}
 }
+
+// TestProxyPassesUpgradesOn: exec and port-forward are connections that both ends then use as they like. The member is asked with the
+// federation's credential for the caller, a service account here, and with nothing that the caller says of itself; a redirect goes nowhere.
+func TestProxyPassesUpgradesOn(t *testing.T) {
+	var got http.Header
+	member := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header
+		if r.URL.Path == "/elsewhere" {
+			http.Redirect(w, r, "https://169.254.169.254/", http.StatusTemporaryRedirect)
+			return
+		}
+		conn, both, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+		line, _ := both.ReadString('\n')
+		fmt.Fprint(conn, "echo "+line)
+	}))
+	t.Cleanup(member.Close)
+	caller := &user.DefaultInfo{Name: "system:serviceaccount:shop:bot", UID: "7", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:shop"}, Extra: map[string][]string{"a": {"b"}}}
+	config := &restclient.Config{Host: member.URL, BearerToken: "members", TLSClientConfig: restclient.TLSClientConfig{Insecure: true}}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler, err := newHandler(config, caller, r.URL.Path, badGateway{w})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close) // after the connections
+	ask := func(path string) (status string, answer *bufio.Reader, conn net.Conn) {
+		conn, err := net.Dial("tcp", front.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nAuthorization: Bearer callers\r\nCookie: a=b\r\n"+
+			"Impersonate-User: root\r\nImpersonate-Uid: 0\r\nX-Remote-Group: system:masters\r\n\r\n", path)
+		answer = bufio.NewReader(conn)
+		status, err = answer.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status, answer, conn
+	}
+	status, answer, conn := ask("/api/v1/namespaces/shop/pods/web/exec")
+	if !strings.HasPrefix(status, "HTTP/1.1 101 ") {
+		t.Fatal(status)
+	}
+	for line := ""; line != "\r\n"; {
+		line, _ = answer.ReadString('\n')
+	}
+	fmt.Fprintln(conn, "ping")
+	if echo, err := answer.ReadString('\n'); echo != "echo ping\n" {
+		t.Errorf("%q, %v", echo, err)
+	}
+	for name, want := range map[string][]string{
+		"Authorization": {"Bearer members"}, "Cookie": nil, "Impersonate-User": {caller.Name}, "Impersonate-Group": caller.Groups, "Impersonate-Uid": nil, "Impersonate-Extra-A": nil, "X-Remote-Group": nil,
+	} {
+		if !slices.Equal(got[name], want) {
+			t.Errorf("the member was asked with %s: %q, want %q", name, got[name], want)
+		}
+	}
+	if status, _, _ := ask("/elsewhere"); !strings.HasPrefix(status, "HTTP/1.1 502 ") {
+		t.Errorf("a redirect was answered with %s", status)
+	}
+}
+
+// badGateway answers errors with 502.
+type badGateway struct{ http.ResponseWriter }
+
+func (b badGateway) Object(int, runtime.Object) { b.WriteHeader(http.StatusBadGateway) }
+func (b badGateway) Error(error)                { b.WriteHeader(http.StatusBadGateway) }
