@@ -209,7 +209,7 @@ func (c *Controller) write(ctx context.Context, clusters []*v1beta1.Cluster, v *
 		return nil
 	}
 	if apierrors.IsConflict(err) {
-		return c.learn(timed, v.Cluster)
+		return c.learn(timed, cluster)
 	}
 	if err != nil {
 		return err
@@ -228,16 +228,19 @@ func (c *Controller) write(ctx context.Context, clusters []*v1beta1.Cluster, v *
 }
 
 // learn reads a Cluster that is not any more what it was judged by, past the cache, whose event may be late, and has all judged
-// again.
-func (c *Controller) learn(ctx context.Context, name string) error {
-	u, err := c.Client.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
+// again. An older one is to be heard of first: the store was put back to a backup.
+func (c *Controller) learn(ctx context.Context, judged *v1beta1.Cluster) error {
+	u, err := c.Client.Resource(v1beta1.ClustersResource).Get(ctx, judged.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	c.written[name] = written{u, resourceversion.LeftAt(resourceversion.Of(u))}
+	if resourceversion.Of(u) < resourceversion.Of(judged) {
+		return fmt.Errorf("it is at version %s by now, and was judged by version %s", u.GetResourceVersion(), judged.GetResourceVersion())
+	}
+	c.written[judged.Name] = written{u, resourceversion.LeftAt(resourceversion.Of(u))}
 	c.look(u)
 	return nil
 }

@@ -96,7 +96,9 @@ func (w *world) start() {
 		w.mu.Lock()
 		fails := q.Writes() && w.fails > 0
 		if q.Writes() {
-			w.writes++
+			if w.writes++; w.writes > 1000 {
+				panic("it writes without end")
+			}
 		}
 		if fails {
 			w.fails--
@@ -264,6 +266,24 @@ func TestWhoJudgesByAnOldClusterWritesNothing(t *testing.T) {
 		}
 		w.wait(35 * time.Second) // its grace period is over by what it knows
 		w.are("a:Serving b:Serving c:Serving")
+	})
+}
+
+// The federation's store is put back to a backup, and the controller does not hear of it: what it judges by is newer than what is there. It
+// tries again from time to time.
+func TestAStoreThatWasPutBackIsNotWrittenWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		defer func() { w.stop() }()
+		backup := w.api.Snapshot()
+		w.observe("a", false)
+		w.are("a:Waiting b:Serving c:Serving")
+		w.client.Silence(true)
+		w.api.Restore(backup)
+		w.wait(40 * time.Second) // the grace period of what it knows is over after 30 s
+		if n := w.are("a:Serving b:Serving c:Serving"); n == 0 || n > 15 {
+			t.Errorf("%d writes", n)
+		}
 	})
 }
 
