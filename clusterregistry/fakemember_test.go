@@ -37,6 +37,7 @@ type fakeMember struct {
 	fails   string         // a path that it cannot answer at
 	meet    func()         // if set, called before a question for the version is answered
 	endless bool           // its watches never end to send
+	flood   bool           // nor does its list of nodes
 	renewed time.Time      // when the Lease of its node was; zero: there is none
 	uid     string         // of its namespace kube-system; "": it has none
 	mints   string         // the token that it gives out
@@ -96,7 +97,7 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	sick, mints, renewed := m.sick, m.mints, m.renewed
 	authorized := m.accepts(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
-	endless, uid := m.endless, m.uid
+	endless, flood, uid := m.endless, m.flood, m.uid
 	forbidden, fails := r.URL.Path == m.forbids, r.URL.Path == m.fails
 	m.queries = append(m.queries, r.URL.Path+"?"+r.URL.RawQuery)
 	m.mu.Unlock()
@@ -116,6 +117,11 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "ok")
 	case r.URL.Path == "/version":
 		fmt.Fprint(w, `{"gitVersion":"v1.36.3"}`)
+	case r.URL.Path == "/api/v1/nodes" && flood:
+		answer(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[`)
+		for _, err := io.WriteString(w, "{}"); err == nil; {
+			_, err = io.WriteString(w, strings.Repeat(` ,{"metadata":{"name":"n"}}`, 1000))
+		}
 	case r.URL.Path == "/api/v1/nodes":
 		answer(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[
 			{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n1","labels":{"topology.kubernetes.io/zone":"a","topology.kubernetes.io/region":"east"}}},

@@ -29,24 +29,31 @@ func TestPenaltiesGrow(t *testing.T) {
 	}
 }
 
-// A member that never ends what it sends is cut off and said to misbehave, and costs no more than it may. The other
-// member goes on.
+// A member that never ends what it sends, in one answer or in a watch, is cut off and said to misbehave, and costs no more than it may.
+// The other member goes on.
 func TestAMemberThatSendsTooMuchIsCutOff(t *testing.T) {
-	f := newFleet(t)
-	f.options.Limits = limits.Limits{Response: 8 << 20, Burst: 32 << 20, Rate: 1 << 20, Held: 16 << 20}
-	hostile, good := newFakeMember(t), newFakeMember(t)
-	hostile.endless = true
-	f.join("hostile", hostile, "good")
-	f.join("well", good, "good")
-	f.eventuallyReady("well", v1beta1.ReasonClusterReady)
-	f.eventuallyReady("hostile", health.ReasonMisbehaves)
-	var memory runtime.MemStats
-	runtime.GC()
-	if runtime.ReadMemStats(&memory); memory.HeapAlloc > 256<<20 {
-		t.Errorf("the heap has %d MiB", memory.HeapAlloc>>20)
-	}
-	if _, err := f.Member("well"); err != nil {
-		t.Error(err)
+	for name, spoil := range map[string]func(*fakeMember){
+		"watches": func(m *fakeMember) { m.endless = true },
+		"a list":  func(m *fakeMember) { m.flood = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			f.options.Limits = limits.Limits{Response: 8 << 20, Burst: 32 << 20, Rate: 1 << 20, Held: 16 << 20}
+			hostile, good := newFakeMember(t), newFakeMember(t)
+			spoil(hostile)
+			f.join("hostile", hostile, "good")
+			f.join("well", good, "good")
+			f.eventuallyReady("well", v1beta1.ReasonClusterReady)
+			f.eventuallyReady("hostile", health.ReasonMisbehaves)
+			var memory runtime.MemStats
+			runtime.GC()
+			if runtime.ReadMemStats(&memory); memory.HeapAlloc > 256<<20 {
+				t.Errorf("the heap has %d MiB", memory.HeapAlloc>>20)
+			}
+			if _, err := f.Member("well"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

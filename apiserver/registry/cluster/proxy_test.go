@@ -114,7 +114,11 @@ func TestProxyPassesUpgradesOn(t *testing.T) {
 		}
 	}
 	if status, _, _ := ask("/elsewhere"); !strings.HasPrefix(status, "HTTP/1.1 502 ") {
-		t.Errorf("a redirect was answered with %s", status)
+		t.Errorf("a redirect of an upgrade was answered with %s", status)
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if answer, err := client.Get(front.URL + "/elsewhere"); err != nil || answer.StatusCode != http.StatusBadGateway {
+		t.Errorf("a redirect was answered with %v, %v", answer, err)
 	}
 }
 

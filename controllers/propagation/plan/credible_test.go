@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -113,7 +114,7 @@ func TestNumbersAreBounded(t *testing.T) {
 	lie := parse(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":5},"status":{"replicas":9000000000000000000,"readyReplicas":4000000000,"availableReplicas":25,"updatedReplicas":-3,"unavailableReplicas":-1,"observedGeneration":-1}}`)
 	honest := parse(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":15},"status":{"replicas":15,"readyReplicas":2,"availableReplicas":2,"updatedReplicas":15}}`)
 	s := Summarize(kind(t, "Deployment"), federated, []Copy{{Cluster: "east-a", State: InPlace, Object: lie}, {Cluster: "west-a", State: InPlace, Object: honest}}, "2026-01-03T00:00:00Z")
-	if s.Status["readyReplicas"] != int64(7) || s.Status["availableReplicas"] != int64(7) || s.Status["updatedReplicas"] != int64(15) {
+	if s.Status["readyReplicas"] != int64(7) || s.Status["availableReplicas"] != int64(7) || s.Status["updatedReplicas"] != int64(15) || s.Status["replicas"].(int64) > math.MaxInt32 {
 		t.Errorf("%v", s.Status)
 	}
 	if c := conditionIn(s, "Available"); c["status"] != "False" {
