@@ -431,7 +431,7 @@ func (h *hostile) spoil(r *http.Response) error {
 func lies(watch io.ReadCloser) io.ReadCloser {
 	from, to := io.Pipe()
 	go func() {
-		defer watch.Close()
+		defer func() { _ = watch.Close() }()
 		for events, event := json.NewDecoder(watch), map[string]any(nil); ; {
 			err := events.Decode(&event)
 			if err == nil {

@@ -117,8 +117,13 @@ func TestProxyPassesUpgradesOn(t *testing.T) {
 		t.Errorf("a redirect of an upgrade was answered with %s", status)
 	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	if answer, err := client.Get(front.URL + "/elsewhere"); err != nil || answer.StatusCode != http.StatusBadGateway {
-		t.Errorf("a redirect was answered with %v, %v", answer, err)
+	redirected, err := client.Get(front.URL + "/elsewhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer redirected.Body.Close()
+	if redirected.StatusCode != http.StatusBadGateway {
+		t.Errorf("a redirect was answered with %s", redirected.Status)
 	}
 }
 

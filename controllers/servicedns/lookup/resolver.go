@@ -49,7 +49,7 @@ func (r *resolver) LookupNetIP(ctx context.Context, _, host string) (all []netip
 	if err != nil {
 		return nil, fmt.Errorf("resolver %s: %w", r.address, err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
 		question := new(dns.Msg).SetQuestion(dns.Fqdn(host), kind)
 		question.AuthenticatedData = true // we understand that bit (RFC 6840, section 5.7)
