@@ -244,12 +244,13 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 	defer f.mu.Unlock()
 	if err == nil && where == "federation" {
 		f.failures = append(f.failures, f.moved(r, time.Now())...)
+		f.failures = append(f.failures, f.laws.writes.decides(from, r)...)
 	}
 	if err == nil && where != "federation" {
 		f.failures = append(f.failures, f.takenAway(where, r)...)
 		f.failures = append(f.failures, f.touched(where, r, time.Now())...)
 		f.failures = append(f.failures, f.adopts(where, r)...)
-		f.failures = append(f.failures, f.keepsSecrets(where, r, time.Now())...)
+		f.failures = append(f.failures, f.keeps(where, r, time.Now())...)
 		f.failures = append(f.failures, f.unknown(where, r, time.Now())...)
 		f.tally.check("one writer at a time")
 		f.tally.check("no copy is written again and again")

@@ -78,6 +78,7 @@ func (p *player) putBack(api *memapi.API, m *Member, to memapi.Snapshot) {
 	}
 	if m != nil {
 		m.seen = 0
+		p.laws.foreign.lost(m.Name, p.inMember)
 		return
 	}
 	p.disturbed = time.Now()
@@ -93,6 +94,7 @@ func (f *Fleet) recall() {
 	f.toAdopt()
 	clear(f.placed)
 	clear(f.laws.phases)
+	clear(f.laws.unknown.deletes) // each restore is a mistake of its own
 	for name := range f.members {
 		if c := f.cluster(name); c != nil {
 			f.laws.phases[name] = c.Phase()
@@ -132,6 +134,9 @@ func (p *player) alias(args []string) error {
 	m, err := p.find(args[1])
 	if err != nil {
 		return err
+	}
+	if before := p.Member(args[0]); before != nil {
+		return p.Join(before.Place)
 	}
 	p.mu.Lock()
 	other := &Member{

@@ -36,7 +36,8 @@ type laws struct {
 	// taken is when something other than the federation took ready replicas away.
 	taken   map[workloadKey]time.Time
 	asked   map[workloadKey]asked
-	sums    map[workloadKey][]sum // of the time that a write may be under way
+	sums    map[workloadKey][]sum          // of the time that a write may be under way
+	copies  map[workloadKey]map[string]int // replicas that copies had a moment ago, by cluster
 	writes  writeLaws
 	dns     dnsLaws
 	foreign foreignLaws
@@ -45,7 +46,7 @@ type laws struct {
 	// adoptions are the copies to be adopted after the federation was restored.
 	adoptions map[objectIn]adoption
 	unknown   unknownLaws
-	sources   map[objectIn]types.UID // of the copies of Secrets and ServiceAccounts
+	sources   map[objectIn]types.UID // of the copies of what pods need
 }
 
 // sum is how many replicas were ready in all at a time.
@@ -61,7 +62,7 @@ type asked struct {
 }
 
 func newLaws() laws {
-	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, reached: map[string]time.Time{}, adoptions: map[objectIn]adoption{}, unknown: newUnknownLaws(), sources: map[objectIn]types.UID{}}
+	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, copies: map[workloadKey]map[string]int{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, reached: map[string]time.Time{}, adoptions: map[objectIn]adoption{}, unknown: newUnknownLaws(), sources: map[objectIn]types.UID{}}
 }
 
 // hearing is how long it takes at most until all that the federation does is based on what has happened: the time
@@ -89,7 +90,7 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 		for _, u := range f.Federation.List(k.Resource, nil) {
 			key := workloadKey{k.Resource.Resource, u.GetNamespace(), u.GetName()}
 			f.tally.check("law of ready replicas")
-			want := f.laws.want(key, f.askedFor(key, u), now)
+			want := f.laws.want(key, f.askedFor(key, u, now), now)
 			before, is := f.laws.ready[key], f.readyOf(key, u, now)
 			was := f.laws.known(key, before.sum, now)
 			f.laws.ready[key] = is
@@ -107,25 +108,62 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 }
 
 // askedFor is how many replicas of an object are asked for: by the user, or by the autoscalers of where it is placed. What
-// those want in a member in which the federation does not work nobody knows: there, what is placed counts.
-func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured) int {
+// those want in a member in which the federation does not work nobody knows: there, what is placed counts. What leaves other clusters
+// they want as well, whatever they see of it.
+func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured, now time.Time) int {
 	n, autoscaled, wanted := replicasOf(u), false, 0
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
+	before, copies := f.laws.copies[k], map[string]int{}
+	leaving := 0
+	for name, n := range before {
+		if p != nil && p.Clusters[name]+p.Overflow[name] == 0 {
+			leaving += n
+		}
+	}
 	for name, m := range f.members {
+		there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name)
+		reached := m.Wire.ForAll() == Well
+		if there != nil && reached && !m.alias {
+			copies[name] = replicasOf(there)
+		}
 		if p == nil || p.Clusters[name] == 0 {
 			continue
 		}
 		autoscaled = autoscaled || m.autoscaled(k)
-		if m.Wire.ForAll() != Well {
+		if !reached {
 			wanted += int(p.Clusters[name])
-		} else if there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name); there != nil {
-			wanted += replicasOf(there)
+		} else if there != nil {
+			wanted += max(replicasOf(there), f.floor(m, k, p, leaving, now))
 		}
 	}
+	f.laws.copies[k] = copies
 	if autoscaled {
 		return min(n, wanted)
 	}
 	return n
+}
+
+// floor is how many replicas the autoscaler of a member keeps while so many leave other clusters: its part of these.
+func (f *Fleet) floor(m *Member, k workloadKey, p *v1beta1.Placement, leaving int, now time.Time) int {
+	placed, most := 0, 0
+	for _, n := range p.Clusters {
+		placed += int(n)
+	}
+	if placed == 0 || leaving == 0 {
+		return 0
+	}
+	for _, scaler := range m.API.List(autoscalers, nil) {
+		at := workloadKey{autoscalers.Resource, scaler.GetNamespace(), scaler.GetName()}
+		u := f.Federation.Get(autoscalers, at.namespace, at.name)
+		w, of := m.targetOf(scaler)
+		if of == nil || k != (workloadKey{w.resource.Resource, of.GetNamespace(), of.GetName()}) || u == nil || u.GetDeletionTimestamp() != nil || !f.copyOf(u, scaler) {
+			continue
+		}
+		if now.Sub(scaler.GetCreationTimestamp().Time) > hearing {
+			most = min(number("maxReplicas")(scaler, m), number("maxReplicas")(u, m))
+		}
+	}
+	return min(most, int(p.Clusters[m.Name]), leaving*int(p.Clusters[m.Name])/placed)
 }
 
 // scaled tells whether a member's autoscaler has just changed the number of a workload.

@@ -55,6 +55,9 @@ func (f *Fleet) notFailedOver(now time.Time) []error {
 	gone := ""
 	for name, m := range f.members {
 		c := f.cluster(name)
+		if m.alias {
+			continue // it is lost with the other
+		}
 		if c == nil || m.Wire.Fault() != m.Wire.ForAll() || now.Sub(m.faultSince) < movesWithin {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package fleettest
 
 import (
+	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,12 +76,22 @@ func (f *Fleet) unmade(m *Member, t target) {
 	delete(f.laws.foreign.orphans, objectIn{m.Name, t.workload()})
 }
 
+// lost forgets what is not in a member any more, as that was installed again or restored.
+func (l *foreignLaws) lost(member string, there func(objectIn) *unstructured.Unstructured) {
+	gone := func(at objectIn, uid types.UID) bool {
+		u := there(at)
+		return at.member == member && (u == nil || u.GetUID() != uid)
+	}
+	maps.DeleteFunc(l.theirs, gone)
+	maps.DeleteFunc(l.orphans, func(at objectIn, left orphan) bool { return gone(at, left.uid) })
+}
+
 // orphaned notes the copies of an object that is deleted without them.
 func (f *Fleet) orphaned(t target, source types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, m := range f.members {
-		if there := m.API.Get(t.GroupVersionResource, t.namespace, t.name); f.isCopy(there) && there.GetDeletionTimestamp() == nil && plan.SourceUID(there) == source {
+		if there := m.API.Get(t.GroupVersionResource, t.namespace, t.name); !m.alias && f.isCopy(there) && there.GetDeletionTimestamp() == nil && plan.SourceUID(there) == source {
 			f.laws.foreign.orphans[objectIn{name, t.workload()}] = orphan{there.GetUID(), time.Now()}
 		}
 	}

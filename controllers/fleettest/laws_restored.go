@@ -13,12 +13,13 @@ import (
 
 const adopted = "a copy of an object that is not known to have been deleted is adopted"
 
-// adoption is a copy of an object that the federation has forgotten, as it was restored: another one has the name.
+// adoption is a copy of an object that the federation has forgotten, as it was restored: another one has the name, of the backup or applied since.
 type adoption struct {
 	copied, federated types.UID
 }
 
-// toAdopt notes the copies that are to be adopted after a restore. It is called with the fleet locked.
+// toAdopt notes the copies that are to be adopted, when the federation was restored and when processes are about to start. It is called with the
+// fleet locked.
 func (f *Fleet) toAdopt() {
 	clear(f.laws.adoptions)
 	deleted := f.knownDeleted()

@@ -98,10 +98,10 @@ func (f *Fleet) checkConfined(r memapi.Resource, u *unstructured.Unstructured, l
 	}
 }
 
-// keepsSecrets checks a write to a member that was carried out: it may not delete a copy that something there needs, while its
-// object stays. It is called with the fleet locked.
-func (f *Fleet) keepsSecrets(member string, r memapi.Request, now time.Time) []error {
-	if r.Resource.Resource != "secrets" && r.Resource.Resource != "serviceaccounts" {
+// keeps checks a write to a member that was carried out: it may not delete a copy that pods there need, while its object stays. It is called
+// with the fleet locked.
+func (f *Fleet) keeps(member string, r memapi.Request, now time.Time) []error {
+	if !needs[r.Resource.Resource] {
 		return nil
 	}
 	m, at := f.members[member], objectIn{member, workloadKey{r.Resource.Resource, r.Namespace, r.Name}}
@@ -115,13 +115,47 @@ func (f *Fleet) keepsSecrets(member string, r memapi.Request, now time.Time) []e
 	if u == nil || u.GetDeletionTimestamp() != nil || u.GetUID() != was {
 		return nil
 	}
-	f.tally.check(secretsStay)
 	justNow := func(resource, name string) bool { // it was written while the delete was under way
 		times := f.laws.writes.recent[fmt.Sprintf("%s: %s %s/%s", member, resource, r.Namespace, name)]
 		return len(times) > 0 && now.Sub(times[len(times)-1]) <= hearing
 	}
-	if who := referrerThere(m, u, justNow); who != "" {
-		return []error{against(secretsStay, "%s of %s %s in %s, to which %s refers", r.Verb, r.Resource.Resource, r.Name, member, who)}
+	law, who := podsFirst, f.leavesWith(m, u, justNow)
+	if who == "" && opensDoors[u.GetKind()] {
+		f.tally.check(secretsStay)
+		law, who = secretsStay, referrerThere(m, u, justNow)
+	}
+	if who != "" {
+		return []error{against(law, "%s of %s %s in %s, where %s is", r.Verb, r.Resource.Resource, r.Name, member, who)}
 	}
 	return nil
+}
+
+// needs are the kinds that pods need.
+var needs = map[string]bool{"services": true, "ingresses": true, "configmaps": true, "secrets": true, "serviceaccounts": true, "networkpolicies": true}
+
+const podsFirst = "what pods need leaves a cluster after them"
+
+// leavesWith names a workload that leaves a member, by the policy by which an object does, and still has replicas there; except is left out.
+func (f *Fleet) leavesWith(m *Member, u *unstructured.Unstructured, except func(resource, name string) bool) string {
+	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
+	if p == nil || p.Policy == "" || u.GetAnnotations()[v1beta1.ClusterSelectorAnnotation] != "" || f.apiSick() || time.Since(f.disturbed) < upset {
+		return ""
+	}
+	f.tally.check(podsFirst)
+	for _, k := range plan.Kinds {
+		if !k.Paced {
+			continue
+		}
+		for _, w := range f.Federation.List(k.Resource, nil) {
+			of := v1beta1.ParsePlacement(w.GetAnnotations()[v1beta1.PlacementAnnotation])
+			there := m.API.Get(k.Resource, w.GetNamespace(), w.GetName())
+			if of == nil || of.Policy != p.Policy || of.Clusters[m.Name]+of.Overflow[m.Name] > 0 || w.GetNamespace() != u.GetNamespace() || w.GetDeletionTimestamp() != nil {
+				continue
+			}
+			if f.copyOf(w, there) && replicasOf(there) > 0 && !except(k.Resource.Resource, w.GetName()) {
+				return k.Kind + " " + w.GetName()
+			}
+		}
+	}
+	return ""
 }

@@ -193,6 +193,37 @@ func TestTwoWritersAreSeen(t *testing.T) {
 	})
 }
 
+func TestADecisionOfALeaderOfBeforeIsSeen(t *testing.T) {
+	l := newWriteLaws()
+	phase := memapi.Request{Verb: "apply", Resource: v1beta1.ClustersResource, Subresource: "status", Name: "a"}
+	for _, write := range []struct {
+		by     sender
+		of     string
+		breaks bool
+	}{
+		{sender{session: 2, leads: true}, "a", false}, {sender{session: 1}, "a", false}, // the second reports, and decides nothing
+		{sender{session: 1, leads: true}, "b", false}, {sender{session: 1, leads: true}, "a", true}, {sender{session: 3, leads: true}, "a", false},
+	} {
+		phase.Name = write.of
+		if broken := l.decides(write.by, phase); (len(broken) > 0) != write.breaks {
+			t.Errorf("%+v: %v", write, broken)
+		}
+	}
+}
+
+func TestLeavingBeforeThePodsIsSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		p.files["policy.yaml"] = fmt.Sprintf(strings.Replace(policyText, "regions: [%s]", "names: [%s]", 1), "a", 1, "")
+		p.files["o1.yaml"] = fmt.Sprintf(workloadText, "ReplicaSet", "o1", "", 3, 1, "", "") + "---\n" + fmt.Sprintf(configMapText, "o1", "1")
+		run(t, p, "apply policy.yaml", "apply o1.yaml", "settle", "pods b never", `patch policy/p {"spec":{"clusters":{"names":["b"]}}}`, "wait 1m")
+		send := p.Member("a").Wire.dial(sender{process: 1}).Resource(configMaps).Namespace("default")
+		if err := send.Delete(p.ctx, "o1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		breaks(t, p, podsFirst)
+	})
+}
+
 func TestTouchedForeignObjectIsSeen(t *testing.T) {
 	begun(t, func(p *player) {
 		run(t, p, "member a expose rs/web debug", "settle")

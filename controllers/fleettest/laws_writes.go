@@ -14,11 +14,13 @@ type writeLaws struct {
 	// last is the latest session that wrote, by shard; leading is that of the leader.
 	last    map[int]uint64
 	leading uint64
+	// decided is the latest session that decided about an object or a cluster.
+	decided map[string]uint64
 	recent  map[string][]time.Time // of the writes of each copy
 }
 
 func newWriteLaws() writeLaws {
-	return writeLaws{last: map[int]uint64{}, recent: map[string][]time.Time{}}
+	return writeLaws{last: map[int]uint64{}, decided: map[string]uint64{}, recent: map[string][]time.Time{}}
 }
 
 // mostWrites is how often one copy may be written in a minute. A user changes it some times, its pods get ready one after the
@@ -67,5 +69,23 @@ func (l *writeLaws) sends(where string, from sender, r memapi.Request) []error {
 			where, r.Verb, r.Resource.Resource, r.Namespace, r.Name, shard, from.session, l.last[shard])}
 	}
 	l.last[shard] = from.session
+	return nil
+}
+
+const overtaken = "what a leader of before decided replaces nothing"
+
+// decides checks a write to the federation that was carried out, however long it was on its way: no placement, and no phase of a cluster, of
+// a leader replaces one of who led after it.
+func (l *writeLaws) decides(from sender, r memapi.Request) []error {
+	phase := r.Resource == v1beta1.ClustersResource && r.Subresource == "status"
+	placement := v1beta1.FederatedKindOf(r.Resource.GroupResource()) != nil && r.Subresource == ""
+	if !from.leads || !phase && !placement {
+		return nil
+	}
+	key := fmt.Sprintf("%s %s/%s", r.Resource.Resource, r.Namespace, r.Name)
+	if from.session < l.decided[key] {
+		return []error{against(overtaken, "%s of %s by session %d, after session %d", r.Verb, key, from.session, l.decided[key])}
+	}
+	l.decided[key] = from.session
 	return nil
 }

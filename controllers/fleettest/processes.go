@@ -33,6 +33,9 @@ func (f *Fleet) Restart() {
 
 // start runs the federation's processes.
 func (f *Fleet) start() {
+	f.mu.Lock()
+	f.toAdopt()
+	f.mu.Unlock()
 	controls := make([]*control, f.processes)
 	for i := range controls {
 		controls[i] = f.newControl(i)

@@ -23,8 +23,10 @@ type Random struct {
 	running  int             // how many processes run; 0: one, as at the start
 	swarm    swarm           // what is switched on
 	left     map[string]bool // what was deleted with its copies left
+	aliased  string          // the member that has joined twice
 	saved    bool            // there is a backup of the federation
 	made     int
+	latest   map[string]int // KIND/NAME → the number of the file that it was applied from last
 	steps    int
 	ordering bool // everything is being made well
 	log      []string
@@ -34,7 +36,7 @@ type Random struct {
 func NewRandom(f *Fleet, seed uint64) *Random {
 	return &Random{
 		player: &player{Fleet: f, files: map[string]string{}}, chance: rand.New(rand.NewPCG(seed, seed)),
-		objects: map[string]bool{}, sick: map[string]bool{}, tainted: map[string]bool{}, left: map[string]bool{}, swarm: newSwarm(seed),
+		objects: map[string]bool{}, sick: map[string]bool{}, tainted: map[string]bool{}, left: map[string]bool{}, latest: map[string]int{}, swarm: newSwarm(seed),
 	}
 }
 
@@ -145,7 +147,7 @@ func (r *Random) approve() error {
 }
 
 func (r *Random) makeWell(name string) error {
-	for _, line := range []string{"heal " + name, "slow " + name + " 0s", "accept " + name, "pods " + name + " 2s", "quota " + name + " 0", "nodes " + name + " 20s"} {
+	for _, line := range []string{"heal " + r.addresses(name), "slow " + name + " 0s", "accept " + name, "pods " + name + " 2s", "quota " + name + " 0", "nodes " + name + " 20s"} {
 		if err := r.do("%s", line); err != nil {
 			return err
 		}
@@ -197,6 +199,11 @@ func (r *Random) clear() error {
 			return err
 		}
 	}
+	if r.aliased != "" {
+		if err := r.unalias(); err != nil {
+			return err
+		}
+	}
 	if r.running > 1 {
 		if err := r.processes(1); err != nil {
 			return err
@@ -207,6 +214,7 @@ func (r *Random) clear() error {
 	}
 	r.log = r.log[:len(r.members)+1] // what Begin did
 	clear(r.player.files)
+	clear(r.latest)
 	r.saved = false
 	r.player.events.forget()
 	return nil

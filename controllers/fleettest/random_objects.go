@@ -173,6 +173,7 @@ func (r *Random) apply(name, text string) error {
 	r.made++
 	file := fmt.Sprintf("%d.yaml", r.made)
 	r.player.files[file] = text
+	r.latest[name] = r.made
 	if err := r.do("apply %s", file); err != nil {
 		return err
 	}

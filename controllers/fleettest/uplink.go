@@ -237,17 +237,16 @@ func (p *player) onUplinks(process []string, change func(*uplink)) error {
 		}
 		return nil
 	}
-	n, err := strconv.Atoi(process[0])
-	if err != nil || n < 1 || n > maxProcesses {
-		return fmt.Errorf("process %q: must be a whole number from 1 to %d", process[0], maxProcesses)
+	n, err := p.process(process)
+	if err == nil {
+		change(p.uplinks[n-1])
 	}
-	change(p.uplinks[n-1])
-	return nil
+	return err
 }
 
-// stall fed DURATION [PROCESS]: the federation's API answers nothing for so long. Writes are carried out at the end.
+// stall fed DURATION [PROCESS|leader]: the federation's API answers nothing for so long. Writes are carried out at the end.
 func (p *player) stall(args []string) error {
-	if err := need(args, 2, "stall fed DURATION [PROCESS]"); err != nil {
+	if err := need(args, 2, "stall fed DURATION [PROCESS|leader]"); err != nil {
 		return err
 	}
 	d, err := time.ParseDuration(args[1])
