@@ -22,7 +22,7 @@ var uidPattern = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
 // identify reads the UID of the cluster's namespace kube-system. One that does not let us, or has none, is not known.
 func (l *link) identify(ctx context.Context) error {
-	status, body, err := l.get(ctx, "/api/v1/namespaces/"+metav1.NamespaceSystem)
+	status, body, err := l.get(ctx, l.probe, "/api/v1/namespaces/"+metav1.NamespaceSystem)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (k *keeper) takeInventory(m *Member, l *link, timeout time.Duration) bool {
 }
 
 func (l *link) inventory(ctx context.Context) (*health.Inventory, error) {
-	_, body, err := l.get(ctx, "/version")
+	_, body, err := l.get(ctx, l.probe, "/version")
 	if err != nil {
 		return nil, err
 	}

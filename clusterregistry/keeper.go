@@ -20,7 +20,7 @@ import (
 	"federation/clusterregistry/limits"
 )
 
-// keeper keeps the connection to one cluster. All fields but wake, inventory, silence and heard belong to its goroutine.
+// keeper keeps the connection to one cluster. All fields but wake, barrier and those that are atomic belong to its goroutine.
 type keeper struct {
 	registry *Registry
 	name     string
@@ -37,17 +37,23 @@ type keeper struct {
 	away        bool // it was not ready before, and has no Member since
 	inventory   atomic.Pointer[health.Inventory]
 	penalty     penalty
+	barrier     barrier // of a drill
 	probed      atomic.Pointer[Probe]
 	silence     atomic.Pointer[v1beta1.ClusterCondition] // NodesSilent, while nodes are waited for; it outlives the Member
 	heard       atomic.Bool                              // it is known whether nodes are waited for
+
+	lookedBehind time.Time
+	unanswered   atomic.Int32 // looks past the barrier that found nothing, in a row
 }
 
 // lookGap is the least time between two looks, however often something wakes us.
 const lookGap = 100 * time.Millisecond
 
+// startKeeper is called with the registry locked.
 func (r *Registry) startKeeper(ctx context.Context, name string) *keeper {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", name)))
 	k := &keeper{registry: r, name: name, stop: cancel, wake: make(chan struct{}, 1)}
+	k.barrier.set(r.isolation.Of(name, time.Now()))
 	r.keepersWG.Go(func() { wait.UntilWithContext(ctx, k.run, time.Second) }) // again, should it panic
 	return k
 }
@@ -88,6 +94,7 @@ func (k *keeper) run(ctx context.Context) {
 		k.connect(ctx)
 		k.state.Silent = k.silent()
 		k.report(ctx, verdict)
+		k.lookBehind(ctx)
 		k.rest(ctx, begin, verdict.Next)
 	}
 }
@@ -174,7 +181,7 @@ func (k *keeper) configure() error {
 		return err
 	}
 	if fingerprint := credential.Fingerprint(config); k.link == nil || fingerprint != k.fingerprint {
-		l, err := newLink(config, token, limits.New(k.registry.options.Limits, k.misbehaves), k.lookNow)
+		l, err := newLink(config, token, limits.New(k.registry.options.Limits, k.misbehaves), &k.barrier, k.lookNow)
 		if err != nil {
 			return err
 		}

@@ -34,21 +34,29 @@ type link struct {
 	uid    atomic.Value  // string: of the cluster, once it has been read
 	heard  atomic.Int64  // when the member last sent a byte, in nanoseconds since the epoch
 	broken func()        // called when a connection or watch ends
+	behind *http.Client  // for looks behind the barrier of a drill
 
 	credentialRead chan struct{} // has one where the Secret was read again
 }
 
-func newLink(config *rest.Config, token string, meter *limits.Meter, broken func()) (*link, error) {
+// dialTimeout is how long it may take to reach a member.
+const dialTimeout = 10 * time.Second
+
+func newLink(config *rest.Config, token string, meter *limits.Meter, barrier *barrier, broken func()) (*link, error) {
 	l := &link{config: rest.CopyConfig(config), meter: meter, broken: broken, credentialRead: make(chan struct{}, 1)}
 	l.config.QPS, l.config.UserAgent = -1, UserAgent // members protect themselves by priority and fairness
 	l.token.Store(token)
-	dial := (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext
+	direct := (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
+	dial := barrier.dial(direct)
 	l.dialer = connrotation.NewDialer(l.listen(dial, broken))
 	var err error
 	if l.client, err = l.newClient(l.dialer.DialContext, nil); err != nil {
 		return nil, err
 	}
-	l.probe, err = l.newClient(l.listen(dial, nil), []string{"http/1.1"})
+	if l.probe, err = l.newClient(l.listen(dial, nil), []string{"http/1.1"}); err != nil {
+		return nil, err
+	}
+	l.behind, err = l.newClient(direct, []string{"http/1.1"})
 	return l, err
 }
 
@@ -96,6 +104,16 @@ func (l *link) close() {
 	l.dialer.CloseAll()
 	utilnet.CloseIdleConnectionsFor(l.client.Transport)
 	utilnet.CloseIdleConnectionsFor(l.probe.Transport)
+	utilnet.CloseIdleConnectionsFor(l.behind.Transport)
+}
+
+// lookBehind asks the member whether it is there, past the barrier of a drill. It takes no longer than timeout, and keeps no connection.
+func (l *link) lookBehind(ctx context.Context, timeout time.Duration) (answers bool) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer utilnet.CloseIdleConnectionsFor(l.behind.Transport)
+	_, _, err := l.get(ctx, l.behind, "/healthz")
+	return err == nil || isNotTrusted(err)
 }
 
 // look asks the member whether it is well. It takes no longer than timeout. One that fails takes along every
@@ -104,7 +122,7 @@ func (l *link) look(ctx context.Context, timeout time.Duration) health.Evidence 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	begin := time.Now()
-	status, body, err := l.get(ctx, "/healthz")
+	status, body, err := l.get(ctx, l.probe, "/healthz")
 	if err != nil {
 		utilnet.CloseIdleConnectionsFor(l.probe.Transport)
 	}
@@ -131,13 +149,13 @@ func isNotTrusted(err error) bool {
 	return errors.As(err, &cert)
 }
 
-// get returns the status and the first few kilobytes of the body of a GET by the looking client.
-func (l *link) get(ctx context.Context, path string) (int, string, error) {
+// get returns the status and the first few kilobytes of the body of a GET.
+func (l *link) get(ctx context.Context, by *http.Client, path string) (int, string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.config.Host+path, nil)
 	if err != nil {
 		return 0, "", err
 	}
-	resp, err := l.probe.Do(req)
+	resp, err := by.Do(req)
 	if err != nil {
 		return 0, "", err
 	}

@@ -28,6 +28,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
 	"federation/clusterregistry/health"
+	"federation/clusterregistry/isolation"
 	"federation/clusterregistry/limits"
 )
 
@@ -97,12 +98,14 @@ type Registry struct {
 	recorder  record.EventRecorder
 	clusters  cache.SharedIndexInformer
 	secrets   cache.SharedIndexInformer
-	mu        sync.RWMutex // guards what follows, never held over I/O
+	leases    cache.SharedIndexInformer // of drills that isolate clusters
+	mu        sync.RWMutex              // guards what follows, never held over I/O
 	engagers  []*follower
 	members   map[string]*Member
 	keepers   map[string]*keeper
 	keepersWG sync.WaitGroup
 	handover  time.Duration
+	isolation isolation.Seen
 }
 
 // New returns a Registry of the Clusters that the federation's API has. It does no I/O yet.
@@ -133,6 +136,7 @@ func newRegistry(o Options, dyn dynamic.Interface, core kubernetes.Interface, lo
 		options: o, uid: o.FederationUID, local: local, dynamic: dyn, core: core,
 		clusters: dynamicinformer.NewFilteredDynamicInformer(dyn, v1beta1.ClustersResource, "", 0, cache.Indexers{byUID: uidOf}, nil).Informer(),
 		secrets:  coreinformers.NewSecretInformer(core, v1beta1.FederationNamespace, 0, byNamespace),
+		leases:   drillLease(core),
 		members:  map[string]*Member{}, keepers: map[string]*keeper{}, handover: handover,
 	}
 }
@@ -195,10 +199,22 @@ func (r *Registry) Run(ctx context.Context) error {
 	}
 	go r.clusters.RunWithContext(ctx)
 	go r.secrets.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), r.clusters.HasSynced, r.secrets.HasSynced) {
+	go r.leases.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), r.clusters.HasSynced, r.secrets.HasSynced, r.leases.HasSynced) {
 		return nil
 	}
 	defer r.keepersWG.Wait()
+	r.seeLease()
+	changed := make(chan struct{}, 1)
+	if _, err := r.leases.AddEventHandler(onChange(func(string) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})); err != nil {
+		return err
+	}
+	r.keepersWG.Go(func() { r.isolate(ctx, changed) })
 	if _, err := r.secrets.AddEventHandler(onChange(func(string) { r.wakeAll() })); err != nil {
 		return err
 	}

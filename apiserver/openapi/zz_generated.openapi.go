@@ -34,7 +34,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.DNSNameGrantSpec{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_DNSNameGrantSpec(ref),
 		v1beta1.DNSSettings{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DNSSettings(ref),
 		v1beta1.Drain{}.OpenAPIModelName():                      schema_apiserver_apis_federation_v1beta1_Drain(ref),
-		v1beta1.DrillAbort{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_DrillAbort(ref),
+		v1beta1.DrillDecision{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_DrillDecision(ref),
+		v1beta1.DrillIsolate{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_DrillIsolate(ref),
 		v1beta1.DrillMarks{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_DrillMarks(ref),
 		v1beta1.DrillObjective{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_DrillObjective(ref),
 		v1beta1.DrillPrediction{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_DrillPrediction(ref),
@@ -1251,11 +1252,11 @@ func schema_apiserver_apis_federation_v1beta1_Drain(ref common.ReferenceCallback
 	}
 }
 
-func schema_apiserver_apis_federation_v1beta1_DrillAbort(ref common.ReferenceCallback) common.OpenAPIDefinition {
+func schema_apiserver_apis_federation_v1beta1_DrillDecision(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DrillAbort is somebody's wish that a drill ends now.",
+				Description: "DrillDecision is what somebody decided about a drill.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"by": {
@@ -1288,6 +1289,26 @@ func schema_apiserver_apis_federation_v1beta1_DrillAbort(ref common.ReferenceCal
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_DrillIsolate(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillIsolate says how the federation cuts itself off.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"as": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Silent, the default: nothing is answered. Refused: connections are refused.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_DrillMarks(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1297,7 +1318,13 @@ func schema_apiserver_apis_federation_v1beta1_DrillMarks(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"injected": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The fault is in force: the weights of all clusters of the scope are 0.",
+							Description: "The fault is in force: the weights of all clusters of the scope are 0, or the federation is cut off from all of them.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"detected": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Isolate: all clusters of the scope are judged lost.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
 						},
 					},
@@ -1313,15 +1340,21 @@ func schema_apiserver_apis_federation_v1beta1_DrillMarks(ref common.ReferenceCal
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
 						},
 					},
+					"out": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Isolate: all clusters of the scope are failed over.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
 					"placed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Evacuate: nothing is placed in the scope any more, but for what stays there.",
+							Description: "Evacuate, Isolate: nothing is placed in the scope any more except what stays there.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
 						},
 					},
 					"readyElsewhere": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Evacuate: all that was to leave the scope is ready elsewhere.",
+							Description: "Evacuate, Isolate: all that was to leave the scope is ready elsewhere.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
 						},
 					},
@@ -1341,6 +1374,20 @@ func schema_apiserver_apis_federation_v1beta1_DrillMarks(ref common.ReferenceCal
 						SchemaProps: spec.SchemaProps{
 							Description: "The servers answer as before.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
+					"failback": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Isolate: when all clusters of the scope had a share of their replicas again, by percentage.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+									},
+								},
+							},
 						},
 					},
 					"clean": {
@@ -1621,6 +1668,13 @@ func schema_apiserver_apis_federation_v1beta1_DrillWorkloads(ref common.Referenc
 							Format:      "int64",
 						},
 					},
+					"elsewhere": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that were placed in other clusters before.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 					"notReadyBefore": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Replicas that were not ready before, of all objects in all clusters.",
@@ -1643,7 +1697,7 @@ func schema_apiserver_apis_federation_v1beta1_DrillWorkloads(ref common.Referenc
 					},
 					"leastReadyPercent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Of the replicas that were placed in the scope, so many percent stayed ready, there or elsewhere, all the time.",
+							Description: "Of as many replicas as were placed in the scope, so many percent stayed ready all the time, see guardrails.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1716,7 +1770,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillGuardrails(ref common
 				Properties: map[string]spec.Schema{
 					"minReadyPercent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Of the replicas that were placed in the scope, so many percent must stay ready, there or elsewhere; 95 if left out.",
+							Description: "Of the replicas that were placed in the scope, so many percent must stay ready, there or elsewhere; 95 if left out. With Isolate nobody sees those in the scope: as many as that may be lost elsewhere, of the replicas that were there before.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1799,16 +1853,23 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillObjectives(ref common
 							Format:      "int32",
 						},
 					},
+					"detectedSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The clusters are judged lost that soon after the fault. For Isolate.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"readyElsewhereSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For Evacuate: all that leaves the scope is ready in other clusters that soon after the fault.",
+							Description: "For Evacuate and Isolate: all that leaves the scope is ready in other clusters that soon after the fault.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"minReadyPercent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Of the replicas that were placed in the scope, so many percent stay ready all the time, there or elsewhere.",
+							Description: "Of as many replicas as were placed in the scope, so many percent stay ready all the time, see guardrails.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1908,10 +1969,16 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.Refer
 					},
 					"method": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Shift or Evacuate.",
+							Description: "Shift, Evacuate or Isolate.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"isolate": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For Isolate: how.",
+							Ref:         ref(v1beta1.DrillIsolate{}.OpenAPIModelName()),
 						},
 					},
 					"reason": {
@@ -1964,12 +2031,39 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.Refer
 							Ref:         ref(v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName()),
 						},
 					},
+					"approval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Required: it waits until somebody other than who made it approves it. NotRequired, the default, takes the right to approve.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"allow": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Checks that need not hold: DoubleRunning, NotHeld.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"scope", "method", "reason"},
 			},
 		},
 		Dependencies: []string{
-			v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName(), v1beta1.FailoverDrillObjectives{}.OpenAPIModelName(), v1beta1.FailoverDrillScope{}.OpenAPIModelName()},
+			v1beta1.DrillIsolate{}.OpenAPIModelName(), v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName(), v1beta1.FailoverDrillObjectives{}.OpenAPIModelName(), v1beta1.FailoverDrillScope{}.OpenAPIModelName()},
 	}
 }
 
@@ -2034,10 +2128,23 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref common.Ref
 							},
 						},
 					},
+					"requestedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Who made it, as the API server knows them.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"approved": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Who approved it.",
+							Ref:         ref(v1beta1.DrillDecision{}.OpenAPIModelName()),
+						},
+					},
 					"abort": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Who asked to abort it.",
-							Ref:         ref(v1beta1.DrillAbort{}.OpenAPIModelName()),
+							Ref:         ref(v1beta1.DrillDecision{}.OpenAPIModelName()),
 						},
 					},
 					"undo": {
@@ -2069,7 +2176,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref common.Ref
 			},
 		},
 		Dependencies: []string{
-			v1beta1.DrillAbort{}.OpenAPIModelName(), v1beta1.DrillReport{}.OpenAPIModelName(), v1beta1.DrillUndo{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"},
+			v1beta1.DrillDecision{}.OpenAPIModelName(), v1beta1.DrillReport{}.OpenAPIModelName(), v1beta1.DrillUndo{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"},
 	}
 }
 

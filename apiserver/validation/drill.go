@@ -19,7 +19,7 @@ const (
 )
 
 // drillMethods are those that there are.
-var drillMethods = []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillShift}
+var drillMethods = []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillShift}
 
 // ValidateFailoverDrill checks a new drill.
 func ValidateFailoverDrill(d *v1beta1.FailoverDrill) field.ErrorList {

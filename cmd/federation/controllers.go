@@ -342,6 +342,7 @@ func (c *controllers) failoverController(_ context.Context, from *wire.Informers
 
 func (c *controllers) drillController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
 	drills, err := drill.New(drill.Options{Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Info: c.info(),
+		Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Isolated: c.registry.Isolated, DeadBehind: c.registry.DeadBehind,
 		Records: func(ctx context.Context) (map[drillplan.Record][]string, error) {
 			sets, err := c.served.Records(ctx, c.served.Zone())
 			data := make(map[drillplan.Record][]string, len(sets))

@@ -3,16 +3,20 @@ package drill
 import (
 	"cmp"
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -20,6 +24,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/resourceversion"
+	"federation/clusterregistry/isolation"
 	"federation/controllers/drill/plan"
 )
 
@@ -39,8 +44,22 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Info is how the federation is set up.
 	Info v1beta1.Info
+	// Leases are those of the federation's namespace.
+	Leases Leases
+	// Isolated are the clusters that this process has cut itself off from, and whether it has looked for the Lease that says so; DeadBehind
+	// those that answer nothing past that either.
+	Isolated   func() (clusters []string, known bool)
+	DeadBehind func() []string
 	// Records has the data of the record sets of the federation's zone as this process serves them.
 	Records func(ctx context.Context) (map[plan.Record][]string, error)
+}
+
+// Leases is what of a client of Leases is needed.
+type Leases interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error)
+	Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error)
+	Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error)
+	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
 // Controller runs drills. Make it with New.
@@ -50,6 +69,8 @@ type Controller struct {
 	unlisten []func()
 	// written are the versions of drills as our last writes left them, by UID; Run's own.
 	written map[string]resourceversion.Left
+	// looked: the Lease has been looked at since the start.
+	looked bool
 }
 
 // read are the resources that drills are decided from.
@@ -96,6 +117,12 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+	if err := wait.PollUntilContextCancel(ctx, retryAfter/10, true, func(context.Context) (bool, error) {
+		_, known := c.Isolated()
+		return known, nil
+	}); err != nil {
+		return nil // ctx is done
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -120,7 +147,8 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	drills := c.drills()
-	if c.sweep(ctx, drills) {
+	if err := c.sweep(ctx, drills); err != nil {
+		klog.FromContext(ctx).Error(err, "What a drill that is no more may have left cannot be undone; will be tried again")
 		next = retryAfter
 	}
 	open := slices.DeleteFunc(slices.Clone(drills), func(d *v1beta1.FailoverDrill) bool {
@@ -198,6 +226,20 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 			log.Error(err, "The Cluster cannot be changed; will be tried again", "cluster", cluster.Name)
 		}
 	}
+	again, err := step.LookAgain, error(nil)
+	for _, m := range step.Marks {
+		err = errors.Join(err, c.mark(ctx, m))
+	}
+	switch {
+	case step.Isolate:
+		err = errors.Join(err, c.isolate(ctx, d))
+	case step.Lift:
+		err = errors.Join(err, c.lift(ctx))
+	}
+	if err != nil {
+		log.Error(err, "The isolation cannot be written; will be tried again")
+		again = retryAfter
+	}
 	if step.Release && slices.Contains(d.Finalizers, v1beta1.DrillFinalizer) {
 		if err := c.release(ctx, d); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			log.Error(err, "The drill cannot be released; will be tried again")
@@ -205,7 +247,7 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 		}
 		delete(c.written, string(d.UID))
 	}
-	return step.LookAgain
+	return again
 }
 
 // store writes a drill's status, of the version that it was decided from.
@@ -248,18 +290,109 @@ func (c *Controller) release(ctx context.Context, d *v1beta1.FailoverDrill) erro
 }
 
 // sweep brings back clusters that are taken out by drills that there are no more.
-func (c *Controller) sweep(ctx context.Context, drills []*v1beta1.FailoverDrill) (failed bool) {
+func (c *Controller) sweep(ctx context.Context, drills []*v1beta1.FailoverDrill) error {
 	known := map[string]bool{}
 	for _, d := range drills {
 		known[string(d.UID)] = true
 	}
-	for _, cluster := range plan.Sweep(c.clusters(), known) {
-		if err := c.change(ctx, cluster); err != nil {
-			klog.FromContext(ctx).Error(err, "What a drill that is no more has left cannot be undone; will be tried again", "cluster", cluster.Name)
-			failed = true
-		}
+	var errs []error
+	clusters := c.clusters()
+	for _, cluster := range plan.Sweep(clusters, known) {
+		errs = append(errs, c.change(ctx, cluster))
 	}
-	return failed
+	return errors.Join(append(errs, c.sweepIsolation(ctx, clusters, drills))...)
+}
+
+// sweepIsolation ends isolations of drills that there are no more. The cache may have the drill of one in a version from before: so it is asked for past
+// the cache first.
+func (c *Controller) sweepIsolation(ctx context.Context, clusters []*v1beta1.Cluster, drills []*v1beta1.FailoverDrill) error {
+	lease := plan.Lease{}
+	if !c.looked || slices.ContainsFunc(clusters, func(cluster *v1beta1.Cluster) bool { return cluster.Drill() != nil }) {
+		var err error
+		if lease, _, err = c.lease(ctx); err != nil {
+			return err
+		}
+		c.looked = true
+	}
+	if marks, lift := plan.SweepIsolation(clusters, drills, lease); len(marks) == 0 && !lift {
+		return nil
+	}
+	list, err := c.Client.Resource(v1beta1.FailoverDrillsResource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	drills = nil
+	for i := range list.Items {
+		d := &v1beta1.FailoverDrill{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, d); err != nil {
+			return err
+		}
+		drills = append(drills, d)
+	}
+	marks, lift := plan.SweepIsolation(clusters, drills, lease)
+	if lift {
+		err = c.lift(ctx)
+	}
+	for _, m := range marks {
+		err = errors.Join(err, c.mark(ctx, m))
+	}
+	return err
+}
+
+// lease reads the Lease by which drills isolate; nil where there is none.
+func (c *Controller) lease(ctx context.Context) (plan.Lease, *coordinationv1.Lease, error) {
+	lease, err := c.Leases.Get(ctx, v1beta1.DrillLease, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return plan.Lease{}, nil, nil
+	}
+	if err != nil {
+		return plan.Lease{}, nil, err
+	}
+	drill, _, renewed := isolation.Read(lease)
+	return plan.Lease{Drill: drill, Renewed: renewed}, lease, nil
+}
+
+// isolate renews the Lease for a drill.
+func (c *Controller) isolate(ctx context.Context, d *v1beta1.FailoverDrill) error {
+	_, was, err := c.lease(ctx)
+	if err != nil {
+		return err
+	}
+	is := isolation.Renewed(was, string(d.UID), v1beta1.Isolation{As: d.Spec.As(), Clusters: d.Status.Clusters}, time.Now())
+	if was == nil {
+		_, err = c.Leases.Create(ctx, is, metav1.CreateOptions{FieldManager: FieldManager})
+	} else {
+		_, err = c.Leases.Update(ctx, is, metav1.UpdateOptions{FieldManager: FieldManager})
+	}
+	return err
+}
+
+// lift ends the isolation.
+func (c *Controller) lift(ctx context.Context) error {
+	if err := c.Leases.Delete(ctx, v1beta1.DrillLease, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// mark writes the condition Drill of a Cluster, of the version that it was decided from, or takes it away.
+func (c *Controller) mark(ctx context.Context, m plan.Mark) error {
+	status := &v1beta1.ClusterStatus{}
+	if m.Condition != nil {
+		status.Conditions = []v1beta1.ClusterCondition{*m.Condition}
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return err
+	}
+	_, err = c.Client.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, m.Cluster.Name, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster", "status": content,
+		"metadata": map[string]any{"name": m.Cluster.Name, "uid": string(m.Cluster.UID), "resourceVersion": m.Cluster.ResourceVersion},
+	}}, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // it is looked at again as it is now
+	}
+	return err
 }
 
 // tell has the drill's events say that its phase changed.

@@ -44,6 +44,13 @@ func (c *Controller) observe(ctx context.Context, drills []*v1beta1.FailoverDril
 	if w.Providers, err = c.providers(ctx); err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(drills, func(d *v1beta1.FailoverDrill) bool { return d.Spec.Method == v1beta1.DrillIsolation && d.UnderWay() }) {
+		if w.Lease, _, err = c.lease(ctx); err != nil {
+			return nil, err
+		}
+		w.Isolated, _ = c.Isolated()
+		w.DeadBehind = c.DeadBehind()
+	}
 	w.in = review.Input{Clusters: w.Clusters, Info: &c.Info, Now: w.Now}
 	wants := slices.ContainsFunc(drills, plan.WantsReview)
 	for _, k := range v1beta1.FederatedKinds {
@@ -165,7 +172,7 @@ func objectOf(u *unstructured.Unstructured) plan.Object {
 	if p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation]); p != nil {
 		o.Placed, o.Unplaced = p.Clusters, p.Unplaced
 	}
-	if u.GetKind() != "Job" {
+	if o.Counts = u.GetKind() != "Job"; o.Counts {
 		o.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", "readyReplicas")
 		for _, n := range o.Placed {
 			o.Asked += n

@@ -81,7 +81,8 @@ func (f *Fleet) newControl(i int) *control {
 		c.dns = f.DNS
 	}
 	c.client = c.uplink.client(f.Federation, "federation", c.carry, true)
-	c.registry = &registry{process: c.slot, client: c.client, events: f.events, members: f.joined, cluster: f.cluster, room: f.room, silent: f.silent, keepers: map[string]*keeper{}}
+	c.registry = &registry{process: c.slot, client: c.client, events: f.events, members: f.joined, cluster: f.cluster, room: f.room, silent: f.silent, keepers: map[string]*keeper{},
+		lease: newInformers(c.client, "", nil).get(leasesResource.GroupVersionResource)}
 	c.statements = shards.NewStatements(func() map[string]bool {
 		return failoverplan.Found(c.registry.probes(), failoverplan.DefaultSettings().ProbeAge, time.Now())
 	}, c.clock)
@@ -138,6 +139,7 @@ func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionR
 	})
 	over, err2 := failover.New(failover.Options{Client: client, Informers: from, Recorder: f.events, Settings: f.Settings.failover(), Probes: c.registry.probes, Others: c.stated})
 	drills, err3 := drill.New(drill.Options{Client: client, Informers: from, Recorder: f.events, Info: f.info(),
+		Leases: leasesOf(client), Isolated: c.registry.isolated, DeadBehind: c.registry.deadBehind,
 		Records: func(context.Context) (map[drillplan.Record][]string, error) { return c.dns.data(), nil }})
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err

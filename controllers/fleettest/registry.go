@@ -9,15 +9,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
 	"federation/clusterregistry/capacity/room"
 	"federation/clusterregistry/health"
+	"federation/clusterregistry/isolation"
 	failoverplan "federation/controllers/failover/plan"
 )
 
@@ -35,6 +38,9 @@ type registry struct {
 	// silent returns whether nothing is heard of the nodes of a member.
 	silent func(m *Member) bool
 
+	// lease is an informer of Leases, among which is that by which drills isolate members.
+	lease cache.SharedIndexInformer
+
 	// reports: what is found of members is written to their Clusters. One process does.
 	reports atomic.Bool
 
@@ -42,6 +48,7 @@ type registry struct {
 	keepers   map[string]*keeper
 	followers []follower
 	running   sync.WaitGroup
+	isolation isolation.Seen
 }
 
 // keeper looks at one member.
@@ -97,13 +104,55 @@ func (r *registry) follow(ctx context.Context, e engager) {
 // run starts and stops keepers as Clusters come and go, until ctx is done.
 func (r *registry) run(ctx context.Context) error {
 	defer r.running.Wait()
+	go r.lease.RunWithContext(ctx)
 	for ctx.Err() == nil {
+		r.isolate()
 		for name, m := range r.members() {
 			r.keep(ctx, name, m)
 		}
 		_ = sleep(ctx, 100*time.Millisecond)
 	}
 	return nil
+}
+
+// isolate cuts the process off from the members that the Lease of drills names, as clusterregistry does.
+func (r *registry) isolate() {
+	if !r.lease.HasSynced() {
+		return
+	}
+	var lease *coordinationv1.Lease
+	if obj, exists, _ := r.lease.GetIndexer().GetByKey(v1beta1.FederationNamespace + "/" + v1beta1.DrillLease); exists {
+		lease, _ = typed(obj.(*unstructured.Unstructured), nil) // it is a Lease
+	}
+	r.mu.Lock()
+	r.isolation.See(lease, time.Now())
+	is := map[string]bool{}
+	for _, name := range r.isolation.Clusters(time.Now()) {
+		is[name] = true
+	}
+	r.mu.Unlock()
+	for name, m := range r.members() {
+		m.Wire.Isolate(r.process, is[name])
+	}
+}
+
+// isolated are the members that the process has cut itself off from, and whether it has looked.
+func (r *registry) isolated() (names []string, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.isolation.Clusters(time.Now())), r.isolation.Known()
+}
+
+// deadBehind are the isolated members that do not answer anyway.
+func (r *registry) deadBehind() (names []string) {
+	isolated, _ := r.isolated()
+	for name, m := range r.members() {
+		if slices.Contains(isolated, name) && m.Wire.ForAll() != Well && m.Wire.ForAll() != Expired && m.Wire.ForAll() != Unhealthy {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (r *registry) keep(ctx context.Context, name string, m *Member) {

@@ -30,6 +30,7 @@ var (
 		memapi.Resource{GroupVersionResource: v1beta1.ReadinessResource, Kind: "FailoverReadiness", Status: true},
 		memapi.Resource{GroupVersionResource: v1beta1.DNSNameGrantsResource, Kind: "DNSNameGrant"},
 		memapi.Resource{GroupVersionResource: v1beta1.FailoverDrillsResource, Kind: "FailoverDrill", Status: true, Generation: true},
+		leasesResource,
 		memapi.Resource{GroupVersionResource: v1beta1.PoliciesResource, Kind: "PlacementPolicy", Namespaced: true, Status: true, Generation: true},
 	)
 )

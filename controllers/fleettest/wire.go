@@ -57,6 +57,7 @@ type Wire struct {
 	refusals []*Refusal
 	lose     int          // answers of writes to lose
 	cut      map[int]bool // processes that are cut off from it
+	isolated map[int]bool // processes that a drill has cut off from it
 	paused   map[int]int  // processes that stand still, and how often they were told to
 	// onWrite is called with each write that was carried out.
 	onWrite func(cluster string, from sender, r memapi.Request, err error)
@@ -65,7 +66,7 @@ type Wire struct {
 }
 
 func newWire(name string, api *memapi.API, onWrite func(string, sender, memapi.Request, error)) *Wire {
-	return &Wire{name: name, fault: Well, changed: make(chan struct{}), cut: map[int]bool{}, paused: map[int]int{}, onWrite: onWrite, api: api, clients: map[*memapi.Client]sender{}}
+	return &Wire{name: name, fault: Well, changed: make(chan struct{}), cut: map[int]bool{}, isolated: map[int]bool{}, paused: map[int]int{}, onWrite: onWrite, api: api, clients: map[*memapi.Client]sender{}}
 }
 
 // sender is who in the federation sends a request: a process, and the span of its work with some shards.
@@ -109,7 +110,7 @@ func (w *Wire) disconnect(process int) {
 // faultFor is what is wrong as one process sees it. It is called with the wire locked.
 func (w *Wire) faultFor(from sender) Fault {
 	switch {
-	case w.fault == Well && w.cut[from.process]:
+	case w.isolated[from.process] || w.fault == Well && w.cut[from.process]:
 		return Partitioned
 	case w.fault == Well && w.paused[from.process] > 0:
 		return Hung
@@ -124,6 +125,24 @@ func (w *Wire) Cut(process int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut[process] = true
+	w.apply()
+}
+
+// Isolate has a drill cut one process off from the member, or let it in again. What waited does not pass then.
+func (w *Wire) Isolate(process int, off bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isolated[process] == off {
+		return
+	}
+	for c, from := range w.clients {
+		if from.process == process && !off {
+			c.Break()
+		}
+	}
+	if w.isolated[process] = off; !off {
+		delete(w.isolated, process)
+	}
 	w.apply()
 }
 
@@ -154,7 +173,7 @@ func (w *Wire) apply() {
 func (w *Wire) Fault() Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fault == Well && (len(w.cut) > 0 || w.stands()) {
+	if w.fault == Well && (len(w.cut) > 0 || len(w.isolated) > 0 || w.stands()) {
 		return Partitioned
 	}
 	return w.fault
@@ -181,8 +200,8 @@ func (w *Wire) ForAll() Fault {
 func (w *Wire) cutOff(n int) (off int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for process := range w.cut {
-		if process <= n {
+	for process := range n {
+		if w.cut[process+1] || w.isolated[process+1] {
 			off++
 		}
 	}

@@ -76,7 +76,7 @@ func (abortStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 	if was.Status.Abort != nil || was.Over() {
 		return
 	}
-	d.Status.Abort = &v1beta1.DrillAbort{At: metav1.Now()}
+	d.Status.Abort = &v1beta1.DrillDecision{At: metav1.Now()}
 	if asked != nil {
 		d.Status.Abort.Reason = asked.Reason
 	}

@@ -32,7 +32,7 @@ func (d *drill) preflight() (reason, message string) {
 		if !serves(c) {
 			return check, fmt.Sprintf("cluster %s: %s, phase %s; must be ready and Serving", c.Name, readyWord(c), c.Phase())
 		}
-		if in && (c.Annotations[v1beta1.DrainAnnotation] != "" || c.OutOfService() != "" || c.DNSWeight() == 0) {
+		if in && (c.Annotations[v1beta1.DrainAnnotation] != "" || c.Drill() != nil || c.OutOfService() != "" || c.DNSWeight() == 0) {
 			return check, fmt.Sprintf("cluster %s: out of service already: DNS weight %d, %s", c.Name, c.DNSWeight(), orNothing(c.OutOfService()))
 		}
 	}
@@ -46,10 +46,25 @@ func (d *drill) preflight() (reason, message string) {
 			return v1beta1.DrillNamesSurvive, fmt.Sprintf("%s would have no address", change.Name)
 		}
 	}
-	if n, most := d.Review.Unplaced, d.Spec.Guardrails.Unplaced(); d.Spec.Method == v1beta1.DrillEvacuate && n > most {
+	if n, most := d.Review.Unplaced, d.Spec.Guardrails.Unplaced(); d.moves() && n > most {
 		return v1beta1.DrillFits, fmt.Sprintf("%d replicas would fit nowhere, at most %d may", n, most)
 	}
+	if d.isolates() {
+		if reason, message := d.mayIsolate(); reason != "" {
+			return reason, message
+		}
+	}
+	if d.Spec.Approval == v1beta1.DrillApprovalRequired && d.Status.Approved == nil {
+		return v1beta1.DrillApproved, "waits for the approval of somebody other than " + orNobody(d.Status.RequestedBy)
+	}
 	return "", ""
+}
+
+func orNobody(user string) string {
+	if user == "" {
+		return "who made it"
+	}
+	return user
 }
 
 func readyWord(c *v1beta1.Cluster) string {
@@ -85,12 +100,21 @@ func (d *drill) ends() (reason, message string) {
 		return reason, message
 	}
 	for _, c := range d.Clusters {
+		if d.isolates() && slices.Contains(d.step.Status.Clusters, c.Name) {
+			if slices.Contains(d.DeadBehind, c.Name) {
+				return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: does not answer, isolated or not", c.Name)
+			}
+			continue
+		}
 		if !serves(c) {
 			return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: %s, phase %s", c.Name, readyWord(c), c.Phase())
 		}
 	}
 	if reason, message := d.byHand(); reason != "" {
 		return reason, message
+	}
+	if d.isolates() && d.Status.Phase == v1beta1.DrillHolding && !d.inForce() {
+		return v1beta1.DrillControllerLost, "the isolation was not renewed in time"
 	}
 	work, marks := d.step.Status.Report.Workloads, d.step.Status.Report.Marks
 	if least := d.Spec.Guardrails.MinReady(); work.LeastReadyPercent < least {
@@ -101,7 +125,7 @@ func (d *drill) ends() (reason, message string) {
 	for i := range d.Objects {
 		unplaced += d.Objects[i].Unplaced
 	}
-	if most := d.Spec.Guardrails.Unplaced(); d.Spec.Method == v1beta1.DrillEvacuate && unplaced > most {
+	if most := d.Spec.Guardrails.Unplaced(); d.moves() && unplaced > most {
 		return v1beta1.DrillUnplaced, fmt.Sprintf("%d replicas fit nowhere, at most %d may", unplaced, most)
 	}
 	if marks.Injected != nil && marks.OutOfDNS == nil && d.Now.Sub(marks.Injected.Time) > behind {
@@ -112,6 +136,9 @@ func (d *drill) ends() (reason, message string) {
 
 // byHand says what somebody changed of the clusters that are out.
 func (d *drill) byHand() (reason, message string) {
+	if d.isolates() {
+		return d.isolatedByHand()
+	}
 	if d.Status.Phase != v1beta1.DrillHolding {
 		for _, c := range d.scope() {
 			if mark := markOf(c); mark != nil && mark.Drill != d.uid {
@@ -144,7 +171,10 @@ func (d *drill) byHand() (reason, message string) {
 func (d *drill) measure() {
 	r := d.step.Status.Report
 	marks, work := &r.Marks, &r.Workloads
-	if n := d.notReady(); n > work.MostNotReady {
+	if d.isolates() {
+		d.detect()
+	}
+	if n := d.missing(); n > work.MostNotReady {
 		work.MostNotReady, work.MostAt = n, d.micro()
 		if lost := n - work.NotReadyBefore; work.Replicas > 0 {
 			work.LeastReadyPercent = int32(max(0, 100-(100*lost+work.Replicas-1)/work.Replicas))
@@ -153,27 +183,53 @@ func (d *drill) measure() {
 	if marks.OutOfDNS == nil && d.notOut() == "" {
 		marks.OutOfDNS = d.micro()
 	}
-	if marks.OutOfDNS == nil {
-		return
-	}
-	if last := marks.OutOfDNS.Add(d.TTL + propagationOfDNS); marks.LastUse == nil && !d.Now.Before(last) {
+	if marks.OutOfDNS != nil && marks.LastUse == nil && !d.Now.Before(marks.OutOfDNS.Add(d.TTL+propagationOfDNS)) {
 		marks.LastUse = d.micro()
 	}
-	if d.Spec.Method != v1beta1.DrillEvacuate || marks.LastUse == nil {
-		return
+	if d.moves() && d.empty() {
+		d.measureMoves()
 	}
+}
+
+// missing are the replicas that are not ready, as the guardrail counts them.
+func (d *drill) missing() int64 {
+	if d.isolates() {
+		return d.lostElsewhere()
+	}
+	return d.notReady()
+}
+
+// empty reports whether nothing is to be in the scope any more.
+func (d *drill) empty() bool {
+	is := tainted
+	if d.isolates() {
+		is = isOut
+	}
+	return !slices.ContainsFunc(d.scope(), func(c *v1beta1.Cluster) bool { return !is(c) })
+}
+
+// measureMoves notes when replicas have left the scope, and are ready elsewhere.
+func (d *drill) measureMoves() {
+	r := d.step.Status.Report
+	marks, work := &r.Marks, &r.Workloads
 	var placed int64
 	moving := false
 	for i := range d.Objects {
 		placed += d.placedIn(&d.Objects[i])
 		moving = moving || d.Objects[i].Moving
 	}
-	if marks.Placed == nil && !slices.ContainsFunc(d.scope(), func(c *v1beta1.Cluster) bool { return !tainted(c) }) && placed <= work.Replicas-r.Prediction.Replicas {
+	if marks.Placed == nil && placed <= work.Replicas-r.Prediction.Replicas {
 		marks.Placed = d.micro()
 		r.Prediction.Measured, r.Prediction.Differences = work.Replicas-placed, d.differences()
 	}
-	settled := marks.Placed != nil && d.Now.Sub(marks.Placed.Time) >= tick // by then it is reported that something moves
-	if settled && marks.ReadyElsewhere == nil && !moving && d.notReady() <= work.NotReadyBefore {
+	if marks.Placed == nil || marks.ReadyElsewhere != nil || d.Now.Sub(marks.Placed.Time) < tick { // by then it is reported that something moves
+		return
+	}
+	ready := !moving && d.notReady() <= work.NotReadyBefore
+	if d.isolates() { // what is isolated is never as desired
+		ready = d.missingElsewhere() <= work.NotReadyBefore
+	}
+	if ready {
 		marks.ReadyElsewhere = d.micro()
 	}
 }
@@ -247,6 +303,7 @@ func (d *drill) judge() {
 		}
 	}
 	atMost := func(measured, limit int32) bool { return measured <= limit }
+	note("detectedSeconds", o.DetectedSeconds, d.after(r.Marks.Detected), atMost)
 	note("outOfDNSSeconds", o.OutOfDNSSeconds, d.after(r.Marks.OutOfDNS), atMost)
 	note("readyElsewhereSeconds", o.ReadyElsewhereSeconds, d.after(r.Marks.ReadyElsewhere), atMost)
 	note("minReadyPercent", o.MinReadyPercent, &r.Workloads.LeastReadyPercent, func(measured, limit int32) bool { return measured >= limit })

@@ -127,14 +127,19 @@ func (d *drill) baseline() {
 
 // predict notes what the review says, and what there is before.
 func (d *drill) predict() {
-	r := d.step.Status.Report
-	r.Prediction.Records = int32(len(d.Review.Records))
+	s := &d.step.Status
+	r := s.Report
+	held := d.isolates() && d.Review.Held != "" // then the failover limits keep all where it is
 	for _, change := range d.Review.Records {
+		if held {
+			break
+		}
+		r.Prediction.Records++
 		if len(r.Prediction.Followed) < maxFollowed && len(gone(&change)) > 0 {
 			r.Prediction.Followed = append(r.Prediction.Followed, change)
 		}
 	}
-	if d.Spec.Method == v1beta1.DrillEvacuate {
+	if d.moves() && !held {
 		r.Prediction.Replicas = d.Review.Replicas
 		r.Prediction.Moves = slices.Clone(d.Review.Moves[:min(len(d.Review.Moves), maxMoves)])
 	}
@@ -143,6 +148,7 @@ func (d *drill) predict() {
 			r.Workloads.Objects++
 			r.Workloads.Replicas += n
 		}
+		r.Workloads.Elsewhere += d.Objects[i].elsewhere(s.Clusters)
 	}
 	r.Workloads.NotReadyBefore, r.Workloads.LeastReadyPercent = d.notReady(), 100
 	r.Workloads.MostNotReady = r.Workloads.NotReadyBefore
@@ -165,6 +171,21 @@ func (d *drill) placedIn(o *Object) (n int64) {
 	return n
 }
 
+// elsewhere are the replicas that an object has in other clusters than these.
+func (o *Object) elsewhere(scope []string) (n int64) {
+	for name, placed := range o.Placed {
+		if o.Counts && !slices.Contains(scope, name) {
+			n += placed
+		}
+	}
+	return n
+}
+
+// moves reports whether the drill moves replicas.
+func (d *drill) moves() bool { return d.Spec.Method != v1beta1.DrillShift }
+
+func (d *drill) isolates() bool { return d.Spec.Method == v1beta1.DrillIsolation }
+
 // notReady are the replicas that are asked for and not ready in any cluster.
 func (d *drill) notReady() (n int64) {
 	for i := range d.Objects {
@@ -173,7 +194,7 @@ func (d *drill) notReady() (n int64) {
 	return n
 }
 
-// inject takes the clusters out of DNS.
+// inject takes the clusters out of DNS, or cuts the federation off from them.
 func (d *drill) inject() {
 	d.step.LookAgain = tick
 	if reason, message := d.ends(); reason != "" {
@@ -181,8 +202,11 @@ func (d *drill) inject() {
 		return
 	}
 	in := true
+	if d.isolates() {
+		in = d.isolate()
+	}
 	for _, c := range d.scope() {
-		if !bears(c, d.uid) {
+		if !d.isolates() && !bears(c, d.uid) {
 			in = false
 			d.step.Changes = append(d.step.Changes, takenOut(c, d.uid, d.Now))
 		}
@@ -192,7 +216,7 @@ func (d *drill) inject() {
 		d.enter(v1beta1.DrillHolding)
 		d.step.Status.Report.Marks.Injected = d.micro()
 	case d.since() > injecting:
-		d.goBack(v1beta1.DrillDeadline, fmt.Sprintf("the clusters could not be taken out of DNS within %s", injecting))
+		d.goBack(v1beta1.DrillDeadline, fmt.Sprintf("the fault was not in force within %s", injecting))
 	}
 }
 
@@ -205,6 +229,9 @@ func (d *drill) hold() {
 		return
 	}
 	marks := &d.step.Status.Report.Marks
+	if d.isolates() {
+		d.step.Isolate = d.renews()
+	}
 	if d.Spec.Method == v1beta1.DrillEvacuate && marks.LastUse != nil {
 		for _, c := range d.scope() {
 			if !tainted(c) {
@@ -229,6 +256,10 @@ func (d *drill) goBack(reason, message string) {
 // recover brings the clusters back: first their replicas, then their addresses. What does not bear the drill's mark is somebody else's.
 func (d *drill) recover() {
 	d.step.LookAgain = tick
+	if d.isolates() {
+		d.reunite()
+		return
+	}
 	marks, late := &d.step.Status.Report.Marks, d.since() > time.Duration(d.Spec.Recovery())*time.Second && d.Status.Phase == v1beta1.DrillRecovering
 	var ours, full []*v1beta1.Cluster
 	for _, c := range d.scope() {
@@ -317,9 +348,15 @@ func (d *drill) leftBehind() (left []string) {
 		if tainted(c) {
 			left = append(left, fmt.Sprintf("cluster %s: taint %s", c.Name, drainTaint.ToString()))
 		}
-		if was := (&v1beta1.Cluster{Spec: v1beta1.ClusterSpec{DNSWeight: u.DNSWeight}}).DNSWeight(); c.DNSWeight() != was {
+		if c.Drill() != nil {
+			left = append(left, fmt.Sprintf("cluster %s: condition %s", c.Name, v1beta1.ClusterDrill))
+		}
+		if was := weight(u.DNSWeight); c.DNSWeight() != was {
 			left = append(left, fmt.Sprintf("cluster %s: spec.dnsWeight is %d, was %d", c.Name, c.DNSWeight(), was))
 		}
+	}
+	if d.Lease.Drill == d.uid {
+		left = append(left, "Lease "+v1beta1.FederationNamespace+"/"+v1beta1.DrillLease)
 	}
 	return left
 }

@@ -32,6 +32,10 @@ type made struct {
 	writes   int
 	dies     int // after how many writes the process dies; 0: never
 	gone     bool
+	lease    Lease
+	heard    time.Time // when the process saw the Lease renewed last
+	cut      time.Time // since when a is isolated; zero: it is not
+	dead     bool      // a does not answer, isolated or not
 }
 
 func cluster(name string) *v1beta1.Cluster {
@@ -55,25 +59,76 @@ func newMade(t *testing.T, method v1beta1.DrillMethod) *made {
 }
 
 func (m *made) placed() map[string]int64 {
-	if tainted(m.clusters[0]) {
+	if phase := m.clusters[0].Phase(); tainted(m.clusters[0]) || phase == v1beta1.FailoverOut || phase == v1beta1.FailoverReturning {
 		return map[string]int64{"b": 15, "c": 15}
 	}
 	return map[string]int64{"a": 10, "b": 10, "c": 10}
 }
 
 func (m *made) world() *World {
+	m.failOver()
 	addresses := []string{"192.0.2.2", "192.0.2.3"}
-	if (m.clusters[0].DNSWeight() > 0) == (m.now.Sub(m.since["a"]) >= m.lag) {
+	ready := m.ready
+	there := (m.clusters[0].DNSWeight() > 0) == (m.now.Sub(m.since["a"]) >= m.lag)
+	if !m.clusters[0].IsReady() { // nobody sees what is ready there
+		ready = min(ready, m.placed()["b"]+m.placed()["c"])
+		there = m.now.Sub(m.cut) < m.lag
+	}
+	if there {
 		addresses = slices.Concat([]string{"192.0.2.1"}, addresses)
 	}
 	return &World{
 		Now: m.now, Clusters: m.clusters, Stopped: m.stopped, Other: m.other, TTL: 15 * time.Second,
-		Objects: []Object{{Name: "Deployment shop/web", Asked: 30, Ready: m.ready, Placed: m.placed(), Unplaced: m.unplaced}},
+		Objects: []Object{{Name: "Deployment shop/web", Counts: true, Asked: 30, Ready: ready, Placed: m.placed(), Unplaced: m.unplaced}},
+		Lease:   m.lease, Isolated: m.isolated(), DeadBehind: m.deadBehind(),
 		Records: map[Record][]string{{"web.", "A"}: addresses}, Providers: []Provider{{Name: "built-in", Published: true}},
 		Review: &v1beta1.FailoverReviewStatus{Clusters: []string{"a"}, Replicas: 10,
 			Moves: []v1beta1.ReplicaMove{{Kind: "Deployment", Namespace: "shop", Name: "web", Clusters: []v1beta1.ReplicaChange{
 				{Cluster: "a", Before: 10}, {Cluster: "b", Before: 10, After: 15}, {Cluster: "c", Before: 10, After: 15}}}},
 			Records: []v1beta1.RecordChange{{Name: "web.", Type: "A", Before: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}, After: []string{"192.0.2.2", "192.0.2.3"}}}},
+	}
+}
+
+// isolated are the clusters that the process is cut off from: for 30 s after it has seen the Lease renewed.
+func (m *made) isolated() []string {
+	if m.lease.Drill == "" || m.now.Sub(m.heard) >= 30*time.Second {
+		return nil
+	}
+	return []string{"a"}
+}
+
+func (m *made) deadBehind() []string {
+	if m.dead && m.isolated() != nil {
+		return []string{"a"}
+	}
+	return nil
+}
+
+// failOver plays registry and failover of a: lost at once, out after 30 s; back in a step after 20 s, or at once.
+func (m *made) failOver() {
+	a := m.clusters[0].DeepCopy()
+	m.clusters[0] = a
+	ready := a.Condition(v1beta1.ClusterReady)
+	if m.isolated() == nil && !m.dead {
+		ready.Status, m.cut = corev1.ConditionTrue, time.Time{}
+		drill := a.Drill()
+		switch f := a.Status.Failover; {
+		case f == nil:
+		case drill != nil && drill.Reason == v1beta1.ReasonIsolationAborted || f.Phase == v1beta1.FailoverWaiting:
+			f.Phase = v1beta1.FailoverServing
+		case f.Phase == v1beta1.FailoverOut:
+			f.Phase, f.Percent, f.Since = v1beta1.FailoverReturning, 10, metav1.NewTime(m.now)
+		case f.Phase == v1beta1.FailoverReturning && m.now.Sub(f.Since.Time) > 20*time.Second:
+			f.Phase, f.Percent = v1beta1.FailoverServing, 0
+		}
+		return
+	}
+	if ready.Status = corev1.ConditionFalse; m.cut.IsZero() {
+		m.cut = m.now
+	}
+	a.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverWaiting}
+	if m.now.Sub(m.cut) >= 30*time.Second {
+		a.Status.Failover.Phase = v1beta1.FailoverOut
 	}
 }
 
@@ -104,6 +159,27 @@ func (m *made) step() {
 			m.since[c.Name] = m.now
 		}
 		m.clusters[i] = c
+	}
+	for _, mark := range step.Marks {
+		if !m.write() {
+			m.dies = 0
+			return
+		}
+		c := m.clusters[0].DeepCopy()
+		c.Status.Conditions = slices.DeleteFunc(c.Status.Conditions, func(is v1beta1.ClusterCondition) bool { return is.Type == v1beta1.ClusterDrill })
+		if mark.Condition != nil {
+			c.Status.Conditions = append(c.Status.Conditions, *mark.Condition)
+		}
+		m.clusters[0] = c
+	}
+	if step.Isolate || step.Lift {
+		if !m.write() {
+			m.dies = 0
+			return
+		}
+		if m.lease = (Lease{}); step.Isolate {
+			m.lease, m.heard = Lease{Drill: string(m.drill.UID), Renewed: m.now}, m.now
+		}
 	}
 	m.gone = step.Release && m.drill.DeletionTimestamp != nil
 }
@@ -141,9 +217,12 @@ func (m *made) asBefore() {
 	m.t.Helper()
 	for _, c := range m.clusters {
 		was := newMade(m.t, v1beta1.DrillShift).clusters[slices.Index([]string{"a", "b", "c"}, c.Name)]
-		if !reflect.DeepEqual(c.Spec, was.Spec) || c.Annotations[v1beta1.DrainAnnotation] != "" {
-			m.t.Errorf("cluster %s is left with %+v, annotations %v", c.Name, c.Spec, c.Annotations)
+		if !reflect.DeepEqual(c.Spec, was.Spec) || c.Annotations[v1beta1.DrainAnnotation] != "" || c.Drill() != nil {
+			m.t.Errorf("cluster %s is left with %+v, annotations %v, %v", c.Name, c.Spec, c.Annotations, c.Drill())
 		}
+	}
+	if m.lease.Drill != "" {
+		m.t.Error("the Lease is left")
 	}
 }
 
@@ -166,6 +245,54 @@ func TestShiftTakesAddressesOutAndBringsThemBack(t *testing.T) {
 	}
 }
 
+func TestIsolateIsLikeALoss(t *testing.T) {
+	m := newMade(t, v1beta1.DrillIsolation)
+	m.drill.Spec.Objectives.DetectedSeconds = new(int32(4))
+	spec := m.clusters[0].Spec.DeepCopy()
+	m.until("out", func() bool { return m.clusters[0].Phase() == v1beta1.FailoverOut })
+	if !reflect.DeepEqual(m.clusters[0].Spec, *spec) {
+		t.Errorf("the spec of the cluster is changed: %+v", m.clusters[0].Spec)
+	}
+	m.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted)
+	r := m.drill.Status.Report
+	if p := r.Prediction; p.Replicas != 10 || p.Measured != 10 || len(p.Differences) > 0 {
+		t.Errorf("prediction %+v", p)
+	}
+	marks := r.Marks
+	if marks.Detected == nil || marks.Out == nil || marks.Placed == nil || marks.ReadyElsewhere == nil || marks.BackReady == nil || len(marks.Failback) != 2 {
+		t.Errorf("marks %+v", marks)
+	}
+	if hold := marks.Recovering.Sub(marks.Injected.Time); hold < 60*time.Second || hold > 62*time.Second {
+		t.Errorf("held for %s, want 60 s", hold)
+	}
+}
+
+// Nobody renews for half a minute, or the scope really dies: the drill ends, and the cluster serves again at once; or stays lost.
+func TestIsolationEndsByItself(t *testing.T) {
+	m := newMade(t, v1beta1.DrillIsolation)
+	m.phase(v1beta1.DrillHolding)
+	m.now = m.now.Add(31 * time.Second)
+	m.ends(v1beta1.DrillInterrupted, v1beta1.DrillControllerLost)
+	m = newMade(t, v1beta1.DrillIsolation)
+	m.until("out", func() bool { return m.clusters[0].Phase() == v1beta1.FailoverOut })
+	m.dead = true
+	m.ends(v1beta1.DrillInterrupted, v1beta1.DrillRealFailure)
+	if m.clusters[0].Phase() != v1beta1.FailoverOut {
+		t.Errorf("a cluster that died is %s", m.clusters[0].Phase())
+	}
+}
+
+func TestSweepEndsIsolationsOfNoDrill(t *testing.T) {
+	m := newMade(t, v1beta1.DrillIsolation)
+	m.phase(v1beta1.DrillHolding)
+	if marks, lift := SweepIsolation(m.clusters, []*v1beta1.FailoverDrill{m.drill}, m.lease); len(marks) > 0 || lift {
+		t.Errorf("a drill that there is loses %v, %t", marks, lift)
+	}
+	if marks, lift := SweepIsolation(m.clusters, nil, m.lease); len(marks) != 1 || !lift {
+		t.Errorf("a drill that is gone leaves %v, %t", marks, lift)
+	}
+}
+
 func TestEvacuateMovesReplicasAfterTheTTL(t *testing.T) {
 	m := newMade(t, v1beta1.DrillEvacuate)
 	m.until("the taint", func() bool { return tainted(m.clusters[0]) })
@@ -183,7 +310,7 @@ func TestEvacuateMovesReplicasAfterTheTTL(t *testing.T) {
 
 // A process that dies after any of its writes leaves what the next one ends as if nothing had been (test 9 of the design).
 func TestDeathAfterEachWrite(t *testing.T) {
-	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate} {
+	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation} {
 		whole := newMade(t, method)
 		whole.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted)
 		if whole.writes < 8 {
@@ -210,6 +337,11 @@ func TestEachCheckBlocks(t *testing.T) {
 		v1beta1.DrillProvidersCurrent: func(_ *made, w *World) { w.Providers[0].Published = false },
 		v1beta1.DrillNamesSurvive:     func(_ *made, w *World) { w.Review.Records[0].After = nil },
 		v1beta1.DrillFits:             func(_ *made, w *World) { w.Review.Unplaced = 1 },
+		v1beta1.DrillNotHeld:          func(m *made, w *World) { m.drill.Spec.Method, w.Review.Held = v1beta1.DrillIsolation, "most clusters" },
+		v1beta1.DrillDoubleRunning: func(m *made, w *World) {
+			m.drill.Spec.Method, w.Review.Moves[0].Kind = v1beta1.DrillIsolation, "StatefulSet"
+		},
+		v1beta1.DrillApproved: func(m *made, _ *World) { m.drill.Spec.Approval = v1beta1.DrillApprovalRequired },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMade(t, v1beta1.DrillEvacuate)
@@ -234,7 +366,7 @@ func TestEachCheckBlocks(t *testing.T) {
 
 // Each reason ends a drill at once, and it is undone (test 17, 20).
 func TestEachReasonEndsADrill(t *testing.T) {
-	aborted := func(m *made) { m.drill.Status.Abort = &v1beta1.DrillAbort{By: "ann", Reason: "enough"} }
+	aborted := func(m *made) { m.drill.Status.Abort = &v1beta1.DrillDecision{By: "ann", Reason: "enough"} }
 	for reason, c := range map[string]struct {
 		outcome v1beta1.DrillOutcome
 		do      func(*made)
@@ -242,27 +374,30 @@ func TestEachReasonEndsADrill(t *testing.T) {
 		v1beta1.DrillOperator:    {v1beta1.DrillInterrupted, aborted},
 		v1beta1.DrillStopped:     {v1beta1.DrillInterrupted, func(m *made) { m.stopped = "all of them" }},
 		v1beta1.DrillRealFailure: {v1beta1.DrillInterrupted, func(m *made) { m.clusters[2].Status.Conditions[0].Status = corev1.ConditionFalse }},
-		v1beta1.DrillReadyBelow:  {v1beta1.DrillFailed, func(m *made) { m.ready = 28 }},
+		v1beta1.DrillReadyBelow:  {v1beta1.DrillFailed, func(m *made) { m.ready = 18 }},
 		v1beta1.DrillUnplaced:    {v1beta1.DrillFailed, func(m *made) { m.unplaced = 1 }},
 		v1beta1.DrillDNSBehind: {v1beta1.DrillInterrupted, func(m *made) {
 			m.lag = time.Hour
 			m.drill.Status.Report.Marks.OutOfDNS = nil
 			m.now = m.now.Add(2 * time.Minute)
+			m.heard, m.lease.Renewed = m.now, m.now
 		}},
 	} {
-		t.Run(reason, func(t *testing.T) {
-			m := newMade(t, v1beta1.DrillEvacuate)
-			m.drill.Spec.HoldSeconds = new(int32(600))
-			m.until("out of DNS", func() bool { r := m.drill.Status.Report; return r != nil && r.Marks.OutOfDNS != nil })
-			c.do(m)
-			at := m.now
-			m.until("the way back", func() bool { return m.drill.Status.Phase != v1beta1.DrillHolding })
-			if took := m.now.Sub(at); took > 2*time.Second {
-				t.Errorf("noticed after %s", took)
-			}
-			m.ready = 30
-			m.ends(c.outcome, reason)
-		})
+		for _, method := range []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillIsolation} {
+			t.Run(string(method)+" "+reason, func(t *testing.T) {
+				m := newMade(t, method)
+				m.drill.Spec.HoldSeconds = new(int32(600))
+				m.until("out of DNS", func() bool { r := m.drill.Status.Report; return r != nil && r.Marks.OutOfDNS != nil })
+				c.do(m)
+				at := m.now
+				m.until("the way back", func() bool { return m.drill.Status.Phase != v1beta1.DrillHolding })
+				if took := m.now.Sub(at); took > 2*time.Second {
+					t.Errorf("noticed after %s", took)
+				}
+				m.ready = 30
+				m.ends(c.outcome, reason)
+			})
+		}
 	}
 }
 
@@ -301,17 +436,23 @@ func TestWhatAPersonDoesStays(t *testing.T) {
 
 // A drill that is deleted in any phase is undone and let go (test 11).
 func TestDeletedInEachPhase(t *testing.T) {
-	for _, p := range []v1beta1.DrillPhase{v1beta1.DrillPending, v1beta1.DrillBaseline, v1beta1.DrillInjecting, v1beta1.DrillHolding, v1beta1.DrillRecovering, v1beta1.DrillVerifying, v1beta1.DrillFinished} {
-		t.Run(string(p), func(t *testing.T) {
-			m := newMade(t, v1beta1.DrillEvacuate)
-			if p == v1beta1.DrillPending {
-				m.other = "e"
-			}
-			m.phase(p)
-			m.drill.DeletionTimestamp = new(metav1.NewTime(m.now))
-			m.until("it is let go", func() bool { return m.gone })
-			m.asBefore()
-		})
+	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillIsolation} {
+		for _, p := range []v1beta1.DrillPhase{v1beta1.DrillPending, v1beta1.DrillBaseline, v1beta1.DrillInjecting, v1beta1.DrillHolding, v1beta1.DrillRecovering, v1beta1.DrillVerifying, v1beta1.DrillFinished} {
+			t.Run(string(method)+" "+string(p), func(t *testing.T) {
+				m := newMade(t, method)
+				if p == v1beta1.DrillPending {
+					m.other = "e"
+				}
+				m.phase(p)
+				at := m.now
+				m.drill.DeletionTimestamp = new(metav1.NewTime(m.now))
+				m.until("it is let go", func() bool { return m.gone })
+				m.asBefore()
+				if took := m.now.Sub(at); method == v1beta1.DrillIsolation && took > 10*time.Second {
+					t.Errorf("gone after %s", took)
+				}
+			})
+		}
 	}
 }
 

@@ -26,16 +26,38 @@ type World struct {
 	Stopped string
 	// Other is the name of another drill that is under way, or that comes before this one; "": there is none.
 	Other string
-	// Review is what would happen if the scope were drained, or nil where Problem says why that is not known. Wanted while WantsReview says so.
+	// Isolated are the clusters that this process is cut off from by a drill, and DeadBehind those of them that answer nothing past that either.
+	Isolated, DeadBehind []string
+	// Lease is who isolates whom, as the API has it.
+	Lease Lease
+	// Review is what would happen if the scope were drained, or lost, or nil where Problem says why that is not known. Wanted while WantsReview says so.
 	Review  *v1beta1.FailoverReviewStatus
 	Problem string
+}
+
+// Lease is the Lease by which drills isolate clusters.
+type Lease struct {
+	// Drill is the UID of the drill that holds it; "": there is none.
+	Drill string
+	// Renewed is when that was, by the clock of who did.
+	Renewed time.Time
+}
+
+// Mark is what a Cluster's condition Drill is to be.
+type Mark struct {
+	// Cluster is the Cluster of the version by which it was judged.
+	Cluster *v1beta1.Cluster
+	// Condition, or nil: it is to go.
+	Condition *v1beta1.ClusterCondition
 }
 
 // Object is a federated object whose replicas are divided.
 type Object struct {
 	// Name is KIND NAMESPACE/NAME.
 	Name string
-	// Asked are the replicas that it asks for, Ready those of them that are ready, in all clusters.
+	// Counts: its replicas stay ready once they are.
+	Counts bool
+	// Asked are the replicas that it asks for, Ready those of them that are ready, in all clusters; 0 where it does not count.
 	Asked, Ready int64
 	// Placed has its replicas by cluster; Unplaced fit nowhere.
 	Placed   map[string]int64
@@ -61,6 +83,10 @@ type Step struct {
 	Status v1beta1.FailoverDrillStatus
 	// Changes are Clusters as they are to be, each of the version by which it was judged.
 	Changes []*v1beta1.Cluster
+	// Marks are conditions of Clusters as they are to be, written before Isolate is done.
+	Marks []Mark
+	// Isolate: the Lease is to be renewed for this drill. Lift: it is to go.
+	Isolate, Lift bool
 	// Release: nothing is left to undo, and the finalizer may go.
 	Release bool
 	// LookAgain is when to look again whatever happens; 0: when something changes.
@@ -75,7 +101,7 @@ func WantsReview(d *v1beta1.FailoverDrill) bool {
 // Spec is what is asked of a review.
 func Spec(d *v1beta1.FailoverDrill) v1beta1.FailoverReviewSpec {
 	s := d.Spec.Scope
-	return v1beta1.FailoverReviewSpec{Clusters: s.Clusters, Zones: s.Zones, Regions: s.Regions, Drained: true}
+	return v1beta1.FailoverReviewSpec{Clusters: s.Clusters, Zones: s.Zones, Regions: s.Regions, Drained: d.Spec.Method != v1beta1.DrillIsolation}
 }
 
 var drainTaint = corev1.Taint{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute}

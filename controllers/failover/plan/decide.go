@@ -62,7 +62,7 @@ func observed(clusters []*v1beta1.Cluster, s Settings, now time.Time) []*member 
 // ReasonFailStatic says: they vanished together with most others, or none is left. Those that are out already are not among them.
 func CutOff(clusters []*v1beta1.Cluster, s Settings, now time.Time) map[string]bool {
 	names := map[string]bool{}
-	for m := range cutOff(observed(clusters, s, now), s) {
+	for m := range heldAsCutOff(observed(clusters, s, now), s) {
 		if !m.isOut() {
 			names[m.Name] = true
 		}

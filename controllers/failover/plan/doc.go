@@ -21,6 +21,8 @@
 //     likely that we are cut off than that they are all dead. Nothing is moved. When enough are back, the rest begin a
 //     new grace period: they may need a moment more.
 //   - The cap: of the zones, at most so many are out at once; those that were lost first go first.
+//   - Drills: a cluster that a drill isolates is judged like any other, and takes no part in the judgement of others. When the drill is
+//     aborted it serves again as soon as it is ready.
 //   - Grace and stable time count only while this process looks (Settings.Seen): what happened while the
 //     federation was away is not known.
 //

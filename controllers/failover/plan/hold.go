@@ -9,8 +9,22 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// failOver decides for the clusters whose grace period is over, those that were lost first first: out, or held.
+// failOver decides for the clusters whose grace period is over, those that were lost first first: out, or held. Those that a drill isolates are
+// weighed among all. Others are weighed as if those were neither there nor gone: a loss during a drill finds neither the cap used up nor
+// a majority made of drilled clusters.
 func failOver(members []*member, s Settings) {
+	failOverAmong(members, s, (*member).isDrilled)
+	failOverAmong(slices.DeleteFunc(slices.Clone(members), (*member).isDrilled), s, func(*member) bool { return true })
+}
+
+// isDrilled reports whether a drill isolates the cluster, or has, and lets it return step by step.
+func (m *member) isDrilled() bool {
+	drill := m.Drill()
+	return drill != nil && drill.Reason != v1beta1.ReasonIsolationAborted
+}
+
+// failOverAmong decides for those of the members for whom it is to.
+func failOverAmong(members []*member, s Settings, decides func(*member) bool) {
 	static := cutOff(members, s)
 	zones := map[string]bool{}
 	for _, m := range members {
@@ -20,7 +34,7 @@ func failOver(members []*member, s Settings) {
 	}
 	for _, m := range byLoss(members) {
 		switch zone, retired := m.zone(), m.retired(); {
-		case !m.due:
+		case !m.due || !decides(m):
 		case static[m]:
 			m.holdFor(ReasonFailStatic)
 		case s.MaxZones == 0:
@@ -83,6 +97,17 @@ func byLoss(members []*member) (gone []*member) {
 		return cmp.Or(a.next.LostAt.Compare(b.next.LostAt.Time), cmp.Compare(a.Name, b.Name))
 	})
 	return gone
+}
+
+// heldAsCutOff are the clusters that are held for they vanished with most others, each in its view, see failOver.
+func heldAsCutOff(members []*member, s Settings) map[*member]bool {
+	static := cutOff(slices.DeleteFunc(slices.Clone(members), (*member).isDrilled), s)
+	for m := range cutOff(members, s) {
+		if m.isDrilled() {
+			static[m] = true
+		}
+	}
+	return static
 }
 
 // cutOff returns the clusters that were lost together with more than half of those that served when the first of

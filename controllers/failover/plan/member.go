@@ -135,6 +135,12 @@ func (m *member) enter(p v1beta1.FailoverPhase) {
 }
 
 func (m *member) stepWell() {
+	if drill := m.Drill(); drill != nil && drill.Reason == v1beta1.ReasonIsolationAborted {
+		if m.next.LostAt, m.next.Percent = nil, 0; m.next.Phase != v1beta1.FailoverServing { // its pods never stopped
+			m.enter(v1beta1.FailoverServing)
+		}
+		return
+	}
 	switch m.next.Phase {
 	case v1beta1.FailoverWaiting, v1beta1.FailoverHeld:
 		if m.hold == ReasonFailStatic {

@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -27,8 +28,11 @@ type FailoverDrill struct {
 type FailoverDrillSpec struct {
 	// The clusters that are taken out: all that any of the fields names when the drill begins.
 	Scope FailoverDrillScope `json:"scope"`
-	// Shift or Evacuate.
+	// Shift, Evacuate or Isolate.
 	Method DrillMethod `json:"method"`
+	// For Isolate: how.
+	// +optional
+	Isolate *DrillIsolate `json:"isolate,omitempty"`
 	// Why, for those who see it.
 	Reason string `json:"reason"`
 	// How long all must be well before, from 5 to 3600 s; 60 if left out.
@@ -49,7 +53,41 @@ type FailoverDrillSpec struct {
 	// What ends it early.
 	// +optional
 	Guardrails FailoverDrillGuardrails `json:"guardrails,omitempty"`
+	// Required: it waits until somebody other than who made it approves it. NotRequired, the default, takes the right to approve.
+	// +optional
+	Approval DrillApproval `json:"approval,omitempty"`
+	// Checks that need not hold: DoubleRunning, NotHeld.
+	// +optional
+	// +listType=set
+	Allow []string `json:"allow,omitempty"`
 }
+
+// DrillApproval says whether a drill waits for somebody's approval.
+type DrillApproval string
+
+const (
+	// DrillApprovalRequired waits.
+	DrillApprovalRequired DrillApproval = "Required"
+	// DrillApprovalNotRequired does not.
+	DrillApprovalNotRequired DrillApproval = "NotRequired"
+)
+
+// DrillIsolate says how the federation cuts itself off.
+type DrillIsolate struct {
+	// Silent, the default: nothing is answered. Refused: connections are refused.
+	// +optional
+	As IsolationMode `json:"as,omitempty"`
+}
+
+// IsolationMode is what the federation finds of clusters that it cuts itself off from.
+type IsolationMode string
+
+const (
+	// IsolateSilent is a network that loses all.
+	IsolateSilent IsolationMode = "Silent"
+	// IsolateRefused is a machine on which nothing listens any more.
+	IsolateRefused IsolationMode = "Refused"
+)
 
 // FailoverDrillScope names clusters. At least one field.
 type FailoverDrillScope struct {
@@ -75,6 +113,8 @@ const (
 	DrillShift DrillMethod = "Shift"
 	// DrillEvacuate does that, and then moves the replicas off, as kubectl federation drain does.
 	DrillEvacuate DrillMethod = "Evacuate"
+	// DrillIsolation cuts the federation's own connections to the clusters, so that they are lost for it and failed over. What runs there runs on.
+	DrillIsolation DrillMethod = "Isolate"
 )
 
 // FailoverDrillObjectives decide whether a drill succeeds. What is left out is not asked for.
@@ -82,17 +122,21 @@ type FailoverDrillObjectives struct {
 	// The addresses are out of DNS that soon after the fault.
 	// +optional
 	OutOfDNSSeconds *int32 `json:"outOfDNSSeconds,omitempty"`
-	// For Evacuate: all that leaves the scope is ready in other clusters that soon after the fault.
+	// The clusters are judged lost that soon after the fault. For Isolate.
+	// +optional
+	DetectedSeconds *int32 `json:"detectedSeconds,omitempty"`
+	// For Evacuate and Isolate: all that leaves the scope is ready in other clusters that soon after the fault.
 	// +optional
 	ReadyElsewhereSeconds *int32 `json:"readyElsewhereSeconds,omitempty"`
-	// Of the replicas that were placed in the scope, so many percent stay ready all the time, there or elsewhere.
+	// Of as many replicas as were placed in the scope, so many percent stay ready all the time, see guardrails.
 	// +optional
 	MinReadyPercent *int32 `json:"minReadyPercent,omitempty"`
 }
 
 // FailoverDrillGuardrails end a drill early.
 type FailoverDrillGuardrails struct {
-	// Of the replicas that were placed in the scope, so many percent must stay ready, there or elsewhere; 95 if left out.
+	// Of the replicas that were placed in the scope, so many percent must stay ready, there or elsewhere; 95 if left out. With Isolate nobody
+	// sees those in the scope: as many as that may be lost elsewhere, of the replicas that were there before.
 	// +optional
 	MinReadyPercent *int32 `json:"minReadyPercent,omitempty"`
 	// So many replicas may fit nowhere: more keep it from beginning, and end it; 0 if left out.
@@ -144,6 +188,9 @@ const (
 	DrillProvidersCurrent = "ProvidersCurrent"
 	DrillNamesSurvive     = "NamesSurvive"
 	DrillFits             = "Fits"
+	DrillNotHeld          = "NotHeld"
+	DrillApproved         = "Approved"
+	DrillDoubleRunning    = "DoubleRunning"
 	DrillRealFailure      = "RealFailure"
 	DrillReadyBelow       = "ReadyBelow"
 	DrillUnplaced         = "Unplaced"
@@ -151,6 +198,7 @@ const (
 	DrillStopped          = "Stopped"
 	DrillOperator         = "Operator"
 	DrillByHand           = "ByHand"
+	DrillControllerLost   = "ControllerLost"
 	DrillDeadline         = "Deadline"
 	DrillObjectiveMissed  = "ObjectiveMissed"
 	DrillLeftBehind       = "LeftBehind"
@@ -178,9 +226,15 @@ type FailoverDrillStatus struct {
 	// +optional
 	// +listType=atomic
 	Clusters []string `json:"clusters,omitempty"`
+	// Who made it, as the API server knows them.
+	// +optional
+	RequestedBy string `json:"requestedBy,omitempty"`
+	// Who approved it.
+	// +optional
+	Approved *DrillDecision `json:"approved,omitempty"`
 	// Who asked to abort it.
 	// +optional
-	Abort *DrillAbort `json:"abort,omitempty"`
+	Abort *DrillDecision `json:"abort,omitempty"`
 	// What the clusters were like before: stored before anything is changed.
 	// +optional
 	// +listType=atomic
@@ -190,8 +244,8 @@ type FailoverDrillStatus struct {
 	Report *DrillReport `json:"report,omitempty"`
 }
 
-// DrillAbort is somebody's wish that a drill ends now.
-type DrillAbort struct {
+// DrillDecision is what somebody decided about a drill.
+type DrillDecision struct {
 	// Who, as the API server knows them.
 	By string `json:"by"`
 	// When.
@@ -233,19 +287,25 @@ type DrillReport struct {
 
 // DrillMarks are moments of a drill. Those that did not come are left out.
 type DrillMarks struct {
-	// The fault is in force: the weights of all clusters of the scope are 0.
+	// The fault is in force: the weights of all clusters of the scope are 0, or the federation is cut off from all of them.
 	// +optional
 	Injected *metav1.MicroTime `json:"injected,omitempty"`
+	// Isolate: all clusters of the scope are judged lost.
+	// +optional
+	Detected *metav1.MicroTime `json:"detected,omitempty"`
 	// The servers answer with no address of the scope any more where another cluster serves, and all providers have that.
 	// +optional
 	OutOfDNS *metav1.MicroTime `json:"outOfDNS,omitempty"`
 	// No resolver keeps an address of the scope any more, by the TTLs.
 	// +optional
 	LastUse *metav1.MicroTime `json:"lastUse,omitempty"`
-	// Evacuate: nothing is placed in the scope any more, but for what stays there.
+	// Isolate: all clusters of the scope are failed over.
+	// +optional
+	Out *metav1.MicroTime `json:"out,omitempty"`
+	// Evacuate, Isolate: nothing is placed in the scope any more except what stays there.
 	// +optional
 	Placed *metav1.MicroTime `json:"placed,omitempty"`
-	// Evacuate: all that was to leave the scope is ready elsewhere.
+	// Evacuate, Isolate: all that was to leave the scope is ready elsewhere.
 	// +optional
 	ReadyElsewhere *metav1.MicroTime `json:"readyElsewhere,omitempty"`
 	// The way back began.
@@ -257,6 +317,9 @@ type DrillMarks struct {
 	// The servers answer as before.
 	// +optional
 	BackInDNS *metav1.MicroTime `json:"backInDNS,omitempty"`
+	// Isolate: when all clusters of the scope had a share of their replicas again, by percentage.
+	// +optional
+	Failback map[string]metav1.MicroTime `json:"failback,omitempty"`
 	// Nothing of the drill is left.
 	// +optional
 	Clean *metav1.MicroTime `json:"clean,omitempty"`
@@ -270,6 +333,9 @@ type DrillWorkloads struct {
 	// Replicas that were placed in the scope before.
 	// +optional
 	Replicas int64 `json:"replicas,omitempty"`
+	// Replicas that were placed in other clusters before.
+	// +optional
+	Elsewhere int64 `json:"elsewhere,omitempty"`
 	// Replicas that were not ready before, of all objects in all clusters.
 	// +optional
 	NotReadyBefore int64 `json:"notReadyBefore,omitempty"`
@@ -279,7 +345,7 @@ type DrillWorkloads struct {
 	// When that was.
 	// +optional
 	MostAt *metav1.MicroTime `json:"mostAt,omitempty"`
-	// Of the replicas that were placed in the scope, so many percent stayed ready, there or elsewhere, all the time.
+	// Of as many replicas as were placed in the scope, so many percent stayed ready all the time, see guardrails.
 	// +optional
 	LeastReadyPercent int32 `json:"leastReadyPercent,omitempty"`
 }
@@ -335,6 +401,29 @@ type FailoverDrillList struct {
 }
 
 const (
+	// ClusterDrill is a condition that is True while a drill has cut the federation off from the cluster, and until that is undone. The reason
+	// is ReasonIsolated, or ReasonIsolationAborted.
+	ClusterDrill ClusterConditionType = "Drill"
+	// ReasonIsolated: the cluster is to be judged as one that is lost, and other clusters as if it were not there.
+	ReasonIsolated = "Isolated"
+	// ReasonIsolationAborted: as soon as the cluster is ready it serves as before.
+	ReasonIsolationAborted = "IsolationAborted"
+
+	// DrillLease is the name of the Lease, in FederationNamespace, that isolates clusters: for as long as somebody renews it.
+	DrillLease = "failover-drill"
+	// IsolationAnnotation, on that Lease, says whom it isolates: an Isolation as JSON.
+	IsolationAnnotation = "federation.kubernetes.io/isolation"
+)
+
+// Isolation says which clusters the federation is to cut itself off from, and how.
+// +k8s:deepcopy-gen=false
+// +k8s:openapi-gen=false
+type Isolation struct {
+	As       IsolationMode `json:"as"`
+	Clusters []string      `json:"clusters"`
+}
+
+const (
 	// DrillFinalizer keeps a FailoverDrill until it is undone.
 	DrillFinalizer = "federation.kubernetes.io/drill"
 	// StopDrillsAnnotation, on the namespace FederationNamespace, ends all drills and keeps others from beginning. Its value says why.
@@ -375,3 +464,19 @@ func (g *FailoverDrillGuardrails) MinReady() int32 { return orDefault(g.MinReady
 
 // Unplaced is how many replicas may fit nowhere.
 func (g *FailoverDrillGuardrails) Unplaced() int64 { return orDefault(g.MaxUnplaced, 0) }
+
+// As is what the federation finds of clusters that it cuts itself off from.
+func (s *FailoverDrillSpec) As() IsolationMode {
+	if s.Isolate == nil || s.Isolate.As == "" {
+		return IsolateSilent
+	}
+	return s.Isolate.As
+}
+
+// Drill is the condition that a drill has cut the federation off from the cluster; nil where none has.
+func (c *Cluster) Drill() *ClusterCondition {
+	if is := c.Condition(ClusterDrill); is != nil && is.Status == corev1.ConditionTrue {
+		return is
+	}
+	return nil
+}

@@ -106,8 +106,13 @@ func (in Drain) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
-func (in DrillAbort) OpenAPIModelName() string {
-	return "federation.v1beta1.DrillAbort"
+func (in DrillDecision) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillDecision"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillIsolate) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillIsolate"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -228,6 +233,11 @@ func (in HeldDeletions) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Info) OpenAPIModelName() string {
 	return "federation.v1beta1.Info"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Isolation) OpenAPIModelName() string {
+	return "federation.v1beta1.Isolation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -1,0 +1,230 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+const (
+	// soon is how often a drill is looked at while the isolation begins or ends.
+	soon = 200 * time.Millisecond
+	// renewEvery is how often the Lease is renewed; what it isolates is isolated for six times as long.
+	renewEvery = 5 * time.Second
+	// rejoining is how long clusters may take, after the isolation, until they are ready again.
+	rejoining = 15 * time.Second
+)
+
+// mayIsolate names the first check of an isolation alone that does not hold.
+func (d *drill) mayIsolate() (reason, message string) {
+	if d.Review.Held != "" && !slices.Contains(d.Spec.Allow, v1beta1.DrillNotHeld) {
+		return v1beta1.DrillNotHeld, "nothing would be failed over: " + d.Review.Held
+	}
+	if slices.Contains(d.Spec.Allow, v1beta1.DrillDoubleRunning) {
+		return "", ""
+	}
+	for _, m := range d.Review.Moves {
+		leaves := slices.ContainsFunc(m.Clusters, func(c v1beta1.ReplicaChange) bool {
+			return slices.Contains(d.Review.Clusters, c.Cluster) && c.After < c.Before
+		})
+		if leaves && (m.Kind == "StatefulSet" || m.Kind == "Job") {
+			return v1beta1.DrillDoubleRunning, fmt.Sprintf("%s %s/%s would run twice, in the scope and elsewhere", m.Kind, m.Namespace, m.Name)
+		}
+	}
+	return "", ""
+}
+
+// isolate cuts the federation off: first its clusters say so, then the Lease does. It reports whether all of them are cut off.
+func (d *drill) isolate() (inForce bool) {
+	d.step.LookAgain = soon
+	for _, c := range d.scope() {
+		if c.Drill() == nil {
+			until := d.Now.Add(time.Duration(d.Spec.Hold()) * time.Second).UTC().Format(time.RFC3339)
+			d.mark(c, v1beta1.ReasonIsolated, fmt.Sprintf("drill %s has cut the federation off from it, until %s", d.Name, until))
+		}
+	}
+	if len(d.step.Marks) > 0 {
+		return false
+	}
+	d.step.Isolate = d.renews()
+	return d.inForce()
+}
+
+func (d *drill) mark(c *v1beta1.Cluster, reason, message string) {
+	at := metav1.NewTime(d.Now.UTC().Truncate(time.Second))
+	d.step.Marks = append(d.step.Marks, Mark{Cluster: c, Condition: &v1beta1.ClusterCondition{
+		Type: v1beta1.ClusterDrill, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: at, LastProbeTime: at,
+	}})
+}
+
+// inForce reports whether this process is cut off from the whole scope, by this drill.
+func (d *drill) inForce() bool {
+	return d.Lease.Drill == d.uid && !slices.ContainsFunc(d.step.Status.Clusters, func(name string) bool { return !slices.Contains(d.Isolated, name) })
+}
+
+// renews reports whether it is time to renew the Lease.
+func (d *drill) renews() bool {
+	age := d.Now.Sub(d.Lease.Renewed)
+	return d.Lease.Drill != d.uid || age >= renewEvery || age < 0
+}
+
+// detect notes when the scope is judged lost, and failed over.
+func (d *drill) detect() {
+	marks := &d.step.Status.Report.Marks
+	all := func(is func(*v1beta1.Cluster) bool) bool {
+		return !slices.ContainsFunc(d.scope(), func(c *v1beta1.Cluster) bool { return !is(c) })
+	}
+	if marks.Detected == nil && all(func(c *v1beta1.Cluster) bool { return !c.IsReady() }) {
+		marks.Detected = d.micro()
+	}
+	if marks.Out == nil && all(isOut) {
+		marks.Out = d.micro()
+	}
+}
+
+func isOut(c *v1beta1.Cluster) bool { return c.Phase() == v1beta1.FailoverOut }
+
+// missingElsewhere are the replicas that are not ready outside the scope, of those that objects have there now. What is ready in the scope nobody
+// sees.
+func (d *drill) missingElsewhere() (n int64) {
+	for i := range d.Objects {
+		n += max(0, d.Objects[i].elsewhere(d.step.Status.Clusters)-d.Objects[i].Ready)
+	}
+	return n
+}
+
+// lostElsewhere are the replicas that are not ready outside the scope, of those that were there before and are still asked for. What is placed there in
+// place of the scope is not ready yet.
+func (d *drill) lostElsewhere() int64 {
+	var elsewhere, ready int64
+	for i := range d.Objects {
+		elsewhere += d.Objects[i].elsewhere(d.step.Status.Clusters)
+		ready += d.Objects[i].Ready
+	}
+	return max(0, min(d.step.Status.Report.Workloads.Elsewhere, elsewhere)-ready)
+}
+
+// isolatedByHand says what somebody changed of the clusters that are isolated. The drill itself changes nothing of their specs.
+func (d *drill) isolatedByHand() (reason, message string) {
+	scope := d.scope()
+	if len(scope) < len(d.Status.Clusters) {
+		return v1beta1.DrillByHand, "a cluster of the scope was removed"
+	}
+	for _, c := range scope {
+		i := slices.IndexFunc(d.step.Status.Undo, func(u v1beta1.DrillUndo) bool { return u.Cluster == c.Name })
+		switch {
+		case c.Annotations[v1beta1.DrainAnnotation] != "" || c.OutOfService() != "":
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody took it out of service", c.Name)
+		case i >= 0 && weight(d.step.Status.Undo[i].DNSWeight) != c.DNSWeight():
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody set spec.dnsWeight to %d", c.Name, c.DNSWeight())
+		}
+	}
+	return "", ""
+}
+
+func weight(w *int32) int32 {
+	return (&v1beta1.Cluster{Spec: v1beta1.ClusterSpec{DNSWeight: w}}).DNSWeight()
+}
+
+// reunite ends the isolation, and waits until the clusters are back: by the steps of each return; or at once, where the drill ends early.
+func (d *drill) reunite() {
+	s, back := &d.step.Status, time.Duration(0)
+	if d.Status.Phase == v1beta1.DrillRecovering {
+		back = d.since()
+	}
+	if s.Reason == "" {
+		s.Reason, s.Message = d.endsOnTheWay(back)
+	}
+	var marked []*v1beta1.Cluster
+	for _, c := range d.scope() {
+		if is := c.Drill(); is != nil {
+			marked = append(marked, c)
+			if s.Reason != "" && is.Reason != v1beta1.ReasonIsolationAborted {
+				d.mark(c, v1beta1.ReasonIsolationAborted, fmt.Sprintf("drill %s has ended early: %s", d.Name, s.Reason))
+			}
+		}
+	}
+	d.step.Lift = d.Lease.Drill == d.uid
+	if cut := slices.ContainsFunc(s.Clusters, func(name string) bool { return slices.Contains(d.Isolated, name) }); cut || d.step.Lift || len(d.step.Marks) > 0 {
+		d.step.LookAgain = soon
+		return
+	}
+	serve := d.returned()
+	switch early := s.Reason != ""; {
+	case serve && d.backInDNS():
+		s.Report.Marks.BackInDNS = cmp.Or(s.Report.Marks.BackInDNS, d.micro())
+	case early && back >= rejoining || back >= time.Duration(d.Spec.Recovery())*time.Second:
+	default:
+		return
+	}
+	for _, c := range marked {
+		d.step.Marks = append(d.step.Marks, Mark{Cluster: c})
+	}
+	if len(marked) == 0 {
+		d.enter(v1beta1.DrillVerifying)
+	}
+}
+
+// endsOnTheWay says why an isolation that is over is not undone step by step. back is how long it has been over.
+func (d *drill) endsOnTheWay(back time.Duration) (reason, message string) {
+	if reason, message = d.asked(); reason != "" {
+		return reason, message
+	}
+	if reason, message = d.isolatedByHand(); reason != "" {
+		return reason, message
+	}
+	for _, c := range d.scope() {
+		if back >= rejoining && !c.IsReady() {
+			return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: not ready %s after the isolation", c.Name, rejoining)
+		}
+	}
+	return "", ""
+}
+
+// returned notes how far the clusters have come back, and reports whether all of them serve.
+func (d *drill) returned() bool {
+	marks, least := &d.step.Status.Report.Marks, int32(100)
+	for _, c := range d.scope() {
+		switch {
+		case !c.IsReady():
+			return false
+		case c.Phase() == v1beta1.FailoverReturning:
+			least = min(least, c.Status.Failover.Percent)
+		case c.Phase() != v1beta1.FailoverServing:
+			least = 0
+		}
+	}
+	marks.BackReady = cmp.Or(marks.BackReady, d.micro())
+	if step := strconv.Itoa(int(least)); least > 0 && marks.Out != nil {
+		if _, noted := marks.Failback[step]; !noted {
+			if marks.Failback == nil {
+				marks.Failback = map[string]metav1.MicroTime{}
+			}
+			marks.Failback[step] = *d.micro()
+		}
+	}
+	return least == 100
+}
+
+// SweepIsolation returns what is to be done about isolations of drills that there are no more, or that are over: conditions that go, and whether the Lease
+// does.
+func SweepIsolation(clusters []*v1beta1.Cluster, drills []*v1beta1.FailoverDrill, lease Lease) (marks []Mark, lift bool) {
+	isolates := func(is func(*v1beta1.FailoverDrill) bool) bool {
+		return slices.ContainsFunc(drills, func(d *v1beta1.FailoverDrill) bool {
+			return d.UnderWay() && d.Spec.Method == v1beta1.DrillIsolation && is(d)
+		})
+	}
+	for _, c := range clusters {
+		if c.Drill() != nil && !isolates(func(d *v1beta1.FailoverDrill) bool { return slices.Contains(d.Status.Clusters, c.Name) }) {
+			marks = append(marks, Mark{Cluster: c})
+		}
+	}
+	return marks, lease.Drill != "" && !isolates(func(d *v1beta1.FailoverDrill) bool { return string(d.UID) == lease.Drill })
+}
