@@ -188,7 +188,7 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 	if err != nil {
 		return info, err
 	}
-	drills, drillStatus, abort, err := drill.NewREST(options)
+	drills, drillStatus, abort, approval, err := drill.NewREST(options)
 	if err != nil {
 		return info, err
 	}
@@ -205,6 +205,7 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 		"failoverdrills":             drills,
 		"failoverdrills/status":      drillStatus,
 		"failoverdrills/abort":       abort,
+		"failoverdrills/approval":    approval,
 	}
 	return info, nil
 }

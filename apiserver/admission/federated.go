@@ -113,6 +113,9 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	p.warn(ctx, a)
+	if err := p.checkDrill(ctx, a); err != nil {
+		return err
+	}
 	if policy, ok := a.GetObject().(*v1beta1.PlacementPolicy); ok { // it is not federated
 		if errs := p.checkNames(a); len(errs) > 0 {
 			return errors.NewInvalid(a.GetKind().GroupKind(), policy.Name, errs)

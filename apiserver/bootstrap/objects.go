@@ -37,7 +37,8 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		return rule(v1beta1.GroupName, verbs, resource)
 	}
 	grants := ours("dnsnamegrants", reading...)
-	drills, runDrills := ours("failoverdrills", reading...), []rbacv1.PolicyRule{ours("failoverdrills", writing...), ours("failoverdrills/abort", "update", "patch")}
+	drills, runDrills := ours("failoverdrills", reading...), []rbacv1.PolicyRule{
+		ours("failoverdrills", append([]string{"shift", "evacuate", "isolate"}, writing...)...), ours("failoverdrills/abort", "update", "patch")}
 	see, policies, review := ours("clusters", reading...), ours("placementpolicies", reading...), ours("failoverreviews", "create")
 	ready := ours("failoverreadinesses", reading...) // nobody but the controllers writes any
 	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
@@ -48,6 +49,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		clusterRole("federation-operator", "", see, grants, policies, review, ready, drills, ours("failoverdrills/abort", "update", "patch")),
 		clusterRole("federation-drill-operator", "", append(runDrills, see, grants, policies, review, ready, drills,
 			rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get", "patch"}, Resources: []string{"namespaces"}, ResourceNames: []string{v1beta1.FederationNamespace}})...),
+		clusterRole("federation-drill-approver", "", see, ready, drills, review, ours("failoverdrills", "approve"), ours("failoverdrills/approval", "update", "patch")),
 		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), policies, review, ready, federationUID),
 		clusterRole("federation-restore", "", ours(v1beta1.DecisionsResource, v1beta1.RestoreVerb)),
 		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),

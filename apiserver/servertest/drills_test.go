@@ -2,13 +2,17 @@ package servertest
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -28,7 +32,7 @@ func TestDrillsAreKeptAsTheyWereMade(t *testing.T) {
 		_, _ = drills.Patch(context.Background(), "kept", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		_ = drills.Delete(context.Background(), "kept", metav1.DeleteOptions{})
 	})
-	if f := u.GetFinalizers(); len(f) != 1 || f[0] != v1beta1.DrillFinalizer || u.Object["status"] != nil && len(u.Object["status"].(map[string]any)) > 0 {
+	if f := u.GetFinalizers(); len(f) != 1 || f[0] != v1beta1.DrillFinalizer || !reflect.DeepEqual(u.Object["status"], map[string]any{"requestedBy": "federation-admin"}) {
 		t.Errorf("finalizers %v, status %v", f, u.Object["status"])
 	}
 	if _, err := drills.Patch(t.Context(), "kept", types.MergePatchType, []byte(`{"spec":{"holdSeconds":20}}`), metav1.PatchOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "cannot be changed") {
@@ -52,11 +56,12 @@ func TestDrillsAreKeptAsTheyWereMade(t *testing.T) {
 }
 
 func TestWhoMayDrill(t *testing.T) {
-	const all = "create failoverdrills, delete failoverdrills, update failoverdrills/abort x, update failoverdrills/status x, list failoverdrills"
+	const all = "create failoverdrills, delete failoverdrills, isolate failoverdrills, approve failoverdrills, update failoverdrills/abort x, update failoverdrills/approval x, update failoverdrills/status x, list failoverdrills"
 	for role, want := range map[string]string{
 		"federation-cluster-viewer": "list failoverdrills",
 		"federation-operator":       "update failoverdrills/abort x, list failoverdrills",
-		"federation-drill-operator": "create failoverdrills, delete failoverdrills, update failoverdrills/abort x, list failoverdrills",
+		"federation-drill-operator": "create failoverdrills, delete failoverdrills, isolate failoverdrills, update failoverdrills/abort x, list failoverdrills",
+		"federation-drill-approver": "approve failoverdrills, update failoverdrills/approval x, list failoverdrills",
 	} {
 		bind(t, role)
 		becomesTrue(t, role, func() bool { return mayDo(t, role, "list failoverdrills") })
@@ -65,5 +70,65 @@ func TestWhoMayDrill(t *testing.T) {
 				t.Errorf("%s may %s: %v", role, asked, got)
 			}
 		}
+	}
+}
+
+// Who may evacuate need not be able to isolate, who makes a drill cannot approve it, and who may not approve has to ask for it (test 23 of the design).
+func TestRightsToDrillGoByMethod(t *testing.T) {
+	as := func(user string, groups ...string) dynamic.ResourceInterface {
+		config := rest.CopyConfig(shared.admin)
+		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return client.Resource(v1beta1.FailoverDrillsResource)
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-evacuator"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{v1beta1.GroupName}, Resources: []string{"failoverdrills", "failoverdrills/approval"}, Verbs: []string{"create", "get", "delete", "patch", "evacuate"}}}}
+	if _, err := shared.kube.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"ann", "bob"} {
+		if _, err := shared.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "test-evacuator-" + user}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	becomesTrue(t, "bound", func() bool {
+		return mayDo(t, "ann", "evacuate failoverdrills") && mayDo(t, "bob", "evacuate failoverdrills")
+	})
+	drill := func(method, approval string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "federation/v1beta1", "kind": "FailoverDrill", "metadata": map[string]any{"name": "asked"}, "status": map[string]any{"requestedBy": "bob"},
+			"spec": map[string]any{"scope": map[string]any{"regions": []any{"nowhere"}}, "method": method, "reason": "a test", "approval": approval},
+		}}
+	}
+	for _, c := range []struct{ method, approval, want string }{
+		{"Isolate", "Required", "takes the verb isolate"}, {"Evacuate", "NotRequired", "takes the verb approve"}, {"Evacuate", "Required", ""},
+	} {
+		_, err := as("ann").Create(t.Context(), drill(c.method, c.approval), metav1.CreateOptions{})
+		if (err == nil) != (c.want == "") || err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), c.want)) {
+			t.Fatalf("%s, approval %s: %v, want %q", c.method, c.approval, err, c.want)
+		}
+	}
+	t.Cleanup(func() {
+		drills := shared.dynamic.Resource(v1beta1.FailoverDrillsResource)
+		_, _ = drills.Patch(context.Background(), "asked", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_ = drills.Delete(context.Background(), "asked", metav1.DeleteOptions{})
+	})
+	approve := []byte(`{"status":{"approved":{"by":"somebody","reason":"fine"}}}`)
+	if _, err := as("ann").Patch(t.Context(), "asked", types.MergePatchType, approve, metav1.PatchOptions{}, "approval"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "somebody else has to approve it") {
+		t.Errorf("who made it approves it: %v", err)
+	}
+	u, err := as("bob").Patch(t.Context(), "asked", types.MergePatchType, approve, metav1.PatchOptions{}, "approval")
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, _, _ := unstructured.NestedString(u.Object, "status", "approved", "by")
+	made, _, _ := unstructured.NestedString(u.Object, "status", "requestedBy")
+	if by != "bob" || made != "ann" {
+		t.Errorf("made by %q, approved by %q; want ann and bob", made, by)
 	}
 }

@@ -41,13 +41,44 @@ func ValidateFailoverDrill(d *v1beta1.FailoverDrill) field.ErrorList {
 	errs = append(errs, between(s.Objectives.OutOfDNSSeconds, 1, 14400, objectives.Child("outOfDNSSeconds"))...)
 	errs = append(errs, between(s.Objectives.ReadyElsewhereSeconds, 1, 14400, objectives.Child("readyElsewhereSeconds"))...)
 	errs = append(errs, between(s.Objectives.MinReadyPercent, 0, 100, objectives.Child("minReadyPercent"))...)
-	if s.Method != v1beta1.DrillEvacuate && s.Objectives.ReadyElsewhereSeconds != nil {
-		errs = append(errs, field.Invalid(objectives.Child("readyElsewhereSeconds"), *s.Objectives.ReadyElsewhereSeconds, "must be left out: with method "+string(s.Method)+" no replica moves"))
+	if s.Method == v1beta1.DrillShift && s.Objectives.ReadyElsewhereSeconds != nil {
+		errs = append(errs, field.Invalid(objectives.Child("readyElsewhereSeconds"), *s.Objectives.ReadyElsewhereSeconds, "must be left out: with method Shift no replica moves"))
+	}
+	errs = append(errs, between(s.Objectives.DetectedSeconds, 1, 14400, objectives.Child("detectedSeconds"))...)
+	errs = append(errs, validateIsolate(s, path)...)
+	if approvals := []v1beta1.DrillApproval{v1beta1.DrillApprovalNotRequired, v1beta1.DrillApprovalRequired}; s.Approval != "" && !slices.Contains(approvals, s.Approval) {
+		errs = append(errs, field.NotSupported(path.Child("approval"), s.Approval, approvals))
 	}
 	guardrails := path.Child("guardrails")
 	errs = append(errs, between(s.Guardrails.MinReadyPercent, 0, 100, guardrails.Child("minReadyPercent"))...)
 	if n := s.Guardrails.MaxUnplaced; n != nil && *n < 0 {
 		errs = append(errs, field.Invalid(guardrails.Child("maxUnplaced"), *n, "must not be negative"))
+	}
+	return errs
+}
+
+// allowable are the checks that need not hold, if a drill says so.
+var allowable = []string{v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld}
+
+// validateIsolate checks what is for the method Isolate alone.
+func validateIsolate(s *v1beta1.FailoverDrillSpec, path *field.Path) (errs field.ErrorList) {
+	for i, check := range s.Allow {
+		if !slices.Contains(allowable, check) {
+			errs = append(errs, field.NotSupported(path.Child("allow").Index(i), check, allowable))
+		}
+	}
+	if modes := []v1beta1.IsolationMode{v1beta1.IsolateRefused, v1beta1.IsolateSilent}; s.Isolate != nil && s.Isolate.As != "" && !slices.Contains(modes, s.Isolate.As) {
+		errs = append(errs, field.NotSupported(path.Child("isolate", "as"), s.Isolate.As, modes))
+	}
+	if s.Method == v1beta1.DrillIsolation {
+		return errs
+	}
+	only := "must be left out: it is for method Isolate, not " + string(s.Method)
+	if s.Isolate != nil {
+		errs = append(errs, field.Forbidden(path.Child("isolate"), only))
+	}
+	if s.Objectives.DetectedSeconds != nil {
+		errs = append(errs, field.Invalid(path.Child("objectives", "detectedSeconds"), *s.Objectives.DetectedSeconds, only))
 	}
 	return errs
 }
@@ -88,10 +119,10 @@ func ValidateFailoverDrillUpdate(d, old *v1beta1.FailoverDrill) field.ErrorList 
 	return errs
 }
 
-// ValidateDrillAbort checks who ends a drill why.
-func ValidateDrillAbort(d *v1beta1.FailoverDrill) field.ErrorList {
-	if d.Status.Abort == nil {
+// ValidateDrillDecision checks why somebody ends or approves a drill.
+func ValidateDrillDecision(d *v1beta1.DrillDecision, path *field.Path) field.ErrorList {
+	if d == nil {
 		return nil
 	}
-	return drillText(d.Status.Abort.Reason, field.NewPath("status", "abort", "reason"))
+	return drillText(d.Reason, path.Child("reason"))
 }

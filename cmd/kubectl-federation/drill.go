@@ -34,11 +34,13 @@ replicas are ready, or when somebody changes its clusters by hand, aborts or del
 
 Methods, from the one that nobody notices on:
   Shift      takes the clusters' addresses out of DNS; replicas stay
-  Evacuate   does that, and then moves the replicas off, as drain does; then they come back`,
+  Evacuate   does that, and then moves the replicas off, as drain does; then they come back
+  Isolate    cuts the federation's own connections to the clusters: they are judged lost and failed over, as if they had
+             died, while what runs there runs on`,
 		Args: cobra.NoArgs,
 		RunE: help,
 	}
-	c.AddCommand(newDrillRun(streams), newDrillStatus(streams), newDrillAbort(streams), newDrillReport(streams), newDrillStop(streams), newDrillResume(streams))
+	c.AddCommand(newDrillRun(streams), newDrillStatus(streams), newDrillApprove(streams), newDrillAbort(streams), newDrillReport(streams), newDrillStop(streams), newDrillResume(streams))
 	return c
 }
 
@@ -47,7 +49,11 @@ type drillRunCommand struct {
 	genericiooptions.IOStreams
 	method, reason       string
 	hold, baseline       time.Duration
+	detected             time.Duration
 	outOfDNS, elsewhere  time.Duration
+	as                   string
+	allow                []string
+	approval             bool
 	yes, detach, dryTest bool
 }
 
@@ -82,19 +88,25 @@ succeeded.`,
 	f.StringSliceVar(&o.spec.Clusters, "cluster", nil, "clusters by `name`")
 	f.StringSliceVar(&o.spec.Zones, "zone", nil, "zones, as `REGION/ZONE` or ZONE")
 	f.StringSliceVar(&o.spec.Regions, "region", nil, "`regions`")
-	f.StringVar(&o.method, "method", "", "shift or evacuate")
+	f.StringVar(&o.method, "method", "", "shift, evacuate or isolate")
+	f.StringVar(&o.as, "isolate-as", "silent", "with isolate, how connections fail: silent (no answer) or refused")
+	f.StringSliceVar(&o.allow, "allow", nil, "`checks` that need not hold: DoubleRunning, NotHeld")
+	f.BoolVar(&o.approval, "needs-approval", false, "wait until somebody else approves it")
 	f.StringVar(&o.reason, "reason", "", "why, for those who see it")
 	f.DurationVar(&o.hold, "hold", 10*time.Minute, "how long the clusters are out, from 10s to 4h")
 	f.DurationVar(&o.baseline, "baseline", time.Minute, "how long all must be well before, from 5s to 1h")
+	f.DurationVar(&o.detected, "detected", 0, "with isolate, the drill fails if the clusters are judged lost later than that after the fault; 0 does not ask")
 	f.DurationVar(&o.outOfDNS, "out-of-dns", 0, "the drill fails if the addresses are out of DNS later than that after the fault; 0 does not ask")
-	f.DurationVar(&o.elsewhere, "ready-elsewhere", 0, "with evacuate, the drill fails if what moves is ready elsewhere later than that after the fault; 0 does not ask")
+	f.DurationVar(&o.elsewhere, "ready-elsewhere", 0, "with evacuate and isolate, the drill fails if what moves is ready elsewhere later than that after the fault; 0 does not ask")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	f.BoolVar(&o.detach, "detach", false, "do not follow it")
 	f.BoolVar(&o.dryTest, "dry-run", false, "show what would move, and begin nothing")
 	c.MarkFlagsOneRequired("cluster", "zone", "region")
-	_ = c.MarkFlagRequired("method") // fails only for a flag that is not there, as the next two
+	_ = c.MarkFlagRequired("method") // fails only for a flag that is not there, as what follows
 	_ = c.MarkFlagRequired("reason")
-	_ = c.RegisterFlagCompletionFunc("method", fixed("shift", "evacuate"))
+	_ = c.RegisterFlagCompletionFunc("method", fixed("shift", "evacuate", "isolate"))
+	_ = c.RegisterFlagCompletionFunc("isolate-as", fixed("silent", "refused"))
+	_ = c.RegisterFlagCompletionFunc("allow", fixed(v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld))
 	o.addFlags(c)
 	o.complete(c)
 	return c
@@ -105,12 +117,16 @@ func (o *drillRunCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	as, err := oneOf("isolate-as", o.as, v1beta1.IsolateSilent, v1beta1.IsolateRefused)
+	if err != nil {
+		return err
+	}
 	f, err := o.connect()
 	if err != nil {
 		return err
 	}
 	spec := o.spec
-	spec.Drained = true
+	spec.Drained = method != v1beta1.DrillIsolation
 	review, err := f.review(ctx, spec)
 	if err != nil {
 		return f.known(ctx, err)
@@ -122,7 +138,7 @@ func (o *drillRunCommand) run(ctx context.Context, name string) error {
 	if err := o.confirm(); err != nil {
 		return err
 	}
-	made, err := f.makeDrill(ctx, o.object(name, method))
+	made, err := f.makeDrill(ctx, o.object(name, method, as))
 	if err != nil {
 		return errors.New(faults(err))
 	}
@@ -135,18 +151,28 @@ func (o *drillRunCommand) run(ctx context.Context, name string) error {
 }
 
 func methodOf(word string) (v1beta1.DrillMethod, error) {
-	for _, m := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate} {
-		if strings.EqualFold(word, string(m)) {
-			return m, nil
+	return oneOf("method", word, v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation)
+}
+
+// oneOf is the value that a flag names, in letters of any case.
+func oneOf[T ~string](flag, word string, values ...T) (T, error) {
+	var names []string
+	for _, v := range values {
+		if strings.EqualFold(word, string(v)) {
+			return v, nil
 		}
+		names = append(names, strings.ToLower(string(v)))
 	}
-	return "", fmt.Errorf("--method %q: must be shift or evacuate", word)
+	return "", fmt.Errorf("--%s %q: must be one of %s", flag, word, strings.Join(names, ", "))
 }
 
 // preview shows what the drill would do.
 func (o *drillRunCommand) preview(method v1beta1.DrillMethod, s *v1beta1.FailoverReviewStatus) {
 	tell(o.Out, "%s of %s for %s\n", method, some(s.Clusters), o.hold)
-	if method == v1beta1.DrillEvacuate {
+	if s.Held != "" && method == v1beta1.DrillIsolation {
+		tell(o.Out, "\nNothing would be failed over: %s\n", s.Held)
+	}
+	if method != v1beta1.DrillShift {
 		tell(o.Out, "\n")
 		printMoves(o.Out, s, maxRows)
 	}
@@ -166,17 +192,27 @@ func (o *drillRunCommand) confirm() error {
 	return nil
 }
 
-func (o *drillRunCommand) object(name string, method v1beta1.DrillMethod) *v1beta1.FailoverDrill {
+func (o *drillRunCommand) object(name string, method v1beta1.DrillMethod, as v1beta1.IsolationMode) *v1beta1.FailoverDrill {
 	seconds := func(d time.Duration) *int32 { return new(int32(min(d.Round(time.Second).Seconds(), 1e9))) }
 	d := &v1beta1.FailoverDrill{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrill"}, ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1beta1.FailoverDrillSpec{
 			Scope:  v1beta1.FailoverDrillScope{Clusters: o.spec.Clusters, Zones: o.spec.Zones, Regions: o.spec.Regions},
 			Method: method, Reason: o.reason, HoldSeconds: seconds(o.hold), BaselineSeconds: seconds(o.baseline),
+			Allow: o.allow,
 		},
 	}
 	if name == "" {
 		d.GenerateName = strings.ToLower(string(method)) + "-"
+	}
+	if method == v1beta1.DrillIsolation {
+		d.Spec.Isolate = &v1beta1.DrillIsolate{As: as}
+	}
+	if o.approval {
+		d.Spec.Approval = v1beta1.DrillApprovalRequired
+	}
+	if o.detected > 0 {
+		d.Spec.Objectives.DetectedSeconds = seconds(o.detected)
 	}
 	if o.outOfDNS > 0 {
 		d.Spec.Objectives.OutOfDNSSeconds = seconds(o.outOfDNS)
@@ -347,30 +383,46 @@ func drillNames(ctx context.Context, f *federation, args []string) (names []stri
 }
 
 func newDrillAbort(streams genericiooptions.IOStreams) *cobra.Command {
-	var t target
-	var reason string
-	c := &cobra.Command{
+	return newDrillDecision(streams, "abort", "aborted: it is being undone", &cobra.Command{
 		Use:   "abort NAME",
 		Short: "End a drill now, and have it undone",
 		Long: `End a drill now, and have it undone. Who did it is noted in the drill, and in the API's audit log. This needs the right to update
 the subresource failoverdrills/abort, which the cluster roles federation-operator and federation-drill-operator have.`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.offer(drillNames),
-		RunE: func(c *cobra.Command, args []string) error {
-			f, err := t.connect()
-			if err != nil {
-				return err
-			}
-			body, err := json.Marshal(map[string]any{"status": map[string]any{"abort": map[string]any{"by": "", "at": nil, "reason": reason}}})
-			if err != nil {
-				return err
-			}
-			if _, err := f.dyn.Resource(v1beta1.FailoverDrillsResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}, "abort"); err != nil {
-				return err
-			}
-			tell(streams.Out, "failoverdrill/%s aborted: it is being undone\n", args[0])
-			return nil
-		},
+	}, func(d *v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus {
+		return &v1beta1.FailoverDrillStatus{Abort: d}
+	})
+}
+
+func newDrillApprove(streams genericiooptions.IOStreams) *cobra.Command {
+	return newDrillDecision(streams, "approval", "approved", &cobra.Command{
+		Use:   "approve NAME",
+		Short: "Let a drill of somebody else begin",
+		Long: `Let a drill begin that waits for an approval (drill run --needs-approval). Whoever made it cannot approve it. This needs the right
+to update the subresource failoverdrills/approval, which the cluster role federation-drill-approver has.`,
+	}, func(d *v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus {
+		return &v1beta1.FailoverDrillStatus{Approved: d}
+	})
+}
+
+// newDrillDecision is a command by which somebody decides about a drill, at a subresource.
+func newDrillDecision(streams genericiooptions.IOStreams, subresource, said string, c *cobra.Command, status func(*v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus) *cobra.Command {
+	var t target
+	var reason string
+	c.Args, c.ValidArgsFunction = cobra.ExactArgs(1), t.offer(drillNames)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		f, err := t.connect()
+		if err != nil {
+			return err
+		}
+		body, err := json.Marshal(map[string]any{"status": status(&v1beta1.DrillDecision{Reason: reason})})
+		if err != nil {
+			return err
+		}
+		if _, err := f.dyn.Resource(v1beta1.FailoverDrillsResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}, subresource); err != nil {
+			return errors.New(faults(err))
+		}
+		tell(streams.Out, "failoverdrill/%s %s\n", args[0], said)
+		return nil
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for the report")
 	t.addFlags(c)

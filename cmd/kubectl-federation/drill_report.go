@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
+	"html/template"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -33,12 +37,17 @@ func marksOf(m *v1beta1.DrillMarks) (all []drillMark) {
 			all = append(all, drillMark{since(from, mark), what})
 		}
 	}
+	note(m.Injected, m.Detected, "it is judged lost")
 	note(m.Injected, m.OutOfDNS, "its addresses are out of DNS")
 	note(m.Injected, m.LastUse, "no resolver keeps them any more")
+	note(m.Injected, m.Out, "it is failed over")
 	note(m.Injected, m.Placed, "its replicas are placed elsewhere")
 	note(m.Injected, m.ReadyElsewhere, "they are ready there")
 	note(m.Injected, m.Recovering, "the way back begins")
-	note(m.Recovering, m.BackReady, "from then: its replicas are back and ready")
+	note(m.Recovering, m.BackReady, "from then: what runs there is ready")
+	for _, percent := range slices.SortedFunc(maps.Keys(m.Failback), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }) {
+		note(m.Recovering, new(m.Failback[percent]), "from then: it has "+percent+" % of its replicas")
+	}
 	note(m.Recovering, m.BackInDNS, "from then: its addresses are back in DNS")
 	note(m.Recovering, m.Clean, "from then: nothing of the drill is left")
 	return all
@@ -51,14 +60,15 @@ func newDrillReport(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "report NAME",
 		Short: "Print what a drill has shown",
 		Example: `  kubectl federation drill report weekly-47
-  kubectl federation drill report weekly-47 -o markdown > report.md`,
+  kubectl federation drill report weekly-47 -o html > report.html`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: t.offer(drillNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			formats := map[string]func(io.Writer, *v1beta1.FailoverDrill) error{"text": reportText, "markdown": reportMarkdown, "json": reportJSON}
+			formats := map[string]func(io.Writer, *v1beta1.FailoverDrill) error{
+				"text": reportText, "markdown": reportMarkdown, "html": reportHTML, "json": reportJSON, "junit": reportJUnit}
 			print, ok := formats[format]
 			if !ok {
-				return fmt.Errorf("--output %q: must be text, markdown or json", format)
+				return fmt.Errorf("--output %q: must be text, markdown, html, json or junit", format)
 			}
 			f, err := t.connect()
 			if err != nil {
@@ -71,8 +81,8 @@ func newDrillReport(streams genericiooptions.IOStreams) *cobra.Command {
 			return print(streams.Out, d)
 		},
 	}
-	c.Flags().StringVarP(&format, "output", "o", format, "text, markdown or json")
-	_ = c.RegisterFlagCompletionFunc("output", fixed("text", "markdown", "json")) // fails only for a flag that is not there
+	c.Flags().StringVarP(&format, "output", "o", format, "text, markdown, html (one file, to print), json, or junit (for a pipeline: it fails if the drill did)")
+	_ = c.RegisterFlagCompletionFunc("output", fixed("text", "markdown", "html", "json", "junit")) // fails only for a flag that is not there
 	t.addFlags(c)
 	return c
 }
@@ -95,6 +105,16 @@ func facts(d *v1beta1.FailoverDrill) (all [][2]string) {
 	note("Method", "%s", d.Spec.Method)
 	note("Clusters", "%s", strings.Join(s.Clusters, ", "))
 	note("Why", "%s", d.Spec.Reason)
+	if s.RequestedBy != "" {
+		note("Made by", "%s", s.RequestedBy)
+	}
+	decided := func(what string, by *v1beta1.DrillDecision) {
+		if by != nil {
+			note(what, "%s", strings.TrimSuffix(by.By+": "+by.Reason, ": "))
+		}
+	}
+	decided("Approved by", s.Approved)
+	decided("Aborted by", s.Abort)
 	r := s.Report
 	if r == nil {
 		return all
@@ -107,7 +127,7 @@ func facts(d *v1beta1.FailoverDrill) (all [][2]string) {
 	}
 	w := &r.Workloads
 	note("Replicas", "%d of %d objects were placed there; %d %% of them stayed ready all the time", w.Replicas, w.Objects, w.LeastReadyPercent)
-	if d.Spec.Method == v1beta1.DrillEvacuate {
+	if d.Spec.Method != v1beta1.DrillShift {
 		note("Moved", "%d replicas, predicted %d", r.Prediction.Measured, r.Prediction.Replicas)
 	}
 	note("Names", "%d record sets change, by the prediction; %d were followed", r.Prediction.Records, len(r.Prediction.Followed))
@@ -146,5 +166,116 @@ func reportMarkdown(out io.Writer, d *v1beta1.FailoverDrill) error {
 		lines = append(lines, "| "+cell(f[0])+" | "+cell(f[1])+" |")
 	}
 	_, err := io.WriteString(out, strings.Join(slices.Concat(lines, []string{""}), "\n"))
+	return err
+}
+
+// page is the report as one file that prints.
+var page = template.Must(template.New("report").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Drill {{.Name}}</title><style>
+body{font:15px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;color:#1a1d21;background:#fff}
+h1{font-size:1.4rem} .Succeeded{color:#176f2c} .Failed{color:#b3261e} .Interrupted,.Blocked{color:#8a5a00}
+svg{width:100%;height:auto} table{border-collapse:collapse;width:100%} td{border-top:1px solid #d9dde2;padding:.3rem .8rem .3rem 0;vertical-align:top}
+td:first-child{white-space:nowrap;color:#565d66} @media print{body{margin:0}}
+</style></head><body>
+<h1>Drill {{.Name}}: <span class="{{.Outcome}}">{{.Outcome}}</span></h1>
+{{if .Line}}<svg viewBox="0 0 1000 {{.Height}}" role="img" aria-label="The marks on one time line"><line x1="10" y1="12" x2="990" y2="12" stroke="#98a1ab" stroke-width="2"/>
+{{range .Line}}<circle cx="{{.X}}" cy="12" r="5" fill="#2f6fd6"/><line x1="{{.X}}" y1="12" x2="{{.X}}" y2="{{.Y}}" stroke="#c3c9d0"/><text x="{{.TextX}}" y="{{.Y}}" font-size="13" text-anchor="{{.Anchor}}">{{.Text}}</text>
+{{end}}</svg>{{end}}
+<table>{{range .Facts}}<tr><td>{{index . 0}}</td><td>{{index . 1}}</td></tr>{{end}}</table>
+</body></html>
+`))
+
+// point is a mark on the time line of the page.
+type point struct {
+	X, TextX, Y  int
+	Anchor, Text string
+}
+
+// timeline puts the marks on a line from the fault to the last of them, by time, each with a row of its own for its words.
+func timeline(m *v1beta1.DrillMarks) (line []point) {
+	type mark struct {
+		*metav1.MicroTime
+		what string
+	}
+	at := slices.DeleteFunc([]mark{{m.Injected, "fault in force"}, {m.Detected, "judged lost"}, {m.OutOfDNS, "out of DNS"}, {m.LastUse, "no resolver keeps it"}, {m.Out, "failed over"}, {m.Placed, "placed elsewhere"},
+		{m.ReadyElsewhere, "ready elsewhere"}, {m.Recovering, "way back"}, {m.BackReady, "ready again"}, {m.BackInDNS, "back in DNS"}, {m.Clean, "clean"}},
+		func(p mark) bool { return p.MicroTime == nil })
+	if len(at) < 2 || m.Injected == nil {
+		return nil
+	}
+	all := max(at[len(at)-1].Sub(m.Injected.Time), time.Millisecond)
+	for i, p := range at {
+		after := p.Sub(m.Injected.Time)
+		x := 10 + int(980*after/all)
+		is := point{X: x, TextX: x + 6, Y: 36 + 18*i, Anchor: "start", Text: fmt.Sprintf("%s +%s", p.what, after.Round(100*time.Millisecond))}
+		if x > 700 {
+			is.TextX, is.Anchor = x-6, "end"
+		}
+		line = append(line, is)
+	}
+	return line
+}
+
+func reportHTML(out io.Writer, d *v1beta1.FailoverDrill) error {
+	view := struct {
+		Name, Outcome string
+		Height        int
+		Line          []point
+		Facts         [][2]string
+	}{Name: d.Name, Outcome: cmp.Or(string(d.Status.Outcome), string(d.Status.Phase)), Facts: facts(d)}
+	if r := d.Status.Report; r != nil {
+		view.Line = timeline(&r.Marks)
+		view.Height = 36 + 18*len(view.Line)
+	}
+	return page.Execute(out, view)
+}
+
+// JUnit's format, as pipelines read it.
+type (
+	junitSuite struct {
+		XMLName  xml.Name    `xml:"testsuite"`
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		Failure *junitFailure `xml:"failure,omitempty"`
+	}
+	junitFailure struct {
+		Message string `xml:"message,attr"`
+	}
+)
+
+// reportJUnit has the drill itself, and each objective, as a test.
+func reportJUnit(out io.Writer, d *v1beta1.FailoverDrill) error {
+	suite := junitSuite{Name: "failoverdrill " + d.Name}
+	test := func(name string, passed bool, message string) {
+		c := junitCase{Class: "failoverdrill." + d.Name, Name: name}
+		if !passed {
+			c.Failure = &junitFailure{Message: message}
+			suite.Failures++
+		}
+		suite.Cases = append(suite.Cases, c)
+	}
+	s := &d.Status
+	test(fmt.Sprintf("%s of %s", d.Spec.Method, strings.Join(s.Clusters, ", ")), s.Outcome == v1beta1.DrillSucceeded,
+		fmt.Sprintf("%s, %s: %s", cmp.Or(string(s.Outcome), string(s.Phase)), s.Reason, s.Message))
+	if s.Report != nil {
+		for _, o := range s.Report.Objectives {
+			measured := "never"
+			if o.Measured != nil {
+				measured = fmt.Sprint(*o.Measured)
+			}
+			test(o.Name, o.Met, fmt.Sprintf("asked for %d, measured %s", o.Limit, measured))
+		}
+	}
+	suite.Tests = len(suite.Cases)
+	b, err := xml.MarshalIndent(suite, "", "  ")
+	if err == nil {
+		_, err = out.Write(append([]byte(xml.Header), append(b, '\n')...))
+	}
 	return err
 }

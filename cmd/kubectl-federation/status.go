@@ -209,11 +209,14 @@ func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
 	for _, h := range c.Status.DeletionsHeld {
 		s.DeletionsHeld += h.Copies
 	}
-	partly := ""
+	partly, drill := "", ""
+	if c := c.Drill(); c != nil {
+		drill = c.Message
+	}
 	if c := c.Condition(v1beta1.ClusterPartlyReachable); c != nil {
 		s.PartlyReachable, partly = true, c.Message
 	}
-	s.Message = strings.Join(without([]string{s.Message, partly, heldDeletions(c)}, ""), "; ")
+	s.Message = strings.Join(without([]string{drill, s.Message, partly, heldDeletions(c)}, ""), "; ")
 	if room := c.Status.Capacity; room != nil {
 		s.Free = map[corev1.ResourceName]string{}
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {

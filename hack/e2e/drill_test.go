@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -24,7 +26,7 @@ func TestDrills(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := service.Status.LoadBalancer.Ingress[0].IP
-	for _, c := range []struct{ method, hold string }{{"shift", "10s"}, {"evacuate", "40s"}} {
+	for _, c := range []struct{ method, hold string }{{"shift", "10s"}, {"evacuate", "40s"}, {"isolate", "20s"}} {
 		t.Run(c.method, func(t *testing.T) {
 			before := clusterSpecs(t)
 			o := &stub{name: strings.Join([]string{"drilled", ns, s.env["FEDERATION_NAME"], "svc", s.env["DNS_ZONE"]}, "."), servers: []string{s.env["DNS_ADDRESS"]}}
@@ -57,6 +59,72 @@ func TestDrills(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnAbortedIsolation fails a member over by an isolation, and aborts it: the member serves again within 10 s, what ran there has run on, and its
+// Cluster is as it was.
+func TestAnAbortedIsolation(t *testing.T) {
+	home(t)
+	serve(t, "isolated", 6)
+	before := clusterSpecs(t)
+	pods := func() string {
+		u, err := s.members["east-a"].client.AppsV1().Deployments(ns).Get(t.Context(), "isolated", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(u.UID, u.Generation, u.Status.ReadyReplicas)
+	}
+	ran := pods()
+	const name = "drill-aborted"
+	if out, err := s.kubectl(t, "", "federation", "drill", "run", name, "--cluster", "east-a", "--method", "isolate", "--isolate-as", "refused", "--reason", "a test", "--baseline", "5s",
+		"--hold", "10m", "--yes", "--detach"); err != nil {
+		t.Fatal(err, out)
+	}
+	drills := s.fed.dyn.Resource(v1beta1.FailoverDrillsResource)
+	remove(t, func(ctx context.Context) error { return drills.Delete(ctx, name, metav1.DeleteOptions{}) })
+	drill := func() *v1beta1.FailoverDrill {
+		u, err := drills.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &v1beta1.FailoverDrill{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, d); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	becomes := func(what string, within time.Duration, so func(*v1beta1.FailoverDrill) bool) {
+		t.Helper()
+		for end := time.Now().Add(within); !so(drill()); time.Sleep(200 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("not %s within %s: %+v", what, within, drill().Status)
+			}
+		}
+	}
+	becomes("ready elsewhere", 2*time.Minute, func(d *v1beta1.FailoverDrill) bool {
+		return d.Status.Report != nil && d.Status.Report.Marks.ReadyElsewhere != nil
+	})
+	if now := pods(); now != ran {
+		t.Errorf("the isolated member had %s, and has %s", ran, now)
+	}
+	if status, err := s.kubectl(t, "", "federation", "status"); err != nil || !strings.Contains(status, name) {
+		t.Errorf("status does not name the drill: %v\n%s", err, status)
+	}
+	if out, err := s.kubectl(t, "", "federation", "drill", "abort", name, "--reason", "enough"); err != nil {
+		t.Fatal(err, out)
+	}
+	at := time.Now()
+	becomes("over", 15*time.Second, (*v1beta1.FailoverDrill).Over)
+	marks := drill().Status.Report.Marks
+	t.Logf("refused connections: judged lost after %s, out of DNS %s, failed over %s, ready elsewhere %s; over %s after the abort",
+		marks.Detected.Sub(marks.Injected.Time), marks.OutOfDNS.Sub(marks.Injected.Time), marks.Out.Sub(marks.Injected.Time), marks.ReadyElsewhere.Sub(marks.Injected.Time), time.Since(at))
+	if d := drill(); d.Status.Outcome != v1beta1.DrillInterrupted || d.Status.Reason != v1beta1.DrillOperator || len(d.Status.Report.LeftBehind) > 0 {
+		t.Errorf("%s, %s: %s; left behind %v", d.Status.Outcome, d.Status.Reason, d.Status.Message, d.Status.Report.LeftBehind)
+	}
+	if after := clusterSpecs(t); after != before {
+		t.Errorf("the Clusters were\n%s\nand are\n%s", before, after)
+	}
+	home(t) // all serve
 }
 
 // agrees checks the marks of a report against what the stub was answered: when an address was given out for the last time, and when again.

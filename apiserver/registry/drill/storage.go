@@ -7,6 +7,7 @@ import (
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -32,8 +33,8 @@ func (*REST) ShortNames() []string { return []string{"fd"} }
 // Categories says that drills are in "kubectl get federation".
 func (*REST) Categories() []string { return []string{"federation"} }
 
-// NewREST returns the storage of failoverdrills and of their subresources status and abort.
-func NewREST(options generic.RESTOptionsGetter) (drills *REST, ofStatus, abort *status.REST, err error) {
+// NewREST returns the storage of failoverdrills and of their subresources status, abort and approval.
+func NewREST(options generic.RESTOptionsGetter) (drills *REST, ofStatus, abort, approval *status.REST, err error) {
 	s := newStrategy()
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &v1beta1.FailoverDrill{} },
@@ -47,9 +48,11 @@ func NewREST(options generic.RESTOptionsGetter) (drills *REST, ofStatus, abort *
 		TableConvertor:            tables,
 	}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options}); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, nil, err
 	}
-	return &REST{store}, status.New(store, statusStrategy{s}), status.New(store, abortStrategy{s}), nil
+	aborts := decisionStrategy{s, func(s *v1beta1.FailoverDrillStatus) **v1beta1.DrillDecision { return &s.Abort }, field.NewPath("status", "abort")}
+	approves := decisionStrategy{s, func(s *v1beta1.FailoverDrillStatus) **v1beta1.DrillDecision { return &s.Approved }, field.NewPath("status", "approved")}
+	return &REST{store}, status.New(store, statusStrategy{s}), status.New(store, aborts), status.New(store, approves), nil
 }
 
 // tables are what `kubectl get failoverdrills` shows.

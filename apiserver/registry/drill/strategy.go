@@ -25,10 +25,10 @@ func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return base.ResetField("status")
 }
 
-// PrepareForCreate gives the drill its finalizer, so that there is none that a delete would not undo.
-func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+// PrepareForCreate gives the drill its finalizer, so that there is none that a delete would not undo, and notes who makes it.
+func (strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	d := obj.(*v1beta1.FailoverDrill)
-	d.Status, d.Generation = v1beta1.FailoverDrillStatus{}, 1
+	d.Status, d.Generation = v1beta1.FailoverDrillStatus{RequestedBy: userOf(ctx)}, 1
 	if !slices.Contains(d.Finalizers, v1beta1.DrillFinalizer) {
 		d.Finalizers = append(d.Finalizers, v1beta1.DrillFinalizer)
 	}
@@ -46,7 +46,7 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return validation.ValidateFailoverDrillUpdate(obj.(*v1beta1.FailoverDrill), old.(*v1beta1.FailoverDrill))
 }
 
-// statusStrategy is what is done to a drill whose status the controller writes. Who aborted it stays.
+// statusStrategy is what is done to a drill whose status the controller writes. What people decided about it stays.
 type statusStrategy struct {
 	strategy
 }
@@ -57,34 +57,42 @@ func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 
 func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	d, was := obj.(*v1beta1.FailoverDrill), old.(*v1beta1.FailoverDrill)
-	d.Spec, d.Status.Abort = was.Spec, was.Status.Abort
+	d.Spec, d.Status.RequestedBy, d.Status.Approved, d.Status.Abort = was.Spec, was.Status.RequestedBy, was.Status.Approved, was.Status.Abort
 }
 
-// abortStrategy is what is done to a drill that somebody aborts: all but the reason stays, and who asked first stays who asked.
-type abortStrategy struct {
+// decisionStrategy is what is done to a drill about which somebody decides, by the subresource abort or approval: all else stays, and so does what was
+// decided first.
+type decisionStrategy struct {
 	strategy
+	of   func(*v1beta1.FailoverDrillStatus) **v1beta1.DrillDecision
+	path *field.Path
 }
 
-func (abortStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+func (decisionStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return base.ResetField("spec")
 }
 
-func (abortStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+func (s decisionStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	d, was := obj.(*v1beta1.FailoverDrill), old.(*v1beta1.FailoverDrill)
-	asked := d.Status.Abort
+	asked := *s.of(&d.Status)
 	d.ObjectMeta, d.Spec, d.Status = was.ObjectMeta, was.Spec, was.Status
-	if was.Status.Abort != nil || was.Over() {
+	if *s.of(&was.Status) != nil || was.Over() {
 		return
 	}
-	d.Status.Abort = &v1beta1.DrillDecision{At: metav1.Now()}
+	decision := &v1beta1.DrillDecision{At: metav1.Now(), By: userOf(ctx)}
 	if asked != nil {
-		d.Status.Abort.Reason = asked.Reason
+		decision.Reason = asked.Reason
 	}
-	if u, ok := genericapirequest.UserFrom(ctx); ok {
-		d.Status.Abort.By = u.GetName()
-	}
+	*s.of(&d.Status) = decision
 }
 
-func (abortStrategy) ValidateUpdate(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-	return validation.ValidateDrillAbort(obj.(*v1beta1.FailoverDrill))
+func (s decisionStrategy) ValidateUpdate(_ context.Context, obj, _ runtime.Object) field.ErrorList {
+	return validation.ValidateDrillDecision(*s.of(&obj.(*v1beta1.FailoverDrill).Status), s.path)
+}
+
+func userOf(ctx context.Context) string {
+	if u, ok := genericapirequest.UserFrom(ctx); ok {
+		return u.GetName()
+	}
+	return ""
 }
