@@ -68,7 +68,7 @@ func TestAnAbortedIsolation(t *testing.T) {
 	serve(t, "isolated", 6)
 	before := clusterSpecs(t)
 	pods := func() string {
-		u, err := s.members["east-a"].client.AppsV1().Deployments(ns).Get(t.Context(), "isolated", metav1.GetOptions{})
+		u, err := s.members["east-a"].client.AppsV1().ReplicaSets(ns).Get(t.Context(), "isolated", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -257,20 +257,26 @@ func (d *drill) notOut() string {
 	return ""
 }
 
-// backInDNS reports whether the servers answer with the scope again: all that was followed is there, and no provider is behind.
+// backInDNS reports whether the servers answer with the scope again, or it is not to be waited for: not all of it comes back.
 func (d *drill) backInDNS() bool {
 	if slices.ContainsFunc(d.Providers, func(p Provider) bool { return !p.Published }) {
 		return false
 	}
 	if slices.ContainsFunc(d.scope(), func(c *v1beta1.Cluster) bool { return !serves(c) || c.DNSWeight() == 0 }) {
-		return true // not all of them come back
+		return true
+	}
+	return d.answersAgain() || d.since() > behind
+}
+
+// answersAgain reports whether all that was followed is in DNS again, and no provider is behind.
+func (d *drill) answersAgain() bool {
+	if slices.ContainsFunc(d.Providers, func(p Provider) bool { return !p.Published }) {
+		return false
 	}
 	for _, followed := range d.step.Status.Report.Prediction.Followed {
 		has := d.Records[Record{followed.Name, followed.Type}]
-		for _, data := range gone(&followed) {
-			if !slices.Contains(has, data) {
-				return d.since() > behind
-			}
+		if slices.ContainsFunc(gone(&followed), func(data string) bool { return !slices.Contains(has, data) }) {
+			return false
 		}
 	}
 	return true

@@ -156,10 +156,8 @@ func (d *drill) reunite() {
 		d.step.LookAgain = soon
 		return
 	}
-	serve := d.returned()
-	switch early := s.Reason != ""; {
-	case serve && d.backInDNS():
-		s.Report.Marks.BackInDNS = cmp.Or(s.Report.Marks.BackInDNS, d.micro())
+	switch serve, early := d.returned(), s.Reason != ""; {
+	case serve && (s.Report.Marks.BackInDNS != nil || back > behind):
 	case early && back >= rejoining || back >= time.Duration(d.Spec.Recovery())*time.Second:
 	default:
 		return
@@ -201,7 +199,11 @@ func (d *drill) returned() bool {
 			least = 0
 		}
 	}
-	marks.BackReady = cmp.Or(marks.BackReady, d.micro())
+	if marks.BackReady = cmp.Or(marks.BackReady, d.micro()); d.answersAgain() {
+		marks.BackInDNS = cmp.Or(marks.BackInDNS, d.micro())
+	} else {
+		d.step.LookAgain = soon
+	}
 	if step := strconv.Itoa(int(least)); least > 0 && marks.Out != nil {
 		if _, noted := marks.Failback[step]; !noted {
 			if marks.Failback == nil {
