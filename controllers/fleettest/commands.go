@@ -27,6 +27,7 @@ type player struct {
 	seen    int                                   // events shown so far
 	saved   map[string]*unstructured.Unstructured // backups of objects in members
 	backups map[string]memapi.Snapshot            // of all that an API holds, by cluster or "fed"
+	drilled int                                   // drills made so far
 }
 
 // command is what a word does with the words after it. What it returns first is shown.
@@ -52,6 +53,7 @@ func init() {
 		"restart":   silent(func(p *player, _ []string) error { p.Restart(); return nil }),
 		"processes": silent((*player).runProcesses),
 		"readiness": silent(func(p *player, _ []string) error { p.readiness.Store(true); p.Restart(); return nil }),
+		"drill":     silent((*player).drill),
 		"drain":     silent((*player).drain), "undrain": silent((*player).undrain),
 		"stall": silent((*player).stall), "cut": silent((*player).cut), "pause": silent((*player).pause), "snapshot": silent((*player).snapshot), "restore": silent((*player).restore),
 		"rebuild": silent((*player).rebuild), "rejoin": silent((*player).rejoin), "alias": silent((*player).alias), "approve": silent((*player).approve), "core": silent((*player).core), "fed": silent((*player).fed),

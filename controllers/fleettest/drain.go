@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
@@ -27,7 +29,8 @@ func (p *player) drain(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.dnsWeight([]string{m.Name, "0"}); err != nil {
+	mark := (&v1beta1.Drain{Since: metav1.Now()}).String()
+	if err := p.merge("cluster/"+m.Name, map[string]any{"spec": map[string]any{"dnsWeight": 0}, "metadata": map[string]any{"annotations": map[string]any{v1beta1.DrainAnnotation: mark}}}); err != nil {
 		return err
 	}
 	p.Pass(drainTTL)
@@ -50,7 +53,7 @@ func (p *player) undrain(args []string) error {
 		return err
 	}
 	p.await(func() bool { return p.full(m) })
-	return p.merge("cluster/"+m.Name, map[string]any{"spec": map[string]any{"dnsWeight": nil}})
+	return p.merge("cluster/"+m.Name, map[string]any{"spec": map[string]any{"dnsWeight": nil}, "metadata": map[string]any{"annotations": map[string]any{v1beta1.DrainAnnotation: nil}}})
 }
 
 // await lets time pass until something is so, and returns false when patience ends first.

@@ -121,6 +121,11 @@ func (r *Random) order() error {
 		}
 	}
 	clear(r.sick)
+	if r.swarm["drills"] {
+		if err := r.do("drill end"); err != nil {
+			return err
+		}
+	}
 	if err := errors.Join(r.do("settle"), r.approve(), r.do("rest")); err != nil {
 		return err
 	}
@@ -167,6 +172,11 @@ func (r *Random) core() error {
 		return err
 	}
 	delete(r.sick, name)
+	if r.swarm["drills"] {
+		if err := r.do("drill end"); err != nil {
+			return err
+		}
+	}
 	return errors.Join(r.do("core %s", name), r.player.Failures())
 }
 

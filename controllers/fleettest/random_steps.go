@@ -22,7 +22,7 @@ var stepKinds = []struct {
 	{"refusals", 1, (*Random).refuse}, {"policy", 1, (*Random).policy}, {"hpa", 2, (*Random).load}, {"fed", 1, (*Random).federationAPI}, {"fed", 1, (*Random).blink},
 	{"cuts", 1, (*Random).cut}, {"orphans", 1, (*Random).orphan}, {"drains", 1, (*Random).switchOff}, {"job", 1, (*Random).endJob},
 	{"foreign", 1, (*Random).foreign}, {"nodes", 1, (*Random).powerCycle}, {"restore", 1, (*Random).restore}, {"pauses", 1, (*Random).pause},
-	{"overtake", 1, (*Random).overtake}, {"alias", 1, (*Random).alias}, {"rebuild", 1, (*Random).rebuild},
+	{"overtake", 1, (*Random).overtake}, {"alias", 1, (*Random).alias}, {"rebuild", 1, (*Random).rebuild}, {"drills", 2, (*Random).drills},
 }
 
 // kinds are the kinds of objects, and how often each is in the draw.

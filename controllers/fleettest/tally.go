@@ -67,7 +67,7 @@ func injection(words []string) string {
 	switch words[0] {
 	case "member":
 		return "member " + words[2]
-	case "fed", "stall":
+	case "fed", "stall", "drill":
 		n = 2
 	case "wait", "settle", "rest", "heal", "apply", "scale":
 		return ""
