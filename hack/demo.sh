@@ -119,6 +119,13 @@ show kubectl get clusters
 show_names
 show_members east-a east-b west-a
 
+say "7. The same on purpose: a drill cuts the federation off from zone east/a, measures what comes of it, and undoes it"
+show kubectl get failoverreadiness
+show kubectl federation drill run first --zone east/a --method isolate --reason "our first drill" --baseline 5s --hold 45s --detected 5s --out-of-dns 10s --yes ||
+  fail "the drill did not succeed"
+show kubectl federation drill report first
+show_members east-a east-b west-a
+
 say "Measured"
 printf '  %s\n' "${times[@]}"
 cat <<END
@@ -128,6 +135,7 @@ ${bold}Everything happened as it should.${plain} The stack goes on running:
   kubectl get clusters,replicasets,services
   kubectl federation explain replicaset/web
   kubectl federation drain east-a; kubectl federation undrain east-a
+  kubectl federation drill report first -o html > drill.html
   dig @$dns_ip -p $dns_port ${names[global]}
 Stop it with: make down
 END

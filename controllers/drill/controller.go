@@ -109,6 +109,8 @@ func New(o Options) (*Controller, error) {
 
 // Run works until ctx is done, and returns nil then. The informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
+	registerMetrics()
+	defer observeActive(nil) // another process sees to them now
 	for _, end := range c.unlisten {
 		defer end()
 	}
@@ -147,6 +149,7 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	drills := c.drills()
+	observeActive(drills)
 	if err := c.sweep(ctx, drills); err != nil {
 		klog.FromContext(ctx).Error(err, "What a drill that is no more may have left cannot be undone; will be tried again")
 		next = retryAfter
@@ -414,6 +417,7 @@ func (c *Controller) tell(was, is *v1beta1.FailoverDrill) {
 	case v1beta1.DrillVerifying:
 		c.Recorder.Event(about, corev1.EventTypeNormal, "DrillRecovered", "the clusters are back")
 	case v1beta1.DrillFinished:
+		observeFinished(is)
 		kind := corev1.EventTypeWarning
 		if s.Outcome == v1beta1.DrillSucceeded {
 			kind = corev1.EventTypeNormal
