@@ -105,6 +105,11 @@ func (r *registry) follow(ctx context.Context, e engager) {
 func (r *registry) run(ctx context.Context) error {
 	defer r.running.Wait()
 	go r.lease.RunWithContext(ctx)
+	defer func() { // what ends cuts nobody off
+		for _, m := range r.members() {
+			m.Wire.Isolate(r.process, false)
+		}
+	}()
 	for ctx.Err() == nil {
 		r.isolate()
 		for name, m := range r.members() {
