@@ -14,8 +14,9 @@ import (
 
 // finished is an isolation that missed an objective. Its reason is somebody's, who may write anything.
 func finished() *v1beta1.FailoverDrill {
-	begin := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
-	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(begin.Add(d))) }
+	at := func(d time.Duration) *metav1.MicroTime {
+		return new(metav1.NewMicroTime(time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC).Add(d)))
+	}
 	return &v1beta1.FailoverDrill{
 		ObjectMeta: metav1.ObjectMeta{Name: "quarterly"},
 		Spec:       v1beta1.FailoverDrillSpec{Method: v1beta1.DrillIsolation, Reason: "<script>alert(1)</script> | x"},
