@@ -244,6 +244,10 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 		again = retryAfter
 	}
 	if step.Release && slices.Contains(d.Finalizers, v1beta1.DrillFinalizer) {
+		if err := c.note(ctx, d, world.Clusters); err != nil {
+			log.Error(err, "That the drill has ended cannot be noted in the FailoverReadiness; will be tried again")
+			return retryAfter
+		}
 		if err := c.release(ctx, d); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			log.Error(err, "The drill cannot be released; will be tried again")
 			return retryAfter
@@ -290,6 +294,39 @@ func (c *Controller) release(ctx context.Context, d *v1beta1.FailoverDrill) erro
 	}
 	_, err = c.Client.Resource(v1beta1.FailoverDrillsResource).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager})
 	return err
+}
+
+// note has the FailoverReadiness of the zone or region that a drill took out say that it has ended. It outlives the drill.
+func (c *Controller) note(ctx context.Context, d *v1beta1.FailoverDrill, clusters []*v1beta1.Cluster) error {
+	if d.Status.Report == nil {
+		return nil
+	}
+	client := c.Client.Resource(v1beta1.ReadinessResource)
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		r := &v1beta1.FailoverReadiness{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, r); err != nil {
+			return err
+		}
+		last := plan.Last(d, r.Status.LastDrill)
+		if last == nil || !plan.Domain(r.Spec, clusters, d) {
+			continue
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(last)
+		if err != nil {
+			return err
+		}
+		if _, err := client.ApplyStatus(ctx, r.Name, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "FailoverReadiness", "metadata": map[string]any{"name": r.Name, "uid": string(r.UID)},
+			"status": map[string]any{"lastDrill": content},
+		}}, metav1.ApplyOptions{FieldManager: FieldManager, Force: true}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // sweep brings back clusters that are taken out by drills that there are no more.

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,7 +54,12 @@ func (f *Fleet) checkReadiness(law lawFunc) {
 	for _, d := range domains {
 		loss := fleet.Lose(d.Clusters, now)
 		want := plan.Status(&v1beta1.FailoverReadinessStatus{}, &loss, now, 0)
-		switch is := f.readyFor(d.Name); {
+		is := f.readyFor(d.Name)
+		if is != nil && is.Status.LastDrill != nil { // which no review says
+			want.LastDrill = is.Status.LastDrill
+			meta.SetStatusCondition(&want.Conditions, plan.Drilled(want.LastDrill, metav1.NewTime(now)))
+		}
+		switch {
 		case is == nil:
 			law(name, "nothing is written of %s", d.Name)
 		case !plan.Same(&is.Status, &want):

@@ -481,3 +481,29 @@ func TestObjectivesAndWhatIsLeftDecide(t *testing.T) {
 		t.Errorf("%s: %v", s.Reason, s.Report.LeftBehind)
 	}
 }
+
+// The last drill of a zone is one of all its clusters and no others; one that fails leaves when one last succeeded, and one that took nothing out leaves all.
+func TestTheLastDrillIsNoted(t *testing.T) {
+	m := newMade(t, v1beta1.DrillShift)
+	for i, zone := range []string{"a", "a", "b"} {
+		m.clusters[i].Status.Region, m.clusters[i].Status.Zones = "east", []string{zone}
+	}
+	d := m.drill
+	for spec, want := range map[v1beta1.FailoverReadinessSpec][]string{{Zone: "east/a"}: {"a", "b"}, {Zone: "east/b"}: {"c"}, {Region: "east"}: {"a", "b", "c"}, {Region: "west"}: nil} {
+		for _, clusters := range [][]string{{"a", "b"}, {"c"}, {"a", "b", "c"}, {"a"}} {
+			d.Status.Clusters = clusters
+			if got := Domain(spec, m.clusters, d); got != slices.Equal(clusters, want) {
+				t.Errorf("%v of %v: %t", clusters, spec, got)
+			}
+		}
+	}
+	if got := Last(d, nil); got != nil {
+		t.Errorf("one that took nothing out is noted: %v", got)
+	}
+	d.Status = v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillFinished, PhaseSince: new(metav1.NewMicroTime(begin)), Outcome: v1beta1.DrillSucceeded, Report: &v1beta1.DrillReport{}}
+	first := Last(d, nil)
+	d.Status.Outcome, d.Status.PhaseSince = v1beta1.DrillFailed, new(metav1.NewMicroTime(begin.Add(time.Hour)))
+	if got := Last(d, first); got.Outcome != "Failed" || !got.FinishedAt.Time.Equal(begin.Add(time.Hour)) || !got.SucceededAt.Time.Equal(begin) {
+		t.Errorf("after one that failed: %+v", got)
+	}
+}

@@ -172,3 +172,34 @@ func Sweep(clusters []*v1beta1.Cluster, known map[string]bool) (changes []*v1bet
 	}
 	return changes
 }
+
+// Domain reports whether a drill took out just the clusters of a zone or region.
+func Domain(s v1beta1.FailoverReadinessSpec, clusters []*v1beta1.Cluster, d *v1beta1.FailoverDrill) bool {
+	var in []string
+	for _, c := range clusters {
+		whole := s.Region != "" && c.Status.Region == s.Region
+		if s.Zone != "" {
+			whole = len(c.Status.Zones) == 1 && c.Status.Region+"/"+c.Status.Zones[0] == s.Zone
+		}
+		if whole {
+			in = append(in, c.Name)
+		}
+	}
+	slices.Sort(in)
+	return len(in) > 0 && slices.Equal(in, d.Status.Clusters)
+}
+
+// Last is what is noted of a drill that has ended, beside what was noted of the drills before it. nil: it took nothing out.
+func Last(d *v1beta1.FailoverDrill, was *v1beta1.ReadinessDrill) *v1beta1.ReadinessDrill {
+	if d.Status.Report == nil || d.Status.PhaseSince == nil {
+		return nil
+	}
+	is := &v1beta1.ReadinessDrill{Name: d.Name, Method: string(d.Spec.Method), Outcome: string(d.Status.Outcome), FinishedAt: metav1.NewTime(d.Status.PhaseSince.Time)}
+	switch {
+	case d.Status.Outcome == v1beta1.DrillSucceeded:
+		is.SucceededAt = &is.FinishedAt
+	case was != nil:
+		is.SucceededAt = was.SucceededAt
+	}
+	return is
+}
