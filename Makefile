@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
+.PHONY: e2e-drills vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -64,6 +64,9 @@ verify: ## prove that generated code is up to date
 
 MODE  ?= kube-proxy-iptables kube-proxy-nftables iptables nftables
 FOCUS ?= \[sig-network\] Services
+e2e-drills: build ## a drill whose leader is killed, and then all processes, with real members: three minutes
+	@E2E_LONG=1 go test ./hack/e2e -run TestAnIsolationAndItsLeader -count 1 -v
+
 e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make Services work [MODE="iptables nftables"] [FOCUS=…]
 	@hack/install-tools.sh real
 	@hack/install-tools.sh services

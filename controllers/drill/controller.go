@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -69,6 +70,8 @@ type Controller struct {
 	unlisten []func()
 	// written are the versions of drills as our last writes left them, by UID; Run's own.
 	written map[string]resourceversion.Left
+	// reviews are the latest of drills that wait, by UID.
+	reviews map[types.UID]reviewed
 	// looked: the Lease has been looked at since the start.
 	looked bool
 }
@@ -86,7 +89,7 @@ func read() []schema.GroupVersionResource {
 
 // New makes a controller and subscribes it to drills and Clusters.
 func New(o Options) (*Controller, error) {
-	c := &Controller{Options: o, wake: make(chan struct{}, 1), written: map[string]resourceversion.Left{}}
+	c := &Controller{Options: o, wake: make(chan struct{}, 1), written: map[string]resourceversion.Left{}, reviews: map[types.UID]reviewed{}}
 	look := func(any) {
 		select {
 		case c.wake <- struct{}{}:
@@ -160,16 +163,16 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	if len(open) == 0 {
 		return next
 	}
-	world, err := c.observe(ctx, open)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "How drills stand cannot be seen; will be tried again")
-		return retryAfter
-	}
 	first := open[0] // the one that is under way, else the oldest that waits
 	if i := slices.IndexFunc(open, (*v1beta1.FailoverDrill).UnderWay); i >= 0 {
 		first = open[i]
 	} else if i := slices.IndexFunc(open, func(d *v1beta1.FailoverDrill) bool { return !d.Over() }); i >= 0 {
 		first = open[i]
+	}
+	world, err := c.observe(ctx, open, first)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "How drills stand cannot be seen; will be tried again")
+		return retryAfter
 	}
 	for _, d := range open {
 		world.Other = ""
@@ -211,7 +214,8 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 		return retryAfter
 	}
 	log := klog.FromContext(ctx).WithValues("drill", d.Name)
-	reviewed(d, world)
+	world.Review, world.Problem = nil, ""
+	c.review(d, world)
 	step := plan.Next(d, &world.World)
 	if !reflect.DeepEqual(step.Status, d.Status) {
 		after, err := c.store(ctx, d, step.Status)

@@ -35,8 +35,8 @@ type world struct {
 	in review.Input
 }
 
-// observe sees all that the drills need.
-func (c *Controller) observe(ctx context.Context, drills []*v1beta1.FailoverDrill) (w *world, err error) {
+// observe sees all that the drills need. first is the one whose turn it is.
+func (c *Controller) observe(ctx context.Context, drills []*v1beta1.FailoverDrill, first *v1beta1.FailoverDrill) (w *world, err error) {
 	w = &world{World: plan.World{Now: time.Now(), Clusters: c.clusters(), TTL: c.Info.DNSTTL}}
 	if w.Stopped, err = c.stopped(ctx); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (c *Controller) observe(ctx context.Context, drills []*v1beta1.FailoverDril
 		w.DeadBehind = c.DeadBehind()
 	}
 	w.in = review.Input{Clusters: w.Clusters, Info: &c.Info, Now: w.Now}
-	wants := slices.ContainsFunc(drills, plan.WantsReview)
+	wants := plan.WantsReview(first, c.reviews[first.UID].at, w.Now)
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" {
 			continue
@@ -103,18 +103,32 @@ func (c *Controller) addRecords(ctx context.Context, w *world, drills []*v1beta1
 	return err
 }
 
-// reviewed asks, where a drill needs it, what would happen if its scope were drained.
-func reviewed(d *v1beta1.FailoverDrill, w *world) {
-	w.Review, w.Problem = nil, ""
-	if !plan.WantsReview(d) || w.Other != "" || w.Stopped != "" {
+// reviewed is what was found of a drill at a time.
+type reviewed struct {
+	at      time.Time
+	status  *v1beta1.FailoverReviewStatus
+	problem string
+}
+
+// review asks, where a drill needs it, what would happen if its scope were drained or lost.
+func (c *Controller) review(d *v1beta1.FailoverDrill, w *world) {
+	if !plan.WantsReview(d, time.Time{}, w.Now) {
+		delete(c.reviews, d.UID)
 		return
 	}
-	status, errs := review.Review(w.in, plan.Spec(d))
-	if len(errs) > 0 {
-		w.Problem = errs.ToAggregate().Error()
+	if w.Other != "" || w.Stopped != "" {
 		return
 	}
-	w.Review = &status
+	if plan.WantsReview(d, c.reviews[d.UID].at, w.Now) {
+		is := reviewed{at: w.Now}
+		if status, errs := review.Review(w.in, plan.Spec(d)); len(errs) > 0 {
+			is.problem = errs.ToAggregate().Error()
+		} else {
+			is.status = &status
+		}
+		c.reviews[d.UID] = is
+	}
+	w.Review, w.Problem = c.reviews[d.UID].status, c.reviews[d.UID].problem
 }
 
 func (c *Controller) clusters() (all []*v1beta1.Cluster) {

@@ -93,8 +93,21 @@ type Step struct {
 	LookAgain time.Duration
 }
 
-// WantsReview reports whether the next step depends on what would happen.
-func WantsReview(d *v1beta1.FailoverDrill) bool {
+// reviewEvery is for how long a review counts while a drill waits.
+const reviewEvery = 5 * time.Second
+
+// WantsReview reports whether the next step depends on what would happen, and a review of that time is too old: in a large federation one takes
+// seconds. What is predicted is reviewed at the last moment.
+func WantsReview(d *v1beta1.FailoverDrill, reviewed, now time.Time) bool {
+	if !waits(d) {
+		return false
+	}
+	begins := d.Status.Phase == v1beta1.DrillBaseline && d.Status.PhaseSince != nil && now.Sub(d.Status.PhaseSince.Time) >= time.Duration(d.Spec.Baseline())*time.Second
+	return begins || now.Sub(reviewed) >= reviewEvery
+}
+
+// waits reports whether a drill has taken nothing out yet.
+func waits(d *v1beta1.FailoverDrill) bool {
 	return d.Status.Phase == "" || d.Status.Phase == v1beta1.DrillPending || d.Status.Phase == v1beta1.DrillBaseline
 }
 
