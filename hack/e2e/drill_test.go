@@ -26,7 +26,7 @@ func TestDrills(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := service.Status.LoadBalancer.Ingress[0].IP
-	for _, c := range []struct{ method, hold string }{{"shift", "10s"}, {"evacuate", "40s"}, {"isolate", "20s"}} {
+	for _, c := range []struct{ method, hold string }{{"shift", "10s"}, {"evacuate", "30s"}, {"isolate", "20s"}} {
 		t.Run(c.method, func(t *testing.T) {
 			before := clusterSpecs(t)
 			o := &stub{name: strings.Join([]string{"drilled", ns, s.env["FEDERATION_NAME"], "svc", s.env["DNS_ZONE"]}, "."), servers: []string{s.env["DNS_ADDRESS"]}}
@@ -72,8 +72,18 @@ func TestAnAbortedIsolation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprint(u.UID, u.Generation, u.Status.ReadyReplicas)
+		if u.Status.ReadyReplicas != *u.Spec.Replicas {
+			t.Errorf("%d of %d replicas are ready in east-a", u.Status.ReadyReplicas, *u.Spec.Replicas)
+		}
+		return fmt.Sprint(u.UID, u.Generation)
 	}
+	eventually(t, 30*time.Second, func() string {
+		u, err := s.members["east-a"].client.AppsV1().ReplicaSets(ns).Get(t.Context(), "isolated", metav1.GetOptions{})
+		if err != nil || u.Status.ReadyReplicas != 2 {
+			return fmt.Sprintf("not ready: %v", err)
+		}
+		return ""
+	})
 	ran := pods()
 	const name = "drill-aborted"
 	if out, err := s.kubectl(t, "", "federation", "drill", "run", name, "--cluster", "east-a", "--method", "isolate", "--isolate-as", "refused", "--reason", "a test", "--baseline", "5s",
