@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -21,9 +20,12 @@ import (
 )
 
 // drillMark is a named moment: how long after the fault, or after the way back began, and what it is.
-type drillMark struct{ after, what string }
+type drillMark struct {
+	after, what string
+	at          time.Time
+}
 
-// marksOf are the marks that have come, in order.
+// marksOf are the marks that have come, the first first.
 func marksOf(m *v1beta1.DrillMarks) (all []drillMark) {
 	since := func(from, mark *metav1.MicroTime) string {
 		d := mark.Sub(from.Time)
@@ -34,7 +36,7 @@ func marksOf(m *v1beta1.DrillMarks) (all []drillMark) {
 	}
 	note := func(from, mark *metav1.MicroTime, what string) {
 		if from != nil && mark != nil {
-			all = append(all, drillMark{since(from, mark), what})
+			all = append(all, drillMark{since(from, mark), what, mark.Time})
 		}
 	}
 	note(m.Injected, m.Detected, "it is judged lost")
@@ -45,11 +47,12 @@ func marksOf(m *v1beta1.DrillMarks) (all []drillMark) {
 	note(m.Injected, m.ReadyElsewhere, "they are ready there")
 	note(m.Injected, m.Recovering, "the way back begins")
 	note(m.Recovering, m.BackReady, "from then: what runs there is ready")
-	for _, percent := range slices.SortedFunc(maps.Keys(m.Failback), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }) {
-		note(m.Recovering, new(m.Failback[percent]), "from then: it has "+percent+" % of its replicas")
+	for percent, at := range m.Failback {
+		note(m.Recovering, &at, "from then: it has "+percent+" % of its replicas")
 	}
 	note(m.Recovering, m.BackInDNS, "from then: its addresses are back in DNS")
 	note(m.Recovering, m.Clean, "from then: nothing of the drill is left")
+	slices.SortStableFunc(all, func(a, b drillMark) int { return a.at.Compare(b.at) })
 	return all
 }
 
