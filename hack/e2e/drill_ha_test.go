@@ -107,5 +107,9 @@ func TestAnIsolationAndItsLeader(t *testing.T) {
 	if _, err := other.fed.client.CoordinationV1().Leases(v1beta1.FederationNamespace).Get(t.Context(), v1beta1.DrillLease, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Lease: %v", err)
 	}
-	p.halves[leads].controllers = p.halves[leads].run()
+	p.halves[leads].controllers = p.halves[leads].run() // for what is deleted in the end
+	eventually(t, 60*time.Second, func() string {
+		_, err := p.halves[leads].fed.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(t.Context())
+		return errText(err)
+	})
 }
