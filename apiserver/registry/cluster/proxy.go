@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
@@ -105,12 +106,19 @@ func impersonation(caller user.Info) restclient.ImpersonationConfig {
 // the federation's credential and the caller's name are put on instead.
 func withoutCredentials(req *http.Request) *http.Request {
 	req = req.Clone(req.Context())
-	for name := range req.Header {
-		if name == "Authorization" || name == "Cookie" || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
-			req.Header.Del(name)
-		}
-	}
+	maps.DeleteFunc(req.Header, func(name string, _ []string) bool { return speaksOfSender(name) })
 	return req
+}
+
+// speaksOfSender reports whether a header authenticates its sender, or claims who that is; in letters of any case, for a name that is none of HTTP's
+// is kept as it came.
+func speaksOfSender(header string) bool {
+	switch name := strings.ToLower(strings.TrimSpace(header)); name {
+	case "authorization", "cookie":
+		return true
+	default:
+		return strings.HasPrefix(name, "impersonate-") || strings.HasPrefix(name, "x-remote-")
+	}
 }
 
 // upgradeTransport is for connections that are upgraded (exec, port-forward), which the proxy dials
