@@ -79,7 +79,7 @@ func (p *player) endDrills() error {
 
 // drills has somebody make a drill, or stop all of them.
 func (r *Random) drills() error {
-	if r.chance.IntN(6) == 0 {
+	if r.chance.IntN(6) == 0 && !r.player.apiSick() { // one that cannot be seen to be deleted goes on
 		return r.do("drill end")
 	}
 	return r.do("drill %s %s %d", []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillIsolation}[r.chance.IntN(4)], r.member(), 10+r.chance.IntN(90))
