@@ -11,13 +11,16 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: e2e-drills vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
+.PHONY: e2e-tools check release e2e-drills vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
+
+##@ Begin
 
 help: ## list the verbs
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
-demo: up ## the main job, told as a story: three clusters, one dies, it comes back [REAL=1: with pods that answer]
-	@hack/demo$(if $(REAL),-real).sh
+build: ## install what is missing and build all programs into _output/bin
+	@hack/install-tools.sh
+	@hack/build.sh
 
 up: build $(if $(REAL),build-real) ## start member clusters and the federation on this machine [CLUSTERS=3] [NODES=3] [REAL=1: nodes and pods are real]
 	@_output/bin/local up --clusters $(CLUSTERS) --nodes $(NODES) $(if $(REAL),--real)
@@ -26,8 +29,25 @@ build-real:
 	@hack/install-tools.sh real
 	@hack/build-real.sh
 
+demo: up ## the main job, told as a story: three clusters, one dies, it comes back [REAL=1: with pods that answer]
+	@hack/demo$(if $(REAL),-real).sh
+
 down: ## end exactly what `make up` started, and leave nothing behind
 	@if [ -x _output/bin/local ]; then _output/bin/local down; else echo "nothing was started from here"; fi
+
+##@ Each change
+
+check: ## what can be known in a minute: lint and tests of the pure rooms, words, decisions
+	@hack/check.sh
+
+lint: ## golangci-lint, with the walls between the rooms
+	@hack/lint.sh
+
+generate: ## update generated code and docs/reference
+	@for f in hack/update-codegen.sh hack/update-docs.sh; do [ ! -x $$f ] || $$f; done
+
+verify: build ## check that generated code and docs/reference are up to date, that no retired word is used, and that the index of decisions is whole
+	@for f in hack/verify-*.sh; do $$f; done
 
 test: build ## all tests, the end-to-end ones with real clusters among them
 	@hack/test.sh
@@ -35,38 +55,16 @@ test: build ## all tests, the end-to-end ones with real clusters among them
 fleet: ## random faults in a fleet in memory, the laws checked after each step [SEED=1] [SEEDS=20] [STEPS=3000]
 	@go test ./controllers/fleettest -run TestRandom -v -count 1 -timeout 6h -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
 
+##@ Longer tests
+
 fuzz: ## all fuzz targets, one after another [FOR=60: seconds of each]
 	@hack/fuzz.sh $(FOR)
 
-soak-dataplane: build ## the node agent under a thousand changes, with its own death and the API server's, and nobody may notice
-	@hack/install-tools.sh tests
-	@go build -o _output/bin/ k8s.io/kubernetes/cmd/kube-proxy
-	@go test ./cmd/federation-nodeagent -run 'TestNoConnectionFails|TestInPlaceOfKubeProxy' -count 1 -v -timeout 1h -long
-
-test-coredns: build ## tests with a real CoreDNS, which takes minutes to build
-	@hack/build-coredns.sh && go test -count=1 ./dnsprovider/coredns && go test -count=1 -v -run TestNamesInACluster ./hack/e2e
-
-build: ## install what is missing and build all programs into _output/bin
-	@hack/install-tools.sh
-	@hack/build.sh
-
-lint: ## golangci-lint, with the walls between the rooms
-	@hack/lint.sh
-
-generate: ## make generated code anew
-	@for f in hack/update-codegen.sh hack/update-docs.sh; do [ ! -x $$f ] || $$f; done
-
-vulncheck: build ## known vulnerabilities of the modules that are linked, where their database can be reached
-	@hack/vulncheck.sh
-
-verify: ## prove that generated code is up to date
-	@for f in hack/verify-*.sh; do $$f; done
-
-MODE  ?= kube-proxy-iptables kube-proxy-nftables iptables nftables
-FOCUS ?= \[sig-network\] Services
 e2e-drills: build ## a drill whose leader is killed, and then all processes, with real members: three minutes
 	@E2E_LONG=1 go test ./hack/e2e -run TestAnIsolationAndItsLeader -count 1 -v
 
+MODE  ?= kube-proxy-iptables kube-proxy-nftables iptables nftables
+FOCUS ?= \[sig-network\] Services
 e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make Services work [MODE="iptables nftables"] [FOCUS=…]
 	@hack/install-tools.sh real
 	@hack/install-tools.sh services
@@ -75,6 +73,22 @@ e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make
 
 e2e-nodeagent: build build-real ## the node agent as a DaemonSet, installed by `kubectl federation join`, on real nodes
 	@hack/e2e-nodeagent.sh
+
+soak-dataplane: build ## the node agent under a thousand changes, with its own death and the API server's, and nobody may notice
+	@hack/install-tools.sh tests
+	@go build -o _output/bin/ k8s.io/kubernetes/cmd/kube-proxy
+	@go test ./cmd/federation-nodeagent -run 'TestNoConnectionFails|TestInPlaceOfKubeProxy' -count 1 -v -timeout 1h -long
+
+e2e-tools: build ## tests with a released Helm, which takes minutes to build
+	@hack/build-helm.sh && go test -count=1 -v -run TestHelm ./hack/e2e
+
+test-coredns: build ## tests with a real CoreDNS, which takes minutes to build
+	@hack/build-coredns.sh && go test -count=1 ./dnsprovider/coredns && go test -count=1 -v -run TestNamesInACluster ./hack/e2e
+
+vulncheck: build ## known vulnerabilities of the modules that are linked, where their database can be reached
+	@hack/vulncheck.sh
+
+##@ Measure
 
 bench: build ## measure beside a bare client in the same run, into docs/performance.md [CLUSTERS=3]
 	@hack/bench.sh $(CLUSTERS)
@@ -89,3 +103,8 @@ bench-dns: ## measure the DNS server beside Knot, NSD, BIND and CoreDNS, into do
 bench-dataplane: build ## measure the node agent beside kube-proxy, into docs/performance.md (as root)
 	@hack/install-tools.sh bench-dataplane
 	@hack/bench-dataplane.sh
+
+##@ Release
+
+release: ## build a release and its checksums, and tag it [FLAGS=--dry-run]
+	@hack/release $(FLAGS)

@@ -39,7 +39,8 @@ func newChain(o options.CompletedOptions) (*chain, error) {
 	}
 	generic.OpenAPIConfig.Info.Title = "Federation"
 	generic.OpenAPIV3Config.Info.Title = "Federation"
-	for _, r := range []schema.GroupVersionResource{v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.DNSNameGrantsResource, v1beta1.ReadinessResource, v1beta1.FailoverDrillsResource} {
+	for _, r := range []schema.GroupVersionResource{v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.DNSNameGrantsResource, v1beta1.ReadinessResource, v1beta1.FailoverDrillsResource,
+		v1beta1.DrillSchedulesResource} {
 		storage.SetSerializer(r.GroupResource(), runtime.ContentTypeJSON, nil)
 	}
 

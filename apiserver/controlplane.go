@@ -76,7 +76,7 @@ func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (_
 		return options.CompletedOptions{}, err
 	}
 	plugin := admission.New(s.policies, c.Place, c.NamesInDNS)
-	plugin.Clusters = c.Clusters
+	plugin.Clusters, plugin.OrphanByDefault = c.Clusters, c.OrphanByDefault
 	admit(o, plugin)
 
 	completed, err := o.Complete(ctx, nil, nil)

@@ -33,6 +33,9 @@ type Options struct {
 	// Etcd is an external etcd; without servers an embedded one is used.
 	Etcd etcd.External
 
+	// OrphanByDefault: a delete that names no propagation policy leaves the copies in the clusters.
+	OrphanByDefault bool
+
 	FrontOptions
 
 	// What the controllers, of which the apiserver knows nothing, do inside of it. All may be nil.
@@ -73,6 +76,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"port at which the API is served, with TLS. 0 takes a free one; the kubeconfig files tell which")
 	fs.StringSliceVar(&o.TLSNames, "tls-san", o.TLSNames,
 		"names or IP addresses, beside localhost and this machine's name, by which clients reach the API. The serving certificate is made anew when it lacks one")
+	fs.BoolVar(&o.OrphanByDefault, "orphan-by-default", o.OrphanByDefault,
+		"leave the copies in the clusters when a delete names no propagation policy, as Federation v1 did. kubectl and most tools name one; without this flag such a delete deletes the copies, too")
 	o.addFlags(fs)
 	fs.StringSliceVar(&o.Etcd.Servers, "etcd-servers", o.Etcd.Servers,
 		"URLs of an external etcd, as https://etcd-1:2379, for more than one apiserver or for your own backups. Without it an etcd runs inside this process")

@@ -97,7 +97,7 @@ func (s *Server) watchEtcd(ctx context.Context, cancel context.CancelCauseFunc) 
 	}
 }
 
-// waitReady asks /readyz until it is ok, and tells whether it became so before ctx ended.
+// waitReady asks /readyz until it is ok, and reports whether it became so before ctx ended.
 func (s *Server) waitReady(ctx context.Context) bool {
 	config := s.api.GenericAPIServer.LoopbackClientConfig
 	client, err := restclient.HTTPClientFor(config)

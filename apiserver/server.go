@@ -139,7 +139,7 @@ func (s *Server) build(ctx context.Context, endpoints []string) error {
 	if err != nil {
 		return err
 	}
-	if s.api, err = c.build(federationProvider{policies: s.policies, review: s.config.ReviewFailover}); err != nil {
+	if s.api, err = c.build(federationProvider{policies: s.policies, review: s.config.ReviewFailover, orphanByDefault: s.config.OrphanByDefault}); err != nil {
 		return err
 	}
 	s.api.GenericAPIServer.ShutdownTimeout = requestGrace

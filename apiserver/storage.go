@@ -37,6 +37,7 @@ import (
 	"federation/apiserver/registry/cluster"
 	"federation/apiserver/registry/dnsgrant"
 	"federation/apiserver/registry/drill"
+	"federation/apiserver/registry/drillschedule"
 	"federation/apiserver/registry/failoverreview"
 	"federation/apiserver/registry/federated"
 	"federation/apiserver/registry/policy"
@@ -51,18 +52,18 @@ type provider = controlplane.RESTStorageProvider
 // those of the groups that it does not have.
 func storageProviders(generic []provider, core corev1.CoreV1Interface, own federationProvider) []provider {
 	all := slices.Clone(generic)
-	namespaces := core.Namespaces()
+	federate := func(p provider) provider { return federatedProvider{p, core.Namespaces(), own.orphanByDefault} }
 	for i, p := range all {
 		if p.GroupName() == "" {
-			all[i] = federatedProvider{coreProvider{p}, namespaces}
+			all[i] = federate(coreProvider{p})
 		}
 	}
 	return append(all,
-		federatedProvider{appsrest.StorageProvider{}, namespaces},
-		federatedProvider{batchrest.RESTStorageProvider{}, namespaces},
-		federatedProvider{autoscalingrest.RESTStorageProvider{}, namespaces},
-		federatedProvider{policyrest.RESTStorageProvider{}, namespaces},
-		federatedProvider{networkingrest.RESTStorageProvider{}, namespaces},
+		federate(appsrest.StorageProvider{}),
+		federate(batchrest.RESTStorageProvider{}),
+		federate(autoscalingrest.RESTStorageProvider{}),
+		federate(policyrest.RESTStorageProvider{}),
+		federate(networkingrest.RESTStorageProvider{}),
 		own)
 }
 
@@ -88,7 +89,8 @@ func (p coreProvider) NewRESTStorage(config serverstorage.APIResourceConfigSourc
 // federatedProvider makes the storage of federated kinds remember how an object was deleted.
 type federatedProvider struct {
 	provider
-	namespaces federated.NamespaceGetter
+	namespaces      federated.NamespaceGetter
+	orphanByDefault bool
 }
 
 func (p federatedProvider) NewRESTStorage(config serverstorage.APIResourceConfigSource, options generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error) {
@@ -112,13 +114,13 @@ func (p federatedProvider) NewRESTStorage(config serverstorage.APIResourceConfig
 // the replicas of a divided kind go.
 func (p federatedProvider) federate(storage rest.Storage, kind *v1beta1.FederatedKind) (rest.Storage, error) {
 	if namespaces, ok := storage.(*namespacestore.REST); ok {
-		return &federated.Namespaces{REST: namespaces}, nil
+		return &federated.Namespaces{REST: namespaces, OrphanByDefault: p.orphanByDefault}, nil
 	}
 	store := storeOf(storage)
 	if store == nil {
 		return nil, fmt.Errorf("storage of an unknown type %T", storage)
 	}
-	store.DeleteStrategy = federated.DeleteStrategy(store.DeleteStrategy, p.namespaces)
+	store.DeleteStrategy = federated.DeleteStrategy(store.DeleteStrategy, p.namespaces, p.orphanByDefault)
 	if kind.Preferences != "" {
 		store.TableConvertor = federated.WithClusters(store.TableConvertor)
 	}
@@ -165,6 +167,8 @@ type federationProvider struct {
 	secrets  cluster.SecretGetter
 	policies *policy.Index
 	review   failoverreview.Reviewer
+	// orphanByDefault: see federated.DeleteStrategy.
+	orphanByDefault bool
 }
 
 func (federationProvider) GroupName() string { return v1beta1.GroupName }
@@ -192,20 +196,26 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 	if err != nil {
 		return info, err
 	}
+	schedules, scheduleStatus, err := drillschedule.NewREST(options)
+	if err != nil {
+		return info, err
+	}
 	info.VersionedResourcesStorageMap[v1beta1.SchemeGroupVersion.Version] = map[string]rest.Storage{
-		"dnsnamegrants":              grants,
-		"clusters":                   clusters.Cluster,
-		"clusters/status":            clusters.Status,
-		"clusters/proxy":             clusters.Proxy,
-		"placementpolicies":          policies,
-		"placementpolicies/status":   status,
-		"failoverreviews":            failoverreview.NewREST(p.review),
-		"failoverreadinesses":        ready,
-		"failoverreadinesses/status": readyStatus,
-		"failoverdrills":             drills,
-		"failoverdrills/status":      drillStatus,
-		"failoverdrills/abort":       abort,
-		"failoverdrills/approval":    approval,
+		"dnsnamegrants":                 grants,
+		"clusters":                      clusters.Cluster,
+		"clusters/status":               clusters.Status,
+		"clusters/proxy":                clusters.Proxy,
+		"placementpolicies":             policies,
+		"placementpolicies/status":      status,
+		"failoverreviews":               failoverreview.NewREST(p.review),
+		"failoverreadinesses":           ready,
+		"failoverreadinesses/status":    readyStatus,
+		"failoverdrills":                drills,
+		"failoverdrills/status":         drillStatus,
+		"failoverdrills/abort":          abort,
+		"failoverdrills/approval":       approval,
+		"failoverdrillschedules":        schedules,
+		"failoverdrillschedules/status": scheduleStatus,
 	}
 	return info, nil
 }

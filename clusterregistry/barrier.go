@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -93,8 +94,7 @@ type barredConn struct {
 	net.Conn
 	barrier *barrier
 
-	mu     sync.Mutex
-	barred bool
+	barred atomic.Bool
 	once   sync.Once
 	ended  chan struct{}
 }
@@ -103,19 +103,11 @@ var errCut = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read"
 
 // bar has the connection say nothing and hear nothing, or end.
 func (c *barredConn) bar(as v1beta1.IsolationMode) {
-	c.mu.Lock()
-	ends := as != v1beta1.IsolateSilent
-	c.barred = c.barred || !ends
-	c.mu.Unlock()
-	if ends {
+	if as == v1beta1.IsolateSilent {
+		c.barred.Store(true)
+	} else {
 		c.end()
 	}
-}
-
-func (c *barredConn) isBarred() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.barred
 }
 
 func (c *barredConn) end() {
@@ -132,7 +124,7 @@ func (c *barredConn) Read(b []byte) (int, error) {
 		switch {
 		case c.hasEnded():
 			return 0, errCut
-		case !c.isBarred():
+		case !c.barred.Load():
 			return n, err
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return 0, err
@@ -152,9 +144,9 @@ func (c *barredConn) hasEnded() bool {
 	}
 }
 
-// Write implements net.Conn. What is sent while the connection is barred is lost, of which nobody is told.
+// Write implements net.Conn. What is sent while the connection is barred is lost without an error.
 func (c *barredConn) Write(b []byte) (int, error) {
-	if c.isBarred() && !c.hasEnded() {
+	if c.barred.Load() && !c.hasEnded() {
 		return len(b), nil
 	}
 	return c.Conn.Write(b)

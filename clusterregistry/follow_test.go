@@ -88,7 +88,7 @@ func TestOnlyOneReports(t *testing.T) {
 	f.Add(first)
 	f.join("east", newFakeMember(t), "good")
 	first.await(t, "east")
-	time.Sleep(100 * time.Millisecond) // a few looks
+	time.Sleep(100 * time.Millisecond) // a few checks
 	if c := f.cluster("east"); len(c.Status.Conditions) > 0 {
 		t.Errorf("it wrote %v", c.Status.Conditions)
 	}

@@ -29,13 +29,13 @@ func TestAKindThatMayNotBeSeenHoldsUpNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range events.Items {
-			if e.Reason == "RightsMissing" && strings.Contains(e.Message, "configmaps") && e.InvolvedObject.Name == "east" {
+			if e.Reason == "MissingPermissions" && strings.Contains(e.Message, "configmaps") && e.InvolvedObject.Name == "east" {
 				return true
 			}
 		}
 		return false
 	})
-	forbidden := func() []string { return f.cluster("east").Status.Forbidden }
+	forbidden := func() []string { return f.cluster("east").Status.InaccessibleResources }
 	f.eventually("its Cluster says so", func() bool { return slices.Equal(forbidden(), []string{"configmaps"}) })
 	east.set(func() { east.forbids = "" })
 	f.eventually("it is taken up anew when it may be seen", func() bool {

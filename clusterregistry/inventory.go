@@ -36,13 +36,13 @@ func (k *keeper) keepInventory(m *Member, l *link) {
 			case <-time.After(every):
 			}
 			if k.takeInventory(m, l, inventoryLast) {
-				k.lookNow() // to report it
+				k.checkNow() // to report it
 			}
 		}
 	}()
 }
 
-// takeInventory tells whether there is something new.
+// takeInventory reports whether there is something new.
 func (k *keeper) takeInventory(m *Member, l *link, timeout time.Duration) bool {
 	ctx := m.ctx
 	timed, cancel := context.WithTimeout(ctx, timeout)

@@ -43,7 +43,7 @@ func (r *Registry) DeadBehind() (clusters []string) {
 }
 
 const (
-	// behindEvery is the time between two looks past the isolation, and deadAfter how many have to find nothing.
+	// behindEvery is the time between two checks past the isolation, and deadAfter how many have to find nothing.
 	behindEvery = 5 * time.Second
 	deadAfter   = 2
 )
@@ -74,7 +74,7 @@ func (r *Registry) isolate(ctx context.Context, changed <-chan struct{}) {
 		for k, mode := range as {
 			if k.barrier.set(mode) {
 				klog.FromContext(ctx).Info("A drill cuts the federation off from the cluster, or ends that", "cluster", k.name, "as", mode)
-				k.lookNow()
+				k.checkNow()
 			}
 		}
 		timer.Stop()
@@ -91,8 +91,8 @@ func (r *Registry) isolate(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// lookBehind notes, of a cluster that is isolated and judged lost for that, whether it is there.
-func (k *keeper) lookBehind(ctx context.Context) {
+// checkBehind notes, of a cluster that is isolated and judged lost for that, whether it is there.
+func (k *keeper) checkBehind(ctx context.Context) {
 	as, _ := k.barrier.state()
 	if as == "" || k.link == nil || k.state.Ready() || !k.registry.reports() {
 		if as == "" {
@@ -104,7 +104,7 @@ func (k *keeper) lookBehind(ctx context.Context) {
 		return
 	}
 	k.lookedBehind = time.Now()
-	if k.link.lookBehind(ctx, k.registry.options.Timeout) {
+	if k.link.checkBehind(ctx, k.registry.options.Timeout) {
 		k.unanswered.Store(0)
 	} else if ctx.Err() == nil {
 		k.unanswered.Add(1)

@@ -39,15 +39,15 @@ type keeper struct {
 	penalty     penalty
 	barrier     barrier // of a drill
 	probed      atomic.Pointer[Probe]
-	silence     atomic.Pointer[v1beta1.ClusterCondition] // NodesSilent, while nodes are waited for; it outlives the Member
+	heartbeats  atomic.Pointer[v1beta1.ClusterCondition] // NodeHeartbeatsStale, while nodes are waited for; it outlives the Member
 	heard       atomic.Bool                              // it is known whether nodes are waited for
 
 	lookedBehind time.Time
-	unanswered   atomic.Int32 // looks past the barrier that found nothing, in a row
+	unanswered   atomic.Int32 // checks past the barrier that found nothing, in a row
 }
 
-// lookGap is the least time between two looks, however often something wakes us.
-const lookGap = 100 * time.Millisecond
+// healthCheckGap is the least time between two checks, however often something wakes us.
+const healthCheckGap = 100 * time.Millisecond
 
 // startKeeper is called with the registry locked.
 func (r *Registry) startKeeper(ctx context.Context, name string) *keeper {
@@ -62,8 +62,8 @@ func (r *Registry) startKeeper(ctx context.Context, name string) *keeper {
 // been restored from a backup, and its revisions begin again below those that we know.
 const restoredAfter = 5
 
-// lookNow has the keeper look at once. It never waits.
-func (k *keeper) lookNow() {
+// checkNow has the keeper check at once. It never waits.
+func (k *keeper) checkNow() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -82,7 +82,7 @@ func (k *keeper) run(ctx context.Context) {
 		if !k.learn(ctx) {
 			return
 		}
-		evidence := k.identified(ctx, k.look(ctx))
+		evidence := k.identified(ctx, k.checkHealth(ctx))
 		if ctx.Err() != nil {
 			return
 		}
@@ -92,14 +92,14 @@ func (k *keeper) run(ctx context.Context) {
 		k.probed.Store(&Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince(), Unclear: evidence.Answer.Unclear()})
 		k.observeState(verdict.Transition)
 		k.connect(ctx)
-		k.state.Silent = k.silent()
+		k.state.Heartbeats = k.silent()
 		k.report(ctx, verdict)
-		k.lookBehind(ctx)
+		k.checkBehind(ctx)
 		k.rest(ctx, begin, verdict.Next)
 	}
 }
 
-// rest waits until it is time to look again: next after begin, or when woken, but not within lookGap of begin.
+// rest waits until it is time to check again: next after begin, or when woken, but not within healthCheckGap of begin.
 func (k *keeper) rest(ctx context.Context, begin time.Time, next time.Duration) {
 	timer := time.NewTimer(time.Until(begin.Add(next)))
 	defer timer.Stop()
@@ -111,7 +111,7 @@ func (k *keeper) rest(ctx context.Context, begin time.Time, next time.Duration) 
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(time.Until(begin.Add(lookGap))):
+	case <-time.After(time.Until(begin.Add(healthCheckGap))):
 	}
 }
 
@@ -140,7 +140,7 @@ func (k *keeper) learn(ctx context.Context) bool {
 	}
 	if k.known == nil { // the conditions and their dates outlive a restart of the federation
 		k.state = health.Restore(c.Status.Conditions)
-		k.silence.Store(k.state.Silent)
+		k.heartbeats.Store(k.state.Heartbeats)
 	}
 	k.known = c
 	return true
@@ -151,19 +151,19 @@ func toCluster(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
 	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c)
 }
 
-// look gathers the evidence of one look. A cluster that cannot be configured is disconnected first, and so is one that
+// checkHealth gathers the evidence of one health check. A cluster that cannot be configured is disconnected first, and so is one that
 // misbehaved.
-func (k *keeper) look(ctx context.Context) health.Evidence {
+func (k *keeper) checkHealth(ctx context.Context) health.Evidence {
 	if reason := k.penalty.stands(time.Now()); reason != "" {
 		k.unlink(errors.New(reason))
-		return health.Evidence{Answer: health.Misbehaves, Detail: reason}
+		return health.Evidence{Answer: health.ExceedsLimits, Detail: reason}
 	}
 	if err := k.configure(); err != nil {
 		k.unlink(err)
 		return health.Evidence{Answer: health.Misconfigured, Detail: err.Error()}
 	}
-	defer k.observeLook(time.Now())
-	return k.link.look(ctx, k.registry.options.Timeout)
+	defer k.observeHealthCheck(time.Now())
+	return k.link.checkHealth(ctx, k.registry.options.Timeout)
 }
 
 // configure makes the link anew where address or credential changed, and hands it a changed token.
@@ -181,7 +181,7 @@ func (k *keeper) configure() error {
 		return err
 	}
 	if fingerprint := credential.Fingerprint(config); k.link == nil || fingerprint != k.fingerprint {
-		l, err := newLink(config, token, limits.New(k.registry.options.Limits, k.misbehaves), &k.barrier, k.lookNow)
+		l, err := newLink(config, token, limits.New(k.registry.options.Limits, k.exceedsLimits), &k.barrier, k.checkNow)
 		if err != nil {
 			return err
 		}
@@ -222,11 +222,11 @@ func (k *keeper) connect(ctx context.Context) {
 		k.disconnect(fmt.Errorf("cluster %q is another one than before", k.name))
 	}
 	if k.member != nil || k.state.Failures > 0 {
-		return // the last look must be good: on a restart Ready may be from before
+		return // the last check must be good: on a restart Ready may be from before
 	}
 	m, err := k.engage(ctx)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot connect")
+		klog.FromContext(ctx).Error(err, "Failed to connect")
 		return
 	}
 	k.member = m
@@ -241,7 +241,7 @@ func (k *keeper) connect(ctx context.Context) {
 }
 
 // returned reports whether it has to be found out if the nodes of a cluster that is taken up are silent.
-func (k *keeper) returned() bool { return k.away || k.silence.Load() != nil }
+func (k *keeper) returned() bool { return k.away || k.heartbeats.Load() != nil }
 
 // engage makes a Member, presents it, and lets its informers run.
 func (k *keeper) engage(ctx context.Context) (*Member, error) {
@@ -251,7 +251,7 @@ func (k *keeper) engage(ctx context.Context) (*Member, error) {
 	}
 	m.lacks = k.tellLacking()
 	k.heard.Store(!k.returned())
-	m.silent = func() bool { return !k.heard.Load() || k.silence.Load() != nil }
+	m.silent = func() bool { return !k.heard.Load() || k.heartbeats.Load() != nil }
 	for _, f := range k.registry.present(m) {
 		if err := f.engage(m); err != nil {
 			k.registry.drop(m)
@@ -263,7 +263,7 @@ func (k *keeper) engage(ctx context.Context) (*Member, error) {
 	return m, nil
 }
 
-// unlink ends the Member, and has the next look begin with a new link.
+// unlink ends the Member, and has the next check begin with a new link.
 func (k *keeper) unlink(cause error) {
 	k.disconnect(cause)
 	if k.link != nil {

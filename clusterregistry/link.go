@@ -26,15 +26,15 @@ import (
 // token is no new link.
 type link struct {
 	config *rest.Config
-	client *http.Client // for all but looks: HTTP/2, no timeout, because it watches
-	probe  *http.Client // for looks: HTTP/1.1, so that a look that times out takes its connection along
+	client *http.Client // for all but checks: HTTP/2, no timeout, because it watches
+	probe  *http.Client // for checks: HTTP/1.1, so that a check that times out takes its connection along
 	dialer *connrotation.Dialer
 	meter  *limits.Meter // of all that the member sends; nil: it is not limited
 	token  atomic.Value  // string
 	uid    atomic.Value  // string: of the cluster, once it has been read
 	heard  atomic.Int64  // when the member last sent a byte, in nanoseconds since the epoch
 	broken func()        // called when a connection or watch ends
-	behind *http.Client  // for looks behind the barrier of a drill
+	behind *http.Client  // for checks behind the barrier of a drill
 
 	credentialRead chan struct{} // has one where the Secret was read again
 }
@@ -62,7 +62,7 @@ func newLink(config *rest.Config, token string, meter *limits.Meter, barrier *ba
 
 // quiet is how long a connection may be silent before it is asked whether it is still there, and how long it
 // has for the answer. Something on the way may have forgotten it, of which neither side is told: watches
-// on it would be silent until the kernel gives up. Looks don't notice, for their connection is another.
+// on it would be silent until the kernel gives up. Health checks don't notice, for their connection is another.
 const quiet = 5 * time.Second
 
 // newClient makes the transport itself: those that client-go makes for a dialer are never freed.
@@ -107,8 +107,8 @@ func (l *link) close() {
 	utilnet.CloseIdleConnectionsFor(l.behind.Transport)
 }
 
-// lookBehind asks the member whether it is there, past the barrier of a drill. It takes no longer than timeout, and keeps no connection.
-func (l *link) lookBehind(ctx context.Context, timeout time.Duration) (answers bool) {
+// checkBehind asks the member whether it is there, past the barrier of a drill. It takes no longer than timeout, and keeps no connection.
+func (l *link) checkBehind(ctx context.Context, timeout time.Duration) (answers bool) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer utilnet.CloseIdleConnectionsFor(l.behind.Transport)
@@ -116,9 +116,9 @@ func (l *link) lookBehind(ctx context.Context, timeout time.Duration) (answers b
 	return err == nil || isNotTrusted(err)
 }
 
-// look asks the member whether it is well. It takes no longer than timeout. One that fails takes along every
-// connection that looks could use: what cut one may have cut all, and the next look is to find out by itself.
-func (l *link) look(ctx context.Context, timeout time.Duration) health.Evidence {
+// checkHealth asks the member whether it is well. It takes no longer than timeout. One that fails takes along every
+// connection that checks could use: what cut one may have cut all, and the next check is to find out by itself.
+func (l *link) checkHealth(ctx context.Context, timeout time.Duration) health.Evidence {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	begin := time.Now()
@@ -136,7 +136,7 @@ func (l *link) look(ctx context.Context, timeout time.Duration) health.Evidence 
 	case err != nil:
 		return health.Evidence{Answer: health.Unreachable, Detail: why(err)}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return health.Evidence{Answer: health.CredentialRefused, Detail: fmt.Sprintf("%d %s", status, http.StatusText(status))}
+		return health.Evidence{Answer: health.CredentialRejected, Detail: fmt.Sprintf("%d %s", status, http.StatusText(status))}
 	case status == http.StatusOK && body == "ok":
 		return health.Evidence{Answer: health.Healthy}
 	default:

@@ -20,9 +20,9 @@ import (
 	"federation/clusterregistry/wire"
 )
 
-// TestALostConnectionCostsOneLook: several connections that looks could use are cut at once. Were the next look to
+// TestALostConnectionCostsOneHealthCheck: several connections that checks could use are cut at once. Were the next check to
 // use another one of them, it would be a second failure of one event, and the cluster would be marked.
-func TestALostConnectionCostsOneLook(t *testing.T) {
+func TestALostConnectionCostsOneHealthCheck(t *testing.T) {
 	east := newFakeMember(t)
 	l, err := newLink(&rest.Config{Host: east.URL, TLSClientConfig: rest.TLSClientConfig{CAData: east.ca()}}, "good", nil, &barrier{}, func() {})
 	if err != nil {
@@ -43,7 +43,7 @@ func TestALostConnectionCostsOneLook(t *testing.T) {
 	east.forget()
 	var answers []health.Answer
 	for range 2 {
-		answers = append(answers, l.look(t.Context(), 500*time.Millisecond).Answer)
+		answers = append(answers, l.checkHealth(t.Context(), 500*time.Millisecond).Answer)
 	}
 	if answers[0] != health.Unreachable || answers[1] != health.Healthy {
 		t.Errorf("answers %v: want one failure", answers)
@@ -68,7 +68,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	if got := l.look(t.Context(), time.Second); got.Answer != health.Unhealthy {
+	if got := l.checkHealth(t.Context(), time.Second); got.Answer != health.Unhealthy {
 		t.Errorf("the probe found %v, want unhealthy", got)
 	}
 	m, err := newMember(t.Context(), "hostile", "f", l)

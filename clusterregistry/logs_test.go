@@ -64,7 +64,7 @@ func TestLogsHoldNoToken(t *testing.T) {
 			f.join("east", east, old)
 			f.eventually("the renewed token is stored", func() bool { return f.storedToken("east") == renewed })
 			east.set(func() { east.token = "another" })
-			f.eventuallyReady("east", health.ReasonCredentialRefused)
+			f.eventuallyReady("east", health.ReasonCredentialRejected)
 			logs := text()
 			if !strings.Contains(logs, "Response") {
 				t.Fatalf("nothing is logged of requests:\n%.2000s", logs)

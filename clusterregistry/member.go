@@ -72,9 +72,9 @@ func (m *Member) Forbidden() (resources []string) {
 	return resources
 }
 
-// Silent reports whether what the member says of its pods may be from before it was away, since its nodes have not been heard of yet (ADR 56).
-// The condition NodesSilent of its Cluster says so later, and not before the federation's API can be written to.
-func (m *Member) Silent() bool { return m.silent() }
+// HeartbeatsStale reports whether what the member says of its pods may be from before it was away, since its nodes have not been heard of yet (ADR 56).
+// The condition NodeHeartbeatsStale of its Cluster says so later, and not before the federation's API can be written to.
+func (m *Member) HeartbeatsStale() bool { return m.silent() }
 
 // Context is done when the member is lost; its cause says why.
 func (m *Member) Context() context.Context { return m.ctx }

@@ -15,9 +15,9 @@ var (
 		Name: "federation_cluster_ready",
 		Help: "Whether a member cluster is ready (1) or not (0).",
 	}, []string{"cluster"})
-	lookSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Name:    "federation_cluster_look_duration_seconds",
-		Help:    "Time that a look at a member cluster's health took, also where it got no answer.",
+	healthCheckSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Name:    "federation_cluster_health_check_duration_seconds",
+		Help:    "Time that a health check of a member cluster took, also where it got no answer.",
 		Buckets: metrics.ExponentialBuckets(0.001, 2, 12),
 	}, []string{"cluster"})
 	transitions = metrics.NewCounterVec(&metrics.CounterOpts{
@@ -28,11 +28,11 @@ var (
 )
 
 func registerMetrics() {
-	register.Do(func() { legacyregistry.MustRegister(readyGauge, lookSeconds, transitions) })
+	register.Do(func() { legacyregistry.MustRegister(readyGauge, healthCheckSeconds, transitions) })
 }
 
-func (k *keeper) observeLook(begin time.Time) {
-	lookSeconds.WithLabelValues(k.name).Observe(time.Since(begin).Seconds())
+func (k *keeper) observeHealthCheck(begin time.Time) {
+	healthCheckSeconds.WithLabelValues(k.name).Observe(time.Since(begin).Seconds())
 }
 
 func (k *keeper) observeState(transition *v1beta1.ClusterCondition) {
@@ -46,10 +46,10 @@ func (k *keeper) observeState(transition *v1beta1.ClusterCondition) {
 	}
 }
 
-// forgetMetrics of a cluster that is looked at no more.
+// forgetMetrics of a cluster that is checked no more.
 func forgetMetrics(cluster string) {
 	is := map[string]string{"cluster": cluster}
 	readyGauge.Delete(is)
-	lookSeconds.Delete(is)
+	healthCheckSeconds.Delete(is)
 	transitions.DeletePartialMatch(is)
 }

@@ -13,7 +13,7 @@ const (
 	lastPenalty  = time.Hour
 )
 
-// penalty says whether a member is left alone. The zero value is that of a member which never misbehaved.
+// penalty reports whether a member is left alone. The zero value is that of a member which never misbehaved.
 type penalty struct {
 	mu     sync.Mutex
 	until  time.Time
@@ -47,8 +47,8 @@ func (p *penalty) stands(now time.Time) string {
 	return ""
 }
 
-// misbehaves is called, from any goroutine, when the member goes over a limit.
-func (k *keeper) misbehaves(reason string) {
+// exceedsLimits is called, from any goroutine, when the member goes over a limit.
+func (k *keeper) exceedsLimits(reason string) {
 	k.penalty.impose(reason, time.Now())
-	k.lookNow()
+	k.checkNow()
 }

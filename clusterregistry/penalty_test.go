@@ -44,7 +44,7 @@ func TestAMemberThatSendsTooMuchIsCutOff(t *testing.T) {
 			f.join("hostile", hostile, "good")
 			f.join("well", good, "good")
 			f.eventuallyReady("well", v1beta1.ReasonClusterReady)
-			f.eventuallyReady("hostile", health.ReasonMisbehaves)
+			f.eventuallyReady("hostile", health.ReasonExceedsLimits)
 			var memory runtime.MemStats
 			runtime.GC()
 			if runtime.ReadMemStats(&memory); memory.HeapAlloc > 256<<20 {

@@ -43,7 +43,7 @@ var ErrNotConnected = errors.New("not connected")
 type Engager interface {
 	// Engage is called before the informers of the member start: ask for informers and add handlers
 	// here. ctx is done when the member is lost. It must not wait for the member. On an error
-	// the member is dropped and connected anew after the next look.
+	// the member is dropped, and connected again after the next check.
 	Engage(ctx context.Context, m *Member) error
 }
 
@@ -54,20 +54,20 @@ type Options struct {
 	// FederationUID marks what this federation made in members. "": the UID of the federation's
 	// namespace kube-system, which is waited for at the start.
 	FederationUID string
-	// Policy says how often to look and when to believe it. Fields that are zero take those of health.DefaultPolicy.
+	// Policy says how often to check and when to believe it. Fields that are zero take those of health.DefaultPolicy.
 	Policy health.Policy
-	// Timeout of one look. 0: DefaultTimeout.
+	// Timeout of one check. 0: DefaultTimeout.
 	Timeout time.Duration
 	// Limits bound what each member can make this process read and hold.
 	Limits limits.Limits
 	// TokenLifetime is what is asked for when a token is renewed. 0: credential.TokenLifetime.
 	TokenLifetime time.Duration
-	// Report tells whether to write what is seen to the Clusters, and to renew their tokens: of several
+	// Report reports whether to write what is seen to the Clusters, and to renew their tokens: of several
 	// processes one does. Nil: always.
 	Report func() bool
 }
 
-// DefaultTimeout of one look. With one second between looks and two bad ones to be believed, a
+// DefaultTimeout of one check. With one second between checks and two bad ones to be believed, a
 // cluster that hangs is marked after four seconds at most.
 const DefaultTimeout = 1500 * time.Millisecond
 
@@ -260,19 +260,19 @@ func (r *Registry) sync(ctx context.Context, name string) {
 	case exists && k == nil && ctx.Err() == nil:
 		r.keepers[name] = r.startKeeper(ctx, name)
 	case exists && k != nil:
-		k.lookNow()
+		k.checkNow()
 	case !exists && k != nil:
 		k.stop()
 		delete(r.keepers, name)
 	}
 }
 
-// wakeAll is for changes of Secrets: they are few, and a look is cheap.
+// wakeAll is for changes of Secrets: they are few, and a check is cheap.
 func (r *Registry) wakeAll() {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, k := range r.keepers {
-		k.lookNow()
+		k.checkNow()
 	}
 }
 

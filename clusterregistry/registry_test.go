@@ -80,7 +80,7 @@ func newFleetWith(t *testing.T, change func(*Options)) *fleet {
 }
 
 // apply does what a server-side apply of the status does, as far as it is used here: it leaves alone what is not
-// mentioned, of conditions those of other types; but NodesSilent and what is forbidden, which nobody else writes, go where they are not.
+// mentioned, of conditions those of other types; but NodeHeartbeatsStale and what is forbidden, which nobody else writes, go where they are not.
 func (f *fleet) apply(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch := action.(clienttesting.PatchAction)
 	applied := &unstructured.Unstructured{}
@@ -97,12 +97,12 @@ func (f *fleet) apply(action clienttesting.Action) (bool, runtime.Object, error)
 		status = map[string]any{}
 	}
 	kept, _, _ := unstructured.NestedSlice(status, "conditions")
-	delete(status, "forbidden")
+	delete(status, "inaccessibleResources")
 	for field, value := range applied.Object["status"].(map[string]any) {
 		status[field] = value
 	}
 	for _, was := range kept {
-		own := was.(map[string]any)["type"] == string(v1beta1.ClusterNodesSilent)
+		own := was.(map[string]any)["type"] == string(v1beta1.ClusterNodeHeartbeatsStale)
 		for _, is := range status["conditions"].([]any) {
 			own = own || is.(map[string]any)["type"] == was.(map[string]any)["type"]
 		}
@@ -271,7 +271,7 @@ func TestAHungClusterDelaysNoOther(t *testing.T) {
 func TestALostCredentialIsNotALostCluster(t *testing.T) {
 	f, east := newFleet(t), newFakeMember(t)
 	f.join("east", east, "stale")
-	f.eventuallyReady("east", health.ReasonCredentialRefused)
+	f.eventuallyReady("east", health.ReasonCredentialRejected)
 	if c := f.cluster("east").Condition(v1beta1.ClusterOffline); c.Status != corev1.ConditionFalse {
 		t.Errorf("Offline is %+v", c)
 	}
@@ -317,8 +317,8 @@ func TestATokenIsRenewedWithoutReconnecting(t *testing.T) {
 		return err == nil && string(s.Data["token"]) == renewed
 	})
 	east.set(func() { east.token = renewed })
-	looks := len(east.seen("/healthz"))
-	f.eventually("more looks", func() bool { return len(east.seen("/healthz")) > looks+3 })
+	checks := len(east.seen("/healthz"))
+	f.eventually("more checks", func() bool { return len(east.seen("/healthz")) > checks+3 })
 	if m.Context().Err() != nil {
 		t.Errorf("the member was lost when its token was renewed: %v", context.Cause(m.Context()))
 	}
@@ -369,8 +369,8 @@ func TestARenewalEndsTheTokensOfBefore(t *testing.T) {
 	if err != nil || s.Annotations[credential.RotatedAnnotation] != "now" {
 		t.Errorf("%v, %v", s.Annotations, err)
 	}
-	looks := len(east.seen("/healthz"))
-	f.eventually("more probes", func() bool { return len(east.seen("/healthz")) > looks+10 })
+	checks := len(east.seen("/healthz"))
+	f.eventually("more probes", func() bool { return len(east.seen("/healthz")) > checks+10 })
 	if m.Context().Err() != nil || f.storedToken("east") != rotated || !accepts(rotated) {
 		t.Errorf("connection %v; the token was replaced again: %v", context.Cause(m.Context()), f.storedToken("east") != rotated)
 	}
@@ -408,8 +408,8 @@ func TestATokenThatIsDueAtOnceIsNotRenewedAgainAndAgain(t *testing.T) {
 	f.join("east", east, due)
 	f.eventually("the token is renewed", func() bool { return f.storedToken("east") != due })
 	east.set(func() { east.token, east.mints = due+"2", due+"3" })
-	looks := len(east.seen("/healthz"))
-	f.eventually("more probes", func() bool { return len(east.seen("/healthz")) > looks+20 })
+	checks := len(east.seen("/healthz"))
+	f.eventually("more probes", func() bool { return len(east.seen("/healthz")) > checks+20 })
 	if asked := len(east.seen("/token")); asked != 1 {
 		t.Errorf("asked for %d tokens", asked)
 	}
@@ -445,8 +445,8 @@ func TestLooksThatFindNothingNewWriteNothing(t *testing.T) {
 	f, east := newFleet(t), newFakeMember(t)
 	f.join("east", east, "good")
 	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
-	looks := len(east.seen("/healthz"))
-	f.eventually("twenty more looks", func() bool { return len(east.seen("/healthz")) > looks+20 })
+	checks := len(east.seen("/healthz"))
+	f.eventually("twenty more checks", func() bool { return len(east.seen("/healthz")) > checks+20 })
 	writes := 0
 	for _, a := range f.clusters.Actions() {
 		if _, ok := a.(clienttesting.PatchAction); ok {
@@ -557,8 +557,8 @@ func TestConditionsOfOthersAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.clusters.ClearActions()
-	looks := len(east.seen("/healthz"))
-	f.eventually("more looks", func() bool { return len(east.seen("/healthz")) > looks+5 })
+	checks := len(east.seen("/healthz"))
+	f.eventually("more checks", func() bool { return len(east.seen("/healthz")) > checks+5 })
 	for _, a := range f.clusters.Actions() {
 		if a.GetVerb() == "patch" {
 			t.Errorf("a condition of somebody else made it write: %v", a)

@@ -15,11 +15,11 @@ import (
 	"federation/clusterregistry/health"
 )
 
-// writeTimeout bounds a write to the federation's API, so that looks go on while it hangs.
+// writeTimeout bounds a write to the federation's API, so that checks go on while it hangs.
 const writeTimeout = 3 * time.Second
 
 // report writes the status when it changed, and an event when the cluster came or went. What
-// fails is tried again after the next look.
+// fails is tried again after the next check.
 func (k *keeper) report(ctx context.Context, v health.Verdict) {
 	if !k.registry.reports() {
 		return // another process does
@@ -41,7 +41,7 @@ func (k *keeper) report(ctx context.Context, v health.Verdict) {
 		err = k.learnPastCache(ctx)
 	}
 	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() != context.Canceled {
-		klog.FromContext(ctx).Error(err, "Cannot write the status of the Cluster")
+		klog.FromContext(ctx).Error(err, "Failed to update the Cluster's status")
 	}
 	if wrote && was != "" && status.UID != was {
 		k.replaced(was, status.UID)
@@ -63,7 +63,7 @@ func (k *keeper) learnPastCache(ctx context.Context) error {
 	c, err := toCluster(u)
 	if err == nil {
 		k.known = c
-		k.lookNow()
+		k.checkNow()
 	}
 	return err
 }
@@ -103,7 +103,7 @@ func (k *keeper) tellLacking() func(resource string, err error) {
 	return func(resource string, err error) {
 		logger.Info("The cluster refuses a list or a watch", "resource", resource, "err", err)
 		if k.registry.reports() {
-			k.registry.recorder.Event(reference, corev1.EventTypeWarning, "RightsMissing", missing(resource, err))
+			k.registry.recorder.Event(reference, corev1.EventTypeWarning, "MissingPermissions", missing(resource, err))
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (k *keeper) renew(ctx context.Context, l *link, t credential.Token, rotatio
 	err := k.replaceToken(ctx, l, t, rotation)
 	if err != nil {
 		if ctx.Err() != context.Canceled {
-			klog.FromContext(ctx).Error(err, "Cannot renew the cluster's token", "expires", t.Expires)
+			klog.FromContext(ctx).Error(err, "Failed to renew the cluster's token", "expires", t.Expires)
 		}
 		return false
 	}

@@ -34,6 +34,6 @@ func (e *PartialError) Unwrap() error { return e.Err }
 // Reserver is what a Provider also is if there are names in the zone that only its server can have records at.
 type Reserver interface {
 	Provider
-	// Reserves tells whether a canonical name is one of those.
+	// Reserves reports whether a canonical name is one of those.
 	Reserves(name string) bool
 }

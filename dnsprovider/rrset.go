@@ -86,7 +86,7 @@ func notHostRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// InZone tells whether name is zone or below it; both are canonical.
+// InZone reports whether name is zone or below it; both are canonical.
 func InZone(name, zone string) bool {
 	return name == zone || strings.HasSuffix(name, "."+zone)
 }
@@ -108,7 +108,7 @@ func canonicalRdata(t Type, text string) (string, error) {
 	return text, nil
 }
 
-// Equal tells whether two canonical sets are the same, TTL and variants included.
+// Equal reports whether two canonical sets are the same, TTL and variants included.
 func (s RRSet) Equal(other RRSet) bool {
 	return s.sameKey(other) && s.TTL == other.TTL && slices.Equal(s.Rdata, other.Rdata) &&
 		slices.EqualFunc(s.Variants, other.Variants, equalVariants)

@@ -8,12 +8,13 @@ cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
 
 kubernetes=v1.36.3 # as in go.mod
-bin=_output/bin
+own=${VERSION:-$(cat hack/VERSION)-dev} # hack/release gives it
+bin=${BIN:-_output/bin}
 stamp=$bin/.built
 version=k8s.io/component-base/version
 numbers="-X $version.gitMajor=1 -X $version.gitMinor=36"
 plain="-s -w -X $version.gitVersion=$kubernetes $numbers"
-ours="-s -w -X $version.gitVersion=$kubernetes+fed.0 -X main.version=$kubernetes+fed.0 $numbers"
+ours="-s -w -X $version.gitVersion=$kubernetes+federation.${own#v} -X main.version=$own $numbers" # clients read Kubernetes' version of an API server
 
 # What is built, as packages; the last part of each is the program's name.
 packages=(./cmd/federation ./cmd/kubectl-federation ./hack/local/member ./hack/local/stack)

@@ -192,7 +192,7 @@ func (a *Agent) write(ctx context.Context) {
 		return
 	}
 	failures.Inc()
-	klog.ErrorS(err, "Rules could not be written; the kernel is looked at and they are written again", "in", a.Retry)
+	klog.ErrorS(err, "Failed to write rules, will read the kernel's and write again", "in", a.Retry)
 	a.rest(ctx, a.Retry)
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // apportion sets x of each slot, within lo and hi, so that the sum is total and the parts follow the
 // weights. It returns what the upper bounds leave over. The sum of the lower bounds must not exceed
 // total. Slots without weight get what their bounds force on them, and fill up last.
-func apportion(slots []*slot, total int64) (unplaced int64) {
+func apportion(slots []*slot, total int64) (unschedulable int64) {
 	weighted := make([]*slot, 0, len(slots))
 	left := total
 	for _, s := range slots {
@@ -136,7 +136,7 @@ func (q *queue) Less(i, j int) bool {
 	return claims(b, a, 1)
 }
 
-// claims tells whether a has the better claim to its replica number x+1-back than b to its own:
+// claims reports whether a has the better claim to its replica number x+1-back than b to its own:
 // weight/(2x+1) for the next, weight/(2x-1) for the last. Among equals it is the one where the
 // replica runs already, then the plan's order.
 func claims(a, b *slot, back int64) bool {

@@ -83,7 +83,7 @@ func units(name corev1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// Limits tells whether the ledger limits anything at all.
+// Limits reports whether the ledger limits anything at all.
 func (l *Ledger) Limits() bool { return len(l.rooms) > 0 }
 
 // Demand translates the requests of a pod. A pod without requests still takes one of a node's pods.

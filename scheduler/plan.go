@@ -44,8 +44,8 @@ type Result struct {
 	// capacities and nothing that runs: it may be asked of it in addition, so that it is taken up the
 	// moment capacity appears. With rebalance off no more than what found no other place.
 	Overflow map[string]int64
-	// Unplaced replicas fit nowhere.
-	Unplaced int64
+	// Unschedulable replicas fit nowhere.
+	Unschedulable int64
 	// Reasons has, per cluster, what made its number, in the order it was applied.
 	Reasons map[string][]string
 }
@@ -75,12 +75,12 @@ func Plan(r Request) Result {
 		prefs = v1beta1.DefaultReplicaPreferences()
 	}
 	slots, result := candidates(r, prefs)
-	result.Unplaced = divide(slots, r.Replicas, prefs.Rebalance)
+	result.Unschedulable = divide(slots, r.Replicas, prefs.Rebalance)
 	for _, s := range slots {
 		result.Plan[s.Name] = s.min + s.x
 	}
 	reasonWeights(slots)
-	if prefs.Rebalance || result.Unplaced > 0 {
+	if prefs.Rebalance || result.Unschedulable > 0 {
 		result.overflow(slots, r.Replicas, prefs.Rebalance)
 	}
 	if !r.Terse {
@@ -92,7 +92,7 @@ func Plan(r Request) Result {
 }
 
 // divide sets min and x of each slot, and returns what fits nowhere.
-func divide(slots []*slot, replicas int64, rebalance bool) (unplaced int64) {
+func divide(slots []*slot, replicas int64, rebalance bool) (unschedulable int64) {
 	rest := assignMinimums(slots, replicas)
 	bound(slots, rebalance, rest)
 	return apportion(slots, rest)
@@ -253,7 +253,7 @@ func (r *Result) overflow(slots []*slot, replicas int64, rebalance bool) {
 		}
 		over := free[i].min + free[i].x - max(0, *s.Capacity)
 		if !rebalance {
-			over = min(over, r.Unplaced)
+			over = min(over, r.Unschedulable)
 		}
 		if over > 0 {
 			r.Overflow[s.Name] = over

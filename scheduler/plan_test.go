@@ -26,7 +26,7 @@ func TestPlan(t *testing.T) {
 		clusters          string
 		current, capacity map[string]int64
 		plan, overflow    map[string]int64
-		unplaced          int64
+		unschedulable     int64
 	}{
 		{name: "by weight", prefs: `{"clusters":{"A":{"weight":1},"B":{"weight":2}}}`, replicas: 60, clusters: "AB",
 			plan: map[string]int64{"A": 20, "B": 40}},
@@ -53,20 +53,20 @@ func TestPlan(t *testing.T) {
 		{name: "a cluster that is not covered gets nothing, whatever runs there", prefs: `{"clusters":{"A":{"weight":1}}}`, replicas: 5, clusters: "AB",
 			current: map[string]int64{"B": 5}, plan: map[string]int64{"A": 5, "B": 0}},
 		{name: "nothing fits", prefs: stay, replicas: 9, clusters: "AB", capacity: map[string]int64{"A": 2, "B": 3},
-			plan: map[string]int64{"A": 2, "B": 3}, overflow: map[string]int64{"A": 3, "B": 1}, unplaced: 4},
+			plan: map[string]int64{"A": 2, "B": 3}, overflow: map[string]int64{"A": 3, "B": 1}, unschedulable: 4},
 		{name: "weight 0 keeps what it has and gets nothing new", prefs: `{"clusters":{"A":{"weight":0},"B":{"weight":1}}}`, replicas: 10, clusters: "AB",
 			current: map[string]int64{"A": 4}, plan: map[string]int64{"A": 4, "B": 6}},
 		{name: "weight 0 shrinks first", prefs: `{"clusters":{"A":{"weight":0},"B":{"weight":1}}}`, replicas: 7, clusters: "AB",
 			current: map[string]int64{"A": 4, "B": 6}, plan: map[string]int64{"A": 1, "B": 6}},
 		{name: "nobody weighs anything", prefs: `{"rebalance":true,"clusters":{"*":{"minReplicas":2}}}`, replicas: 10, clusters: "AB",
-			plan: map[string]int64{"A": 2, "B": 2}, unplaced: 6},
+			plan: map[string]int64{"A": 2, "B": 2}, unschedulable: 6},
 		{name: "a great weight takes all", prefs: `{"rebalance":true,"clusters":{"A":{"weight":10000},"B":{"weight":1}}}`, replicas: 50, clusters: "AB",
 			plan: map[string]int64{"A": 50, "B": 0}},
 		{name: "a maximum below what runs", prefs: `{"clusters":{"A":{"maxReplicas":3,"weight":1},"*":{"weight":1}}}`, replicas: 10, clusters: "AB",
 			current: map[string]int64{"A": 9}, plan: map[string]int64{"A": 3, "B": 7}},
 		{name: "among equals it stays where it runs", prefs: move, replicas: 1, clusters: "ABC", current: map[string]int64{"C": 1},
 			plan: map[string]int64{"A": 0, "B": 0, "C": 1}},
-		{name: "no clusters", prefs: stay, replicas: 3, unplaced: 3},
+		{name: "no clusters", prefs: stay, replicas: 3, unschedulable: 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			prefs, errs := v1beta1.ParseReplicaPreferences(c.prefs, field.NewPath("preferences"))
@@ -82,8 +82,8 @@ func TestPlan(t *testing.T) {
 				r.Clusters = append(r.Clusters, one)
 			}
 			got := Plan(r)
-			if !maps.Equal(got.Plan, c.plan) || !maps.Equal(got.Overflow, c.overflow) || got.Unplaced != c.unplaced {
-				t.Errorf("got plan %v overflow %v unplaced %d\nwant %v %v %d", got.Plan, got.Overflow, got.Unplaced, c.plan, c.overflow, c.unplaced)
+			if !maps.Equal(got.Plan, c.plan) || !maps.Equal(got.Overflow, c.overflow) || got.Unschedulable != c.unschedulable {
+				t.Errorf("got plan %v overflow %v unschedulable %d\nwant %v %v %d", got.Plan, got.Overflow, got.Unschedulable, c.plan, c.overflow, c.unschedulable)
 			}
 			for name, n := range got.Plan {
 				if n > 0 && len(got.Reasons[name]) == 0 {
@@ -123,7 +123,7 @@ func TestOverflowIsThatOfAPlanWithoutCapacities(t *testing.T) {
 				want = max(0, free[c.Name]-*c.Capacity)
 			}
 			if !r.Preferences.Rebalance {
-				want = min(want, got.Unplaced)
+				want = min(want, got.Unschedulable)
 			}
 			if got.Overflow[c.Name] != want {
 				t.Fatalf("overflow of %s is %d, want %d: without capacities it would have %d\n%+v %+v", c.Name, got.Overflow[c.Name], want, free[c.Name], r, *r.Preferences)
@@ -163,7 +163,7 @@ func slow(r Request) map[string]int64 {
 }
 
 // dumb divides one replica after the other, in the clearest way there is.
-func dumb(slots []*slot, total int64) (unplaced int64) {
+func dumb(slots []*slot, total int64) (unschedulable int64) {
 	for _, s := range slots {
 		s.x = s.lo
 		total -= s.lo
@@ -197,7 +197,7 @@ func TestApportionIsTheDumbVersion(t *testing.T) {
 		a, b := apportion(fast, rest), dumb(slow, rest)
 		for i := range fast {
 			if fast[i].x != slow[i].x || a != b {
-				t.Fatalf("%s: %d, dumb version %d (unplaced %d, %d)\nrequest %+v %+v", fast[i].Name, fast[i].x, slow[i].x, a, b, r, *prefs)
+				t.Fatalf("%s: %d, dumb version %d (unschedulable %d, %d)\nrequest %+v %+v", fast[i].Name, fast[i].x, slow[i].x, a, b, r, *prefs)
 			}
 		}
 	}
@@ -219,8 +219,8 @@ func TestLaws(t *testing.T) {
 				t.Fatalf("%s gets %d, more than its maximum: %+v", c.Name, n, r)
 			}
 		}
-		if sum+got.Unplaced != r.Replicas {
-			t.Fatalf("%d placed and %d unplaced of %d", sum, got.Unplaced, r.Replicas)
+		if sum+got.Unschedulable != r.Replicas {
+			t.Fatalf("%d placed and %d unschedulable of %d", sum, got.Unschedulable, r.Replicas)
 		}
 		checkOrderAndStability(t, rng, r, got)
 		checkMonotone(t, r, got)

@@ -196,7 +196,7 @@ func Spread(key string, candidates []Candidate, constraints []v1beta1.SpreadCons
 	return need, notes
 }
 
-// require adds to need one candidate in each of so many pools, and tells whether the plan has fewer.
+// require adds to need one candidate in each of so many pools, and reports whether the plan has fewer.
 func require(pools []*pool, by v1beta1.SpreadBy, least int64, need map[string]bool) (short bool) {
 	var used, have int64
 	covered := map[string]bool{}

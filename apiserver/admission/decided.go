@@ -54,14 +54,20 @@ func outdated(a admission.Attributes, object metav1.Object) bool {
 // mayRestore reports whether the user was given the verb by its name. Who may do everything was not: an administrator applies an
 // exported manifest as unsuspectingly as anybody (ADR 100).
 func (p *Plugin) mayRestore(ctx context.Context, a admission.Attributes) bool {
-	may := func(verb string) bool {
-		decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-			User: a.GetUserInfo(), Verb: verb, Namespace: a.GetNamespace(), APIGroup: v1beta1.GroupName, APIVersion: "*",
-			Resource: v1beta1.DecisionsResource, Name: a.GetName(), ResourceRequest: true,
-		})
-		return err == nil && decision == authorizer.DecisionAllow
+	return p.may(ctx, a, v1beta1.RestoreVerb, v1beta1.DecisionsResource) && !p.may(ctx, a, rbacv1.VerbAll, v1beta1.DecisionsResource)
+}
+
+// may reports whether the user has the right to a verb on a resource of our API group, under the name of the object that is written. Without an
+// authorizer nobody has.
+func (p *Plugin) may(ctx context.Context, a admission.Attributes, verb, resource string) bool {
+	if p.authorizer == nil {
+		return false
 	}
-	return p.authorizer != nil && may(v1beta1.RestoreVerb) && !may(rbacv1.VerbAll)
+	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: a.GetUserInfo(), Verb: verb, Namespace: a.GetNamespace(), Name: a.GetName(), ResourceRequest: true,
+		APIGroup: v1beta1.GroupName, APIVersion: v1beta1.SchemeGroupVersion.Version, Resource: resource,
+	})
+	return err == nil && decision == authorizer.DecisionAllow
 }
 
 // ofControllers reports whether the federation's own controllers ask.

@@ -5,17 +5,24 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// checkDrill refuses a drill by a method, or without an approval, to which its user has no right, and an approval by who made the drill. So who may
+// checkDrill refuses a drill, or a schedule of drills, by a method, or without an approval, to which its user has no right, and an approval by who made the drill. So who may
 // evacuate need not be able to isolate.
 func (p *Plugin) checkDrill(ctx context.Context, a admission.Attributes) error {
-	if a.GetResource().GroupResource() != v1beta1.FailoverDrillsResource.GroupResource() || p.authorizer == nil || a.GetUserInfo() == nil {
+	if a.GetResource().Group != v1beta1.GroupName || p.authorizer == nil || a.GetUserInfo() == nil {
 		return nil
+	}
+	if s, ok := a.GetObject().(*v1beta1.FailoverDrillSchedule); ok {
+		if was, ok := a.GetOldObject().(*v1beta1.FailoverDrillSchedule); a.GetSubresource() != "" || ok && a.GetOperation() == admission.Update && !was.MakesOther(s) {
+			return nil
+		}
+		return p.checkMethod(ctx, a, &s.Spec.Template.Spec, "spec.template.spec.")
 	}
 	d, ok := a.GetObject().(*v1beta1.FailoverDrill)
 	switch {
@@ -29,20 +36,39 @@ func (p *Plugin) checkDrill(ctx context.Context, a admission.Attributes) error {
 	case a.GetOperation() != admission.Create || a.GetSubresource() != "":
 		return nil
 	}
-	if verb := strings.ToLower(string(d.Spec.Method)); verb != "" && !p.mayDrill(ctx, a, verb) {
-		return admission.NewForbidden(a, fmt.Errorf("spec.method: %s takes the verb %s on %s", d.Spec.Method, verb, v1beta1.FailoverDrillsResource.GroupResource()))
-	}
-	if d.Spec.Approval != v1beta1.DrillApprovalRequired && !p.mayDrill(ctx, a, "approve") {
-		return admission.NewForbidden(a, fmt.Errorf("spec.approval: must be %s, for somebody else to approve it: %s takes the verb approve on %s",
-			v1beta1.DrillApprovalRequired, v1beta1.DrillApprovalNotRequired, v1beta1.FailoverDrillsResource.GroupResource()))
-	}
-	return nil
+	return p.checkMethod(ctx, a, &d.Spec, "spec.")
 }
 
-func (p *Plugin) mayDrill(ctx context.Context, a admission.Attributes, verb string) bool {
-	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: a.GetUserInfo(), Verb: verb, Name: a.GetName(), ResourceRequest: true,
-		APIGroup: v1beta1.GroupName, APIVersion: v1beta1.SchemeGroupVersion.Version, Resource: v1beta1.FailoverDrillsResource.Resource,
-	})
-	return err == nil && decision == authorizer.DecisionAllow
+// checkMethod refuses drills by a method, or without an approval, to which the user has no right. at is where they are in the object.
+func (p *Plugin) checkMethod(ctx context.Context, a admission.Attributes, s *v1beta1.FailoverDrillSpec, at string) error {
+	if verb := strings.ToLower(string(s.Method)); verb != "" && !p.may(ctx, a, verb, v1beta1.FailoverDrillsResource.Resource) {
+		return admission.NewForbidden(a, fmt.Errorf("%smethod: %s takes the verb %s on %s", at, s.Method, verb, v1beta1.FailoverDrillsResource.GroupResource()))
+	}
+	if s.Approval != v1beta1.DrillApprovalRequired && !p.may(ctx, a, "approve", v1beta1.FailoverDrillsResource.Resource) {
+		return admission.NewForbidden(a, fmt.Errorf("%sapproval: must be %s, for somebody else to approve it: %s takes the verb approve on %s",
+			at, v1beta1.DrillApprovalRequired, v1beta1.DrillApprovalNotRequired, v1beta1.FailoverDrillsResource.GroupResource()))
+	}
+	return p.checkProbes(a, s, at)
+}
+
+// checkProbes refuses probes of names that are not the federation's: nobody has it ask others.
+func (p *Plugin) checkProbes(a admission.Attributes, s *v1beta1.FailoverDrillSpec, at string) error {
+	if p.names == nil {
+		return nil
+	}
+	names := p.names()
+	if names == nil {
+		return nil // its own DNS server answers for no other names
+	}
+	var errs field.ErrorList
+	for i := range s.Probes {
+		probe := &s.Probes[i]
+		if name := probe.DNSName(names.Federation, names.Zone); probe.Service == nil && !strings.HasSuffix(name, "."+strings.ToLower(names.Zone)+".") {
+			errs = append(errs, field.Invalid(field.NewPath(at+"probes").Index(i).Child("host"), probe.Host, "must be in the federation's zone "+names.Zone))
+		}
+	}
+	if len(errs) > 0 {
+		return errors.NewInvalid(a.GetKind().GroupKind(), a.GetName(), errs)
+	}
+	return nil
 }

@@ -39,7 +39,7 @@ const PluginName = "FederatedObject"
 type Policies interface {
 	// In returns the policies of a namespace, in no order. They may not be changed.
 	In(namespace string) []*v1beta1.PlacementPolicy
-	// Synced tells whether what is stored has been read.
+	// Synced reports whether what is stored has been read.
 	Synced() bool
 }
 
@@ -56,6 +56,8 @@ type Plugin struct {
 
 	// Clusters returns those that have joined, or nil while that is not known: then nothing is said of names. It may be nil.
 	Clusters func() []*v1beta1.Cluster
+	// OrphanByDefault: a delete that names no propagation policy leaves the copies, as in Federation v1.
+	OrphanByDefault bool
 }
 
 var (

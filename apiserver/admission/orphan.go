@@ -37,7 +37,7 @@ func (p *Plugin) SetExternalKubeClientSet(client kubernetes.Interface) {
 // SetAuthorizer gives the plugin what tells who may restore decisions.
 func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
 
-// ValidateInitialization tells whether the plugin has what it needs.
+// ValidateInitialization reports whether the plugin has what it needs.
 func (p *Plugin) ValidateInitialization() error {
 	if p.objects == nil || p.namespaces == nil {
 		return errors.New(PluginName + " has no client")
@@ -54,7 +54,7 @@ func (p *Plugin) markCustom(ctx context.Context, a admission.Attributes) error {
 	if !ok || a.GetSubresource() != "" || a.IsDryRun() || !wantsMark(object) {
 		return nil
 	}
-	stay := federated.CopiesStay(ctx, p.namespaces, object, options)
+	stay := federated.CopiesStay(ctx, p.namespaces, object, options, p.OrphanByDefault)
 	if stay == marked(object) {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (p *Plugin) markCustom(ctx context.Context, a admission.Attributes) error {
 	})
 }
 
-// wantsMark tells whether an object has copies and is not yet being deleted.
+// wantsMark reports whether an object has copies and is not yet being deleted.
 func wantsMark(object metav1.Object) bool {
 	return object.GetDeletionTimestamp() == nil && slices.Contains(object.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer)
 }

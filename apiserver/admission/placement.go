@@ -87,7 +87,7 @@ func selected(policies []*v1beta1.PlacementPolicy, a admission.Attributes, objec
 	return false
 }
 
-// mayFollow tells whether an object may be one that a workload refers to and takes along.
+// mayFollow reports whether an object may be one that a workload refers to and takes along.
 func mayFollow(policies []*v1beta1.PlacementPolicy, resource schema.GroupResource) bool {
 	if resource.Group != "" || resource.Resource != "configmaps" && resource.Resource != "secrets" && resource.Resource != "serviceaccounts" {
 		return false

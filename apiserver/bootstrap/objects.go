@@ -19,7 +19,9 @@ import (
 var (
 	reading = []string{"get", "list", "watch"}
 	writing = []string{"create", "update", "patch", "delete", "deletecollection"}
-	change  = []string{"update", "patch", "get", "list", "watch"}
+	// drillMethods are verbs: who may make a drill by which method.
+	drillMethods = []string{"shift", "evacuate", "isolate"}
+	change       = []string{"update", "patch", "get", "list", "watch"}
 )
 
 func namespace() *corev1.Namespace {
@@ -37,8 +39,9 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		return rule(v1beta1.GroupName, verbs, resource)
 	}
 	grants := ours("dnsnamegrants", reading...)
-	drills, runDrills := ours("failoverdrills", reading...), []rbacv1.PolicyRule{
-		ours("failoverdrills", append([]string{"shift", "evacuate", "isolate"}, writing...)...), ours("failoverdrills/abort", "update", "patch")}
+	drills := rule(v1beta1.GroupName, reading, "failoverdrills", "failoverdrillschedules")
+	runDrills := []rbacv1.PolicyRule{ours("failoverdrills", append(slices.Clone(drillMethods), writing...)...), ours("failoverdrills/abort", "update", "patch"),
+		ours("failoverdrillschedules", writing...)}
 	see, policies, review := ours("clusters", reading...), ours("placementpolicies", reading...), ours("failoverreviews", "create")
 	ready := ours("failoverreadinesses", reading...) // nobody but the controllers writes any
 	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
@@ -70,10 +73,11 @@ func controllersRules() []rbacv1.PolicyRule {
 	}
 	return append(rules,
 		rule(v1beta1.GroupName, change, "clusters", "clusters/status"),
-		rule(v1beta1.GroupName, change, "failoverdrills", "failoverdrills/status", "failoverdrills/finalizers"),
+		rule(v1beta1.GroupName, change, "failoverdrills", "failoverdrills/status", "failoverdrills/finalizers", "failoverdrillschedules/status"),
+		rule(v1beta1.GroupName, append([]string{"create", "delete", "approve"}, drillMethods...), "failoverdrills"), // of schedules, whose users admission has asked for these
 		rule(v1beta1.GroupName, change, "placementpolicies/status"),
 		rule(v1beta1.GroupName, slices.Concat(change, []string{"create", "delete"}), "failoverreadinesses", "failoverreadinesses/status"),
-		rule(v1beta1.GroupName, reading, "placementpolicies", "dnsnamegrants"),
+		rule(v1beta1.GroupName, reading, "placementpolicies", "dnsnamegrants", "failoverdrillschedules"),
 		rule("apiextensions.k8s.io", change, "customresourcedefinitions"),
 		rule("networking.k8s.io", []string{"get", "list", "watch", "create", "delete"}, "ipaddresses"),
 		rule("", []string{"create", "patch"}, "events"),
@@ -92,7 +96,7 @@ func dnsRules() []rbacv1.PolicyRule {
 		rule("networking.k8s.io", reading, "ingresses"),
 		rule(v1beta1.GroupName, reading, "clusters", "placementpolicies", "dnsnamegrants"),
 		{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.InfoConfigMap}},
-		{APIGroups: []string{""}, Verbs: reading, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.DNSChecksConfigMap, v1beta1.DNSHostsConfigMap}},
+		{APIGroups: []string{""}, Verbs: reading, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.DNSHealthChecksConfigMap, v1beta1.DNSHostsConfigMap}},
 		{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"secrets"}, ResourceNames: []string{v1beta1.DNSKeysSecret}},
 	}
 }

@@ -14,77 +14,90 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1beta1.Cluster{}.OpenAPIModelName():                    schema_apiserver_apis_federation_v1beta1_Cluster(ref),
-		v1beta1.ClusterAffinity{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterAffinity(ref),
-		v1beta1.ClusterCapacity{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterCapacity(ref),
-		v1beta1.ClusterCondition{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_ClusterCondition(ref),
-		v1beta1.ClusterFailover{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref),
-		v1beta1.ClusterList{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ClusterList(ref),
-		v1beta1.ClusterPreferences{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_ClusterPreferences(ref),
-		v1beta1.ClusterProxyOptions{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_ClusterProxyOptions(ref),
-		v1beta1.ClusterSelectorRequirement{}.OpenAPIModelName(): schema_apiserver_apis_federation_v1beta1_ClusterSelectorRequirement(ref),
-		v1beta1.ClusterServiceIngress{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref),
-		v1beta1.ClusterSpec{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref),
-		v1beta1.ClusterStatus{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref),
-		v1beta1.ClusterTopology{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterTopology(ref),
-		v1beta1.DNSCheck{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_DNSCheck(ref),
-		v1beta1.DNSClusterSettings{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_DNSClusterSettings(ref),
-		v1beta1.DNSNameGrant{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_DNSNameGrant(ref),
-		v1beta1.DNSNameGrantList{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_DNSNameGrantList(ref),
-		v1beta1.DNSNameGrantSpec{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_DNSNameGrantSpec(ref),
-		v1beta1.DNSSettings{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DNSSettings(ref),
-		v1beta1.Drain{}.OpenAPIModelName():                      schema_apiserver_apis_federation_v1beta1_Drain(ref),
-		v1beta1.DrillDecision{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_DrillDecision(ref),
-		v1beta1.DrillIsolate{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_DrillIsolate(ref),
-		v1beta1.DrillMarks{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_DrillMarks(ref),
-		v1beta1.DrillObjective{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_DrillObjective(ref),
-		v1beta1.DrillPrediction{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_DrillPrediction(ref),
-		v1beta1.DrillReport{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DrillReport(ref),
-		v1beta1.DrillUndo{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_DrillUndo(ref),
-		v1beta1.DrillWorkloads{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_DrillWorkloads(ref),
-		v1beta1.FailoverDrill{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_FailoverDrill(ref),
-		v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName():    schema_apiserver_apis_federation_v1beta1_FailoverDrillGuardrails(ref),
-		v1beta1.FailoverDrillList{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_FailoverDrillList(ref),
-		v1beta1.FailoverDrillObjectives{}.OpenAPIModelName():    schema_apiserver_apis_federation_v1beta1_FailoverDrillObjectives(ref),
-		v1beta1.FailoverDrillScope{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_FailoverDrillScope(ref),
-		v1beta1.FailoverDrillSpec{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref),
-		v1beta1.FailoverDrillStatus{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref),
-		v1beta1.FailoverPolicy{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_FailoverPolicy(ref),
-		v1beta1.FailoverReadiness{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_FailoverReadiness(ref),
-		v1beta1.FailoverReadinessList{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_FailoverReadinessList(ref),
-		v1beta1.FailoverReadinessSpec{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_FailoverReadinessSpec(ref),
-		v1beta1.FailoverReadinessStatus{}.OpenAPIModelName():    schema_apiserver_apis_federation_v1beta1_FailoverReadinessStatus(ref),
-		v1beta1.FailoverReview{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_FailoverReview(ref),
-		v1beta1.FailoverReviewSpec{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_FailoverReviewSpec(ref),
-		v1beta1.FailoverReviewStatus{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref),
-		v1beta1.FederatedKind{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_FederatedKind(ref),
-		v1beta1.HeldDeletions{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_HeldDeletions(ref),
-		v1beta1.Info{}.OpenAPIModelName():                       schema_apiserver_apis_federation_v1beta1_Info(ref),
-		v1beta1.JSONPatchOperation{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref),
-		v1beta1.LeftOutIngresses{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_LeftOutIngresses(ref),
-		v1beta1.NodeClass{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_NodeClass(ref),
-		v1beta1.Override{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_Override(ref),
-		v1beta1.Placement{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_Placement(ref),
-		v1beta1.PlacementDecision{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_PlacementDecision(ref),
-		v1beta1.PlacementPolicy{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_PlacementPolicy(ref),
-		v1beta1.PlacementPolicyList{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_PlacementPolicyList(ref),
-		v1beta1.PlacementPolicySpec{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_PlacementPolicySpec(ref),
-		v1beta1.PlacementPolicyStatus{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_PlacementPolicyStatus(ref),
-		v1beta1.ReadinessDrill{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ReadinessDrill(ref),
-		v1beta1.ReadinessHeadroom{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ReadinessHeadroom(ref),
-		v1beta1.ReadinessNames{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ReadinessNames(ref),
-		v1beta1.ReadinessObject{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ReadinessObject(ref),
-		v1beta1.RecordChange{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_RecordChange(ref),
-		v1beta1.Reference{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_Reference(ref),
-		v1beta1.ReplicaChange{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ReplicaChange(ref),
-		v1beta1.ReplicaMove{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ReplicaMove(ref),
-		v1beta1.ReplicaPreferences{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_ReplicaPreferences(ref),
-		v1beta1.ResourceSelector{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_ResourceSelector(ref),
-		v1beta1.RolloutPolicy{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_RolloutPolicy(ref),
-		v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName():  schema_apiserver_apis_federation_v1beta1_ServerAddressByClientCIDR(ref),
-		v1beta1.ServiceIngresses{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref),
-		v1beta1.SpreadConstraint{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_SpreadConstraint(ref),
-		v1beta1.UnschedulablePods{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_UnschedulablePods(ref),
+		v1beta1.Cluster{}.OpenAPIModelName():                     schema_apiserver_apis_federation_v1beta1_Cluster(ref),
+		v1beta1.ClusterAffinity{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterAffinity(ref),
+		v1beta1.ClusterCapacity{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterCapacity(ref),
+		v1beta1.ClusterCondition{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterCondition(ref),
+		v1beta1.ClusterFailover{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref),
+		v1beta1.ClusterList{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_ClusterList(ref),
+		v1beta1.ClusterPreferences{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ClusterPreferences(ref),
+		v1beta1.ClusterProxyOptions{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_ClusterProxyOptions(ref),
+		v1beta1.ClusterSelectorRequirement{}.OpenAPIModelName():  schema_apiserver_apis_federation_v1beta1_ClusterSelectorRequirement(ref),
+		v1beta1.ClusterServiceIngress{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref),
+		v1beta1.ClusterSpec{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref),
+		v1beta1.ClusterStatus{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref),
+		v1beta1.ClusterTopology{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterTopology(ref),
+		v1beta1.DNSClusterSettings{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_DNSClusterSettings(ref),
+		v1beta1.DNSHealthCheck{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_DNSHealthCheck(ref),
+		v1beta1.DNSNameGrant{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DNSNameGrant(ref),
+		v1beta1.DNSNameGrantList{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_DNSNameGrantList(ref),
+		v1beta1.DNSNameGrantSpec{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_DNSNameGrantSpec(ref),
+		v1beta1.DNSSettings{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_DNSSettings(ref),
+		v1beta1.Drain{}.OpenAPIModelName():                       schema_apiserver_apis_federation_v1beta1_Drain(ref),
+		v1beta1.DrillDecision{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_DrillDecision(ref),
+		v1beta1.DrillEarlier{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DrillEarlier(ref),
+		v1beta1.DrillIsolate{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DrillIsolate(ref),
+		v1beta1.DrillMarks{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_DrillMarks(ref),
+		v1beta1.DrillObjective{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_DrillObjective(ref),
+		v1beta1.DrillPrediction{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_DrillPrediction(ref),
+		v1beta1.DrillProbe{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_DrillProbe(ref),
+		v1beta1.DrillProbeResult{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_DrillProbeResult(ref),
+		v1beta1.DrillProbeService{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_DrillProbeService(ref),
+		v1beta1.DrillReport{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_DrillReport(ref),
+		v1beta1.DrillTurn{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_DrillTurn(ref),
+		v1beta1.DrillUndo{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_DrillUndo(ref),
+		v1beta1.DrillWindows{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DrillWindows(ref),
+		v1beta1.DrillWorkloads{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_DrillWorkloads(ref),
+		v1beta1.FailoverDrill{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_FailoverDrill(ref),
+		v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName():     schema_apiserver_apis_federation_v1beta1_FailoverDrillGuardrails(ref),
+		v1beta1.FailoverDrillList{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_FailoverDrillList(ref),
+		v1beta1.FailoverDrillObjectives{}.OpenAPIModelName():     schema_apiserver_apis_federation_v1beta1_FailoverDrillObjectives(ref),
+		v1beta1.FailoverDrillSchedule{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_FailoverDrillSchedule(ref),
+		v1beta1.FailoverDrillScheduleList{}.OpenAPIModelName():   schema_apiserver_apis_federation_v1beta1_FailoverDrillScheduleList(ref),
+		v1beta1.FailoverDrillScheduleSpec{}.OpenAPIModelName():   schema_apiserver_apis_federation_v1beta1_FailoverDrillScheduleSpec(ref),
+		v1beta1.FailoverDrillScheduleStatus{}.OpenAPIModelName(): schema_apiserver_apis_federation_v1beta1_FailoverDrillScheduleStatus(ref),
+		v1beta1.FailoverDrillScope{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_FailoverDrillScope(ref),
+		v1beta1.FailoverDrillSpec{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref),
+		v1beta1.FailoverDrillStatus{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref),
+		v1beta1.FailoverDrillTemplate{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_FailoverDrillTemplate(ref),
+		v1beta1.FailoverPolicy{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_FailoverPolicy(ref),
+		v1beta1.FailoverReadiness{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_FailoverReadiness(ref),
+		v1beta1.FailoverReadinessList{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_FailoverReadinessList(ref),
+		v1beta1.FailoverReadinessSpec{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_FailoverReadinessSpec(ref),
+		v1beta1.FailoverReadinessStatus{}.OpenAPIModelName():     schema_apiserver_apis_federation_v1beta1_FailoverReadinessStatus(ref),
+		v1beta1.FailoverReview{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_FailoverReview(ref),
+		v1beta1.FailoverReviewSpec{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_FailoverReviewSpec(ref),
+		v1beta1.FailoverReviewStatus{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref),
+		v1beta1.FederatedKind{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_FederatedKind(ref),
+		v1beta1.Info{}.OpenAPIModelName():                        schema_apiserver_apis_federation_v1beta1_Info(ref),
+		v1beta1.JSONPatchOperation{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref),
+		v1beta1.MissedDrill{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_MissedDrill(ref),
+		v1beta1.NodeClass{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_NodeClass(ref),
+		v1beta1.OmittedIngresses{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_OmittedIngresses(ref),
+		v1beta1.Override{}.OpenAPIModelName():                    schema_apiserver_apis_federation_v1beta1_Override(ref),
+		v1beta1.PendingDeletions{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_PendingDeletions(ref),
+		v1beta1.Placement{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_Placement(ref),
+		v1beta1.PlacementChange{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_PlacementChange(ref),
+		v1beta1.PlacementDecision{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_PlacementDecision(ref),
+		v1beta1.PlacementPolicy{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_PlacementPolicy(ref),
+		v1beta1.PlacementPolicyList{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_PlacementPolicyList(ref),
+		v1beta1.PlacementPolicySpec{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_PlacementPolicySpec(ref),
+		v1beta1.PlacementPolicyStatus{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_PlacementPolicyStatus(ref),
+		v1beta1.ReadinessDrill{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ReadinessDrill(ref),
+		v1beta1.ReadinessHeadroom{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_ReadinessHeadroom(ref),
+		v1beta1.ReadinessNames{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ReadinessNames(ref),
+		v1beta1.ReadinessObject{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ReadinessObject(ref),
+		v1beta1.RecordChange{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_RecordChange(ref),
+		v1beta1.Reference{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_Reference(ref),
+		v1beta1.ReplicaChange{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_ReplicaChange(ref),
+		v1beta1.ReplicaMove{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_ReplicaMove(ref),
+		v1beta1.ReplicaPreferences{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ReplicaPreferences(ref),
+		v1beta1.ResourceSelector{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ResourceSelector(ref),
+		v1beta1.RolloutPolicy{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_RolloutPolicy(ref),
+		v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName():   schema_apiserver_apis_federation_v1beta1_ServerAddressByClientCIDR(ref),
+		v1beta1.ServiceIngresses{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref),
+		v1beta1.SpreadConstraint{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_SpreadConstraint(ref),
+		v1beta1.UnschedulablePods{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_UnschedulablePods(ref),
 	}
 }
 
@@ -340,7 +353,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterCondition(ref common.Refere
 					},
 					"lastProbeTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When the condition was last looked at. It is written when something else of the status changes, not at every look.",
+							Description: "When the condition was last checked. It is written when something else of the status changes, not at every check.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
 						},
 					},
@@ -382,7 +395,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref common.Referen
 				Properties: map[string]spec.Schema{
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Serving, Waiting, Held, Out or Returning.",
+							Description: "Serving, GracePeriod, FailoverSuspended, FailedOver or FailingBack.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -402,7 +415,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref common.Referen
 					},
 					"percent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For Returning: how much of what the cluster would have it gets, in percent, from 0. For Waiting and Held: how much it had got when it was lost again.",
+							Description: "For FailingBack: how much of what the cluster would have it gets, in percent, from 0. For GracePeriod and FailoverSuspended: how much it had got when it was lost again.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -738,7 +751,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent, PartlyReachable, DeletionsHeld and TopologyMismatch where it is so.",
+							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverSuspended; DNSIncomplete, NodeHeartbeatsStale, PartiallyReachable, DeletionsPendingApproval and TopologyMismatch where it is so.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -791,7 +804,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							Format:      "",
 						},
 					},
-					"forbidden": {
+					"inaccessibleResources": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
 								"x-kubernetes-list-type": "atomic",
@@ -811,7 +824,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 					},
-					"deletionsHeld": {
+					"deletionsPendingApproval": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
 								"x-kubernetes-list-type": "atomic",
@@ -824,7 +837,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
 										Default: map[string]interface{}{},
-										Ref:     ref(v1beta1.HeldDeletions{}.OpenAPIModelName()),
+										Ref:     ref(v1beta1.PendingDeletions{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -846,7 +859,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 			},
 		},
 		Dependencies: []string{
-			v1beta1.ClusterCapacity{}.OpenAPIModelName(), v1beta1.ClusterCondition{}.OpenAPIModelName(), v1beta1.ClusterFailover{}.OpenAPIModelName(), v1beta1.HeldDeletions{}.OpenAPIModelName()},
+			v1beta1.ClusterCapacity{}.OpenAPIModelName(), v1beta1.ClusterCondition{}.OpenAPIModelName(), v1beta1.ClusterFailover{}.OpenAPIModelName(), v1beta1.PendingDeletions{}.OpenAPIModelName()},
 	}
 }
 
@@ -890,11 +903,38 @@ func schema_apiserver_apis_federation_v1beta1_ClusterTopology(ref common.Referen
 	}
 }
 
-func schema_apiserver_apis_federation_v1beta1_DNSCheck(ref common.ReferenceCallback) common.OpenAPIDefinition {
+func schema_apiserver_apis_federation_v1beta1_DNSClusterSettings(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DNSCheck says how load balancers are asked from the federation whether they work. One of a cluster's that answers is enough.",
+				Description: "DNSClusterSettings are one cluster's part of DNSSettings.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"weight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The cluster's share of the answers beside the others' with strategy Weighted, from 0 to 1000; spec.dnsWeight of the Cluster if left out. With every strategy 0 keeps the cluster out while another one serves.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"priority": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When its turn is with strategy Failover: clusters with lower numbers come first. From 0, which it is if left out, to 1000.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DNSHealthCheck(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DNSHealthCheck says how load balancers are asked from the federation whether they work. One of a cluster's that answers is enough.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -933,7 +973,7 @@ func schema_apiserver_apis_federation_v1beta1_DNSCheck(ref common.ReferenceCallb
 							Format:      "",
 						},
 					},
-					"intervalSeconds": {
+					"periodSeconds": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Seconds from one question to the next, from 1 to 3600; 10 if left out.",
 							Type:        []string{"integer"},
@@ -947,14 +987,14 @@ func schema_apiserver_apis_federation_v1beta1_DNSCheck(ref common.ReferenceCallb
 							Format:      "int32",
 						},
 					},
-					"failures": {
+					"failureThreshold": {
 						SchemaProps: spec.SchemaProps{
 							Description: "How many questions in a row must fail until the load balancer counts as failing, from 1 to 10; 3 if left out.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
-					"successes": {
+					"successThreshold": {
 						SchemaProps: spec.SchemaProps{
 							Description: "How many in a row must be answered until it counts as working again, from 1 to 10; 2 if left out.",
 							Type:        []string{"integer"},
@@ -963,33 +1003,6 @@ func schema_apiserver_apis_federation_v1beta1_DNSCheck(ref common.ReferenceCallb
 					},
 				},
 				Required: []string{"type"},
-			},
-		},
-	}
-}
-
-func schema_apiserver_apis_federation_v1beta1_DNSClusterSettings(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "DNSClusterSettings are one cluster's part of DNSSettings.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"weight": {
-						SchemaProps: spec.SchemaProps{
-							Description: "The cluster's share of the answers beside the others' with strategy Weighted, from 0 to 1000; spec.dnsWeight of the Cluster if left out. With every strategy 0 keeps the cluster out while another one serves.",
-							Type:        []string{"integer"},
-							Format:      "int32",
-						},
-					},
-					"priority": {
-						SchemaProps: spec.SchemaProps{
-							Description: "When its turn is with strategy Failover: clusters with lower numbers come first. From 0, which it is if left out, to 1000.",
-							Type:        []string{"integer"},
-							Format:      "int32",
-						},
-					},
-				},
 			},
 		},
 	}
@@ -1188,17 +1201,17 @@ func schema_apiserver_apis_federation_v1beta1_DNSSettings(ref common.ReferenceCa
 							},
 						},
 					},
-					"check": {
+					"healthCheck": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Whether the load balancers answer is asked from the federation, too: a cluster whose load balancer does not is out of the answers while others serve. If left out, what the members say is all that counts.",
-							Ref:         ref(v1beta1.DNSCheck{}.OpenAPIModelName()),
+							Ref:         ref(v1beta1.DNSHealthCheck{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1beta1.DNSCheck{}.OpenAPIModelName(), v1beta1.DNSClusterSettings{}.OpenAPIModelName()},
+			v1beta1.DNSClusterSettings{}.OpenAPIModelName(), v1beta1.DNSHealthCheck{}.OpenAPIModelName()},
 	}
 }
 
@@ -1224,7 +1237,7 @@ func schema_apiserver_apis_federation_v1beta1_Drain(ref common.ReferenceCallback
 					},
 					"cordoned": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Cordoned tells whether the cluster bore TaintUnschedulable before.",
+							Description: "Cordoned reports whether the cluster bore TaintUnschedulable before.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1286,6 +1299,44 @@ func schema_apiserver_apis_federation_v1beta1_DrillDecision(ref common.Reference
 		},
 		Dependencies: []string{
 			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillEarlier(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillEarlier is how long it took in earlier drills of the same clusters and method until the marks came: those that are kept, the last 50 at most, and held in full.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"runs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many there are.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"p75Milliseconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "By the name of the mark, in milliseconds: of three in four of them it came no later.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: 0,
+										Type:    []string{"integer"},
+										Format:  "int64",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"runs"},
+			},
+		},
 	}
 }
 
@@ -1470,6 +1521,13 @@ func schema_apiserver_apis_federation_v1beta1_DrillPrediction(ref common.Referen
 							Format:      "int64",
 						},
 					},
+					"moved": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that left a cluster since the fault, of any cluster: those of objects that were scaled down are not counted.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 					"records": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Record sets that would change.",
@@ -1543,6 +1601,197 @@ func schema_apiserver_apis_federation_v1beta1_DrillPrediction(ref common.Referen
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_DrillProbe(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillProbe is a client of a name of ours during a drill: it looks the name up at the federation's DNS server, connects to one of the addresses, and asks.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the probe, for the report.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"service": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The Service whose global name is asked for. Either this or host.",
+							Ref:         ref(v1beta1.DrillProbeService{}.OpenAPIModelName()),
+						},
+					},
+					"host": {
+						SchemaProps: spec.SchemaProps{
+							Description: "A name in the federation's DNS zone: of a Service in a region or zone, or one that an Ingress, a Service or a policy has.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "HTTP and HTTPS: a status from 200 to 399; TCP: the connection is accepted; DNS: the name has an address.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"port": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The port; if left out 80 with HTTP and 443 with HTTPS. TCP must have one.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The path that HTTP and HTTPS ask for, \"/\" if left out.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"insecureSkipVerify": {
+						SchemaProps: spec.SchemaProps{
+							Description: "HTTPS takes any certificate. Otherwise it must be for the name.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Caching, the default: an answer is kept for its TTL, as a resolver does. Fresh: the name is looked up each time.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"periodSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Seconds from one question to the next, from 1 to 60, and at most baselineSeconds; 1 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"timeoutSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Seconds that an answer may take, from 1 to 5; 2 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"guard": {
+						SchemaProps: spec.SchemaProps{
+							Description: "It ends the drill where too much fails, see guardrails.maxFailedPerMille.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "type"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.DrillProbeService{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillProbeResult(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillProbeResult is what a probe found, from the fault on.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the probe.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Where it asked from: Federation is the process that leads.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"asked": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How often it asked.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"failed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How often that failed.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"unknown": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How often it could not ask, for reasons of its own: no socket, no route. These are not among those asked.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"longestOutageMilliseconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The longest time from a failure to the next success, in milliseconds.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"lastFailure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why it failed last.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "from", "asked", "failed"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillProbeService(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillProbeService names a Service.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Its namespace.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Its name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "name"},
+			},
+		},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_DrillReport(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1571,6 +1820,34 @@ func schema_apiserver_apis_federation_v1beta1_DrillReport(ref common.ReferenceCa
 							Ref:         ref(v1beta1.DrillPrediction{}.OpenAPIModelName()),
 						},
 					},
+					"probes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What the probes found, from the fault on.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.DrillProbeResult{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"probesAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When that was noted.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
+						},
+					},
 					"objectives": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -1588,6 +1865,12 @@ func schema_apiserver_apis_federation_v1beta1_DrillReport(ref common.ReferenceCa
 									},
 								},
 							},
+						},
+					},
+					"earlier": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Drills before this one, of the same clusters and method.",
+							Ref:         ref(v1beta1.DrillEarlier{}.OpenAPIModelName()),
 						},
 					},
 					"leftBehind": {
@@ -1614,7 +1897,37 @@ func schema_apiserver_apis_federation_v1beta1_DrillReport(ref common.ReferenceCa
 			},
 		},
 		Dependencies: []string{
-			v1beta1.DrillMarks{}.OpenAPIModelName(), v1beta1.DrillObjective{}.OpenAPIModelName(), v1beta1.DrillPrediction{}.OpenAPIModelName(), v1beta1.DrillWorkloads{}.OpenAPIModelName()},
+			v1beta1.DrillEarlier{}.OpenAPIModelName(), v1beta1.DrillMarks{}.OpenAPIModelName(), v1beta1.DrillObjective{}.OpenAPIModelName(), v1beta1.DrillPrediction{}.OpenAPIModelName(), v1beta1.DrillProbeResult{}.OpenAPIModelName(), v1beta1.DrillWorkloads{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillTurn(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillTurn is when a zone, region or cluster had its last drill of a schedule.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"scope": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The zone, as REGION/ZONE or ZONE, the region, or the cluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The time of the schedule.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+				},
+				Required: []string{"scope", "time"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
 	}
 }
 
@@ -1642,6 +1955,86 @@ func schema_apiserver_apis_federation_v1beta1_DrillUndo(ref common.ReferenceCall
 					},
 				},
 				Required: []string{"cluster"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillWindows(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillWindows say when drills may be under way: from the first check until the clusters are brought back.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"timeZone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The time zone, as \"Europe/Berlin\"; UTC if left out.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"allowedWindows": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Times of the week, as MON-09:00-12:00 (24:00 is the end of the day). Drills are under way in these only; always if left out.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"blockedWindows": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Times of the week at which no drill is under way.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"blockedDates": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Days on which no drill is under way, as 2026-12-24.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
 			},
 		},
 	}
@@ -1700,6 +2093,12 @@ func schema_apiserver_apis_federation_v1beta1_DrillWorkloads(ref common.Referenc
 							Description: "Of as many replicas as were placed in the scope, so many percent stayed ready all the time, see guardrails.",
 							Type:        []string{"integer"},
 							Format:      "int32",
+						},
+					},
+					"budgetViolatedSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Since when a PodDisruptionBudget has been violated; left out while none is.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
 						},
 					},
 				},
@@ -1780,6 +2179,20 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillGuardrails(ref common
 							Description: "So many replicas may fit nowhere: more keep it from beginning, and end it; 0 if left out.",
 							Type:        []string{"integer"},
 							Format:      "int64",
+						},
+					},
+					"maxFailedPerMille": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Of a thousand questions that a probe with guard asks within windowSeconds so many may fail, and two in any case; 10 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"windowSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "From 5 to 600 s; 30 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
 						},
 					},
 				},
@@ -1874,9 +2287,361 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillObjectives(ref common
 							Format:      "int32",
 						},
 					},
+					"maxFailedPerMille": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Of a thousand questions of each probe so many may fail, from the fault on.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 				},
 			},
 		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrillSchedule(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrillSchedule makes FailoverDrills at the times of a cron schedule, one at a time, as a CronJob makes Jobs. Deleting it leaves the drills that it has made.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When drills are made, and of what.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverDrillScheduleSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What has been made so far; written by the federation.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverDrillScheduleStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.FailoverDrillScheduleSpec{}.OpenAPIModelName(), v1beta1.FailoverDrillScheduleStatus{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrillScheduleList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrillScheduleList is a list of FailoverDrillSchedules.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The schedules.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.FailoverDrillSchedule{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.FailoverDrillSchedule{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrillScheduleSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrillScheduleSpec says when drills are made, and of what.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"schedule": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When, in cron format, see https://en.wikipedia.org/wiki/Cron. A time that clocks skip is skipped, one that they show twice counts once.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"timeZone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The time zone, as \"Europe/Berlin\"; UTC if left out.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"allowedWindows": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Times of the week, as MON-09:00-12:00 (24:00 is the end of the day). Drills are under way in these only; always if left out.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"blockedWindows": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Times of the week at which no drill is under way.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"blockedDates": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Days on which no drill is under way, as 2026-12-24.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "No drill is made while this is true. Those that are under way go on.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"startingDeadlineSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How late a drill may be made, from 10 to 86400 s; 300 if left out. What is missed then is not made up.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"successfulHistoryLimit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many drills that succeeded are kept, from 0 to 100; 10 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"failedHistoryLimit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many drills that ended otherwise are kept, from 0 to 100; 10 if left out.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"rotate": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Each drill takes one of the zones, regions or clusters that template.spec.scope names, and in it \"*\" is all of them: the one whose last success, or last drill of this schedule, is oldest. Left out: each takes the whole scope.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"template": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The drills that are made.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverDrillTemplate{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"schedule", "template"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.FailoverDrillTemplate{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrillScheduleStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrillScheduleStatus is what a schedule has made so far.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Scheduled: a drill will be made at nextScheduleTime; False with Suspended, NoTime or NoScope.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref("k8s.io/apimachinery/pkg/apis/meta/v1.Condition"),
+									},
+								},
+							},
+						},
+					},
+					"active": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Names of its drills that have not ended.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"lastScheduleTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The time of the schedule at which it last made a drill.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"lastSuccessfulTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When a drill of it last succeeded.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"nextScheduleTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The time of the schedule at which it makes the next one.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"lastMissed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last time of the schedule at which no drill was made though one should have been.",
+							Ref:         ref(v1beta1.MissedDrill{}.OpenAPIModelName()),
+						},
+					},
+					"turns": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"scope",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Where scopes are rotated: when each had its last drill of this schedule.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.DrillTurn{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"requestedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Who made the schedule, or last changed what it makes, as the API server knows them. Its drills are theirs.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.DrillTurn{}.OpenAPIModelName(), v1beta1.MissedDrill{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.Condition", "k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
 	}
 }
 
@@ -2031,6 +2796,28 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.Refer
 							Ref:         ref(v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName()),
 						},
 					},
+					"probes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Clients that ask during the drill; at most 50.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.DrillProbe{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"approval": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Required: it waits until somebody other than who made it approves it. NotRequired, the default, takes the right to approve.",
@@ -2045,7 +2832,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Checks that need not hold: DoubleRunning, NotHeld.",
+							Description: "Checks that need not hold: DoubleRunning, NotHeld, Quiet, Rested.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2058,12 +2845,18 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.Refer
 							},
 						},
 					},
+					"windows": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When it may be under way; always if left out.",
+							Ref:         ref(v1beta1.DrillWindows{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"scope", "method", "reason"},
 			},
 		},
 		Dependencies: []string{
-			v1beta1.DrillIsolate{}.OpenAPIModelName(), v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName(), v1beta1.FailoverDrillObjectives{}.OpenAPIModelName(), v1beta1.FailoverDrillScope{}.OpenAPIModelName()},
+			v1beta1.DrillIsolate{}.OpenAPIModelName(), v1beta1.DrillProbe{}.OpenAPIModelName(), v1beta1.DrillWindows{}.OpenAPIModelName(), v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName(), v1beta1.FailoverDrillObjectives{}.OpenAPIModelName(), v1beta1.FailoverDrillScope{}.OpenAPIModelName()},
 	}
 }
 
@@ -2166,6 +2959,20 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref common.Ref
 							},
 						},
 					},
+					"leader": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The process that decides about it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"leaderChanges": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How often another process has taken over since it began. After the second time it ends.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"report": {
 						SchemaProps: spec.SchemaProps{
 							Description: "What was measured.",
@@ -2177,6 +2984,36 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref common.Ref
 		},
 		Dependencies: []string{
 			v1beta1.DrillDecision{}.OpenAPIModelName(), v1beta1.DrillReport{}.OpenAPIModelName(), v1beta1.DrillUndo{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_FailoverDrillTemplate(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailoverDrillTemplate is a drill that a schedule makes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Labels and annotations of the drills.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What is tried. Its windows must be left out: the schedule's are used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.FailoverDrillSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.FailoverDrillSpec{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"},
 	}
 }
 
@@ -2203,7 +3040,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverPolicy(ref common.Referenc
 					},
 					"failback": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Staged (default), AtOnce or Never.",
+							Description: "Staged (default), Immediate or Never.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2218,7 +3055,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReadiness(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FailoverReadiness says whether the loss of a zone, or of a region, would be survived as the world is now. The federation keeps one for each; nobody else writes them, and nothing is done because of what they say.",
+				Description: "FailoverReadiness reports whether the loss of a zone, or of a region, would be survived as the world is now. The federation keeps one for each; nobody else writes them, and nothing is done because of what they say.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2360,7 +3197,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReadinessStatus(ref common
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Survivable: the loss would be survived; False with NoRoom, WouldBeHeld, NameWithoutServer or Pinned. Drilled: a drill has shown it.",
+							Description: "Survivable: the loss would be survived; False with InsufficientCapacity, FailoverWouldBeSuspended, NameWithoutServer or Pinned. Drilled: a drill has shown it.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2388,7 +3225,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReadinessStatus(ref common
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas that are placed there, and would be lost. They are the sum of placed, kept and unplaced.",
+							Description: "Replicas that are placed there, and would be lost. They are the sum of placed, kept and unschedulable.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -2407,7 +3244,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReadinessStatus(ref common
 							Format:      "int64",
 						},
 					},
-					"unplaced": {
+					"unschedulable": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Those that would fit nowhere.",
 							Type:        []string{"integer"},
@@ -2630,9 +3467,9 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref common.Re
 							},
 						},
 					},
-					"held": {
+					"suspendedReason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why nothing, or not all, would be moved: the failover limits that would hold it. Empty: they allow it.",
+							Description: "Why nothing, or not all, would be moved: the failover limit that would suspend it. Empty: they allow it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2675,14 +3512,14 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref common.Re
 							},
 						},
 					},
-					"replicas": {
+					"replicasMoved": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Replicas that would move, in sum.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
-					"unplaced": {
+					"replicasUnschedulable": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Replicas that would fit nowhere, in sum.",
 							Type:        []string{"integer"},
@@ -2733,71 +3570,6 @@ func schema_apiserver_apis_federation_v1beta1_FederatedKind(ref common.Reference
 		},
 		Dependencies: []string{
 			"k8s.io/apimachinery/pkg/runtime/schema.GroupVersionResource"},
-	}
-}
-
-func schema_apiserver_apis_federation_v1beta1_HeldDeletions(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "HeldDeletions are copies in a cluster that are not deleted before somebody approves it.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"resource": {
-						SchemaProps: spec.SchemaProps{
-							Description: "The custom kind that they are of, as RESOURCE.GROUP. Left out for those of all built-in kinds.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"set": {
-						SchemaProps: spec.SchemaProps{
-							Description: "A name of exactly these copies. What is approved is this set, and no other.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"copies": {
-						SchemaProps: spec.SchemaProps{
-							Description: "How many they are.",
-							Default:     0,
-							Type:        []string{"integer"},
-							Format:      "int32",
-						},
-					},
-					"of": {
-						SchemaProps: spec.SchemaProps{
-							Description: "How many copies the cluster has.",
-							Default:     0,
-							Type:        []string{"integer"},
-							Format:      "int32",
-						},
-					},
-					"examples": {
-						VendorExtensible: spec.VendorExtensible{
-							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "atomic",
-							},
-						},
-						SchemaProps: spec.SchemaProps{
-							Description: "Some of them, each as KIND NAMESPACE/NAME; at most 10.",
-							Type:        []string{"array"},
-							Items: &spec.SchemaOrArray{
-								Schema: &spec.Schema{
-									SchemaProps: spec.SchemaProps{
-										Default: "",
-										Type:    []string{"string"},
-										Format:  "",
-									},
-								},
-							},
-						},
-					},
-				},
-				Required: []string{"set", "copies", "of"},
-			},
-		},
 	}
 }
 
@@ -2872,8 +3644,16 @@ func schema_apiserver_apis_federation_v1beta1_Info(ref common.ReferenceCallback)
 							Format:      "int64",
 						},
 					},
+					"PublicAddressesOnly": {
+						SchemaProps: spec.SchemaProps{
+							Description: "PublicAddressesOnly: of load balancers' addresses those alone are in DNS that all of the internet reaches.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
-				Required: []string{"Name", "DNSZone", "DNSTTL", "FailoverMaxZones", "FailoverWindow", "CrossClusterEndpoints", "ClusterSetIPRanges", "MemberTokenLifetime"},
+				Required: []string{"Name", "DNSZone", "DNSTTL", "FailoverMaxZones", "FailoverWindow", "CrossClusterEndpoints", "ClusterSetIPRanges", "MemberTokenLifetime", "PublicAddressesOnly"},
 			},
 		},
 	}
@@ -2924,28 +3704,33 @@ func schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref common.Refe
 	}
 }
 
-func schema_apiserver_apis_federation_v1beta1_LeftOutIngresses(ref common.ReferenceCallback) common.OpenAPIDefinition {
+func schema_apiserver_apis_federation_v1beta1_MissedDrill(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "LeftOutIngresses counts what is left out of ServiceIngresses: addresses, and clusters of which nothing is said.",
+				Description: "MissedDrill is a time of a schedule at which no drill was made.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
-					"addresses": {
+					"time": {
 						SchemaProps: spec.SchemaProps{
-							Type:   []string{"integer"},
-							Format: "int32",
+							Description: "The time.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
 						},
 					},
-					"clusters": {
+					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Type:   []string{"integer"},
-							Format: "int32",
+							Description: "StillActive: the drill before it had not ended. TooLate: the federation was not there to make it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 				},
+				Required: []string{"time", "reason"},
 			},
 		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
 	}
 }
 
@@ -2987,6 +3772,31 @@ func schema_apiserver_apis_federation_v1beta1_NodeClass(ref common.ReferenceCall
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_OmittedIngresses(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OmittedIngresses counts what is left out of ServiceIngresses: addresses, and clusters of which nothing is said.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"addresses": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"integer"},
+							Format: "int32",
+						},
+					},
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"integer"},
+							Format: "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_Override(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3025,6 +3835,71 @@ func schema_apiserver_apis_federation_v1beta1_Override(ref common.ReferenceCallb
 		},
 		Dependencies: []string{
 			v1beta1.ClusterAffinity{}.OpenAPIModelName(), v1beta1.JSONPatchOperation{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_PendingDeletions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PendingDeletions are copies in a cluster that are not deleted before somebody approves it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The custom kind that they are of, as RESOURCE.GROUP. Left out for those of all built-in kinds.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"set": {
+						SchemaProps: spec.SchemaProps{
+							Description: "A name of exactly these copies. What is approved is this set, and no other.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"copies": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many they are.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"of": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many copies the cluster has.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"examples": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Some of them, each as KIND NAMESPACE/NAME; at most 10.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"set", "copies", "of"},
+			},
+		},
 	}
 }
 
@@ -3074,9 +3949,9 @@ func schema_apiserver_apis_federation_v1beta1_Placement(ref common.ReferenceCall
 							},
 						},
 					},
-					"unplaced": {
+					"unschedulable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Unplaced are replicas that fit nowhere.",
+							Description: "Unschedulable are replicas that fit nowhere.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -3149,6 +4024,48 @@ func schema_apiserver_apis_federation_v1beta1_Placement(ref common.ReferenceCall
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_PlacementChange(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlacementChange is how the number of one cluster changed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Default: "",
+							Type:    []string{"string"},
+							Format:  "",
+						},
+					},
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Default: 0,
+							Type:    []string{"integer"},
+							Format:  "int64",
+						},
+					},
+					"to": {
+						SchemaProps: spec.SchemaProps{
+							Default: 0,
+							Type:    []string{"integer"},
+							Format:  "int64",
+						},
+					},
+					"overflow": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Overflow: it is the cluster's overflow that changed.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"cluster", "from", "to"},
+			},
+		},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_PlacementDecision(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3170,11 +4087,39 @@ func schema_apiserver_apis_federation_v1beta1_PlacementDecision(ref common.Refer
 							Format:      "",
 						},
 					},
-					"moved": {
+					"changes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Moved says what changed, at most ten clusters by name: \"east-a 20→0, east-b 5→15\".",
-							Type:        []string{"string"},
+							Description: "Changes are the clusters whose number changed, by name: at most MaxChanges of replicas, and as many of the overflow.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.PlacementChange{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"omittedChanges": {
+						SchemaProps: spec.SchemaProps{
+							Description: "OmittedChanges is how many more changed.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"everywhere": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Everywhere is whether it goes to every cluster from then on, where that changed.",
+							Type:        []string{"boolean"},
 							Format:      "",
+						},
+					},
+					"unschedulable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Unschedulable are the replicas that fit nowhere from then on, where that changed.",
+							Type:        []string{"integer"},
+							Format:      "int64",
 						},
 					},
 				},
@@ -3182,7 +4127,7 @@ func schema_apiserver_apis_federation_v1beta1_PlacementDecision(ref common.Refer
 			},
 		},
 		Dependencies: []string{
-			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+			v1beta1.PlacementChange{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
 	}
 }
 
@@ -3654,7 +4599,7 @@ func schema_apiserver_apis_federation_v1beta1_ReadinessObject(ref common.Referen
 							Format:      "int64",
 						},
 					},
-					"unplaced": {
+					"unschedulable": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Those of them that would fit nowhere.",
 							Type:        []string{"integer"},
@@ -3869,7 +4814,7 @@ func schema_apiserver_apis_federation_v1beta1_ReplicaMove(ref common.ReferenceCa
 							},
 						},
 					},
-					"unplaced": {
+					"unschedulable": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Replicas that would fit nowhere.",
 							Type:        []string{"integer"},
@@ -4085,10 +5030,10 @@ func schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref common.Refere
 							},
 						},
 					},
-					"leftOut": {
+					"omitted": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LeftOut is what the object's annotations have no room for.",
-							Ref:         ref(v1beta1.LeftOutIngresses{}.OpenAPIModelName()),
+							Description: "Omitted is what the object's annotations have no room for.",
+							Ref:         ref(v1beta1.OmittedIngresses{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -4096,7 +5041,7 @@ func schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref common.Refere
 			},
 		},
 		Dependencies: []string{
-			v1beta1.ClusterServiceIngress{}.OpenAPIModelName(), v1beta1.LeftOutIngresses{}.OpenAPIModelName()},
+			v1beta1.ClusterServiceIngress{}.OpenAPIModelName(), v1beta1.OmittedIngresses{}.OpenAPIModelName()},
 	}
 }
 

@@ -211,7 +211,7 @@ func TestWritersOfAClusterLeaveEachOtherAlone(t *testing.T) {
 	}
 	registry := `{region: east, conditions: [{type: Ready, status: "%s"}, {type: Offline, status: "False"}]}`
 	apply("registry", fmt.Sprintf(registry, "True"))
-	apply("failover", `{failover: {phase: Returning, percent: 50, since: "2026-01-01T00:00:00Z"}, conditions: [{type: FailedOver, status: "True"}]}`)
+	apply("failover", `{failover: {phase: FailingBack, percent: 50, since: "2026-01-01T00:00:00Z"}, conditions: [{type: FailedOver, status: "True"}]}`)
 	apply("capacity", `{capacity: {observedAt: "2026-01-01T00:00:00Z", nodes: 2, allocatable: {cpu: "8", memory: 16Gi, pods: "220"}, requested: {cpu: 1500m, memory: 4Gi, pods: "20"}}}`)
 	apply("registry", fmt.Sprintf(registry, "False"))
 	taints := `{"spec":{"taints":[{"key":"` + v1beta1.TaintUnschedulable + `","effect":"NoSchedule"},{"key":"` + v1beta1.TaintDrain + `","effect":"NoExecute"}]}}`
@@ -232,7 +232,7 @@ func TestWritersOfAClusterLeaveEachOtherAlone(t *testing.T) {
 	if c.Spec.Taints[0].TimeAdded != nil || c.Spec.Taints[1].TimeAdded == nil {
 		t.Errorf("taints %v: the one with NoExecute must have a date, and only it", c.Spec.Taints)
 	}
-	want := "shared False east <none> <none> Returning 50%,Drained "
+	want := "shared False east <none> <none> FailingBack 50%,Drained "
 	room := " 6.5/8 12Gi/16Gi 200/220 federation.kubernetes.io/unschedulable:NoSchedule,federation.kubernetes.io/drain:NoExecute 192.0.2.8:6443"
 	if row := firstRow(t, "/apis/federation/v1beta1/clusters/shared"); !strings.HasPrefix(row, want) || !strings.HasSuffix(row, room) {
 		t.Errorf("the table shows %q, want %q, the age, and %q", row, want, room)

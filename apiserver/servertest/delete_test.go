@@ -45,6 +45,7 @@ func TestDeleteLeavesTheFinalizersThatSayWhatToDo(t *testing.T) {
 		policy metav1.DeletionPropagation
 		want   []string
 	}{
+		"none":       {"", []string{v1beta1.DeleteFromClustersFinalizer}}, // a client of controller-runtime names none, and no controller of Kubernetes
 		"background": {metav1.DeletePropagationBackground, []string{v1beta1.DeleteFromClustersFinalizer}},
 		"foreground": {metav1.DeletePropagationForeground, []string{v1beta1.DeleteFromClustersFinalizer}},
 		"orphan":     {metav1.DeletePropagationOrphan, []string{v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanMarkFinalizer}},
@@ -61,7 +62,7 @@ func TestDeleteLeavesTheFinalizersThatSayWhatToDo(t *testing.T) {
 				if _, err := client.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 					t.Fatal(err)
 				}
-				if err := client.Delete(t.Context(), object.GetName(), metav1.DeleteOptions{PropagationPolicy: &c.policy}); err != nil {
+				if err := client.Delete(t.Context(), object.GetName(), deleteBy(c.policy)); err != nil {
 					t.Fatal(err)
 				}
 				settle(t, client, object.GetName(), c.want)
@@ -69,6 +70,28 @@ func TestDeleteLeavesTheFinalizersThatSayWhatToDo(t *testing.T) {
 			})
 		}
 	}
+}
+
+// deleteBy names a propagation policy; "": none.
+func deleteBy(policy metav1.DeletionPropagation) (o metav1.DeleteOptions) {
+	if policy != "" {
+		o.PropagationPolicy = &policy
+	}
+	return o
+}
+
+func TestDeleteOfACollection(t *testing.T) {
+	maps := shared.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("default")
+	object := newObject(t, federatedObjects["configmaps"], "one-of-many")
+	object.SetLabels(map[string]string{"collection": "all"})
+	if _, err := maps.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := maps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "collection=all"}); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, maps, "one-of-many", []string{v1beta1.DeleteFromClustersFinalizer})
+	release(t, maps, "one-of-many")
 }
 
 // The garbage collector deletes, as "orphan", what still has that finalizer, which every federated
@@ -137,13 +160,17 @@ func newObject(t *testing.T, content, name string) *unstructured.Unstructured {
 // settle waits until the object is marked as deleted and has these finalizers and no other.
 func settle(t *testing.T, client dynamic.ResourceInterface, name string, want []string) {
 	t.Helper()
-	var got *unstructured.Unstructured
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (_ bool, err error) {
-		got, err = client.Get(ctx, name, metav1.GetOptions{})
-		return err == nil && got.GetDeletionTimestamp() != nil && slices.Equal(got.GetFinalizers(), want), err
+	var last []string
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		got, err := client.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		last = got.GetFinalizers()
+		return got.GetDeletionTimestamp() != nil && slices.Equal(last, want), nil
 	})
 	if err != nil {
-		t.Fatalf("%v; last finalizers %s, want %s", err, strings.Join(got.GetFinalizers(), ", "), strings.Join(want, ", "))
+		t.Fatalf("%v; last finalizers %s, want %s", err, strings.Join(last, ", "), strings.Join(want, ", "))
 	}
 }
 

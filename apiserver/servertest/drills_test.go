@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/pki"
 )
 
 // A drill has its finalizer from the first, its status is not its maker's, it cannot be changed, and who aborts it is who the server knows.
@@ -56,12 +57,12 @@ func TestDrillsAreKeptAsTheyWereMade(t *testing.T) {
 }
 
 func TestWhoMayDrill(t *testing.T) {
-	const all = "create failoverdrills, delete failoverdrills, isolate failoverdrills, approve failoverdrills, update failoverdrills/abort x, update failoverdrills/approval x, update failoverdrills/status x, list failoverdrills"
+	const all = "create failoverdrills, delete failoverdrills, isolate failoverdrills, approve failoverdrills, update failoverdrills/abort x, update failoverdrills/approval x, update failoverdrills/status x, list failoverdrills, list failoverdrillschedules, create failoverdrillschedules"
 	for role, want := range map[string]string{
-		"federation-cluster-viewer": "list failoverdrills",
-		"federation-operator":       "update failoverdrills/abort x, list failoverdrills",
-		"federation-drill-operator": "create failoverdrills, delete failoverdrills, isolate failoverdrills, update failoverdrills/abort x, list failoverdrills",
-		"federation-drill-approver": "approve failoverdrills, update failoverdrills/approval x, list failoverdrills",
+		"federation-cluster-viewer": "list failoverdrills, list failoverdrillschedules",
+		"federation-operator":       "update failoverdrills/abort x, list failoverdrills, list failoverdrillschedules",
+		"federation-drill-operator": "create failoverdrills, delete failoverdrills, isolate failoverdrills, update failoverdrills/abort x, list failoverdrills, list failoverdrillschedules, create failoverdrillschedules",
+		"federation-drill-approver": "approve failoverdrills, update failoverdrills/approval x, list failoverdrills, list failoverdrillschedules",
 	} {
 		bind(t, role)
 		becomesTrue(t, role, func() bool { return mayDo(t, role, "list failoverdrills") })
@@ -130,5 +131,104 @@ func TestRightsToDrillGoByMethod(t *testing.T) {
 	made, _, _ := unstructured.NestedString(u.Object, "status", "requestedBy")
 	if by != "bob" || made != "ann" {
 		t.Errorf("made by %q, approved by %q; want ann and bob", made, by)
+	}
+}
+
+// Whoever makes a schedule needs the rights to its drills, who resumes one too; and what it makes is theirs, so that they cannot approve it.
+func TestSchedulesOfDrillsBelongToWhoMadeThem(t *testing.T) {
+	schedules := func(user string) dynamic.ResourceInterface {
+		config := rest.CopyConfig(shared.admin)
+		config.Impersonate = rest.ImpersonationConfig{UserName: user}
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return client.Resource(v1beta1.DrillSchedulesResource)
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-scheduler"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{v1beta1.GroupName}, Resources: []string{"failoverdrillschedules"}, Verbs: []string{"create", "get", "patch"}},
+		{APIGroups: []string{v1beta1.GroupName}, Resources: []string{"failoverdrills"}, Verbs: []string{"shift"}}}}
+	if _, err := shared.kube.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shared.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-scheduler"}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "sam"}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	becomesTrue(t, "bound", func() bool {
+		return mayDo(t, "sam", "shift failoverdrills") && mayDo(t, "sam", "create failoverdrillschedules")
+	})
+	schedule := func(method, approval string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "federation/v1beta1", "kind": "FailoverDrillSchedule", "metadata": map[string]any{"name": "weekly"}, "status": map[string]any{"requestedBy": "bob"},
+			"spec": map[string]any{"schedule": "0 10 1 1 *", "rotate": "Zones", "template": map[string]any{"spec": map[string]any{
+				"scope": map[string]any{"zones": []any{"*"}}, "method": method, "reason": "a test", "approval": approval}}},
+		}}
+	}
+	for _, c := range []struct{ method, approval, want string }{
+		{"Isolate", "Required", "spec.template.spec.method: Isolate takes the verb isolate"}, {"Shift", "NotRequired", "spec.template.spec.approval: must be Required"}, {"Shift", "Required", ""},
+	} {
+		_, err := schedules("sam").Create(t.Context(), schedule(c.method, c.approval), metav1.CreateOptions{})
+		if (err == nil) != (c.want == "") || err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), c.want)) {
+			t.Fatalf("%s, approval %s: %v, want %q", c.method, c.approval, err, c.want)
+		}
+	}
+	t.Cleanup(func() {
+		_ = shared.dynamic.Resource(v1beta1.DrillSchedulesResource).Delete(context.Background(), "weekly", metav1.DeleteOptions{})
+	})
+	by := func(u *unstructured.Unstructured) string {
+		name, _, _ := unstructured.NestedString(u.Object, "status", "requestedBy")
+		return name
+	}
+	patch := func(user, body, want string) {
+		t.Helper()
+		u, err := schedules(user).Patch(t.Context(), "weekly", types.MergePatchType, []byte(body), metav1.PatchOptions{})
+		switch {
+		case want == "" && !apierrors.IsForbidden(err):
+			t.Errorf("%s may %s: %v", user, body, err)
+		case want != "" && (err != nil || by(u) != want):
+			t.Errorf("after %s by %s: %v, by %q, want %q", body, user, err, by(u), want)
+		}
+	}
+	patch("sam", `{"spec":{"template":{"spec":{"method":"Evacuate"}}}}`, "")
+	patch("sam", `{"spec":{"template":{"spec":{"holdSeconds":20}}},"status":{"requestedBy":"eve"}}`, "sam")
+	admin := shared.dynamic.Resource(v1beta1.DrillSchedulesResource)
+	u, err := admin.Patch(t.Context(), "weekly", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{})
+	if err != nil || by(u) != "sam" {
+		t.Errorf("suspended: %v, by %q", err, by(u))
+	}
+	u, err = admin.Patch(t.Context(), "weekly", types.MergePatchType, []byte(`{"spec":{"template":{"spec":{"method":"Isolate"}}}}`), metav1.PatchOptions{})
+	if err != nil || by(u) != "federation-admin" {
+		t.Errorf("changed: %v, by %q", err, by(u))
+	}
+	patch("sam", `{"spec":{"suspend":false}}`, "")
+	u, err = admin.Patch(t.Context(), "weekly", types.MergePatchType, []byte(`{"status":{"requestedBy":"eve","active":["a"]}}`), metav1.PatchOptions{}, "status")
+	if active, _, _ := unstructured.NestedStringSlice(u.Object, "status", "active"); err != nil || by(u) != "federation-admin" || len(active) != 1 {
+		t.Errorf("by the status: %v, by %q, active %v", err, by(u), active)
+	}
+	// the controllers make a drill for whose the schedule is; nobody else can
+	controllers := rest.CopyConfig(shared.admin)
+	controllers.Impersonate = rest.ImpersonationConfig{UserName: pki.ControllersUser}
+	client, err := dynamic.NewForConfig(controllers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := client.Resource(v1beta1.FailoverDrillsResource).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "federation/v1beta1", "kind": "FailoverDrill", "metadata": map[string]any{"name": "weekly-1"}, "status": map[string]any{"requestedBy": "sam", "phase": "Holding"},
+		"spec": map[string]any{"scope": map[string]any{"regions": []any{"nowhere"}}, "method": "Isolate", "reason": "a test"}}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		drills := shared.dynamic.Resource(v1beta1.FailoverDrillsResource)
+		_, _ = drills.Patch(context.Background(), "weekly-1", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_ = drills.Delete(context.Background(), "weekly-1", metav1.DeleteOptions{})
+	})
+	if phase, _, _ := unstructured.NestedString(made.Object, "status", "phase"); by(made) != "sam" || phase != "" {
+		t.Errorf("made for %q, phase %q", by(made), phase)
+	}
+	if err := client.Resource(v1beta1.FailoverDrillsResource).Delete(t.Context(), "weekly-1", metav1.DeleteOptions{}); err != nil {
+		t.Errorf("the controllers delete it: %v", err)
 	}
 }

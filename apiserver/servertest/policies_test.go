@@ -36,7 +36,7 @@ func review(_ context.Context, r *v1beta1.FailoverReview) error {
 	if slices.Contains(r.Spec.Clusters, "broken") {
 		return errors.New("no answer")
 	}
-	r.Status = v1beta1.FailoverReviewStatus{Clusters: r.Spec.Clusters, Replicas: 7}
+	r.Status = v1beta1.FailoverReviewStatus{Clusters: r.Spec.Clusters, ReplicasMoved: 7}
 	return nil
 }
 
@@ -85,7 +85,7 @@ func TestAPolicyIsInForceWhenItIsStored(t *testing.T) {
 	}
 }
 
-// A user who leaves a placement out or carries it along keeps it, and one who pastes another's is told which field it is; the
+// A user who leaves a placement out or carries it along keeps it, and one who pastes another's gets an error that names the field; the
 // controllers can take it away.
 func TestOnlyTheControllersWriteAPlacement(t *testing.T) {
 	const ns, pasted = "written", `{"clusters":{"west-a":1}}`
@@ -171,9 +171,9 @@ func TestRestoringDecisions(t *testing.T) {
 	resource := appsv1.SchemeGroupVersion.WithResource("replicasets")
 	restore := func() error {
 		web := newObject(t, `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {labels: {place: elsewhere}}, spec: {replicas: 2, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}}}`, "web")
-		web.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: exported, v1beta1.PodsMadeAnnotation: `{"west-a":1}`})
+		web.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: exported, v1beta1.CreatedPodsAnnotation: `{"west-a":1}`})
 		made, err := client.Resource(resource).Namespace(ns).Create(t.Context(), web, metav1.CreateOptions{})
-		if err == nil && (made.GetAnnotations()[v1beta1.PlacementAnnotation] != exported || made.GetAnnotations()[v1beta1.PodsMadeAnnotation] != `{"west-a":1}`) {
+		if err == nil && (made.GetAnnotations()[v1beta1.PlacementAnnotation] != exported || made.GetAnnotations()[v1beta1.CreatedPodsAnnotation] != `{"west-a":1}`) {
 			t.Errorf("restored with annotations %v", made.GetAnnotations())
 		}
 		return err
@@ -285,10 +285,10 @@ func firstRow(t *testing.T, path string) string {
 func TestReviewsAreAnsweredAndNotStored(t *testing.T) {
 	client := shared.dynamic.Resource(v1beta1.FailoverReviewsResource)
 	ask := func(cluster string) (*unstructured.Unstructured, error) {
-		return client.Create(t.Context(), newObject(t, `{apiVersion: federation/v1beta1, kind: FailoverReview, spec: {clusters: [`+cluster+`]}, status: {unplaced: 5}}`, ""), metav1.CreateOptions{})
+		return client.Create(t.Context(), newObject(t, `{apiVersion: federation/v1beta1, kind: FailoverReview, spec: {clusters: [`+cluster+`]}, status: {unschedulable: 5}}`, ""), metav1.CreateOptions{})
 	}
 	answer, err := ask("east-a")
-	if err != nil || fmt.Sprint(answer.Object["status"]) != "map[clusters:[east-a] replicas:7]" {
+	if err != nil || fmt.Sprint(answer.Object["status"]) != "map[clusters:[east-a] replicasMoved:7]" {
 		t.Errorf("answer %v, %v", answer, err)
 	}
 	if _, err := ask("unknown"); !apierrors.IsNotFound(err) {
@@ -315,12 +315,12 @@ func TestDividedObjectsComePlaced(t *testing.T) {
 		if err != nil || made.GetAnnotations()[v1beta1.PlacementAnnotation] != "decided" {
 			t.Errorf("%s: annotations %v, %v", resource, made.GetAnnotations(), err)
 		}
-		patch := `{"metadata":{"annotations":{"` + v1beta1.PlacementAnnotation + `":"{\"clusters\":{\"west\":2,\"east\":1,\"no\":0},\"unplaced\":3}"}}}`
+		patch := `{"metadata":{"annotations":{"` + v1beta1.PlacementAnnotation + `":"{\"clusters\":{\"west\":2,\"east\":1,\"no\":0},\"unschedulable\":3}"}}}`
 		if _, err := controllers.Resource(r).Namespace("default").Patch(t.Context(), "placed", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		row := firstRow(t, "/apis/"+r.Group+"/"+r.Version+"/namespaces/default/"+resource+"/placed")
-		if !strings.HasSuffix(row, " east:1 west:2 unplaced:3") {
+		if !strings.HasSuffix(row, " east:1 west:2 unschedulable:3") {
 			t.Errorf("%s: the table shows %q", resource, row)
 		}
 	}
@@ -390,6 +390,7 @@ func TestDeleteOfACustomObject(t *testing.T) {
 		dry      []string
 		want     []string
 	}{
+		"none":       {policies: []metav1.DeletionPropagation{""}, want: []string{v1beta1.DeleteFromClustersFinalizer}},
 		"orphan":     {policies: []metav1.DeletionPropagation{metav1.DeletePropagationOrphan}, want: []string{v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanMarkFinalizer}},
 		"background": {policies: []metav1.DeletionPropagation{metav1.DeletePropagationBackground}, want: []string{v1beta1.DeleteFromClustersFinalizer}},
 		"dry run":    {policies: []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground}, dry: []string{"All"}, want: []string{v1beta1.DeleteFromClustersFinalizer}},
@@ -401,7 +402,7 @@ func TestDeleteOfACustomObject(t *testing.T) {
 			return err
 		})
 		for i, policy := range c.policies {
-			options := metav1.DeleteOptions{PropagationPolicy: &policy}
+			options := deleteBy(policy)
 			if i == 0 {
 				options.DryRun = c.dry
 			}

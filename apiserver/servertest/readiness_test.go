@@ -34,14 +34,14 @@ func TestFailoverReadinessIsServed(t *testing.T) {
 	if row := firstRow(t, "/apis/federation/v1beta1/failoverreadinesses"); !strings.HasPrefix(row, "zone.east.a Unknown 0 0/0 0 - <unknown> <unknown> never") {
 		t.Errorf("a new one is shown as %q", row)
 	}
-	status := newObject(t, `{status: {replicas: 40, placed: 37, unplaced: 3, clusters: 2, names: {served: 9, survive: 9}, headroom: {percent: 4, resource: cpu, cluster: east-b},
-  worst: [{kind: Deployment, namespace: shop, name: web, replicas: 10, unplaced: 3}], evaluatedAt: "2026-01-01T00:00:00Z",
-  conditions: [{type: Survivable, status: "False", reason: NoRoom, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}}`, "")
+	status := newObject(t, `{status: {replicas: 40, placed: 37, unschedulable: 3, clusters: 2, names: {served: 9, survive: 9}, headroom: {percent: 4, resource: cpu, cluster: east-b},
+  worst: [{kind: Deployment, namespace: shop, name: web, replicas: 10, unschedulable: 3}], evaluatedAt: "2026-01-01T00:00:00Z",
+  conditions: [{type: Survivable, status: "False", reason: InsufficientCapacity, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}}`, "")
 	r.Object["status"] = status.Object["status"]
 	if r, err = client.UpdateStatus(t.Context(), r, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if row := firstRow(t, "/apis/federation/v1beta1/failoverreadinesses"); !strings.HasPrefix(row, "zone.east.a False NoRoom 2 37/40 3 9/9 4% cpu <unknown> ") || !strings.HasSuffix(row, " east-b Deployment shop/web") {
+	if row := firstRow(t, "/apis/federation/v1beta1/failoverreadinesses"); !strings.HasPrefix(row, "zone.east.a False InsufficientCapacity 2 37/40 3 9/9 4% cpu <unknown> ") || !strings.HasSuffix(row, " east-b Deployment shop/web") {
 		t.Errorf("shown as %q", row)
 	}
 	changed := r.DeepCopy()

@@ -38,7 +38,7 @@ func TestTheStatusOfAClusterIsBounded(t *testing.T) {
 		t.Errorf("faults at %q, want %q", got, want)
 	}
 	object.Status.Capacity = &v1beta1.ClusterCapacity{Free: make([]v1beta1.NodeClass, 16), Unschedulable: make([]v1beta1.UnschedulablePods, 256)}
-	object.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverReturning, Percent: 10}
+	object.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailingBack, Percent: 10}
 	if got := fields(ValidateClusterStatusUpdate(object, old)); got != "" {
 		t.Errorf("faults of a good one at %q", got)
 	}

@@ -29,7 +29,7 @@ func validateCapacity(c *v1beta1.ClusterCapacity, path *field.Path) (errs field.
 }
 
 var failoverPhases = []v1beta1.FailoverPhase{
-	v1beta1.FailoverServing, v1beta1.FailoverWaiting, v1beta1.FailoverHeld, v1beta1.FailoverOut, v1beta1.FailoverReturning,
+	v1beta1.PhaseServing, v1beta1.PhaseGracePeriod, v1beta1.PhaseFailoverSuspended, v1beta1.PhaseFailedOver, v1beta1.PhaseFailingBack,
 }
 
 func validateFailoverState(f *v1beta1.ClusterFailover, path *field.Path) field.ErrorList {

@@ -24,7 +24,10 @@ var drillMethods = []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillIso
 // ValidateFailoverDrill checks a new drill.
 func ValidateFailoverDrill(d *v1beta1.FailoverDrill) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&d.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	s, path := &d.Spec, field.NewPath("spec")
+	return append(errs, validateDrillSpec(&d.Spec, field.NewPath("spec"))...)
+}
+
+func validateDrillSpec(s *v1beta1.FailoverDrillSpec, path *field.Path) (errs field.ErrorList) {
 	errs = append(errs, validateScope(&s.Scope, path.Child("scope"))...)
 	if !slices.Contains(drillMethods, s.Method) {
 		errs = append(errs, field.NotSupported(path.Child("method"), s.Method, drillMethods))
@@ -49,6 +52,16 @@ func ValidateFailoverDrill(d *v1beta1.FailoverDrill) field.ErrorList {
 	if approvals := []v1beta1.DrillApproval{v1beta1.DrillApprovalNotRequired, v1beta1.DrillApprovalRequired}; s.Approval != "" && !slices.Contains(approvals, s.Approval) {
 		errs = append(errs, field.NotSupported(path.Child("approval"), s.Approval, approvals))
 	}
+	errs = append(errs, validateProbes(s, path.Child("probes"))...)
+	errs = append(errs, between(s.Objectives.MaxFailedPerMille, 0, 1000, objectives.Child("maxFailedPerMille"))...)
+	if s.Objectives.MaxFailedPerMille != nil && len(s.Probes) == 0 {
+		errs = append(errs, field.Invalid(objectives.Child("maxFailedPerMille"), *s.Objectives.MaxFailedPerMille, "must be left out: there are no probes"))
+	}
+	errs = append(errs, between(s.Guardrails.MaxFailedPerMille, 0, 1000, path.Child("guardrails", "maxFailedPerMille"))...)
+	errs = append(errs, between(s.Guardrails.WindowSeconds, 5, 600, path.Child("guardrails", "windowSeconds"))...)
+	if s.Windows != nil {
+		errs = append(errs, validateWindows(s.Windows, path.Child("windows"))...)
+	}
 	guardrails := path.Child("guardrails")
 	errs = append(errs, between(s.Guardrails.MinReadyPercent, 0, 100, guardrails.Child("minReadyPercent"))...)
 	if n := s.Guardrails.MaxUnplaced; n != nil && *n < 0 {
@@ -58,7 +71,7 @@ func ValidateFailoverDrill(d *v1beta1.FailoverDrill) field.ErrorList {
 }
 
 // allowable are the checks that need not hold, if a drill says so.
-var allowable = []string{v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld}
+var allowable = []string{v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld, v1beta1.DrillQuiet, v1beta1.DrillRested}
 
 // validateIsolate checks what is for the method Isolate alone.
 func validateIsolate(s *v1beta1.FailoverDrillSpec, path *field.Path) (errs field.ErrorList) {

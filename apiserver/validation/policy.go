@@ -134,7 +134,7 @@ func validateGroups(c v1beta1.SpreadConstraint, at *field.Path) (errs field.Erro
 	return errs
 }
 
-var failbacks = []v1beta1.Failback{v1beta1.FailbackAtOnce, v1beta1.FailbackNever, v1beta1.FailbackStaged}
+var failbacks = []v1beta1.Failback{v1beta1.FailbackImmediate, v1beta1.FailbackNever, v1beta1.FailbackStaged}
 
 func validateFailover(f *v1beta1.FailoverPolicy, path *field.Path) (errs field.ErrorList) {
 	if f == nil {

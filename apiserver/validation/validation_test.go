@@ -117,7 +117,7 @@ func TestClustersInAnnotationsHaveNamesThatClustersCanHave(t *testing.T) {
 func TestUnknownAnnotationsAreWarnedOf(t *testing.T) {
 	typo := "federation.kubernetes.io/deployment-preference"
 	annotations := map[string]string{typo: "{}", "example.com/tier": "gold"}
-	for _, ours := range []string{v1beta1.PlacementAnnotation, v1beta1.ServiceIngressesAnnotation, v1beta1.PodsMadeAnnotation, v1beta1.JobRoundAnnotation} {
+	for _, ours := range []string{v1beta1.PlacementAnnotation, v1beta1.ServiceIngressesAnnotation, v1beta1.CreatedPodsAnnotation, v1beta1.JobRoundAnnotation} {
 		annotations[ours] = ""
 	}
 	services := schema.ParseGroupResource("services")

@@ -100,7 +100,7 @@ func workload(o *corev1.Pod) room.Workload {
 	return room.Workload{}
 }
 
-// same tells whether two states of a node or a pod are the same for us.
+// same reports whether two states of a node or a pod are the same for us.
 func same(a, b any) bool {
 	switch x := a.(type) {
 	case *node:

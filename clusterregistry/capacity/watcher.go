@@ -162,7 +162,7 @@ func (w *watcher) pass(ctx context.Context) time.Duration {
 
 func (w *watcher) retry(ctx context.Context, err error) time.Duration {
 	if ctx.Err() == nil && !apierrors.IsNotFound(err) {
-		klog.FromContext(ctx).Error(err, "Cannot write the capacity of the Cluster", "cluster", w.name)
+		klog.FromContext(ctx).Error(err, "Failed to update the Cluster's capacity", "cluster", w.name)
 	}
 	w.uid = "" // it may be another Cluster by now
 	return w.Every

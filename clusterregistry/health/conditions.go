@@ -22,15 +22,15 @@ func conditions(e Evidence) []v1beta1.ClusterCondition {
 		return []v1beta1.ClusterCondition{notReady(v1beta1.ReasonClusterNotReady, detail("/healthz did not respond in time", e)), reachable}
 	case Unhealthy:
 		return []v1beta1.ClusterCondition{notReady(v1beta1.ReasonClusterNotReady, detail("/healthz responded without ok", e)), reachable}
-	case CredentialRefused:
-		return []v1beta1.ClusterCondition{notReady(ReasonCredentialRefused, detail("the cluster refuses the credential in its Secret", e)), reachable}
+	case CredentialRejected:
+		return []v1beta1.ClusterCondition{notReady(ReasonCredentialRejected, detail("the cluster refuses the credential in its Secret", e)), reachable}
 	case NotTrusted:
 		return []v1beta1.ClusterCondition{
 			notReady(ReasonNotTrusted, detail("the certificate of the cluster's API is not trusted", e)),
 			condition(v1beta1.ClusterOffline, corev1.ConditionUnknown, ReasonNotTrusted, "it is not known whether it is the cluster that answers"),
 		}
-	case Misbehaves:
-		return []v1beta1.ClusterCondition{notReady(ReasonMisbehaves, e.Detail), reachable}
+	case ExceedsLimits:
+		return []v1beta1.ClusterCondition{notReady(ReasonExceedsLimits, e.Detail), reachable}
 	case Duplicate:
 		return []v1beta1.ClusterCondition{
 			notReady(ReasonDuplicateCluster, e.Detail),
@@ -44,7 +44,7 @@ func conditions(e Evidence) []v1beta1.ClusterCondition {
 	default:
 		return []v1beta1.ClusterCondition{
 			notReady(ReasonMisconfigured, e.Detail),
-			condition(v1beta1.ClusterOffline, corev1.ConditionUnknown, ReasonMisconfigured, "the cluster is not looked at until its configuration is right"),
+			condition(v1beta1.ClusterOffline, corev1.ConditionUnknown, ReasonMisconfigured, "the cluster is not checked until its configuration is right"),
 		}
 	}
 }

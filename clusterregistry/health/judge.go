@@ -8,7 +8,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Answer is what one look at a cluster's API found.
+// Answer is what one check of a cluster's API found.
 type Answer int
 
 // The answers, from good to bad.
@@ -19,24 +19,24 @@ const (
 	Slow
 	// Unhealthy: the API answered that it is not well.
 	Unhealthy
-	// CredentialRefused: the API answered 401 or 403.
-	CredentialRefused
+	// CredentialRejected: the API answered 401 or 403.
+	CredentialRejected
 	// NotTrusted: something answered whose certificate we do not trust.
 	NotTrusted
-	// Misbehaves: it sent more than we take, and is left alone for a while.
-	Misbehaves
+	// ExceedsLimits: it sent more than we take, and is left alone for a while.
+	ExceedsLimits
 	// Duplicate: it is the cluster of another Cluster, which is used in its place.
 	Duplicate
 	// Unreachable: refused, reset, not found, or no answer in time.
 	Unreachable
-	// Misconfigured: we did not look, because the Cluster or its Secret lacks what is needed.
+	// Misconfigured: we did not check, because the Cluster or its Secret lacks what is needed.
 	Misconfigured
 )
 
 // Unclear reports whether an answer says nothing about what runs in the cluster.
 func (a Answer) Unclear() bool {
 	switch a {
-	case CredentialRefused, NotTrusted, Misbehaves, Duplicate, Misconfigured:
+	case CredentialRejected, NotTrusted, ExceedsLimits, Duplicate, Misconfigured:
 		return true
 	}
 	return false
@@ -44,14 +44,14 @@ func (a Answer) Unclear() bool {
 
 // Reasons besides those of the API package.
 const (
-	ReasonCredentialRefused = "ClusterCredentialRefused"
-	ReasonNotTrusted        = "ClusterNotTrusted"
-	ReasonMisconfigured     = "ClusterMisconfigured"
-	ReasonMisbehaves        = "Misbehaves"
-	ReasonDuplicateCluster  = "DuplicateCluster"
+	ReasonCredentialRejected = "ClusterCredentialRejected"
+	ReasonNotTrusted         = "ClusterNotTrusted"
+	ReasonMisconfigured      = "ClusterMisconfigured"
+	ReasonExceedsLimits      = "ClusterExceedsLimits"
+	ReasonDuplicateCluster   = "DuplicateCluster"
 )
 
-// Evidence is the outcome of one look.
+// Evidence is the outcome of one check.
 type Evidence struct {
 	Answer Answer
 	// Detail says why, for people. It should be the same each time that the cause is the same.
@@ -60,41 +60,41 @@ type Evidence struct {
 
 // Policy says how patient we are.
 type Policy struct {
-	// Period is the time from the begin of one look to that of the next, while all is well and while a
+	// Period is the time from the begin of one check to that of the next, while all is well and while a
 	// cluster stays away.
 	Period time.Duration
-	// Retry is the same after a bad look at a cluster that was well.
+	// Retry is the same after a bad check at a cluster that was well.
 	Retry time.Duration
-	// Threshold is the number of bad looks in a row that make a cluster not ready; at least 1.
+	// Threshold is the number of bad checks in a row that make a cluster not ready; at least 1.
 	Threshold int
-	// Settle is the number of equal looks in a row that change the reason why it is not ready: a cluster
+	// Settle is the number of equal checks in a row that change the reason why it is not ready: a cluster
 	// that starts refuses connections, then credentials, then is not well, each for a moment.
 	Settle int
-	// SlowThreshold is Threshold where the last look was Slow.
+	// SlowThreshold is Threshold where the last check was Slow.
 	SlowThreshold int
 }
 
-// DefaultPolicy marks a dead cluster after two bad looks, a slow one after five.
+// DefaultPolicy marks a dead cluster after two bad checks, a slow one after five.
 func DefaultPolicy() Policy {
 	return Policy{Period: time.Second, Retry: 250 * time.Millisecond, Threshold: 2, Settle: 3, SlowThreshold: 5}
 }
 
-// State is what is known of a cluster between looks. The zero value is a cluster never looked at.
+// State is what is known of a cluster between checks. The zero value is a cluster never looked at.
 type State struct {
 	// Conditions are Ready and Offline, or none before the first verdict.
 	Conditions []v1beta1.ClusterCondition
-	// Silent is said beside those where nodes are waited for; nil: none are.
-	Silent *v1beta1.ClusterCondition
+	// Heartbeats is said beside those where nodes are waited for; nil: none are.
+	Heartbeats *v1beta1.ClusterCondition
 	// UID is the identity of the cluster; "" while it is not known.
 	UID string
-	// Failures counts the bad looks in a row.
+	// Failures counts the bad checks in a row.
 	Failures int
-	// Answer is what the last look found, and Streak how many looks in a row found the same.
+	// Answer is what the last check found, and Streak how many checks in a row found the same.
 	Answer Answer
 	Streak int
 }
 
-// Ready tells whether the cluster can be used.
+// Ready reports whether the cluster can be used.
 func (s State) Ready() bool {
 	return status(s.Conditions, v1beta1.ClusterReady) == corev1.ConditionTrue
 }
@@ -107,17 +107,17 @@ func (s State) LostSince() time.Time {
 	return time.Time{}
 }
 
-// Verdict is what follows from a look.
+// Verdict is what follows from a check.
 type Verdict struct {
-	// State to keep for the next look.
+	// State to keep for the next check.
 	State State
-	// Next is the time from the begin of this look to that of the next.
+	// Next is the time from the begin of this check to that of the next.
 	Next time.Duration
 	// Transition is the new Ready condition where its status or reason changed, else nil: an event for people.
 	Transition *v1beta1.ClusterCondition
 }
 
-// Judge weighs the evidence of one look, made at now, against what was known.
+// Judge weighs the evidence of one check, made at now, against what was known.
 func Judge(prev State, e Evidence, p Policy, now time.Time) Verdict {
 	next := prev.count(e.Answer)
 	notReady := status(prev.Conditions, v1beta1.ClusterReady) == corev1.ConditionFalse
@@ -132,7 +132,7 @@ func Judge(prev State, e Evidence, p Policy, now time.Time) Verdict {
 	}
 }
 
-// count returns the state with one more look counted.
+// count returns the state with one more check counted.
 func (s State) count(a Answer) State {
 	if s.Answer != a {
 		s.Answer, s.Streak = a, 0
@@ -145,10 +145,10 @@ func (s State) count(a Answer) State {
 	return s
 }
 
-// convinced tells whether the looks counted in s suffice to believe the last one.
+// convinced reports whether the checks counted in s suffice to believe the last one.
 func (p Policy) convinced(s State, notReady bool) bool {
 	switch {
-	case s.Answer == Healthy || s.Answer == Misconfigured || s.Answer == Misbehaves || s.Answer == Duplicate: // facts that a second look would only repeat
+	case s.Answer == Healthy || s.Answer == Misconfigured || s.Answer == ExceedsLimits || s.Answer == Duplicate: // facts that a second check would only repeat
 		return true
 	case notReady:
 		return s.Streak >= p.Settle

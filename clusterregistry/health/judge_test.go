@@ -12,13 +12,13 @@ import (
 
 var start = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// words are the looks of the table below.
+// words are the checks of the table below.
 var words = map[string]Evidence{
 	"ok":      {Answer: Healthy},
 	"timeout": {Unreachable, "no answer within 1.5s"},
 	"refused": {Unreachable, "connection refused"},
 	"sick":    {Unhealthy, "500"},
-	"401":     {CredentialRefused, "401 Unauthorized"},
+	"401":     {CredentialRejected, "401 Unauthorized"},
 	"x509":    {NotTrusted, "unknown authority"},
 	"slow":    {Slow, "no answer within 1.5s"},
 	"broken":  {Misconfigured, "Secret x is not there"},
@@ -38,22 +38,22 @@ func TestJudge(t *testing.T) {
 		ready   = "True/False ClusterReady"
 		gone    = "False/True ClusterNotReachable"
 		sick    = "False/False ClusterNotReady"
-		refused = "False/False ClusterCredentialRefused"
+		refused = "False/False ClusterCredentialRejected"
 		strange = "False/Unknown ClusterNotTrusted"
 		broken  = "False/Unknown ClusterMisconfigured"
 	)
 	for name, test := range map[string]struct {
-		looks string
-		want  string
+		checks string
+		want   string
 	}{
 		"never looked":                          {"", "unknown"},
-		"first look is good":                    {"ok", ready},
-		"one lost look of a new cluster":        {"timeout", "unknown"},
-		"one lost look":                         {"ok timeout", ready},
-		"lost looks that are not in a row":      {"ok timeout ok timeout ok refused", ready},
-		"two lost looks":                        {"ok timeout timeout", gone},
-		"two lost looks of different kinds":     {"ok timeout refused", gone},
-		"one good look brings back":             {"ok refused refused refused ok", ready},
+		"first check is good":                   {"ok", ready},
+		"one lost check of a new cluster":       {"timeout", "unknown"},
+		"one lost check":                        {"ok timeout", ready},
+		"lost checks that are not in a row":     {"ok timeout ok timeout ok refused", ready},
+		"two lost checks":                       {"ok timeout timeout", gone},
+		"two lost checks of different kinds":    {"ok timeout refused", gone},
+		"one good check brings back":            {"ok refused refused refused ok", ready},
 		"one bad answer":                        {"ok sick", ready},
 		"two bad answers":                       {"ok sick sick", sick},
 		"lost credential is not a lost cluster": {"ok 401 401", refused},
@@ -68,11 +68,11 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := State{}
-			for i, look := range strings.Fields(test.looks) {
-				s = Judge(s, words[look], DefaultPolicy(), start.Add(time.Duration(i)*time.Second)).State
+			for i, check := range strings.Fields(test.checks) {
+				s = Judge(s, words[check], DefaultPolicy(), start.Add(time.Duration(i)*time.Second)).State
 			}
 			if got := say(s); got != test.want {
-				t.Errorf("after %q: %s, want %s", test.looks, got, test.want)
+				t.Errorf("after %q: %s, want %s", test.checks, got, test.want)
 			}
 		})
 	}
@@ -90,15 +90,15 @@ func TestJudgeSaysWhenToLookNext(t *testing.T) {
 		want time.Duration
 	}{{"well", good, p.Period}, {"in doubt", doubt, p.Retry}, {"gone", gone, p.Period}, {"gone, starts", starts, p.Period}} {
 		if test.v.Next != test.want {
-			t.Errorf("%s: next look in %v, want %v", test.name, test.v.Next, test.want)
+			t.Errorf("%s: next check in %v, want %v", test.name, test.v.Next, test.want)
 		}
 	}
 }
 
 func TestJudgeReportsTransitionsOnce(t *testing.T) {
 	s, got := State{}, ""
-	for _, look := range strings.Fields("ok ok timeout refused timeout timeout sick sick sick ok") {
-		v := Judge(s, words[look], DefaultPolicy(), start)
+	for _, check := range strings.Fields("ok ok timeout refused timeout timeout sick sick sick ok") {
+		v := Judge(s, words[check], DefaultPolicy(), start)
 		if s = v.State; v.Transition != nil {
 			got += " " + v.Transition.Reason
 		}
@@ -110,8 +110,8 @@ func TestJudgeReportsTransitionsOnce(t *testing.T) {
 
 func TestConditionsAreWordedAndDated(t *testing.T) {
 	s := State{}
-	for i, look := range []string{"ok", "timeout", "refused", "timeout", "timeout", "timeout"} {
-		s = Judge(s, words[look], DefaultPolicy(), start.Add(time.Duration(i)*time.Second)).State
+	for i, check := range []string{"ok", "timeout", "refused", "timeout", "timeout", "timeout"} {
+		s = Judge(s, words[check], DefaultPolicy(), start.Add(time.Duration(i)*time.Second)).State
 	}
 	ready, offline := find(s.Conditions, v1beta1.ClusterReady), find(s.Conditions, v1beta1.ClusterOffline)
 	if want := "cluster is not reachable: connection refused"; ready.Message != want {
@@ -138,13 +138,13 @@ func TestJudgeLeavesItsInputAlone(t *testing.T) {
 }
 
 func TestReadyIsTheOneTest(t *testing.T) {
-	for look, e := range words {
+	for check, e := range words {
 		s := State{}
 		for range 5 {
 			s = Judge(s, e, DefaultPolicy(), start).State
 		}
-		if want := look == "ok"; s.Ready() != want || (status(s.Conditions, v1beta1.ClusterReady) == corev1.ConditionTrue) != want {
-			t.Errorf("after looks that say %s: ready %v", look, s.Ready())
+		if want := check == "ok"; s.Ready() != want || (status(s.Conditions, v1beta1.ClusterReady) == corev1.ConditionTrue) != want {
+			t.Errorf("after checks that say %s: ready %v", check, s.Ready())
 		}
 	}
 }

@@ -28,22 +28,22 @@ type Inventory struct {
 // maxZones is how many zones of a cluster are taken: each is a name for each of its Services.
 const maxZones = 16
 
-// Own returns the conditions that are ours to write: Ready, Offline, NodesSilent and TopologyMismatch.
+// Own returns the conditions that are ours to write: Ready, Offline, NodeHeartbeatsStale and TopologyMismatch.
 func Own(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition) {
 	for _, c := range conditions {
-		if c.Type == v1beta1.ClusterReady || c.Type == v1beta1.ClusterOffline || c.Type == v1beta1.ClusterNodesSilent || c.Type == v1beta1.ClusterTopologyMismatch {
+		if c.Type == v1beta1.ClusterReady || c.Type == v1beta1.ClusterOffline || c.Type == v1beta1.ClusterNodeHeartbeatsStale || c.Type == v1beta1.ClusterTopologyMismatch {
 			own = append(own, c)
 		}
 	}
 	return own
 }
 
-// Restore returns the State that a Cluster's conditions tell of, before the first look.
+// Restore returns the State that a Cluster's conditions tell of, before the first check.
 func Restore(conditions []v1beta1.ClusterCondition) (s State) {
 	for _, c := range Own(conditions) {
 		switch c.Type {
-		case v1beta1.ClusterNodesSilent:
-			s.Silent = &c
+		case v1beta1.ClusterNodeHeartbeatsStale:
+			s.Heartbeats = &c
 		case v1beta1.ClusterReady, v1beta1.ClusterOffline:
 			s.Conditions = append(s.Conditions, c)
 		}
@@ -52,23 +52,23 @@ func Restore(conditions []v1beta1.ClusterCondition) (s State) {
 }
 
 // Report returns what the status of a Cluster should have of us, and whether that differs from what it has
-// in anything but the time of the last look. A nil inventory keeps what is there: zones are not
+// in anything but the time of the last check. A nil inventory keeps what is there: zones are not
 // forgotten while a cluster is away. What the operator has pinned of its topology is so, whatever its nodes say.
 func Report(prev v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology, s State, inv *Inventory) (v1beta1.ClusterStatus, bool) {
-	next := v1beta1.ClusterStatus{Zones: slices.Clone(prev.Zones), Region: prev.Region, UID: cmp.Or(s.UID, prev.UID), KubernetesVersion: prev.KubernetesVersion, Forbidden: slices.Clone(prev.Forbidden)}
+	next := v1beta1.ClusterStatus{Zones: slices.Clone(prev.Zones), Region: prev.Region, UID: cmp.Or(s.UID, prev.UID), KubernetesVersion: prev.KubernetesVersion, InaccessibleResources: slices.Clone(prev.InaccessibleResources)}
 	next.Conditions = slices.Clone(s.Conditions)
-	if s.Silent != nil {
-		next.Conditions = append(next.Conditions, *s.Silent)
+	if s.Heartbeats != nil {
+		next.Conditions = append(next.Conditions, *s.Heartbeats)
 	}
 	if inv != nil {
-		next.Zones, next.Region, next.KubernetesVersion, next.Forbidden = inv.Zones, inv.Region, inv.Version, inv.Forbidden
+		next.Zones, next.Region, next.KubernetesVersion, next.InaccessibleResources = inv.Zones, inv.Region, inv.Version, inv.Forbidden
 	}
 	if c := mismatch(prev.Conditions, pinned, s, inv); c != nil {
 		next.Conditions = append(next.Conditions, *c)
 	}
 	pin(&next, pinned)
 	same := next.UID == prev.UID && next.Region == prev.Region && next.KubernetesVersion == prev.KubernetesVersion &&
-		slices.Equal(next.Zones, prev.Zones) && slices.Equal(next.Forbidden, prev.Forbidden) && sameConditions(next.Conditions, Own(prev.Conditions))
+		slices.Equal(next.Zones, prev.Zones) && slices.Equal(next.InaccessibleResources, prev.InaccessibleResources) && sameConditions(next.Conditions, Own(prev.Conditions))
 	return next, !same
 }
 
@@ -107,7 +107,7 @@ func mismatch(prev []v1beta1.ClusterCondition, pinned *v1beta1.ClusterTopology, 
 	if len(said) == 0 {
 		return nil
 	}
-	c := condition(v1beta1.ClusterTopologyMismatch, corev1.ConditionTrue, v1beta1.ReasonNodesSayOtherwise,
+	c := condition(v1beta1.ClusterTopologyMismatch, corev1.ConditionTrue, v1beta1.ReasonNodeLabelsDiffer,
 		"spec.topology counts; labels of nodes say otherwise: "+strings.Join(said, ", "))
 	if ready := find(s.Conditions, v1beta1.ClusterReady); ready != nil {
 		c.LastProbeTime, c.LastTransitionTime = ready.LastProbeTime, ready.LastProbeTime

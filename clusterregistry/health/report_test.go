@@ -19,23 +19,23 @@ func TestReportAsksForNoWriteWhenOnlyTimePassed(t *testing.T) {
 	}
 	s = Judge(s, words["ok"], DefaultPolicy(), start.Add(time.Hour)).State
 	if _, changed := Report(first, nil, s, inv); changed {
-		t.Error("a second good look is a change")
+		t.Error("a second good check is a change")
 	}
 	if _, changed := Report(first, nil, s, &Inventory{Zones: []string{"a", "b"}, Region: "east", Version: "v1.36.3"}); !changed {
 		t.Error("a new zone is no change")
 	}
 	inv.Forbidden = []string{"widgets.example.com"}
-	if forbids, changed := Report(first, nil, s, inv); !changed || !slices.Equal(forbids.Forbidden, inv.Forbidden) {
-		t.Errorf("what it forbids is no change: %v", forbids.Forbidden)
+	if forbids, changed := Report(first, nil, s, inv); !changed || !slices.Equal(forbids.InaccessibleResources, inv.Forbidden) {
+		t.Errorf("what it forbids is no change: %v", forbids.InaccessibleResources)
 	}
 }
 
-// An apply keeps items of a list where they were: NodesSilent comes to stand after TopologyMismatch. Compared in order, each probe would write.
+// An apply keeps items of a list where they were: NodeHeartbeatsStale comes to stand after TopologyMismatch. Compared in order, each probe would write.
 func TestReportComparesConditionsByType(t *testing.T) {
 	lies, west := &Inventory{Region: "east"}, &v1beta1.ClusterTopology{Region: "west"}
 	s := Judge(State{}, words["ok"], DefaultPolicy(), start).State
-	silent := condition(v1beta1.ClusterNodesSilent, "True", v1beta1.ReasonNodesNotHeardOf, "1 of 2")
-	s.Silent = &silent
+	silent := condition(v1beta1.ClusterNodeHeartbeatsStale, "True", v1beta1.ReasonLeasesNotRenewed, "1 of 2")
+	s.Heartbeats = &silent
 	stored, _ := Report(v1beta1.ClusterStatus{}, west, s, lies)
 	if len(stored.Conditions) != 4 {
 		t.Fatalf("%+v", stored.Conditions)
@@ -53,11 +53,11 @@ func TestReportComparesConditionsByType(t *testing.T) {
 }
 
 func TestReportKeepsTheInventoryOfAnUnreachableCluster(t *testing.T) {
-	prev := v1beta1.ClusterStatus{Zones: []string{"a"}, Region: "east", KubernetesVersion: "v1.36.3", Forbidden: []string{"widgets.example.com"}}
+	prev := v1beta1.ClusterStatus{Zones: []string{"a"}, Region: "east", KubernetesVersion: "v1.36.3", InaccessibleResources: []string{"widgets.example.com"}}
 	s := State{Failures: 1}
 	s = Judge(s, words["refused"], DefaultPolicy(), start).State
 	got, changed := Report(prev, nil, s, nil)
-	if !changed || !slices.Equal(got.Zones, prev.Zones) || got.Region != "east" || got.KubernetesVersion != "v1.36.3" || !slices.Equal(got.Forbidden, prev.Forbidden) {
+	if !changed || !slices.Equal(got.Zones, prev.Zones) || got.Region != "east" || got.KubernetesVersion != "v1.36.3" || !slices.Equal(got.InaccessibleResources, prev.InaccessibleResources) {
 		t.Errorf("status %+v, changed %v; want zones, region and version of %+v", got, changed, prev)
 	}
 }
@@ -121,7 +121,7 @@ func TestPinnedTopology(t *testing.T) {
 		t.Errorf("region %s, zones %v", got.Region, got.Zones)
 	}
 	c := find(got.Conditions, v1beta1.ClusterTopologyMismatch)
-	if c == nil || c.Reason != "NodesSayOtherwise" || c.LastTransitionTime.IsZero() || !strings.Contains(c.Message, `region "east" is not "west", zone "east-1a" is not among`) {
+	if c == nil || c.Reason != "NodeLabelsDiffer" || c.LastTransitionTime.IsZero() || !strings.Contains(c.Message, `region "east" is not "west", zone "east-1a" is not among`) {
 		t.Fatalf("%v", c)
 	}
 	if _, changed := Report(got, west, at(State{}), lies); changed {

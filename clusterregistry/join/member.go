@@ -98,7 +98,7 @@ func (r *Request) ensureNamespace(ctx context.Context, uid string) error {
 	return err
 }
 
-// keepNamespace tells whether the namespace that is there will stay. Without our label it is not ours,
+// keepNamespace reports whether the namespace that is there will stay. Without our label it is not ours,
 // and we leave it when we go; with it, we take it from a role that owned it.
 func (r *Request) keepNamespace(ctx context.Context, uid string) (bool, error) {
 	client := r.Member.CoreV1().Namespaces()

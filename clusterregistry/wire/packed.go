@@ -82,7 +82,7 @@ func sourceOf(o metav1.Object) uint64 {
 	return sum | 1
 }
 
-// OnlyStatusDiffers tells whether it is sure, without unpacking, that another version of the object asks for the same.
+// OnlyStatusDiffers reports whether it is sure, without unpacking, that another version of the object asks for the same.
 func (p *packed) OnlyStatusDiffers(other any) bool {
 	was, ok := other.(*packed)
 	return ok && p.source != 0 && p.source == was.source && p.uid == was.uid

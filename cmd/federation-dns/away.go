@@ -12,7 +12,7 @@ import (
 // awayAfter is how many looks in a row without an answer make it away.
 const askEvery, awayAfter = 2 * time.Second, 2
 
-// watchAway tells whether the federation is away, each time that this changes, until ctx ends.
+// watchAway reports whether the federation is away, each time that this changes, until ctx ends.
 func watchAway(ctx context.Context, ask func(context.Context) error, tell func(away bool)) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()

@@ -68,7 +68,7 @@ func reportChanges() func(servicedns.ProviderState) {
 	return func(s servicedns.ProviderState) { // by one goroutine
 		if text := s.Reason + s.Message; text != last {
 			last = text
-			klog.InfoS("How the federation's names stand here", "published", s.Published, "reason", s.Reason, "message", s.Message)
+			klog.InfoS("Serving the federation's names", "published", s.Published, "reason", s.Reason, "message", s.Message)
 		}
 	}
 }

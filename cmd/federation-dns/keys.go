@@ -95,7 +95,7 @@ func dsCommand() *cobra.Command {
 	o, zone, kubeconfig := keyOptions{}, "", ""
 	c := &cobra.Command{
 		Use:   "ds --zone NAME {--kubeconfig FILE | --dnssec-key-file FILE}",
-		Short: "Print the DS records by which the zone above vouches for a signed zone",
+		Short: "Print the DS records that the parent zone needs for a signed zone",
 		Long: `Print the DS records of a zone's keys, as lines of a zone file.
 
 Give them to whom the zone is delegated by. From then on resolvers refuse what is not signed with these keys:
@@ -132,7 +132,7 @@ func (o *keyOptions) printDS(ctx context.Context, out io.Writer, name, kubeconfi
 	}
 	keys := signer.Submitted()
 	if len(keys) == 0 {
-		return errors.New("no key may be vouched for yet: resolvers may have answers from before the zone was signed (kubectl federation dns keys says until when)")
+		return errors.New("no DS record may be published yet: resolvers may have answers from before the zone was signed (kubectl federation dns keys says until when)")
 	}
 	for _, key := range keys {
 		if _, err := fmt.Fprintln(out, key.DS(zone)); err != nil {

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"federation/cmd/internal/process"
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative"
 	"federation/dnsprovider/filechange"
 	"federation/dnsprovider/zonefile"
-	"federation/monitoring"
 )
 
 // run serves the zone until ctx ends. It fails at the start only, and when a socket does.
@@ -46,7 +46,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	giveBack()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return monitoring.Beside(ctx, o.metrics, z.isReady, server.Run) })
+	group.Go(func() error { return process.RunWithMetrics(ctx, o.metrics, z.isReady, server.Run) })
 	fmt.Fprintf(os.Stderr, "federation-dns: %s on %s, over UDP and TCP\n", o.zone, server.Addr())
 	group.Go(func() error { o.server.Follow(ctx); return nil })
 	if o.zoneFile != "" {

@@ -86,7 +86,7 @@ func (z *zone) hide(hidden map[string][]dnsprovider.RRSet) {
 	before := z.heldNames()
 	z.hidden = hidden
 	if now := z.heldNames(); !slices.Equal(before, now) {
-		klog.InfoS("Names are held by the zone file: what the federation says of them is not served", "names", now)
+		klog.InfoS("Zone file overrides names of the federation", "names", now)
 	}
 }
 

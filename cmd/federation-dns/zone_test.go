@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"federation/cmd/internal/process"
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative"
-	"federation/monitoring"
 )
 
 const testZone = "example.test."
@@ -50,7 +50,7 @@ func content(t *testing.T, p dnsprovider.Provider) string {
 
 func status(z *zone) int {
 	w := httptest.NewRecorder()
-	monitoring.Handler(z.isReady).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+	process.Handler(z.isReady).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
 	return w.Code
 }
 

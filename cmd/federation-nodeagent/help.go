@@ -28,7 +28,7 @@ var groups = []group{
 	{"Others", ""},
 }
 
-// has tells whether a flag is of the group.
+// has reports whether a flag is of the group.
 func (g group) has(flag string) bool {
 	return slices.ContainsFunc(strings.Fields(g.flags), func(name string) bool {
 		return name == flag || strings.HasSuffix(name, "-") && strings.HasPrefix(flag, name)

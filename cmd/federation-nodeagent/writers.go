@@ -54,7 +54,7 @@ func viaNftables() (kernel, error) {
 	}
 	watch := func(ctx context.Context, lost func()) {
 		if err := w.Watch(ctx, lost); err != nil {
-			klog.ErrorS(err, "Nobody sees any more when another hand changes our rules")
+			klog.ErrorS(err, "Rule change detection stopped")
 		}
 	}
 	return kernel{w, watch, w.Cleanup}, nil
@@ -68,7 +68,7 @@ func flows() (func(ctx context.Context, changes []ruleset.PortChange), error) {
 	}
 	return func(_ context.Context, changes []ruleset.PortChange) {
 		if _, err := table.Remove(changes); err != nil {
-			klog.ErrorS(err, "Flows to backends that are gone could not be ended")
+			klog.ErrorS(err, "Failed to end flows to removed backends")
 		}
 	}, nil
 }

@@ -30,6 +30,7 @@ import (
 	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
 	"federation/controllers/drill"
+	"federation/controllers/drill/clients"
 	drillplan "federation/controllers/drill/plan"
 	"federation/controllers/failover"
 	failoverplan "federation/controllers/failover/plan"
@@ -91,6 +92,8 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	fmt.Fprintf(os.Stderr, "federation: DNS for %s on %s, over UDP and TCP\n", o.zone, dns.Addr())
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	took := &drill.Writes{}
+	config.Wrap(took.Wrap)
 	client, err := newClient(config)
 	if err != nil {
 		return err
@@ -130,7 +133,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return names.Run(ctx)
 	})
 	group.Go(func() error {
-		c := &controllers{controllersOptions: o, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, served: dns, several: several, leader: writegate.New(gateAfter, writegate.BootTime), shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
+		c := &controllers{controllersOptions: o, process: processName(), took: took, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, served: dns, several: several, leader: writegate.New(gateAfter, writegate.BootTime), shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
 		return c.run(ctx, shared)
 	})
 	return group.Wait()
@@ -148,6 +151,8 @@ type controllers struct {
 	several bool // processes share the work
 	leads   atomic.Bool
 	leader  *writegate.Gate // of what only the leader writes
+	process string          // its name, as Leases have it
+	took    *drill.Writes   // how long its writes at the federation take
 	shards  *writegate.Gate // of what only the holder of a shard writes
 
 	kube       kubernetes.Interface
@@ -163,7 +168,7 @@ func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err erro
 		return nil // asked to end
 	}
 	c.registry, err = clusterregistry.New(clusterregistry.Options{
-		Config: c.config, FederationUID: c.federation, Policy: c.looks.policy(), Timeout: c.looks.timeout, Limits: c.memberLimits.limits(), TokenLifetime: c.memberTokens,
+		Config: c.config, FederationUID: c.federation, Policy: c.healthCheck.policy(), Timeout: c.healthCheck.timeout, Limits: c.memberLimits.limits(), TokenLifetime: c.memberTokens,
 		Report: func() bool { return !c.several || c.leads.Load() && c.leader.Open() },
 	})
 	if err != nil {
@@ -181,15 +186,19 @@ func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err erro
 	return group.Wait()
 }
 
-// share runs what is this process's share: if it leads, the decisions; and the shards that it holds.
-func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
+// processName is the name of this process, as Leases have it.
+func processName() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "host"
 	}
-	name := fmt.Sprintf("%s-%d-%d", asName(host), os.Getpid(), time.Now().UnixMilli())
+	return fmt.Sprintf("%s-%d-%d", asName(host), os.Getpid(), time.Now().UnixMilli())
+}
+
+// share runs what is this process's share: if it leads, the decisions; and the shards that it holds.
+func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 	group.Go(c.part(ctx, "leader", func(ctx context.Context) error {
-		return lead(ctx, c.config, name, c.leader, func(ctx context.Context) error {
+		return lead(ctx, c.config, c.process, c.leader, func(ctx context.Context) error {
 			c.leads.Store(true)
 			defer c.leads.Store(false)
 			leader, err := c.behind(c.leader)
@@ -205,7 +214,7 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 	}))
 	group.Go(c.part(ctx, "shards", func(ctx context.Context) error {
 		err := shards.Run(ctx, shards.Options{
-			Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Name: name, Renewed: c.shards.Renewed, Statements: c.statements,
+			Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Name: c.process, Renewed: c.shards.Renewed, Statements: c.statements,
 			Work: func(ctx context.Context, held plan.Set) error {
 				holder, err := c.behind(c.shards)
 				if err != nil {
@@ -238,7 +247,7 @@ func (c *controllers) behind(gate *writegate.Gate) (*controllers, error) {
 		return nil, err
 	}
 	return &controllers{
-		controllersOptions: c.controllersOptions, config: c.config, client: client, kube: kube, names: c.names, offers: c.offers, states: c.states, served: c.served,
+		controllersOptions: c.controllersOptions, process: c.process, took: c.took, config: c.config, client: client, kube: kube, names: c.names, offers: c.offers, states: c.states, served: c.served,
 		several: c.several, leader: c.leader, shards: c.shards, federation: c.federation, recorder: c.recorder, registry: c.registry, statements: c.statements,
 	}, nil
 }
@@ -308,6 +317,7 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if err := c.runParts(ctx, group, from, plan.All, map[string]maker{
 		"placement": c.placement, "failover": c.failoverController, "clustersetip": c.clusterSetIPController, "readiness": c.readinessController, "drills": c.drillController,
+		"drill-schedules": c.drillSchedules,
 	}); err != nil {
 		return err
 	}
@@ -341,7 +351,8 @@ func (c *controllers) failoverController(_ context.Context, from *wire.Informers
 }
 
 func (c *controllers) drillController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
-	drills, err := drill.New(drill.Options{Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Info: c.info(),
+	asks := clients.New(clients.Options{Resolve: clients.Server(c.served.Addr()), Refuse: c.lookups.Refuse(), TTL: c.dnsTTL, Federation: c.name, Zone: c.zone, Observe: drill.ObserveProbe})
+	drills, err := drill.New(drill.Options{Clients: asks, Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Info: c.info(), Process: c.process, Writes: c.took,
 		Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Isolated: c.registry.Isolated, DeadBehind: c.registry.DeadBehind,
 		Records: func(ctx context.Context) (map[drillplan.Record][]string, error) {
 			sets, err := c.served.Records(ctx, c.served.Zone())
@@ -357,10 +368,18 @@ func (c *controllers) drillController(_ context.Context, from *wire.Informers) (
 	return drills.Run, nil
 }
 
+func (c *controllers) drillSchedules(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
+	schedules, err := drill.NewSchedules(c.client, from.ForResource, c.recorder)
+	if err != nil {
+		return nil, err
+	}
+	return schedules.Run, nil
+}
+
 // failoverSettings are those of the flags, with the age that a probe may have: three periods and the time that one may take.
 func (c *controllers) failoverSettings() failoverplan.Settings {
 	s := c.failover.settings
-	s.ProbeAge = 3*c.looks.period + c.looks.timeout
+	s.ProbeAge = 3*c.healthCheck.period + c.healthCheck.timeout
 	return s
 }
 

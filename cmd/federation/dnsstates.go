@@ -63,7 +63,7 @@ func (s *dnsStates) run(ctx context.Context, client kubernetes.Interface) {
 		case <-s.changed:
 		}
 		if err := s.write(ctx, client); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "How the DNS providers stand could not be written down; will be tried again", "configMap", v1beta1.DNSProvidersConfigMap)
+			klog.FromContext(ctx).Error(err, "Failed to update the status of DNS providers, will retry", "configMap", v1beta1.DNSProvidersConfigMap)
 			s.wake()
 		}
 		select { // at most one write in that time

@@ -34,7 +34,7 @@ func TestDNSStatesAreConditions(t *testing.T) {
 	if first.Type != v1beta1.DNSPublished || first.Status != metav1.ConditionTrue || first.LastTransitionTime.IsZero() {
 		t.Errorf("%+v", first)
 	}
-	if again := state(true, servicedns.ReasonRepaired); again.Reason != servicedns.ReasonRepaired || !again.LastTransitionTime.Equal(&first.LastTransitionTime) {
+	if again := state(true, servicedns.ReasonDriftCorrected); again.Reason != servicedns.ReasonDriftCorrected || !again.LastTransitionTime.Equal(&first.LastTransitionTime) {
 		t.Errorf("%+v: want another reason at the time of %v", again, first.LastTransitionTime)
 	}
 	if failing := state(false, servicedns.ReasonFailing); failing.Status != metav1.ConditionFalse {

@@ -11,7 +11,7 @@ import (
 // TestFailoverKnowsTheRegistrysWords: neither imports the other, they meet in the reasons of the condition Ready.
 func TestFailoverKnowsTheRegistrysWords(t *testing.T) {
 	for reason, unclear := range map[string]bool{
-		health.ReasonCredentialRefused: true, health.ReasonNotTrusted: true, health.ReasonMisconfigured: true,
+		health.ReasonCredentialRejected: true, health.ReasonNotTrusted: true, health.ReasonMisconfigured: true,
 		v1beta1.ReasonClusterNotReachable: false, v1beta1.ReasonClusterNotReady: false,
 	} {
 		if plan.Unclear(reason) != unclear {

@@ -23,7 +23,7 @@ func (o *controllersOptions) info() v1beta1.Info {
 	return v1beta1.Info{
 		Name: o.name, DNSZone: o.zone, DNSTTL: o.dnsTTL,
 		FailoverMaxZones: o.failover.settings.MaxZones, FailoverWindow: o.failover.settings.Window,
-		CrossClusterEndpoints: o.endpoints, ClusterSetIPRanges: strings.Join(o.clusterSetIPs, ","), MemberTokenLifetime: o.memberTokens,
+		CrossClusterEndpoints: o.endpoints, ClusterSetIPRanges: strings.Join(o.clusterSetIPs, ","), MemberTokenLifetime: o.memberTokens, PublicAddressesOnly: o.lookups.PublicOnly(),
 	}
 }
 
@@ -67,7 +67,7 @@ func publishInfo(ctx context.Context, client kubernetes.Interface, info v1beta1.
 	_ = wait.PollUntilContextCancel(ctx, 2*time.Second, true, func(ctx context.Context) (bool, error) { // ends with ctx only
 		_, err := maps.Apply(ctx, want, metav1.ApplyOptions{FieldManager: "federation-controllers", Force: true})
 		if err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "How the federation is set up could not be written down; will be tried again",
+			klog.FromContext(ctx).Error(err, "Failed to update the federation's settings, will retry",
 				"configMap", klog.KObj(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.InfoConfigMap}}))
 		}
 		return err == nil, nil

@@ -19,7 +19,7 @@ func newMemberLimits() memberLimits {
 }
 
 func (l *memberLimits) addFlags(fs *pflag.FlagSet) {
-	fs.Var(&l.response, "member-max-response-size", "bytes that one answer of a member cluster may have, after decompression; watches have no end. A cluster that goes over one of these limits is disconnected, with Ready=False and reason Misbehaves, for a minute at first")
+	fs.Var(&l.response, "member-max-response-size", "bytes that one answer of a member cluster may have, after decompression; watches have no end. A cluster that goes over one of these limits is disconnected, with Ready=False and reason ClusterExceedsLimits, for a minute at first")
 	fs.Var(&l.burst, "member-max-burst-size", "bytes that all answers and watches of a member cluster may have at once")
 	fs.Var(&l.rate, "member-max-receive-rate", "bytes that they may have in a second in the long run")
 	fs.Var(&l.cache, "member-max-cache-size", "bytes that the caches of a member cluster's objects may take")

@@ -95,7 +95,7 @@ func gcPercent(live int64) int {
 	return int(max(50, 100*gcHeadroom/live))
 }
 
-// givesBack tells whether the process is quiet and holds memory that it does not need.
+// givesBack reports whether the process is quiet and holds memory that it does not need.
 func (m memory) givesBack(before memory) bool {
 	return m.allocated-before.allocated < gcQuiet && m.held-m.live+m.free > gcLeft
 }

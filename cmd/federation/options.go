@@ -34,7 +34,7 @@ type controllersOptions struct {
 	parentServers    []string
 	dnsProviders     string                     // a file
 	others           []servicedns.NamedProvider // those of that file
-	looks            looks
+	healthCheck      healthCheck
 	memberTokens     time.Duration
 	memberLimits     memberLimits
 	failover         failoverFlags
@@ -60,14 +60,14 @@ func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
 		name: "federation", writes: 64, reports: 30, propagateSecrets: secretsReferenced,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
-		looks: newLooks(), memberTokens: credential.TokenLifetime, memberLimits: newMemberLimits(), failover: newFailoverFlags(), readiness: []string{"Zone", "Region"}, unschedulable: time.Minute, endpoints: true,
+		healthCheck: newHealthCheck(), memberTokens: credential.TokenLifetime, memberLimits: newMemberLimits(), failover: newFailoverFlags(), readiness: []string{"Zone", "Region"}, unschedulable: time.Minute, endpoints: true,
 		parts: supervisor.New(),
 	}
 }
 
 func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.name, "name", o.name, "name of the federation: part of the DNS names of its Services (a DNS label)")
-	o.looks.addFlags(fs)
+	o.healthCheck.addFlags(fs)
 	o.memberLimits.addFlags(fs)
 	fs.DurationVar(&o.memberTokens, "member-token-lifetime", o.memberTokens, "how long the federation's tokens for member clusters last, as they are asked for when a cluster joins and at each renewal, which is at half of that; a cluster may give less. A federation that is away for longer than half of it may have to join its clusters again. After you make it longer, join them again too: the fence in a cluster allows what it was then")
 	o.failover.addFlags(fs)
@@ -81,8 +81,8 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	o.dnsServer.Add(fs, "dns-")
 	o.lookups.Add(fs, "dns-")
 	fs.BoolVar(&o.dnssec, "dnssec", false, "sign the zone, with the keys in the Secret federation-system/dns-signing-keys; made if it is missing")
-	fs.DurationVar(&o.keyLifetime, "dnssec-key-lifetime", 0, "how long a key signs the zone until another one takes its place; 0: until somebody asks for that. Someone, or something, must give the new DS record to the zone above each time")
-	fs.StringSliceVar(&o.parentServers, "dnssec-parent-servers", nil, "`HOST:PORT` of all servers of the zone above, which are asked for DS records; without it they are looked up")
+	fs.DurationVar(&o.keyLifetime, "dnssec-key-lifetime", 0, "how long a key signs the zone until another one takes its place; 0: until somebody asks for that. Someone, or something, must give the new DS record to the parent zone each time")
+	fs.StringSliceVar(&o.parentServers, "dnssec-parent-servers", nil, "`HOST:PORT` of all servers of the parent zone, which are asked for DS records; without it they are looked up")
 	fs.StringVar(&o.dnsProviders, "dns-providers", "", "`FILE` in YAML of other DNS servers and services that are to have the zone, too: BIND, PowerDNS, clouds and so on; see docs/dns.md")
 	fs.StringSliceVar(&o.clusterSetIPs, "clusterset-ip-range", nil, "`NETWORK` in CIDR notation, at most one a family with a comma between, of the clusterset IPs that Services ask for by annotation. Used by nothing else in any member; see docs/clusterset-ips.md")
 	fs.BoolVar(&o.endpoints, "cross-cluster-endpoints", o.endpoints, "write EndpointSlices with the other clusters' load balancers into each member, for node agents; false takes away those that were written. See docs/node-agent.md")
@@ -98,7 +98,7 @@ func (o *controllersOptions) validate() (err error) {
 	if errs := validation.IsDNS1123Subdomain(o.zone); len(errs) > 0 {
 		return fmt.Errorf("--dns-zone %q: %s", o.zone, errs[0])
 	}
-	if err := errors.Join(o.looks.validate(), o.memberLimits.validate(), o.failover.validate(), o.lookups.Validate()); err != nil {
+	if err := errors.Join(o.healthCheck.validate(), o.memberLimits.validate(), o.failover.validate(), o.lookups.Validate()); err != nil {
 		return err
 	}
 	if least, most := credential.LeastTokenLifetime, credential.MostTokenLifetime; o.memberTokens < least || o.memberTokens > most {

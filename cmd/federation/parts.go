@@ -30,7 +30,7 @@ func (o *controllersOptions) reportParts(ctx context.Context, config *rest.Confi
 	}
 	for {
 		if err := o.writeParts(ctx, kube, asName(host)); err != nil && ctx.Err() == nil {
-			log.V(1).Info("Failed components could not be reported; will be tried again", "err", err)
+			log.V(1).Info("Failed to report failed components, will retry", "err", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(5 * time.Second):

@@ -162,7 +162,7 @@ func (p *placer) Place(u *unstructured.Unstructured) string {
 	now := p.now()
 	w := p.look(now)
 	d := plan.Decide(o, w, now)
-	if d.None || d.Wait || d.Placement.Unplaced > 0 || len(d.Notes) > 0 || !o.Divided && !d.Placement.Everywhere {
+	if d.None || d.Wait || d.Placement.Unschedulable > 0 || len(d.Notes) > 0 || !o.Divided && !d.Placement.Everywhere {
 		return ""
 	}
 	p.give(given{now, o.Requests(), d.Placement.Clusters})

@@ -145,7 +145,7 @@ func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error {
 	all, startAll := m.NewInformers(ctx, "")
 	ours, startOurs := m.NewInformers(ctx, shardSelector(e.held))
 	err = e.Controller.Engage(ctx, propagation.Member{
-		Name: m.Name, Client: client, Silent: m.Silent,
+		Name: m.Name, Client: client, HeartbeatsStale: m.HeartbeatsStale,
 		Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
 			if propagation.OfAllShards(gvr) {
 				return all.ForResource(gvr)

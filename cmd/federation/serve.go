@@ -13,8 +13,8 @@ import (
 
 	"federation/apiserver"
 	"federation/apiserver/validation"
+	"federation/cmd/internal/process"
 	"federation/dnsprovider/authoritative"
-	"federation/monitoring"
 )
 
 // hideAll hides the flags of a set from the help, but for those named: they work, few need them.
@@ -142,7 +142,7 @@ which), each propagates a share of the objects, and all of them answer DNS.`,
 			if err != nil {
 				return fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)
 			}
-			return monitoring.Beside(cmd.Context(), metrics, o.parts.Check, func(ctx context.Context) error {
+			return process.RunWithMetrics(cmd.Context(), metrics, o.parts.Check, func(ctx context.Context) error {
 				return o.withDNS(ctx, func(ctx context.Context, dns *authoritative.Server) error {
 					return o.keepRunning(ctx, config, dns, true)
 				})

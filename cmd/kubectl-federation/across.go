@@ -64,8 +64,8 @@ func (f *federation) gatherAcross(ctx context.Context, e *evidence, m *members) 
 		return all
 	})
 	a.unknown = f.gatherOffers(ctx, e, a)
-	a.events = append(f.events(ctx, e.object.GetNamespace(), fields.Set{"involvedObject.name": e.object.GetName(), "reason": v1beta1.EventSliceRefused}),
-		f.events(ctx, metav1.NamespaceDefault, fields.Set{"involvedObject.kind": "Cluster", "reason": v1beta1.EventRightsMissing})...)
+	a.events = append(f.events(ctx, e.object.GetNamespace(), fields.Set{"involvedObject.name": e.object.GetName(), "reason": v1beta1.EventSliceRejected}),
+		f.events(ctx, metav1.NamespaceDefault, fields.Set{"involvedObject.kind": "Cluster", "reason": v1beta1.EventMissingPermissions})...)
 	slices.SortStableFunc(a.events, func(x, y corev1.Event) int { return y.LastTimestamp.Compare(x.LastTimestamp.Time) })
 	return a
 }

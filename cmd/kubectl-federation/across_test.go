@@ -97,9 +97,9 @@ func TestExplainWhatClustersAreToldOfEachOther(t *testing.T) {
 	without("west-a", "web.east-a.v4")
 	without("west-b", "web.east-a.v4")
 	e.across.events = []corev1.Event{
-		eventOf(v1beta1.EventSliceRefused, "web", `west-b: "web.east-a.v4": one that is not the federation's has the name`),
-		eventOf(v1beta1.EventRightsMissing, "west-a", `the nodes here are not told of other clusters: endpointslices.discovery.k8s.io "web.east-a.v4" is forbidden`),
-		eventOf(v1beta1.EventRightsMissing, "east-a", `endpointslices.discovery.k8s.io is forbidden`),
+		eventOf(v1beta1.EventSliceRejected, "web", `west-b: "web.east-a.v4": one that is not the federation's has the name`),
+		eventOf(v1beta1.EventMissingPermissions, "west-a", `the nodes here are not told of other clusters: endpointslices.discovery.k8s.io "web.east-a.v4" is forbidden`),
+		eventOf(v1beta1.EventMissingPermissions, "east-a", `endpointslices.discovery.k8s.io is forbidden`),
 	}
 	golden(t, "testdata/explain.across", screen(e, maxRows))
 	b, err := json.MarshalIndent(explain(e).Across, "", "  ")

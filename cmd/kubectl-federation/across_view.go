@@ -57,7 +57,7 @@ func explainAcross(e evidence, clusters []clusterExplanation) *acrossExplanation
 		x.Slices = append(x.Slices, a.told(e, &clusters[i], p.Offers, why)...)
 		name := clusters[i].Name
 		offered := slices.ContainsFunc(p.Offers, func(o servicedns.Offer) bool { return o.Cluster == name })
-		if clusters[i].Wanted > 0 && !offered && !a.off && a.unknown == nil && whole == "" {
+		if clusters[i].Desired > 0 && !offered && !a.off && a.unknown == nil && whole == "" {
 			x.Untold = append(x.Untold, untold{name, cmp.Or(why[name], "it has no load balancer yet")})
 		}
 	}
@@ -89,7 +89,7 @@ func standings(p servicedns.Plan) (why map[string]string, whole string) {
 func (a *acrossEvidence) told(e evidence, c *clusterExplanation, offers []servicedns.Offer, why map[string]string) (all []slicesView) {
 	answer, in := a.slices[c.Name], crosscluster.Input{Member: c.Name, Federation: e.uid, Offers: offers}
 	if answer.err != nil {
-		if c.Wanted > 0 {
+		if c.Desired > 0 {
 			all = append(all, slicesView{Cluster: c.Name, State: copyUnreadable, Why: answer.err.Error()})
 			if c.Copy == copyUnreachable {
 				all[0].State, all[0].Why = copyUnreachable, "it keeps what it has been told"
@@ -152,10 +152,10 @@ func (a *acrossEvidence) why(v *slicesView, of map[string]string) string {
 	}
 	for _, event := range a.events {
 		_, why, ofThis := strings.Cut(event.Message, strconv.Quote(v.Name)+": ")
-		if event.Reason == v1beta1.EventSliceRefused && ofThis && strings.HasPrefix(event.Message, v.Cluster+": ") {
+		if event.Reason == v1beta1.EventSliceRejected && ofThis && strings.HasPrefix(event.Message, v.Cluster+": ") {
 			return why
 		}
-		if event.Reason == v1beta1.EventRightsMissing && event.InvolvedObject.Name == v.Cluster && strings.Contains(event.Message, slicesResource.Resource) {
+		if event.Reason == v1beta1.EventMissingPermissions && event.InvolvedObject.Name == v.Cluster && strings.Contains(event.Message, slicesResource.Resource) {
 			return event.Message
 		}
 	}

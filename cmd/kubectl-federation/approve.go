@@ -34,7 +34,7 @@ func newApproveDeletions(streams genericiooptions.IOStreams) *cobra.Command {
 A copy is deleted when its object is. Where the federation has no such object, and no deletion of it is
 recorded, the copy is deleted too; but if these are more than 10, and more than 20 % of the copies in the cluster,
 within ten minutes, they are held, for then something is more likely to be wrong with the federation: it was restored from a
-backup that is older than they are. The Cluster has the condition DeletionsHeld, and status.deletionsHeld.
+backup that is older than they are. The Cluster has the condition DeletionsPendingApproval, and status.deletionsPendingApproval.
 
 There are two ways on. Apply the objects again, and their copies are taken over as they run. Or approve that they
 are deleted, which this command does: exactly those that it shows, in this one cluster, once. It asks for the
@@ -43,7 +43,7 @@ cluster's name, which --yes replaces.`,
   kubectl federation approve-deletions east-a --dry-run
 
   # All that is held in all clusters
-  kubectl get clusters -o custom-columns=NAME:.metadata.name,HELD:.status.deletionsHeld[*].copies
+  kubectl get clusters -o custom-columns=NAME:.metadata.name,HELD:.status.deletionsPendingApproval[*].copies
 
   kubectl federation approve-deletions east-a`,
 		Args:              oneName,
@@ -73,7 +73,7 @@ func (o *approveCommand) approve(ctx context.Context, f *federation, name string
 	if err != nil {
 		return err
 	}
-	held := c.Status.DeletionsHeld
+	held := c.Status.DeletionsPendingApproval
 	if err := o.show(name, held); err != nil || len(held) == 0 {
 		return err
 	}
@@ -100,12 +100,12 @@ func (o *approveCommand) approve(ctx context.Context, f *federation, name string
 }
 
 // show says what is held in a cluster.
-func (o *approveCommand) show(name string, held []v1beta1.HeldDeletions) error {
+func (o *approveCommand) show(name string, held []v1beta1.PendingDeletions) error {
 	if o.output != "table" {
-		return o.output.print(o.Out, map[string]any{"cluster": name, "deletionsHeld": append([]v1beta1.HeldDeletions{}, held...)})
+		return o.output.print(o.Out, map[string]any{"cluster": name, "deletionsPendingApproval": append([]v1beta1.PendingDeletions{}, held...)})
 	}
 	if len(held) == 0 {
-		tell(o.Out, "cluster/%s: no deletions are held\n", name)
+		tell(o.Out, "cluster/%s: no deletions wait for approval\n", name)
 	}
 	for _, h := range held {
 		of := ""
@@ -124,7 +124,7 @@ func (o *approveCommand) show(name string, held []v1beta1.HeldDeletions) error {
 }
 
 // approval is a merge patch that approves the sets.
-func approval(held []v1beta1.HeldDeletions) []byte {
+func approval(held []v1beta1.PendingDeletions) []byte {
 	sets := make([]string, len(held))
 	for i, h := range held {
 		sets[i] = h.Set
@@ -138,7 +138,7 @@ func approval(held []v1beta1.HeldDeletions) []byte {
 // heldDeletions says in a sentence what is held in a cluster; "" where nothing is.
 func heldDeletions(c *v1beta1.Cluster) string {
 	copies := int64(0)
-	for _, h := range c.Status.DeletionsHeld {
+	for _, h := range c.Status.DeletionsPendingApproval {
 		copies += int64(h.Copies)
 	}
 	if copies == 0 {

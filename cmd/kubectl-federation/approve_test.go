@@ -20,7 +20,7 @@ func TestApproveDeletions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.Object["status"].(map[string]any)["deletionsHeld"] = []any{
+	u.Object["status"].(map[string]any)["deletionsPendingApproval"] = []any{
 		map[string]any{"set": "aaa", "copies": int64(16), "of": int64(18), "examples": []any{"ConfigMap shop/one", "ConfigMap shop/two"}},
 		map[string]any{"resource": "widgets.example.com", "set": "bbb", "copies": int64(11), "of": int64(11), "examples": []any{"Widget shop/w"}},
 	}
@@ -49,7 +49,7 @@ func TestApproveDeletions(t *testing.T) {
 	if said, err := approve("east-a", "", "yaml", "client", false); err != nil || approved() != "" || !strings.Contains(said, "set: bbb") {
 		t.Errorf("a dry run: %v\n%s", err, said)
 	}
-	if said, err := approve("west-a", "", "table", "none", false); err != nil || !strings.Contains(said, "no deletions are held") {
+	if said, err := approve("west-a", "", "table", "none", false); err != nil || !strings.Contains(said, "no deletions wait for approval") {
 		t.Errorf("nothing is held: %v\n%s", err, said)
 	}
 	if said, err := approve("east-a", "east-a\n", "table", "none", false); err != nil || approved() != "aaa,bbb" || !strings.Contains(said, "deletions approved") {
@@ -59,7 +59,7 @@ func TestApproveDeletions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := clusterStatusOf(c); s.DeletionsHeld != 27 || s.well() || !strings.Contains(s.Message, "approve-deletions east-a") {
+	if s := clusterStatusOf(c); s.DeletionsPendingApproval != 27 || s.healthy() || !strings.Contains(s.Message, "approve-deletions east-a") {
 		t.Errorf("status %+v", s)
 	}
 }

@@ -118,8 +118,21 @@ func fixed(words ...string) completion {
 
 // contexts offers those of the kubeconfig.
 func contexts(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	file, _ := c.Flags().GetString("kubeconfig")
+	return contextsOf(file, prefix)
+}
+
+// memberContexts offers those of the member's kubeconfig, which is the federation's where no other is named.
+func memberContexts(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if file, _ := c.Flags().GetString("member-kubeconfig"); file != "" {
+		return contextsOf(file, prefix)
+	}
+	return contexts(c, args, prefix)
+}
+
+func contextsOf(file, prefix string) ([]string, cobra.ShellCompDirective) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath, _ = c.Flags().GetString("kubeconfig")
+	rules.ExplicitPath = file
 	config, err := rules.Load()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,29 +14,25 @@ import (
 
 // sides are the flags by which a command finds the federation and the cluster.
 type sides struct {
-	kubeconfig        string
-	federationContext string
-	context           string
-	memberKubeconfig  string
-	memberContext     string
-	timeout           time.Duration
+	kubeconfig       string
+	context          string
+	memberKubeconfig string
+	memberContext    string
+	timeout          time.Duration
 }
 
 func (s *sides) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; without it $KUBECONFIG, else ~/.kube/config")
-	f.StringVar(&s.federationContext, "federation-context", "", "context of the federation in the kubeconfig; without it the current context")
-	f.StringVar(&s.context, "context", "", "context of the cluster in the same kubeconfig")
-	f.StringVar(&s.memberKubeconfig, "member-kubeconfig", "", "kubeconfig file of the cluster")
-	f.StringVar(&s.memberContext, "member-context", "", "context of the cluster in --member-kubeconfig; without it its current context")
+	f.StringVar(&s.context, "context", "", "context of the federation in the kubeconfig; without it the current context")
+	f.StringVar(&s.memberKubeconfig, "member-kubeconfig", "", "kubeconfig file of the cluster; without it the kubeconfig of the federation")
+	f.StringVar(&s.memberContext, "member-context", "", "context of the cluster; without it the current context of --member-kubeconfig")
 	f.DurationVar(&s.timeout, "timeout", 30*time.Second, "how long to wait for the end result; 0 does not wait for it")
-	c.MarkFlagsMutuallyExclusive("context", "member-kubeconfig")
+	_ = c.RegisterFlagCompletionFunc("context", contexts) // fails only for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("member-context", memberContexts)
 }
 
 func (s *sides) check() error {
-	if s.memberContext != "" && s.memberKubeconfig == "" {
-		return errors.New("--member-context needs --member-kubeconfig; a context of your own kubeconfig is --context")
-	}
 	if s.timeout < 0 {
 		return fmt.Errorf("--timeout %v: must not be negative", s.timeout)
 	}
@@ -59,9 +54,9 @@ func load(kubeconfig, context string) (*rest.Config, error) {
 }
 
 func (s *sides) federation() (*rest.Config, kubernetes.Interface, dynamic.Interface, error) {
-	config, err := load(s.kubeconfig, s.federationContext)
+	config, err := load(s.kubeconfig, s.context)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("the federation (--kubeconfig, --federation-context): %w", err)
+		return nil, nil, nil, fmt.Errorf("the federation (--kubeconfig, --context): %w", err)
 	}
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -80,10 +75,10 @@ func (s *sides) member() (*rest.Config, error) {
 			return nil, fmt.Errorf("--member-kubeconfig %q: %w", s.memberKubeconfig, err)
 		}
 		return config, nil
-	case s.context != "":
-		config, err := load(s.kubeconfig, s.context)
+	case s.memberContext != "":
+		config, err := load(s.kubeconfig, s.memberContext)
 		if err != nil {
-			return nil, fmt.Errorf("--context %q: %w", s.context, err)
+			return nil, fmt.Errorf("--member-context %q: %w", s.memberContext, err)
 		}
 		return config, nil
 	default:
@@ -94,7 +89,7 @@ func (s *sides) member() (*rest.Config, error) {
 // memberFlags are the flags that name the cluster, as kubectl takes them.
 func (s *sides) memberFlags() string {
 	var words []string
-	for _, f := range [][2]string{{"--kubeconfig", s.memberKubeconfig}, {"--context", s.context + s.memberContext}} {
+	for _, f := range [][2]string{{"--kubeconfig", s.memberKubeconfig}, {"--context", s.memberContext}} {
 		if f[1] != "" {
 			words = append(words, f[0]+" "+f[1])
 		}

@@ -158,11 +158,11 @@ func (f *federation) dnsWorld(ctx context.Context, info *v1beta1.Info, clusters 
 	for _, c := range clusters {
 		in.Clusters = append(in.Clusters, plan.ClusterOf(c, held))
 	}
-	failing, err := f.ownData(ctx, v1beta1.DNSChecksConfigMap)
+	failing, err := f.ownData(ctx, v1beta1.DNSHealthChecksConfigMap)
 	if err != nil {
 		return in, err
 	}
-	in.Failing, err = plan.ParseFailures(failing[v1beta1.DNSChecksFailing])
+	in.Failing, err = plan.ParseFailures(failing[v1beta1.DNSHealthChecksFailing])
 	return in, err
 }
 

@@ -32,8 +32,8 @@ func newDNSDS(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &keysCommand{IOStreams: streams}
 	c := &cobra.Command{
 		Use:   "ds [ZONE]",
-		Short: "Print the DS records that the zone above must have",
-		Long: `Print the DS records by which the zone above vouches for the federation's signed zone, as lines of a zone
+		Short: "Print the DS records that the parent zone must have",
+		Long: `Print the DS records that the parent zone needs for the federation's signed zone, as lines of a zone
 file. Give them to whom the zone is delegated by, in the place of those that it has.`,
 		Example: `  kubectl federation dns ds`,
 		Args:    cobra.MaximumNArgs(1),
@@ -52,14 +52,14 @@ func newDNSKeys(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Show the keys that sign the federation's zone (DNSSEC), and what comes next.
 
 Published keys are in the zone so that caches learn them, the Active one signs, and Retired ones stay until no
-cache and no zone above needs them.`,
+cache and no parent zone needs them.`,
 		Example: `  kubectl federation dns keys
 
   # Put a new key in the place of the one that signs
-  kubectl -n ` + v1beta1.FederationNamespace + ` annotate secret ` + v1beta1.DNSKeysSecret + ` ` + v1beta1.DNSKeyRollAnnotation + `=now
+  kubectl -n ` + v1beta1.FederationNamespace + ` annotate secret ` + v1beta1.DNSKeysSecret + ` ` + v1beta1.DNSSECKeyRolloverAnnotation + `=now
 
-  # Say what the zone above has, where the federation cannot ask it
-  kubectl -n ` + v1beta1.FederationNamespace + ` annotate secret ` + v1beta1.DNSKeysSecret + ` ` + v1beta1.DNSParentAnnotation + `=KEY`,
+  # Say what the parent zone has, where the federation cannot ask it
+  kubectl -n ` + v1beta1.FederationNamespace + ` annotate secret ` + v1beta1.DNSKeysSecret + ` ` + v1beta1.DNSSECParentDSAnnotation + `=KEY`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, printKeys) },
 	}
@@ -72,10 +72,10 @@ cache and no zone above needs them.`,
 type keysView struct {
 	Zone string    `json:"zone"`
 	Keys []keyView `json:"keys"`
-	// ZoneAbove is Secure when the zone above is seen to vouch for the key that signs, None when it is seen to have no DS
+	// ParentZone is Secure when the parent zone is seen to have the DS record of the key that signs, None when it is seen to have no DS
 	// record, and else Unknown.
-	ZoneAbove string `json:"zoneAbove"`
-	Waits     string `json:"waits,omitempty"`
+	ParentZone string `json:"parentZone"`
+	Waits      string `json:"waits,omitempty"`
 }
 
 type keyView struct {
@@ -83,7 +83,7 @@ type keyView struct {
 	Algorithm string     `json:"algorithm"`
 	Phase     plan.Phase `json:"phase"`
 	Since     time.Time  `json:"since"`
-	// Submit is whether the zone above must have its DS record.
+	// Submit is whether the parent zone must have its DS record.
 	Submit bool   `json:"submit"`
 	DS     string `json:"ds"`
 }
@@ -126,11 +126,11 @@ func (o *keysCommand) run(ctx context.Context, args []string, show func(io.Write
 }
 
 func viewKeys(ring dnskeys.Ring) keysView {
-	v := keysView{Zone: ring.Signer.Zone, ZoneAbove: "Unknown", Waits: ring.State.Waits}
+	v := keysView{Zone: ring.Signer.Zone, ParentZone: "Unknown", Waits: ring.State.Waits}
 	if !ring.State.ParentSince.IsZero() {
-		v.ZoneAbove = "None"
+		v.ParentZone = "None"
 		if ring.State.ParentSecure {
-			v.ZoneAbove = "Secure"
+			v.ParentZone = "Secure"
 		}
 	}
 	submit := map[uint16]bool{}
@@ -172,7 +172,7 @@ func printKeys(out io.Writer, v keysView) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	tell(out, "\nZone above: %s\n", v.ZoneAbove)
+	tell(out, "\nParent zone: %s\n", v.ParentZone)
 	if v.Waits != "" {
 		tell(out, "Next:       %s\n", v.Waits)
 	}

@@ -10,7 +10,7 @@ import (
 	"federation/dnsprovider/dnssec"
 )
 
-// TestKeysAreShown shows a roll, before and after the zone above may be told of the new key.
+// TestKeysAreShown shows a roll, before and after the parent zone may be told of the new key.
 func TestKeysAreShown(t *testing.T) {
 	old, err := dnssec.NewKey(dnssec.Ed25519)
 	if err != nil {
@@ -40,12 +40,12 @@ func TestKeysAreShown(t *testing.T) {
 	if f := strings.Fields(lines[1]); len(f) != 5 || f[1] != "ED25519" || f[2] != "Active" || f[3] != "2026-11-21T12:00:00Z" || f[4] != "true" {
 		t.Errorf("the first key is shown as %q", lines[1])
 	}
-	if !strings.Contains(out.String(), "Retired") || !strings.Contains(out.String(), "Zone above: Secure\nNext:       key 1 goes\n") {
+	if !strings.Contains(out.String(), "Retired") || !strings.Contains(out.String(), "Parent zone: Secure\nNext:       key 1 goes\n") {
 		t.Errorf("keys printed\n%s", out.String())
 	}
 	ring.Signer.Submit, ring.State.ParentSince = []uint16{}, time.Time{}
 	out.Reset()
-	if err := printDS(&out, viewKeys(ring)); err == nil || !strings.Contains(err.Error(), "not yet: key 1 goes") || out.Len() > 0 || viewKeys(ring).ZoneAbove != "Unknown" {
-		t.Errorf("before the zone above may be told: %q, %v", out.String(), err)
+	if err := printDS(&out, viewKeys(ring)); err == nil || !strings.Contains(err.Error(), "not yet: key 1 goes") || out.Len() > 0 || viewKeys(ring).ParentZone != "Unknown" {
+		t.Errorf("before the parent zone may be told: %q, %v", out.String(), err)
 	}
 }

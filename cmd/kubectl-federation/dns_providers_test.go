@@ -64,14 +64,14 @@ office         Behind,Failing   5m      reading the zone: dial tcp 192.0.2.53:53
 // Not all is well while a provider is behind.
 func TestAProviderThatIsBehindIsNotWell(t *testing.T) {
 	s := statusOf(t, nil, "True 1 cluster is as desired")
-	if !s.Well {
+	if !s.Healthy {
 		t.Fatal("not well without it")
 	}
 	var err error
 	if s.DNSProviders, err = viewProviders(twoProviders(t)); err != nil {
 		t.Fatal(err)
 	}
-	if s.conclude(); s.Well {
+	if s.conclude(); s.Healthy {
 		t.Error("well, though a provider is behind")
 	}
 }

@@ -55,8 +55,8 @@ func TestDNSOnAScreen(t *testing.T) {
 // A cluster that fails its check is out, and the reason is said.
 func TestDNSSaysWhichCheckFails(t *testing.T) {
 	in := dnsExample()
-	in.Objects[0].Settings.Check = &v1beta1.DNSCheck{Type: v1beta1.DNSCheckHTTP, Path: "/healthz"}
-	target := plan.Target{Namespace: "shop", Address: "192.0.2.2", Check: in.Objects[0].Settings.Check.WithDefaults()}
+	in.Objects[0].Settings.HealthCheck = &v1beta1.DNSHealthCheck{Type: v1beta1.DNSHealthCheckHTTP, Path: "/healthz"}
+	target := plan.Target{Namespace: "shop", Address: "192.0.2.2", Check: in.Objects[0].Settings.HealthCheck.WithDefaults()}
 	in.Failing = map[string]plan.Failure{target.Key(): {Target: target.Key(), Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Why: "status 503"}}
 	var out strings.Builder
 	printDNS(&out, viewDNS(in, plan.Records(in), func(o plan.Object) bool { return o.Name == "web" }), seenAt)

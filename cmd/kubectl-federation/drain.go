@@ -214,8 +214,8 @@ func (o *drainCommand) preview(ctx context.Context, name string) error {
 		rows = len(r.Status.Moves)
 	}
 	printMoves(o.Out, &r.Status, rows)
-	if r.Status.Unplaced > 0 && !o.force {
-		return fmt.Errorf("%s would fit in no other cluster, and would stay in %s (--force begins all the same)", count(r.Status.Unplaced, "replica"), name)
+	if r.Status.ReplicasUnschedulable > 0 && !o.force {
+		return fmt.Errorf("%s would fit in no other cluster, and would stay in %s (--force begins all the same)", count(r.Status.ReplicasUnschedulable, "replica"), name)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func lost(c *v1beta1.Cluster) bool {
 	if c.IsReached() || ready != nil && failover.Unclear(ready.Reason) {
 		return false
 	}
-	return c.Status.Failover == nil || c.Phase() == v1beta1.FailoverOut || c.Phase() == v1beta1.FailoverHeld
+	return c.Status.Failover == nil || c.Phase() == v1beta1.PhaseFailedOver || c.Phase() == v1beta1.PhaseFailoverSuspended
 }
 
 // placed notes what is placed in the cluster. An older federation does not serve each kind.

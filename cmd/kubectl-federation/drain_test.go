@@ -415,13 +415,13 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 		},
 		"not ready for a moment": func(w *world, since time.Duration) {
 			w.refuse = nil
-			if w.ready(since > 2*time.Second, v1beta1.ReasonClusterNotReachable, v1beta1.FailoverWaiting); since <= 2*time.Second {
+			if w.ready(since > 2*time.Second, v1beta1.ReasonClusterNotReachable, v1beta1.PhaseGracePeriod); since <= 2*time.Second {
 				w.refuse = func(*http.Request) *apierrors.StatusError { return apierrors.NewServiceUnavailable("dials") }
 			}
 		},
 		"its credential is refused": func(w *world, since time.Duration) {
 			w.refuse = nil
-			if w.ready(since > 4*time.Second, failover.ReasonCredentialRefused, v1beta1.FailoverHeld); since <= 4*time.Second {
+			if w.ready(since > 4*time.Second, failover.ReasonCredentialRejected, v1beta1.PhaseFailoverSuspended); since <= 4*time.Second {
 				w.refuse = func(*http.Request) *apierrors.StatusError { return apierrors.NewUnauthorized("expired") }
 			}
 		},
@@ -474,7 +474,7 @@ func TestDrainWaitsForCustomKindsThatAreDivided(t *testing.T) {
 
 // TestALostClusterIsEmpty: failover has given up what was there.
 func TestALostClusterIsEmpty(t *testing.T) {
-	for _, phase := range []v1beta1.FailoverPhase{v1beta1.FailoverOut, v1beta1.FailoverHeld} {
+	for _, phase := range []v1beta1.FailoverPhase{v1beta1.PhaseFailedOver, v1beta1.PhaseFailoverSuspended} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.ready(false, v1beta1.ReasonClusterNotReachable, phase)
@@ -496,7 +496,7 @@ func TestDrainWithoutRightsGoesByTheReport(t *testing.T) {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, "me", errors.New("cannot impersonate"))
 		}
 		web := fromJSON(t, `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"namespace":"default","name":"web"},
-			"status":{"conditions":[{"type":"Propagated","status":"False","reason":"Moving","message":"east-a: shrinks from 4 to 2 as others get ready"}]}}`)
+			"status":{"conditions":[{"type":"Propagated","status":"False","reason":"Progressing","message":"east-a: shrinks from 4 to 2 as others get ready"}]}}`)
 		if _, err := w.f.dyn.Resource(divided[1].resource).Namespace("default").Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -536,8 +536,8 @@ func TestDrainIsInterruptedAndGoesOn(t *testing.T) {
 func TestDrainRefusesWhatDoesNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.review = v1beta1.FailoverReviewStatus{Replicas: 4, Unplaced: 3, Moves: []v1beta1.ReplicaMove{{
-			Kind: "ReplicaSet", Namespace: "default", Name: "web", Unplaced: 3, Clusters: []v1beta1.ReplicaChange{{Cluster: "east-a", Before: 4}, {Cluster: "west-a", Before: 2, After: 3}},
+		w.review = v1beta1.FailoverReviewStatus{ReplicasMoved: 4, ReplicasUnschedulable: 3, Moves: []v1beta1.ReplicaMove{{
+			Kind: "ReplicaSet", Namespace: "default", Name: "web", Unschedulable: 3, Clusters: []v1beta1.ReplicaChange{{Cluster: "east-a", Before: 4}, {Cluster: "west-a", Before: 2, After: 3}},
 		}}}
 		_, err := w.run(t.Context(), draining, nil)
 		if err == nil || !strings.Contains(err.Error(), "3 replicas would fit in no other cluster") || standing(w.cluster()) != "DNS weight 100" {
@@ -622,7 +622,7 @@ func TestUnjoinOfAServingClusterAsks(t *testing.T) {
 		{name: "--yes", yes: true},
 		{name: "--dry-run", dry: "client", done: true, says: "cluster/east-a would leave the federation (dry run)"},
 		{name: "--dry-run --yes", dry: "client", yes: true, done: true},
-		{name: "lost", change: func(w *world) { w.ready(false, v1beta1.ReasonClusterNotReachable, v1beta1.FailoverOut) }},
+		{name: "lost", change: func(w *world) { w.ready(false, v1beta1.ReasonClusterNotReachable, v1beta1.PhaseFailedOver) }},
 		{name: "drained", change: func(w *world) {
 			_, _, _ = w.f.change(context.Background(), "east-a", "none", func(c *v1beta1.Cluster) { addTaint(c, drainTaint); addTaint(c, cordonTaint) })
 		}},

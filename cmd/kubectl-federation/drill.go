@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -40,20 +42,25 @@ Methods, from the one that nobody notices on:
 		Args: cobra.NoArgs,
 		RunE: help,
 	}
-	c.AddCommand(newDrillRun(streams), newDrillStatus(streams), newDrillApprove(streams), newDrillAbort(streams), newDrillReport(streams), newDrillStop(streams), newDrillResume(streams))
+	c.AddCommand(newDrillRun(streams), newDrillStatus(streams), newDrillApprove(streams), newDrillAbort(streams), newDrillReport(streams), newDrillSchedule(streams), newDrillStop(streams), newDrillResume(streams))
 	return c
 }
 
-type drillRunCommand struct {
+// drillFlags say what is tried.
+type drillFlags struct {
 	failoverCommand
+	method, reason      string
+	hold, baseline      time.Duration
+	detected            time.Duration
+	outOfDNS, elsewhere time.Duration
+	as                  string
+	allow, probes       []string
+	approval            bool
+}
+
+type drillRunCommand struct {
+	drillFlags
 	genericiooptions.IOStreams
-	method, reason       string
-	hold, baseline       time.Duration
-	detected             time.Duration
-	outOfDNS, elsewhere  time.Duration
-	as                   string
-	allow                []string
-	approval             bool
 	yes, detach, dryTest bool
 }
 
@@ -84,13 +91,26 @@ succeeded.`,
 			return o.run(c.Context(), strings.Join(args, ""))
 		},
 	}
+	o.addDrillFlags(c)
+	f := c.Flags()
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	f.BoolVar(&o.detach, "detach", false, "do not follow it")
+	f.BoolVar(&o.dryTest, "dry-run", false, "show what would move, and begin nothing")
+	o.addFlags(c)
+	o.complete(c)
+	return c
+}
+
+// addDrillFlags adds the flags that say what is tried.
+func (o *drillFlags) addDrillFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringSliceVar(&o.spec.Clusters, "cluster", nil, "clusters by `name`")
 	f.StringSliceVar(&o.spec.Zones, "zone", nil, "zones, as `REGION/ZONE` or ZONE")
 	f.StringSliceVar(&o.spec.Regions, "region", nil, "`regions`")
 	f.StringVar(&o.method, "method", "", "shift, evacuate or isolate")
 	f.StringVar(&o.as, "isolate-as", "silent", "with isolate, how connections fail: silent (no answer) or refused")
-	f.StringSliceVar(&o.allow, "allow", nil, "`checks` that need not hold: DoubleRunning, NotHeld")
+	f.StringSliceVar(&o.allow, "allow", nil, "`checks` that need not hold: DoubleRunning, NotHeld, Quiet, Rested")
+	f.StringSliceVar(&o.probes, "probe", nil, "names in the federation's zone that are asked meanwhile, as `URLS`: http://NAME[:PORT]/PATH, https://…, tcp://NAME:PORT, dns://NAME. Too many failures end the drill")
 	f.BoolVar(&o.approval, "needs-approval", false, "wait until somebody else approves it")
 	f.StringVar(&o.reason, "reason", "", "why, for those who see it")
 	f.DurationVar(&o.hold, "hold", 10*time.Minute, "how long the clusters are out, from 10s to 4h")
@@ -98,26 +118,16 @@ succeeded.`,
 	f.DurationVar(&o.detected, "detected", 0, "with isolate, the drill fails if the clusters are judged lost later than that after the fault; 0 does not ask")
 	f.DurationVar(&o.outOfDNS, "out-of-dns", 0, "the drill fails if the addresses are out of DNS later than that after the fault; 0 does not ask")
 	f.DurationVar(&o.elsewhere, "ready-elsewhere", 0, "with evacuate and isolate, the drill fails if what moves is ready elsewhere later than that after the fault; 0 does not ask")
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	f.BoolVar(&o.detach, "detach", false, "do not follow it")
-	f.BoolVar(&o.dryTest, "dry-run", false, "show what would move, and begin nothing")
 	c.MarkFlagsOneRequired("cluster", "zone", "region")
 	_ = c.MarkFlagRequired("method") // fails only for a flag that is not there, as what follows
 	_ = c.MarkFlagRequired("reason")
 	_ = c.RegisterFlagCompletionFunc("method", fixed("shift", "evacuate", "isolate"))
 	_ = c.RegisterFlagCompletionFunc("isolate-as", fixed("silent", "refused"))
-	_ = c.RegisterFlagCompletionFunc("allow", fixed(v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld))
-	o.addFlags(c)
-	o.complete(c)
-	return c
+	_ = c.RegisterFlagCompletionFunc("allow", fixed(v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld, v1beta1.DrillQuiet, v1beta1.DrillRested))
 }
 
 func (o *drillRunCommand) run(ctx context.Context, name string) error {
-	method, err := methodOf(o.method)
-	if err != nil {
-		return err
-	}
-	as, err := oneOf("isolate-as", o.as, v1beta1.IsolateSilent, v1beta1.IsolateRefused)
+	asked, err := o.drillSpec()
 	if err != nil {
 		return err
 	}
@@ -126,19 +136,19 @@ func (o *drillRunCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	spec := o.spec
-	spec.Drained = method != v1beta1.DrillIsolation
+	spec.Drained = asked.Method != v1beta1.DrillIsolation
 	review, err := f.review(ctx, spec)
 	if err != nil {
 		return f.known(ctx, err)
 	}
-	o.preview(method, &review.Status)
+	o.preview(asked.Method, &review.Status)
 	if o.dryTest {
 		return nil
 	}
 	if err := o.confirm(); err != nil {
 		return err
 	}
-	made, err := f.makeDrill(ctx, o.object(name, method, as))
+	made, err := f.makeDrill(ctx, newDrillOf(name, asked))
 	if err != nil {
 		return errors.New(faults(err))
 	}
@@ -169,8 +179,8 @@ func oneOf[T ~string](flag, word string, values ...T) (T, error) {
 // preview shows what the drill would do.
 func (o *drillRunCommand) preview(method v1beta1.DrillMethod, s *v1beta1.FailoverReviewStatus) {
 	tell(o.Out, "%s of %s for %s\n", method, some(s.Clusters), o.hold)
-	if s.Held != "" && method == v1beta1.DrillIsolation {
-		tell(o.Out, "\nNothing would be failed over: %s\n", s.Held)
+	if s.SuspendedReason != "" && method == v1beta1.DrillIsolation {
+		tell(o.Out, "\nNothing would be failed over: %s\n", s.SuspendedReason)
 	}
 	if method != v1beta1.DrillShift {
 		tell(o.Out, "\n")
@@ -192,38 +202,77 @@ func (o *drillRunCommand) confirm() error {
 	return nil
 }
 
-func (o *drillRunCommand) object(name string, method v1beta1.DrillMethod, as v1beta1.IsolationMode) *v1beta1.FailoverDrill {
-	seconds := func(d time.Duration) *int32 { return new(int32(min(d.Round(time.Second).Seconds(), 1e9))) }
-	d := &v1beta1.FailoverDrill{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrill"}, ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1beta1.FailoverDrillSpec{
-			Scope:  v1beta1.FailoverDrillScope{Clusters: o.spec.Clusters, Zones: o.spec.Zones, Regions: o.spec.Regions},
-			Method: method, Reason: o.reason, HoldSeconds: seconds(o.hold), BaselineSeconds: seconds(o.baseline),
-			Allow: o.allow,
-		},
-	}
+// newDrillOf is a new drill; "" lets the federation name it.
+func newDrillOf(name string, spec *v1beta1.FailoverDrillSpec) *v1beta1.FailoverDrill {
+	d := &v1beta1.FailoverDrill{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: *spec}
 	if name == "" {
-		d.GenerateName = strings.ToLower(string(method)) + "-"
-	}
-	if method == v1beta1.DrillIsolation {
-		d.Spec.Isolate = &v1beta1.DrillIsolate{As: as}
-	}
-	if o.approval {
-		d.Spec.Approval = v1beta1.DrillApprovalRequired
-	}
-	if o.detected > 0 {
-		d.Spec.Objectives.DetectedSeconds = seconds(o.detected)
-	}
-	if o.outOfDNS > 0 {
-		d.Spec.Objectives.OutOfDNSSeconds = seconds(o.outOfDNS)
-	}
-	if o.elsewhere > 0 {
-		d.Spec.Objectives.ReadyElsewhereSeconds = seconds(o.elsewhere)
+		d.GenerateName = strings.ToLower(string(spec.Method)) + "-"
 	}
 	return d
 }
 
+// drillSpec is what the flags ask for.
+func (o *drillFlags) drillSpec() (*v1beta1.FailoverDrillSpec, error) {
+	method, err := methodOf(o.method)
+	if err != nil {
+		return nil, err
+	}
+	as, err := oneOf("isolate-as", o.as, v1beta1.IsolateSilent, v1beta1.IsolateRefused)
+	if err != nil {
+		return nil, err
+	}
+	seconds := func(d time.Duration) *int32 { return new(int32(min(d.Round(time.Second).Seconds(), 1e9))) }
+	s := &v1beta1.FailoverDrillSpec{
+		Scope:  v1beta1.FailoverDrillScope{Clusters: o.spec.Clusters, Zones: o.spec.Zones, Regions: o.spec.Regions},
+		Method: method, Reason: o.reason, HoldSeconds: seconds(o.hold), BaselineSeconds: seconds(o.baseline),
+		Allow: o.allow,
+	}
+	if s.Probes, err = probesOf(o.probes); err != nil {
+		return nil, err
+	}
+	if method == v1beta1.DrillIsolation {
+		s.Isolate = &v1beta1.DrillIsolate{As: as}
+	}
+	if o.approval {
+		s.Approval = v1beta1.DrillApprovalRequired
+	}
+	if o.detected > 0 {
+		s.Objectives.DetectedSeconds = seconds(o.detected)
+	}
+	if o.outOfDNS > 0 {
+		s.Objectives.OutOfDNSSeconds = seconds(o.outOfDNS)
+	}
+	if o.elsewhere > 0 {
+		s.Objectives.ReadyElsewhereSeconds = seconds(o.elsewhere)
+	}
+	return s, nil
+}
+
+// probesOf are the probes that URLs ask for. Each ends the drill where too much fails.
+func probesOf(urls []string) (probes []v1beta1.DrillProbe, err error) {
+	for i, text := range urls {
+		u, err := url.Parse(text)
+		if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return nil, fmt.Errorf("--probe %q: must be TYPE://NAME[:PORT][/PATH], as http://web.shop.fed.svc.example.com/healthz", text)
+		}
+		p := v1beta1.DrillProbe{Name: fmt.Sprintf("%s-%d", u.Scheme, i+1), Host: u.Hostname(), Path: u.EscapedPath(), Guard: true}
+		if p.Type, err = oneOf("probe", u.Scheme, v1beta1.ProbeHTTP, v1beta1.ProbeHTTPS, v1beta1.ProbeTCP, v1beta1.ProbeDNS); err != nil {
+			return nil, err
+		}
+		if text := u.Port(); text != "" {
+			port, err := strconv.ParseUint(text, 10, 16)
+			if err != nil {
+				return nil, fmt.Errorf("--probe %q: port %s: must be from 1 to 65535", u, text)
+			}
+			p.Port = int32(port)
+		}
+		probes = append(probes, p)
+	}
+	return probes, nil
+}
+
 func (f *federation) makeDrill(ctx context.Context, d *v1beta1.FailoverDrill) (*v1beta1.FailoverDrill, error) {
+	d.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrill"}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -134,6 +135,16 @@ func facts(d *v1beta1.FailoverDrill) (all [][2]string) {
 		note("Moved", "%d replicas, predicted %d", r.Prediction.Measured, r.Prediction.Replicas)
 	}
 	note("Names", "%d record sets change, by the prediction; %d were followed", r.Prediction.Records, len(r.Prediction.Followed))
+	if e := r.Earlier; e != nil {
+		note("Earlier drills", "%d of the same clusters and method%s", e.Runs, beside(r.Marks.After(), e.P75Milliseconds))
+	}
+	for _, p := range r.Probes {
+		seen := fmt.Sprintf("%d questions, %d failed, longest outage %s", p.Asked, p.Failed, time.Duration(p.LongestOutageMilliseconds)*time.Millisecond)
+		if p.Failed > 0 {
+			seen += ": " + p.LastFailure
+		}
+		note("Client "+p.Name, "%s", seen)
+	}
 	for _, o := range r.Objectives {
 		measured := "never"
 		if o.Measured != nil {
@@ -151,6 +162,19 @@ func facts(d *v1beta1.FailoverDrill) (all [][2]string) {
 		note("Left behind", "nothing")
 	}
 	return all
+}
+
+// beside has each mark beside the time within which it came in three of four earlier drills.
+func beside(after map[string]time.Duration, p75 map[string]int64) string {
+	text := ""
+	for _, mark := range slices.Sorted(maps.Keys(p75)) {
+		now := "never"
+		if is, came := after[mark]; came {
+			now = is.Round(100 * time.Millisecond).String()
+		}
+		text += fmt.Sprintf("; %s %s, in three of four within %s", mark, now, (time.Duration(p75[mark]) * time.Millisecond).Round(100*time.Millisecond))
+	}
+	return text
 }
 
 func reportText(out io.Writer, d *v1beta1.FailoverDrill) error {

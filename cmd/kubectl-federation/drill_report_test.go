@@ -29,6 +29,8 @@ func finished() *v1beta1.FailoverDrill {
 					Failback: map[string]metav1.MicroTime{"100": *at(33 * time.Minute), "10": *at(31 * time.Minute), "50": *at(32 * time.Minute)}},
 				Workloads:  v1beta1.DrillWorkloads{Objects: 2, Replicas: 20, LeastReadyPercent: 100},
 				Prediction: v1beta1.DrillPrediction{Replicas: 20, Measured: 20, Records: 3},
+				Earlier:    &v1beta1.DrillEarlier{Runs: 6, P75Milliseconds: map[string]int64{"detected": 3700, "outOfDNS": 4000}},
+				Probes:     []v1beta1.DrillProbeResult{{Name: "web", From: "Federation", Asked: 2209, Failed: 4, LongestOutageMilliseconds: 3200, LastFailure: "status 503"}},
 				Objectives: []v1beta1.DrillObjective{{Name: "outOfDNSSeconds", Limit: 6, Measured: new(int32(9))}, {Name: "detectedSeconds", Limit: 4, Measured: new(int32(4)), Met: true}},
 			},
 		},
@@ -41,7 +43,7 @@ func TestReportsAgree(t *testing.T) {
 		print func(io.Writer, *v1beta1.FailoverDrill) error
 		says  []string
 	}{
-		"text":     {reportText, []string{"Failed, ObjectiveMissed", "+3.6s", "it is judged lost", "+3m0s", "it has 100 % of its replicas", "MISSED: asked for 6, measured 9", "Made by", "bob"}},
+		"text":     {reportText, []string{"Failed, ObjectiveMissed", "+3.6s", "it is judged lost", "+3m0s", "it has 100 % of its replicas", "MISSED: asked for 6, measured 9", "Made by", "bob", "6 of the same clusters and method; detected 3.6s, in three of four within 3.7s; outOfDNS 9s, in three of four within 4s", "2209 questions, 4 failed, longest outage 3.2s: status 503"}},
 		"markdown": {reportMarkdown, []string{"| +9.0s | its addresses are out of DNS |", `&lt;/script> \| x`}},
 		"html":     {reportHTML, []string{`class="Failed"`, "judged lost &#43;3.6s", "clean &#43;33m0s", "&lt;script&gt;alert(1)", "MISSED: asked for 6, measured 9"}},
 		"junit":    {reportJUnit, []string{`tests="3" failures="2"`, "Isolate of east-a", "asked for 6, measured 9"}},

@@ -38,13 +38,13 @@ func newExplain(streams genericiooptions.IOStreams) *cobra.Command {
 since when, and what it waits for; then why, by the rules and numbers that placed it; and the last
 decisions with their cause.
 
-WANTED   replicas that the placement has in the cluster (+ those that it would have if it had room),
+DESIRED  replicas that the placement has in the cluster (+ those that it would have if it had room),
          or yes and no for objects without replicas
-THERE    replicas that the copy in the cluster asks for, and READY those that are ready
+CURRENT  replicas that the copy in the cluster asks for, and READY those that are ready
 DONE     of a Job: completions that the cluster has done, of those that it is asked for. What a lost
          cluster left undone is divided in another round; then they are those of this round
-COPY     in sync; behind (something is yet to be written); moving (its number changes as others get
-         ready); missing; leaving; foreign (not the federation's, left alone); unreachable
+COPY     in sync; behind (something is yet to be written); progressing (its number changes as others
+         get ready); missing; leaving; conflict (not the federation's, left alone); unreachable
 
 Of a Service it says, too, what each cluster has been told of the others, as EndpointSlices that node
 agents read: it compares what is there with what the federation decides from what its API says now. Host

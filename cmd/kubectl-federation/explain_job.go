@@ -48,7 +48,7 @@ func completionsOf(o *unstructured.Unstructured) *int64 {
 // has done of them.
 func (one *clusterExplanation) complete(e evidence, c *v1beta1.Cluster) {
 	answer := e.copies[c.Name]
-	if completionsOf(e.object) == nil || answer.err != nil || one.Copy == copyForeign {
+	if completionsOf(e.object) == nil || answer.err != nil || one.Copy == copyConflict {
 		return
 	}
 	of := answer.copy

@@ -45,7 +45,7 @@ func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 		tell(out, "\nLast decisions:\n")
 	}
 	for _, d := range x.Decisions {
-		tell(out, "  %s ago   %s%s\n", ago(d.At.Time, now), d.Cause, prefixed(": ", d.Moved))
+		tell(out, "  %s ago   %s%s\n", ago(d.At.Time, now), d.Cause, prefixed(": ", d.Summary()))
 	}
 }
 
@@ -54,8 +54,8 @@ func (x *explanation) headline() string {
 	if x.Replicas != nil {
 		words = append(words, fmt.Sprintf("%s asked for, %d placed, %d ready", count(*x.Replicas, "replica"), x.Placed, x.Ready))
 	}
-	if x.Unplaced > 0 {
-		words = append(words, fmt.Sprintf("%d fit nowhere", x.Unplaced))
+	if x.Unschedulable > 0 {
+		words = append(words, fmt.Sprintf("%d unschedulable", x.Unschedulable))
 	}
 	if x.Policy != "" {
 		words = append(words, "policy "+x.Policy)
@@ -105,7 +105,7 @@ func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now 
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	counted := slices.ContainsFunc(shown, func(c clusterExplanation) bool { return c.Completions != nil })
 	done := func(s string) string { return map[bool]string{true: "\t" + s}[counted] }
-	tell(w, "CLUSTER\tWANTED\tTHERE\tREADY%s\tCOPY\tGEN\tSINCE\tWAITS FOR\n", done("DONE"))
+	tell(w, "CLUSTER\tDESIRED\tCURRENT\tREADY%s\tCOPY\tGEN\tSINCE\tWAITS FOR\n", done("DONE"))
 	for i := range shown {
 		c := &shown[i]
 		wanted, there, ready := c.numbers(x.Replicas != nil)
@@ -120,7 +120,7 @@ func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now 
 	}
 	_ = w.Flush() // nobody is left to be told
 	if x.Replicas != nil && slices.ContainsFunc(shown, func(c clusterExplanation) bool { return c.Overflow > 0 }) {
-		tell(out, "WANTED 3+1: 3 are placed there, and 1 more is asked for in case there is room\n")
+		tell(out, "DESIRED 3+1: 3 are placed there, and 1 more is asked for in case there is room\n")
 	}
 }
 
@@ -128,18 +128,18 @@ func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now 
 func (c *clusterExplanation) numbers(divided bool) (wanted, there, ready string) {
 	if !divided {
 		yes := map[bool]string{true: "yes", false: "no"}
-		wanted, there, ready = yes[c.Wanted > 0], "-", "-"
-		if c.There != nil || c.Copy == copyNone || c.Copy == copyMissing {
-			there = yes[c.There != nil]
+		wanted, there, ready = yes[c.Desired > 0], "-", "-"
+		if c.Current != nil || c.Copy == copyNone || c.Copy == copyMissing {
+			there = yes[c.Current != nil]
 		}
 		return wanted, there, ready
 	}
-	wanted, there, ready = fmt.Sprint(c.Wanted), "-", "-"
+	wanted, there, ready = fmt.Sprint(c.Desired), "-", "-"
 	if c.Overflow > 0 {
-		wanted = fmt.Sprintf("%d+%d", c.Wanted, c.Overflow)
+		wanted = fmt.Sprintf("%d+%d", c.Desired, c.Overflow)
 	}
-	if c.There != nil {
-		there, ready = fmt.Sprint(*c.There), fmt.Sprint(c.Ready)
+	if c.Current != nil {
+		there, ready = fmt.Sprint(*c.Current), fmt.Sprint(c.Ready)
 	}
 	return wanted, there, ready
 }

@@ -31,7 +31,7 @@ func clusterAt(name string, lostFor time.Duration) *v1beta1.Cluster {
 		lost := metav1.NewTime(seenAt.Add(-lostFor))
 		ready = v1beta1.ClusterCondition{Type: v1beta1.ClusterReady, Status: corev1.ConditionFalse, LastTransitionTime: lost,
 			Reason: v1beta1.ReasonClusterNotReachable, Message: "cluster is not reachable"}
-		c.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverWaiting, Since: lost, LostAt: &lost}
+		c.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseGracePeriod, Since: lost, LostAt: &lost}
 	}
 	c.Status.Conditions = []v1beta1.ClusterCondition{ready}
 	return c
@@ -81,12 +81,12 @@ func moving(t *testing.T) evidence {
 	o := replicaSet(t, 30, &v1beta1.Placement{
 		Clusters: map[string]int64{"east-b": 26, "west-a": 4}, Policy: "web", Notes: []string{"spread over 2 of 3 zones"},
 		History: []v1beta1.PlacementDecision{
-			{At: ago(20 * time.Second), Cause: "cluster east-a: taint federation.kubernetes.io/drain:NoExecute", Moved: "east-a 20→0, east-b 6→26"},
-			{At: ago(time.Hour), Cause: "created", Moved: "east-a 0→20, east-b 0→6, west-a 0→4"},
+			{At: ago(20 * time.Second), Cause: "cluster east-a: taint federation.kubernetes.io/drain:NoExecute", Changes: []v1beta1.PlacementChange{{Cluster: "east-a", From: 20}, {Cluster: "east-b", From: 6, To: 26}}},
+			{At: ago(time.Hour), Cause: "created", Changes: []v1beta1.PlacementChange{{Cluster: "east-a", To: 20}, {Cluster: "east-b", To: 6}, {Cluster: "west-a", To: 4}}},
 		},
 	})
 	_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{
-		"type": "Propagated", "status": "False", "reason": "Moving", "lastTransitionTime": "2026-01-01T11:59:40Z",
+		"type": "Propagated", "status": "False", "reason": "Progressing", "lastTransitionTime": "2026-01-01T11:59:40Z",
 		"message": "east-a: shrinks from 12 to 0 as others get ready: 14 of 26 ready elsewhere; west-a: cluster cannot be reached; since 10s",
 	}}, "status", "conditions")
 	drained := clusterAt("east-a", 0)
@@ -133,7 +133,7 @@ func TestExplainThousandClusters(t *testing.T) {
 	if lines := strings.Count(text, "\n"); lines > 60 {
 		t.Errorf("%d lines", lines)
 	}
-	for _, want := range []string{"cluster-500   3        -       -       missing", "cluster-990   3        3       1       in sync   2     -       2 replicas to get ready", "And 980 clusters more"} {
+	for _, want := range []string{"cluster-500   3         -         -       missing", "cluster-990   3         3         1       in sync   2     -       2 replicas to get ready", "And 980 clusters more"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
@@ -156,7 +156,7 @@ func TestStatesOfACopy(t *testing.T) {
 		"as it is to be": {func(*evidence) {}, copyInSync, ""},
 		"not there":      {func(e *evidence) { e.copies["a"] = answer{} }, copyMissing, "to be written"},
 		"changed since":  {func(e *evidence) { _ = unstructured.SetNestedField(e.object.Object, "c", "data", "a") }, copyBehind, ""},
-		"somebody else's": {func(e *evidence) { e.copies["a"].copy.SetLabels(nil) }, copyForeign,
+		"somebody else's": {func(e *evidence) { e.copies["a"].copy.SetLabels(nil) }, copyConflict,
 			"an object of that name that is not the federation's; delete or rename one of them"},
 		"on its way out": {func(e *evidence) { now := metav1.NewTime(seenAt); e.copies["a"].copy.SetDeletionTimestamp(&now) }, copyLeaving, ""},
 		"not placed there": {func(e *evidence) {
@@ -255,13 +255,13 @@ func TestADefinitionGoesWhereAPolicyNamesItsKind(t *testing.T) {
 		"spec":{"group":"example.com","scope":"Namespaced","names":{"kind":"Widget","plural":"widgets"},"versions":[{"name":"v1","served":true}]},
 		"status":{"conditions":[{"type":"Established","status":"True"}]}}`)
 	e := evidenceOf(definition, schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, clusterAt("a", 0))
-	if c := explain(e).Clusters[0]; c.Wanted != 0 || !strings.Contains(c.Reasons[0], "no policy names the kind") {
+	if c := explain(e).Clusters[0]; c.Desired != 0 || !strings.Contains(c.Reasons[0], "no policy names the kind") {
 		t.Errorf("without a policy: %+v", c)
 	}
 	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}, Spec: v1beta1.PlacementPolicySpec{
 		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "example.com/v1", Kind: "Widget"}}}}}
 	e.copies["a"] = answer{copy: e.wish(e.clusters[0]).Object.DeepCopy()}
-	if c := explain(e).Clusters[0]; c.Copy != copyInSync || c.Wanted != 1 || !strings.Contains(c.Reasons[0], "a policy names the kind") {
+	if c := explain(e).Clusters[0]; c.Copy != copyInSync || c.Desired != 1 || !strings.Contains(c.Reasons[0], "a policy names the kind") {
 		t.Errorf("with a policy: %+v", c)
 	}
 	e.copies["a"] = answer{}
@@ -312,7 +312,7 @@ func TestWhatAWorkloadRefersToFollowsIt(t *testing.T) {
 		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "apps/v1", Kind: "ReplicaSet"}}, PropagateReferences: true,
 	}}}
 	x := explain(e)
-	if got := strings.Join(x.Clusters[0].Reasons, ";"); !strings.Contains(got, "ReplicaSet web") || x.Clusters[0].Wanted != 1 || x.Clusters[1].Wanted != 0 {
+	if got := strings.Join(x.Clusters[0].Reasons, ";"); !strings.Contains(got, "ReplicaSet web") || x.Clusters[0].Desired != 1 || x.Clusters[1].Desired != 0 {
 		t.Errorf("%q %+v", got, x.Clusters)
 	}
 }
@@ -338,7 +338,7 @@ func TestASecretSaysWhyItIsWhereItIs(t *testing.T) {
 		e.referrers = c.referrers
 		var got []string
 		for _, one := range explain(e).Clusters {
-			got = append(got, fmt.Sprintf("%s %d %s", one.Name, one.Wanted, strings.Join(one.Reasons, "; ")))
+			got = append(got, fmt.Sprintf("%s %d %s", one.Name, one.Desired, strings.Join(one.Reasons, "; ")))
 		}
 		if strings.Join(got, ", ") != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -23,10 +23,10 @@ type explanation struct {
 	Name       string `json:"name"`
 	Generation int64  `json:"generation,omitempty"`
 	// Replicas that are asked for; nil where the kind has none to divide.
-	Replicas *int64 `json:"replicas,omitempty"`
-	Placed   int64  `json:"placed,omitempty"`
-	Unplaced int64  `json:"unplaced,omitempty"`
-	Ready    int64  `json:"ready,omitempty"`
+	Replicas      *int64 `json:"replicas,omitempty"`
+	Placed        int64  `json:"placed,omitempty"`
+	Unschedulable int64  `json:"unschedulable,omitempty"`
+	Ready         int64  `json:"ready,omitempty"`
 	// Policy that governs the object.
 	Policy string `json:"policy,omitempty"`
 	// Pending: where it goes is yet to be decided; Deleting: it is being deleted.
@@ -46,15 +46,15 @@ type explanation struct {
 // clusterExplanation is one cluster's part.
 type clusterExplanation struct {
 	Name string `json:"name"`
-	// Wanted are replicas by placement; of an object without replicas 1 where it is to be.
-	Wanted   int64 `json:"wanted"`
+	// Desired are replicas by placement; of an object without replicas 1 where it is to be.
+	Desired  int64 `json:"desired"`
 	Overflow int64 `json:"overflow,omitempty"`
 	// Home is what was placed there before the cluster was lost, and comes back.
 	Home int64 `json:"home,omitempty"`
-	// There is what the copy asks for; nil where there is none, or it could not be read.
-	There *int64    `json:"there,omitempty"`
-	Ready int64     `json:"ready,omitempty"`
-	Copy  copyState `json:"copy"`
+	// Current is what the copy asks for; nil where there is none, or it could not be read.
+	Current *int64    `json:"current,omitempty"`
+	Ready   int64     `json:"ready,omitempty"`
+	Copy    copyState `json:"copy"`
 	// Completions of a Job that the cluster is asked for in the round that the Job is in, and those of them that it has
 	// done; nil where they are not counted, or not known.
 	Completions *int64 `json:"completions,omitempty"`
@@ -79,10 +79,10 @@ type copyState string
 const (
 	copyInSync      copyState = "in sync"
 	copyBehind      copyState = "behind"
-	copyMoving      copyState = "moving"
+	copyProgressing copyState = "progressing"
 	copyMissing     copyState = "missing"
 	copyLeaving     copyState = "leaving"
-	copyForeign     copyState = "foreign"
+	copyConflict    copyState = "conflict"
 	copyUnreachable copyState = "unreachable"
 	copyUnreadable  copyState = "unreadable"
 	copyNone        copyState = "none"
@@ -102,7 +102,7 @@ func explain(e evidence) *explanation {
 	}
 	p := v1beta1.ParsePlacement(o.GetAnnotations()[v1beta1.PlacementAnnotation])
 	if p != nil {
-		x.Unplaced, x.Decisions = p.Unplaced, p.History
+		x.Unschedulable, x.Decisions = p.Unschedulable, p.History
 		x.Notes = slices.Concat(p.Notes, x.Notes)
 		slices.Sort(x.Notes)
 		x.Notes = slices.Compact(x.Notes)
@@ -119,7 +119,7 @@ func explain(e evidence) *explanation {
 	for _, c := range e.clusters {
 		one := explainCluster(e, &d, p, c)
 		one.waits(c, says[c.Name], specField != "", e.now)
-		x.Placed += one.Wanted
+		x.Placed += one.Desired
 		x.Ready += one.Ready
 		x.Clusters = append(x.Clusters, one)
 	}
@@ -129,7 +129,7 @@ func explain(e evidence) *explanation {
 	return x
 }
 
-// pending tells whether it is yet to be decided where an object goes.
+// pending reports whether it is yet to be decided where an object goes.
 func pending(o *unstructured.Unstructured) bool {
 	return o.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending
 }
@@ -137,19 +137,19 @@ func pending(o *unstructured.Unstructured) bool {
 func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cluster) clusterExplanation {
 	one := clusterExplanation{Name: c.Name, Phase: string(c.Phase()), Reasons: d.reasons[c.Name], Copy: copyNone}
 	if p != nil {
-		one.Wanted, one.Overflow, one.Home = p.Clusters[c.Name], p.Overflow[c.Name], p.Home[c.Name]
+		one.Desired, one.Overflow, one.Home = p.Clusters[c.Name], p.Overflow[c.Name], p.Home[c.Name]
 		if p.Everywhere {
-			one.Wanted = 1
+			one.Desired = 1
 		}
 		one.Since = sinceWhen(p.History, c.Name)
 	} else if d.everywhere && !pending(e.object) && propagation.Selected(e.object, c.Labels) {
-		one.Wanted = 1
+		one.Desired = 1
 	}
 	if e.object.GetDeletionTimestamp() != nil {
-		one.Wanted, one.Overflow = 0, 0
+		one.Desired, one.Overflow = 0, 0
 	}
 	if len(one.Reasons) == 0 && p != nil {
-		one.Reasons = d.unsaid(one.Wanted + one.Overflow)
+		one.Reasons = d.unsaid(one.Desired + one.Overflow)
 	}
 	one.observe(e, d, c)
 	one.complete(e, c)
@@ -158,7 +158,7 @@ func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cl
 
 // observe says how the copy stands.
 func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Cluster) {
-	answer, wanted := e.copies[c.Name], one.Wanted+one.Overflow
+	answer, wanted := e.copies[c.Name], one.Desired+one.Overflow
 	if answer.err != nil {
 		one.Copy, one.WaitsFor = copyUnreadable, e.unreadable(answer.err)
 		if !c.IsReady() {
@@ -179,30 +179,30 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 	one.measure(d, e.resource, answer.copy)
 	specField, _ := d.fields(e.resource)
 	taken := specField != "" && v1beta1.ScaledBy(answer.copy) != ""
-	scaled := taken || specField != "" && *one.There > 0 && e.scaled(c)
+	scaled := taken || specField != "" && *one.Current > 0 && e.scaled(c)
 	if scaled {
-		one.Reasons = append(slices.Clone(one.Reasons), fmt.Sprintf("%d there by the cluster's autoscaler", *one.There))
-		if *one.There != wanted {
+		one.Reasons = append(slices.Clone(one.Reasons), fmt.Sprintf("%d there by the cluster's autoscaler", *one.Current))
+		if *one.Current != wanted {
 			one.WaitsFor = "the autoscaler, which owns the number"
 		}
 	}
 	switch {
 	case !ours(answer.copy, e.uid):
-		one.Copy = copyForeign
-	case answer.copy.GetDeletionTimestamp() != nil, wanted == 0 && *one.There > 0:
+		one.Copy = copyConflict
+	case answer.copy.GetDeletionTimestamp() != nil, wanted == 0 && *one.Current > 0:
 		one.Copy = copyLeaving
 	case propagation.Outlived(wish.Source, answer.copy):
 		one.Copy, one.WaitsFor = copyLeaving, e.outlived(answer.copy)
 	case taken:
 		one.Copy = copyInSync
-	case specField != "" && !scaled && *one.There != wanted:
-		one.Copy = copyMoving
+	case specField != "" && !scaled && *one.Current != wanted:
+		one.Copy = copyProgressing
 	case wanted > 0 && !inSync(wish, answer.copy):
 		one.Copy = copyBehind
 	default:
 		one.Copy = copyInSync
 	}
-	if wish.Refusal != "" && one.Copy != copyForeign {
+	if wish.Refusal != "" && one.Copy != copyConflict {
 		one.Copy, one.WaitsFor = copyBehind, wish.Refusal
 	}
 }
@@ -239,7 +239,7 @@ func (one *clusterExplanation) measure(d *decision, r schema.GroupVersionResourc
 		one.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", readyField)
 	}
 	one.finished = v1beta1.JobEnd(u) != ""
-	one.There, one.Generation, one.Hash = &there, u.GetGeneration(), u.GetAnnotations()[v1beta1.AppliedHashAnnotation]
+	one.Current, one.Generation, one.Hash = &there, u.GetGeneration(), u.GetAnnotations()[v1beta1.AppliedHashAnnotation]
 	one.ObservedGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 }
 
@@ -251,14 +251,14 @@ func (one *clusterExplanation) waits(c *v1beta1.Cluster, says string, divided bo
 	case one.WaitsFor != "":
 	case says != "":
 		one.WaitsFor = says
-	case one.Copy == copyForeign:
+	case one.Copy == copyConflict:
 		one.WaitsFor = "an object of that name that is not the federation's; delete or rename one of them"
 	case one.Copy == copyMissing:
 		one.WaitsFor = "to be written"
-	case one.There != nil && one.ObservedGeneration > 0 && one.ObservedGeneration < one.Generation:
+	case one.Current != nil && one.ObservedGeneration > 0 && one.ObservedGeneration < one.Generation:
 		one.WaitsFor = "the cluster's controllers to take it up"
-	case divided && !one.finished && one.There != nil && one.Ready < min(*one.There, one.Wanted) && one.Copy != copyLeaving:
-		one.WaitsFor = fmt.Sprintf("%s to get ready", count(min(*one.There, one.Wanted)-one.Ready, "replica"))
+	case divided && !one.finished && one.Current != nil && one.Ready < min(*one.Current, one.Desired) && one.Copy != copyLeaving:
+		one.WaitsFor = fmt.Sprintf("%s to get ready", count(min(*one.Current, one.Desired)-one.Ready, "replica"))
 	}
 }
 
@@ -293,10 +293,8 @@ var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 // sinceWhen is when the last decisions changed the number of a cluster; nil where they do not tell.
 func sinceWhen(history []v1beta1.PlacementDecision, cluster string) *metav1.Time {
 	for i := range history {
-		for _, part := range strings.Split(history[i].Moved, ", ") {
-			if name, _, ok := strings.Cut(part, " "); ok && name == cluster {
-				return &history[i].At
-			}
+		if slices.ContainsFunc(history[i].Changes, func(c v1beta1.PlacementChange) bool { return c.Cluster == cluster && !c.Overflow }) {
+			return &history[i].At
 		}
 	}
 	return nil

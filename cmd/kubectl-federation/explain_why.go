@@ -158,7 +158,7 @@ func (e *evidence) source(kind *propagation.Kind, u *unstructured.Unstructured) 
 	return s
 }
 
-// scaled tells whether an autoscaler of the federation scales the object in a cluster.
+// scaled reports whether an autoscaler of the federation scales the object in a cluster.
 func (e *evidence) scaled(c *v1beta1.Cluster) bool {
 	return slices.ContainsFunc(e.autoscalers, func(u *unstructured.Unstructured) bool {
 		return e.source(autoscalerRow, u).Comes(propagation.Target{Cluster: c, Federation: e.uid})
@@ -179,7 +179,7 @@ func (e *evidence) row() *propagation.Kind {
 	return &custom
 }
 
-// inSync tells whether a copy was applied as it is to be now. What differs beyond that is drift, which is put
+// inSync reports whether a copy was applied as it is to be now. What differs beyond that is drift, which is put
 // right at once, or the member's own defaults.
 func inSync(wish propagation.Desired, copy *unstructured.Unstructured) bool {
 	return wish.Presence == propagation.Undecided || wish.Kept || copy.GetAnnotations()[v1beta1.AppliedHashAnnotation] == wish.Hash

@@ -38,8 +38,6 @@ func (t *target) addFlags(c *cobra.Command) {
 	f.StringVar(&t.context, "context", "", "context of the federation in the kubeconfig; without it the current context")
 	f.StringVar(&t.as, "as", "", "user to impersonate at the federation")
 	f.StringArrayVar(&t.asGroups, "as-group", nil, "group to impersonate at the federation; may be given several times")
-	f.StringVar(&t.context, "federation-context", "", "the same as --context, as join has it")
-	f.Lookup("federation-context").Hidden = true
 	_ = c.RegisterFlagCompletionFunc("context", contexts) // fails only for a flag that is not there
 }
 

@@ -36,7 +36,7 @@ type joinCommand struct {
 func newJoin(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &joinCommand{IOStreams: streams}
 	c := &cobra.Command{
-		Use:   "join NAME (--context CONTEXT | --member-kubeconfig FILE)",
+		Use:   "join NAME (--member-context CONTEXT | --member-kubeconfig FILE)",
 		Short: "Make a cluster a member of the federation",
 		Long: `Make a cluster a member of the federation, under NAME.
 
@@ -49,25 +49,25 @@ You need an administrator's rights in the cluster for this, once. At the federat
 federation-cluster-admin, and the right to read and write Secrets in its namespace federation-system. To reach a cluster through
 the federation (--allow-proxy), people need the cluster role federation-cluster-proxy, or one like it that names clusters.`,
 		Example: `  # The cluster is the context "east" of the kubeconfig whose current context is the federation
-  kubectl federation join east-a --context east
+  kubectl federation join east-a --member-context east
 
   # The cluster has a kubeconfig of its own
   kubectl federation join east-a --member-kubeconfig ~/east.kubeconfig
 
   # The federation reaches the cluster at another address than you do
-  kubectl federation join east-a --context east --address 10.0.0.5:6443
+  kubectl federation join east-a --member-context east --address 10.0.0.5:6443
 
   # Objects of a custom kind are to be spread to it, too
-  kubectl federation join east-a --context east --custom-kinds widgets.example.com
+  kubectl federation join east-a --member-context east --custom-kinds widgets.example.com
 
   # Teams have namespaces in it already, and the federation is to take them over
-  kubectl federation join east-a --context east --accept-namespaces default,shop,office
+  kubectl federation join east-a --member-context east --accept-namespaces default,shop,office
 
   # It may not say that it is elsewhere, or that the addresses of others are its own
-  kubectl federation join east-a --context east --region east --zones east-1a,east-1b --load-balancer-cidrs 192.0.2.0/24
+  kubectl federation join east-a --member-context east --region east --zones east-1a,east-1b --load-balancer-cidrs 192.0.2.0/24
 
   # Services in it are to be served by the node agent, also by other clusters when its own pods are gone
-  kubectl federation join east-a --context east --with-nodeagent --nodeagent-image IMAGE
+  kubectl federation join east-a --member-context east --with-nodeagent --nodeagent-image IMAGE
 
   # What became of it
   kubectl get clusters`,
@@ -89,7 +89,7 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
 	c.Flags().StringVar(&o.topology.Region, "region", "", "where the cluster is, whatever its nodes say; --region and --zones replace what an earlier join said; without both that is kept")
 	c.Flags().StringSliceVar(&o.topology.Zones, "zones", nil, "the `ZONES` that the cluster is in, whatever its nodes say")
 	c.Flags().StringSliceVar(&o.networks, "load-balancer-cidrs", nil, "`NETWORKS` that addresses of its load balancers are in: others are not used, nor host names; those of an earlier join are kept")
-	c.MarkFlagsOneRequired("context", "member-kubeconfig")
+	c.MarkFlagsOneRequired("member-context", "member-kubeconfig")
 	return c
 }
 
@@ -148,7 +148,7 @@ func fit(federation, member *rest.Config) error {
 	}
 	switch {
 	case member.Host == federation.Host:
-		return fmt.Errorf("the cluster is the federation itself (%s): choose another --context, or the federation with --federation-context", member.Host)
+		return fmt.Errorf("the cluster is the federation itself (%s): choose another --member-context, or the federation with --context", member.Host)
 	case member.Insecure:
 		return errors.New("the cluster's kubeconfig has insecure-skip-tls-verify: the federation would hand its token to whoever answers; give it certificate-authority-data")
 	case member.ServerName != "":

@@ -170,7 +170,7 @@ func eachMember[T any](clusters []*v1beta1.Cluster, ask func(*v1beta1.Cluster) T
 	return answers
 }
 
-// ours tells whether an object in a member is a copy of this federation's.
+// ours reports whether an object in a member is a copy of this federation's.
 func ours(u *unstructured.Unstructured, uid string) bool {
 	return u != nil && v1beta1.IsCopy(u, u.GroupVersionKind().GroupKind(), uid)
 }

@@ -93,7 +93,7 @@ func (a *nodeAgent) refuseBesideKubeProxy(ctx context.Context, member kubernetes
 	return err
 }
 
-// beside tells whether the agent is to serve beside another service proxy.
+// beside reports whether the agent is to serve beside another service proxy.
 func (a *nodeAgent) beside() bool { return slices.Contains(a.args, "--scope=federated") }
 
 // objects are what is to be installed; server is the URL of the API server in the kubeconfig.

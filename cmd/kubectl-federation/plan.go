@@ -172,13 +172,13 @@ func perCluster(flag, value string, names []string) (map[string]int64, error) {
 
 // printed is the form of a plan for programs.
 type printed struct {
-	Plan     map[string]int64 `json:"plan"`
-	Overflow map[string]int64 `json:"overflow"`
-	Unplaced int64            `json:"unplaced,omitempty"`
+	Plan          map[string]int64 `json:"plan"`
+	Overflow      map[string]int64 `json:"overflow"`
+	Unschedulable int64            `json:"unschedulable,omitempty"`
 }
 
 func forPrograms(r scheduler.Result) printed {
-	p := printed{Plan: r.Plan, Overflow: map[string]int64{}, Unplaced: r.Unplaced}
+	p := printed{Plan: r.Plan, Overflow: map[string]int64{}, Unschedulable: r.Unschedulable}
 	for name, n := range r.Overflow {
 		if n > 0 {
 			p.Overflow[name] = n
@@ -211,8 +211,8 @@ func printTable(out io.Writer, r scheduler.Result) error {
 	for _, name := range names {
 		tell(w, "%s\t%d\t%d\t%s\n", name, r.Plan[name], r.Overflow[name], strings.Join(r.Reasons[name], "; "))
 	}
-	if r.Unplaced > 0 {
-		tell(w, "\n%s would fit nowhere.\n", count(r.Unplaced, "replica"))
+	if r.Unschedulable > 0 {
+		tell(w, "\n%s would fit nowhere.\n", count(r.Unschedulable, "replica"))
 	}
 	return w.Flush()
 }

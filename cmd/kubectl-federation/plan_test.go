@@ -39,7 +39,7 @@ func TestPlanReplicasAsJSON(t *testing.T) {
 		"a cluster without preferences is listed": {"--replicas 5 --clusters A,B", `{"clusters":{"A":{"weight":1}}}`,
 			`{"plan":{"A":5,"B":0},"overflow":{}}`},
 		"what fits nowhere": {"--replicas 5 --clusters A --capacity A=2", "",
-			`{"plan":{"A":2},"overflow":{"A":3},"unplaced":3}`},
+			`{"plan":{"A":2},"overflow":{"A":3},"unschedulable":3}`},
 		"nothing moves that need not": {"--replicas 50 --clusters A,B --current A=10,B=70", "",
 			`{"plan":{"A":10,"B":40},"overflow":{}}`},
 	} {
@@ -94,7 +94,7 @@ func TestPlanReplicasAsYAML(t *testing.T) {
 func TestPlanReplicasAsTable(t *testing.T) {
 	var out strings.Builder
 	err := printTable(&out, scheduler.Result{
-		Plan: map[string]int64{"west": 10, "east-a": 20}, Overflow: map[string]int64{"west": 7}, Unplaced: 3,
+		Plan: map[string]int64{"west": 10, "east-a": 20}, Overflow: map[string]int64{"west": 7}, Unschedulable: 3,
 		Reasons: map[string][]string{"west": {"one", "two"}},
 	})
 	if err != nil {
@@ -118,19 +118,17 @@ func TestHelp(t *testing.T) {
 
 func TestJoinAndUnjoinRefuse(t *testing.T) {
 	for args, want := range map[string]string{
-		"join":                 "give one NAME of a cluster, not 0",
-		"join a b --context x": `give one NAME of a cluster, not 2: ["a" "b"]`,
-		"join a":               "at least one of the flags in the group [context member-kubeconfig] is required",
-		"join a --context x --member-kubeconfig y":                  "[context member-kubeconfig] are set none of the others can be",
-		"join a --context x --member-context y":                     "--member-context needs --member-kubeconfig",
-		"join a --context x --timeout -1s":                          "--timeout -1s: must not be negative",
-		"join a --context x --timeout soon":                         `invalid argument "soon" for "--timeout"`,
-		"join a --context x --kubeconfig /no/file":                  "the federation (--kubeconfig, --federation-context)",
-		"join a --context x --nodeagent-image i":                    "--nodeagent-image needs --with-nodeagent",
-		"join a --context x --with-nodeagent --nodeagent-mode ipvs": `--nodeagent-mode "ipvs": want nftables or iptables`,
-		"unjoin":                 "give one NAME of a cluster, not 0",
-		"unjoin a --context x y": "not 2",
-		"leave":                  `unknown command "leave"`,
+		"join":                        "give one NAME of a cluster, not 0",
+		"join a b --member-context x": `give one NAME of a cluster, not 2: ["a" "b"]`,
+		"join a":                      "at least one of the flags in the group [member-context member-kubeconfig] is required",
+		"join a --member-context x --timeout -1s":                          "--timeout -1s: must not be negative",
+		"join a --member-context x --timeout soon":                         `invalid argument "soon" for "--timeout"`,
+		"join a --member-context x --kubeconfig /no/file":                  "the federation (--kubeconfig, --context)",
+		"join a --member-context x --nodeagent-image i":                    "--nodeagent-image needs --with-nodeagent",
+		"join a --member-context x --with-nodeagent --nodeagent-mode ipvs": `--nodeagent-mode "ipvs": want nftables or iptables`,
+		"unjoin":                        "give one NAME of a cluster, not 0",
+		"unjoin a --member-context x y": "not 2",
+		"leave":                         `unknown command "leave"`,
 	} {
 		if _, err := run(strings.Fields(args)...); !strings.Contains(err, want) {
 			t.Errorf("%s: error %q, want one with %q", args, err, want)

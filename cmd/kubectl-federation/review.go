@@ -62,7 +62,7 @@ A zone stands for the clusters that have no nodes outside of it.`,
   kubectl federation plan failover --zone east/a --cluster west-a
 
   # How many replicas would fit nowhere
-  kubectl federation plan failover --region east -o json | jq .status.unplaced`,
+  kubectl federation plan failover --region east -o json | jq .status.replicasUnschedulable`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context(), streams.Out) },
 	}
@@ -160,8 +160,8 @@ const maxRows = 20
 
 func printReview(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 	tell(out, "If %s were lost:\n\n", some(s.Clusters))
-	if s.Held != "" {
-		tell(out, "NOTHING WOULD MOVE BY ITSELF: %s\n\n", s.Held)
+	if s.SuspendedReason != "" {
+		tell(out, "NOTHING WOULD MOVE BY ITSELF: %s\n\n", s.SuspendedReason)
 	}
 	printMoves(out, s, rows)
 	printRecords(out, s, rows)
@@ -172,9 +172,9 @@ func printMoves(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 		tell(out, "No replica would move.\n")
 		return
 	}
-	tell(out, "%s would move, of %s", count(s.Replicas, "replica"), count(int64(len(s.Moves)), "object"))
-	if s.Unplaced > 0 {
-		tell(out, "; %s would fit nowhere", count(s.Unplaced, "replica"))
+	tell(out, "%s would move, of %s", count(s.ReplicasMoved, "replica"), count(int64(len(s.Moves)), "object"))
+	if s.ReplicasUnschedulable > 0 {
+		tell(out, "; %s would fit nowhere", count(s.ReplicasUnschedulable, "replica"))
 	}
 	tell(out, ":\n")
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
@@ -217,8 +217,8 @@ func dash(s string) string {
 
 func note(m v1beta1.ReplicaMove) string {
 	var words []string
-	if m.Unplaced > 0 {
-		words = append(words, fmt.Sprintf("%d fit nowhere", m.Unplaced))
+	if m.Unschedulable > 0 {
+		words = append(words, fmt.Sprintf("%d unschedulable", m.Unschedulable))
 	}
 	if m.Reason != "" {
 		words = append(words, m.Reason)

@@ -36,7 +36,7 @@ func TestRotate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.ready(test.ready, "", v1beta1.FailoverServing)
+			w.ready(test.ready, "", v1beta1.PhaseServing)
 			patch := []byte(`{"spec":{"secretRef":{"name":"cluster-east-a"}}}`)
 			if _, err := w.f.dyn.Resource(v1beta1.ClustersResource).Patch(t.Context(), "east-a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)

@@ -44,7 +44,7 @@ func statusOf(t *testing.T, clusters []*v1beta1.Cluster, conditions ...string) *
 	for i, c := range conditions {
 		state, message, _ := strings.Cut(c, " ")
 		since := seenAt.Add(-time.Duration(i+1) * time.Minute).Format(time.RFC3339)
-		u := fromJSON(t, fmt.Sprintf(`{"metadata":{"namespace":"default","name":"web-%03d"},"status":{"conditions":[{"type":"Propagated","status":%q,"reason":"Refused","message":%q,"lastTransitionTime":%q}]}}`,
+		u := fromJSON(t, fmt.Sprintf(`{"metadata":{"namespace":"default","name":"web-%03d"},"status":{"conditions":[{"type":"Propagated","status":%q,"reason":"Rejected","message":%q,"lastTransitionTime":%q}]}}`,
 			i, state, message, since))
 		s.take(&k, u, conditionOf(u, v1beta1.ConditionPropagated))
 	}
@@ -57,15 +57,15 @@ func TestStatusOnAScreen(t *testing.T) {
 	drained, lost := roomy("east-b", "east/b"), clusterAt("west-a", 5*time.Minute)
 	beginDrain(drained, drainedAt)
 	addTaint(drained, drainTaint)
-	lost.Status.Failover.Phase, lost.Status.Failover.Message = v1beta1.FailoverHeld, "as many zones are failed over as may be at once (1)"
+	lost.Status.Failover.Phase, lost.Status.Failover.Message = v1beta1.PhaseFailoverSuspended, "as many zones are failed over as may be at once (1)"
 	out := clusterAt("west-c", 5*time.Minute)
-	out.Status.Failover.Phase, out.Status.Failover.Message = v1beta1.FailoverOut, "its replicas are placed elsewhere"
+	out.Status.Failover.Phase, out.Status.Failover.Message = v1beta1.PhaseFailedOver, "its replicas are placed elsewhere"
 	returning := roomy("west-b", "west/b")
-	returning.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverReturning, Percent: 10, Since: metav1.NewTime(seenAt.Add(-time.Minute)), Message: "ready again: gets 10 %"}
+	returning.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailingBack, Percent: 10, Since: metav1.NewTime(seenAt.Add(-time.Minute)), Message: "ready again: gets 10 %"}
 	crowded := roomy("east-a", "east/a")
 	crowded.Status.Capacity.Unschedulable = []v1beta1.UnschedulablePods{{Kind: "ReplicaSet", Name: "web", Pods: 3}}
 	s := statusOf(t, []*v1beta1.Cluster{crowded, drained, lost, out, returning}, "True 4 clusters are as desired", "False east-a: exceeded quota: compute", "False west-a: cluster cannot be reached")
-	if s.Well {
+	if s.Healthy {
 		t.Error("all is said to be well")
 	}
 	var screen strings.Builder
@@ -89,14 +89,14 @@ func TestStatusSeesKindsWithoutConditions(t *testing.T) {
 	}
 	create("configmaps", "ConfigMap", "settings", "")
 	s, err := w.f.status(t.Context())
-	if err != nil || len(s.OutOfSync) > 0 || !s.Well {
+	if err != nil || len(s.OutOfSync) > 0 || !s.Healthy {
 		t.Fatalf("%+v %v", s, err)
 	}
-	create("secrets", "Secret", "login", `{"type":"Propagated","status":"False","reason":"Foreign","message":"west-a: not ours","lastTransitionTime":"2026-01-01T12:00:00Z"}`)
+	create("secrets", "Secret", "login", `{"type":"Propagated","status":"False","reason":"Conflict","message":"west-a: not ours","lastTransitionTime":"2026-01-01T12:00:00Z"}`)
 	if s, err = w.f.status(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := (objectStatus{Kind: "Secret", Namespace: "shop", Name: "login", Reason: "Foreign", Message: "west-a: not ours", Since: drainedAt}); s.Well || len(s.OutOfSync) != 1 || s.OutOfSync[0] != want {
+	if want := (objectStatus{Kind: "Secret", Namespace: "shop", Name: "login", Reason: "Conflict", Message: "west-a: not ours", Since: drainedAt}); s.Healthy || len(s.OutOfSync) != 1 || s.OutOfSync[0] != want {
 		t.Errorf("%+v", s)
 	}
 }
@@ -111,7 +111,7 @@ func TestStatusIsBounded(t *testing.T) {
 	var out strings.Builder
 	printStatus(&out, s, maxRows, seenAt)
 	text := out.String()
-	for _, want := range []string{"cluster-700", "and 980 clusters more", "300 Refused", "replicaset/web-299 -n default   5h", "and 280 objects more"} {
+	for _, want := range []string{"cluster-700", "and 980 clusters more", "300 Rejected", "replicaset/web-299 -n default   5h", "and 280 objects more"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
@@ -122,7 +122,7 @@ func TestStatusIsBounded(t *testing.T) {
 }
 
 func TestStatusIsWell(t *testing.T) {
-	if s := statusOf(t, []*v1beta1.Cluster{roomy("east-a", "east/a")}, "True 1 clusters are as desired"); !s.Well {
+	if s := statusOf(t, []*v1beta1.Cluster{roomy("east-a", "east/a")}, "True 1 clusters are as desired"); !s.Healthy {
 		t.Errorf("%+v", s)
 	}
 }
@@ -137,9 +137,9 @@ func TestStatusOfNoClusters(t *testing.T) {
 
 func TestReviewOnAScreen(t *testing.T) {
 	s := &v1beta1.FailoverReviewStatus{
-		Clusters: []string{"east-a"}, Held: "as many zones are failed over as may be at once (1)", Replicas: 24, Unplaced: 4,
+		Clusters: []string{"east-a"}, SuspendedReason: "as many zones are failed over as may be at once (1)", ReplicasMoved: 24, ReplicasUnschedulable: 4,
 		Moves: []v1beta1.ReplicaMove{
-			{Kind: "Deployment", Namespace: "shop", Name: "web", Clusters: []v1beta1.ReplicaChange{{Cluster: "east-a", Before: 20}, {Cluster: "east-b", Before: 5, After: 15}, {Cluster: "west-a", Before: 5, After: 11}}, Unplaced: 4},
+			{Kind: "Deployment", Namespace: "shop", Name: "web", Clusters: []v1beta1.ReplicaChange{{Cluster: "east-a", Before: 20}, {Cluster: "east-b", Before: 5, After: 15}, {Cluster: "west-a", Before: 5, After: 11}}, Unschedulable: 4},
 			{Kind: "StatefulSet", Namespace: "shop", Name: "db", Clusters: []v1beta1.ReplicaChange{}, Reason: "3 stay in east-a (failover is off by policy)"},
 		},
 		Records: []v1beta1.RecordChange{
@@ -239,7 +239,7 @@ func TestWhoMayNotSeeAllIsToldWhatIsMissing(t *testing.T) {
 	}
 	w.f.meta.(*metadatafake.FakeMetadataClient).PrependReactor("list", "secrets", refuse("", "secrets"))
 	s, err := w.f.status(t.Context())
-	if err != nil || len(s.NotCounted) != 1 || s.NotCounted[0] != "Secret" || s.Well {
+	if err != nil || len(s.NotCounted) != 1 || s.NotCounted[0] != "Secret" || s.Healthy {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	var screen strings.Builder

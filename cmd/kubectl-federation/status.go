@@ -76,7 +76,7 @@ func (o *statusCommand) run(ctx context.Context, out io.Writer) error {
 	} else if err := o.output.print(out, s); err != nil {
 		return err
 	}
-	if o.exitCode && !s.Well {
+	if o.exitCode && !s.Healthy {
 		return exitCode(1)
 	}
 	return nil
@@ -192,7 +192,7 @@ func (f *federation) countCustom(ctx context.Context, s *status) error {
 func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
 	s := clusterStatus{
 		Name: c.Name, Region: c.Status.Region, Zones: c.Status.Zones, Version: c.Status.KubernetesVersion,
-		Ready: c.IsReady(), Phase: string(c.Phase()), phaseInWords: c.PhaseInWords(), DNSWeight: c.DNSWeight(), OutOfService: c.OutOfService(),
+		Ready: c.IsReady(), Phase: string(c.Phase()), phaseWithShare: c.PhaseWithShare(), DNSWeight: c.DNSWeight(), OutOfService: c.OutOfService(),
 	}
 	for _, t := range c.Spec.Taints {
 		s.Taints = append(s.Taints, t.ToString())
@@ -202,19 +202,19 @@ func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
 	}
 	if f := c.Status.Failover; f != nil {
 		s.Since, s.Percent = &f.Since, f.Percent
-		if f.Phase != v1beta1.FailoverServing {
+		if f.Phase != v1beta1.PhaseServing {
 			s.Message = strings.Join(without([]string{s.Message, f.Message}, ""), "; ")
 		}
 	}
-	for _, h := range c.Status.DeletionsHeld {
-		s.DeletionsHeld += h.Copies
+	for _, h := range c.Status.DeletionsPendingApproval {
+		s.DeletionsPendingApproval += h.Copies
 	}
 	partly, drill := "", ""
 	if c := c.Drill(); c != nil {
 		drill = c.Message
 	}
-	if c := c.Condition(v1beta1.ClusterPartlyReachable); c != nil {
-		s.PartlyReachable, partly = true, c.Message
+	if c := c.Condition(v1beta1.ClusterPartiallyReachable); c != nil {
+		s.PartiallyReachable, partly = true, c.Message
 	}
 	s.Message = strings.Join(without([]string{drill, s.Message, partly, heldDeletions(c)}, ""), "; ")
 	if room := c.Status.Capacity; room != nil {

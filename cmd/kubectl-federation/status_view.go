@@ -20,8 +20,8 @@ import (
 type status struct {
 	Name    string `json:"name,omitempty"`
 	DNSZone string `json:"dnsZone,omitempty"`
-	// Well: all clusters serve, all objects are in sync, no DNS provider is behind, no component has failed, and all kinds could be read.
-	Well     bool            `json:"well"`
+	// Healthy: all clusters serve, all objects are in sync, no DNS provider is behind, no component has failed, and all kinds could be read.
+	Healthy  bool            `json:"healthy"`
 	Clusters []clusterStatus `json:"clusters"`
 	Kinds    []kindStatus    `json:"kinds"`
 	// NotCounted are the kinds that the user may not list.
@@ -53,13 +53,13 @@ type clusterStatus struct {
 	// Free is what is allocatable and not requested.
 	Free          map[corev1.ResourceName]string `json:"free,omitempty"`
 	Unschedulable int64                          `json:"unschedulablePods,omitempty"`
-	// DeletionsHeld are copies that are not deleted before somebody approves it.
-	DeletionsHeld int32 `json:"deletionsHeld,omitempty"`
-	// PartlyReachable: some processes of the federation reach it, and others do not.
-	PartlyReachable bool   `json:"partlyReachable,omitempty"`
-	Message         string `json:"message,omitempty"`
-	// phaseInWords is the phase as kubectl get clusters has it.
-	phaseInWords string
+	// DeletionsPendingApproval are copies that are not deleted before somebody approves it.
+	DeletionsPendingApproval int32 `json:"deletionsPendingApproval,omitempty"`
+	// PartiallyReachable: some processes of the federation reach it, and others do not.
+	PartiallyReachable bool   `json:"partiallyReachable,omitempty"`
+	Message            string `json:"message,omitempty"`
+	// phaseWithShare is the phase as kubectl get clusters has it.
+	phaseWithShare string
 }
 
 type kindStatus struct {
@@ -69,8 +69,8 @@ type kindStatus struct {
 	// Pending wait for their first placement.
 	Pending  int `json:"pending,omitempty"`
 	Deleting int `json:"deleting,omitempty"`
-	// Unplaced are replicas that fit nowhere.
-	Unplaced int64 `json:"unplaced,omitempty"`
+	// Unschedulable are replicas that fit nowhere.
+	Unschedulable int64 `json:"unschedulable,omitempty"`
 }
 
 type objectStatus struct {
@@ -93,7 +93,7 @@ func (k *kindStatus) note(o metav1.Object) {
 		k.Pending++
 	}
 	if p := v1beta1.ParsePlacement(value); p != nil {
-		k.Unplaced += p.Unplaced
+		k.Unschedulable += p.Unschedulable
 	}
 }
 
@@ -127,17 +127,17 @@ func (s *status) conclude() {
 	for _, o := range s.OutOfSync {
 		s.Reasons[o.Reason]++
 	}
-	s.Well = len(s.OutOfSync) == 0 && len(s.Components) == 0 && len(s.NotCounted) == 0
+	s.Healthy = len(s.OutOfSync) == 0 && len(s.Components) == 0 && len(s.NotCounted) == 0
 	for _, c := range s.Clusters {
-		s.Well = s.Well && c.well()
+		s.Healthy = s.Healthy && c.healthy()
 	}
 	for _, p := range s.DNSProviders {
-		s.Well = s.Well && p.Published
+		s.Healthy = s.Healthy && p.Published
 	}
 }
 
-func (c *clusterStatus) well() bool {
-	return c.Ready && c.Phase == string(v1beta1.FailoverServing) && c.DeletionsHeld == 0 && !c.PartlyReachable
+func (c *clusterStatus) healthy() bool {
+	return c.Ready && c.Phase == string(v1beta1.PhaseServing) && c.DeletionsPendingApproval == 0 && !c.PartiallyReachable
 }
 
 // words are the cluster's state as kubectl shows a node's.
@@ -146,8 +146,8 @@ func (c *clusterStatus) words() string {
 	if !c.Ready {
 		words[0] = "NotReady"
 	}
-	if c.Phase != string(v1beta1.FailoverServing) {
-		words = append(words, c.phaseInWords)
+	if c.Phase != string(v1beta1.PhaseServing) {
+		words = append(words, c.phaseWithShare)
 	}
 	return strings.Join(without(append(words, c.OutOfService), ""), ",")
 }
@@ -155,7 +155,7 @@ func (c *clusterStatus) words() string {
 func printStatus(out io.Writer, s *status, rows int, now time.Time) {
 	ready, objects := 0, 0
 	for i := range s.Clusters {
-		if s.Clusters[i].well() {
+		if s.Clusters[i].healthy() {
 			ready++
 		}
 	}
@@ -199,7 +199,7 @@ func printClusters(out io.Writer, all []clusterStatus, rows int, now time.Time) 
 // plain orders what is amiss before what is not.
 func plain(c clusterStatus) int {
 	switch {
-	case !c.well():
+	case !c.healthy():
 		return 0
 	case len(c.Taints) > 0 || c.DNSWeight == 0:
 		return 1
@@ -239,9 +239,9 @@ func printKinds(out io.Writer, kinds []kindStatus) {
 	}
 	tell(out, "\n")
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "KIND\tOBJECTS\tOUT OF SYNC\tPENDING\tDELETING\tREPLICAS UNPLACED\n")
+	tell(w, "KIND\tOBJECTS\tOUT OF SYNC\tPENDING\tDELETING\tUNSCHEDULABLE REPLICAS\n")
 	for _, k := range kinds {
-		tell(w, "%s\t%d\t%d\t%d\t%d\t%d\n", k.Kind, k.Objects, k.OutOfSync, k.Pending, k.Deleting, k.Unplaced)
+		tell(w, "%s\t%d\t%d\t%d\t%d\t%d\n", k.Kind, k.Objects, k.OutOfSync, k.Pending, k.Deleting, k.Unschedulable)
 	}
 	_ = w.Flush() // nobody is left to be told
 }

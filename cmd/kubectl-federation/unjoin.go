@@ -50,7 +50,7 @@ cluster's name, which --yes replaces.`,
   kubectl federation unjoin east-a --dry-run
 
   # With your own credential for the cluster, when the federation's is lost
-  kubectl federation unjoin east-a --context east`,
+  kubectl federation unjoin east-a --member-context east`,
 		Args: oneName,
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
@@ -64,7 +64,7 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 	if err := errors.Join(o.check(), o.dry.check()); err != nil {
 		return err
 	}
-	f, err := (&target{kubeconfig: o.kubeconfig, context: o.federationContext}).connect()
+	f, err := (&target{kubeconfig: o.kubeconfig, context: o.context}).connect()
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	member, noCredential := o.credential(ctx, name, core, dyn)
-	if noCredential != nil && o.context+o.memberKubeconfig != "" {
+	if noCredential != nil && o.memberContext+o.memberKubeconfig != "" {
 		return noCredential
 	}
 	if o.timeout > 0 {

@@ -100,7 +100,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-c.wake:
 		}
 		if err := c.pass(ctx); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Not all clusterset IPs could be given or released; will be tried again")
+			klog.FromContext(ctx).Error(err, "Failed to allocate or release clusterset IPs, will retry")
 			time.AfterFunc(retry, c.wakeUp)
 		}
 	}
@@ -155,7 +155,7 @@ func read(u *unstructured.Unstructured) *corev1.Service {
 	return s
 }
 
-// asks tells whether a Service has the annotation, and may have addresses.
+// asks reports whether a Service has the annotation, and may have addresses.
 func asks(s *corev1.Service) bool {
 	_, there := s.Annotations[v1beta1.ClusterSetIPAnnotation]
 	return there && s.Spec.Type != corev1.ServiceTypeExternalName

@@ -302,7 +302,7 @@ func TestAForeignSliceIsLeftAlone(t *testing.T) {
 				t.Errorf("%d events in 9 seconds, for which a cache may be behind", n)
 			}
 			time.Sleep(time.Minute)
-			if got := <-f.events.Events; len(f.events.Events) > 0 || !strings.HasPrefix(got, `Warning EndpointSliceRefused east: "web.west.v4": `) || !strings.Contains(got, `"web.west.v4" already exists`) {
+			if got := <-f.events.Events; len(f.events.Events) > 0 || !strings.HasPrefix(got, `Warning EndpointSliceRejected east: "web.west.v4": `) || !strings.Contains(got, `"web.west.v4" already exists`) {
 				t.Errorf("%d more events than %q, want one that names the cluster and the slice", len(f.events.Events), got)
 			}
 			time.Sleep(time.Hour)

@@ -27,7 +27,7 @@ type told struct {
 	next map[string]time.Time
 }
 
-// due tells whether it is time to tell of something, once it has been amiss for so long, and notes that it is done.
+// due reports whether it is time to tell of something, once it has been amiss for so long, and notes that it is done.
 func (t *told) due(what string, amiss time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (m *member) lacksRights(err error) {
 		return
 	}
 	cluster := &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
-	m.Recorder.Eventf(cluster, corev1.EventTypeWarning, v1beta1.EventRightsMissing,
+	m.Recorder.Eventf(cluster, corev1.EventTypeWarning, v1beta1.EventMissingPermissions,
 		"the nodes here are not told of other clusters: %s; join the cluster again (kubectl federation join) to give the federation the rights", v1beta1.Printable(err.Error()))
 }
 
@@ -71,7 +71,7 @@ func (m *member) tell(service string, in *corev1.Service, err error) {
 		federated := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{
 			Namespace: in.Namespace, Name: in.Name, UID: types.UID(in.Annotations[v1beta1.SourceAnnotation]),
 		}}
-		m.Recorder.Eventf(federated, corev1.EventTypeWarning, v1beta1.EventSliceRefused, "%s: %s", m.Name, v1beta1.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
+		m.Recorder.Eventf(federated, corev1.EventTypeWarning, v1beta1.EventSliceRejected, "%s: %s", m.Name, v1beta1.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
 }
 

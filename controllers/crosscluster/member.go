@@ -121,7 +121,7 @@ func (m *member) run(ctx context.Context) {
 			return
 		}
 		if err := supervisor.Protect(ctx, "crosscluster", func() error { return m.sync(ctx, service) }); err != nil {
-			klog.FromContext(ctx).V(2).Info("Will be tried again", "cluster", m.Name, "service", service, "error", err)
+			klog.FromContext(ctx).V(2).Info("Failed, will retry", "cluster", m.Name, "service", service, "err", err)
 			m.queue.AddRateLimited(service)
 		} else {
 			m.queue.Forget(service)

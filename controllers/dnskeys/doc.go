@@ -6,7 +6,7 @@
 //
 // The Secret is dns-signing-keys in federation-system. Its entry signing.pem is the key that signs; all others are published
 // beside it. An annotation has where each of them stands, so that keys and state change in one write; servers look at
-// the keys, and at which of them the zone above is to vouch for. Who may make the first key does so where it is missing: of several the
+// the keys, and for which of them the parent zone is to have DS records. Who may make the first key does so where it is missing: of several the
 // first one wins, and the others take what is there. What cannot be read changes nothing.
 //
 // The Keeper asks plan what becomes of the keys, once a minute, and tells people by events of the Secret and metrics.

@@ -21,7 +21,7 @@ import (
 	"federation/dnsprovider/dnssec"
 )
 
-// decideEvery is how often the keys are looked at, and askEvery how often the zone above is asked.
+// decideEvery is how often the keys are looked at, and askEvery how often the parent zone is asked.
 const decideEvery, askEvery = time.Minute, 10 * time.Minute
 
 // Keeper rolls the keys of a zone. One process at a time runs it; two would not do harm.
@@ -31,7 +31,7 @@ type Keeper struct {
 	// Zone is the canonical name of the zone.
 	Zone     string
 	Settings plan.Settings
-	// Above asks for the zone's DS records: those of each server of the zone above, or an error unless all answered.
+	// Above asks for the zone's DS records: those of each server of the parent zone, or an error unless all answered.
 	Above    func(ctx context.Context, zone string) ([][]*dns.DS, error)
 	Recorder record.EventRecorder
 }
@@ -74,9 +74,9 @@ func (k Keeper) once(ctx context.Context, ask bool) error {
 	}
 	parent, err := k.parent(ctx, secret, ring.Signer.Keys(), ask)
 	if err != nil && ring.State.Rolling() {
-		k.Recorder.Event(secret, corev1.EventTypeWarning, "ZoneAboveUnknown", err.Error())
+		k.Recorder.Event(secret, corev1.EventTypeWarning, "ParentZoneLookupFailed", err.Error())
 	}
-	_, roll := secret.Annotations[v1beta1.DNSKeyRollAnnotation]
+	_, roll := secret.Annotations[v1beta1.DNSSECKeyRolloverAnnotation]
 	d := plan.Decide(ring.adopted(now()), k.Settings, plan.Facts{Now: now(), Parent: parent, Roll: roll})
 	return k.write(ctx, secret, ring, d)
 }
@@ -91,10 +91,10 @@ func (k Keeper) write(ctx context.Context, secret *corev1.Secret, ring Ring, d p
 		}
 		keys = append(keys, key)
 		d.State = plan.Decide(plan.Add(d.State, key.Tag(), now()), k.Settings, plan.Facts{Now: now()}).State // what it waits for now
-		d.Events = append(d.Events, plan.Event{Reason: "KeyMade", Message: fmt.Sprintf("key %d is in the zone, and will sign it when caches have it", key.Tag())})
+		d.Events = append(d.Events, plan.Event{Reason: "KeyCreated", Message: fmt.Sprintf("key %d is in the zone, and will sign it when caches have it", key.Tag())})
 	}
 	next := secret.DeepCopy()
-	delete(next.Annotations, v1beta1.DNSKeyRollAnnotation)
+	delete(next.Annotations, v1beta1.DNSSECKeyRolloverAnnotation)
 	if err := put(next, d.State, keys); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (k Keeper) write(ctx context.Context, secret *corev1.Secret, ring Ring, d p
 	return nil
 }
 
-// parent is what the zone above has, nil where that is not known.
+// parent is what the parent zone has, nil where that is not known.
 func (k Keeper) parent(ctx context.Context, secret *corev1.Secret, keys []dnssec.Key, ask bool) (*plan.Parent, error) {
 	said, err := confirmed(secret)
 	if said != nil || err != nil || !ask {
@@ -119,7 +119,7 @@ func (k Keeper) parent(ctx context.Context, secret *corev1.Secret, keys []dnssec
 	}
 	answers, err := k.Above(ctx, k.Zone)
 	if err != nil {
-		return nil, fmt.Errorf("the zone above cannot be asked for DS records (say what it has in the annotation %s): %w", v1beta1.DNSParentAnnotation, err)
+		return nil, fmt.Errorf("the parent zone cannot be asked for DS records (say what it has in the annotation %s): %w", v1beta1.DNSSECParentDSAnnotation, err)
 	}
 	return match(k.Zone, keys, answers), nil
 }

@@ -21,7 +21,7 @@ import (
 	"federation/dnsprovider/dnssec"
 )
 
-// above is a zone above with two servers.
+// above is a parent zone with two servers.
 type above struct {
 	servers [2][]*dns.DS
 	err     error
@@ -72,11 +72,11 @@ func TestAKeyIsRolled(t *testing.T) {
 		time.Sleep(49*time.Hour + decideEvery/2) // what is done here is done between two looks
 		old := (*signs).Key
 		if got := (*signs).Submitted(); len(got) != 1 || got[0].Tag() != old.Tag() {
-			t.Fatalf("the zone above is to vouch for %v, want %d", got, old.Tag())
+			t.Fatalf("the parent zone is to have DS records of %v, want %d", got, old.Tag())
 		}
 		a.servers = [2][]*dns.DS{{old.DS(zone)}, {old.DS(zone)}}
 		time.Sleep(askEvery)
-		annotate(t, secrets, v1beta1.DNSKeyRollAnnotation, "now")
+		annotate(t, secrets, v1beta1.DNSSECKeyRolloverAnnotation, "now")
 		time.Sleep(time.Hour)
 		if len((*signs).More) != 1 || (*signs).Key.Tag() != old.Tag() || (*signs).Submitted()[0].Tag() != old.Tag() {
 			t.Fatalf("a roll has begun: %+v", ringOf(t, secrets).State)
@@ -89,10 +89,10 @@ func TestAKeyIsRolled(t *testing.T) {
 		if next.Tag() == old.Tag() || next.Algorithm != old.Algorithm || len((*signs).More) != 1 || (*signs).Submitted()[0].Tag() != next.Tag() {
 			t.Fatalf("the new key does not sign: %+v", ringOf(t, secrets).State)
 		}
-		a.servers[0] = []*dns.DS{next.DS(zone)} // the other server of the zone above is late
+		a.servers[0] = []*dns.DS{next.DS(zone)} // the other server of the parent zone is late
 		time.Sleep(3 * 24 * time.Hour)
 		if ring := ringOf(t, secrets); len((*signs).More) != 1 || !strings.Contains(ring.State.Waits, fmt.Sprint(next.Tag())) {
-			t.Fatalf("the old key went before all servers of the zone above had followed: %+v", ring.State)
+			t.Fatalf("the old key went before all servers of the parent zone had followed: %+v", ring.State)
 		}
 		a.servers[1] = a.servers[0]
 		time.Sleep(50 * time.Hour)
@@ -105,13 +105,13 @@ func TestAKeyIsRolled(t *testing.T) {
 		for e := range events {
 			said = append(said, strings.Fields(e)[1])
 		}
-		if want := []string{"ZoneAboveFollowed", "KeyMade", "KeyActive", "ZoneAboveFollowed", "KeyRemoved"}; !slices.Equal(said, want) {
+		if want := []string{"ParentZoneDSPublished", "KeyCreated", "KeyActive", "ParentZoneDSPublished", "KeyRemoved"}; !slices.Equal(said, want) {
 			t.Errorf("events %q, want %q", said, want)
 		}
 	})
 }
 
-// TestWhoCannotAskIsTold: a roll waits while the zone above cannot be asked, says so, and goes on when people say what it has.
+// TestWhoCannotAskIsTold: a roll waits while the parent zone cannot be asked, says so, and goes on when people say what it has.
 func TestWhoCannotAskIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
@@ -119,19 +119,19 @@ func TestWhoCannotAskIsTold(t *testing.T) {
 		secrets := fake.NewClientset().CoreV1().Secrets(v1beta1.FederationNamespace)
 		signs, events := keeps(ctx, secrets, &above{err: errors.New("nobody answers")})
 		time.Sleep(time.Hour + decideEvery/2)
-		annotate(t, secrets, v1beta1.DNSKeyRollAnnotation, "now")
+		annotate(t, secrets, v1beta1.DNSSECKeyRolloverAnnotation, "now")
 		time.Sleep(80 * time.Hour)
 		if len((*signs).More) != 1 {
 			t.Fatalf("the roll did not wait: %+v", ringOf(t, secrets).State)
 		}
 		told := false
 		for range len(events) {
-			told = told || strings.Contains(<-events, "ZoneAboveUnknown the zone above cannot be asked for DS records (say what it has in the annotation")
+			told = told || strings.Contains(<-events, "ParentZoneLookupFailed the parent zone cannot be asked for DS records (say what it has in the annotation")
 		}
 		if !told {
-			t.Error("nobody is told that the zone above cannot be asked")
+			t.Error("no event says that the parent zone cannot be queried")
 		}
-		annotate(t, secrets, v1beta1.DNSParentAnnotation, fmt.Sprint((*signs).Key.Tag()))
+		annotate(t, secrets, v1beta1.DNSSECParentDSAnnotation, fmt.Sprint((*signs).Key.Tag()))
 		time.Sleep(50 * time.Hour)
 		if len((*signs).More) != 0 {
 			t.Errorf("the roll did not go on: %+v", ringOf(t, secrets).State)
@@ -145,7 +145,7 @@ func TestWhatPeopleSayIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for value, want := range map[string]string{"none": "", "11": "11", "11, 12": "11 12", "all": "must be tags", "70000": "must be tags"} {
-		annotate(t, secrets, v1beta1.DNSParentAnnotation, value)
+		annotate(t, secrets, v1beta1.DNSSECParentDSAnnotation, value)
 		secret, err := secrets.Get(t.Context(), v1beta1.DNSKeysSecret, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -11,18 +11,18 @@ import (
 
 var (
 	keyCount = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Name: "federation_dns_keys",
+		Name: "federation_dnssec_keys",
 		Help: "Keys that sign the zone or take part in a roll, by zone and phase (Published, Active, Retired).",
 	}, []string{"zone", "phase"})
-	vouched = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Name: "federation_dns_key_vouched_for",
-		Help: "1 where the zone above is seen to have the DS record of the key that signs, and of no other key that we have; else 0.",
+	dsPublished = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Name: "federation_dnssec_ds_published",
+		Help: "1 where the parent zone is seen to have the DS record of the key that signs, and of no other key that we have; else 0.",
 	}, []string{"zone"})
 	register sync.Once
 )
 
 func registerMetrics() {
-	register.Do(func() { legacyregistry.MustRegister(keyCount, vouched) })
+	register.Do(func() { legacyregistry.MustRegister(keyCount, dsPublished) })
 }
 
 func observe(zone string, s plan.State) {
@@ -39,11 +39,11 @@ func observe(zone string, s plan.State) {
 	if s.ParentSecure {
 		value = 1
 	}
-	vouched.WithLabelValues(zone).Set(value)
+	dsPublished.WithLabelValues(zone).Set(value)
 }
 
 // forget takes the metrics away of who keeps the keys no more.
 func forget(zone string) {
 	keyCount.DeletePartialMatch(map[string]string{"zone": zone})
-	vouched.DeleteLabelValues(zone)
+	dsPublished.DeleteLabelValues(zone)
 }

@@ -34,12 +34,12 @@ func Read(zone string, secret *corev1.Secret) (r Ring, err error) {
 	if r.Signer, err = signer(zone, secret.Data); err != nil {
 		return r, fmt.Errorf("secret %s/%s: %w", v1beta1.FederationNamespace, v1beta1.DNSKeysSecret, err)
 	}
-	text := secret.Annotations[v1beta1.DNSKeysAnnotation]
+	text := secret.Annotations[v1beta1.DNSSECKeysAnnotation]
 	if text == "" {
 		return r, nil
 	}
 	if err := json.Unmarshal([]byte(text), &r.State); err != nil {
-		return r, fmt.Errorf("secret %s/%s: annotation %s: %w", v1beta1.FederationNamespace, v1beta1.DNSKeysSecret, v1beta1.DNSKeysAnnotation, err)
+		return r, fmt.Errorf("secret %s/%s: annotation %s: %w", v1beta1.FederationNamespace, v1beta1.DNSKeysSecret, v1beta1.DNSSECKeysAnnotation, err)
 	}
 	r.Signer.Submit = append([]uint16{}, r.State.Submit...) // of none is not of all
 	return r, nil
@@ -97,7 +97,7 @@ func put(secret *corev1.Secret, s plan.State, keys []dnssec.Key) error {
 		secret.Data[entry] = text
 	}
 	state, err := json.Marshal(s)
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, v1beta1.DNSKeysAnnotation, string(state))
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, v1beta1.DNSSECKeysAnnotation, string(state))
 	return err
 }
 
@@ -111,9 +111,9 @@ func makeKey(a dnssec.Algorithm, others []dnssec.Key) (dnssec.Key, error) {
 	}
 }
 
-// confirmed is what people say that the zone above has; nil where they say nothing.
+// confirmed is what people say that the parent zone has; nil where they say nothing.
 func confirmed(secret *corev1.Secret) (*plan.Parent, error) {
-	text := secret.Annotations[v1beta1.DNSParentAnnotation]
+	text := secret.Annotations[v1beta1.DNSSECParentDSAnnotation]
 	if text == "" {
 		return nil, nil
 	}
@@ -124,7 +124,7 @@ func confirmed(secret *corev1.Secret) (*plan.Parent, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		tag, err := strconv.ParseUint(strings.TrimSpace(word), 10, 16)
 		if err != nil {
-			return nil, errors.New(v1beta1.DNSParentAnnotation + " " + strconv.Quote(text) + `: must be tags of keys (0 to 65535) with commas between, or "none"`)
+			return nil, errors.New(v1beta1.DNSSECParentDSAnnotation + " " + strconv.Quote(text) + `: must be tags of keys (0 to 65535) with commas between, or "none"`)
 		}
 		p.Any = append(p.Any, uint16(tag))
 	}

@@ -51,8 +51,19 @@ type Options struct {
 	// those that answer nothing past that either.
 	Isolated   func() (clusters []string, known bool)
 	DeadBehind func() []string
+	// Process names this process, and Writes are its writes at the federation.
+	Process string
+	Writes  *Writes
+	// Clients ask the probes of drills; nil: nobody does, and drills with probes do not begin.
+	Clients Clients
 	// Records has the data of the record sets of the federation's zone as this process serves them.
 	Records func(ctx context.Context) (map[plan.Record][]string, error)
+}
+
+// Clients are what asks the probes of a drill, see package clients.
+type Clients interface {
+	Want(ctx context.Context, d *v1beta1.FailoverDrill)
+	Counts(now time.Time, window time.Duration) []plan.Client
 }
 
 // Leases is what of a client of Leases is needed.
@@ -72,13 +83,15 @@ type Controller struct {
 	written map[string]resourceversion.Left
 	// reviews are the latest of drills that wait, by UID.
 	reviews map[types.UID]reviewed
+	// placed are where the replicas of all objects were when the fault of the drill under way came.
+	placed before
 	// looked: the Lease has been looked at since the start.
 	looked bool
 }
 
 // read are the resources that drills are decided from.
 func read() []schema.GroupVersionResource {
-	all := []schema.GroupVersionResource{v1beta1.FailoverDrillsResource, v1beta1.ClustersResource, v1beta1.PoliciesResource, services, ingresses}
+	all := []schema.GroupVersionResource{v1beta1.FailoverDrillsResource, v1beta1.ClustersResource, v1beta1.PoliciesResource, services, ingresses, budgets}
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences != "" {
 			all = append(all, k.Resource)
@@ -128,6 +141,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	}); err != nil {
 		return nil // ctx is done
 	}
+	if c.Clients != nil {
+		defer c.Clients.Want(ctx, nil)
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -149,10 +165,12 @@ const retryAfter = time.Second
 
 // pass takes the next step of each drill that is not over. It returns when to look again; 0: when something changes.
 func (c *Controller) pass(ctx context.Context) (next time.Duration) {
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	drills := c.drills()
 	observeActive(drills)
+	c.wantClients(whole, drills)
 	if err := c.sweep(ctx, drills); err != nil {
 		klog.FromContext(ctx).Error(err, "What a drill that is no more may have left cannot be undone; will be tried again")
 		next = retryAfter
@@ -174,6 +192,10 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 		klog.FromContext(ctx).Error(err, "How drills stand cannot be seen; will be tried again")
 		return retryAfter
 	}
+	if c.Clients != nil {
+		world.Clients = c.Clients.Counts(world.Now, time.Duration(first.Spec.Guardrails.Window())*time.Second)
+	}
+	world.Drills, world.Moved = drills, c.placed.moved(first, world.Objects)
 	for _, d := range open {
 		world.Other = ""
 		if d != first {
@@ -187,20 +209,25 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	return next
 }
 
-// drills are all drills as the cache has them, the oldest first. One that the cache has not caught up with is left out.
-func (c *Controller) drills() (all []*v1beta1.FailoverDrill) {
-	for _, obj := range c.Informers(v1beta1.FailoverDrillsResource).GetStore().List() {
-		d := &v1beta1.FailoverDrill{}
-		if err := from(obj, d); err != nil {
-			klog.Background().Error(err, "Cannot read a FailoverDrill: it stays where it is")
-			continue
-		}
-		all = append(all, d)
+// wantClients has the probes of the drill that is under way asked.
+func (c *Controller) wantClients(ctx context.Context, drills []*v1beta1.FailoverDrill) {
+	if c.Clients == nil {
+		return
 	}
-	slices.SortFunc(all, func(a, b *v1beta1.FailoverDrill) int {
+	var running *v1beta1.FailoverDrill
+	if i := slices.IndexFunc(drills, (*v1beta1.FailoverDrill).UnderWay); i >= 0 {
+		running = drills[i]
+	}
+	c.Clients.Want(ctx, running)
+}
+
+// drills are all drills as the cache has them, the oldest first. One that the cache has not caught up with is left out.
+func (c *Controller) drills() []*v1beta1.FailoverDrill {
+	drills := all[v1beta1.FailoverDrill](c.Informers(v1beta1.FailoverDrillsResource))
+	slices.SortFunc(drills, func(a, b *v1beta1.FailoverDrill) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	return all
+	return drills
 }
 
 // stale reports whether the cache has an older version of a drill than our last write left.

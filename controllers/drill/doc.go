@@ -2,4 +2,6 @@
 // alone: no member is asked, so that a dead one holds nothing up.
 //
 // It runs where the federation decides, in the leader. While no drill waits or is under way it only watches; otherwise it looks each second.
+//
+// Schedules makes drills at the times of FailoverDrillSchedules, as plan.NextOfSchedule decides.
 package drill

@@ -3,7 +3,6 @@ package drill
 import (
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 
@@ -23,11 +22,20 @@ var (
 		Name: "federation_drill_mark_seconds",
 		Help: "Of the last drill of a method that ended: how long after the fault (detected, outOfDNS, out, placed, readyElsewhere), or after the way back began (backReady, backInDNS, clean), a mark came.",
 	}, []string{"method", "mark"})
+	probed = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "federation_drill_probes_total",
+		Help: "Questions that probes of drills have asked from this process, by type and result: ok, failed, or unknown where it was its own fault.",
+	}, []string{"type", "result"})
 	register sync.Once
 )
 
 func registerMetrics() {
-	register.Do(func() { legacyregistry.MustRegister(activeGauge, finished, markSeconds) })
+	register.Do(func() { legacyregistry.MustRegister(activeGauge, finished, markSeconds, probed) })
+}
+
+// ObserveProbe counts a question of a probe.
+func ObserveProbe(kind v1beta1.DrillProbeType, result string) {
+	probed.WithLabelValues(string(kind), result).Inc()
 }
 
 // observeActive sets which drills are under way.
@@ -47,19 +55,8 @@ func observeFinished(d *v1beta1.FailoverDrill) {
 	if d.Status.Report == nil {
 		return
 	}
-	m := &d.Status.Report.Marks
-	set := func(name string, from, mark *metav1.MicroTime) {
-		markSeconds.Delete(map[string]string{"method": method, "mark": name})
-		if from != nil && mark != nil {
-			markSeconds.WithLabelValues(method, name).Set(mark.Sub(from.Time).Seconds())
-		}
+	markSeconds.DeletePartialMatch(map[string]string{"method": method})
+	for mark, after := range d.Status.Report.Marks.After() {
+		markSeconds.WithLabelValues(method, mark).Set(after.Seconds())
 	}
-	set("detected", m.Injected, m.Detected)
-	set("outOfDNS", m.Injected, m.OutOfDNS)
-	set("out", m.Injected, m.Out)
-	set("placed", m.Injected, m.Placed)
-	set("readyElsewhere", m.Injected, m.ReadyElsewhere)
-	set("backReady", m.Recovering, m.BackReady)
-	set("backInDNS", m.Recovering, m.BackInDNS)
-	set("clean", m.Recovering, m.Clean)
 }

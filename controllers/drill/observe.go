@@ -10,11 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/drill/plan"
@@ -26,6 +29,7 @@ var (
 	services   = corev1.SchemeGroupVersion.WithResource("services")
 	ingresses  = networkingv1.SchemeGroupVersion.WithResource("ingresses")
 	configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+	budgets    = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
 	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 )
 
@@ -37,7 +41,8 @@ type world struct {
 
 // observe sees all that the drills need. first is the one whose turn it is.
 func (c *Controller) observe(ctx context.Context, drills []*v1beta1.FailoverDrill, first *v1beta1.FailoverDrill) (w *world, err error) {
-	w = &world{World: plan.World{Now: time.Now(), Clusters: c.clusters(), TTL: c.Info.DNSTTL}}
+	w = &world{World: plan.World{Now: time.Now(), Clusters: c.clusters(), TTL: c.Info.DNSTTL, Leader: c.Process}}
+	w.SlowWrites = c.Writes.P99(w.Now)
 	if w.Stopped, err = c.stopped(ctx); err != nil {
 		return nil, err
 	}
@@ -51,6 +56,7 @@ func (c *Controller) observe(ctx context.Context, drills []*v1beta1.FailoverDril
 		w.Isolated, _ = c.Isolated()
 		w.DeadBehind = c.DeadBehind()
 	}
+	selects := c.budgets(w)
 	w.in = review.Input{Clusters: w.Clusters, Info: &c.Info, Now: w.Now}
 	wants := plan.WantsReview(first, c.reviews[first.UID].at, w.Now)
 	for _, k := range v1beta1.FederatedKinds {
@@ -60,6 +66,7 @@ func (c *Controller) observe(ctx context.Context, drills []*v1beta1.FailoverDril
 		for _, obj := range held.By(c.Informers(k.Resource)).GetStore().List() {
 			if u := held.Object(obj); u != nil && u.GetDeletionTimestamp() == nil {
 				w.Objects = append(w.Objects, objectOf(u))
+				w.addBudgets(u, selects)
 				if wants {
 					w.in.AddObject(u)
 				}
@@ -131,14 +138,8 @@ func (c *Controller) review(d *v1beta1.FailoverDrill, w *world) {
 	w.Review, w.Problem = c.reviews[d.UID].status, c.reviews[d.UID].problem
 }
 
-func (c *Controller) clusters() (all []*v1beta1.Cluster) {
-	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
-		cluster := &v1beta1.Cluster{}
-		if from(obj, cluster) == nil {
-			all = append(all, cluster)
-		}
-	}
-	return all
+func (c *Controller) clusters() []*v1beta1.Cluster {
+	return all[v1beta1.Cluster](c.Informers(v1beta1.ClustersResource))
 }
 
 // stopped is why no drill may run.
@@ -184,7 +185,7 @@ func (c *Controller) providers(ctx context.Context) (all []plan.Provider, err er
 func objectOf(u *unstructured.Unstructured) plan.Object {
 	o := plan.Object{Name: u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()}
 	if p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation]); p != nil {
-		o.Placed, o.Unplaced = p.Clusters, p.Unplaced
+		o.Placed, o.Unplaced, o.Home = p.Clusters, p.Unschedulable, p.Home
 	}
 	if o.Counts = u.GetKind() != "Job"; o.Counts {
 		o.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", "readyReplicas")
@@ -194,8 +195,87 @@ func objectOf(u *unstructured.Unstructured) plan.Object {
 		o.Asked += o.Unplaced
 	}
 	propagated := v1beta1.ConditionOf(u, v1beta1.ConditionPropagated)
-	o.Moving = propagated != nil && propagated["status"] != string(metav1.ConditionTrue)
+	if o.Moving = propagated != nil && propagated["status"] != string(metav1.ConditionTrue); o.Moving {
+		since, _ := propagated["lastTransitionTime"].(string)
+		o.Since, _ = time.Parse(time.RFC3339, since) // zero: not known
+	}
 	return o
+}
+
+// selected is a PodDisruptionBudget's selector, and where it is among the world's.
+type selected struct {
+	labels.Selector
+	index int
+}
+
+// budgets adds the PodDisruptionBudgets to the world, and returns what they select, by namespace.
+func (c *Controller) budgets(w *world) map[string][]selected {
+	selects := map[string][]selected{}
+	for _, obj := range held.By(c.Informers(budgets)).GetStore().List() {
+		b := &policyv1.PodDisruptionBudget{}
+		if from(obj, b) != nil || b.DeletionTimestamp != nil || b.Spec.Selector == nil {
+			continue
+		}
+		if selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector); err == nil {
+			selects[b.Namespace] = append(selects[b.Namespace], selected{selector, len(w.Budgets)})
+			w.Budgets = append(w.Budgets, plan.Budget{Name: b.Namespace + "/" + b.Name, MinAvailable: b.Spec.MinAvailable, MaxUnavailable: b.Spec.MaxUnavailable})
+		}
+	}
+	return selects
+}
+
+// addBudgets notes which budgets are about the pods of the object that was added last.
+func (w *world) addBudgets(u *unstructured.Unstructured, selects map[string][]selected) {
+	of := selects[u.GetNamespace()]
+	if len(of) == 0 || !w.Objects[len(w.Objects)-1].Counts {
+		return
+	}
+	pods, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "labels")
+	for _, s := range of {
+		if s.Matches(labels.Set(pods)) {
+			w.Budgets[s.index].Objects = append(w.Budgets[s.index].Objects, len(w.Objects)-1)
+		}
+	}
+}
+
+// before is where the replicas of all objects were before a drill moved any, and how many had moved when this process saw that.
+type before struct {
+	drill  types.UID
+	frozen bool
+	moved0 int64
+	placed map[string]map[string]int64
+}
+
+// moved are the replicas that have left a cluster since the fault of a drill: seen by this process, after those that the one before it has noted. What an
+// object asks for no more has not moved.
+func (b *before) moved(d *v1beta1.FailoverDrill, objects []plan.Object) (n int64) {
+	faulty := d.Status.Report != nil
+	if !d.UnderWay() {
+		*b = before{}
+		return 0
+	}
+	if b.drill != d.UID || !b.frozen {
+		*b = before{drill: d.UID, frozen: faulty, placed: make(map[string]map[string]int64, len(objects))}
+		if faulty {
+			b.moved0 = d.Status.Report.Prediction.Moved
+		}
+		for i := range objects {
+			b.placed[objects[i].Name] = objects[i].Placed
+		}
+		return b.moved0
+	}
+	for i := range objects {
+		var left, was, is int64
+		for cluster, replicas := range b.placed[objects[i].Name] {
+			was += replicas
+			left += max(0, replicas-objects[i].Placed[cluster])
+		}
+		for _, replicas := range objects[i].Placed {
+			is += replicas
+		}
+		n += max(0, left-max(0, was-is))
+	}
+	return b.moved0 + n
 }
 
 // from reads an object of an informer's store.

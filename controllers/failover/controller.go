@@ -23,7 +23,7 @@ import (
 	"federation/controllers/failover/plan"
 )
 
-// FieldManager owns status.failover and the conditions FailedOver, FailoverHeld and PartlyReachable of Clusters.
+// FieldManager owns status.failover and the conditions FailedOver, FailoverSuspended and PartiallyReachable of Clusters.
 const FieldManager = "federation-failover"
 
 const (
@@ -155,7 +155,7 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 				if ctx.Err() != nil {
 					return 0
 				}
-				klog.FromContext(ctx).Error(err, "Cannot write the failover state of the Cluster", "cluster", v.Cluster)
+				klog.FromContext(ctx).Error(err, "Failed to update the Cluster's failover state", "cluster", v.Cluster)
 				again = retryAfter
 			}
 		}

@@ -175,13 +175,13 @@ func TestOneWriteForEachChangedCluster(t *testing.T) {
 		w.wait(time.Hour)
 		expect("a:Serving b:Serving c:Serving", 0)
 		w.observe("a", false)
-		expect("a:Waiting b:Serving c:Serving", 1)
+		expect("a:GracePeriod b:Serving c:Serving", 1)
 		w.wait(29 * time.Second)
-		expect("a:Waiting b:Serving c:Serving", 0)
+		expect("a:GracePeriod b:Serving c:Serving", 0)
 		w.wait(2 * time.Second)
-		expect("a:Out b:Serving c:Serving", 1)
+		expect("a:FailedOver b:Serving c:Serving", 1)
 		w.observe("a", true)
-		expect("a:Returning b:Serving c:Serving", 1)
+		expect("a:FailingBack b:Serving c:Serving", 1)
 		w.wait(14 * time.Minute) // the hold-down, and three stable periods
 		expect("a:Serving b:Serving c:Serving", 3)
 		w.wait(time.Hour)
@@ -199,18 +199,18 @@ func TestARestartGoesOnWhereItWas(t *testing.T) {
 			w.start()
 		}
 		w.observe("a", false)
-		w.are("a:Waiting b:Serving c:Serving")
+		w.are("a:GracePeriod b:Serving c:Serving")
 		restart()
-		w.are("a:Waiting b:Serving c:Serving")
+		w.are("a:GracePeriod b:Serving c:Serving")
 		w.wait(31 * time.Second)
-		w.are("a:Out b:Serving c:Serving")
+		w.are("a:FailedOver b:Serving c:Serving")
 		restart()
-		if n := w.are("a:Out b:Serving c:Serving"); n != 0 {
+		if n := w.are("a:FailedOver b:Serving c:Serving"); n != 0 {
 			t.Errorf("%d writes after a restart with nothing new", n)
 		}
 		w.observe("a", true)
 		w.wait(61 * time.Second)
-		w.are("a:Returning b:Serving c:Serving")
+		w.are("a:FailingBack b:Serving c:Serving")
 	})
 }
 
@@ -223,7 +223,7 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 		w.mu.Unlock()
 		w.observe("a", false)
 		w.wait(10 * time.Second)
-		w.are("a:Waiting b:Serving c:Serving")
+		w.are("a:GracePeriod b:Serving c:Serving")
 	})
 }
 
@@ -233,7 +233,7 @@ func TestAClusterThatIsMadeAnewBeginsAnew(t *testing.T) {
 		defer func() { w.stop() }()
 		w.observe("a", false)
 		w.wait(31 * time.Second)
-		w.are("a:Out b:Serving c:Serving")
+		w.are("a:FailedOver b:Serving c:Serving")
 		if err := w.clusters("user").Delete(context.Background(), "a", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +254,7 @@ func TestWhoJudgesByAnOldClusterWritesNothing(t *testing.T) {
 		w := newWorld(t, "a", "b", "c")
 		defer func() { w.stop() }()
 		w.observe("a", false)
-		w.are("a:Waiting b:Serving c:Serving")
+		w.are("a:GracePeriod b:Serving c:Serving")
 		w.client.Silence(true)
 		w.observe("a", true)
 		serving := &unstructured.Unstructured{Object: map[string]any{
@@ -277,7 +277,7 @@ func TestAStoreThatWasPutBackIsNotWrittenWithoutEnd(t *testing.T) {
 		defer func() { w.stop() }()
 		backup := w.api.Snapshot()
 		w.observe("a", false)
-		w.are("a:Waiting b:Serving c:Serving")
+		w.are("a:GracePeriod b:Serving c:Serving")
 		w.client.Silence(true)
 		w.api.Restore(backup)
 		w.wait(40 * time.Second) // the grace period of what it knows is over after 30 s
@@ -303,17 +303,17 @@ func TestNothingIsMovedAgainstTheLatestProbe(t *testing.T) {
 		lost := time.Now()
 		w.observe("a", false)
 		w.wait(time.Minute)
-		w.are("a:Waiting b:Serving c:Serving")
+		w.are("a:GracePeriod b:Serving c:Serving")
 		old := time.Now().Add(-time.Minute)
 		probe = func() plan.Probe { return plan.Probe{At: old, LostSince: lost} }
 		w.wait(time.Minute)
-		w.are("a:Waiting b:Serving c:Serving")
+		w.are("a:GracePeriod b:Serving c:Serving")
 		probe = nil
 		w.wait(time.Minute)
-		w.are("a:Waiting b:Serving c:Serving")
+		w.are("a:GracePeriod b:Serving c:Serving")
 		probe = func() plan.Probe { return plan.Probe{At: time.Now(), LostSince: lost} }
 		w.wait(2 * time.Second)
-		w.are("a:Out b:Serving c:Serving")
+		w.are("a:FailedOver b:Serving c:Serving")
 	})
 }
 
@@ -328,16 +328,16 @@ func TestOthersAreHeard(t *testing.T) {
 		w.start()
 		w.observe("a", false)
 		w.wait(5 * time.Second)
-		w.are("a:Waiting b:Serving c:Serving")
+		w.are("a:GracePeriod b:Serving c:Serving")
 		said = map[string]plan.Statement{"2": {Well: []string{"a"}}, "3": {Well: []string{"a"}}}
 		w.wait(1100 * time.Millisecond)
-		w.are("a:Held b:Serving c:Serving")
+		w.are("a:FailoverSuspended b:Serving c:Serving")
 		w.wait(time.Hour)
-		w.are("a:Held b:Serving c:Serving")
+		w.are("a:FailoverSuspended b:Serving c:Serving")
 		said = map[string]plan.Statement{"2": {Lost: []string{"a"}}} // the third has died
 		w.wait(29 * time.Second)
-		w.are("a:Waiting b:Serving c:Serving")
+		w.are("a:GracePeriod b:Serving c:Serving")
 		w.wait(3 * time.Second)
-		w.are("a:Out b:Serving c:Serving")
+		w.are("a:FailedOver b:Serving c:Serving")
 	})
 }

@@ -1,5 +1,5 @@
 // Package failover decides when what is placed on a cluster that is lost goes elsewhere, and when it comes back. It is the
-// only writer of Cluster.status.failover and of the conditions FailedOver and FailoverHeld; placement acts on them.
+// only writer of Cluster.status.failover and of the conditions FailedOver and FailoverSuspended; placement acts on them.
 //
 //	c, err := failover.New(failover.Options{Client: …, Informers: …, Recorder: …, Settings: plan.DefaultSettings()})
 //	err = c.Run(ctx)

@@ -11,27 +11,27 @@ import (
 )
 
 var (
-	heldGauge = metrics.NewGauge(&metrics.GaugeOpts{
-		Name: "federation_failover_held",
+	suspendedGauge = metrics.NewGauge(&metrics.GaugeOpts{
+		Name: "federation_clusters_failover_suspended",
 		Help: "Clusters that are lost and not failed over, because most are away at once, the limit is reached, or they do not let us in.",
 	})
-	outGauge = metrics.NewGauge(&metrics.GaugeOpts{
-		Name: "federation_failover_out",
+	failedOverGauge = metrics.NewGauge(&metrics.GaugeOpts{
+		Name: "federation_clusters_failed_over",
 		Help: "Clusters that are failed over: what was placed there is placed elsewhere.",
 	})
 	phaseGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Name: "federation_cluster_failover_phase",
-		Help: "1 for the phase that a cluster is in: Serving, Waiting, Held, Out or Returning.",
+		Help: "1 for the phase that a cluster is in: Serving, GracePeriod, FailoverSuspended, FailedOver or FailingBack.",
 	}, []string{"cluster", "phase"})
 	events = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "federation_failover_events_total",
-		Help: "What happened to clusters: ClusterFailedOver, FailoverHeld, ClusterReturned, ClusterFailback.",
+		Help: "What happened to clusters: ClusterFailedOver, FailoverSuspended, ClusterReturned, ClusterFailback.",
 	}, []string{"reason"})
 	register sync.Once
 )
 
 func registerMetrics() {
-	register.Do(func() { legacyregistry.MustRegister(heldGauge, outGauge, phaseGauge, events) })
+	register.Do(func() { legacyregistry.MustRegister(suspendedGauge, failedOverGauge, phaseGauge, events) })
 }
 
 func observeVerdicts(verdicts []plan.Verdict) {
@@ -43,14 +43,14 @@ func observeVerdicts(verdicts []plan.Verdict) {
 		}
 		phaseGauge.WithLabelValues(v.Cluster, string(v.Failover.Phase)).Set(1)
 		switch v.Failover.Phase {
-		case v1beta1.FailoverHeld:
+		case v1beta1.PhaseFailoverSuspended:
 			held++
-		case v1beta1.FailoverOut:
+		case v1beta1.PhaseFailedOver:
 			out++
 		}
 	}
-	heldGauge.Set(float64(held))
-	outGauge.Set(float64(out))
+	suspendedGauge.Set(float64(held))
+	failedOverGauge.Set(float64(out))
 }
 
 // forgetMetrics of clusters that another process sees to now.

@@ -45,7 +45,7 @@ func (f *Fleet) gives(m *Member, service *unstructured.Unstructured) string {
 	return ""
 }
 
-// copyOf tells whether what a member has is ours, of this object, and stays.
+// copyOf reports whether what a member has is ours, of this object, and stays.
 func (f *Fleet) copyOf(u, there *unstructured.Unstructured) bool {
 	return f.isCopy(there) && there.GetDeletionTimestamp() == nil &&
 		there.GetAnnotations()[v1beta1.SourceAnnotation] == string(u.GetUID())

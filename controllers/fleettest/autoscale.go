@@ -60,7 +60,7 @@ func (m *Member) wish(scaler *unstructured.Unstructured, k workloadKey, has int)
 	return min(max(has, least), most)
 }
 
-// autoscaled tells whether an autoscaler of the member has a workload as its target.
+// autoscaled reports whether an autoscaler of the member has a workload as its target.
 func (m *Member) autoscaled(k workloadKey) bool {
 	return slices.ContainsFunc(m.API.List(autoscalers, nil), func(scaler *unstructured.Unstructured) bool {
 		w, u := m.targetOf(scaler)

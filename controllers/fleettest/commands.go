@@ -215,7 +215,7 @@ func at(c dynamic.Interface, r memapi.Resource, namespace string) dynamic.Resour
 var shortNames = map[string]string{
 	"rs": "replicasets", "deploy": "deployments", "sts": "statefulsets", "ds": "daemonsets", "cm": "configmaps", "sa": "serviceaccounts",
 	"svc": "services", "ing": "ingresses", "hpa": "horizontalpodautoscalers", "pdb": "poddisruptionbudgets", "netpol": "networkpolicies",
-	"ns": "namespaces", "drill": "failoverdrills", "policy": "placementpolicies", "crd": "customresourcedefinitions",
+	"ns": "namespaces", "drill": "failoverdrills", "schedule": "failoverdrillschedules", "policy": "placementpolicies", "crd": "customresourcedefinitions",
 }
 
 // target is an object as scripts name it: KIND/NAME or KIND/NAMESPACE/NAME.

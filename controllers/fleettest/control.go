@@ -139,12 +139,13 @@ func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionR
 	})
 	over, err2 := failover.New(failover.Options{Client: client, Informers: from, Recorder: f.events, Settings: f.Settings.failover(), Probes: c.registry.probes, Others: c.stated})
 	drills, err3 := drill.New(drill.Options{Client: client, Informers: from, Recorder: f.events, Info: f.info(),
-		Leases: leasesOf(client), Isolated: c.registry.isolated, DeadBehind: c.registry.deadBehind,
+		Process: c.name, Writes: &drill.Writes{}, Leases: leasesOf(client), Isolated: c.registry.isolated, DeadBehind: c.registry.deadBehind,
 		Records: func(context.Context) (map[drillplan.Record][]string, error) { return c.dns.data(), nil }})
-	if err := errors.Join(err1, err2, err3); err != nil {
+	schedules, err4 := drill.NewSchedules(client, from, f.events)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
-	runs = append(runs, placer.Run, over.Run, drills.Run)
+	runs = append(runs, placer.Run, over.Run, drills.Run, schedules.Run)
 	if !f.readiness.Load() {
 		return runs, nil
 	}
@@ -287,7 +288,7 @@ func (p propagators) engager(c *propagation.Controller, others *crosscluster.Con
 		broken := func() { p.registry.lookNow(m.Name) }
 		client := p.links.to(m, p.as)
 		all, ours := newInformers(client, p.selector(shardsplan.All), broken), newInformers(client, p.selector(p.held), broken)
-		err := c.Engage(ctx, propagation.Member{Name: m.Name, Client: client, Silent: func() bool { return p.fleet.silent(m) }, Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
+		err := c.Engage(ctx, propagation.Member{Name: m.Name, Client: client, HeartbeatsStale: func() bool { return p.fleet.silent(m) }, Informers: func(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
 			if propagation.OfAllShards(gvr) {
 				return all.get(gvr)
 			}

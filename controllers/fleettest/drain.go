@@ -66,17 +66,17 @@ func (p *player) await(so func() bool) bool {
 	return true
 }
 
-// empty tells whether no replica is placed in a member, or asked for there.
+// empty reports whether no replica is placed in a member, or asked for there.
 func (p *player) empty(m *Member) bool {
 	return p.everywhere(m, func(placed, asked, _ int) bool { return placed == 0 && asked == 0 })
 }
 
-// full tells whether all that is placed in a member is ready.
+// full reports whether all that is placed in a member is ready.
 func (p *player) full(m *Member) bool {
 	return p.everywhere(m, func(placed, _, ready int) bool { return ready >= placed })
 }
 
-// everywhere tells whether something is so of the numbers of each divided object in a member.
+// everywhere reports whether something is so of the numbers of each divided object in a member.
 func (p *player) everywhere(m *Member, so func(placed, asked, ready int) bool) bool {
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" {

@@ -37,7 +37,7 @@ func (p *player) drill(args []string) error {
 		"metadata": map[string]any{"name": fmt.Sprintf("drill-%d", p.drilled), "finalizers": []any{v1beta1.DrillFinalizer}},
 		"spec": map[string]any{
 			"scope": map[string]any{"clusters": []any{m.Name}}, "method": args[0], "reason": "a test", "baselineSeconds": int64(5), "holdSeconds": int64(hold), "recoverySeconds": int64(60),
-			"allow": []any{v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld}, "guardrails": map[string]any{"minReadyPercent": int64(0), "maxUnplaced": int64(1000)},
+			"allow": []any{v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld, v1beta1.DrillQuiet, v1beta1.DrillRested}, "guardrails": map[string]any{"minReadyPercent": int64(0), "maxUnplaced": int64(1000)},
 		},
 	}}
 	_, err = p.user.Resource(v1beta1.FailoverDrillsResource).Create(p.ctx, u, metav1.CreateOptions{})

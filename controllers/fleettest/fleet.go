@@ -212,7 +212,7 @@ func (f *Fleet) room(m *Member) *v1beta1.ClusterCapacity {
 	return m.room(time.Now())
 }
 
-// silent returns whether the nodes of a member are yet to start.
+// silent reports whether the nodes of a member are yet to start.
 func (f *Fleet) silent(m *Member) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -331,14 +331,14 @@ func (f *Fleet) Settle() error {
 	return against("the fleet settles", "it does not within %s; the last writes are\n%s", settleLimit, strings.Join(last[max(0, len(last)-20):], "\n"))
 }
 
-// comingBack tells whether a cluster that can be used is to get more of what it would have.
+// comingBack reports whether a cluster that can be used is to get more of what it would have.
 func (f *Fleet) comingBack() bool {
 	return slices.ContainsFunc(f.settled(), func(m *Member) bool {
-		return f.cluster(m.Name).Phase() == v1beta1.FailoverReturning
+		return f.cluster(m.Name).Phase() == v1beta1.PhaseFailingBack
 	})
 }
 
-// starting tells whether the nodes of a cluster that has its power again are yet to start.
+// starting reports whether the nodes of a cluster that has its power again are yet to start.
 func (f *Fleet) starting() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -155,11 +155,11 @@ func (p *player) approve(args []string) error {
 		return err
 	}
 	c := p.Fleet.cluster(args[0])
-	if c == nil || len(c.Status.DeletionsHeld) == 0 {
+	if c == nil || len(c.Status.DeletionsPendingApproval) == 0 {
 		return nil // nothing is held
 	}
 	var sets []string
-	for _, h := range c.Status.DeletionsHeld {
+	for _, h := range c.Status.DeletionsPendingApproval {
 		sets = append(sets, h.Set)
 	}
 	p.mu.Lock()

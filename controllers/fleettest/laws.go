@@ -166,7 +166,7 @@ func (f *Fleet) floor(m *Member, k workloadKey, p *v1beta1.Placement, leaving in
 	return min(most, int(p.Clusters[m.Name]), leaving*int(p.Clusters[m.Name])/placed)
 }
 
-// scaled tells whether a member's autoscaler has just changed the number of a workload.
+// scaled reports whether a member's autoscaler has just changed the number of a workload.
 func (f *Fleet) scaled(k workloadKey) bool {
 	for _, m := range f.members {
 		if m.scaled[k] {
@@ -217,7 +217,7 @@ type readiness struct {
 	ready, fewer map[string]int // by cluster
 }
 
-// lostSince tells whether replicas are gone in any cluster though they are asked for, whatever others have gained.
+// lostSince reports whether replicas are gone in any cluster though they are asked for, whatever others have gained.
 func (r readiness) lostSince(before readiness) bool {
 	for name, n := range before.ready {
 		if n-r.ready[name] > r.fewer[name] {
@@ -329,7 +329,7 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 		switch ours := f.isCopy(there); {
 		case f.excused(m, r, u, there):
 		case ours && selected && n != 0 && m.autoscaled(workloadKey{r.Resource, u.GetNamespace(), u.GetName()}): // the number is its own
-		case ours && divided(r) && replicasOf(there) > n && unplaced(u) > 0: // where nothing fits, nothing is removed
+		case ours && divided(r) && replicasOf(there) > n && unschedulable(u) > 0: // where nothing fits, nothing is removed
 		case there == nil && v1beta1.JobEnd(u) != "": // it is not run again
 		case selected && n != 0 && there == nil:
 			law("nothing is lost", "%s is missing in %s", name, m.Name)
@@ -377,14 +377,14 @@ func divided(r memapi.Resource) bool {
 	return k != nil && k.Preferences != ""
 }
 
-func unplaced(u *unstructured.Unstructured) int64 {
-	return v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation]).Unplaced
+func unschedulable(u *unstructured.Unstructured) int64 {
+	return v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation]).Unschedulable
 }
 
 // checkSum checks that all replicas are accounted for, once, by the placement and by the status.
 func (f *Fleet) checkSum(name string, u *unstructured.Unstructured, law lawFunc) {
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
-	sum := p.Unplaced
+	sum := p.Unschedulable
 	for _, n := range p.Clusters {
 		sum += n
 	}
@@ -465,7 +465,7 @@ func (f *Fleet) excused(m *Member, r memapi.Resource, u, there *unstructured.Uns
 	return false
 }
 
-// foreignSomewhere tells whether a member has an object of somebody else in the place of a copy.
+// foreignSomewhere reports whether a member has an object of somebody else in the place of a copy.
 func (f *Fleet) foreignSomewhere(r memapi.Resource, u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
 		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
@@ -479,7 +479,7 @@ func (f *Fleet) isCopy(u *unstructured.Unstructured) bool {
 		u.GetAnnotations()[v1beta1.CopyOfAnnotation] == v1beta1.CopyOf(u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName())
 }
 
-// overridden tells whether the policy of an object makes its copies differ.
+// overridden reports whether the policy of an object makes its copies differ.
 func (f *Fleet) overridden(u *unstructured.Unstructured) bool {
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
 	if p == nil || p.Policy == "" {
@@ -501,7 +501,7 @@ func (f *Fleet) checkCopies(m *Member, law lawFunc) {
 			u := f.Federation.Get(r.GroupVersionResource, copied.GetNamespace(), copied.GetName())
 			switch {
 			case !f.isCopy(copied): // somebody gave it our label
-			case u == nil && len(f.cluster(m.Name).Status.DeletionsHeld) > 0: // people have been told
+			case u == nil && len(f.cluster(m.Name).Status.DeletionsPendingApproval) > 0: // people have been told
 			case u == nil:
 				law("nothing is left behind", "%s %s in %s is a copy of nothing", r.Resource, copied.GetName(), m.Name)
 			case copied.GetAnnotations()[v1beta1.SourceAnnotation] != plan.SourceOf(u):
@@ -511,7 +511,7 @@ func (f *Fleet) checkCopies(m *Member, law lawFunc) {
 	}
 }
 
-// needed returns whether a copy may stay in a member that it is to leave: it alone serves, as its object says, or a workload that can go nowhere
+// needed reports whether a copy may stay in a member that it is to leave: it alone serves, as its object says, or a workload that can go nowhere
 // else still runs there.
 func (f *Fleet) needed(m *Member, u *unstructured.Unstructured) bool {
 	if says, _ := v1beta1.ConditionOf(u, plan.ConditionPropagated)["message"].(string); strings.Contains(says, m.Name+": stays until another cluster serves") {

@@ -73,7 +73,7 @@ func (f *Fleet) notFailedOver(now time.Time) []error {
 		return nil
 	}
 	f.tally.check(failedOver)
-	if phase := f.cluster(gone).Phase(); phase != v1beta1.FailoverOut {
+	if phase := f.cluster(gone).Phase(); phase != v1beta1.PhaseFailedOver {
 		return []error{against(failedOver, "%s is lost for %s, no other is, and it is %s", gone, now.Sub(f.members[gone].faultSince), phase)}
 	}
 	return nil
@@ -111,7 +111,7 @@ func (f *Fleet) missing(m *Member) (out []string) {
 	return out
 }
 
-// refused tells whether a member answers, and does not let go of an object, or may be reached by some processes only.
+// refused reports whether a member answers, and does not let go of an object, or may be reached by some processes only.
 func (f *Fleet) refused(resource, name string) bool {
 	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
 		return m.Wire.Refuses(resource, name) || m.Wire.Fault() != m.Wire.ForAll()

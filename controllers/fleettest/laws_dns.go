@@ -112,7 +112,7 @@ func (f *Fleet) lostInDNS(u *unstructured.Unstructured, now time.Time) (broken [
 	return broken
 }
 
-// lost tells whether nobody can know what runs in a member.
+// lost reports whether nobody can know what runs in a member.
 func lost(f Fault) bool { return f == Partitioned || f == Hung || f == Dead }
 
 // cutOff are the clusters whose addresses stay, because most are away.
@@ -126,17 +126,17 @@ func (f *Fleet) cutOff(now time.Time) map[string]bool {
 	return failoverplan.CutOff(all, f.Settings.failover(), now)
 }
 
-// reachable tells whether the federation knows that a member can be reached, as it can.
+// reachable reports whether the federation knows that a member can be reached, as it can.
 func (f *Fleet) reachable(m *Member) bool {
 	c := f.cluster(m.Name)
 	if c == nil || !c.IsReady() || m.Wire.Fault() != Well {
 		return false
 	}
-	silent := c.Condition(v1beta1.ClusterNodesSilent)
+	silent := c.Condition(v1beta1.ClusterNodeHeartbeatsStale)
 	return silent == nil || silent.Status != corev1.ConditionTrue
 }
 
-// hasAny tells whether any of the addresses is, or was, that of a load balancer of the member.
+// hasAny reports whether any of the addresses is, or was, that of a load balancer of the member.
 func (m *Member) hasAny(addresses []string) bool {
 	return slices.ContainsFunc(addresses, func(a string) bool { return m.addresses[a] })
 }

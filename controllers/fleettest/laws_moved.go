@@ -12,7 +12,7 @@ import (
 // moved checks what a write says of who may have what. It is called with the fleet locked.
 func (f *Fleet) moved(r memapi.Request, now time.Time) []error {
 	if r.Resource == v1beta1.ClustersResource {
-		return f.movedOff(now)
+		return f.movedOff(r.Sent, now)
 	}
 	if u := f.Federation.Get(r.Resource, r.Namespace, r.Name); u != nil && r.Subresource == "" {
 		return f.countMove(u, now)
@@ -20,8 +20,12 @@ func (f *Fleet) moved(r memapi.Request, now time.Time) []error {
 	return nil
 }
 
-// movedOff checks that nothing is moved off a cluster that has been well for a grace period. It is called with the fleet locked.
-func (f *Fleet) movedOff(now time.Time) (broken []error) {
+// noticed is how soon each process knows that a member is well again.
+const noticed = 10 * time.Second
+
+// movedOff checks that nothing is moved off a cluster that has been well for a grace period, unless it was not yet known to be well when the
+// write was sent: nobody can call back what is on its way. It is called with the fleet locked.
+func (f *Fleet) movedOff(sent, now time.Time) (broken []error) {
 	const law = "nobody is moved off who is well"
 	for name, m := range f.members {
 		c := f.cluster(name)
@@ -32,7 +36,7 @@ func (f *Fleet) movedOff(now time.Time) (broken []error) {
 		f.tally.check(law)
 		before, is := f.laws.phases[name], c.Phase()
 		f.laws.phases[name] = is
-		if is == v1beta1.FailoverOut && before != is && before != v1beta1.FailoverReturning && m.wellFor(now) >= f.Settings.Grace {
+		if is == v1beta1.PhaseFailedOver && before != is && before != v1beta1.PhaseFailingBack && m.wellFor(now) >= f.Settings.Grace && m.wellFor(sent) >= noticed {
 			broken = append(broken, against(law, "%s is well for %s, and now it is %s, after %s", name, m.wellFor(now), is, before))
 		}
 		broken = append(broken, f.movedOffReached(m, before, is, now)...)
@@ -50,7 +54,7 @@ func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now t
 		if m == nil || c == nil || after.Clusters[name] > 0 || before.Clusters[name] == 0 || n == 0 || before.Home[name] >= n || m.wellFor(now) < f.Settings.Grace {
 			continue
 		}
-		if p := c.Phase(); p == v1beta1.FailoverOut || p == v1beta1.FailoverReturning || len(c.Spec.Taints) > 0 {
+		if p := c.Phase(); p == v1beta1.PhaseFailedOver || p == v1beta1.PhaseFailingBack || len(c.Spec.Taints) > 0 {
 			continue // it was lost, and comes back by steps; or somebody wants it empty
 		}
 		broken = append(broken, against("nobody is moved off who is well", "%s: %s is well for %s, and its %d replicas are taken away: before %s, now %s", object, name, m.wellFor(now), before.Clusters[name], before, after))
@@ -70,11 +74,11 @@ func (f *Fleet) leftVolumes(u *unstructured.Unstructured, before, after *v1beta1
 	if policy := f.Federation.Get(v1beta1.PoliciesResource, u.GetNamespace(), after.Policy); policy != nil && valueAt(policy, "spec.failover") != "none" {
 		return nil
 	}
-	if wantsElse(before, after) {
+	if wantsElse(before, after) || goesHome(before, after) {
 		return nil
 	}
 	for name, n := range before.Clusters {
-		if c := f.cluster(name); c != nil && c.Phase() == v1beta1.FailoverOut && len(c.Spec.Taints) == 0 && after.Clusters[name] < n {
+		if c := f.cluster(name); c != nil && c.Phase() == v1beta1.PhaseFailedOver && len(c.Spec.Taints) == 0 && after.Clusters[name] < n {
 			broken = append(broken, against(volumesStay, "%s: %s is lost, and of its %d replicas %d are moved away", u.GetName(), name, n, n-after.Clusters[name]))
 		}
 	}
@@ -87,9 +91,19 @@ func wantsElse(before, after *v1beta1.Placement) bool {
 	return before.Inputs != after.Inputs || replicasIn(after) < replicasIn(before)
 }
 
+// goesHome reports whether no cluster gets more than what it had before it was drained or lost: whoever has it undrained asks for that.
+func goesHome(before, after *v1beta1.Placement) bool {
+	for name, n := range after.Clusters {
+		if n > before.Clusters[name] && n > before.Home[name] {
+			return false
+		}
+	}
+	return true
+}
+
 // replicasIn is how many replicas a placement is of.
 func replicasIn(p *v1beta1.Placement) int64 {
-	sum := p.Unplaced
+	sum := p.Unschedulable
 	for _, n := range p.Clusters {
 		sum += n
 	}

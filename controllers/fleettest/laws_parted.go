@@ -32,7 +32,7 @@ func (f *Fleet) movedOffReached(m *Member, was, is v1beta1.FailoverPhase, now ti
 		return nil
 	}
 	f.tally.check(half)
-	if is != v1beta1.FailoverOut || was == is || was == v1beta1.FailoverReturning || now.Sub(since) < f.Settings.Grace || now.Sub(f.disturbed) < f.Settings.Grace || f.apiSick() {
+	if is != v1beta1.PhaseFailedOver || was == is || was == v1beta1.PhaseFailingBack || now.Sub(since) < f.Settings.Grace || now.Sub(f.disturbed) < f.Settings.Grace || f.apiSick() {
 		return nil
 	}
 	return []error{against(half, "%s is reached by all but %d of %d for %s, and now it is %s, after %s", m.Name, m.Wire.cutOff(f.processes), f.processes, now.Sub(since), is, was)}

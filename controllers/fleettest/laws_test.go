@@ -110,7 +110,7 @@ func TestLostAddressIsSeen(t *testing.T) {
 func TestMovingOffTheWellIsSeen(t *testing.T) {
 	begun(t, func(p *player) {
 		run(t, p, "fed watch silent") // or it is put right before the law has seen it
-		if err := phase(p, "a", "Out"); err != nil {
+		if err := phase(p, "a", "FailedOver"); err != nil {
 			t.Fatal(err)
 		}
 		p.Pass(200 * time.Millisecond)

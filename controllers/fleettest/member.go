@@ -111,7 +111,7 @@ func (m *Member) uid() string {
 	return fmt.Sprintf("%d-%s", m.index, ns.GetUID())
 }
 
-// slow tells whether the member answers no look in time.
+// slow reports whether the member answers no look in time.
 func (m *Member) slow() bool { return m.Wire.Latency() >= clusterregistry.DefaultTimeout }
 
 // condition is what is wrong with the member now, in a word.
@@ -175,7 +175,7 @@ func (m *Member) startPods(now time.Time) {
 	m.seen = 0
 }
 
-// silent returns whether nothing has been heard of the cluster's nodes since its power is back (ADR 56).
+// silent reports whether nothing has been heard of the cluster's nodes since its power is back (ADR 56).
 func (m *Member) silent() bool { return m.wasDead || !m.up.IsZero() }
 
 // FailPods makes n ready pods of a workload start anew, as crashed ones do.
@@ -312,7 +312,7 @@ func (m *Member) resize(k workloadKey, u *unstructured.Unstructured, wanted int,
 	m.dropped[k] += max(0, before-readyIn(set.list, now))
 }
 
-// mayMake tells whether the quota leaves a pod. Where it does not, the member tries again.
+// mayMake reports whether the quota leaves a pod. Where it does not, the member tries again.
 func (m *Member) mayMake(now time.Time) bool {
 	if m.quota == 0 {
 		return true

@@ -141,7 +141,7 @@ func (r *Random) order() error {
 func (r *Random) approve() error {
 	for _, name := range r.members {
 		c := r.player.Fleet.cluster(name)
-		if len(c.Status.DeletionsHeld) == 0 {
+		if len(c.Status.DeletionsPendingApproval) == 0 {
 			continue
 		}
 		if err := errors.Join(r.do("approve %s", name), r.do("settle")); err != nil {

@@ -217,7 +217,7 @@ spec:
 // furthers are what policies may say besides.
 var furthers = []string{
 	"", "", "  propagateReferences: true\n", "  rollout: {strategy: OneClusterAtATime}\n", "  rollout: {strategy: OneClusterAtATime, order: [west-a], paused: true}\n",
-	"  failover: {disabled: true}\n", "  failover: {gracePeriodSeconds: 90, failback: AtOnce}\n", "  failover: {failback: Never}\n",
+	"  failover: {disabled: true}\n", "  failover: {gracePeriodSeconds: 90, failback: Immediate}\n", "  failover: {failback: Never}\n",
 	"  replicaPreferences: {rebalance: true, clusters: {east-a: {weight: 3}, \"*\": {weight: 1}}}\n  priority: 5\n",
 }
 

@@ -36,7 +36,6 @@ type swarm map[string]bool
 
 // unfixed are the faults by which laws are known to break, and why: they are off unless -with has them.
 var unfixed = map[string]string{
-	"rebuild":         "with autoscalers a number of before may stay in a copy (seed 60010), and others may not be told of endpoints in the cluster (seed 60046), one seed in 30",
 	"overtake":        "a status of before, which arrives late, may stay (seed 90019, with pauses, once)",
 	"restore-running": "with several processes a copy may be deleted that is to be adopted (seed 4, one time in three); docs/operations.md says to stop all before",
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,7 +87,9 @@ func shortest(t *testing.T, lines []string, files map[string]string, err error) 
 	head := "what was done since the fleet was last as new does not break it by itself; all of it was:"
 	if fails(lines) {
 		head = "these steps do it, too:"
-		lines = Shrink(lines, fails, func() bool { return time.Now().After(end) })
+		mend := lines[mendingOf(lines):] // without it, what settles is not what broke
+		lines = Shrink(lines[:len(lines)-len(mend)], func(lines []string) bool { return fails(slices.Concat(lines, mend)) }, func() bool { return time.Now().After(end) })
+		lines = slices.Concat(lines, mend)
 	}
 	out := head + "\n" + strings.Join(lines, "\n")
 	for name, text := range files {
@@ -95,6 +98,19 @@ func shortest(t *testing.T, lines []string, files map[string]string, err error) 
 		}
 	}
 	return out
+}
+
+// mendingOf is where the lines begin that make all well again before a last one that has the fleet settle; the end where none has.
+func mendingOf(lines []string) int {
+	if last := lines[len(lines)-1]; last != "settle" && last != "rest" && !strings.HasPrefix(last, "core ") {
+		return len(lines)
+	}
+	for i := len(lines) - 1; i >= 0; i-- {
+		if lines[i] == "fed well" {
+			return i
+		}
+	}
+	return len(lines)
 }
 
 // TestShrink: what is needed stays, what is not goes, and the time that there is is kept to.

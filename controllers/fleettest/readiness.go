@@ -118,7 +118,7 @@ func all[T any](f *Fleet, r schema.GroupVersionResource) (out []*T) {
 func inLines(s *v1beta1.FailoverReadinessStatus) string {
 	v := plan.Verdict(s)
 	out := fmt.Sprintf("%s %s: %s", v.Status, v.Reason, v.Message)
-	out += fmt.Sprintf("\n  %d clusters, %d objects, %d replicas: %d placed, %d kept, %d unplaced", s.Clusters, s.Objects, s.Replicas, s.Placed, s.Kept, s.Unplaced)
+	out += fmt.Sprintf("\n  %d clusters, %d objects, %d replicas: %d placed, %d kept, %d unschedulable", s.Clusters, s.Objects, s.Replicas, s.Placed, s.Kept, s.Unschedulable)
 	if s.Names != nil {
 		out += fmt.Sprintf("; %d of %d names", s.Names.Survive, s.Names.Served)
 	}
@@ -126,7 +126,7 @@ func inLines(s *v1beta1.FailoverReadinessStatus) string {
 		out += fmt.Sprintf("; %d%% %s left, least in %s", h.Percent, h.Resource, h.Cluster)
 	}
 	for _, o := range s.Worst {
-		out += fmt.Sprintf("\n  %s %s/%s: %d replicas, %d unplaced", o.Kind, o.Namespace, o.Name, o.Replicas, o.Unplaced)
+		out += fmt.Sprintf("\n  %s %s/%s: %d replicas, %d unschedulable", o.Kind, o.Namespace, o.Name, o.Replicas, o.Unschedulable)
 	}
 	return out
 }

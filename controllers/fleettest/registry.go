@@ -35,7 +35,7 @@ type registry struct {
 	cluster func(name string) *v1beta1.Cluster
 	// room is what a member has room for, nil where nobody counts.
 	room func(m *Member) *v1beta1.ClusterCapacity
-	// silent returns whether nothing is heard of the nodes of a member.
+	// silent reports whether nothing is heard of the nodes of a member.
 	silent func(m *Member) bool
 
 	// lease is an informer of Leases, among which is that by which drills isolate members.
@@ -261,11 +261,11 @@ func (k *keeper) identify(known *v1beta1.Cluster, found health.Evidence) health.
 func (k *keeper) listen() {
 	switch {
 	case !k.state.Ready() || !k.silent(k.member):
-		k.state.Silent = nil
-	case k.state.Silent == nil:
+		k.state.Heartbeats = nil
+	case k.state.Heartbeats == nil:
 		now := metav1.Now()
-		k.state.Silent = &v1beta1.ClusterCondition{
-			Type: v1beta1.ClusterNodesSilent, Status: corev1.ConditionTrue, Reason: v1beta1.ReasonNodesNotHeardOf,
+		k.state.Heartbeats = &v1beta1.ClusterCondition{
+			Type: v1beta1.ClusterNodeHeartbeatsStale, Status: corev1.ConditionTrue, Reason: v1beta1.ReasonLeasesNotRenewed,
 			Message: "its nodes have not been heard of", LastTransitionTime: now, LastProbeTime: now,
 		}
 	}

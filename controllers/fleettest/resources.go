@@ -30,6 +30,7 @@ var (
 		memapi.Resource{GroupVersionResource: v1beta1.ReadinessResource, Kind: "FailoverReadiness", Status: true},
 		memapi.Resource{GroupVersionResource: v1beta1.DNSNameGrantsResource, Kind: "DNSNameGrant"},
 		memapi.Resource{GroupVersionResource: v1beta1.FailoverDrillsResource, Kind: "FailoverDrill", Status: true, Generation: true},
+		memapi.Resource{GroupVersionResource: v1beta1.DrillSchedulesResource, Kind: "FailoverDrillSchedule", Status: true, Generation: true},
 		leasesResource,
 		memapi.Resource{GroupVersionResource: v1beta1.PoliciesResource, Kind: "PlacementPolicy", Namespaced: true, Status: true, Generation: true},
 	)
@@ -86,7 +87,7 @@ type front struct {
 	policies map[string]*v1beta1.PlacementPolicy
 }
 
-// governed tells whether a policy, or a workload by its policy, may decide where a new object goes.
+// governed reports whether a policy, or a workload by its policy, may decide where a new object goes.
 func (f front) governed(r memapi.Resource, u *unstructured.Unstructured) bool {
 	refersTo := []string{"ConfigMap", "Secret", "ServiceAccount"}
 	for _, p := range f.policies {
@@ -126,6 +127,8 @@ func (f front) admit(r memapi.Resource, before, after *unstructured.Unstructured
 	switch {
 	case r.GroupVersionResource == v1beta1.PoliciesResource:
 		f.remember(after)
+	case r.GroupVersionResource == v1beta1.FailoverDrillsResource && before == nil && !slices.Contains(after.GetFinalizers(), v1beta1.DrillFinalizer):
+		after.SetFinalizers(append(after.GetFinalizers(), v1beta1.DrillFinalizer))
 	case !federated(r, after):
 		return nil
 	case before == nil:
@@ -166,10 +169,7 @@ func (f front) deleting(r memapi.Resource, u *unstructured.Unstructured, o metav
 	if r.GroupVersionResource == v1beta1.PoliciesResource {
 		delete(f.policies, u.GetNamespace()+"/"+u.GetName())
 	}
-	orphans := slices.Contains(u.GetFinalizers(), v1beta1.OrphanFinalizer)
-	if o.PropagationPolicy != nil {
-		orphans = *o.PropagationPolicy == metav1.DeletePropagationOrphan
-	}
+	orphans := o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationOrphan
 	if orphans && slices.Contains(u.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer) { // on those of custom kinds, too
 		u.SetFinalizers(append(u.GetFinalizers(), v1beta1.OrphanMarkFinalizer))
 	}

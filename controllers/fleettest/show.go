@@ -59,8 +59,8 @@ func (p *player) showReplicas(args []string) (out []string, err error) {
 		out = append(out, line)
 	}
 	line := fmt.Sprintf("%d asked for, %d ready", replicasOf(u), total)
-	if placement.Unplaced > 0 {
-		line += fmt.Sprintf(", %d fit nowhere", placement.Unplaced)
+	if placement.Unschedulable > 0 {
+		line += fmt.Sprintf(", %d unschedulable", placement.Unschedulable)
 	}
 	return append(out, line), nil
 }
@@ -176,8 +176,8 @@ func (p *player) showPlacement(args []string) ([]string, error) {
 	if len(d.Home) > 0 {
 		out = append(out, "home     "+numbers(d.Home))
 	}
-	if d.Unplaced > 0 {
-		out = append(out, fmt.Sprintf("unplaced %d", d.Unplaced))
+	if d.Unschedulable > 0 {
+		out = append(out, fmt.Sprintf("unschedulable %d", d.Unschedulable))
 	}
 	if d.Policy != "" {
 		out = append(out, "policy   "+d.Policy)
@@ -207,7 +207,7 @@ func (p *player) showHistory(args []string) (out []string, err error) {
 	}
 	if d := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation]); d != nil {
 		for _, h := range slices.Backward(d.History) {
-			out = append(out, strings.TrimSuffix(h.Cause+": "+h.Moved, ": "))
+			out = append(out, strings.TrimSuffix(h.Cause+": "+h.Summary(), ": "))
 		}
 	}
 	return out, nil
@@ -222,12 +222,12 @@ func (p *player) showClusters([]string) (out []string, err error) {
 			continue
 		}
 		line := fmt.Sprintf("%s: %s", m.Name, c.Phase())
-		if c.Phase() == v1beta1.FailoverReturning {
+		if c.Phase() == v1beta1.PhaseFailingBack {
 			line += fmt.Sprintf(" %d%%", c.Status.Failover.Percent)
 		}
 		for _, condition := range c.Status.Conditions {
 			line += fmt.Sprintf(" %s=%s", condition.Type, condition.Status)
-			if condition.Type == v1beta1.ClusterReady && condition.Status != "True" || condition.Type == v1beta1.ClusterFailoverHeld && condition.Status == "True" {
+			if condition.Type == v1beta1.ClusterReady && condition.Status != "True" || condition.Type == v1beta1.ClusterFailoverSuspended && condition.Status == "True" {
 				line += "(" + condition.Reason + ")"
 			}
 		}

@@ -39,7 +39,7 @@ func Shrink(lines []string, fails func([]string) bool, timeIsUp func() bool) []s
 	return lines
 }
 
-// SameLaw tells whether two errors are about one law.
+// SameLaw reports whether two errors are about one law.
 func SameLaw(a, b error) bool {
 	var x, y *Broken
 	return errors.As(a, &x) && errors.As(b, &y) && x.Law == y.Law

@@ -24,7 +24,7 @@ func many(length int) (clusters []*v1beta1.Cluster) {
 		c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%04d-eu-central-1-production-%s", i, strings.Repeat("x", 63))[:length]}}
 		c.Status.Conditions = []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: corev1.ConditionTrue}}
 		c.Status.Region, c.Status.Zones = "eu-central-1", []string{fmt.Sprintf("z%d", i%3)}
-		c.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverServing}
+		c.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseServing}
 		clusters = append(clusters, c)
 	}
 	return clusters
@@ -80,7 +80,7 @@ func decided(t *testing.T, u *unstructured.Unstructured, policies []*v1beta1.Pla
 		at := metav1.NewTime(now)
 		lost := clusters[0].DeepCopy()
 		lost.Status.Conditions[0].Status = corev1.ConditionFalse
-		lost.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverOut, LostAt: &at}
+		lost.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailedOver, LostAt: &at}
 		clusters = append([]*v1beta1.Cluster{lost}, clusters[1:]...)
 	}
 }
@@ -138,11 +138,11 @@ func TestDecisionsFitIntoAnnotations(t *testing.T) {
 			for _, item := range ingresses.Items {
 				addresses += len(item.Items)
 			}
-			t.Logf("%d bytes, %d clusters, %d addresses, left out %+v", n, len(ingresses.Items), addresses, ingresses.LeftOut)
-			if len(ingresses.Items) < c.clusters || addresses < c.addresses || c.left != (ingresses.LeftOut != nil) && c.clusters > 0 {
-				t.Errorf("%d clusters, %d addresses, left out %+v", len(ingresses.Items), addresses, ingresses.LeftOut)
+			t.Logf("%d bytes, %d clusters, %d addresses, left out %+v", n, len(ingresses.Items), addresses, ingresses.Omitted)
+			if len(ingresses.Items) < c.clusters || addresses < c.addresses || c.left != (ingresses.Omitted != nil) && c.clusters > 0 {
+				t.Errorf("%d clusters, %d addresses, left out %+v", len(ingresses.Items), addresses, ingresses.Omitted)
 			}
-			toldInDNS(t, u, clusters, ingresses.LeftOut != nil)
+			toldInDNS(t, u, clusters, ingresses.Omitted != nil)
 		})
 	}
 }
@@ -170,7 +170,7 @@ func loadBalanced(clusters []*v1beta1.Cluster, addresses int, family string) (co
 			one["ports"] = []any{map[string]any{"port": int64(80), "protocol": "TCP"}, map[string]any{"port": int64(443), "protocol": "TCP"}}
 			list = append(list, one)
 		}
-		copies = append(copies, propagation.Copy{Cluster: c.Name, State: propagation.InPlace, ReadyEndpoints: true, Object: &unstructured.Unstructured{Object: map[string]any{
+		copies = append(copies, propagation.Copy{Cluster: c.Name, State: propagation.Synced, ReadyEndpoints: true, Object: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": "default"},
 			"status": map[string]any{"loadBalancer": map[string]any{"ingress": list}},
 		}}})
@@ -191,7 +191,7 @@ func toldInDNS(t *testing.T, u *unstructured.Unstructured, clusters []*v1beta1.C
 	}
 	told := false
 	for _, r := range servicedns.Records(in).Reasons {
-		told = told || r.Code == servicedns.LeftOut
+		told = told || r.Code == servicedns.AddressesOmitted
 	}
 	if told != left {
 		t.Errorf("that something is left out is told: %v, and it is so: %v", told, left)
@@ -210,17 +210,17 @@ func TestPlacementsFitIntoAnnotations(t *testing.T) {
 		decided(t, u, []*v1beta1.PlacementPolicy{policy}, clusters)
 		var copies []propagation.Copy
 		for _, c := range clusters {
-			copies = append(copies, propagation.Copy{Cluster: c.Name, State: propagation.InPlace, Unmade: 5, Object: &unstructured.Unstructured{Object: map[string]any{
+			copies = append(copies, propagation.Copy{Cluster: c.Name, State: propagation.Synced, Unmade: 5, Object: &unstructured.Unstructured{Object: map[string]any{
 				"spec": map[string]any{"replicas": int64(20)}, "status": map[string]any{"replicas": int64(15)},
 			}}})
 		}
 		s := propagation.Summarize(kindOfPropagation(t, "Deployment"), u, copies, "2026-01-02T00:00:00Z")
-		if text, ok := s.Annotations[v1beta1.PodsMadeAnnotation].(string); ok {
-			annotated(u, v1beta1.PodsMadeAnnotation, text)
+		if text, ok := s.Annotations[v1beta1.CreatedPodsAnnotation].(string); ok {
+			annotated(u, v1beta1.CreatedPodsAnnotation, text)
 		}
 		n := fits(t, u)
 		p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
-		t.Logf("names of %d bytes: %d bytes, placed on %d, home of %d, pods made in %d", length, n, len(p.Clusters), len(p.Home), len(v1beta1.ParsePodsMade(u.GetAnnotations()[v1beta1.PodsMadeAnnotation])))
+		t.Logf("names of %d bytes: %d bytes, placed on %d, home of %d, pods made in %d", length, n, len(p.Clusters), len(p.Home), len(v1beta1.ParseCreatedPods(u.GetAnnotations()[v1beta1.CreatedPodsAnnotation])))
 		if len(p.Clusters) != 999 || len(p.Home) != 1000 {
 			t.Errorf("placed on %d clusters, home of %d", len(p.Clusters), len(p.Home))
 		}

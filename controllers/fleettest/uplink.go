@@ -125,7 +125,7 @@ func (l *uplink) stall(d time.Duration) {
 	})
 }
 
-// apiSick tells whether something is wrong with the federation's API as any process sees it.
+// apiSick reports whether something is wrong with the federation's API as any process sees it.
 func (f *Fleet) apiSick() bool {
 	return slices.ContainsFunc(f.uplinks[:], func(l *uplink) bool {
 		l.mu.Lock()

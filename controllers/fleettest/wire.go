@@ -179,7 +179,7 @@ func (w *Wire) Fault() Fault {
 	return w.fault
 }
 
-// stands tells whether a process stands still. It is called with the wire locked.
+// stands reports whether a process stands still. It is called with the wire locked.
 func (w *Wire) stands() bool {
 	for _, n := range w.paused {
 		if n > 0 {
@@ -247,7 +247,7 @@ func (w *Wire) Accept() {
 	w.refusals = nil
 }
 
-// Refuses tells whether writes of an object are answered with an error.
+// Refuses reports whether writes of an object are answered with an error.
 func (w *Wire) Refuses(resource, name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -405,7 +405,7 @@ func (w *Wire) look(ctx context.Context, process int, timeout time.Duration) hea
 	case Unhealthy:
 		return health.Evidence{Answer: health.Unhealthy, Detail: "500, failed: etcd"}
 	case Expired:
-		return health.Evidence{Answer: health.CredentialRefused, Detail: "401 Unauthorized"}
+		return health.Evidence{Answer: health.CredentialRejected, Detail: "401 Unauthorized"}
 	}
 	return health.Evidence{Answer: health.Healthy}
 }

@@ -183,7 +183,7 @@ func (m *Member) endpoints(service *unstructured.Unstructured, now time.Time) {
 	_, _ = m.kubelet.Resource(endpointSlices).Namespace(service.GetNamespace()).Apply(context.Background(), slice.GetName(), slice, metav1.ApplyOptions{FieldManager: "endpointslices", Force: true})
 }
 
-// serves tells whether a ready pod bears what a Service selects.
+// serves reports whether a ready pod bears what a Service selects.
 func (m *Member) serves(service *unstructured.Unstructured, now time.Time) bool {
 	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
 	if len(selector) == 0 {

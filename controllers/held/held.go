@@ -22,7 +22,7 @@ type Named interface {
 // Packed is an object as an informer may hold it.
 type Packed interface {
 	Unpack() *unstructured.Unstructured
-	// OnlyStatusDiffers tells whether another version surely has the same metadata and asks for the same; false where that takes
+	// OnlyStatusDiffers reports whether another version surely has the same metadata and asks for the same; false where that takes
 	// unpacking.
 	OnlyStatusDiffers(other any) bool
 }
@@ -50,7 +50,7 @@ func Object(obj any) *unstructured.Unstructured {
 	return u
 }
 
-// OnlyStatusDiffers tells whether two versions surely ask for the same, without unpacking either.
+// OnlyStatusDiffers reports whether two versions surely ask for the same, without unpacking either.
 func OnlyStatusDiffers(was, is any) bool {
 	p, ok := is.(Packed)
 	return ok && p.OnlyStatusDiffers(was)

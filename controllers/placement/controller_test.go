@@ -228,7 +228,7 @@ func TestPreferencesThatCannotBeReadPlaceNothing(t *testing.T) {
 		f.cluster("east-a", "True")
 		f.replicaSet(4, map[string]any{v1beta1.ReplicaSetPreferencesAnnotation: "{"})
 		f.expect("", 0)
-		if got := <-f.events.Events; len(got) < 24 || got[:24] != "Warning PlacementRefused" {
+		if got := <-f.events.Events; len(got) < 24 || got[:24] != "Warning InvalidPlacement" {
 			t.Errorf("event %q", got)
 		}
 	})

@@ -30,7 +30,7 @@ func (k *kinds) all() map[schema.GroupVersionResource]schema.GroupVersionKind {
 	return maps.Clone(k.known)
 }
 
-// failure says why a kind is not placed: nil where it is; asked tells whether anybody has asked for it yet.
+// failure says why a kind is not placed: nil where it is; asked reports whether anybody has asked for it yet.
 func (k *kinds) failure(kind schema.GroupVersionKind) (err error, asked bool) {
 	k.Lock()
 	defer k.Unlock()
@@ -91,7 +91,7 @@ func asks(u *unstructured.Unstructured) string {
 		refers = v1beta1.References(u.GroupVersionKind().GroupKind(), u.Object)
 	}
 	return fmt.Sprint(refers, u.GetUID(), u.GetGeneration(), u.GetDeletionTimestamp() != nil, spec["replicas"], spec["parallelism"], u.GetLabels(),
-		a[plan.Preferences(u.GroupVersionKind().GroupKind())], "\x00", a[v1beta1.ClusterSelectorAnnotation], "\x00", a[v1beta1.PodsMadeAnnotation])
+		a[plan.Preferences(u.GroupVersionKind().GroupKind())], "\x00", a[v1beta1.ClusterSelectorAnnotation], "\x00", a[v1beta1.CreatedPodsAnnotation])
 }
 
 func placed(u *unstructured.Unstructured) string {
@@ -106,7 +106,7 @@ func (c *Controller) watchClusters() error {
 			return
 		}
 		cluster := readCluster(u)
-		if c.events.news(u.GetName(), forbids, strings.Join(cluster.Status.Forbidden, ",")) {
+		if c.events.news(u.GetName(), forbids, strings.Join(cluster.Status.InaccessibleResources, ",")) {
 			c.reportPolicies()
 		}
 		if c.events.news(u.GetName(), topology, fmt.Sprint(cluster.Labels, cluster.Status.Zones, cluster.Status.Region)) {
@@ -147,7 +147,7 @@ const (
 	topology
 )
 
-// news notes an aspect of a cluster, and tells whether it is new.
+// news notes an aspect of a cluster, and reports whether it is new.
 func (e *events) news(cluster string, of aspect, is string) bool {
 	e.Lock()
 	defer e.Unlock()

@@ -175,7 +175,7 @@ func (c *Controller) read(k key) (item, bool) {
 	}
 	o, err := plan.Read(u)
 	if err != nil {
-		c.Recorder.Event(u, corev1.EventTypeWarning, "PlacementRefused", err.Error())
+		c.Recorder.Event(u, corev1.EventTypeWarning, "InvalidPlacement", err.Error())
 		return item{}, false // its next change brings it here again
 	}
 	if decided, ok := c.intents.ahead(k, u); ok {
@@ -215,7 +215,7 @@ func (c *Controller) place(i *item, w *plan.World, now time.Time) (change, bool)
 	}
 	c.governs(i.key, d.Policy)
 	c.state.give(&i.Object, &d, now)
-	if len(d.Placement.Overflow) > 0 || d.Placement.Unplaced > 0 {
+	if len(d.Placement.Overflow) > 0 || d.Placement.Unschedulable > 0 {
 		c.state.short[i.key] = true
 		if len(c.state.reserved) > 0 { // some of it may be counted twice: reserved, and in a report already
 			c.decide.AddAfter(key{resource: short}, reportLag+time.Second)

@@ -185,7 +185,7 @@ func (c *Controller) forbidden(p *v1beta1.PlacementPolicy, kind schema.GroupVers
 	for _, cluster := range all {
 		if p.Spec.Clusters.Matches(cluster) {
 			clusters++
-			if slices.Contains(cluster.Status.Forbidden, resource.String()) {
+			if slices.Contains(cluster.Status.InaccessibleResources, resource.String()) {
 				by = append(by, cluster.Name)
 			}
 		}

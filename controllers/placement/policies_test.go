@@ -221,7 +221,7 @@ func TestAcceptedSaysWhatCannotBe(t *testing.T) {
 		{`clusters: {names: [west-a], regions: [east]}`, "NoClusterSelected", "spec.clusters: no cluster is selected"},
 		{`replicaPreferences: {clusters: {mars: {weight: 1}}}`, "NoClusterSelected",
 			`spec.replicaPreferences.clusters: none of the selected clusters gets replicas; spec.replicaPreferences.clusters[mars]: no cluster "mars" has joined`},
-		{`spreadConstraints: [{spreadBy: Zone, minGroups: 9}]`, "SpreadNotPossible", "spec.spreadConstraints[0].minGroups: 9 zones are asked for, and the selected clusters are in 2"},
+		{`spreadConstraints: [{spreadBy: Zone, minGroups: 9}]`, "SpreadConstraintsUnsatisfiable", "spec.spreadConstraints[0].minGroups: 9 zones are asked for, and the selected clusters are in 2"},
 		{`rollout: {strategy: OneClusterAtATime, order: [mars]}`, "Accepted", `all kinds can be spread; spec.rollout.order[0]: no cluster "mars" has joined`},
 		{`overrides: [{clusters: {names: [mars]}, jsonPatch: []}]`, "Accepted", `all kinds can be spread; spec.overrides[0].clusters.names[0]: no cluster "mars" has joined`},
 		{`dns: {clusters: {mars: {weight: 1}, "*": {weight: 2}}}`, "Accepted", `all kinds can be spread; spec.dns.clusters[mars]: no cluster "mars" has joined`},
@@ -279,7 +279,7 @@ func (f *fleet) forbid(cluster string, kinds ...string) {
 	clusters := f.client.Resource(v1beta1.ClustersResource)
 	u, err := clusters.Get(f.t.Context(), cluster, metav1.GetOptions{})
 	if err == nil {
-		err = unstructured.SetNestedStringSlice(u.Object, kinds, "status", "forbidden")
+		err = unstructured.SetNestedStringSlice(u.Object, kinds, "status", "inaccessibleResources")
 	}
 	if err == nil {
 		_, err = clusters.Update(f.t.Context(), u, metav1.UpdateOptions{})

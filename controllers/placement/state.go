@@ -44,7 +44,7 @@ type referrer struct {
 	to    []v1beta1.Reference
 }
 
-// equal tells whether two versions of a referrer take the same along to the same clusters.
+// equal reports whether two versions of a referrer take the same along to the same clusters.
 func (r referrer) equal(other referrer) bool {
 	return slices.Equal(r.to, other.to) && r.reach.Everywhere == other.reach.Everywhere && slices.Equal(r.reach.Clusters, other.reach.Clusters)
 }
@@ -99,7 +99,7 @@ func refresh[T any](known map[string]read[T], list []any, parse func(*unstructur
 	return all, changed
 }
 
-// outdated tells whether the ledger still counts what the capacity reports have seen by now.
+// outdated reports whether the ledger still counts what the capacity reports have seen by now.
 func (s *state) outdated(now time.Time) bool {
 	for _, reservations := range s.reserved {
 		if now.Sub(reservations[0].at) > reportLag {

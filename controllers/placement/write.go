@@ -98,7 +98,7 @@ func (i *intents) ahead(k key, u *unstructured.Unstructured) (value string, ok b
 	return in.value, true
 }
 
-// arrived tells whether the placement that is in an object now is the one that was decided for it.
+// arrived reports whether the placement that is in an object now is the one that was decided for it.
 func (i *intents) arrived(k key, u *unstructured.Unstructured) bool {
 	i.Lock()
 	defer i.Unlock()
@@ -180,13 +180,13 @@ func (c *Controller) announce(in *intent) {
 	if !in.first && d.Moved != "" && !in.quiet {
 		c.Recorder.Event(in.u, corev1.EventTypeNormal, "ReplicasMoved", d.Moved+" ("+d.Cause+")")
 	}
-	if d.Placement.Unplaced > 0 {
-		c.Recorder.Eventf(in.u, corev1.EventTypeWarning, "Unplaced", "%d replicas fit in no cluster", d.Placement.Unplaced)
+	if d.Placement.Unschedulable > 0 {
+		c.Recorder.Eventf(in.u, corev1.EventTypeWarning, "InsufficientCapacity", "%d replicas fit in no cluster", d.Placement.Unschedulable)
 	}
 	switch {
 	case d.Unreferred && !in.quiet:
 		c.Recorder.Event(in.u, corev1.EventTypeNormal, "Unreferenced", "In no cluster: "+plan.Unreferred)
 	case len(d.Placement.Notes) > 0 && !d.Unreferred:
-		c.Recorder.Event(in.u, corev1.EventTypeWarning, "PlacementNotAsAsked", strings.Join(d.Placement.Notes, "; "))
+		c.Recorder.Event(in.u, corev1.EventTypeWarning, "PlacementConstraintsNotMet", strings.Join(d.Placement.Notes, "; "))
 	}
 }

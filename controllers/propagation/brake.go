@@ -189,7 +189,7 @@ func (c *Controller) recorded(ctx context.Context) (map[types.UID]bool, error) {
 func (c *Controller) watchBrake(ctx context.Context, m *member) {
 	for ctx.Err() == nil {
 		if err := c.reviewHeld(ctx, m); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "What deletions are held is not up to date", "cluster", m.Name)
+			klog.FromContext(ctx).Error(err, "Failed to update pending deletions", "cluster", m.Name)
 		}
 		select {
 		case <-ctx.Done():
@@ -221,7 +221,7 @@ func (c *Controller) reviewHeld(ctx context.Context, m *member) error {
 }
 
 // stillHeld judges again what is held, and what the Cluster says that is, and wakes what may go; nil: nothing is held.
-func (c *Controller) stillHeld(ctx context.Context, m *member, cluster *v1beta1.Cluster) (*v1beta1.HeldDeletions, error) {
+func (c *Controller) stillHeld(ctx context.Context, m *member, cluster *v1beta1.Cluster) (*v1beta1.PendingDeletions, error) {
 	b := &m.brake
 	if err := b.lock(ctx); err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func (c *Controller) stillHeld(ctx context.Context, m *member, cluster *v1beta1.
 	if copies == 0 {
 		return nil, nil
 	}
-	return &v1beta1.HeldDeletions{Resource: c.only(), Set: set, Copies: int32(copies), Of: int32(of), Examples: some}, nil
+	return &v1beta1.PendingDeletions{Resource: c.only(), Set: set, Copies: int32(copies), Of: int32(of), Examples: some}, nil
 }
 
 // only is the one kind that this controller has, "" where it has all that are built in.
@@ -260,16 +260,16 @@ func (c *Controller) only() string {
 }
 
 // saidHeld is what a Cluster says that this controller holds.
-func (c *Controller) saidHeld(cluster *v1beta1.Cluster) *v1beta1.HeldDeletions {
-	i := slices.IndexFunc(cluster.Status.DeletionsHeld, func(h v1beta1.HeldDeletions) bool { return h.Resource == c.only() })
+func (c *Controller) saidHeld(cluster *v1beta1.Cluster) *v1beta1.PendingDeletions {
+	i := slices.IndexFunc(cluster.Status.DeletionsPendingApproval, func(h v1beta1.PendingDeletions) bool { return h.Resource == c.only() })
 	if i < 0 {
 		return nil
 	}
-	return &cluster.Status.DeletionsHeld[i]
+	return &cluster.Status.DeletionsPendingApproval[i]
 }
 
 // sayHeld has the Cluster say what this controller holds.
-func (c *Controller) sayHeld(ctx context.Context, m *member, now *v1beta1.HeldDeletions) error {
+func (c *Controller) sayHeld(ctx context.Context, m *member, now *v1beta1.PendingDeletions) error {
 	clusters := c.Client.Resource(v1beta1.ClustersResource)
 	var news string
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -289,7 +289,7 @@ func (c *Controller) sayHeld(ctx context.Context, m *member, now *v1beta1.HeldDe
 		return err
 	})
 	if err == nil && news != "" {
-		c.Recorder.Event(aboutCluster(m.Name), corev1.EventTypeWarning, v1beta1.EventDeletionsHeld, news)
+		c.Recorder.Event(aboutCluster(m.Name), corev1.EventTypeWarning, v1beta1.EventDeletionsPendingApproval, news)
 	}
 	return err
 }

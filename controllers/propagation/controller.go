@@ -62,9 +62,9 @@ type Member struct {
 	Client dynamic.Interface
 	// Informers are the member's, limited to objects that bear our mark.
 	Informers Informers
-	// Silent reports whether the nodes of the member have yet to be heard of since it was away (ADR 56). It is known here before its Cluster
+	// HeartbeatsStale reports whether the nodes of the member have yet to be heard of since it was away (ADR 56). It is known here before its Cluster
 	// says so. Optional: that is waited for.
-	Silent func() bool
+	HeartbeatsStale func() bool
 }
 
 // key names a federated object, and its copies.
@@ -300,7 +300,7 @@ func work(ctx context.Context, q workqueue.TypedRateLimitingInterface[key], do f
 			return // what is cut off by the end looks as if it were lost: nothing is to be concluded from it
 		}
 		if err := supervisor.Protect(ctx, "propagation", func() error { return do(ctx, k) }); err != nil {
-			klog.FromContext(ctx).V(2).Info("Will be tried again", "object", k.String(), "error", err)
+			klog.FromContext(ctx).V(2).Info("Failed, will retry", "object", k.String(), "err", err)
 			q.AddRateLimited(k)
 		} else {
 			q.Forget(k)

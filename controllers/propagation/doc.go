@@ -16,7 +16,7 @@
 //
 // What is wanted in the end and what is applied now differ while replicas move, or a change rolls from cluster
 // to cluster: a copy shrinks only as what is ready elsewhere makes up for it (ADR 11), and keeps its pod template
-// until its turn. Such a copy is Moving; it is looked at again when another copy of the object changes.
+// until its turn. Such a copy is Progressing; it is looked at again when another copy of the object changes.
 //
 // Several controllers can share the objects, by Options.Owns, and the kinds, by Options.Kinds (ADR 12). Each ends
 // wholly with the contexts of Run and Engage.

@@ -74,7 +74,7 @@ func (d *dues) settling() time.Duration {
 	return min(max(time.Duration(all)/dueShare, settleTime), settleLong)
 }
 
-// settled tells whether the report of an object may be written as far as its changes go; what was noted is forgotten
+// settled reports whether the report of an object may be written as far as its changes go; what was noted is forgotten
 // then. If not, it is to be asked again after a while; 0: when its turn has come. An object without changes has settled.
 func (d *dues) settled(k key, now time.Time) (yes bool, again time.Duration) {
 	d.mu.Lock()
@@ -96,7 +96,7 @@ func (d *dues) settled(k key, now time.Time) (yes bool, again time.Duration) {
 	return true, 0
 }
 
-// takeTurn tells whether it is the turn of an object to be looked at, and reported. If not it comes, see giveTurns.
+// takeTurn reports whether it is the turn of an object to be looked at, and reported. If not it comes, see giveTurns.
 func (d *dues) takeTurn(k key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,7 +148,7 @@ func (c *Controller) giveTurns(ctx context.Context) {
 	}
 }
 
-// calmsDown waits until members have not waited for writes for a while, and tells whether that came before it was too long.
+// calmsDown waits until members have not waited for writes for a while, and reports whether that came before it was too long.
 func (c *Controller) calmsDown(ctx context.Context) bool {
 	const step = lull / 5
 	var quiet time.Duration
@@ -160,7 +160,7 @@ func (c *Controller) calmsDown(ctx context.Context) bool {
 	}) == nil
 }
 
-// busy tells whether most members have more writes before them than a fraction of what can be under way. One that is slow is
+// busy reports whether most members have more writes before them than a fraction of what can be under way. One that is slow is
 // not most.
 func (c *Controller) busy() bool {
 	c.mu.RLock()

@@ -85,6 +85,27 @@ func (c *Controller) leaving(ctx context.Context, k key, w plan.Source) (n int64
 	return n, nil
 }
 
+// wakeFloors has the autoscalers looked at whose workloads leave a member that has just been taken up: while it was away, nothing was known to leave it.
+func (c *Controller) wakeFloors(ctx context.Context, m *member) {
+	kind := c.kindOf(autoscalers)
+	if kind == nil {
+		return
+	}
+	for _, k := range c.federatedOf(kind) {
+		autoscaler := c.lookup(k)
+		if autoscaler == nil {
+			continue
+		}
+		of, w := c.workloadOf(autoscaler)
+		if w.Object == nil || w.Share(m.Name) > 0 {
+			continue
+		}
+		if u, err := c.copyOfAny(ctx, m, of); err != nil || plan.Applied(w, u) > 0 {
+			c.changed(k)
+		}
+	}
+}
+
 // wakeAutoscalersOf has the autoscalers of a workload looked at, whose replicas may be about to leave a cluster.
 func (c *Controller) wakeAutoscalersOf(k key) {
 	if k.kind.Paced {

@@ -94,7 +94,7 @@ func (l *lanes) Len() (n int) {
 	return n
 }
 
-// open returns whether a worker may take something from a lane: of one that hangs an eighth of them may, of all that hang half.
+// open reports whether a worker may take something from a lane: of one that hangs an eighth of them may, of all that hang half.
 func (l *lanes) open(one *lane) bool {
 	if one.waiting == 0 || !one.hangs {
 		return one.waiting > 0

@@ -53,7 +53,7 @@ func (c *Controller) servesAlone(m *member, s plan.Source, k key) string {
 	defer c.mu.RUnlock()
 	for _, other := range c.members {
 		t, known := c.target(other)
-		if one, _ := other.copyOf(k); other != m && known && !t.Silent && s.Goes(t) && one.Serves(k.kind) {
+		if one, _ := other.copyOf(k); other != m && known && !t.HeartbeatsStale && s.Goes(t) && one.Serves(k.kind) {
 			return ""
 		}
 	}

@@ -57,7 +57,7 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	return err
 }
 
-// leaves returns whether an object is to be nowhere.
+// leaves reports whether an object is to be nowhere.
 func (c *Controller) leaves(k key) bool {
 	obj := c.held(k)
 	return obj == nil || held.About(obj).GetDeletionTimestamp() != nil
@@ -103,6 +103,7 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 	}
 	workers.Go(func() { m.lookAfter(ctx) })
 	workers.Go(func() { c.waitForNodes(ctx, m) })
+	workers.Go(func() { c.wakeFloors(ctx, m) })
 	workers.Go(func() { c.watchBrake(ctx, m) })
 	for _, k := range late {
 		workers.Go(func() { c.takeUpLate(ctx, m, k) })
@@ -131,7 +132,7 @@ func (c *Controller) waitForNodes(ctx context.Context, m *member) {
 	c.wakeAllWaiting() // its Cluster may never have said that it was silent
 }
 
-func (m *member) silent() bool { return m.Silent != nil && m.Silent() }
+func (m *member) silent() bool { return m.HeartbeatsStale != nil && m.HeartbeatsStale() }
 
 // join counts a member in; leave counts it out.
 func (c *Controller) join(m *member) {
@@ -228,7 +229,7 @@ func (c *Controller) clearStale(ctx context.Context, m *member, kinds []plan.Kin
 	return len(keys)
 }
 
-// ready tells whether the member's cache of a kind is full.
+// ready reports whether the member's cache of a kind is full.
 func (m *member) ready(k *plan.Kind) bool {
 	return m.Informers(k.Resource).HasSynced() && (!k.Endpoints || m.Informers(plan.EndpointSlices).HasSynced())
 }
@@ -319,7 +320,7 @@ func serviceOf(slice *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: slice.GetNamespace(), Name: slice.GetLabels()[discoveryv1.LabelServiceName]}
 }
 
-// readyEndpoints tells whether a Service's copy has a ready endpoint. Ready unset means ready.
+// readyEndpoints reports whether a Service's copy has a ready endpoint. Ready unset means ready.
 func (m *member) readyEndpoints(service types.NamespacedName) bool {
 	slices, err := m.Informers(plan.EndpointSlices).GetIndexer().ByIndex(byService, storeKey(service))
 	if err != nil {

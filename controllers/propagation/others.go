@@ -19,7 +19,7 @@ import (
 // othersTime is how long another process has to make a copy that our objects wait for.
 const othersTime = 5 * time.Second
 
-// OfAllShards returns whether copies of a resource are to be in the informers of a Member whoever makes them, since copies of
+// OfAllShards reports whether copies of a resource are to be in the informers of a Member whoever makes them, since copies of
 // other objects depend on them.
 func OfAllShards(r schema.GroupVersionResource) bool { return r == namespaces || r == autoscalers }
 
@@ -55,12 +55,12 @@ func (c *Controller) lookAtOthers(ctx context.Context, m *member, k key) error {
 		m.forget(k)
 		return nil
 	}
-	now := look{outcome: plan.InPlace}
+	now := look{outcome: plan.Synced}
 	have, _ := m.observe(k)
 	if target, known := c.target(m); have == nil && known && c.source(k, federated).Goes(target) {
-		now.outcome = plan.Foreign
+		now.outcome = plan.Conflict
 	}
-	if now.outcome == plan.Foreign && k.kind.Resource == namespaces { // in one that is not there nothing can be made
+	if now.outcome == plan.Conflict && k.kind.Resource == namespaces { // in one that is not there nothing can be made
 		ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 		defer cancel()
 		if _, err := resource(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {

@@ -150,7 +150,9 @@ func (c *Controller) shares(m *member, s plan.Source, t plan.Target, k key) (sha
 		}
 		theirs, _ := c.target(other)
 		theirs.Scaled = c.scaled(other, s, theirs)
-		shares = append(shares, other.share(s, theirs, k))
+		share := other.share(s, theirs, k)
+		share.Unscaled = theirs.Scaled && !scalerComes(other, s, theirs)
+		shares = append(shares, share)
 	}
 	if c.members[m.Name] != m { // it has just been lost
 		own, shares = len(shares), append(shares, m.share(s, t, k))

@@ -95,7 +95,7 @@ const notedAfter = 10 * time.Second
 // overlook takes, for kinds without conditions, what has not been pending or moving for long for in place: to note it, and to
 // take the note off again, would be two writes for each object that is made or moved.
 func (c *Controller) overlook(k key, copies []plan.Copy) {
-	pending := func(one plan.Copy) bool { return one.State == plan.Pending || one.State == plan.Moving }
+	pending := func(one plan.Copy) bool { return one.State == plan.Pending || one.State == plan.Progressing }
 	if !k.kind.Notes() || !slices.ContainsFunc(copies, pending) {
 		c.pending.Delete(k)
 		return
@@ -108,7 +108,7 @@ func (c *Controller) overlook(k key, copies []plan.Copy) {
 	c.reports.AddAfter(k, left)
 	for i := range copies {
 		if pending(copies[i]) {
-			copies[i].State = plan.InPlace
+			copies[i].State = plan.Synced
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (c *Controller) copies(k key, federated *unstructured.Unstructured) (copies
 		target := plan.Target{Cluster: asTarget(held.Object(obj))}
 		goes, name := source.Goes(target), target.Cluster.Name
 		if m := c.member(name); m != nil {
-			if one, _ := m.copyOf(k); goes || one.Object != nil || one.State != plan.InPlace {
+			if one, _ := m.copyOf(k); goes || one.Object != nil || one.State != plan.Synced {
 				c.countUnmade(k, source, &one)
 				one.LoadBalancers = target.Cluster.Spec.LoadBalancerCIDRs
 				copies = append(copies, one)
@@ -172,7 +172,7 @@ func (c *Controller) events(federated *unstructured.Unstructured, k key, copies 
 	before, _ := value.(map[string]string)
 	now := map[string]string{}
 	for _, one := range copies {
-		if one.State != plan.Refused && one.State != plan.Foreign {
+		if one.State != plan.Rejected && one.State != plan.Conflict {
 			continue
 		}
 		text := fmt.Sprintf("Cluster %s: %s", one.Cluster, one.Message)

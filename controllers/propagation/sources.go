@@ -169,7 +169,7 @@ func (c *Controller) wakeScaled(m *member, autoscaler *unstructured.Unstructured
 	}
 }
 
-// scaled tells whether an autoscaler of the federation scales an object in a member: a copy of one is there, though it may be
+// scaled reports whether an autoscaler of the federation scales an object in a member: a copy of one is there, though it may be
 // of one that is no more at the federation, or one is to come.
 func (c *Controller) scaled(m *member, s plan.Source, t plan.Target) bool {
 	if !s.Kind.Paced || s.Object == nil || c.kindOf(autoscalers) == nil {
@@ -178,12 +178,17 @@ func (c *Controller) scaled(m *member, s plan.Source, t plan.Target) bool {
 	there, _ := m.Informers(autoscalers).GetIndexer().ByIndex(byTarget, s.Kind.Kind+"/"+s.Object.GetNamespace()+"/"+s.Object.GetName())
 	return slices.ContainsFunc(there, func(obj any) bool {
 		return v1beta1.IsCopy(held.Object(obj), c.kindOf(autoscalers).GroupKind(), c.Federation)
-	}) || slices.ContainsFunc(s.Autoscalers, func(a plan.Source) bool {
+	}) || scalerComes(m, s, t)
+}
+
+// scalerComes reports whether an autoscaler of the federation is to scale an object in a member.
+func scalerComes(m *member, s plan.Source, t plan.Target) bool {
+	return slices.ContainsFunc(s.Autoscalers, func(a plan.Source) bool {
 		return m.comes(keyOf(a.Kind, a.Object)) && a.Comes(t)
 	})
 }
 
-// autoscalersKnown tells whether the autoscalers of an object have been looked at in all engaged members: until then nobody knows
+// autoscalersKnown reports whether the autoscalers of an object have been looked at in all engaged members: until then nobody knows
 // which of these refuse one, and with it whether less is asked for than the object says.
 func (c *Controller) autoscalersKnown(s plan.Source) bool {
 	c.mu.RLock()
@@ -229,9 +234,9 @@ func (c *Controller) kindOf(resource schema.GroupVersionResource) *plan.Kind {
 func (c *Controller) target(m *member) (plan.Target, bool) {
 	obj, ok, _ := c.Informers(v1beta1.ClustersResource).GetStore().GetByKey(m.Name)
 	if !ok {
-		return plan.Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}, Federation: c.Federation, Silent: true}, false
+		return plan.Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}, Federation: c.Federation, HeartbeatsStale: true}, false
 	}
-	return plan.Target{Cluster: asTarget(held.Object(obj)), Federation: c.Federation, Silent: m.silent() || plan.IsSilent(held.Object(obj))}, true
+	return plan.Target{Cluster: asTarget(held.Object(obj)), Federation: c.Federation, HeartbeatsStale: m.silent() || plan.IsSilent(held.Object(obj))}, true
 }
 
 // asTarget keeps of a Cluster what selects it, and what its copies may say.

@@ -100,7 +100,7 @@ func (m *member) applies(k key) {
 	m.state(k).applying = true
 }
 
-// applied notes that it is not any more, and tells whether the watch brought anything else than what it left.
+// applied notes that it is not any more, and reports whether the watch brought anything else than what it left.
 func (m *member) applied(k key) (more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *member) applied(k key) (more bool) {
 	return more
 }
 
-// caughtUp tells whether the version that the cache has is what our last write left, which is forgotten then.
+// caughtUp reports whether the version that the cache has is what our last write left, which is forgotten then.
 func (s *state) caughtUp(version string) bool {
 	if s.written == nil || held.About(s.written).GetResourceVersion() != version {
 		return false
@@ -230,7 +230,7 @@ type look struct {
 	outdated bool
 }
 
-// note keeps how a look ended, and tells whether that is news.
+// note keeps how a look ended, and reports whether that is news.
 func (m *member) note(k key, now look) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -240,7 +240,7 @@ func (m *member) note(k key, now look) bool {
 	return news
 }
 
-// looked tells whether the object has been looked at in this member since it was taken up.
+// looked reports whether the object has been looked at in this member since it was taken up.
 func (m *member) looked(k key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -248,12 +248,12 @@ func (m *member) looked(k key) bool {
 	return s != nil && s.outcome != ""
 }
 
-// comes tells whether a copy may come yet, or again: nothing has been found that keeps it away.
+// comes reports whether a copy may come yet, or again: nothing has been found that keeps it away.
 func (m *member) comes(k key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.states[k]
-	return s == nil || s.outcome != plan.Refused && s.outcome != plan.Foreign && s.outcome != plan.Unreachable
+	return s == nil || s.outcome != plan.Rejected && s.outcome != plan.Conflict && s.outcome != plan.Unreachable
 }
 
 // reserve notes the number to which a write that is about to go out shrinks a copy; nil: none does.
@@ -283,7 +283,7 @@ func (m *member) share(s plan.Source, t plan.Target, k key) plan.Share {
 	return share
 }
 
-// rolls notes that a new pod template is about to be written; rollsTo tells whether that is so.
+// rolls notes that a new pod template is about to be written; rollsTo reports whether that is so.
 func (m *member) rolls(k key, want plan.Desired) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -95,7 +95,7 @@ func (c *Controller) postponed(m *member, k key) string {
 	return why
 }
 
-// awaitsNamespace tells whether the namespace of an object is still to come to a member: to try before is a write for nothing,
+// awaitsNamespace reports whether the namespace of an object is still to come to a member: to try before is a write for nothing,
 // and thousands of them would stand before the namespace.
 func (c *Controller) awaitsNamespace(m *member, k key) bool {
 	ns, federated := c.namespaceOf(k)
@@ -109,7 +109,7 @@ func (c *Controller) awaitsNamespace(m *member, k key) bool {
 	return known && m.comes(ns) && c.source(ns, federated).Goes(target)
 }
 
-// namespaceGoes tells whether the namespace of an object is being deleted. Members delete what is in it: what goes there is not made
+// namespaceGoes reports whether the namespace of an object is being deleted. Members delete what is in it: what goes there is not made
 // again, nor reported.
 func (c *Controller) namespaceGoes(k key) bool {
 	_, federated := c.namespaceOf(k)
@@ -366,7 +366,7 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 	}
 	end.leaving = end.federated != nil && (end.federated.GetDeletionTimestamp() != nil || k.kind.ByPolicy && !plan.Placed(end.federated))
 	now := end.look()
-	if now.outcome == plan.Foreign {
+	if now.outcome == plan.Conflict {
 		m.queue.AddAfter(k, foreignRetry)
 	}
 	if m.note(k, now) {
@@ -375,7 +375,7 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 			c.wakeDependents(m, k, end.federated)
 		}
 	}
-	if now.outcome == plan.Foreign || errors.Is(end.err, errHeld) {
+	if now.outcome == plan.Conflict || errors.Is(end.err, errHeld) {
 		return nil
 	}
 	return end.err
@@ -393,22 +393,22 @@ func (c *Controller) wakeDependents(m *member, k key, federated *unstructured.Un
 
 // look is what is remembered of a conclusion.
 func (end conclusion) look() look {
-	now := look{outcome: plan.InPlace, outdated: end.outdated()}
+	now := look{outcome: plan.Synced, outdated: end.outdated()}
 	switch {
 	case errors.Is(end.err, errForeign):
-		now.outcome, now.message = plan.Foreign, end.err.Error()
+		now.outcome, now.message = plan.Conflict, end.err.Error()
 	case end.err != nil && refused(end.err):
-		now.outcome, now.message = plan.Refused, end.err.Error()
+		now.outcome, now.message = plan.Rejected, end.err.Error()
 	case end.err != nil:
 		now.outcome, now.message = plan.Pending, end.err.Error()
 	case end.want.Refusal != "":
-		now.outcome, now.message = plan.Refused, end.want.Refusal
+		now.outcome, now.message = plan.Rejected, end.want.Refusal
 	case end.want.Presence == plan.Undecided:
 		now.outcome, now.message = plan.Pending, end.want.Reason
 	case end.verb == plan.Wait, end.verb == plan.Delete, end.verb == plan.Release:
 		now.outcome, now.message = plan.Pending, fmt.Sprintf("%s: waits for it to be done", end.verb)
 	case end.held != "":
-		now.outcome, now.message = plan.Moving, end.held
+		now.outcome, now.message = plan.Progressing, end.held
 	}
 	now.message = v1beta1.Printable(now.message) // what a member says of a refusal may be megabytes, and is kept
 	if end.federated != nil {
@@ -420,7 +420,7 @@ func (end conclusion) look() look {
 	return now
 }
 
-// outdated tells whether the copy is left with another pod template than the federated object has.
+// outdated reports whether the copy is left with another pod template than the federated object has.
 func (end conclusion) outdated() bool {
 	if end.have == nil {
 		return false
@@ -428,7 +428,7 @@ func (end conclusion) outdated() bool {
 	return end.want.Kept || end.want.Refusal != "" || end.err != nil && end.want.Object != nil && !plan.SameTemplate(end.want, end.have)
 }
 
-// refused tells whether the member understood and said no: it will say so again. An answer 500 without a
+// refused reports whether the member understood and said no: it will say so again. An answer 500 without a
 // reason is what an apply gets that cannot be merged, such as one with two environment variables of a name.
 func refused(err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

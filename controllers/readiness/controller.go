@@ -224,7 +224,7 @@ func (c *Controller) measured(do func()) time.Duration {
 	return (c.Spent() - before) * 3 / 2
 }
 
-// pending tells whether something has changed, and how long it is left to come together with what follows from it.
+// pending reports whether something has changed, and how long it is left to come together with what follows from it.
 func (c *Controller) pending(now time.Time) (left time.Duration, pending bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,8 +16,8 @@ var (
 		Name: "federation_readiness_survivable",
 		Help: "1 where the loss of the zone or region would be survived now, 0 where not; nothing where that is not known.",
 	}, []string{"domain"})
-	unplacedGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Name: "federation_readiness_unplaced_replicas",
+	unschedulableGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Name: "federation_readiness_unschedulable_replicas",
 		Help: "Replicas that would fit nowhere if the zone or region were lost now.",
 	}, []string{"domain"})
 	evaluatedGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
@@ -32,13 +32,13 @@ var (
 )
 
 func registerMetrics() {
-	register.Do(func() { legacyregistry.MustRegister(survivableGauge, unplacedGauge, evaluatedGauge, evaluations) })
+	register.Do(func() { legacyregistry.MustRegister(survivableGauge, unschedulableGauge, evaluatedGauge, evaluations) })
 }
 
 // observe sets the metrics of all domains.
 func (c *Controller) observe(now time.Time) {
 	survivableGauge.Reset()
-	unplacedGauge.Reset()
+	unschedulableGauge.Reset()
 	evaluatedGauge.Reset()
 	for _, d := range c.domains {
 		if d.Evaluated.IsZero() {
@@ -51,7 +51,7 @@ func (c *Controller) observe(now time.Time) {
 		case metav1.ConditionFalse:
 			survivableGauge.WithLabelValues(name).Set(0)
 		}
-		unplacedGauge.WithLabelValues(name).Set(float64(d.status.Unplaced))
+		unschedulableGauge.WithLabelValues(name).Set(float64(d.status.Unschedulable))
 		known := d.Evaluated
 		if d.Urgency == plan.None {
 			known = now
@@ -63,6 +63,6 @@ func (c *Controller) observe(now time.Time) {
 // forgetMetrics of domains that another process sees to now.
 func forgetMetrics() {
 	survivableGauge.Reset()
-	unplacedGauge.Reset()
+	unschedulableGauge.Reset()
 	evaluatedGauge.Reset()
 }

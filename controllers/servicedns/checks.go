@@ -92,14 +92,14 @@ func (c *checks) begin(ctx context.Context) bool {
 	}
 }
 
-// follow reads what is written down until ctx ends. synced tells whether it has been read once.
+// follow reads what is written down until ctx ends. synced reports whether it has been read once.
 func (c *checks) follow(ctx context.Context, running *sync.WaitGroup) (synced cache.InformerSynced) {
-	return followConfigMap(ctx, running, c.kube, v1beta1.DNSChecksConfigMap, c.learn)
+	return followConfigMap(ctx, running, c.kube, v1beta1.DNSHealthChecksConfigMap, c.learn)
 }
 
 // learn takes in what is written down.
 func (c *checks) learn(written *corev1.ConfigMap) {
-	now, err := plan.ParseFailures(written.Data[v1beta1.DNSChecksFailing])
+	now, err := plan.ParseFailures(written.Data[v1beta1.DNSHealthChecksFailing])
 	if err != nil {
 		klog.ErrorS(err, "What is known of load balancers stays as it was")
 		return

@@ -39,7 +39,7 @@ func (c *checks) lead(ctx context.Context) {
 			failing := prober.Failing()
 			observeFailing(len(failing))
 			if err := c.write(ctx, plan.FormatFailures(failing)); err != nil && ctx.Err() == nil {
-				klog.ErrorS(err, "Which load balancers fail could not be written down; will be tried again", "configMap", v1beta1.DNSChecksConfigMap)
+				klog.ErrorS(err, "Failed to update failing health checks, will retry", "configMap", v1beta1.DNSHealthChecksConfigMap)
 				prober.Again()
 				pause(ctx, writeAgain)
 			}
@@ -53,7 +53,7 @@ func (c *checks) write(ctx context.Context, text string) error {
 	if known := slices.Collect(maps.Values(c.known())); plan.FormatFailures(known) == text {
 		return nil
 	}
-	want := applycorev1.ConfigMap(v1beta1.DNSChecksConfigMap, v1beta1.FederationNamespace).WithData(map[string]string{v1beta1.DNSChecksFailing: text})
+	want := applycorev1.ConfigMap(v1beta1.DNSHealthChecksConfigMap, v1beta1.FederationNamespace).WithData(map[string]string{v1beta1.DNSHealthChecksFailing: text})
 	_, err := c.kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Apply(ctx, want, metav1.ApplyOptions{FieldManager: "federation-dns", Force: true})
 	return err
 }

@@ -48,7 +48,7 @@ func TestChecksOfLoadBalancers(t *testing.T) {
 	port, status := balancers(t, 3)
 	web := service("web", map[string]string{"a": "127.0.0.1", "b": "127.0.0.2", "c": "127.0.0.3"})
 	annotations := web.GetAnnotations()
-	annotations[v1beta1.DNSAnnotation] = `{"check":{"type":"HTTP","port":` + port + `,"intervalSeconds":1,"failures":1,"successes":1}}`
+	annotations[v1beta1.DNSAnnotation] = `{"healthCheck":{"type":"HTTP","port":` + port + `,"periodSeconds":1,"failureThreshold":1,"successThreshold":1}}`
 	web.SetAnnotations(annotations)
 	objects := func() []runtime.Object {
 		return []runtime.Object{web.DeepCopy(), cluster("a", corev1.ConditionTrue, "z1", "east"), cluster("b", corev1.ConditionTrue, "z2", "east"), cluster("c", corev1.ConditionTrue, "z3", "east")}
@@ -83,12 +83,12 @@ func TestChecksOfLoadBalancers(t *testing.T) {
 	t.Run("what is edited by hand is put right", func(t *testing.T) {
 		w := startWith(t, &memory{}, Options{Kube: kube, Refuse: none}, objects()...)
 		w.becomes(without...)
-		if err := maps.Delete(context.Background(), v1beta1.DNSChecksConfigMap, metav1.DeleteOptions{}); err != nil {
+		if err := maps.Delete(context.Background(), v1beta1.DNSHealthChecksConfigMap, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.eventually(func() bool {
-			m, err := maps.Get(context.Background(), v1beta1.DNSChecksConfigMap, metav1.GetOptions{})
-			return err == nil && strings.Contains(m.Data[v1beta1.DNSChecksFailing], "status 503")
+			m, err := maps.Get(context.Background(), v1beta1.DNSHealthChecksConfigMap, metav1.GetOptions{})
+			return err == nil && strings.Contains(m.Data[v1beta1.DNSHealthChecksFailing], "status 503")
 		}, func() any { return "no ConfigMap" }, "one")
 		w.becomes(without...)
 	})

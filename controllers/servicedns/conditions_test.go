@@ -208,7 +208,7 @@ func TestAServiceSaysHowItStands(t *testing.T) {
 		w.service("True Published")
 
 		w.put(service("web", map[string]string{"a": "", "b": ""}))
-		w.service("False NothingServes", "web.default.fed.svc.example.com.: no cluster serves")
+		w.service("False NoHealthyClusters", "web.default.fed.svc.example.com.: no cluster serves")
 		w.put(settings(service("web", map[string]string{"a": "192.0.2.1"}), `{"hosts":["shop.example.com"]}`))
 		w.service("True Published")
 		w.writes.Store(0)
@@ -232,12 +232,12 @@ func TestAServiceSaysHowItStands(t *testing.T) {
 func TestAClusterSaysWhichNamesItLacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newOffice(t, place("a", "True", "", ""), place("b", "True", "z2", "east"), service("web", map[string]string{"a": "192.0.2.1", "b": "192.0.2.2"}))
-		w.cluster("a", "True ClusterUnlabelled", "no label topology.kubernetes.io/region")
+		w.cluster("a", "True TopologyLabelsMissing", "no label topology.kubernetes.io/region")
 		w.cluster("b", "")
-		w.service("True ClusterUnlabelled", "cluster a: the cluster has no region: it counts for the global name only")
+		w.service("True TopologyLabelsMissing", "cluster a: the cluster has no region: it counts for the global name only")
 		w.wrote(2)
 		w.put(place("a", "True", "", "west"))
-		w.cluster("a", "True ClusterUnlabelled", "no label topology.kubernetes.io/zone")
+		w.cluster("a", "True TopologyLabelsMissing", "no label topology.kubernetes.io/zone")
 		w.put(place("a", "True", "z1", "west"))
 		w.cluster("a", "")
 		w.service("True Published")
@@ -266,7 +266,7 @@ func TestAServiceSaysThatAProviderIsBehind(t *testing.T) {
 		w.service("True Published") // not yet
 		w.writes.Store(0)
 		w.wait(time.Minute)
-		w.service("False ProviderBehind", "provider outside: it does not have the change of", "federation-system/federation-dns-providers")
+		w.service("False ProviderOutOfSync", "provider outside: it does not have the change of", "federation-system/federation-dns-providers")
 		w.says(servicesResource, "default", "other", "True Published") // nothing of it is missing
 		w.wait(time.Hour)
 		w.wrote(1)
@@ -294,12 +294,12 @@ func TestThatAProviderIsBehindOutlivesARestart(t *testing.T) {
 		fail(1000)
 		w.put(service("web", map[string]string{"a": "192.0.2.3"}))
 		w.wait(time.Minute)
-		w.service("False ProviderBehind")
+		w.service("False ProviderOutOfSync")
 		end()
 		w.writes.Store(0)
 		w.start()
 		w.wait(time.Minute)
-		w.service("False ProviderBehind")
+		w.service("False ProviderOutOfSync")
 		w.wrote(0)
 		fail(0)
 		w.wait(time.Minute)
@@ -316,7 +316,7 @@ func TestAServiceSaysThatOthersHaveItsName(t *testing.T) {
 		w.provider.mu.Unlock()
 		w.put(settings(service("web", map[string]string{"a": "192.0.2.1"}), `{"hosts":["shop.example.com"]}`))
 		w.wait(time.Second)
-		w.service("False ProviderBehind", "provider outside: others have records at shop.example.com.")
+		w.service("False ProviderOutOfSync", "provider outside: others have records at shop.example.com.")
 	})
 }
 
@@ -348,7 +348,7 @@ func TestAnIngressTellsByEvents(t *testing.T) {
 				}
 			}
 		}
-		event("Warning DNSHostTaken host shop.example.com has no records of this object: Ingress default/front has it, which is older")
+		event("Warning DNSHostConflict host shop.example.com has no records of this object: Ingress default/front has it, which is older")
 		event("")
 		if err := w.client.Resource(ingressesResource).Namespace("default").Delete(t.Context(), "front", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -382,7 +382,7 @@ func TestAConditionThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newConditions(Options{Client: client, Recorder: record.NewFakeRecorder(1)}, &s)
-		c.provider(ProviderState{Provider: "outside", Objects: map[string]plan.Reason{"Service default/web": {Code: plan.ProviderBehind, Message: "it is away"}}})
+		c.provider(ProviderState{Provider: "outside", Objects: map[string]plan.Reason{"Service default/web": {Code: plan.ProviderOutOfSync, Message: "it is away"}}})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); c.lead(ctx) }()

@@ -46,7 +46,7 @@ func (c *conditions) lead(ctx context.Context) {
 		if err := supervisor.Protect(ctx, "servicedns", func() error { return c.sync(ctx, key) }); err == nil {
 			queue.Forget(key)
 		} else if ctx.Err() == nil {
-			klog.ErrorS(err, "How an object stands in DNS could not be written; will be tried again", "object", key)
+			klog.ErrorS(err, "Failed to update DNS conditions, will retry", "object", key)
 			queue.AddRateLimited(key)
 		}
 		queue.Done(key)
@@ -111,7 +111,7 @@ func (c *conditions) syncService(ctx context.Context, u *unstructured.Unstructur
 	if want == nil && is == nil {
 		return nil
 	}
-	if want != nil && is != nil && is.Reason == plan.ProviderBehind && want.Reason != plan.ProviderBehind && c.anyUnread() {
+	if want != nil && is != nil && is.Reason == plan.ProviderOutOfSync && want.Reason != plan.ProviderOutOfSync && c.anyUnread() {
 		return nil // another process said it, and it may be so still
 	}
 	status := &corev1.ServiceStatus{}
@@ -167,7 +167,7 @@ func (c *conditions) syncCluster(ctx context.Context, name string) error {
 		example = c.invalid[name][keys[0]]
 	}
 	c.mu.Unlock()
-	reason, message := known.Unplaced(example)
+	reason, message := known.MissingNames(example)
 	is := cluster.Condition(v1beta1.ClusterDNSIncomplete)
 	if is == nil && reason == "" || is != nil && is.Reason == reason && is.Message == message {
 		return nil
@@ -214,7 +214,7 @@ func (c *conditions) apply(ctx context.Context, u *unstructured.Unstructured, st
 	return err
 }
 
-// unseen tells whether the object is as it was before our last write: the event of that brings us here again.
+// unseen reports whether the object is as it was before our last write: the event of that brings us here again.
 func (c *conditions) unseen(key string, u *unstructured.Unstructured) bool {
 	return c.written[key].Unseen(u)
 }

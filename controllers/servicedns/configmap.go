@@ -17,7 +17,7 @@ import (
 )
 
 // followConfigMap calls learn with a ConfigMap of the federation's namespace whenever it changes, with an empty one where it is gone,
-// until ctx ends. synced tells whether it has been read once.
+// until ctx ends. synced reports whether it has been read once.
 func followConfigMap(ctx context.Context, running *sync.WaitGroup, kube kubernetes.Interface, name string, learn func(*corev1.ConfigMap)) (synced cache.InformerSynced) {
 	maps := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace)
 	only := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()

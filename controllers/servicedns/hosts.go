@@ -121,13 +121,13 @@ func (h *hosts) lookupOne(ctx context.Context, name string) {
 	}
 }
 
-// learn takes what a lookup found, and tells whether it is something new. A failed one is not.
+// learn takes what a lookup found, and reports whether it is something new. A failed one is not.
 func (h *hosts) learn(name string, found []netip.Addr, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.busy, name)
 	if err != nil {
-		klog.V(2).InfoS("Host name of a load balancer could not be looked up; its addresses stay", "host", name, "error", err)
+		klog.V(2).InfoS("Failed to look up a load balancer's host name, keeping its addresses", "host", name, "err", err)
 		return false
 	}
 	slices.SortFunc(found, netip.Addr.Compare)

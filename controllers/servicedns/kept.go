@@ -51,7 +51,7 @@ func (k *kept) known() map[string]plan.Keep {
 	return k.hosts
 }
 
-// follow reads what is written down until ctx ends. synced tells whether it has been read once.
+// follow reads what is written down until ctx ends. synced reports whether it has been read once.
 func (k *kept) follow(ctx context.Context, running *sync.WaitGroup) (synced cache.InformerSynced) {
 	return followConfigMap(ctx, running, k.kube, v1beta1.DNSHostsConfigMap, k.learn)
 }
@@ -98,7 +98,7 @@ func (k *kept) lead(ctx context.Context) {
 			k.changed()
 		case <-k.due:
 			if err := k.write(ctx); err != nil && ctx.Err() == nil {
-				klog.ErrorS(err, "To which namespaces hosts belong could not be written down; will be tried again", "configMap", v1beta1.DNSHostsConfigMap)
+				klog.ErrorS(err, "Failed to update owners of hosts, will retry", "configMap", v1beta1.DNSHostsConfigMap)
 				pause(ctx, writeAgain)
 				k.changed()
 			}

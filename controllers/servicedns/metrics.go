@@ -30,16 +30,16 @@ var (
 		Buckets: metrics.ExponentialBuckets(0.0001, 4, 10),
 	}, []string{"provider"})
 	repairs = metrics.NewCounterVec(&metrics.CounterOpts{
-		Name: "federation_dns_repaired_names_total",
+		Name: "federation_dns_drift_corrections_total",
 		Help: "Names at which a provider's zone was not as it was applied and was put right, by provider.",
 	}, []string{"provider"})
 	checkSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Name:    "federation_dns_check_duration_seconds",
+		Name:    "federation_dns_health_check_duration_seconds",
 		Help:    "Time that a load balancer took for a check, by type (TCP, HTTP, HTTPS) and outcome (ok, failed; unknown: it could not be asked from here).",
 		Buckets: metrics.ExponentialBuckets(0.001, 4, 9),
 	}, []string{"type", "outcome"})
 	checksFailing = metrics.NewGauge(&metrics.GaugeOpts{
-		Name: "federation_dns_checks_failing",
+		Name: "federation_dns_health_checks_failing",
 		Help: "Load balancers that do not answer the checks that objects ask for, counted by the process that leads.",
 	})
 	register sync.Once
@@ -67,7 +67,7 @@ func observeRecords(provider string, n int) { recordCount.WithLabelValues(provid
 
 func observeRepair(provider string, names int) { repairs.WithLabelValues(provider).Add(float64(names)) }
 
-func observeCheck(check v1beta1.DNSCheckType, outcome string, took time.Duration) {
+func observeCheck(check v1beta1.DNSHealthCheckType, outcome string, took time.Duration) {
 	checkSeconds.WithLabelValues(string(check), outcome).Observe(took.Seconds())
 }
 

@@ -91,7 +91,7 @@ func sameObject(a, b *unstructured.Unstructured) bool {
 		typeOf(a) == typeOf(b) && slices.Equal(plan.Hosts(a), plan.Hosts(b)) && maps.Equal(a.GetLabels(), b.GetLabels())
 }
 
-// sameCondition tells whether nobody has changed what we say on a Service or Cluster.
+// sameCondition reports whether nobody has changed what we say on a Service or Cluster.
 func sameCondition(a, b *unstructured.Unstructured) bool {
 	return a.GetUID() == b.GetUID() && reflect.DeepEqual(ownCondition(a), ownCondition(b))
 }

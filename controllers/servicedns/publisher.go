@@ -130,7 +130,7 @@ func (p *publisher) run(ctx context.Context) {
 			backoff = minBackoff
 			continue
 		}
-		klog.ErrorS(err, "DNS records could not be applied", "provider", p.Name, "zone", p.zone.Name, "retryAfter", backoff)
+		klog.ErrorS(err, "Failed to apply DNS records", "provider", p.Name, "zone", p.zone.Name, "retryAfter", backoff)
 		_ = p.watched(func() error { pause(ctx, backoff); return nil })
 		backoff = min(2*backoff, maxBackoff)
 		p.in.again()
@@ -195,7 +195,7 @@ func (p *publisher) take() records {
 	return want
 }
 
-// unknown tells whether there are new names of which only the zone can tell whether they are free, or what they have.
+// unknown reports whether there are new names of which only the zone can tell whether they are free, or what they have.
 func (p *publisher) unknown(want records) bool {
 	for _, sets := range want {
 		for _, set := range sets {
@@ -248,7 +248,7 @@ func (p *publisher) judge(have []dnsprovider.RRSet) {
 	}
 	p.drifts++
 	observeRepair(p.Name, len(p.drift))
-	klog.InfoS("The DNS zone was not as it was applied, and is put right", "provider", p.Name, "zone", p.zone.Name, "names", len(p.drift), "first", p.drift[0].Name)
+	klog.InfoS("Corrected drift in the DNS zone", "provider", p.Name, "zone", p.zone.Name, "names", len(p.drift), "first", p.drift[0].Name)
 }
 
 // become takes the zone from have to what is wanted, and remembers it.

@@ -133,7 +133,7 @@ func TestWhatOthersWroteIsNotTouched(t *testing.T) {
 		s := startShared(t, m, m)
 		s.want(set(t, "mail", dnsprovider.A, "192.0.2.1"), set(t, "shop", dnsprovider.A, "192.0.2.1"), set(t, "api", dnsprovider.CNAME, "lb.test"))
 		s.is(1, `api TXT "x"`, "mail AAAA 2001:db8::1", "shop A 192.0.2.1", "shop MX 10 mail", "web.default.other.svc A 192.0.2.8")
-		s.says(ReasonNamesTaken, true, "api.example.com., mail.example.com.")
+		s.says(ReasonNameConflict, true, "api.example.com., mail.example.com.")
 
 		s.edit(func(sets []dnsprovider.RRSet) []dnsprovider.RRSet {
 			return slices.DeleteFunc(sets, theirs[1].Equal)
@@ -161,7 +161,7 @@ func TestAZoneEditedByHandIsPutRight(t *testing.T) {
 		time.Sleep(resyncTime)
 		synctest.Wait()
 		s.is(1, "web A 192.0.2.1", "www A 192.0.2.1")
-		s.says(ReasonRepaired, true, "www.example.com.")
+		s.says(ReasonDriftCorrected, true, "www.example.com.")
 		time.Sleep(settleTime)
 		synctest.Wait()
 		s.says(ReasonPublished, true, "")
@@ -185,7 +185,7 @@ func TestAProviderThatLiesIsFoundOut(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(2 * settleTime)
 		synctest.Wait()
-		s.says(ReasonNotApplied, false, "web.default.fed.svc.example.com.")
+		s.says(ReasonChangesNotApplied, false, "web.default.fed.svc.example.com.")
 	})
 }
 
@@ -216,7 +216,7 @@ func TestAHungProviderIsBehindWhileTheCallIsUnderWay(t *testing.T) {
 		s.says(ReasonPublished, true, "")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		s.says(ReasonNotAnswering, false, "has not answered since")
+		s.says(ReasonNotResponding, false, "has not answered since")
 		s.behind("web")
 
 		s.world.set(records{"api": {set(t, "api.default.fed.svc", dnsprovider.A, "192.0.2.5")}}, time.Now()) // it waits behind that call
@@ -226,7 +226,7 @@ func TestAHungProviderIsBehindWhileTheCallIsUnderWay(t *testing.T) {
 
 		m.gate <- struct{}{}
 		synctest.Wait()
-		s.says(ReasonNotAnswering, false, "") // the next call is under way
+		s.says(ReasonNotResponding, false, "") // the next call is under way
 		s.behind("api")
 		m.gate <- struct{}{}
 		synctest.Wait()
@@ -255,7 +255,7 @@ func TestAProviderThatNeverAnsweredSaysSo(t *testing.T) {
 		s.want(set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1"))
 		time.Sleep(behindAfter + time.Second)
 		synctest.Wait()
-		s.says(ReasonNotAnswering, false, "nothing is known")
+		s.says(ReasonNotResponding, false, "nothing is known")
 		m.gate <- struct{}{}
 		synctest.Wait()
 		s.says(ReasonPublished, true, "")
@@ -300,16 +300,16 @@ func TestMostNamesAreNotRemovedInTheFirstPass(t *testing.T) {
 		time.Sleep(time.Second) // the first attempt fails
 		synctest.Wait()
 		s.is(0, "a A 192.0.2.1", "b A 192.0.2.2", "c A 192.0.2.3", "d A 192.0.2.4", "e A 192.0.2.1", "www A 192.0.2.9")
-		s.says(ReasonRemovalHeld, false, "4 of 4")
-		s.says(ReasonRemovalHeld, false, "kubectl annotate -n federation-system configmap federation-dns-providers federation.kubernetes.io/remove-names=outside")
+		s.says(ReasonRemovalPendingApproval, false, "4 of 4")
+		s.says(ReasonRemovalPendingApproval, false, "kubectl annotate -n federation-system configmap federation-dns-providers federation.kubernetes.io/remove-names=outside")
 		time.Sleep(2 * resyncTime) // it is no drift
 		synctest.Wait()
 		s.is(0, "a A 192.0.2.1", "b A 192.0.2.2", "c A 192.0.2.3", "d A 192.0.2.4", "e A 192.0.2.1", "www A 192.0.2.9")
-		s.says(ReasonRemovalHeld, false, "4 of 4")
+		s.says(ReasonRemovalPendingApproval, false, "4 of 4")
 
 		s.want(set(t, "b.default.fed.svc", dnsprovider.A, "192.0.2.22")) // one is wanted after all, and e is no more
 		s.is(0, "a A 192.0.2.1", "b A 192.0.2.22", "c A 192.0.2.3", "d A 192.0.2.4", "www A 192.0.2.9")
-		s.says(ReasonRemovalHeld, false, "3 of 4")
+		s.says(ReasonRemovalPendingApproval, false, "3 of 4")
 
 		s.approve()
 		time.Sleep(settleTime)
@@ -341,7 +341,7 @@ func TestWhatIsHeldMayGoByHand(t *testing.T) {
 		m := &memory{sets: named(t, "a", "b")}
 		s := startShared(t, m, m)
 		s.want()
-		s.says(ReasonRemovalHeld, false, "2 of 2")
+		s.says(ReasonRemovalPendingApproval, false, "2 of 2")
 		s.edit(func([]dnsprovider.RRSet) []dnsprovider.RRSet { return nil })
 		time.Sleep(resyncTime)
 		synctest.Wait()
@@ -446,6 +446,6 @@ func TestNamesThatAZoneFileHoldsAreSaid(t *testing.T) {
 		s.says(ReasonPublished, true, "all records")
 		h.names = []string{"www." + zone}
 		s.want(set(t, "www", dnsprovider.A, "192.0.2.2"))
-		s.says(ReasonHeldByZoneFile, true, "held by the zone file, which is served and not what the federation says: www.example.com.")
+		s.says(ReasonOverriddenByZoneFile, true, "held by the zone file, which is served and not what the federation says: www.example.com.")
 	})
 }

@@ -181,14 +181,14 @@ func (p *publisher) keep(have []dnsprovider.RRSet, next records, owner map[strin
 func (p *publisher) lasting() map[string]plan.Reason {
 	all := map[string]plan.Reason{}
 	for key, why := range p.robbed {
-		all[key] = plan.Reason{Code: plan.ProviderBehind, Message: why}
+		all[key] = plan.Reason{Code: plan.ProviderOutOfSync, Message: why}
 	}
 	for key, why := range p.reserved {
-		all[key] = plan.Reason{Code: plan.Refused, Message: why}
+		all[key] = plan.Reason{Code: plan.Rejected, Message: why}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.quarantine)) {
 		if r := p.quarantine[name]; r.key != "" {
-			all[r.key] = plan.Reason{Code: plan.Refused, Message: fmt.Sprintf("it refuses %s: %s; what was there before stays", name, r.why)}
+			all[r.key] = plan.Reason{Code: plan.Rejected, Message: fmt.Sprintf("it refuses %s: %s; what was there before stays", name, r.why)}
 		}
 	}
 	return all

@@ -33,7 +33,7 @@ func (r *refuses) Reserves(name string) bool { return name == zone }
 // refused returns the objects of which a provider refuses records.
 func (s *shared) refused() (keys []string) {
 	for key, why := range s.state.Objects {
-		if why.Code == plan.Refused {
+		if why.Code == plan.Rejected {
 			keys = append(keys, key+": "+why.Message)
 		}
 	}
@@ -67,7 +67,7 @@ func TestARefusedNameCostsItsOwnerOnly(t *testing.T) {
 				if got := s.refused(); len(got) != 1 || !strings.HasPrefix(got[0], "Service shop/bad: it refuses bad.example.com.: it has no place for bad") {
 					t.Errorf("refused: %q", got)
 				}
-				s.says(ReasonRefused, true, "bad.example.com.")
+				s.says(ReasonRejected, true, "bad.example.com.")
 
 				// Others go on, at one call each.
 				before := s.calls
@@ -81,7 +81,7 @@ func TestARefusedNameCostsItsOwnerOnly(t *testing.T) {
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				has(100)
-				s.says(ReasonRefused, true, "bad.example.com.")
+				s.says(ReasonRejected, true, "bad.example.com.")
 				if calls := s.calls - before; calls > 30 {
 					t.Errorf("%d calls in an hour", calls)
 				}
@@ -141,7 +141,7 @@ func TestAProviderThatRefusesAllSaysSo(t *testing.T) {
 		if got := len(s.refused()); got != 500 {
 			t.Errorf("%d objects refused", got)
 		}
-		s.says(ReasonRefused, false, "and 495 more")
+		s.says(ReasonRejected, false, "and 495 more")
 		r.names = nil
 		time.Sleep(maxPause)
 		synctest.Wait()

@@ -71,7 +71,7 @@ func (r *removal) without(have []dnsprovider.RRSet) []dnsprovider.RRSet {
 
 // say adds to the state how many names are held, and how they are approved.
 func (r *removal) say(s *ProviderState) {
-	s.Published, s.Reason = false, ReasonRemovalHeld
+	s.Published, s.Reason = false, ReasonRemovalPendingApproval
 	s.Message = fmt.Sprintf("%d of %d names in the zone are of nothing that the federation knows, as after its store was lost, and stay: %s; to have them removed: "+
 		"kubectl annotate -n %s configmap %s %s=%s", len(r.names), r.of, some(slices.Sorted(maps.Keys(r.names))),
 		v1beta1.FederationNamespace, v1beta1.DNSProvidersConfigMap, v1beta1.RemoveNamesAnnotation, s.Provider)

@@ -33,20 +33,20 @@ const (
 	ReasonPublished = "Published"
 	// ReasonFailing: the last attempt failed.
 	ReasonFailing = "Failing"
-	// ReasonNotAnswering: an attempt is under way, and changes have waited for its end for too long.
-	ReasonNotAnswering = "NotAnswering"
-	// ReasonRemovalHeld: the first pass would have removed most names of the zone, which a person is to approve.
-	ReasonRemovalHeld = "RemovalHeld"
-	// ReasonNotApplied: it said that it applied records, and does not have them.
-	ReasonNotApplied = "NotApplied"
-	// ReasonRefused: it does not take some records, which are as they were before; it has all others.
-	ReasonRefused = "Refused"
-	// ReasonRepaired: somebody else changed our records in the zone, which was put right.
-	ReasonRepaired = "Repaired"
-	// ReasonHeldByZoneFile: the provider's zone file has names of ours, and wins.
-	ReasonHeldByZoneFile = "HeldByZoneFile"
-	// ReasonNamesTaken: others have records at names that ours should be at.
-	ReasonNamesTaken = "NamesTaken"
+	// ReasonNotResponding: an attempt is under way, and changes have waited for its end for too long.
+	ReasonNotResponding = "NotResponding"
+	// ReasonRemovalPendingApproval: the first pass would have removed most names of the zone, which a person is to approve.
+	ReasonRemovalPendingApproval = "RemovalPendingApproval"
+	// ReasonChangesNotApplied: it said that it applied records, and does not have them.
+	ReasonChangesNotApplied = "ChangesNotApplied"
+	// ReasonRejected: it does not take some records, which are as they were before; it has all others.
+	ReasonRejected = "Rejected"
+	// ReasonDriftCorrected: somebody else changed our records in the zone, which was put right.
+	ReasonDriftCorrected = "DriftCorrected"
+	// ReasonOverriddenByZoneFile: the provider's zone file has names of ours, and wins.
+	ReasonOverriddenByZoneFile = "OverriddenByZoneFile"
+	// ReasonNameConflict: others have records at names that ours should be at.
+	ReasonNameConflict = "NameConflict"
 )
 
 // holder is a Provider at which somebody else goes first: what it is told of the names that he has it keeps, and serves
@@ -73,25 +73,25 @@ func (p *publisher) state(err error) ProviderState {
 	case len(p.removal.names) > 0:
 		p.removal.say(&s)
 	case p.drifts > 1:
-		s.Published, s.Reason = false, ReasonNotApplied
+		s.Published, s.Reason = false, ReasonChangesNotApplied
 		s.Message = fmt.Sprintf("the provider says that it applied what is not in the zone, %d times now: %s", p.drifts, some(namesOf(p.drift)))
 	case len(p.quarantine) > 0:
 		names := slices.Sorted(maps.Keys(p.quarantine))
-		s.Published, s.Reason = p.count > 0, ReasonRefused
+		s.Published, s.Reason = p.count > 0, ReasonRejected
 		s.Message = fmt.Sprintf("it refuses records, which stay as they were, and has all others: %s; the first: %s", some(names), p.quarantine[names[0]].why)
 	case p.drifts == 1:
-		s.Reason, s.Message = ReasonRepaired, "the zone was not as it was applied, and was put right: "+some(namesOf(p.drift))
+		s.Reason, s.Message = ReasonDriftCorrected, "the zone was not as it was applied, and was put right: "+some(namesOf(p.drift))
 	case len(p.held()) > 0:
-		s.Reason, s.Message = ReasonHeldByZoneFile, "held by the zone file, which is served and not what the federation says: "+some(p.held())
+		s.Reason, s.Message = ReasonOverriddenByZoneFile, "held by the zone file, which is served and not what the federation says: "+some(p.held())
 	case len(p.taken) > 0:
-		s.Reason, s.Message = ReasonNamesTaken, "others have records at names that are ours to have, which are left alone: "+some(slices.Sorted(maps.Keys(p.taken)))
+		s.Reason, s.Message = ReasonNameConflict, "others have records at names that are ours to have, which are left alone: "+some(slices.Sorted(maps.Keys(p.taken)))
 	}
 	return s
 }
 
 // notAnswering says that what was to be there at a time is not there yet.
 func (s *ProviderState) notAnswering(since time.Time) {
-	s.Published, s.Reason = false, ReasonNotAnswering
+	s.Published, s.Reason = false, ReasonNotResponding
 	s.Message = "it has not answered since " + since.UTC().Format(time.RFC3339) + ": changes are not in its zone yet"
 	if s.Unread {
 		s.Message = "it has not answered since " + since.UTC().Format(time.RFC3339) + ": nothing is known of its zone yet"
@@ -160,7 +160,7 @@ func (p *publisher) inTheWay(lasting map[string]plan.Reason) (objects map[string
 		if time.Since(since) < behindAfter {
 			continue
 		}
-		objects[key] = plan.Reason{Code: plan.ProviderBehind, Message: fmt.Sprintf("it does not have the change of %s yet; why, says %s/%s", since.UTC().Format(time.RFC3339), v1beta1.FederationNamespace, v1beta1.DNSProvidersConfigMap)}
+		objects[key] = plan.Reason{Code: plan.ProviderOutOfSync, Message: fmt.Sprintf("it does not have the change of %s yet; why, says %s/%s", since.UTC().Format(time.RFC3339), v1beta1.FederationNamespace, v1beta1.DNSProvidersConfigMap)}
 		if oldest.IsZero() || since.Before(oldest) {
 			oldest = since
 		}

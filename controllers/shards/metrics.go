@@ -9,7 +9,7 @@ import (
 
 var (
 	heldGauge = metrics.NewGauge(&metrics.GaugeOpts{
-		Name: "federation_shards_held", Help: "Virtual shards, of 64, that this replica works with.",
+		Name: "federation_shards_owned", Help: "Virtual shards, of 64, that this replica works with.",
 	})
 	moved = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "federation_shards_moved_total", Help: "Shards that this replica has taken, from nobody or a dead one, or given to another.",

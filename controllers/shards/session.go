@@ -177,10 +177,10 @@ func (s *session) turn(ctx context.Context) (again time.Duration, err error) {
 			}
 		}
 		if err := s.write(ctx, lease, next); err != nil {
-			klog.FromContext(ctx).V(1).Info("The table of shards is looked at again", "err", err)
+			klog.FromContext(ctx).V(1).Info("Reading the assignment of shards again", "err", err)
 			return retry, nil
 		}
-		klog.FromContext(ctx).Info("Shards change hands", "taken", next.Take.String(), "from", strings.Join(next.From, " "), "given", next.Give.String())
+		klog.FromContext(ctx).Info("Rebalancing shards", "taken", next.Take.String(), "from", strings.Join(next.From, " "), "given", next.Give.String())
 		table = next.Table
 	}
 	s.bury(ctx, seen, table)

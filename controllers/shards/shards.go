@@ -105,7 +105,7 @@ func Run(ctx context.Context, o Options) error {
 		case !errors.Is(err, errLost):
 			return err
 		}
-		klog.FromContext(ctx).Error(err, "All shards are given up; they are asked for anew", "lease", s.name)
+		klog.FromContext(ctx).Error(err, "Released all shards, acquiring again", "lease", s.name)
 	}
 }
 

@@ -96,7 +96,7 @@ func (s *sightings) duration(lease *coordinationv1.Lease) time.Duration {
 	return s.timing.Duration
 }
 
-// known tells whether a Lease is as it was when it was last looked at.
+// known reports whether a Lease is as it was when it was last looked at.
 func (s *sightings) known(lease *coordinationv1.Lease) bool {
 	return s.seen[lease.Name].version == lease.ResourceVersion
 }

@@ -37,7 +37,7 @@ func (s *session) start(ctx context.Context, held plan.Set) error {
 	w := &work{held: held, cancel: cancel, ended: make(chan error, 1)}
 	s.work = w
 	heldGauge.Set(float64(held.Len()))
-	klog.FromContext(ctx).Info("Works with shards", "held", held.String(), "number", held.Len())
+	klog.FromContext(ctx).Info("Acquired shards", "held", held.String(), "number", held.Len())
 	go func() { w.ended <- s.Work(ctx, held) }()
 	return nil
 }

@@ -80,7 +80,7 @@ func (c *cookie) parse(data []byte) bool {
 	return true
 }
 
-// renew tells whether the server's part is ours and was made for the client; it then is what the
+// renew reports whether the server's part is ours and was made for the client; it then is what the
 // client is to send next time. now is in seconds since 1970, and wraps.
 func (c *cookie) renew(secrets *cookieSecrets, client netip.Addr, now uint32) (valid bool) {
 	if !c.sent {

@@ -158,7 +158,7 @@ func (s *Server) startRenewing(ctx context.Context, running *sync.WaitGroup) {
 				return
 			case now := <-tick.C:
 				if err := s.renew(now); err != nil {
-					slog.Error("Signatures could not be made anew; will be tried again", "zone", s.zone, "error", err, "after", renewEvery)
+					slog.Error("Failed to renew signatures, will retry", "zone", s.zone, "err", err, "after", renewEvery)
 				}
 			}
 		}
@@ -198,7 +198,7 @@ func (s *Server) renewNames(names []string) error {
 	return s.publish(old, next, nil)
 }
 
-// due tells whether a signature of the name is to be made anew.
+// due reports whether a signature of the name is to be made anew.
 func (n node) due(now time.Time) bool {
 	for a := range n.answers() {
 		if s := a.signature; s != "" && !now.Before(s.due()) {

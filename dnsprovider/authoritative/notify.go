@@ -51,7 +51,7 @@ func (s *Server) notify(ctx context.Context, t *target) {
 			s.overtake(ctx, t)
 		} else if ctx.Err() == nil {
 			pause = min(2*pause, maxNotifyPause)
-			slog.Warn("Server was not told that the zone has changed; will be tried again", "zone", s.zone, "server", t.address, "error", err, "after", pause)
+			slog.Warn("Failed to notify a server of the zone's change, will retry", "zone", s.zone, "server", t.address, "err", err, "after", pause)
 			t.changed()
 		}
 		select {

@@ -81,7 +81,7 @@ func lowerCase(eight uint64) uint64 {
 	return eight | upper>>2
 }
 
-// inZone tells whether the name asked for is the zone or below it.
+// inZone reports whether the name asked for is the zone or below it.
 func (q *query) inZone(wire string) bool {
 	start := len(q.name) - len(wire)
 	if start < 0 || string(q.name[start:]) != wire {
@@ -94,6 +94,6 @@ func (q *query) inZone(wire string) bool {
 	return at == start
 }
 
-// isOtherQuestion tells whether a type is one of the questions that are not types of records, other
+// isOtherQuestion reports whether a type is one of the questions that are not types of records, other
 // than ANY (RFC 6895, section 3.1).
 func isOtherQuestion(t uint16) bool { return t >= 128 && t < dns.TypeANY }

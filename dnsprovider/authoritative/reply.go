@@ -130,7 +130,7 @@ func (r *responder) tooMany() bool {
 // again over TCP, and who is not gets no more bytes than were sent in his name.
 const slip = 2
 
-// extend sets what our OPT record is going to say. It tells whether a cookie shows that the client
+// extend sets what our OPT record is going to say. It reports whether a cookie shows that the client
 // is who he says.
 func (r *responder) extend() (known bool) {
 	e := &r.query.edns
@@ -164,7 +164,7 @@ func (r *responder) class() answerClass {
 func (r *responder) guarded(s *snapshot, message []byte, from origin) (reply []byte) {
 	defer func() {
 		if broken := recover(); broken != nil {
-			slog.Error("DNS message broke the server", "error", broken, "message", fmt.Sprintf("%x", message), "stack", string(debug.Stack()))
+			slog.Error("DNS message broke the server", "err", broken, "message", fmt.Sprintf("%x", message), "stack", string(debug.Stack()))
 			reply = nil
 		}
 	}()

@@ -40,7 +40,7 @@ func (s *Server) overtake(ctx context.Context, t *target) {
 	}
 	slog.Warn("A secondary has a newer serial number than any of now, as after the clock was set back: the zone gets a newer one", "zone", s.zone, "server", t.address, "has", has, "had", old.soa.Serial)
 	if err := s.publishAs(has+1, old, old.edit(), nil); err != nil {
-		slog.Error("The zone keeps a serial number that is too old for a secondary", "zone", s.zone, "server", t.address, "error", err)
+		slog.Error("The zone keeps a serial number that is too old for a secondary", "zone", s.zone, "server", t.address, "err", err)
 	}
 }
 

@@ -215,10 +215,10 @@ func (s *Server) publishAs(serial uint32, old *snapshot, next edit, changes dnsp
 // Chooses is the promise to give one variant of a set at a time. See dnsprovider.Chooser.
 func (s *Server) Chooses() {}
 
-// Reserves tells whether a name has the server's own records: the zone itself, and its name server. See dnsprovider.Reserver.
+// Reserves reports whether a name has the server's own records: the zone itself, and its name server. See dnsprovider.Reserver.
 func (s *Server) Reserves(name string) bool { return s.current.Load().reserves(name) }
 
-// SetAway says whether what the zone is made from is out of reach. The server goes on to answer, and
+// SetAway reports whether what the zone is made from is out of reach. The server goes on to answer, and
 // says that the answers may be stale (RFC 8914, code 3).
 func (s *Server) SetAway(away bool) { s.away.Store(away) }
 

@@ -93,10 +93,10 @@ func (s *snapshot) lookup(name string) node {
 	return s.names.find(hashOf(wire), wire)
 }
 
-// own tells whether a name, as on the wire, is one that has the server's own records, and none of the provider's.
+// own reports whether a name, as on the wire, is one that has the server's own records, and none of the provider's.
 func (s *snapshot) own(name string) bool { return name == s.wire || name == wireName(s.soa.Ns) }
 
-// reserves tells whether a canonical name has the server's own records.
+// reserves reports whether a canonical name has the server's own records.
 func (s *snapshot) reserves(name string) bool { return name == s.soa.Ns || name == s.zone }
 
 // provided gives the provider's records, a name at a time, in no order.

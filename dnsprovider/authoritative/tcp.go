@@ -22,7 +22,7 @@ type conns struct {
 	networks   map[uint64]int
 }
 
-// take tells whether a client may have another one; if so, it is given back with release.
+// take reports whether a client may have another one; if so, it is given back with release.
 func (c *conns) take(client netip.Addr) bool {
 	c.lock.Lock()
 	defer c.lock.Unlock()

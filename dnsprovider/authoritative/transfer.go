@@ -165,7 +165,7 @@ func (s *Server) transfer(send *sender, from origin) error {
 	return nil
 }
 
-// allow tells whether a client is in one of the networks that may have the zone.
+// allow reports whether a client is in one of the networks that may have the zone.
 func (t *Transfers) allow(client netip.Addr) bool {
 	return len(t.Networks) == 0 || slices.ContainsFunc(t.Networks, func(n netip.Prefix) bool { return n.Contains(client) })
 }

@@ -59,7 +59,7 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn, counters *co
 // pause is how long we wait after an error of a socket that may pass, such as no file left.
 const pause = 10 * time.Millisecond
 
-// wait tells whether to go on after an error of a socket, and waits a little if so.
+// wait reports whether to go on after an error of a socket, and waits a little if so.
 func wait(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 		return false

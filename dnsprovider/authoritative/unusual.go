@@ -42,7 +42,7 @@ func unusual(message []byte) (plain, refusal []byte) {
 	return nil, refusal
 }
 
-// countsHold tells whether the sections have what the header says; the parser forgives less.
+// countsHold reports whether the sections have what the header says; the parser forgives less.
 func countsHold(message []byte, m *dns.Msg) bool {
 	for i, n := range []int{len(m.Question), len(m.Answer), len(m.Ns), len(m.Extra)} {
 		if int(binary.BigEndian.Uint16(message[4+2*i:])) != n {

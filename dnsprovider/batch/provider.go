@@ -111,7 +111,7 @@ func (p *Provider) change(ctx context.Context, zone string, batch dnsprovider.Ch
 	return err
 }
 
-// check tells whether the zone, as it is now, takes the changes.
+// check reports whether the zone, as it is now, takes the changes.
 func (p *Provider) check(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
 	names := make([]string, len(changes))
 	for i, step := range changes {

@@ -19,7 +19,7 @@ type memory struct {
 	sets []dnsprovider.RRSet
 	// left is how many calls of Change succeed. -1: all.
 	left int
-	// compares tells whether stale changes are refused; if not they are made all the same.
+	// compares reports whether stale changes are refused; if not they are made all the same.
 	compares bool
 	calls    int
 	// least is the least TTL that is taken.

@@ -30,7 +30,7 @@ type retryer struct {
 	tried int
 }
 
-// Retry says whether to try again after err, and after how long. See gax.Retryer.
+// Retry reports whether to try again after err, and after how long. See gax.Retryer.
 func (r *retryer) Retry(err error) (time.Duration, bool) {
 	r.tried++
 	var said *googleapi.Error

@@ -19,9 +19,9 @@ const (
 	timeout, maxServers = 5 * time.Second, 20
 )
 
-// Asker asks the servers of the zone above.
+// Asker asks the servers of the parent zone.
 type Asker struct {
-	// Servers are the HOST:PORT of all servers of the zone above. None: they are looked up.
+	// Servers are the HOST:PORT of all servers of the parent zone. None: they are looked up.
 	Servers []string
 }
 
@@ -43,7 +43,7 @@ func (a Asker) DS(ctx context.Context, zone string) ([][]*dns.DS, error) {
 	return answers, group.Wait()
 }
 
-// servers are those of the zone above, each with its addresses.
+// servers are those of the parent zone, each with its addresses.
 func (a Asker) servers(ctx context.Context, zone string) (all [][]string, err error) {
 	for _, address := range a.Servers {
 		all = append(all, []string{address})
@@ -69,14 +69,14 @@ func (a Asker) servers(ctx context.Context, zone string) (all [][]string, err er
 	return all, nil
 }
 
-// parents are the name servers of the nearest zone above.
+// parents are the name servers of the nearest parent zone.
 func parents(ctx context.Context, zone string) ([]*net.NS, error) {
 	for at, end := dns.NextLabel(zone, 0); !end; at, end = dns.NextLabel(zone, at) {
 		if found, err := net.DefaultResolver.LookupNS(ctx, zone[at:]); err == nil && len(found) > 0 {
 			return found, nil
 		}
 	}
-	return nil, fmt.Errorf("zone %s: no name servers are found of a zone above", zone)
+	return nil, fmt.Errorf("zone %s: no name servers are found of a parent zone", zone)
 }
 
 // first is what a server says at the first of its addresses that answers.

@@ -13,7 +13,7 @@ const (
 	ds   = "11 13 2 0000000000000000000000000000000000000000000000000000000000000011"
 )
 
-// startKnot runs a real Knot with the zone above, in which records stand beside the delegation, and returns its address.
+// startKnot runs a real Knot with the parent zone, in which records stand beside the delegation, and returns its address.
 func startKnot(t *testing.T, records ...string) string {
 	t.Helper()
 	address, _ := servertest.Knot{Zone: "test.", File: `$ORIGIN test.
@@ -27,7 +27,7 @@ ns.example A 127.0.0.1
 	return address
 }
 
-func TestEachServerOfTheZoneAboveIsAsked(t *testing.T) {
+func TestEachServerOfTheParentZoneIsAsked(t *testing.T) {
 	with, without := startKnot(t, "example 7200 DS "+ds), startKnot(t)
 	servers, err := Asker{Servers: []string{with, without}}.DS(t.Context(), "Example.test.")
 	if err != nil || len(servers) != 2 || len(servers[0]) != 1 || len(servers[1]) != 0 {

@@ -1,4 +1,4 @@
-// Package delegation asks the zone above a zone which keys it vouches for: for its DS records (RFC 4034, section 5).
+// Package delegation asks the parent zone for a zone's DS records (RFC 4034, section 5).
 //
 //	servers, err := delegation.Asker{}.DS(ctx, "example.com.")
 //

@@ -1,5 +1,5 @@
 // Package dnssec signs the records of a zone (RFC 4034, RFC 4035): keys, signatures, proofs that something
-// is not there, and what the zone above must know. All of it is values: who has a clock and a place for keys
+// is not there, and what the parent zone must know. All of it is values: who has a clock and a place for keys
 // hands them in.
 //
 //	key, err := dnssec.NewKey(dnssec.ECDSAP256)

@@ -105,7 +105,7 @@ func (k Key) DNSKEY(zone string) *dns.DNSKEY {
 // Tag is the short number of the key (RFC 4034, appendix B).
 func (k Key) Tag() uint16 { return k.DNSKEY(".").KeyTag() }
 
-// DS is the record for the zone above, with SHA-256 (RFC 4509).
+// DS is the record for the parent zone, with SHA-256 (RFC 4509).
 func (k Key) DS(zone string) *dns.DS { return k.DNSKEY(zone).ToDS(dns.SHA256) }
 
 func header(name string, t uint16, ttl uint32) dns.RR_Header {

@@ -32,7 +32,7 @@ type Signer struct {
 // Keys are all keys that are in the zone, that which signs it first.
 func (s Signer) Keys() []Key { return append([]Key{s.Key}, s.More...) }
 
-// Submitted are the keys that the zone above is to vouch for.
+// Submitted are the keys that the parent zone is to have DS records of.
 func (s Signer) Submitted() []Key {
 	return slices.DeleteFunc(s.Keys(), func(k Key) bool { return s.Submit != nil && !slices.Contains(s.Submit, k.Tag()) })
 }
@@ -64,7 +64,7 @@ func Due(signature *dns.RRSIG) time.Time {
 }
 
 // Apex returns the sets that a signed zone has at its apex, each with its signatures behind it: the keys, and CDS and
-// CDNSKEY, by which the zone above can follow (RFC 7344, RFC 8078). Every key signs them: the zone above takes
+// CDNSKEY, by which the parent zone can follow (RFC 7344, RFC 8078). Every key signs them: the parent zone takes
 // what a key says that it vouches for (RFC 7344, section 4.1).
 func (s Signer) Apex(now time.Time) ([][]dns.RR, error) {
 	keys, cds, cdnskey := []dns.RR{}, []dns.RR{}, []dns.RR{}

@@ -104,7 +104,7 @@ func (r *recorder) Errorf(string, ...any) { r.failed = true }
 func (r *recorder) Fatal(...any)          { r.failed = true; runtime.Goexit() }
 func (r *recorder) Fatalf(string, ...any) { r.failed = true; runtime.Goexit() }
 
-// fails tells whether the provider fails the clause.
+// fails reports whether the provider fails the clause.
 func fails(provider dnsprovider.Provider, clause func(*suite)) bool {
 	r := &recorder{}
 	done := make(chan struct{})

@@ -94,7 +94,7 @@ func (s *signer) Verify(msg []byte, t *dns.TSIG) error {
 	return nil
 }
 
-// check tells whether the reply to m, which reading gave together with err, is signed and says that
+// check reports whether the reply to m, which reading gave together with err, is signed and says that
 // it is done. What the server says against our key, or of a zone that it does not hold, may come
 // without a good signature: it is told, and is an error in any case.
 func (s *signer) check(m, reply *dns.Msg, err error) error {
@@ -131,7 +131,7 @@ func tsigMeaning(code uint16) string {
 // rcodeError is a server's refusal.
 type rcodeError struct{ code int }
 
-// prerequisite tells whether the zone is not as the message expected it (RFC 2136, section 3.2).
+// prerequisite reports whether the zone is not as the message expected it (RFC 2136, section 3.2).
 func (e *rcodeError) prerequisite() bool {
 	return e.code == dns.RcodeNXRrset || e.code == dns.RcodeYXRrset || e.code == dns.RcodeNameError || e.code == dns.RcodeYXDomain
 }

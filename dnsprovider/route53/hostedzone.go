@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/route53/types"
 )
 
-// hostedZones returns whether those of the name are public or private, by their IDs: the API's list begins with them.
+// hostedZones reports whether those of the name are public or private, by their IDs: the API's list begins with them.
 func (a *api) hostedZones(ctx context.Context, name string) (map[string]string, error) {
 	zones, in := map[string]string{}, &route53.ListHostedZonesByNameInput{DNSName: aws.String(name)}
 	for {

@@ -74,7 +74,7 @@ type domainFilter struct {
 	Exclude []string `json:"exclude"`
 }
 
-// has tells whether the zone is among those that the provider is for; all are without any.
+// has reports whether the zone is among those that the provider is for; all are without any.
 func (f domainFilter) has(zone string) bool {
 	under := func(domains []string) bool {
 		for _, d := range domains {

@@ -107,7 +107,7 @@ func sampled(s size) (out []netip.AddrPort) {
 	return out
 }
 
-// allAnswer tells whether Services answer.
+// allAnswer reports whether Services answer.
 func (s *site) allAnswer(have size) error {
 	return s.client.Do(func() error {
 		for _, to := range sampled(have) {
@@ -119,7 +119,7 @@ func (s *site) allAnswer(have size) error {
 	})
 }
 
-// inPlace tells whether a proxy has written its rules. To ask it takes its time, so that comes last: after a start Services answer
+// inPlace reports whether a proxy has written its rules. To ask it takes its time, so that comes last: after a start Services answer
 // no sooner, after a restart always.
 func (s *site) inPlace(have size, p *process) error {
 	if err := errors.Join(s.allAnswer(have), p.alive()); err != nil {

@@ -159,7 +159,7 @@ func (p *process) metrics(prefix string) (map[string]float64, error) {
 	return out, nil
 }
 
-// synced tells whether the proxy says that it has written its rules since it started.
+// synced reports whether the proxy says that it has written its rules since it started.
 func (p *process) synced() error {
 	const name = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
 	m, err := p.metrics(name)

@@ -17,7 +17,7 @@ const perService = 7
 // service names the i-th service's part of all its names.
 func service(i int) string { return fmt.Sprintf("web-%d.team-%d.fed.svc", i, i%50) }
 
-// hasAlias tells whether one of the service's zones has nothing of its own.
+// hasAlias reports whether one of the service's zones has nothing of its own.
 func hasAlias(i int) bool { return i%10 == 0 }
 
 func regionOf(i, r int) string { return fmt.Sprintf("%s.region-%d.%s", service(i), r, zoneName) }

@@ -90,7 +90,7 @@ func member(i, groups int) *v1beta1.Cluster {
 		Status: v1beta1.ClusterStatus{
 			Region: fmt.Sprintf("r%d", i/10%10), Zones: []string{fmt.Sprintf("z%d", i/100)},
 			Conditions: []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: corev1.ConditionTrue, LastTransitionTime: before}},
-			Failover:   &v1beta1.ClusterFailover{Phase: v1beta1.FailoverServing, Since: before},
+			Failover:   &v1beta1.ClusterFailover{Phase: v1beta1.PhaseServing, Since: before},
 			Capacity:   &v1beta1.ClusterCapacity{Nodes: 10, Allocatable: have(160), ObservedAt: before, Free: []v1beta1.NodeClass{{Nodes: 10, Free: have(10)}}},
 		},
 	}

@@ -123,7 +123,7 @@ func TestKubectlSaysWhatIsWrongWithAPolicy(t *testing.T) {
 		good + `replicaPreferences: {clusters: {a: {weight: -1}}}`:                            `spec.replicaPreferences.clusters[a].weight: Invalid value: -1: must be from 0 to 2147483647`,
 		good + `tolerations: [{key: a, effect: Never}]`:                                       `spec.tolerations[0].effect: Unsupported value: "Never": supported values: "NoExecute", "NoSchedule"`,
 		good + `failover: {gracePeriodSeconds: -1}`:                                           `spec.failover.gracePeriodSeconds: Invalid value: -1: must be from 0 to 86400`,
-		good + `failover: {failback: Soon}`:                                                   `spec.failover.failback: Unsupported value: "Soon": supported values: "AtOnce", "Never", "Staged"`,
+		good + `failover: {failback: Soon}`:                                                   `spec.failover.failback: Unsupported value: "Soon": supported values: "Immediate", "Never", "Staged"`,
 		good + `rollout: {strategy: Canary}`:                                                  `spec.rollout.strategy: Unsupported value: "Canary": supported values: "AllAtOnce", "OneClusterAtATime"`,
 		good + `overrides: [{jsonPatch: [{op: change, path: /spec/a, value: 1}]}]`:            `spec.overrides[0].jsonPatch[0].op: Unsupported value: "change"`,
 		good + `overrides: [{jsonPatch: [{op: add, path: spec.a, value: 1}]}]`:                `spec.overrides[0].jsonPatch[0].path: Invalid value: "spec.a": must be a JSON pointer: it begins with /`,

@@ -42,7 +42,7 @@ func startKnot(t *testing.T, zone string) *knot {
 
 // standing is what kubectl federation status says of the DNS providers.
 type standing struct {
-	Well         bool `json:"well"`
+	Healthy      bool `json:"healthy"`
 	DNSProviders []struct {
 		Name      string      `json:"name"`
 		Published bool        `json:"published"`
@@ -153,7 +153,7 @@ func TestProvidersOfTheZone(t *testing.T) {
 			return err.Error()
 		}
 		c := meta.FindStatusCondition(service.Status.Conditions, v1beta1.ConditionDNSPublished)
-		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != "ProviderBehind" || !strings.Contains(c.Message, "provider dying") {
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != "ProviderOutOfSync" || !strings.Contains(c.Message, "provider dying") {
 			return fmt.Sprintf("condition %+v", c)
 		}
 		return ""

@@ -36,7 +36,7 @@ func TestAnIsolationAndItsLeader(t *testing.T) {
 	other := p.halves[1-leads]
 	_, err := other.fed.dyn.Resource(v1beta1.FailoverDrillsResource).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "FailoverDrill", "metadata": map[string]any{"name": "killed"},
-		"spec": map[string]any{"scope": map[string]any{"clusters": []any{"west-a"}}, "method": "Isolate", "reason": "a test", "baselineSeconds": int64(5), "holdSeconds": int64(600)},
+		"spec": map[string]any{"scope": map[string]any{"clusters": []any{"west-a"}}, "method": "Isolate", "reason": "a test", "allow": []any{v1beta1.DrillQuiet, v1beta1.DrillRested}, "baselineSeconds": int64(5), "holdSeconds": int64(600)},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestAnIsolationAndItsLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &v1beta1.Cluster{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c); err != nil || !c.IsReady() || c.Phase() != v1beta1.FailoverServing || c.Drill() != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c); err != nil || !c.IsReady() || c.Phase() != v1beta1.PhaseServing || c.Drill() != nil {
 		t.Errorf("the member afterwards: %v, ready %t, %s, %v", err, c.IsReady(), c.Phase(), c.Drill())
 	}
 	if _, err := other.fed.client.CoordinationV1().Leases(v1beta1.FederationNamespace).Get(t.Context(), v1beta1.DrillLease, metav1.GetOptions{}); !apierrors.IsNotFound(err) {

@@ -34,7 +34,7 @@ func TestDrills(t *testing.T) {
 			var running sync.WaitGroup
 			running.Go(func() { o.run(ctx) })
 			name := "drill-" + c.method
-			out, err := s.kubectl(t, "", "federation", "drill", "run", name, "--cluster", "east-a", "--method", c.method, "--reason", "a test", "--baseline", "5s",
+			out, err := s.kubectl(t, "", "federation", "drill", "run", name, "--cluster", "east-a", "--method", c.method, "--reason", "a test", "--baseline", "5s", "--allow", "Quiet,Rested",
 				"--hold", c.hold, "--out-of-dns", "5s", "--yes")
 			stop()
 			running.Wait()
@@ -86,7 +86,7 @@ func TestAnAbortedIsolation(t *testing.T) {
 	})
 	ran := pods()
 	const name = "drill-aborted"
-	if out, err := s.kubectl(t, "", "federation", "drill", "run", name, "--cluster", "east-a", "--method", "isolate", "--isolate-as", "refused", "--reason", "a test", "--baseline", "5s",
+	if out, err := s.kubectl(t, "", "federation", "drill", "run", name, "--cluster", "east-a", "--method", "isolate", "--isolate-as", "refused", "--reason", "a test", "--baseline", "5s", "--allow", "Quiet,Rested",
 		"--hold", "10m", "--yes", "--detach"); err != nil {
 		t.Fatal(err, out)
 	}

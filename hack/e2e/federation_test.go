@@ -218,7 +218,7 @@ func TestForeignObjectIsLeftAloneAndReported(t *testing.T) {
 	eventually(t, 20*time.Second, func() string {
 		events, err := s.fed.client.CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=foreign"})
 		for _, e := range events.Items {
-			if e.Reason == "PropagationForeign" && strings.Contains(e.Message, "west-a") {
+			if e.Reason == "PropagationConflict" && strings.Contains(e.Message, "west-a") {
 				return ""
 			}
 		}
@@ -260,7 +260,7 @@ func TestRefusalIsReportedAndTheOthersGoOn(t *testing.T) {
 			return err.Error()
 		}
 		for _, c := range got.Status.Conditions {
-			if c.Type == "Propagated" && c.Status == "False" && c.Reason == "Refused" && strings.Contains(c.Message, "east-b") &&
+			if c.Type == "Propagated" && c.Status == "False" && c.Reason == "Rejected" && strings.Contains(c.Message, "east-b") &&
 				strings.Contains(c.Message, "quota") && got.Status.ReadyReplicas == 2 {
 				return ""
 			}

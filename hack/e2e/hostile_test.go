@@ -88,7 +88,7 @@ func liedAbout(t *testing.T) string {
 		}
 	}()
 	everywhere(t, name)
-	settings := fmt.Sprintf(`{"hosts":["%s.%s"],"check":{"type":"TCP","port":%d,"intervalSeconds":1,"timeoutSeconds":1}}`, name, s.env["DNS_ZONE"], here.Addr().(*net.TCPAddr).Port)
+	settings := fmt.Sprintf(`{"hosts":["%s.%s"],"healthCheck":{"type":"TCP","port":%d,"periodSeconds":1,"timeoutSeconds":1}}`, name, s.env["DNS_ZONE"], here.Addr().(*net.TCPAddr).Port)
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1beta1.DNSAnnotation: settings}}})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func liesLeadNowhere(t *testing.T, name string) {
 			t.Errorf("%s has slices with %q", member, known)
 		}
 	}
-	failing, err := s.fed.client.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(t.Context(), v1beta1.DNSChecksConfigMap, metav1.GetOptions{})
+	failing, err := s.fed.client.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(t.Context(), v1beta1.DNSHealthChecksConfigMap, metav1.GetOptions{})
 	if err != nil || strings.Contains(fmt.Sprint(failing.Data), "127.0.0.1") || strings.Contains(fmt.Sprint(failing.Data), "localhost") {
 		t.Errorf("checks have been made at %v (%v)", failing.Data, err)
 	}

@@ -90,7 +90,7 @@ func (w *wire) carry(to, from net.Conn, lost <-chan struct{}) {
 	}
 }
 
-// wait waits until the wire is whole, and tells whether the connection still counts.
+// wait waits until the wire is whole, and reports whether the connection still counts.
 func (w *wire) wait(lost <-chan struct{}) bool {
 	w.mu.Lock()
 	cut := w.cut

@@ -60,7 +60,7 @@ func TestReadinessTellsOfALackOfRoom(t *testing.T) {
 	remove(t, func(ctx context.Context) error {
 		return s.fed.client.AppsV1().ReplicaSets("default").Delete(ctx, name, metav1.DeleteOptions{})
 	})
-	says := func(unplaced bool, replicas int64) time.Duration {
+	says := func(unschedulable bool, replicas int64) time.Duration {
 		t.Helper()
 		return eventually(t, 75*time.Second, func() string {
 			r, err := readinessOf(t.Context(), zone)
@@ -68,9 +68,9 @@ func TestReadinessTellsOfALackOfRoom(t *testing.T) {
 				return err.Error()
 			}
 			verdict := meta.FindStatusCondition(r.Status.Conditions, v1beta1.ReadinessSurvivable)
-			named := slices.ContainsFunc(r.Status.Worst, func(o v1beta1.ReadinessObject) bool { return o.Name == name && o.Unplaced > 0 })
-			if verdict == nil || named != unplaced || unplaced && (verdict.Reason != v1beta1.ReadinessNoRoom || r.Status.Replicas < replicas) || !unplaced && r.Status.Unplaced > 0 {
-				return fmt.Sprintf("%s: %+v, %d replicas, %d placed, %d unplaced, worst %+v", zone, verdict, r.Status.Replicas, r.Status.Placed, r.Status.Unplaced, r.Status.Worst)
+			named := slices.ContainsFunc(r.Status.Worst, func(o v1beta1.ReadinessObject) bool { return o.Name == name && o.Unschedulable > 0 })
+			if verdict == nil || named != unschedulable || unschedulable && (verdict.Reason != v1beta1.ReadinessInsufficientCapacity || r.Status.Replicas < replicas) || !unschedulable && r.Status.Unschedulable > 0 {
+				return fmt.Sprintf("%s: %+v, %d replicas, %d placed, %d unschedulable, worst %+v", zone, verdict, r.Status.Replicas, r.Status.Placed, r.Status.Unschedulable, r.Status.Worst)
 			}
 			return ""
 		})

@@ -126,7 +126,7 @@ func (p *pair) balanced(t *testing.T, replicas ...int) time.Duration {
 			if pid := fmt.Sprintf("-%d-", p.halves[i].controllers.Process.Pid); !strings.Contains(text, pid) {
 				return fmt.Sprintf("replica %d holds nothing: %s", i, text)
 			}
-			if held := p.halves[i].measure(t, "federation_shards_held"); int(held) < v1beta1.Shards/len(replicas) {
+			if held := p.halves[i].measure(t, "federation_shards_owned"); int(held) < v1beta1.Shards/len(replicas) {
 				return fmt.Sprintf("replica %d says that it holds %v", i, held)
 			}
 		}

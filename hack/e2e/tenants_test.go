@@ -471,7 +471,7 @@ func (a *attack) decorate(o *unstructured.Unstructured) {
 			hosts, _ := json.Marshal(map[string]any{"hosts": []string{a.host(), a.host()}, "ttlSeconds": pick(a, 1, 86400)})
 			annotations[v1beta1.DNSAnnotation] = string(hosts)
 		case 2:
-			annotations[v1beta1.DNSAnnotation] = fmt.Sprintf(`{"check": {"type": "HTTP", "port": %d, "path": "/metrics", "timeoutSeconds": 5}}`, pick(a, 80, 6443, 2379))
+			annotations[v1beta1.DNSAnnotation] = fmt.Sprintf(`{"healthCheck": {"type": "HTTP", "port": %d, "path": "/metrics", "timeoutSeconds": 5}}`, pick(a, 80, 6443, 2379))
 		case 3:
 			annotations[v1beta1.ServiceIngressesAnnotation] = fmt.Sprintf(`{"clusters":[{"name":"east-a","items":[{"ip":%q}]}]}`, address)
 		case 4:

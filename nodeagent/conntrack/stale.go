@@ -51,7 +51,7 @@ func backends(p *ruleset.Port) map[netip.AddrPort]bool {
 	return out
 }
 
-// stale tells whether a flow is to be forgotten. What was not sent on is from before there were rules for it: of what asked
+// stale reports whether a flow is to be forgotten. What was not sent on is from before there were rules for it: of what asked
 // for a Service's own address always, and of what asked for a node port where the address is local, one of the node's. Other
 // flows to such a port pass by.
 func (k keep) stale(f *flow, local func(netip.Addr) bool) bool {

@@ -94,7 +94,7 @@ func (k keep) questions() (out []ruleset.FrontendKey) {
 	return out
 }
 
-// locals returns what tells whether an address is one of the node's. They are read when that is first asked.
+// locals returns what reports whether an address is one of the node's. They are read when that is first asked.
 func locals() func(netip.Addr) bool {
 	own := sync.OnceValue(func() map[netip.Addr]bool {
 		out := map[netip.Addr]bool{}

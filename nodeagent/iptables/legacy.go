@@ -101,7 +101,7 @@ func (f *family) inKernel(ctx context.Context, n names, wanted want) (*found, er
 	return out, nil
 }
 
-// sameAs tells whether a rule of the kernel's is one that is wanted.
+// sameAs reports whether a rule of the kernel's is one that is wanted.
 func (f *family) sameAs() func(xtables.Rule, string) bool {
 	b, add := xtables.NewBuilder(f.ipv6), entryOf(f.ipv6)
 	return func(have xtables.Rule, rule string) bool {

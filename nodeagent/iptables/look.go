@@ -88,7 +88,7 @@ func (f *family) notice() {
 	f.sight.ours = 0
 }
 
-// look tells whether rules may have been lost.
+// look reports whether rules may have been lost.
 func (f *family) look(ctx context.Context, full time.Duration) bool {
 	f.sight.mu.Lock()
 	defer f.sight.mu.Unlock()
@@ -141,7 +141,7 @@ func (f *family) fingerprint() (out fingerprint, err error) {
 	return out, nil
 }
 
-// harmed tells whether rules are gone without which nothing works.
+// harmed reports whether rules are gone without which nothing works.
 func (f *family) harmed(ctx context.Context) bool {
 	d := f.state.d
 	fixed, prefix := d.fixed(), string(d.names)

@@ -63,7 +63,7 @@ func (n names) target(rule string) string {
 	return chain
 }
 
-// ours tells whether a chain is one that this package, or kube-proxy, makes and may take away, and what it is called without n.
+// ours reports whether a chain is one that this package, or kube-proxy, makes and may take away, and what it is called without n.
 func (n names) ours(name string) (chain string, is bool) {
 	chain, is = strings.CutPrefix(name, string(n))
 	switch chain {

@@ -122,7 +122,7 @@ func (h *Host) Dial(to netip.AddrPort) (c net.Conn, err error) {
 	return c, err
 }
 
-// Refused tells whether a blocking connect() is refused before the kernel would send its SYN once more, which it does
+// Refused reports whether a blocking connect() is refused before the kernel would send its SYN once more, which it does
 // after a second. Any other outcome is an error that says what happened instead.
 func (h *Host) Refused(to netip.AddrPort) error {
 	return h.Do(func() error {

@@ -67,7 +67,7 @@ func backendsOf(p *ruleset.Port) (all []ruleset.Backend) {
 	return all
 }
 
-// loses tells whether a client may have stayed with a backend that a port no longer has.
+// loses reports whether a client may have stayed with a backend that a port no longer has.
 func loses(c ruleset.PortChange) bool {
 	if c.After == nil || c.After.Affinity == 0 || len(c.After.Frontends) < len(c.Before.Frontends) {
 		return true

@@ -149,7 +149,7 @@ func (k *kernel) set(a []byte) {
 	k.sets[d.name] = d
 }
 
-// same tells whether a set is as it is to be.
+// same reports whether a set is as it is to be.
 func (k *kernel) same(d definition) bool {
 	have, ok := k.sets[d.name]
 	return ok && have.flags == d.flags && have.verdict == d.verdict &&

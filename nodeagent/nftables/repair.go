@@ -58,7 +58,7 @@ func (x *transaction) addSets(have *kernel) {
 	}
 }
 
-// fits tells whether what is there of sets and base chains can stay.
+// fits reports whether what is there of sets and base chains can stay.
 func (x *transaction) fits(have *kernel) bool {
 	for _, d := range definitions(x.t.family) {
 		if _, ok := have.sets[d.name]; ok && !have.same(d) {
@@ -73,7 +73,7 @@ func (x *transaction) fits(have *kernel) bool {
 	return true
 }
 
-// takes tells whether the kernel has an element or chain, and forgets the element, so that those are left that nobody wants.
+// takes reports whether the kernel has an element or chain, and forgets the element, so that those are left that nobody wants.
 func (k *kernel) takes(i item) bool {
 	if i.set == "" {
 		return k.chains[i.key] != nil

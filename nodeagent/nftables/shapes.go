@@ -36,7 +36,7 @@ func (s shape) uses(to ruleset.Target) bool {
 	return s.pod.To == to || s.node.To == to || s.outside.To == to
 }
 
-// leads tells whether there is anything to do before the packet is routed; what is only refused is dealt with later.
+// leads reports whether there is anything to do before the packet is routed; what is only refused is dealt with later.
 func (s shape) leads() bool {
 	return s.slots != [len(ruleset.Pools)]int{} || s.uses(ruleset.Drop)
 }

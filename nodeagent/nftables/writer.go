@@ -152,7 +152,7 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 // loud is how many bytes may be written while the kernel tells Watch of changes.
 const loud = 1 << 16
 
-// load commits. While that is much, Watch hears of nothing; others tells whether another hand changed something meanwhile.
+// load commits. While that is much, Watch hears of nothing; others reports whether another hand changed something meanwhile.
 func (w *Writer) load(todo *steps) (others bool, err error) {
 	if todo.bytes() < loud {
 		_, err = w.commit(todo)
@@ -212,7 +212,7 @@ func (w *Writer) Write(ctx context.Context, node *ruleset.Node, changes []rulese
 	return w.forget(w.stays(changes), true)
 }
 
-// sameTables tells whether two nodes have the same rules for the same ports.
+// sameTables reports whether two nodes have the same rules for the same ports.
 func sameTables(a, b *ruleset.Node) bool {
 	return a.Federated == b.Federated && slices.Equal(a.NodePortAddrs, b.NodePortAddrs) && slices.Equal(a.Pods.CIDRs, b.Pods.CIDRs) &&
 		a.Pods.Bridge == b.Pods.Bridge && a.Pods.InterfacePrefix == b.Pods.InterfacePrefix

@@ -42,7 +42,7 @@ func (b *builder) clusterSetIPs(ipv6 bool) []netip.Addr {
 	})
 }
 
-// yields tells whether a frontend is left to the node's other service proxy.
+// yields reports whether a frontend is left to the node's other service proxy.
 func (b *builder) yields(p *Port, kind Kind, f Frontend) bool {
 	if !b.node.Federated || kind == ClusterSetIP {
 		return false
@@ -72,7 +72,7 @@ func (b *builder) fallbackBelow() uint64 {
 	return n
 }
 
-// Away tells whether other clusters are in the pool.
+// Away reports whether other clusters are in the pool.
 func (p Pool) Away() bool {
 	return slices.ContainsFunc(p.Backends, func(b Backend) bool { return b.Cluster != "" })
 }

@@ -212,7 +212,7 @@ func find(in []*Port, like *Port) *Port {
 	return nil
 }
 
-// Equal tells whether two Ports are the same in everything.
+// Equal reports whether two Ports are the same in everything.
 func (p *Port) Equal(o *Port) bool {
 	return p.ID == o.ID && p.IPv6 == o.IPv6 && p.Affinity == o.Affinity && p.HealthCheckNodePort == o.HealthCheckNodePort &&
 		p.Cluster.equal(o.Cluster) && p.Own.equal(o.Own) && p.Local.equal(o.Local) &&
@@ -221,7 +221,7 @@ func (p *Port) Equal(o *Port) bool {
 
 func (p Pool) equal(o Pool) bool { return p.Tier == o.Tier && slices.Equal(p.Backends, o.Backends) }
 
-// Equal tells whether two Frontends are the same in everything.
+// Equal reports whether two Frontends are the same in everything.
 func (f Frontend) Equal(o Frontend) bool {
 	return f.Key == o.Key && f.Kind == o.Kind && f.Alone == o.Alone && f.FromPod == o.FromPod && f.FromNode == o.FromNode &&
 		f.FromOutside == o.FromOutside && slices.Equal(f.SourceRanges, o.SourceRanges)

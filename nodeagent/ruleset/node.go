@@ -43,10 +43,10 @@ func (p Pods) In(ipv6 bool) Pods {
 	return Pods{Bridge: p.Bridge, InterfacePrefix: p.InterfacePrefix}
 }
 
-// Known tells whether pods are known by anything.
+// Known reports whether pods are known by anything.
 func (p Pods) Known() bool { return len(p.CIDRs) > 0 || p.Bridge != "" || p.InterfacePrefix != "" }
 
-// Sent tells whether a packet is of a pod of this node.
+// Sent reports whether a packet is of a pod of this node.
 func (p Pods) Sent(from netip.Addr, iface string) bool {
 	for _, cidr := range p.CIDRs {
 		if cidr.Contains(from) {
@@ -56,7 +56,7 @@ func (p Pods) Sent(from netip.Addr, iface string) bool {
 	return p.Bridge != "" && iface == p.Bridge || p.InterfacePrefix != "" && strings.HasPrefix(iface, p.InterfacePrefix)
 }
 
-// ServesNodePorts tells whether node ports are reached at an address.
+// ServesNodePorts reports whether node ports are reached at an address.
 func (n *Node) ServesNodePorts(addr netip.Addr) bool {
 	if len(n.NodePortAddrs) > 0 {
 		return slices.Contains(n.NodePortAddrs, addr)

@@ -99,10 +99,10 @@ func (p *Port) Pool(to Target) *Pool {
 // Pools are the targets that lead to pools.
 var Pools = [...]Target{ToCluster, ToOwn, ToLocal}
 
-// Leads tells whether connections are sent on to a pool.
+// Leads reports whether connections are sent on to a pool.
 func (t Target) Leads() bool { return slices.Contains(Pools[:], t) }
 
-// Uses tells whether one of the routes ends there.
+// Uses reports whether one of the routes ends there.
 func (f *Frontend) Uses(to Target) bool {
 	return f.FromPod.To == to || f.FromNode.To == to || f.FromOutside.To == to
 }
@@ -130,7 +130,7 @@ const (
 	TierNone         Tier = "none"
 )
 
-// Remote tells whether the tier is of other clusters.
+// Remote reports whether the tier is of other clusters.
 func (t Tier) Remote() bool { return t == TierRemoteRegion || t == TierRemote }
 
 // Pool are the backends that new connections are divided over.

@@ -27,7 +27,7 @@ func NewBuilder(v6 bool) *Builder { return &Builder{layout: layoutFor(v6)} }
 // Reset forgets all entries.
 func (b *Builder) Reset() { b.buf, b.jumps, b.count = b.buf[:0], b.jumps[:0], 0 }
 
-// Same tells whether the only entry that was made says the same as a rule.
+// Same reports whether the only entry that was made says the same as a rule.
 func (b *Builder) Same(r Rule) bool {
 	to := ""
 	if len(b.jumps) > 0 {

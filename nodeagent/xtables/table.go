@@ -194,7 +194,7 @@ func (t *Table) chainAt(at int) (int, bool) {
 	return i, i >= 0 && at < int(t.chains[i].next)
 }
 
-// same tells whether two entries say the same: save their counters and what the kernel notes beside them. Where they lead to is
+// same reports whether two entries say the same: save their counters and what the kernel notes beside them. Where they lead to is
 // for others to compare, as it is an offset.
 func (l *layout) same(a, b entry) bool {
 	if len(a) != len(b) || !bytes.Equal(a[:l.targetOffset-4], b[:l.targetOffset-4]) || !bytes.Equal(a[l.targetOffset:l.targetOffset+4], b[l.targetOffset:l.targetOffset+4]) {

@@ -34,7 +34,7 @@ func (l Left) Unseen(o interface{ GetResourceVersion() string }) bool {
 	return Of(o) < l.version && time.Now().Before(l.until)
 }
 
-// Is reports whether the write left just this version.
+// Is reports whether the object is as the write left it, and was waited for until it came: whoever has stopped waiting has believed an older one since.
 func (l Left) Is(o interface{ GetResourceVersion() string }) bool {
-	return l.version != 0 && Of(o) == l.version
+	return l.version != 0 && Of(o) == l.version && time.Now().Before(l.until)
 }

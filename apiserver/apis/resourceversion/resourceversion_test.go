@@ -28,6 +28,9 @@ func TestWhatAWriteLeftIsWaitedForAWhile(t *testing.T) {
 		if left.Unseen(at("9")) {
 			t.Error("a version that never comes is waited for")
 		}
+		if left.Is(at("10")) {
+			t.Error("what comes when nobody waits for it any more is no news")
+		}
 		if none := (Left{}); none.Unseen(at("")) || none.Is(at("")) {
 			t.Error("nothing was written")
 		}

@@ -20,11 +20,11 @@ import (
 // tables are what `kubectl get clusters` shows.
 var tables = table.Convertor[*v1beta1.Cluster]{Row: row, Columns: []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name of the cluster."},
-	{Name: "Ready", Type: "string", Description: "Whether the cluster's API is ready: True, False, or Unknown before the first look. Offline: it cannot be reached."},
+	{Name: "Ready", Type: "string", Description: "Whether the cluster's API is ready: True, False, or Unknown before the first health check. Offline: it cannot be reached."},
 	{Name: "Region", Type: "string", Description: "Region of the cluster's nodes."},
 	{Name: "Zones", Type: "string", Description: "Zones of the cluster's nodes."},
 	{Name: "Version", Type: "string", Description: "Kubernetes version of the cluster's API server."},
-	{Name: "Status", Type: "string", Description: "How the cluster is used: Serving, Waiting for its grace period to end, Held, FailedOver, or Returning with its share; SchedulingDisabled, Draining or Drained."},
+	{Name: "Status", Type: "string", Description: "How the cluster is used: Serving, GracePeriod, FailoverSuspended, FailedOver, or FailingBack with its share; SchedulingDisabled, Draining or Drained."},
 	{Name: "Age", Type: "string", Description: "Time since the cluster joined."},
 	{Name: "CPU", Type: "string", Priority: 1, Description: "Free CPU of all that is allocatable."},
 	{Name: "Memory", Type: "string", Priority: 1, Description: "Free memory of all that is allocatable."},
@@ -66,7 +66,7 @@ func readiness(c *v1beta1.Cluster) string {
 
 // use is the column Status: where failover stands, and what the federation's own taints say.
 func use(c *v1beta1.Cluster) string {
-	words := []string{c.PhaseInWords()}
+	words := []string{c.PhaseWithShare()}
 	if word := c.OutOfService(); word != "" {
 		words = append(words, word)
 	}

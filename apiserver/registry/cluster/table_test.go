@@ -19,15 +19,15 @@ func TestHowAClusterIsUsed(t *testing.T) {
 		drain    v1beta1.Drain
 	}{
 		"Serving":                       {},
-		"Held":                          {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverHeld}},
-		"FailedOver":                    {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverOut}},
-		"Returning 10%":                 {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverReturning, Percent: 10}},
+		"FailoverSuspended":             {failover: &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailoverSuspended}},
+		"FailedOver":                    {failover: &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailedOver}},
+		"FailingBack 10%":               {failover: &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailingBack, Percent: 10}},
 		"Serving,SchedulingDisabled":    {taints: cordoned},
-		"FailedOver,SchedulingDisabled": {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverOut}, taints: cordoned},
+		"FailedOver,SchedulingDisabled": {failover: &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailedOver}, taints: cordoned},
 		"Serving,Drained":               {taints: draining},
 		"Serving,Draining":              {taints: draining, drain: v1beta1.Drain{Cordoned: true}},
-		"Held,Draining":                 {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverHeld}, taints: draining[1:]},
-		"Held,Drained":                  {failover: &v1beta1.ClusterFailover{Phase: v1beta1.FailoverHeld}, taints: draining, drain: v1beta1.Drain{Cordoned: true, Empty: true}},
+		"FailoverSuspended,Draining":    {failover: &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailoverSuspended}, taints: draining[1:]},
+		"FailoverSuspended,Drained":     {failover: &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailoverSuspended}, taints: draining, drain: v1beta1.Drain{Cordoned: true, Empty: true}},
 	} {
 		object := &v1beta1.Cluster{Spec: v1beta1.ClusterSpec{Taints: c.taints}, Status: v1beta1.ClusterStatus{Failover: c.failover}}
 		object.Annotations = map[string]string{v1beta1.DrainAnnotation: c.drain.String()}

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/pki"
 	base "federation/apiserver/registry/strategy"
 	"federation/apiserver/validation"
 )
@@ -25,10 +25,15 @@ func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return base.ResetField("status")
 }
 
-// PrepareForCreate gives the drill its finalizer, so that there is none that a delete would not undo, and notes who makes it.
+// PrepareForCreate gives the drill its finalizer, so that there is none that a delete would not undo, and notes who makes it. What a schedule makes
+// is made by whose it is: the controllers say so.
 func (strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	d := obj.(*v1beta1.FailoverDrill)
-	d.Status, d.Generation = v1beta1.FailoverDrillStatus{RequestedBy: userOf(ctx)}, 1
+	by := base.UserOf(ctx)
+	if by == pki.ControllersUser {
+		by = d.Status.RequestedBy
+	}
+	d.Status, d.Generation = v1beta1.FailoverDrillStatus{RequestedBy: by}, 1
 	if !slices.Contains(d.Finalizers, v1beta1.DrillFinalizer) {
 		d.Finalizers = append(d.Finalizers, v1beta1.DrillFinalizer)
 	}
@@ -79,7 +84,7 @@ func (s decisionStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime
 	if *s.of(&was.Status) != nil || was.Over() {
 		return
 	}
-	decision := &v1beta1.DrillDecision{At: metav1.Now(), By: userOf(ctx)}
+	decision := &v1beta1.DrillDecision{At: metav1.Now(), By: base.UserOf(ctx)}
 	if asked != nil {
 		decision.Reason = asked.Reason
 	}
@@ -88,11 +93,4 @@ func (s decisionStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime
 
 func (s decisionStrategy) ValidateUpdate(_ context.Context, obj, _ runtime.Object) field.ErrorList {
 	return validation.ValidateDrillDecision(*s.of(&obj.(*v1beta1.FailoverDrill).Status), s.path)
-}
-
-func userOf(ctx context.Context) string {
-	if u, ok := genericapirequest.UserFrom(ctx); ok {
-		return u.GetName()
-	}
-	return ""
 }

@@ -27,7 +27,7 @@ type withClusters struct {
 }
 
 var clustersColumn = metav1.TableColumnDefinition{
-	Name: "Clusters", Type: "string", Priority: 1, Description: "Replicas by cluster, as they are placed; unplaced are replicas that fit in no cluster.",
+	Name: "Clusters", Type: "string", Priority: 1, Description: "Replicas by cluster, as they are placed; unschedulable are replicas that fit in no cluster.",
 }
 
 // ConvertToTable makes a table of an object or a list of them.
@@ -62,8 +62,8 @@ func placementOf(object runtime.Object) string {
 		}
 	}
 	cell := table.FirstOf(maxClusters, words, " ")
-	if p.Unplaced > 0 {
-		cell = strings.TrimSpace(fmt.Sprintf("%s unplaced:%d", cell, p.Unplaced))
+	if p.Unschedulable > 0 {
+		cell = strings.TrimSpace(fmt.Sprintf("%s unschedulable:%d", cell, p.Unschedulable))
 	}
 	return table.OrNone(cell)
 }

@@ -20,8 +20,8 @@ func TestClustersOfAPlacementAreShownAndBounded(t *testing.T) {
 		"pending":         "<pending>",
 		`{"clusters":{}}`: "<none>",
 		`{"clusters":{"west-a":5,"east-a":20,"east-b":0}}`: "east-a:20 west-a:5",
-		`{"clusters":{"west-a":5},"unplaced":2}`:           "west-a:5 unplaced:2",
-		`{"clusters":{},"unplaced":2}`:                     "unplaced:2",
+		`{"clusters":{"west-a":5},"unschedulable":2}`:      "west-a:5 unschedulable:2",
+		`{"clusters":{},"unschedulable":2}`:                "unschedulable:2",
 		many.String():                                      "c000:1 c001:1 c002:1 c003:1 c004:1 c005:1 c006:1 c007:1 c008:1 c009:1 and 990 more",
 	} {
 		object := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.PlacementAnnotation: value}}}

@@ -28,17 +28,20 @@ type NamespaceGetter interface {
 }
 
 // DeleteStrategy wraps the delete strategy of a federated kind. The result has a default garbage
-// collection policy if, and only if, the wrapped one has.
-func DeleteStrategy(wrapped rest.RESTDeleteStrategy, namespaces NamespaceGetter) rest.RESTDeleteStrategy {
+// collection policy if, and only if, the wrapped one has. orphanByDefault: a delete that names no propagation policy leaves the copies and,
+// as the finalizer orphan says, dependents; otherwise it deletes both.
+func DeleteStrategy(wrapped rest.RESTDeleteStrategy, namespaces NamespaceGetter, orphanByDefault bool) rest.RESTDeleteStrategy {
+	s := strategy{wrapped, namespaces, orphanByDefault}
 	if gc, ok := wrapped.(rest.GarbageCollectionDeleteStrategy); ok {
-		return gcStrategy{strategy{wrapped, namespaces}, gc}
+		return gcStrategy{s, gc}
 	}
-	return strategy{wrapped, namespaces}
+	return s
 }
 
 type strategy struct {
 	rest.RESTDeleteStrategy
-	namespaces NamespaceGetter
+	namespaces      NamespaceGetter
+	orphanByDefault bool
 }
 
 type gcStrategy struct {
@@ -50,21 +53,29 @@ type gcStrategy struct {
 // that sets the deletion timestamp, before the storage itself looks at the delete options. None of our
 // kinds has a grace period.
 func (s strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
+	cascade(options, s.orphanByDefault)
 	object, err := meta.Accessor(obj)
-	if err == nil && CopiesStay(ctx, s.namespaces, object, options) {
+	if err == nil && CopiesStay(ctx, s.namespaces, object, options, s.orphanByDefault) {
 		mark(object)
 	}
 	return false
 }
 
-// CopiesStay tells whether a delete of an object, by the user of ctx, leaves its copies in the members. When a
+// cascade names the propagation policy of a delete that names none.
+func cascade(options *metav1.DeleteOptions, orphanByDefault bool) {
+	if !orphanByDefault && options != nil && options.PropagationPolicy == nil && options.OrphanDependents == nil { //nolint:staticcheck // SA1019: old clients send it
+		options.PropagationPolicy = new(metav1.DeletePropagationBackground)
+	}
+}
+
+// CopiesStay reports whether a delete of an object, by the user of ctx, leaves its copies in the members. When a
 // person deletes, the options say so. When the server itself does, they do not: the garbage collector honours
 // the finalizer that every federated object has from its creation, and the namespace controller knows of no
 // orphans. Then the copies stay only if those of the whole namespace do; also if that cannot be found out, for
 // what stays can still be deleted.
-func CopiesStay(ctx context.Context, namespaces NamespaceGetter, object metav1.Object, options *metav1.DeleteOptions) bool {
+func CopiesStay(ctx context.Context, namespaces NamespaceGetter, object metav1.Object, options *metav1.DeleteOptions, orphanByDefault bool) bool {
 	if who, ok := request.UserFrom(ctx); !ok || who.GetName() != user.APIServerUser {
-		return orphans(object.GetFinalizers(), options)
+		return orphans(object.GetFinalizers(), options, orphanByDefault)
 	}
 	namespace, err := namespaces.Get(ctx, object.GetNamespace(), metav1.GetOptions{})
 	return err != nil || slices.Contains(namespace.Finalizers, v1beta1.OrphanMarkFinalizer)
@@ -81,14 +92,13 @@ func mark(object metav1.Object) {
 	}
 }
 
-// orphans tells, as the storage does, whether a delete leaves dependents alone: what the options say,
-// else what the finalizers say.
-func orphans(finalizers []string, options *metav1.DeleteOptions) bool {
+// orphans reports whether a delete leaves copies alone: what the options say, else the finalizers if that is the default.
+func orphans(finalizers []string, options *metav1.DeleteOptions, byDefault bool) bool {
 	if options != nil && options.OrphanDependents != nil { //nolint:staticcheck // SA1019: old clients send it
 		return *options.OrphanDependents //nolint:staticcheck // SA1019: old clients send it
 	}
 	if options != nil && options.PropagationPolicy != nil {
 		return *options.PropagationPolicy == metav1.DeletePropagationOrphan
 	}
-	return slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
+	return byDefault && slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
 }

@@ -13,6 +13,8 @@ import (
 // Namespaces is the storage of namespaces, which has a delete of its own that asks no strategy.
 type Namespaces struct {
 	*namespacestore.REST
+	// OrphanByDefault: see DeleteStrategy.
+	OrphanByDefault bool
 }
 
 // Delete starts or ends the deletion of a namespace. The validation is called with the stored object,
@@ -22,10 +24,11 @@ func (n *Namespaces) Delete(ctx context.Context, name string, validate rest.Vali
 		if err := validate(ctx, obj); err != nil {
 			return err
 		}
-		if object, err := meta.Accessor(obj); err == nil && orphans(object.GetFinalizers(), options) {
+		if object, err := meta.Accessor(obj); err == nil && orphans(object.GetFinalizers(), options, n.OrphanByDefault) {
 			mark(object)
 		}
 		return nil
 	}
+	cascade(options, n.OrphanByDefault)
 	return n.REST.Delete(ctx, name, markAfter, options)
 }

@@ -56,7 +56,7 @@ func (i *Index) In(namespace string) []*v1beta1.PlacementPolicy {
 	return all
 }
 
-// Synced tells whether the index has had all policies that were stored when Follow began.
+// Synced reports whether the index has had all policies that were stored when Follow began.
 func (i *Index) Synced() bool {
 	select {
 	case <-i.synced:

@@ -17,7 +17,7 @@ var tables = table.Convertor[*v1beta1.FailoverReadiness]{Row: row, Columns: []me
 	{Name: "Survivable", Type: "string", Description: "Whether the loss would be survived now: True, False or Unknown, and why not."},
 	{Name: "Clusters", Type: "integer", Description: "Clusters that would be lost."},
 	{Name: "Replicas", Type: "string", Description: "Replicas that would be placed elsewhere, of those that would be lost."},
-	{Name: "Unplaced", Type: "integer", Description: "Replicas that would fit nowhere."},
+	{Name: "Unschedulable", Type: "integer", Description: "Replicas that would fit nowhere."},
 	{Name: "Names", Type: "string", Description: "Names that others would serve, of those that are served there."},
 	{Name: "Headroom", Type: "string", Description: "What would be left free elsewhere, of the resource of which least would."},
 	{Name: "Drilled", Type: "string", Description: "Time since the last drill that succeeded, or why there is none that counts."},
@@ -45,7 +45,7 @@ func row(r *v1beta1.FailoverReadiness) []any {
 	for _, o := range s.Worst {
 		worst = append(worst, fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name))
 	}
-	return []any{r.Name, survivable(s), int64(s.Clusters), fmt.Sprintf("%d/%d", s.Placed, s.Replicas), s.Unplaced, names, headroom, drilled(s), evaluated,
+	return []any{r.Name, survivable(s), int64(s.Clusters), fmt.Sprintf("%d/%d", s.Placed, s.Replicas), s.Unschedulable, names, headroom, drilled(s), evaluated,
 		table.OrNone(first), table.OrNone(table.FirstOf(maxWorst, worst, ", "))}
 }
 

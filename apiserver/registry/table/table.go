@@ -43,7 +43,7 @@ func (c Convertor[T]) ConvertToTable(_ context.Context, object, options runtime.
 	return table, err
 }
 
-// WithHeaders tells whether the options of a table ask for its columns.
+// WithHeaders reports whether the options of a table ask for its columns.
 func WithHeaders(options runtime.Object) bool {
 	o, ok := options.(*metav1.TableOptions)
 	return !ok || !o.NoHeaders

@@ -120,7 +120,7 @@ func Said(message string) string {
 	return strings.TrimSuffix(v1beta1.Printable(message), ".")
 }
 
-// More tells whether the capacity b has unschedulable workloads that a has not: news that should not wait.
+// More reports whether the capacity b has unschedulable workloads that a has not: news that should not wait.
 func More(a, b *v1beta1.ClusterCapacity) bool {
 	return slices.ContainsFunc(b.Unschedulable, func(is v1beta1.UnschedulablePods) bool {
 		return !slices.ContainsFunc(a.Unschedulable, func(was v1beta1.UnschedulablePods) bool {
@@ -129,7 +129,7 @@ func More(a, b *v1beta1.ClusterCapacity) bool {
 	})
 }
 
-// Same tells whether two capacities differ in nothing but the time of the look.
+// Same reports whether two capacities differ in nothing but the time of the look.
 func Same(a, b *v1beta1.ClusterCapacity) bool {
 	return a.Nodes == b.Nodes && equal(a.Allocatable, b.Allocatable) && equal(a.Requested, b.Requested) &&
 		slices.Equal(a.Unschedulable, b.Unschedulable) &&

@@ -107,7 +107,7 @@ type Settings struct {
 	Unschedulable time.Duration
 }
 
-// UsableNode tells whether ordinary pods can be put on a node.
+// UsableNode reports whether ordinary pods can be put on a node.
 func UsableNode(n *corev1.Node) bool {
 	if n.Spec.Unschedulable {
 		return false

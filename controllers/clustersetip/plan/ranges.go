@@ -47,7 +47,7 @@ func (r Ranges) family(ipv4 bool) *netip.Prefix {
 	return nil
 }
 
-// contains tells whether an address can be given: the first of a network and the last are not.
+// contains reports whether an address can be given: the first of a network and the last are not.
 func contains(p netip.Prefix, a netip.Addr) bool {
 	return p.Contains(a) && a != p.Addr() && p.Contains(a.Next())
 }

@@ -65,7 +65,7 @@ func Operate(in Input) (operations []Operation) {
 	return append(operations, gone...)
 }
 
-// same tells whether a slice is as it is wanted. What others have put on it besides does not matter.
+// same reports whether a slice is as it is wanted. What others have put on it besides does not matter.
 func same(want, have *discoveryv1.EndpointSlice) bool {
 	contains := func(have, want map[string]string) bool {
 		for key, value := range want {
@@ -82,7 +82,7 @@ func same(want, have *discoveryv1.EndpointSlice) bool {
 		apiequality.Semantic.DeepEqual(want.Endpoints, have.Endpoints) && apiequality.Semantic.DeepEqual(want.Ports, have.Ports)
 }
 
-// Ours tells whether a slice in a member is one that Operate made.
+// Ours reports whether a slice in a member is one that Operate made.
 func Ours(labels map[string]string) bool {
 	return labels[discoveryv1.LabelManagedBy] == Manager && labels[v1beta1.RemoteServiceLabel] != ""
 }

@@ -19,7 +19,7 @@ type Kind struct {
 	Resource schema.GroupVersionResource
 	// Kind is its name.
 	Kind string
-	// Namespaced tells whether its objects have a namespace.
+	// Namespaced reports whether its objects have a namespace.
 	Namespaced bool
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// world is a zone with its servers, the zone above with its, and all that a resolver somewhere may have in its cache. A step is a minute.
+// world is a zone with its servers, the parent zone with its, and all that a resolver somewhere may have in its cache. A step is a minute.
 type world struct {
 	*rand.Rand
 	settings Settings // how long things really take
@@ -17,7 +17,7 @@ type world struct {
 	secret   State // what the federation has written
 	servers  []server
 	above    []parent
-	registry []uint16 // what the zone above is going to have
+	registry []uint16 // what the parent zone is going to have
 	// cached are, by what they say, when a server said it last.
 	ds, keys map[string]cached
 	signers  map[uint16]time.Time
@@ -40,12 +40,12 @@ type cached struct {
 	last time.Time
 }
 
-// people is how the zone above comes to its DS records.
+// people is how the parent zone comes to its DS records.
 type people func(w *world)
 
 var habits = map[string]people{
 	"nobody does anything": func(*world) {},
-	"the zone above follows CDS": func(w *world) {
+	"the parent zone follows CDS": func(w *world) {
 		s := w.servers[w.IntN(len(w.servers))].has
 		if len(s.Submit) > 0 && w.IntN(30) == 0 {
 			w.registry = s.Submit
@@ -82,7 +82,7 @@ func newWorld(seed uint64, real Settings) *world {
 	return w
 }
 
-// late tells whether something is done now that takes up to as long as a change takes to all servers.
+// late reports whether something is done now that takes up to as long as a change takes to all servers.
 func (w *world) late(since time.Time) bool {
 	return w.now.Sub(since) >= w.settings.Propagation-time.Minute || w.IntN(max(int(w.settings.Propagation/time.Minute), 1)) == 0
 }
@@ -129,7 +129,7 @@ func (w *world) say(s State) {
 	}
 }
 
-// look is what the federation sees in the zone above.
+// look is what the federation sees in the parent zone.
 func (w *world) look() *Parent {
 	p := &Parent{All: w.above[0].ds}
 	for _, one := range w.above {

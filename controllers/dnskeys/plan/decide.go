@@ -27,7 +27,7 @@ func (d *Decision) tell(reason, format string, args ...any) {
 	d.Events = append(d.Events, Event{reason, fmt.Sprintf(format, args...)})
 }
 
-// observe takes up what the zone above has.
+// observe takes up what the parent zone has.
 func (d *Decision) observe(f Facts) {
 	p, s := f.Parent, &d.State
 	if p == nil {
@@ -40,12 +40,12 @@ func (d *Decision) observe(f Facts) {
 	switch {
 	case !none && !secure:
 		if s.ParentSecure {
-			d.tell("ZoneAboveChanged", "the zone above vouches for other keys than %d alone", active)
+			d.tell("ParentZoneDSChanged", "the parent zone has DS records of other keys than %d alone", active)
 		}
 		s.ParentSince, s.ParentSecure = time.Time{}, false
 	case s.ParentSince.IsZero() || s.ParentSecure != secure:
 		if secure {
-			d.tell("ZoneAboveFollowed", "the zone above vouches for key %d", active)
+			d.tell("ParentZoneDSPublished", "the parent zone has the DS record of key %d", active)
 		}
 		s.ParentSince, s.ParentSecure = f.Now, secure
 	}
@@ -60,7 +60,7 @@ func (d *Decision) activate(settings Settings, now time.Time) {
 	}
 	next.Phase, next.Since, old.Phase, old.Since = Active, now, Retired, now
 	s.ParentSince, s.ParentSecure = time.Time{}, false
-	d.tell("KeyActive", "key %d signs the zone in place of key %d. The zone above must have its DS record: kubectl federation dns ds", next.Tag, old.Tag)
+	d.tell("KeyActive", "key %d signs the zone in place of key %d. The parent zone must have its DS record: kubectl federation dns ds", next.Tag, old.Tag)
 }
 
 // remove takes the retired key out, when nothing in any cache leads to it.
@@ -82,11 +82,11 @@ func (d *Decision) begin(settings Settings, f Facts) {
 	old := settings.Lifetime > 0 && !f.Now.Before(active.Since.Add(settings.Lifetime))
 	d.Make = !d.State.Rolling() && (f.Roll || old)
 	if f.Roll && !d.Make {
-		d.tell("RollUnderWay", "no other key is made: %s", d.State.waits(settings))
+		d.tell("RolloverInProgress", "no other key is made: %s", d.State.waits(settings))
 	}
 }
 
-// submit says which key the zone above is to vouch for: none while caches may have answers from before the zone was signed.
+// submit says for which key the parent zone is to have a DS record: none while caches may have answers from before the zone was signed.
 func (d *Decision) submit(settings Settings, now time.Time) {
 	d.State.Submit = nil
 	if !now.Before(d.State.Signed.Add(settings.forgotten())) {
@@ -100,7 +100,7 @@ func (s Settings) learnt() time.Duration { return s.Propagation + s.KeyTTL }
 // forgotten is after what time no cache has an answer from before a change.
 func (s Settings) forgotten() time.Duration { return s.Propagation + s.MaxTTL }
 
-// removable is when the retired key may go, if the zone above stays as it is seen.
+// removable is when the retired key may go, if the parent zone stays as it is seen.
 func (s *State) removable(settings Settings) time.Time {
 	signed := s.in(Active).Since.Add(settings.forgotten())
 	above := s.ParentSince.Add(settings.Propagation + max(settings.DSTTL, s.ParentTTL))
@@ -116,7 +116,7 @@ func (s *State) waits(settings Settings) string {
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	if old := s.in(Retired); old != nil {
 		if s.ParentSince.IsZero() {
-			return fmt.Sprintf("the zone above must have the DS record of key %d and none of key %d: kubectl federation dns ds", active, old.Tag)
+			return fmt.Sprintf("the parent zone must have the DS record of key %d and none of key %d: kubectl federation dns ds", active, old.Tag)
 		}
 		return fmt.Sprintf("key %d goes at %s: caches may need it until then", old.Tag, at(s.removable(settings)))
 	}
@@ -125,11 +125,11 @@ func (s *State) waits(settings Settings) string {
 	}
 	switch {
 	case len(s.Submit) == 0:
-		return fmt.Sprintf("the zone above may have the DS record of key %d from %s: caches may have answers without signatures until then", active, at(s.Signed.Add(settings.forgotten())))
+		return fmt.Sprintf("the parent zone may have the DS record of key %d from %s: caches may have answers without signatures until then", active, at(s.Signed.Add(settings.forgotten())))
 	case s.ParentSince.IsZero():
-		return fmt.Sprintf("the zone above is not seen to have the DS record of key %d alone: kubectl federation dns ds", active)
+		return fmt.Sprintf("the parent zone is not seen to have the DS record of key %d alone: kubectl federation dns ds", active)
 	case !s.ParentSecure:
-		return fmt.Sprintf("the zone above has no DS record, so resolvers check nothing; give it that of key %d: kubectl federation dns ds", active)
+		return fmt.Sprintf("the parent zone has no DS record, so resolvers check nothing; give it that of key %d: kubectl federation dns ds", active)
 	}
 	return ""
 }

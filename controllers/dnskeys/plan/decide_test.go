@@ -35,13 +35,13 @@ func TestARollAsAStory(t *testing.T) {
 		}
 	}
 	want := []string{
-		"0 h: waits: the zone above may have the DS record of key 11 from 2026-11-23T12",
-		"48 h: waits: the zone above has no DS record, so resolvers check nothing; give it that of key 11",
-		"73 h: ZoneAboveFollowed", "73 h: waits",
+		"0 h: waits: the parent zone may have the DS record of key 11 from 2026-11-23T12",
+		"48 h: waits: the parent zone has no DS record, so resolvers check nothing; give it that of key 11",
+		"73 h: ParentZoneDSPublished", "73 h: waits",
 		"120 h: key 22 is made",
 		"121 h: waits: key 22 signs from 2026-11-27T13",
-		"145 h: KeyActive", "145 h: waits: the zone above must have the DS record of key 22 and none of key 11",
-		"241 h: ZoneAboveFollowed", "241 h: waits: key 11 goes at 2026-12-03T13",
+		"145 h: KeyActive", "145 h: waits: the parent zone must have the DS record of key 22 and none of key 11",
+		"241 h: ParentZoneDSPublished", "241 h: waits: key 11 goes at 2026-12-03T13",
 		"289 h: KeyRemoved", "289 h: waits",
 	}
 	for i := range want {
@@ -66,7 +66,7 @@ func TestTheRetiredKeyStays(t *testing.T) {
 		facts Facts
 		gone  bool
 	}{
-		"the zone above was never asked":       {both, Facts{Now: late}, false},
+		"the parent zone was never asked":      {both, Facts{Now: late}, false},
 		"it has the old key only":              {followed, Facts{Now: late, Parent: &Parent{All: []uint16{11}, Any: []uint16{11}}}, false},
 		"it has both":                          {followed, Facts{Now: late, Parent: &Parent{All: []uint16{11, 22}, Any: []uint16{11, 22}}}, false},
 		"one of its servers has the old one":   {followed, Facts{Now: late, Parent: &Parent{Any: []uint16{11, 22}}}, false},

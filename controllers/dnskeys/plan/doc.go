@@ -8,13 +8,13 @@
 //
 //	  - Published: in the zone, and signs the keys, so that every cache learns it. The old key signs the zone.
 //	  - Active: signs the zone. From now on CDS and CDNSKEY name it, and people are told its DS record.
-//	  - Retired: still in the zone. It goes when the answers that it signed have left all caches, the zone above was seen to vouch
+//	  - Retired: still in the zone. It goes when the answers that it signed have left all caches, the parent zone was seen to have the DS
 //	    for the active key and not for this one, and the DS records from before have left all caches, too.
 //
 // At no time is there a mix of cached DS records, keys and signatures that a validator refuses: at each, all keys that
 // any of them names are in all key sets, and every key set is signed by all its keys.
 //
 // What was traded: each wait allows a day for servers that are cut off from the federation and go on with the keys that they
-// had, so a roll takes four days at least. Who waits for the zone above waits for ever: nothing breaks meanwhile.
+// had, so a roll takes four days at least. Who waits for the parent zone waits for ever: nothing breaks meanwhile.
 // A roll does not change the algorithm. The package is pure.
 package plan

@@ -14,7 +14,7 @@ const (
 	Published Phase = "Published"
 	// Active is the key that signs the zone.
 	Active Phase = "Active"
-	// Retired is a key that has signed the zone: caches, or the zone above, may need it yet.
+	// Retired is a key that has signed the zone: caches, or the parent zone, may need it yet.
 	Retired Phase = "Retired"
 )
 
@@ -33,12 +33,12 @@ type State struct {
 	Keys []Key `json:"keys"`
 	// Signed is since when the zone is signed.
 	Signed time.Time `json:"signed"`
-	// Submit are the keys that the zone above is to vouch for: what CDS and CDNSKEY name (RFC 7344).
+	// Submit are the keys for which the parent zone is to have DS records: what CDS and CDNSKEY name (RFC 7344).
 	Submit []uint16 `json:"submit,omitempty"`
-	// ParentSince is since when the zone above is seen to vouch for the active key and no other of ours, or for no key at
+	// ParentSince is since when the parent zone is seen to have the DS record of the active key and no other of ours, or of no key at
 	// all; zero when it is not seen to.
 	ParentSince time.Time `json:"parentSince,omitzero"`
-	// ParentSecure is whether it was seen then to vouch for the active key.
+	// ParentSecure is whether it was seen then to have the DS record of the active key.
 	ParentSecure bool `json:"parentSecure,omitempty"`
 	// ParentTTL is the longest time to live that its DS records were seen with.
 	ParentTTL time.Duration `json:"parentTTL,omitempty"`
@@ -48,10 +48,10 @@ type State struct {
 
 // Settings are how long others may take. Times to live are upper bounds.
 type Settings struct {
-	// KeyTTL is that of the keys, MaxTTL that of anything else in the zone, and DSTTL that of DS records in the zone above; if
+	// KeyTTL is that of the keys, MaxTTL that of anything else in the zone, and DSTTL that of DS records in the parent zone; if
 	// those are seen with a longer one, that counts.
 	KeyTTL, MaxTTL, DSTTL time.Duration
-	// Propagation is how long a change takes to all servers of the zone, and in the zone above to all of its servers.
+	// Propagation is how long a change takes to all servers of the zone, and in the parent zone to all of its servers.
 	Propagation time.Duration
 	// Lifetime is how long a key signs until it is rolled; 0: until somebody asks for a roll.
 	Lifetime time.Duration
@@ -63,7 +63,7 @@ func DefaultSettings(keyTTL time.Duration) Settings {
 	return Settings{KeyTTL: keyTTL, MaxTTL: day, DSTTL: day, Propagation: day}
 }
 
-// Parent is what the servers of the zone above have.
+// Parent is what the servers of the parent zone have.
 type Parent struct {
 	// All are the keys that each of them has a DS record of, Any those that one has.
 	All, Any []uint16
@@ -76,7 +76,7 @@ type Parent struct {
 // Facts are what a decision is made from, beside the state.
 type Facts struct {
 	Now time.Time
-	// Parent is what was seen in the zone above; nil when it could not be asked.
+	// Parent is what was seen in the parent zone; nil when it could not be asked.
 	Parent *Parent
 	// Roll is whether somebody asks for a roll.
 	Roll bool
@@ -103,7 +103,7 @@ func (s *State) in(p Phase) *Key {
 	return &s.Keys[i]
 }
 
-// Rolling tells whether one key takes the place of another.
+// Rolling reports whether one key takes the place of another.
 func (s *State) Rolling() bool { return len(s.Keys) > 1 }
 
 // Active returns the tag of the key that signs, 0 for none.

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"federation/apiserver/apis/drilltimes"
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
@@ -46,7 +47,7 @@ func (d *drill) preflight() (reason, message string) {
 			return v1beta1.DrillNamesSurvive, fmt.Sprintf("%s would have no address", change.Name)
 		}
 	}
-	if n, most := d.Review.Unplaced, d.Spec.Guardrails.Unplaced(); d.moves() && n > most {
+	if n, most := d.Review.ReplicasUnschedulable, d.Spec.Guardrails.Unplaced(); d.moves() && n > most {
 		return v1beta1.DrillFits, fmt.Sprintf("%d replicas would fit nowhere, at most %d may", n, most)
 	}
 	if d.isolates() {
@@ -54,10 +55,29 @@ func (d *drill) preflight() (reason, message string) {
 			return reason, message
 		}
 	}
+	if reason, message := d.atRest(); reason != "" {
+		return reason, message
+	}
+	if against := d.againstWindows(); against != "" {
+		return v1beta1.DrillInWindow, against
+	}
 	if d.Spec.Approval == v1beta1.DrillApprovalRequired && d.Status.Approved == nil {
 		return v1beta1.DrillApproved, "waits for the approval of somebody other than " + orNobody(d.Status.RequestedBy)
 	}
 	return "", ""
+}
+
+// againstWindows says why the drill may not be under way from now on; "": it may.
+func (d *drill) againstWindows() string {
+	windows, err := drilltimes.Parse(d.Spec.Windows)
+	if err != nil {
+		return "spec.windows: " + err.Error() // admission lets none through
+	}
+	takes := drilltimes.Takes(&d.Spec)
+	if d.Status.Phase == v1beta1.DrillBaseline {
+		takes -= min(d.since(), time.Duration(d.Spec.Baseline())*time.Second)
+	}
+	return windows.Against(d.Now, d.Now.Add(takes))
 }
 
 func orNobody(user string) string {
@@ -128,6 +148,9 @@ func (d *drill) ends() (reason, message string) {
 	if most := d.Spec.Guardrails.Unplaced(); d.moves() && unplaced > most {
 		return v1beta1.DrillUnplaced, fmt.Sprintf("%d replicas fit nowhere, at most %d may", unplaced, most)
 	}
+	if reason, message := d.hurts(); reason != "" {
+		return reason, message
+	}
 	if marks.Injected != nil && marks.OutOfDNS == nil && d.Now.Sub(marks.Injected.Time) > behind {
 		return v1beta1.DrillDNSBehind, fmt.Sprintf("%s after the fault DNS does not have it: %s", behind, d.notOut())
 	}
@@ -180,6 +203,9 @@ func (d *drill) measure() {
 			work.LeastReadyPercent = int32(max(0, 100-(100*lost+work.Replicas-1)/work.Replicas))
 		}
 	}
+	r.Prediction.Moved = max(r.Prediction.Moved, d.Moved)
+	d.measureBudgets()
+	d.measureClients(false)
 	if marks.OutOfDNS == nil && d.notOut() == "" {
 		marks.OutOfDNS = d.micro()
 	}
@@ -312,6 +338,7 @@ func (d *drill) judge() {
 	note("detectedSeconds", o.DetectedSeconds, d.after(r.Marks.Detected), atMost)
 	note("outOfDNSSeconds", o.OutOfDNSSeconds, d.after(r.Marks.OutOfDNS), atMost)
 	note("readyElsewhereSeconds", o.ReadyElsewhereSeconds, d.after(r.Marks.ReadyElsewhere), atMost)
+	note("maxFailedPerMille", o.MaxFailedPerMille, d.worstPerMille(), atMost)
 	note("minReadyPercent", o.MinReadyPercent, &r.Workloads.LeastReadyPercent, func(measured, limit int32) bool { return measured >= limit })
 }
 

@@ -24,8 +24,8 @@ const (
 
 // mayIsolate names the first check of an isolation alone that does not hold.
 func (d *drill) mayIsolate() (reason, message string) {
-	if d.Review.Held != "" && !slices.Contains(d.Spec.Allow, v1beta1.DrillNotHeld) {
-		return v1beta1.DrillNotHeld, "nothing would be failed over: " + d.Review.Held
+	if d.Review.SuspendedReason != "" && !slices.Contains(d.Spec.Allow, v1beta1.DrillNotHeld) {
+		return v1beta1.DrillNotHeld, "nothing would be failed over: " + d.Review.SuspendedReason
 	}
 	if slices.Contains(d.Spec.Allow, v1beta1.DrillDoubleRunning) {
 		return "", ""
@@ -89,7 +89,7 @@ func (d *drill) detect() {
 	}
 }
 
-func isOut(c *v1beta1.Cluster) bool { return c.Phase() == v1beta1.FailoverOut }
+func isOut(c *v1beta1.Cluster) bool { return c.Phase() == v1beta1.PhaseFailedOver }
 
 // missingElsewhere are the replicas that are not ready outside the scope, of those that objects have there now. What is ready in the scope nobody
 // sees.
@@ -193,9 +193,9 @@ func (d *drill) returned() bool {
 		switch {
 		case !c.IsReady():
 			return false
-		case c.Phase() == v1beta1.FailoverReturning:
+		case c.Phase() == v1beta1.PhaseFailingBack:
 			least = min(least, c.Status.Failover.Percent)
-		case c.Phase() != v1beta1.FailoverServing:
+		case c.Phase() != v1beta1.PhaseServing:
 			least = 0
 		}
 	}

@@ -38,6 +38,7 @@ type drill struct {
 // Next is what a drill does next.
 func Next(of *v1beta1.FailoverDrill, w *World) Step {
 	d := &drill{FailoverDrill: of, World: w, uid: string(of.UID), step: Step{Status: *of.Status.DeepCopy()}}
+	d.led()
 	switch s := &d.step.Status; s.Phase {
 	case "", v1beta1.DrillPending:
 		d.pending()
@@ -108,12 +109,23 @@ func (d *drill) baseline() {
 		d.finish(v1beta1.DrillInterrupted, asked, message)
 		return
 	}
-	if reason, message := d.preflight(); reason != "" {
+	reason, message := d.preflight()
+	if reason == v1beta1.DrillQuiet { // it is waited for again
+		d.enter(v1beta1.DrillPending)
+		d.step.Status.Reason, d.step.Status.Message = reason, message
+		return
+	}
+	if reason != "" {
 		d.finish(v1beta1.DrillBlocked, reason, message)
 		return
 	}
 	d.step.LookAgain = tick
-	if d.since() < time.Duration(d.Spec.Baseline())*time.Second {
+	over := d.since() >= time.Duration(d.Spec.Baseline())*time.Second
+	if reason, message := d.clientsPass(over); reason != "" {
+		d.finish(v1beta1.DrillBlocked, reason, message)
+		return
+	}
+	if !over {
 		return
 	}
 	d.enter(v1beta1.DrillInjecting)
@@ -129,7 +141,7 @@ func (d *drill) baseline() {
 func (d *drill) predict() {
 	s := &d.step.Status
 	r := s.Report
-	held := d.isolates() && d.Review.Held != "" // then the failover limits keep all where it is
+	held := d.isolates() && d.Review.SuspendedReason != "" // then the failover limits keep all where it is
 	for _, change := range d.Review.Records {
 		if held {
 			break
@@ -140,7 +152,7 @@ func (d *drill) predict() {
 		}
 	}
 	if d.moves() && !held {
-		r.Prediction.Replicas = d.Review.Replicas
+		r.Prediction.Replicas = d.Review.ReplicasMoved
 		r.Prediction.Moves = slices.Clone(d.Review.Moves[:min(len(d.Review.Moves), maxMoves)])
 	}
 	for i := range d.Objects {
@@ -302,11 +314,13 @@ func (d *drill) backReady(clusters []*v1beta1.Cluster) bool {
 	return d.since() >= settling && !moving && d.notReady() <= d.step.Status.Report.Workloads.NotReadyBefore
 }
 
-func serves(c *v1beta1.Cluster) bool { return c.IsReady() && c.Phase() == v1beta1.FailoverServing }
+func serves(c *v1beta1.Cluster) bool { return c.IsReady() && c.Phase() == v1beta1.PhaseServing }
 
 // verify looks for what was left behind, and says how it went.
 func (d *drill) verify() {
 	s := &d.step.Status
+	d.measureClients(true)
+	s.Report.Earlier = d.earlier()
 	s.Report.LeftBehind = d.leftBehind()
 	if len(s.Report.LeftBehind) == 0 {
 		s.Report.Marks.Clean = d.micro()
@@ -314,7 +328,7 @@ func (d *drill) verify() {
 	d.judge()
 	missed := slices.DeleteFunc(slices.Clone(s.Report.Objectives), func(o v1beta1.DrillObjective) bool { return o.Met })
 	switch {
-	case slices.Contains([]string{v1beta1.DrillReadyBelow, v1beta1.DrillUnplaced}, s.Reason):
+	case slices.Contains([]string{v1beta1.DrillReadyBelow, v1beta1.DrillUnplaced, v1beta1.DrillBudgetViolated, v1beta1.DrillUnpredicted, v1beta1.DrillClientsFail}, s.Reason):
 		d.finish(v1beta1.DrillFailed, s.Reason, s.Message)
 	case s.Reason != "":
 		d.finish(v1beta1.DrillInterrupted, s.Reason, s.Message)

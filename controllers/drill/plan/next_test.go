@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -36,6 +38,13 @@ type made struct {
 	heard    time.Time // when the process saw the Lease renewed last
 	cut      time.Time // since when a is isolated; zero: it is not
 	dead     bool      // a does not answer, isolated or not
+	budgets  []Budget
+	moved    int64
+	leader   string
+	slow     [3]time.Duration
+	drills   []*v1beta1.FailoverDrill
+	moving   bool
+	asks     *asks
 }
 
 func cluster(name string) *v1beta1.Cluster {
@@ -59,7 +68,7 @@ func newMade(t *testing.T, method v1beta1.DrillMethod) *made {
 }
 
 func (m *made) placed() map[string]int64 {
-	if phase := m.clusters[0].Phase(); tainted(m.clusters[0]) || phase == v1beta1.FailoverOut || phase == v1beta1.FailoverReturning {
+	if phase := m.clusters[0].Phase(); tainted(m.clusters[0]) || phase == v1beta1.PhaseFailedOver || phase == v1beta1.PhaseFailingBack {
 		return map[string]int64{"b": 15, "c": 15}
 	}
 	return map[string]int64{"a": 10, "b": 10, "c": 10}
@@ -77,12 +86,17 @@ func (m *made) world() *World {
 	if there {
 		addresses = slices.Concat([]string{"192.0.2.1"}, addresses)
 	}
+	var clients []Client
+	if m.asks != nil {
+		clients = m.asks.at(m, time.Duration(m.drill.Spec.Guardrails.Window())*time.Second)
+	}
 	return &World{
-		Now: m.now, Clusters: m.clusters, Stopped: m.stopped, Other: m.other, TTL: 15 * time.Second,
-		Objects: []Object{{Name: "Deployment shop/web", Counts: true, Asked: 30, Ready: ready, Placed: m.placed(), Unplaced: m.unplaced}},
-		Lease:   m.lease, Isolated: m.isolated(), DeadBehind: m.deadBehind(),
+		Now: m.now, Clients: clients, Clusters: m.clusters, Stopped: m.stopped, Other: m.other, TTL: 15 * time.Second,
+		Objects: []Object{{Name: "Deployment shop/web", Counts: true, Asked: 30, Ready: ready, Placed: m.placed(), Unplaced: m.unplaced, Moving: m.moving}},
+		Budgets: m.budgets, Moved: m.moved, Leader: m.leader, SlowWrites: m.slow, Drills: m.drills,
+		Lease: m.lease, Isolated: m.isolated(), DeadBehind: m.deadBehind(),
 		Records: map[Record][]string{{"web.", "A"}: addresses}, Providers: []Provider{{Name: "built-in", Published: true}},
-		Review: &v1beta1.FailoverReviewStatus{Clusters: []string{"a"}, Replicas: 10,
+		Review: &v1beta1.FailoverReviewStatus{Clusters: []string{"a"}, ReplicasMoved: 10,
 			Moves: []v1beta1.ReplicaMove{{Kind: "Deployment", Namespace: "shop", Name: "web", Clusters: []v1beta1.ReplicaChange{
 				{Cluster: "a", Before: 10}, {Cluster: "b", Before: 10, After: 15}, {Cluster: "c", Before: 10, After: 15}}}},
 			Records: []v1beta1.RecordChange{{Name: "web.", Type: "A", Before: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}, After: []string{"192.0.2.2", "192.0.2.3"}}}},
@@ -114,21 +128,21 @@ func (m *made) failOver() {
 		drill := a.Drill()
 		switch f := a.Status.Failover; {
 		case f == nil:
-		case drill != nil && drill.Reason == v1beta1.ReasonIsolationAborted || f.Phase == v1beta1.FailoverWaiting:
-			f.Phase = v1beta1.FailoverServing
-		case f.Phase == v1beta1.FailoverOut:
-			f.Phase, f.Percent, f.Since = v1beta1.FailoverReturning, 10, metav1.NewTime(m.now)
-		case f.Phase == v1beta1.FailoverReturning && m.now.Sub(f.Since.Time) > 20*time.Second:
-			f.Phase, f.Percent = v1beta1.FailoverServing, 0
+		case drill != nil && drill.Reason == v1beta1.ReasonIsolationAborted || f.Phase == v1beta1.PhaseGracePeriod:
+			f.Phase = v1beta1.PhaseServing
+		case f.Phase == v1beta1.PhaseFailedOver:
+			f.Phase, f.Percent, f.Since = v1beta1.PhaseFailingBack, 10, metav1.NewTime(m.now)
+		case f.Phase == v1beta1.PhaseFailingBack && m.now.Sub(f.Since.Time) > 20*time.Second:
+			f.Phase, f.Percent = v1beta1.PhaseServing, 0
 		}
 		return
 	}
 	if ready.Status = corev1.ConditionFalse; m.cut.IsZero() {
 		m.cut = m.now
 	}
-	a.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverWaiting}
+	a.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseGracePeriod}
 	if m.now.Sub(m.cut) >= 30*time.Second {
-		a.Status.Failover.Phase = v1beta1.FailoverOut
+		a.Status.Failover.Phase = v1beta1.PhaseFailedOver
 	}
 }
 
@@ -249,7 +263,7 @@ func TestIsolateIsLikeALoss(t *testing.T) {
 	m := newMade(t, v1beta1.DrillIsolation)
 	m.drill.Spec.Objectives.DetectedSeconds = new(int32(4))
 	spec := m.clusters[0].Spec.DeepCopy()
-	m.until("out", func() bool { return m.clusters[0].Phase() == v1beta1.FailoverOut })
+	m.until("out", func() bool { return m.clusters[0].Phase() == v1beta1.PhaseFailedOver })
 	if !reflect.DeepEqual(m.clusters[0].Spec, *spec) {
 		t.Errorf("the spec of the cluster is changed: %+v", m.clusters[0].Spec)
 	}
@@ -274,10 +288,10 @@ func TestIsolationEndsByItself(t *testing.T) {
 	m.now = m.now.Add(31 * time.Second)
 	m.ends(v1beta1.DrillInterrupted, v1beta1.DrillControllerLost)
 	m = newMade(t, v1beta1.DrillIsolation)
-	m.until("out", func() bool { return m.clusters[0].Phase() == v1beta1.FailoverOut })
+	m.until("out", func() bool { return m.clusters[0].Phase() == v1beta1.PhaseFailedOver })
 	m.dead = true
 	m.ends(v1beta1.DrillInterrupted, v1beta1.DrillRealFailure)
-	if m.clusters[0].Phase() != v1beta1.FailoverOut {
+	if m.clusters[0].Phase() != v1beta1.PhaseFailedOver {
 		t.Errorf("a cluster that died is %s", m.clusters[0].Phase())
 	}
 }
@@ -336,10 +350,22 @@ func TestEachCheckBlocks(t *testing.T) {
 		v1beta1.DrillOthersServe:      func(_ *made, w *World) { w.Clusters[1].Status.Conditions = nil },
 		v1beta1.DrillProvidersCurrent: func(_ *made, w *World) { w.Providers[0].Published = false },
 		v1beta1.DrillNamesSurvive:     func(_ *made, w *World) { w.Review.Records[0].After = nil },
-		v1beta1.DrillFits:             func(_ *made, w *World) { w.Review.Unplaced = 1 },
-		v1beta1.DrillNotHeld:          func(m *made, w *World) { m.drill.Spec.Method, w.Review.Held = v1beta1.DrillIsolation, "most clusters" },
+		v1beta1.DrillFits:             func(_ *made, w *World) { w.Review.ReplicasUnschedulable = 1 },
+		v1beta1.DrillNotHeld: func(m *made, w *World) {
+			m.drill.Spec.Method, w.Review.SuspendedReason = v1beta1.DrillIsolation, "most clusters"
+		},
 		v1beta1.DrillDoubleRunning: func(m *made, w *World) {
 			m.drill.Spec.Method, w.Review.Moves[0].Kind = v1beta1.DrillIsolation, "StatefulSet"
+		},
+		v1beta1.DrillQuiet: func(_ *made, w *World) { w.Objects[0].Moving = true },
+		v1beta1.DrillRested: func(m *made, w *World) {
+			w.Drills = []*v1beta1.FailoverDrill{m.drill, drilled("a", begin.Add(90*time.Minute))}
+		},
+		v1beta1.DrillBudgets: func(_ *made, w *World) {
+			w.Budgets, w.Objects[0].Ready = []Budget{{Name: "shop/web", MaxUnavailable: new(intstr.FromInt32(1)), Objects: []int{0}}}, 28
+		},
+		v1beta1.DrillInWindow: func(m *made, _ *World) {
+			m.drill.Spec.Windows = &v1beta1.DrillWindows{BlockedWindows: []string{"FRI-10:01-10:02", "FRI-12:00-12:01"}}
 		},
 		v1beta1.DrillApproved: func(m *made, _ *World) { m.drill.Spec.Approval = v1beta1.DrillApprovalRequired },
 	} {
@@ -357,11 +383,88 @@ func TestEachCheckBlocks(t *testing.T) {
 				t.Errorf("after the deadline %+v, want Blocked, %s", step, name)
 			}
 			m.drill.Status = v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillBaseline, PhaseSince: new(metav1.NewMicroTime(begin))}
+			if name == v1beta1.DrillQuiet { // it is waited for again
+				if step = Next(m.drill, w); step.Status.Phase != v1beta1.DrillPending || step.Status.Reason != name || len(step.Changes) > 0 {
+					t.Errorf("in the baseline %+v, want Pending, %s", step, name)
+				}
+				return
+			}
 			if step = Next(m.drill, w); step.Status.Outcome != v1beta1.DrillBlocked || len(step.Changes) > 0 {
 				t.Errorf("in the baseline %+v, want Blocked", step)
 			}
 		})
 	}
+}
+
+// drilled is a drill of a cluster that ended at a time.
+func drilled(cluster string, at time.Time) *v1beta1.FailoverDrill {
+	return &v1beta1.FailoverDrill{ObjectMeta: metav1.ObjectMeta{Name: "before", UID: "b"}, Status: v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillFinished, PhaseSince: new(metav1.NewMicroTime(at)),
+		Outcome: v1beta1.DrillSucceeded, Clusters: []string{cluster}, Report: &v1beta1.DrillReport{}}}
+}
+
+// What need not hold by spec.allow, or has nothing to do with the scope, keeps no drill from beginning.
+func TestWhatDoesNotKeepADrillFromBeginning(t *testing.T) {
+	restless := Object{Name: "Deployment shop/other", Moving: true, Placed: map[string]int64{"b": 3}, Since: begin.Add(-9 * time.Minute)}
+	for name, make := range map[string]func(*made, *World){
+		"not quiet, allowed": func(m *made, w *World) { w.Objects[0].Moving, m.drill.Spec.Allow = true, []string{v1beta1.DrillQuiet} },
+		"not rested, allowed": func(m *made, w *World) {
+			w.Drills, m.drill.Spec.Allow = []*v1beta1.FailoverDrill{drilled("a", begin)}, []string{v1beta1.DrillRested}
+		},
+		"a rollout elsewhere": func(_ *made, w *World) { w.Objects = append(w.Objects, restless) },
+		"a drill elsewhere":   func(_ *made, w *World) { w.Drills = []*v1beta1.FailoverDrill{drilled("b", begin)} },
+		"a drill an hour ago": func(_ *made, w *World) { w.Drills = []*v1beta1.FailoverDrill{drilled("a", begin.Add(-time.Hour))} },
+		"a budget that holds": func(_ *made, w *World) {
+			w.Budgets = []Budget{{MinAvailable: new(intstr.FromString("100%")), Objects: []int{0}}}
+		},
+		"a budget of other pods": func(_ *made, w *World) { w.Budgets = []Budget{{MinAvailable: new(intstr.FromInt32(1))}} },
+		"a budget that is beyond": func(_ *made, w *World) {
+			w.Budgets = []Budget{{MinAvailable: new(intstr.FromInt32(99)), Objects: []int{0}}}
+		},
+	} {
+		m := newMade(t, v1beta1.DrillEvacuate)
+		w := m.world()
+		make(m, w)
+		if step := Next(m.drill, w); step.Status.Phase != v1beta1.DrillBaseline {
+			t.Errorf("%s: %s %s: %s", name, step.Status.Phase, step.Status.Reason, step.Status.Message)
+		}
+	}
+	m := newMade(t, v1beta1.DrillEvacuate)
+	w := m.world()
+	restless.Since = begin.Add(-11 * time.Minute)
+	w.Objects = append(w.Objects, restless)
+	if step := Next(m.drill, w); step.Status.Reason != v1beta1.DrillQuiet {
+		t.Errorf("an object that has been out of sync for 11 min: %s %s", step.Status.Phase, step.Status.Reason)
+	}
+}
+
+// A budget may be violated for less than half a minute, and what runs in an isolated cluster runs on; as many more replicas may move as a fifth of those
+// predicted, and ten; another process may take over once; and writes may be slow for less than half a minute.
+func TestWhatDoesNotEndADrill(t *testing.T) {
+	for name, during := range map[string]func(*made){
+		"a budget for 25 s": func(m *made) {
+			m.budgets, m.ready = []Budget{{MinAvailable: new(intstr.FromString("98%")), Objects: []int{0}}}, 29
+			for range 25 {
+				m.step()
+			}
+			m.ready = 30
+		},
+		"22 moved":    func(m *made) { m.moved = 22 },
+		"one change":  func(m *made) { m.leader = "p2" },
+		"slow writes": func(m *made) { m.slow = [3]time.Duration{2 * time.Second, 0, 3 * time.Second} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMade(t, v1beta1.DrillEvacuate)
+			m.leader = "p1"
+			m.drill.Spec.Objectives = v1beta1.FailoverDrillObjectives{}
+			m.drill.Spec.Guardrails.MinReadyPercent = new(int32(0))
+			m.until("out of DNS", func() bool { r := m.drill.Status.Report; return r != nil && r.Marks.OutOfDNS != nil })
+			during(m)
+			m.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted)
+		})
+	}
+	m := newMade(t, v1beta1.DrillIsolation)
+	m.budgets = []Budget{{MaxUnavailable: new(intstr.FromInt32(0)), Objects: []int{0}}}
+	m.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted)
 }
 
 // Each reason ends a drill at once, and it is undone (test 17, 20).
@@ -371,11 +474,21 @@ func TestEachReasonEndsADrill(t *testing.T) {
 		outcome v1beta1.DrillOutcome
 		do      func(*made)
 	}{
-		v1beta1.DrillOperator:    {v1beta1.DrillInterrupted, aborted},
-		v1beta1.DrillStopped:     {v1beta1.DrillInterrupted, func(m *made) { m.stopped = "all of them" }},
-		v1beta1.DrillRealFailure: {v1beta1.DrillInterrupted, func(m *made) { m.clusters[2].Status.Conditions[0].Status = corev1.ConditionFalse }},
-		v1beta1.DrillReadyBelow:  {v1beta1.DrillFailed, func(m *made) { m.ready = 18 }},
-		v1beta1.DrillUnplaced:    {v1beta1.DrillFailed, func(m *made) { m.unplaced = 1 }},
+		v1beta1.DrillOperator:                     {v1beta1.DrillInterrupted, aborted},
+		v1beta1.DrillStopped:                      {v1beta1.DrillInterrupted, func(m *made) { m.stopped = "all of them" }},
+		v1beta1.DrillRealFailure:                  {v1beta1.DrillInterrupted, func(m *made) { m.clusters[2].Status.Conditions[0].Status = corev1.ConditionFalse }},
+		v1beta1.DrillReadyBelow:                   {v1beta1.DrillFailed, func(m *made) { m.ready = 18 }},
+		v1beta1.DrillUnplaced:                     {v1beta1.DrillFailed, func(m *made) { m.unplaced = 1 }},
+		v1beta1.DrillUnpredicted:                  {v1beta1.DrillFailed, func(m *made) { m.moved = 23 }},
+		v1beta1.DrillControlPlane:                 {v1beta1.DrillInterrupted, func(m *made) { m.slow = [3]time.Duration{1100 * time.Millisecond, 2 * time.Second, 2 * time.Second} }},
+		v1beta1.DrillControlPlane + " by leaders": {v1beta1.DrillInterrupted, func(m *made) { m.drill.Status.Leader, m.drill.Status.LeaderChanges, m.leader = "p1", 1, "p2" }},
+		v1beta1.DrillBudgetViolated: {v1beta1.DrillFailed, func(m *made) {
+			m.budgets, m.ready = []Budget{{Name: "shop/web", MinAvailable: new(intstr.FromString("99%")), Objects: []int{0}}}, 19 // of an isolation ten run on
+			m.drill.Spec.Guardrails.MinReadyPercent, m.drill.Spec.Objectives.MinReadyPercent = new(int32(0)), nil
+			m.step()
+			m.now = m.now.Add(29 * time.Second)
+			m.heard, m.lease.Renewed = m.now, m.now
+		}},
 		v1beta1.DrillDNSBehind: {v1beta1.DrillInterrupted, func(m *made) {
 			m.lag = time.Hour
 			m.drill.Status.Report.Marks.OutOfDNS = nil
@@ -394,8 +507,8 @@ func TestEachReasonEndsADrill(t *testing.T) {
 				if took := m.now.Sub(at); took > 2*time.Second {
 					t.Errorf("noticed after %s", took)
 				}
-				m.ready = 30
-				m.ends(c.outcome, reason)
+				m.ready, m.budgets = 30, nil
+				m.ends(c.outcome, strings.Fields(reason)[0])
 			})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -30,6 +31,18 @@ type World struct {
 	Isolated, DeadBehind []string
 	// Lease is who isolates whom, as the API has it.
 	Lease Lease
+	// Drills are all that there are.
+	Drills []*v1beta1.FailoverDrill
+	// Budgets are the PodDisruptionBudgets.
+	Budgets []Budget
+	// Clients are what the drill's probes have found.
+	Clients []Client
+	// Moved are the replicas that have left a cluster since this drill's fault, see v1beta1.DrillPrediction.
+	Moved int64
+	// Leader is the process that decides. SlowWrites are, for each of the last three times ten seconds, the time within which 99 of 100 of its writes at the
+	// federation's API came back; 0: it made none.
+	Leader     string
+	SlowWrites [3]time.Duration
 	// Review is what would happen if the scope were drained, or lost, or nil where Problem says why that is not known. Wanted while WantsReview says so.
 	Review  *v1beta1.FailoverReviewStatus
 	Problem string
@@ -62,8 +75,21 @@ type Object struct {
 	// Placed has its replicas by cluster; Unplaced fit nowhere.
 	Placed   map[string]int64
 	Unplaced int64
-	// Moving: not all clusters are as desired.
+	// Home has the replicas that it had by cluster before clusters were failed over; nil: Placed does.
+	Home map[string]int64
+	// Moving: not all clusters are as desired; since then, if that is known.
 	Moving bool
+	Since  time.Time
+}
+
+// Budget is a PodDisruptionBudget, and whose pods it is about.
+type Budget struct {
+	// Name is NAMESPACE/NAME.
+	Name string
+	// MinAvailable or MaxUnavailable is set.
+	MinAvailable, MaxUnavailable *intstr.IntOrString
+	// Objects are the indices, in the world's Objects, of those that have such pods.
+	Objects []int
 }
 
 // Provider is how a DNS provider stands.

@@ -19,7 +19,7 @@ func TestDatesFromTheFutureDelayNothing(t *testing.T) {
 	a.Status.Failover.LostAt, a.Status.Failover.Since = new(ahead(f, 10*time.Minute)), ahead(f, 10*time.Minute)
 	f.settle()
 	f.wait(2 * time.Minute)
-	if got := f.get("a").Phase(); got != v1beta1.FailoverOut {
+	if got := f.get("a").Phase(); got != v1beta1.PhaseFailedOver {
 		t.Errorf("lost, written ten minutes ahead: after two minutes %s", got)
 	}
 	f.observe("a", "+")
@@ -29,7 +29,7 @@ func TestDatesFromTheFutureDelayNothing(t *testing.T) {
 	a.Condition(v1beta1.ClusterFailedOver).LastTransitionTime = ahead(f, 30*24*time.Hour)
 	f.settle()
 	f.wait(time.Hour)
-	if got := f.get("a").Phase(); got != v1beta1.FailoverServing {
+	if got := f.get("a").Phase(); got != v1beta1.PhaseServing {
 		t.Errorf("back, written thirty days ahead: after an hour %s", got)
 	}
 }
@@ -57,7 +57,7 @@ func TestALossBeginsAgainThoughItCouldNotBeWritten(t *testing.T) {
 		probe(time.Time{})
 		f.settings.Probes["a"] = Probe{At: f.now} // the first probe that fails: nothing follows from it yet
 		f.settle()
-		phase(0, v1beta1.FailoverWaiting)
+		phase(0, v1beta1.PhaseGracePeriod)
 		if written {
 			ready := f.get("a").Condition(v1beta1.ClusterReady)
 			ready.LastTransitionTime = seconds(again)
@@ -67,10 +67,10 @@ func TestALossBeginsAgainThoughItCouldNotBeWritten(t *testing.T) {
 			probe(again)
 			f.settle()
 			if after == 29*time.Second {
-				phase(after, v1beta1.FailoverWaiting)
+				phase(after, v1beta1.PhaseGracePeriod)
 			}
 		}
-		phase(31*time.Second, v1beta1.FailoverOut)
+		phase(31*time.Second, v1beta1.PhaseFailedOver)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestNothingIsGivenBackAgainstTheLatestProbe(t *testing.T) {
 	f.settle()
 	f.settings.Probes = map[string]Probe{"a": {At: f.now.Add(59 * time.Second), LostSince: f.now.Add(58 * time.Second)}}
 	f.wait(61 * time.Second)
-	if got := f.get("a").Status.Failover; got.Phase != v1beta1.FailoverReturning || got.Percent != 0 {
+	if got := f.get("a").Status.Failover; got.Phase != v1beta1.PhaseFailingBack || got.Percent != 0 {
 		t.Errorf("lost again before its first share: %s %d %%", got.Phase, got.Percent)
 	}
 }

@@ -14,7 +14,7 @@ type Verdict struct {
 	Cluster string
 	// Failover is its next status.failover; nil for one that was never ready: there is nothing to fail over.
 	Failover *v1beta1.ClusterFailover
-	// Conditions are its next FailedOver and FailoverHeld, and PartlyReachable where that is so; none where Failover is nil.
+	// Conditions are its next FailedOver and FailoverSuspended, and PartiallyReachable where that is so; none where Failover is nil.
 	Conditions []v1beta1.ClusterCondition
 	// Changed tells that the Cluster does not say all that yet.
 	Changed bool
@@ -47,6 +47,7 @@ func Decide(clusters []*v1beta1.Cluster, s Settings, now time.Time) []Verdict {
 // observed returns the clusters as each of them alone stands.
 func observed(clusters []*v1beta1.Cluster, s Settings, now time.Time) []*member {
 	members := make([]*member, 0, len(clusters))
+	s.Others = othersWhoSee(s.Others, clusters)
 	for _, c := range clusters {
 		if c.DeletionTimestamp == nil {
 			m := &member{Cluster: c, settings: s, now: now}
@@ -77,12 +78,17 @@ func Held(clusters []*v1beta1.Cluster, lost []string, s Settings, now time.Time)
 	then := make([]*v1beta1.Cluster, len(clusters))
 	for i, c := range clusters {
 		then[i] = c
-		if slices.Contains(lost, c.Name) && c.Phase() != v1beta1.FailoverOut {
+		switch {
+		case !slices.Contains(lost, c.Name):
+		case c.Phase() != v1beta1.PhaseFailedOver:
 			then[i] = lose(c, now)
+		case Drilled(c): // the drill ends with the real loss
+			then[i] = c.DeepCopy()
+			then[i].Status.Conditions = slices.DeleteFunc(then[i].Status.Conditions, func(is v1beta1.ClusterCondition) bool { return is.Type == v1beta1.ClusterDrill })
 		}
 	}
 	for _, v := range Decide(then, s, now.Add(s.GracePeriod)) {
-		if v.Failover != nil && v.Failover.Phase == v1beta1.FailoverHeld && slices.Contains(lost, v.Cluster) {
+		if v.Failover != nil && v.Failover.Phase == v1beta1.PhaseFailoverSuspended && slices.Contains(lost, v.Cluster) {
 			return v.Failover.Message
 		}
 	}
@@ -94,6 +100,6 @@ func lose(c *v1beta1.Cluster, now time.Time) *v1beta1.Cluster {
 	c = c.DeepCopy()
 	at := seconds(now)
 	c.Status.Conditions = []v1beta1.ClusterCondition{condition(v1beta1.ClusterReady, false, v1beta1.ReasonClusterNotReachable, "", at)}
-	c.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverWaiting, Since: at, LostAt: &at}
+	c.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseGracePeriod, Since: at, LostAt: &at}
 	return c
 }

@@ -49,7 +49,7 @@ func (f *fleet) get(name string) *v1beta1.Cluster {
 	return f.clusters[i]
 }
 
-var words = map[string]string{"-": v1beta1.ReasonClusterNotReachable, "sick": v1beta1.ReasonClusterNotReady, "401": ReasonCredentialRefused, "same": ReasonDuplicateCluster, "x509": ReasonNotTrusted}
+var words = map[string]string{"-": v1beta1.ReasonClusterNotReachable, "sick": v1beta1.ReasonClusterNotReady, "401": ReasonCredentialRejected, "same": ReasonDuplicateCluster, "x509": ReasonNotTrusted}
 
 // observe writes what a look found: "+" ready, "-" unreachable, and so on; or "D": that the cluster has been drained.
 func (f *fleet) observe(name, what string) {
@@ -90,7 +90,7 @@ func (f *fleet) settle() {
 				changed = true
 				c := f.get(v.Cluster)
 				c.Status.Failover = v.Failover
-				c.Status.Conditions = slices.DeleteFunc(slices.Clone(c.Status.Conditions), func(was v1beta1.ClusterCondition) bool { return was.Type == v1beta1.ClusterPartlyReachable })
+				c.Status.Conditions = slices.DeleteFunc(slices.Clone(c.Status.Conditions), func(was v1beta1.ClusterCondition) bool { return was.Type == v1beta1.ClusterPartiallyReachable })
 				f.put(c, v.Conditions...) // an apply takes away what is ours and not said again
 				if v.Event != nil {
 					f.events = append(f.events, v.Cluster+" "+v.Event.Reason)
@@ -122,15 +122,15 @@ func (f *fleet) wait(d time.Duration) {
 	}
 }
 
-// phases are those of all clusters: "a:Out b:Returning10".
+// phases are those of all clusters: "a:FailedOver b:FailingBack10".
 func (f *fleet) phases() string {
 	var out []string
 	for _, c := range f.clusters {
 		s := c.Name + ":" + string(c.Phase())
-		if c.Phase() == v1beta1.FailoverReturning {
+		if c.Phase() == v1beta1.PhaseFailingBack {
 			s += fmt.Sprint(c.Status.Failover.Percent)
 		}
-		if held := c.Condition(v1beta1.ClusterFailoverHeld); held != nil && held.Status == corev1.ConditionTrue {
+		if held := c.Condition(v1beta1.ClusterFailoverSuspended); held != nil && held.Status == corev1.ConditionTrue {
 			s += "(" + held.Reason + ")"
 		}
 		out = append(out, s)
@@ -147,151 +147,151 @@ func TestPhases(t *testing.T) {
 		script   string
 	}{
 		{"lost and back within the grace period", "a b c", nil, `
-			10 a-   = a:Waiting b:Serving c:Serving
-			39 .    = a:Waiting b:Serving c:Serving
+			10 a-   = a:GracePeriod b:Serving c:Serving
+			39 .    = a:GracePeriod b:Serving c:Serving
 			39 a+   = a:Serving b:Serving c:Serving`},
 		{"lost for longer: out; back in steps", "a b c", nil, `
-			10 a-   = a:Waiting b:Serving c:Serving
-			40 .    = a:Out b:Serving c:Serving
-			99 .    = a:Out b:Serving c:Serving
-			100 a+  = a:Returning0 b:Serving c:Serving
-			159 .   = a:Returning0 b:Serving c:Serving
-			160 .   = a:Returning10 b:Serving c:Serving
-			220 .   = a:Returning50 b:Serving c:Serving
+			10 a-   = a:GracePeriod b:Serving c:Serving
+			40 .    = a:FailedOver b:Serving c:Serving
+			99 .    = a:FailedOver b:Serving c:Serving
+			100 a+  = a:FailingBack0 b:Serving c:Serving
+			159 .   = a:FailingBack0 b:Serving c:Serving
+			160 .   = a:FailingBack10 b:Serving c:Serving
+			220 .   = a:FailingBack50 b:Serving c:Serving
 			280 .   = a:Serving b:Serving c:Serving`},
 		{"held down: nothing comes back before, and the next move begins it anew", "a b c", func(s *Settings) { s.HoldDown = 2 * time.Minute }, `
-			10 a-   = a:Waiting b:Serving c:Serving
-			40 .    = a:Out b:Serving c:Serving
-			50 a+   = a:Returning0 b:Serving c:Serving
-			60 a-   = a:Out b:Serving c:Serving
-			70 a+   = a:Returning0 b:Serving c:Serving
-			159 .   = a:Returning0 b:Serving c:Serving
-			160 .   = a:Returning10 b:Serving c:Serving
-			170 a-  = a:Waiting b:Serving c:Serving
-			200 .   = a:Out b:Serving c:Serving
-			201 a+  = a:Returning0 b:Serving c:Serving
-			319 .   = a:Returning0 b:Serving c:Serving
-			320 .   = a:Returning10 b:Serving c:Serving`},
+			10 a-   = a:GracePeriod b:Serving c:Serving
+			40 .    = a:FailedOver b:Serving c:Serving
+			50 a+   = a:FailingBack0 b:Serving c:Serving
+			60 a-   = a:FailedOver b:Serving c:Serving
+			70 a+   = a:FailingBack0 b:Serving c:Serving
+			159 .   = a:FailingBack0 b:Serving c:Serving
+			160 .   = a:FailingBack10 b:Serving c:Serving
+			170 a-  = a:GracePeriod b:Serving c:Serving
+			200 .   = a:FailedOver b:Serving c:Serving
+			201 a+  = a:FailingBack0 b:Serving c:Serving
+			319 .   = a:FailingBack0 b:Serving c:Serving
+			320 .   = a:FailingBack10 b:Serving c:Serving`},
 		{"an API that is not well is lost too", "a b c", nil, `
-			10 asick = a:Waiting b:Serving c:Serving
-			40 .     = a:Out b:Serving c:Serving`},
+			10 asick = a:GracePeriod b:Serving c:Serving
+			40 .     = a:FailedOver b:Serving c:Serving`},
 		{"lost again before it has anything: out at once", "a b c", nil, `
-			10 a-   = a:Waiting b:Serving c:Serving
-			40 .    = a:Out b:Serving c:Serving
-			50 a+   = a:Returning0 b:Serving c:Serving
-			60 a-   = a:Out b:Serving c:Serving
-			70 a+   = a:Returning0 b:Serving c:Serving
-			129 .   = a:Returning0 b:Serving c:Serving
-			130 .   = a:Returning10 b:Serving c:Serving`},
+			10 a-   = a:GracePeriod b:Serving c:Serving
+			40 .    = a:FailedOver b:Serving c:Serving
+			50 a+   = a:FailingBack0 b:Serving c:Serving
+			60 a-   = a:FailedOver b:Serving c:Serving
+			70 a+   = a:FailingBack0 b:Serving c:Serving
+			129 .   = a:FailingBack0 b:Serving c:Serving
+			130 .   = a:FailingBack10 b:Serving c:Serving`},
 		{"lost again with a share: keeps that for a grace period, and goes on from there", "a b c", nil, `
-			10 a-   = a:Waiting b:Serving c:Serving
-			40 a+   = a:Returning0 b:Serving c:Serving
-			100 .   = a:Returning10 b:Serving c:Serving
-			110 a-  = a:Waiting b:Serving c:Serving
-			130 a+  = a:Returning10 b:Serving c:Serving
-			189 .   = a:Returning10 b:Serving c:Serving
-			190 .   = a:Returning50 b:Serving c:Serving
-			200 a-  = a:Waiting b:Serving c:Serving
-			230 .   = a:Out b:Serving c:Serving`},
+			10 a-   = a:GracePeriod b:Serving c:Serving
+			40 a+   = a:FailingBack0 b:Serving c:Serving
+			100 .   = a:FailingBack10 b:Serving c:Serving
+			110 a-  = a:GracePeriod b:Serving c:Serving
+			130 a+  = a:FailingBack10 b:Serving c:Serving
+			189 .   = a:FailingBack10 b:Serving c:Serving
+			190 .   = a:FailingBack50 b:Serving c:Serving
+			200 a-  = a:GracePeriod b:Serving c:Serving
+			230 .   = a:FailedOver b:Serving c:Serving`},
 		{"20 s away, 5 s back, for ever: the time away adds up", "a b c", nil, `
-			10 a-   = a:Waiting b:Serving c:Serving
+			10 a-   = a:GracePeriod b:Serving c:Serving
 			30 a+   = a:Serving b:Serving c:Serving
-			35 a-   = a:Waiting b:Serving c:Serving
-			49 .    = a:Waiting b:Serving c:Serving
-			50 .    = a:Out b:Serving c:Serving
-			55 a+   = a:Returning0 b:Serving c:Serving
-			60 a-   = a:Out b:Serving c:Serving`},
+			35 a-   = a:GracePeriod b:Serving c:Serving
+			49 .    = a:GracePeriod b:Serving c:Serving
+			50 .    = a:FailedOver b:Serving c:Serving
+			55 a+   = a:FailingBack0 b:Serving c:Serving
+			60 a-   = a:FailedOver b:Serving c:Serving`},
 		{"a loss is forgotten when it was back for as long", "a b c", nil, `
-			10 a-   = a:Waiting b:Serving c:Serving
+			10 a-   = a:GracePeriod b:Serving c:Serving
 			20 a+   = a:Serving b:Serving c:Serving
-			31 a-   = a:Waiting b:Serving c:Serving
-			60 .    = a:Waiting b:Serving c:Serving
-			61 .    = a:Out b:Serving c:Serving`},
+			31 a-   = a:GracePeriod b:Serving c:Serving
+			60 .    = a:GracePeriod b:Serving c:Serving
+			61 .    = a:FailedOver b:Serving c:Serving`},
 		{"two of three vanish: nothing moves; the last begins anew when the other is back", "a b c", nil, `
-			10 a-   = a:Waiting b:Serving c:Serving
-			25 b-   = a:Waiting b:Waiting c:Serving
-			40 .    = a:Held(FailStatic) b:Waiting c:Serving
-			500 .   = a:Held(FailStatic) b:Held(FailStatic) c:Serving
-			510 b+  = a:Waiting b:Serving c:Serving
-			539 .   = a:Waiting b:Serving c:Serving
-			540 .   = a:Out b:Serving c:Serving`},
+			10 a-   = a:GracePeriod b:Serving c:Serving
+			25 b-   = a:GracePeriod b:GracePeriod c:Serving
+			40 .    = a:FailoverSuspended(FailStatic) b:GracePeriod c:Serving
+			500 .   = a:FailoverSuspended(FailStatic) b:FailoverSuspended(FailStatic) c:Serving
+			510 b+  = a:GracePeriod b:Serving c:Serving
+			539 .   = a:GracePeriod b:Serving c:Serving
+			540 .   = a:FailedOver b:Serving c:Serving`},
 		{"all vanish and are back one by one: nothing moves", "a b c", nil, `
-			10 a-b-c- = a:Waiting b:Waiting c:Waiting
-			99 .      = a:Held(FailStatic) b:Held(FailStatic) c:Held(FailStatic)
-			100 a+    = a:Serving b:Held(FailStatic) c:Held(FailStatic)
-			101 b+    = a:Serving b:Serving c:Waiting
+			10 a-b-c- = a:GracePeriod b:GracePeriod c:GracePeriod
+			99 .      = a:FailoverSuspended(FailStatic) b:FailoverSuspended(FailStatic) c:FailoverSuspended(FailStatic)
+			100 a+    = a:Serving b:FailoverSuspended(FailStatic) c:FailoverSuspended(FailStatic)
+			101 b+    = a:Serving b:Serving c:GracePeriod
 			102 c+    = a:Serving b:Serving c:Serving`},
 		{"what is out stays out, and counts for the majority", "a b c", nil, `
-			10 a-   = a:Waiting b:Serving c:Serving
-			40 .    = a:Out b:Serving c:Serving
-			50 b-   = a:Out b:Waiting c:Serving
-			80 .    = a:Out b:Held(FailStatic) c:Serving`},
+			10 a-   = a:GracePeriod b:Serving c:Serving
+			40 .    = a:FailedOver b:Serving c:Serving
+			50 b-   = a:FailedOver b:GracePeriod c:Serving
+			80 .    = a:FailedOver b:FailoverSuspended(FailStatic) c:Serving`},
 		{"of two, one is no majority; the last is never out", "a b", nil, `
-			10 a-   = a:Waiting b:Serving
-			40 .    = a:Out b:Serving
-			400 b-  = a:Out b:Waiting
-			999 .   = a:Out b:Held(FailStatic)`},
+			10 a-   = a:GracePeriod b:Serving
+			40 .    = a:FailedOver b:Serving
+			400 b-  = a:FailedOver b:GracePeriod
+			999 .   = a:FailedOver b:FailoverSuspended(FailStatic)`},
 		{"one alone is not moved", "a", nil, `
-			10 a-   = a:Waiting
-			99 .    = a:Held(FailStatic)
+			10 a-   = a:GracePeriod
+			99 .    = a:FailoverSuspended(FailStatic)
 			100 a+  = a:Serving`},
 		{"one zone at a time, first lost first; next when that serves again", "a b c d e", nil, `
-			10 b-   = a:Serving b:Waiting c:Serving d:Serving e:Serving
-			12 a-   = a:Waiting b:Waiting c:Serving d:Serving e:Serving
-			42 .    = a:Held(CapReached) b:Out c:Serving d:Serving e:Serving
-			50 b+   = a:Waiting b:Returning0 c:Serving d:Serving e:Serving
-			79 .    = a:Waiting b:Returning0 c:Serving d:Serving e:Serving
-			80 .    = a:Out b:Returning0 c:Serving d:Serving e:Serving`},
+			10 b-   = a:Serving b:GracePeriod c:Serving d:Serving e:Serving
+			12 a-   = a:GracePeriod b:GracePeriod c:Serving d:Serving e:Serving
+			42 .    = a:FailoverSuspended(CapReached) b:FailedOver c:Serving d:Serving e:Serving
+			50 b+   = a:GracePeriod b:FailingBack0 c:Serving d:Serving e:Serving
+			79 .    = a:GracePeriod b:FailingBack0 c:Serving d:Serving e:Serving
+			80 .    = a:FailedOver b:FailingBack0 c:Serving d:Serving e:Serving`},
 		{"clusters of one zone are out together", "z/a z/b y/c x/d w/e", nil, `
-			10 a-b- = a:Waiting b:Waiting c:Serving d:Serving e:Serving
-			40 .    = a:Out b:Out c:Serving d:Serving e:Serving`},
+			10 a-b- = a:GracePeriod b:GracePeriod c:Serving d:Serving e:Serving
+			40 .    = a:FailedOver b:FailedOver c:Serving d:Serving e:Serving`},
 		{"without a cap", "a b c d e", func(s *Settings) { s.MaxZones = -1 }, `
-			10 a-b- = a:Waiting b:Waiting c:Serving d:Serving e:Serving
-			40 .    = a:Out b:Out c:Serving d:Serving e:Serving`},
+			10 a-b- = a:GracePeriod b:GracePeriod c:Serving d:Serving e:Serving
+			40 .    = a:FailedOver b:FailedOver c:Serving d:Serving e:Serving`},
 		{"a drained cluster that is switched off takes no zone's place", "a b c d e", nil, `
 			1 aD    = a:Serving b:Serving c:Serving d:Serving e:Serving
-			10 a-   = a:Waiting b:Serving c:Serving d:Serving e:Serving
-			40 .    = a:Out b:Serving c:Serving d:Serving e:Serving
-			100 b-  = a:Out b:Waiting c:Serving d:Serving e:Serving
-			130 .   = a:Out b:Out c:Serving d:Serving e:Serving
-			140 c-  = a:Out b:Out c:Waiting d:Serving e:Serving
-			170 .   = a:Out b:Out c:Held(CapReached) d:Serving e:Serving`},
+			10 a-   = a:GracePeriod b:Serving c:Serving d:Serving e:Serving
+			40 .    = a:FailedOver b:Serving c:Serving d:Serving e:Serving
+			100 b-  = a:FailedOver b:GracePeriod c:Serving d:Serving e:Serving
+			130 .   = a:FailedOver b:FailedOver c:Serving d:Serving e:Serving
+			140 c-  = a:FailedOver b:FailedOver c:GracePeriod d:Serving e:Serving
+			170 .   = a:FailedOver b:FailedOver c:FailoverSuspended(CapReached) d:Serving e:Serving`},
 		{"drained clusters that are switched off are no part of a majority", "a b c d e", nil, `
 			1 aD    = a:Serving b:Serving c:Serving d:Serving e:Serving
 			2 bD    = a:Serving b:Serving c:Serving d:Serving e:Serving
-			10 a-b- = a:Waiting b:Waiting c:Serving d:Serving e:Serving
-			20 c-   = a:Waiting b:Waiting c:Waiting d:Serving e:Serving
-			50 .    = a:Out b:Out c:Out d:Serving e:Serving`},
+			10 a-b- = a:GracePeriod b:GracePeriod c:Serving d:Serving e:Serving
+			20 c-   = a:GracePeriod b:GracePeriod c:GracePeriod d:Serving e:Serving
+			50 .    = a:FailedOver b:FailedOver c:FailedOver d:Serving e:Serving`},
 		{"drained clusters do not serve: of the others most vanished", "a b c d e", nil, `
 			1 aD    = a:Serving b:Serving c:Serving d:Serving e:Serving
 			2 bD    = a:Serving b:Serving c:Serving d:Serving e:Serving
-			10 c-d- = a:Serving b:Serving c:Waiting d:Waiting e:Serving
-			40 .    = a:Serving b:Serving c:Held(FailStatic) d:Held(FailStatic) e:Serving`},
+			10 c-d- = a:Serving b:Serving c:GracePeriod d:GracePeriod e:Serving
+			40 .    = a:Serving b:Serving c:FailoverSuspended(FailStatic) d:FailoverSuspended(FailStatic) e:Serving`},
 		{"one that is drained after it was lost vanished all the same, and so does not release the others", "a b c", nil, `
-			10 a-b- = a:Waiting b:Waiting c:Serving
-			40 .    = a:Held(FailStatic) b:Held(FailStatic) c:Serving
-			60 aD   = a:Held(FailStatic) b:Held(FailStatic) c:Serving
-			999 .   = a:Held(FailStatic) b:Held(FailStatic) c:Serving`},
+			10 a-b- = a:GracePeriod b:GracePeriod c:Serving
+			40 .    = a:FailoverSuspended(FailStatic) b:FailoverSuspended(FailStatic) c:Serving
+			60 aD   = a:FailoverSuspended(FailStatic) b:FailoverSuspended(FailStatic) c:Serving
+			999 .   = a:FailoverSuspended(FailStatic) b:FailoverSuspended(FailStatic) c:Serving`},
 		{"turned off", "a b c", func(s *Settings) { s.MaxZones = 0 }, `
-			10 a-   = a:Waiting b:Serving c:Serving
-			99 .    = a:Held(FailoverDisabled) b:Serving c:Serving`},
+			10 a-   = a:GracePeriod b:Serving c:Serving
+			99 .    = a:FailoverSuspended(FailoverDisabled) b:Serving c:Serving`},
 		{"a refused credential is no sign of death, and its time does not count", "a b c", nil, `
-			10 a401 = a:Held(ClusterCredentialRefused) b:Serving c:Serving
-			900 .   = a:Held(ClusterCredentialRefused) b:Serving c:Serving
-			910 a-  = a:Waiting b:Serving c:Serving
-			939 .   = a:Waiting b:Serving c:Serving
-			940 .   = a:Out b:Serving c:Serving`},
+			10 a401 = a:FailoverSuspended(ClusterCredentialRejected) b:Serving c:Serving
+			900 .   = a:FailoverSuspended(ClusterCredentialRejected) b:Serving c:Serving
+			910 a-  = a:GracePeriod b:Serving c:Serving
+			939 .   = a:GracePeriod b:Serving c:Serving
+			940 .   = a:FailedOver b:Serving c:Serving`},
 		{"one that starts refuses credentials for a while", "a b c", nil, `
-			10 a-   = a:Waiting b:Serving c:Serving
-			30 ax509= a:Held(ClusterNotTrusted) b:Serving c:Serving
-			31 a401 = a:Held(ClusterCredentialRefused) b:Serving c:Serving
+			10 a-   = a:GracePeriod b:Serving c:Serving
+			30 ax509= a:FailoverSuspended(ClusterNotTrusted) b:Serving c:Serving
+			31 a401 = a:FailoverSuspended(ClusterCredentialRejected) b:Serving c:Serving
 			33 a+   = a:Serving b:Serving c:Serving`},
 		{"one that is another one by a second name is neither lost nor there", "a b c d", nil, `
-			10 asame= a:Held(DuplicateCluster) b:Serving c:Serving d:Serving
-			900 .   = a:Held(DuplicateCluster) b:Serving c:Serving d:Serving
-			910 b-c-= a:Held(DuplicateCluster) b:Waiting c:Waiting d:Serving
-			940 .   = a:Held(DuplicateCluster) b:Held(FailStatic) c:Held(FailStatic) d:Serving
-			950 b+c+= a:Held(DuplicateCluster) b:Serving c:Serving d:Serving
+			10 asame= a:FailoverSuspended(DuplicateCluster) b:Serving c:Serving d:Serving
+			900 .   = a:FailoverSuspended(DuplicateCluster) b:Serving c:Serving d:Serving
+			910 b-c-= a:FailoverSuspended(DuplicateCluster) b:GracePeriod c:GracePeriod d:Serving
+			940 .   = a:FailoverSuspended(DuplicateCluster) b:FailoverSuspended(FailStatic) c:FailoverSuspended(FailStatic) d:Serving
+			950 b+c+= a:FailoverSuspended(DuplicateCluster) b:Serving c:Serving d:Serving
 			960 a+  = a:Serving b:Serving c:Serving d:Serving`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -339,18 +339,18 @@ func TestNothingIsOverOnTimeThatNobodySaw(t *testing.T) {
 	f.now = began.Add(time.Hour) // the federation was away
 	f.settings.Seen = f.now
 	f.settle()
-	if f.phases() != "a:Waiting b:Serving c:Serving" {
+	if f.phases() != "a:GracePeriod b:Serving c:Serving" {
 		t.Errorf("moved by a loss that nobody watched: %s", f.phases())
 	}
 	f.wait(30 * time.Second)
-	if f.phases() != "a:Out b:Serving c:Serving" {
+	if f.phases() != "a:FailedOver b:Serving c:Serving" {
 		t.Errorf("not moved: %s", f.phases())
 	}
 	f.observe("a", "+")
 	f.now = f.now.Add(time.Hour)
 	f.settings.Seen = f.now
 	f.settle()
-	if f.phases() != "a:Returning0 b:Serving c:Serving" {
+	if f.phases() != "a:FailingBack0 b:Serving c:Serving" {
 		t.Errorf("taken for stable though nobody looked: %s", f.phases())
 	}
 }
@@ -365,7 +365,7 @@ func TestAClusterThatWasNeverReadyIsNothing(t *testing.T) {
 	}
 	f.play("10 a-")
 	f.play("40 .")
-	if got := f.phases(); got != "a:Out b:Serving new:Serving" {
+	if got := f.phases(); got != "a:FailedOver b:Serving new:Serving" {
 		t.Errorf("%s: one that never served held up another", got)
 	}
 }
@@ -399,7 +399,7 @@ func TestEventsTellWhatMoves(t *testing.T) {
 	for _, do := range []string{"10 a-", "40 a+", "300 .", "310 b-c-", "400 b+c+"} {
 		f.play(do)
 	}
-	want := "a ClusterFailedOver, a ClusterReturned, a ClusterFailback, a ClusterFailback, a ClusterFailback, b FailoverHeld, c FailoverHeld"
+	want := "a ClusterFailedOver, a ClusterReturned, a ClusterFailback, a ClusterFailback, a ClusterFailback, b FailoverSuspended, c FailoverSuspended"
 	if got := strings.Join(f.events, ", "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

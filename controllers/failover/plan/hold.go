@@ -18,8 +18,11 @@ func failOver(members []*member, s Settings) {
 }
 
 // isDrilled reports whether a drill isolates the cluster, or has, and lets it return step by step.
-func (m *member) isDrilled() bool {
-	drill := m.Drill()
+func (m *member) isDrilled() bool { return Drilled(m.Cluster) }
+
+// Drilled reports whether a drill isolates a cluster, or has, and lets it return step by step: others are judged as if it were neither there nor gone.
+func Drilled(c *v1beta1.Cluster) bool {
+	drill := c.Drill()
 	return drill != nil && drill.Reason != v1beta1.ReasonIsolationAborted
 }
 
@@ -41,14 +44,14 @@ func failOverAmong(members []*member, s Settings, decides func(*member) bool) {
 			m.holdFor(ReasonDisabled)
 		case s.MaxZones > 0 && !retired && !zones[zone] && len(zones) >= s.MaxZones:
 			m.holdFor(ReasonCapReached)
-		case m.next.Phase == v1beta1.FailoverHeld:
+		case m.next.Phase == v1beta1.PhaseFailoverSuspended:
 			m.graceAnew()
 		default:
 			if !retired {
 				zones[zone] = true
 			}
 			m.next.Percent = 0
-			m.enter(v1beta1.FailoverOut)
+			m.enter(v1beta1.PhaseFailedOver)
 		}
 	}
 }
@@ -69,11 +72,11 @@ func (m *member) retired() bool {
 	})
 }
 
-func (m *member) isOut() bool { return m.next != nil && m.next.Phase == v1beta1.FailoverOut }
+func (m *member) isOut() bool { return m.next != nil && m.next.Phase == v1beta1.PhaseFailedOver }
 
 func (m *member) holdFor(reason string) {
-	if m.next.Phase != v1beta1.FailoverHeld {
-		m.enter(v1beta1.FailoverHeld)
+	if m.next.Phase != v1beta1.PhaseFailoverSuspended {
+		m.enter(v1beta1.PhaseFailoverSuspended)
 	}
 	m.hold = reason
 }
@@ -81,7 +84,7 @@ func (m *member) holdFor(reason string) {
 // graceAnew is for a cluster that was held and is still away when those that held it are back: what brought them back
 // may bring it back too in a moment.
 func (m *member) graceAnew() {
-	m.enter(v1beta1.FailoverWaiting)
+	m.enter(v1beta1.PhaseGracePeriod)
 	m.hold = reasonReleased
 	m.lookAt(m.next.Since.Add(m.settings.GracePeriod))
 }

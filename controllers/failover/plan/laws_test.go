@@ -81,10 +81,10 @@ func (w *world) judge(before map[string]v1beta1.FailoverPhase) {
 	zones, were, more := map[string]bool{}, map[string]bool{}, false
 	for _, c := range w.clusters {
 		zone := (&member{Cluster: c}).zone()
-		if c.Phase() == v1beta1.FailoverOut && !w.retired(c) {
+		if c.Phase() == v1beta1.PhaseFailedOver && !w.retired(c) {
 			zones[zone] = true
 		}
-		if before[c.Name] == v1beta1.FailoverOut {
+		if before[c.Name] == v1beta1.PhaseFailedOver {
 			were[zone] = true
 		}
 	}
@@ -92,11 +92,11 @@ func (w *world) judge(before map[string]v1beta1.FailoverPhase) {
 	for _, c := range w.clusters {
 		was, is := before[c.Name], c.Phase()
 		down, up := w.down[c.Name], w.up[c.Name]
-		if f := c.Status.Failover; is == v1beta1.FailoverServing && f.LostAt == nil {
+		if f := c.Status.Failover; is == v1beta1.PhaseServing && f.LostAt == nil {
 			w.away[c.Name] = 0
 		}
 		switch {
-		case is == v1beta1.FailoverOut && (was == v1beta1.FailoverWaiting || was == v1beta1.FailoverHeld):
+		case is == v1beta1.PhaseFailedOver && (was == v1beta1.PhaseGracePeriod || was == v1beta1.PhaseFailoverSuspended):
 			more = more || !were[(&member{Cluster: c}).zone()] && !w.retired(c)
 			if down == 0 || w.away[c.Name] < grace || w.now.Sub(w.settings.Seen) < w.settings.GracePeriod {
 				w.t.Fatalf("%s is out, down for %d s, in all %d s, looked at for %s", c.Name, down, w.away[c.Name], w.now.Sub(w.settings.Seen))
@@ -104,12 +104,12 @@ func (w *world) judge(before map[string]v1beta1.FailoverPhase) {
 			if !w.retired(c) && w.vanished(c.Name, before) {
 				w.t.Fatalf("%s is out, and vanished with most others: %v", c.Name, w.down)
 			}
-		case was == v1beta1.FailoverOut && is != was && down > 0:
+		case was == v1beta1.PhaseFailedOver && is != was && down > 0:
 			w.t.Fatalf("%s is %s, and down", c.Name, is)
-		case down > grace+1 && is != v1beta1.FailoverOut && is != v1beta1.FailoverHeld && w.now.Sub(w.settings.Seen) > 2*w.settings.GracePeriod &&
+		case down > grace+1 && is != v1beta1.PhaseFailedOver && is != v1beta1.PhaseFailoverSuspended && w.now.Sub(w.settings.Seen) > 2*w.settings.GracePeriod &&
 			w.now.Sub(c.Status.Failover.Since.Time) > w.settings.GracePeriod+time.Second:
 			w.t.Fatalf("%s is %s, down for %d s", c.Name, is, down)
-		case up > int((3*w.settings.Stable+w.settings.HoldDown)/time.Second)+1 && is != v1beta1.FailoverServing && w.now.Sub(w.settings.Seen) > 4*w.settings.Stable:
+		case up > int((3*w.settings.Stable+w.settings.HoldDown)/time.Second)+1 && is != v1beta1.PhaseServing && w.now.Sub(w.settings.Seen) > 4*w.settings.Stable:
 			w.t.Fatalf("%s is %s, up for %d s", c.Name, is, up)
 		}
 	}
@@ -141,9 +141,9 @@ func (w *world) judgeHolds(zones int) {
 		}
 	}
 	for _, c := range w.clusters {
-		held := c.Condition(v1beta1.ClusterFailoverHeld)
+		held := c.Condition(v1beta1.ClusterFailoverSuspended)
 		switch {
-		case c.Phase() != v1beta1.FailoverHeld, w.now.Sub(w.settings.Seen) < w.settings.GracePeriod: // nothing is decided yet
+		case c.Phase() != v1beta1.PhaseFailoverSuspended, w.now.Sub(w.settings.Seen) < w.settings.GracePeriod: // nothing is decided yet
 		case held.Reason == ReasonCapReached && zones < w.settings.MaxZones:
 			w.t.Fatalf("%s is held by the cap, and %d zones are out: %s", c.Name, zones, w.phases())
 		case held.Reason == ReasonFailStatic && lost <= there && usable > 0:
@@ -152,20 +152,20 @@ func (w *world) judgeHolds(zones int) {
 	}
 }
 
-// anyBack tells whether a cluster that had nothing yet was lost again: that moves nothing, so the cap does not count.
+// anyBack reports whether a cluster that had nothing yet was lost again: that moves nothing, so the cap does not count.
 func (w *world) anyBack(before map[string]v1beta1.FailoverPhase) bool {
 	return slices.ContainsFunc(w.clusters, func(c *v1beta1.Cluster) bool {
-		return before[c.Name] == v1beta1.FailoverReturning && c.Phase() == v1beta1.FailoverOut
+		return before[c.Name] == v1beta1.PhaseFailingBack && c.Phase() == v1beta1.PhaseFailedOver
 	})
 }
 
-// vanished tells whether more than half of the clusters went down within a window that has this one's loss in it, and
+// vanished reports whether more than half of the clusters went down within a window that has this one's loss in it, and
 // have been down since. Those that had nothing to lose do not count.
 func (w *world) vanished(name string, before map[string]v1beta1.FailoverPhase) bool {
 	window, together, serving := int((w.settings.Window-w.settings.GracePeriod)/time.Second), 0, 0 // a loss may be put back by a grace period
 	for _, c := range w.clusters {
 		down := w.down[c.Name]
-		if w.retired(c) || down > 0 && (before[c.Name] == v1beta1.FailoverOut || before[c.Name] == v1beta1.FailoverReturning) {
+		if w.retired(c) || down > 0 && (before[c.Name] == v1beta1.PhaseFailedOver || before[c.Name] == v1beta1.PhaseFailingBack) {
 			continue
 		}
 		serving++
@@ -226,10 +226,10 @@ func TestNoThrash(t *testing.T) {
 		last := f.get("a").Phase()
 		note := func() {
 			is := f.get("a").Phase()
-			if is != last && is == v1beta1.FailoverOut && last != v1beta1.FailoverReturning {
+			if is != last && is == v1beta1.PhaseFailedOver && last != v1beta1.PhaseFailingBack {
 				moves["out"]++
 			}
-			if is == v1beta1.FailoverServing && last == v1beta1.FailoverReturning {
+			if is == v1beta1.PhaseServing && last == v1beta1.PhaseFailingBack {
 				moves["back"]++
 			}
 			last = is
@@ -245,7 +245,7 @@ func TestNoThrash(t *testing.T) {
 			f.tick(time.Duration(60-down)*time.Second, note)
 		}
 		f.tick(10*time.Minute, note)
-		if moves["out"] > 1 || moves["back"] > 1 || down > 30 && moves["out"] != 1 || last != v1beta1.FailoverServing {
+		if moves["out"] > 1 || moves["back"] > 1 || down > 30 && moves["out"] != 1 || last != v1beta1.PhaseServing {
 			t.Errorf("down %d s of each minute: %v, at last %s", down, moves, last)
 		}
 	}
@@ -260,8 +260,8 @@ func TestNoThrashInAnyPattern(t *testing.T) {
 		was := f.get("a").DeepCopy()
 		note := func() {
 			is := f.get("a").DeepCopy()
-			moves := is.Phase() == v1beta1.FailoverOut && (was.Phase() == v1beta1.FailoverWaiting || was.Phase() == v1beta1.FailoverHeld)
-			returns := is.Phase() == v1beta1.FailoverReturning && is.Status.Failover.Percent > 0 && was.Status.Failover.Percent == 0
+			moves := is.Phase() == v1beta1.PhaseFailedOver && (was.Phase() == v1beta1.PhaseGracePeriod || was.Phase() == v1beta1.PhaseFailoverSuspended)
+			returns := is.Phase() == v1beta1.PhaseFailingBack && is.Status.Failover.Percent > 0 && was.Status.Failover.Percent == 0
 			if (moves || returns) && !out.IsZero() && f.now.Sub(out) < f.settings.HoldDown {
 				t.Fatalf("seed %d: a move out at %s, and %s at %s", seed, out.Sub(began), is.Phase(), f.now.Sub(began))
 			}

@@ -38,7 +38,7 @@ type member struct {
 	turned time.Time
 	// next is nil as long as there is nothing to fail over.
 	next *v1beta1.ClusterFailover
-	// hold is why it is, or was Held, one word.
+	// hold is why it is, or was FailoverSuspended, one word.
 	hold string
 	// redated: some of our own dates were in the future.
 	redated bool
@@ -81,7 +81,7 @@ func (m *member) notAhead() {
 		clamp(&f.Since)
 		clamp(f.LostAt)
 	}
-	for _, ours := range []v1beta1.ClusterConditionType{v1beta1.ClusterFailedOver, v1beta1.ClusterFailoverHeld} {
+	for _, ours := range []v1beta1.ClusterConditionType{v1beta1.ClusterFailedOver, v1beta1.ClusterFailoverSuspended} {
 		if c := m.Condition(ours); c != nil {
 			clamp(&c.LastTransitionTime)
 		}
@@ -108,8 +108,8 @@ func (m *member) step() {
 
 // heldFor is why the cluster is held; reasonReleased where it was held and has its grace period anew; else "".
 func (m *member) heldFor() string {
-	held := m.Condition(v1beta1.ClusterFailoverHeld)
-	if held == nil || m.Phase() != v1beta1.FailoverHeld && held.Reason != reasonReleased {
+	held := m.Condition(v1beta1.ClusterFailoverSuspended)
+	if held == nil || m.Phase() != v1beta1.PhaseFailoverSuspended && held.Reason != reasonReleased {
 		return ""
 	}
 	return held.Reason
@@ -120,7 +120,7 @@ func (m *member) first() {
 	m.next = &v1beta1.ClusterFailover{}
 	switch {
 	case m.evidence == well:
-		m.enter(v1beta1.FailoverServing)
+		m.enter(v1beta1.PhaseServing)
 	case m.Status.KubernetesVersion == "":
 		m.next = nil
 	case m.evidence == lost:
@@ -136,29 +136,29 @@ func (m *member) enter(p v1beta1.FailoverPhase) {
 
 func (m *member) stepWell() {
 	if drill := m.Drill(); drill != nil && drill.Reason == v1beta1.ReasonIsolationAborted {
-		if m.next.LostAt, m.next.Percent = nil, 0; m.next.Phase != v1beta1.FailoverServing { // its pods never stopped
-			m.enter(v1beta1.FailoverServing)
+		if m.next.LostAt, m.next.Percent = nil, 0; m.next.Phase != v1beta1.PhaseServing { // its pods never stopped
+			m.enter(v1beta1.PhaseServing)
 		}
 		return
 	}
 	switch m.next.Phase {
-	case v1beta1.FailoverWaiting, v1beta1.FailoverHeld:
+	case v1beta1.PhaseGracePeriod, v1beta1.PhaseFailoverSuspended:
 		if m.hold == ReasonFailStatic {
 			m.next.LostAt = nil // it was us who were away
 		}
 		if m.next.Percent > 0 {
-			m.enter(v1beta1.FailoverReturning)
+			m.enter(v1beta1.PhaseFailingBack)
 		} else {
-			m.enter(v1beta1.FailoverServing)
+			m.enter(v1beta1.PhaseServing)
 		}
 		if m.next.LostAt != nil { // what is written may have been written late: it was away until it was ready
 			m.next.Since = seconds(later(m.turned, m.next.LostAt.Time))
 		}
-	case v1beta1.FailoverOut:
+	case v1beta1.PhaseFailedOver:
 		m.next.Percent = 0
-		m.enter(v1beta1.FailoverReturning)
+		m.enter(v1beta1.PhaseFailingBack)
 	}
-	if m.next.Phase == v1beta1.FailoverReturning {
+	if m.next.Phase == v1beta1.PhaseFailingBack {
 		m.failBack()
 	}
 	m.forgive()
@@ -179,12 +179,12 @@ func (m *member) failBack() {
 	}
 	m.next.LostAt = nil
 	if m.next.Percent = m.settings.step(m.next.Percent); m.next.Percent < 100 {
-		m.enter(v1beta1.FailoverReturning)
+		m.enter(v1beta1.PhaseFailingBack)
 		m.lookAt(m.now.Add(m.settings.Stable))
 		return
 	}
 	m.next.Percent = 0
-	m.enter(v1beta1.FailoverServing)
+	m.enter(v1beta1.PhaseServing)
 }
 
 // heldDown is until when a cluster that has nothing gets nothing.
@@ -198,7 +198,7 @@ func (m *member) heldDown() time.Time {
 // forgive forgets a loss when the cluster has been back for as long as it was away. Of one that has nothing yet, the
 // loss is not forgotten: it is still out.
 func (m *member) forgive() {
-	if m.next.LostAt == nil || m.next.Phase == v1beta1.FailoverReturning && m.next.Percent == 0 {
+	if m.next.LostAt == nil || m.next.Phase == v1beta1.PhaseFailingBack && m.next.Percent == 0 {
 		return
 	}
 	paid := m.next.Since.Add(m.debt())
@@ -216,15 +216,15 @@ func (m *member) debt() time.Duration {
 
 func (m *member) stepLost() {
 	switch phase := m.next.Phase; {
-	case phase == v1beta1.FailoverOut:
+	case phase == v1beta1.PhaseFailedOver:
 		return
-	case phase == v1beta1.FailoverReturning && m.next.Percent == 0:
-		m.enter(v1beta1.FailoverOut)
+	case phase == v1beta1.PhaseFailingBack && m.next.Percent == 0:
+		m.enter(v1beta1.PhaseFailedOver)
 		return
-	case m.next.LostAt == nil || phase != v1beta1.FailoverWaiting && (phase != v1beta1.FailoverHeld || Unclear(m.hold)), m.lostAgain():
+	case m.next.LostAt == nil || phase != v1beta1.PhaseGracePeriod && (phase != v1beta1.PhaseFailoverSuspended || Unclear(m.hold)), m.lostAgain():
 		at := seconds(m.lostAt())
 		m.next.LostAt = &at
-		m.enter(v1beta1.FailoverWaiting)
+		m.enter(v1beta1.PhaseGracePeriod)
 	}
 	from := later(m.next.LostAt.Time, m.settings.Seen)
 	if m.hold == reasonReleased {
@@ -241,7 +241,7 @@ func (m *member) stepLost() {
 
 // lostAgain reports whether a cluster that waits was ready in between, which could not be written: it is lost since later than it waits.
 func (m *member) lostAgain() bool {
-	return m.next.Phase == v1beta1.FailoverWaiting && seconds(m.turned).After(m.next.Since.Time)
+	return m.next.Phase == v1beta1.PhaseGracePeriod && seconds(m.turned).After(m.next.Since.Time)
 }
 
 // probeAgain is when to look again for a probe that confirms that a cluster is lost.
@@ -261,7 +261,7 @@ func (m *member) confirmed() bool {
 // new grace period.
 func (m *member) lostAt() time.Time {
 	at := later(m.changed, m.next.Since.Time)
-	if m.next.Phase == v1beta1.FailoverHeld {
+	if m.next.Phase == v1beta1.PhaseFailoverSuspended {
 		at = m.now // it was not ready before, but it answered
 	}
 	if m.next.LostAt == nil {
@@ -273,13 +273,13 @@ func (m *member) lostAt() time.Time {
 
 func (m *member) stepUnclear() {
 	switch {
-	case m.next.Phase == v1beta1.FailoverOut:
+	case m.next.Phase == v1beta1.PhaseFailedOver:
 		return
-	case m.next.Phase == v1beta1.FailoverReturning && m.next.Percent == 0:
-		m.enter(v1beta1.FailoverOut)
+	case m.next.Phase == v1beta1.PhaseFailingBack && m.next.Percent == 0:
+		m.enter(v1beta1.PhaseFailedOver)
 		return
-	case m.next.Phase != v1beta1.FailoverHeld || !Unclear(m.hold):
-		m.enter(v1beta1.FailoverHeld)
+	case m.next.Phase != v1beta1.PhaseFailoverSuspended || !Unclear(m.hold):
+		m.enter(v1beta1.PhaseFailoverSuspended)
 	}
 	m.hold = m.unclearFor
 }

@@ -11,7 +11,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Reasons of the condition FailoverHeld.
+// Reasons of the condition FailoverSuspended.
 const (
 	// ReasonFailStatic: so many clusters vanished together that we are more likely to be cut off.
 	ReasonFailStatic = "FailStatic"
@@ -22,19 +22,19 @@ const (
 	// reasonReleased: it was held, and has its grace period anew.
 	reasonReleased = "Released"
 	// These are the registry's words for a cluster that is there but does not let us in.
-	ReasonCredentialRefused = "ClusterCredentialRefused"
-	ReasonMisconfigured     = "ClusterMisconfigured"
-	ReasonNotTrusted        = "ClusterNotTrusted"
-	ReasonMisbehaves        = "Misbehaves"
-	ReasonDuplicateCluster  = "DuplicateCluster"
-	// ReasonPartlyReachable: at least half of the processes of the federation reach the cluster, and this one does not.
-	ReasonPartlyReachable = string(v1beta1.ClusterPartlyReachable)
+	ReasonCredentialRejected = "ClusterCredentialRejected"
+	ReasonMisconfigured      = "ClusterMisconfigured"
+	ReasonNotTrusted         = "ClusterNotTrusted"
+	ReasonExceedsLimits      = "ClusterExceedsLimits"
+	ReasonDuplicateCluster   = "DuplicateCluster"
+	// ReasonPartiallyReachable: at least half of the processes of the federation reach the cluster, and this one does not.
+	ReasonPartiallyReachable = string(v1beta1.ClusterPartiallyReachable)
 )
 
 // Unclear tells of a reason of Ready=False whether it says nothing about what runs in the cluster.
 func Unclear(reason string) bool {
 	switch reason {
-	case ReasonCredentialRefused, ReasonMisconfigured, ReasonNotTrusted, ReasonMisbehaves, ReasonDuplicateCluster, ReasonPartlyReachable:
+	case ReasonCredentialRejected, ReasonMisconfigured, ReasonNotTrusted, ReasonExceedsLimits, ReasonDuplicateCluster, ReasonPartiallyReachable:
 		return true
 	}
 	return false
@@ -45,13 +45,13 @@ const override = "; to move it all the same: kubectl federation drain, or unjoin
 // message says in a sentence why the cluster is where it is. It is the same as long as the cause is.
 func (m *member) message() string {
 	switch s := m.settings; m.next.Phase {
-	case v1beta1.FailoverWaiting:
+	case v1beta1.PhaseGracePeriod:
 		return fmt.Sprintf("not ready: it keeps what it has, and gets no more, for a grace period of %s", s.GracePeriod)
-	case v1beta1.FailoverOut:
+	case v1beta1.PhaseFailedOver:
 		return fmt.Sprintf("not ready for longer than the grace period of %s: what was placed here is placed elsewhere", s.GracePeriod)
-	case v1beta1.FailoverReturning:
+	case v1beta1.PhaseFailingBack:
 		return fmt.Sprintf("ready again: gets %d %% of what it would have, and %d %% when it has been ready for %s%s", m.next.Percent, s.step(m.next.Percent), s.Stable, m.notBefore())
-	case v1beta1.FailoverHeld:
+	case v1beta1.PhaseFailoverSuspended:
 		return m.whyHeld()
 	}
 	if m.next.LostAt != nil {
@@ -76,15 +76,15 @@ func (m *member) whyHeld() string {
 		return fmt.Sprintf("as many zones are failed over as may be at once (%d): what it has stays%s", s.MaxZones, override)
 	case ReasonDisabled:
 		return "failover is turned off (at most 0 zones may be failed over): what it has stays" + override
-	case ReasonPartlyReachable:
+	case ReasonPartiallyReachable:
 		return "at least half of the federation's processes reach it, and the one that leads does not: what it has stays" + override
 	case ReasonNotTrusted:
 		return "its certificate is not trusted, which does not mean that its workloads are dead: what it has stays"
-	case ReasonMisbehaves:
+	case ReasonExceedsLimits:
 		return "it sends more than the federation takes, which does not mean that its workloads are dead: what it has stays"
 	case ReasonDuplicateCluster:
 		return "it is the cluster of another Cluster, which is used: what is placed here stays"
-	case ReasonCredentialRefused:
+	case ReasonCredentialRejected:
 		return "it answers, but refuses the federation's credential: what it has stays"
 	default:
 		return "it is not looked at until its configuration is right: what it has stays"
@@ -98,11 +98,11 @@ func (m *member) verdict() Verdict {
 	}
 	m.next.Message = m.message()
 	v.Conditions = m.conditions()
-	partly := m.partlyReachable()
+	partly := m.partiallyReachable()
 	if partly != nil {
 		v.Conditions = append(v.Conditions, *partly)
 	}
-	v.Changed = m.redated || !same(m.Status.Failover, m.next) || !m.says(v.Conditions) || partly == nil && m.Condition(v1beta1.ClusterPartlyReachable) != nil
+	v.Changed = m.redated || !same(m.Status.Failover, m.next) || !m.says(v.Conditions) || partly == nil && m.Condition(v1beta1.ClusterPartiallyReachable) != nil
 	v.Event = m.event()
 	if !m.until.IsZero() {
 		v.LookAgain = max(m.until.Sub(m.now), time.Millisecond)
@@ -110,15 +110,15 @@ func (m *member) verdict() Verdict {
 	return v
 }
 
-// conditions are FailedOver and FailoverHeld, with the dates of those that are there where the status is the same. FailedOver
+// conditions are FailedOver and FailoverSuspended, with the dates of those that are there where the status is the same. FailedOver
 // has the date of the last move: also if a part had come back.
 func (m *member) conditions() []v1beta1.ClusterCondition {
 	phase, at := string(m.next.Phase), seconds(m.now)
-	out := m.isOut() || m.next.Phase == v1beta1.FailoverReturning || m.next.Percent > 0
-	held := m.next.Phase == v1beta1.FailoverHeld
+	out := m.isOut() || m.next.Phase == v1beta1.PhaseFailingBack || m.next.Percent > 0
+	held := m.next.Phase == v1beta1.PhaseFailoverSuspended
 	conditions := []v1beta1.ClusterCondition{
 		condition(v1beta1.ClusterFailedOver, out, phase, m.next.Message, at),
-		condition(v1beta1.ClusterFailoverHeld, held, cmp.Or(m.hold, phase), m.next.Message, at),
+		condition(v1beta1.ClusterFailoverSuspended, held, cmp.Or(m.hold, phase), m.next.Message, at),
 	}
 	for i := range conditions {
 		if i == 0 && m.movesOut() {
@@ -131,10 +131,10 @@ func (m *member) conditions() []v1beta1.ClusterCondition {
 	return conditions
 }
 
-// movesOut tells whether what the cluster has is moved off it now.
+// movesOut reports whether what the cluster has is moved off it now.
 func (m *member) movesOut() bool {
 	was := m.Phase()
-	return m.isOut() && (was == v1beta1.FailoverWaiting || was == v1beta1.FailoverHeld)
+	return m.isOut() && (was == v1beta1.PhaseGracePeriod || was == v1beta1.PhaseFailoverSuspended)
 }
 
 func condition(t v1beta1.ClusterConditionType, is bool, reason, message string, at metav1.Time) v1beta1.ClusterCondition {
@@ -145,7 +145,7 @@ func condition(t v1beta1.ClusterConditionType, is bool, reason, message string, 
 	return v1beta1.ClusterCondition{Type: t, Status: status, Reason: reason, Message: message, LastProbeTime: at, LastTransitionTime: at}
 }
 
-// says tells whether the Cluster has these conditions, whatever their dates.
+// says reports whether the Cluster has these conditions, whatever their dates.
 func (m *member) says(conditions []v1beta1.ClusterCondition) bool {
 	for _, c := range conditions {
 		was := m.Condition(c.Type)
@@ -163,16 +163,16 @@ func same(a, b *v1beta1.ClusterFailover) bool {
 // event is what to tell people: what moves and what does not; that a cluster is lost the registry has told.
 func (m *member) event() *Event {
 	was, is := m.Phase(), m.next.Phase
-	switch held := m.Condition(v1beta1.ClusterFailoverHeld); {
-	case is == v1beta1.FailoverHeld && (was != is || held == nil || held.Reason != m.hold):
-		return &Event{Warning: true, Reason: "FailoverHeld", Message: m.next.Message}
+	switch held := m.Condition(v1beta1.ClusterFailoverSuspended); {
+	case is == v1beta1.PhaseFailoverSuspended && (was != is || held == nil || held.Reason != m.hold):
+		return &Event{Warning: true, Reason: "FailoverSuspended", Message: m.next.Message}
 	case m.movesOut():
 		return &Event{Warning: true, Reason: "ClusterFailedOver", Message: m.next.Message}
-	case is == v1beta1.FailoverReturning && was == v1beta1.FailoverOut:
+	case is == v1beta1.PhaseFailingBack && was == v1beta1.PhaseFailedOver:
 		return &Event{Reason: "ClusterReturned", Message: m.next.Message}
-	case is == v1beta1.FailoverReturning && m.next.Percent > m.Status.Failover.Percent:
+	case is == v1beta1.PhaseFailingBack && m.next.Percent > m.Status.Failover.Percent:
 		return &Event{Reason: "ClusterFailback", Message: m.next.Message}
-	case is == v1beta1.FailoverServing && was == v1beta1.FailoverReturning:
+	case is == v1beta1.PhaseServing && was == v1beta1.PhaseFailingBack:
 		return &Event{Reason: "ClusterFailback", Message: "has been ready for long enough: gets all of what it would have"}
 	}
 	return nil

@@ -49,7 +49,7 @@ const answerTime = 6 * time.Second
 func (m *member) ask() {
 	if m.settings.Others == nil {
 		if m.evidence == lost && m.IsReached() {
-			m.evidence, m.unclearFor = unclear, ReasonPartlyReachable
+			m.evidence, m.unclearFor = unclear, ReasonPartiallyReachable
 		}
 		return
 	}
@@ -69,9 +69,25 @@ func (m *member) ask() {
 		m.well++
 	case lost:
 		if m.lost++; m.well >= m.lost {
-			m.evidence, m.unclearFor = unclear, ReasonPartlyReachable
+			m.evidence, m.unclearFor = unclear, ReasonPartiallyReachable
 		}
 	}
+}
+
+// othersWhoSee are the other processes' statements without those of processes that judge more than half of the clusters lost: such a process is
+// more likely cut off itself, or has just been stopped for a while, and knows nothing of any cluster.
+func othersWhoSee(others map[string]Statement, clusters []*v1beta1.Cluster) map[string]Statement {
+	out := maps.Clone(others)
+	maps.DeleteFunc(out, func(_ string, said Statement) bool {
+		lost := 0
+		for _, c := range clusters {
+			if slices.Contains(said.Lost, c.Name) {
+				lost++
+			}
+		}
+		return 2*lost > len(clusters)
+	})
+	return out
 }
 
 // unanswered reports whether others may still have to say what they find of a cluster that this process judges lost since then.
@@ -79,9 +95,9 @@ func (m *member) unanswered(since time.Time) bool {
 	return m.silent > 0 && m.now.Sub(since) < answerTime
 }
 
-// partlyReachable is the condition that some processes reach the cluster and others do not; nil where that is not so.
-func (m *member) partlyReachable() *v1beta1.ClusterCondition {
-	was := m.Condition(v1beta1.ClusterPartlyReachable)
+// partiallyReachable is the condition that some processes reach the cluster and others do not; nil where that is not so.
+func (m *member) partiallyReachable() *v1beta1.ClusterCondition {
+	was := m.Condition(v1beta1.ClusterPartiallyReachable)
 	switch {
 	case m.settings.Others == nil:
 		return was
@@ -89,7 +105,7 @@ func (m *member) partlyReachable() *v1beta1.ClusterCondition {
 		return nil
 	}
 	reason, message := m.whoReaches()
-	c := condition(v1beta1.ClusterPartlyReachable, true, reason, message, seconds(m.now))
+	c := condition(v1beta1.ClusterPartiallyReachable, true, reason, message, seconds(m.now))
 	if was != nil && was.Status == corev1.ConditionTrue {
 		c.LastTransitionTime = was.LastTransitionTime
 	}
@@ -109,11 +125,11 @@ func (m *member) whoReaches() (reason, message string) {
 	}
 	all := m.well + m.lost
 	switch {
-	case m.unclearFor == ReasonPartlyReachable:
-		return v1beta1.ReasonOthersReachIt, fmt.Sprintf("%d of %d processes of the federation reach it, and the one that leads does not: nothing is moved, and objects of processes that do not reach it are not written there", m.well, all)
+	case m.unclearFor == ReasonPartiallyReachable:
+		return v1beta1.ReasonReachableByMajority, fmt.Sprintf("%d of %d processes of the federation reach it, and the one that leads does not: nothing is moved, and objects of processes that do not reach it are not written there", m.well, all)
 	case m.evidence == lost:
-		return v1beta1.ReasonFewReachIt, fmt.Sprintf("only %d of %d processes of the federation reach it: it counts as lost", m.well, all)
+		return v1beta1.ReasonReachableByMinority, fmt.Sprintf("only %d of %d processes of the federation reach it: it counts as lost", m.well, all)
 	default:
-		return v1beta1.ReasonLeaderReachesIt, fmt.Sprintf("%d of %d processes of the federation do not reach it%s: objects that are theirs are not written there", m.lost, all, without)
+		return v1beta1.ReasonReachableByLeader, fmt.Sprintf("%d of %d processes of the federation do not reach it%s: objects that are theirs are not written there", m.lost, all, without)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// say sets what other processes say of a cluster: "+" well, "-" lost, "." nothing.
+// say sets what other processes say of a cluster: "+" well, "-" lost, "!" that most are lost, "." nothing.
 func (f *fleet) say(cluster, votes string) {
 	f.settings.Others = map[string]Statement{}
 	for i, vote := range strings.Split(votes, "") {
@@ -21,14 +21,16 @@ func (f *fleet) say(cluster, votes string) {
 			s.Well = []string{"else", cluster}
 		case "-":
 			s.Lost = []string{"else", cluster}
+		case "!":
+			s.Lost = []string{"a", "b"}
 		}
 		f.settings.Others[fmt.Sprintf("process-%d", i+2)] = s
 	}
 }
 
-// partly is the reason of PartlyReachable; "" where it is not there.
+// partly is the reason of PartiallyReachable; "" where it is not there.
 func (f *fleet) partly(cluster string) string {
-	if c := f.get(cluster).Condition(v1beta1.ClusterPartlyReachable); c != nil {
+	if c := f.get(cluster).Condition(v1beta1.ClusterPartiallyReachable); c != nil {
 		return c.Reason
 	}
 	return ""
@@ -37,17 +39,19 @@ func (f *fleet) partly(cluster string) string {
 // The process that leads does not reach a. It is failed over if most of those that know it say the same.
 func TestVotesOnALostCluster(t *testing.T) {
 	for votes, want := range map[string]string{
-		"":     "a:Out b:Serving c:Serving ",
-		"-":    "a:Out b:Serving c:Serving ",
-		"+":    "a:Held(PartlyReachable) b:Serving c:Serving OthersReachIt", // 1:1
-		".":    "a:Out b:Serving c:Serving ",
-		"--":   "a:Out b:Serving c:Serving ",
-		"+-":   "a:Out b:Serving c:Serving FewReachIt",
-		"++":   "a:Held(PartlyReachable) b:Serving c:Serving OthersReachIt",
-		"+.":   "a:Held(PartlyReachable) b:Serving c:Serving OthersReachIt",
-		"-..":  "a:Out b:Serving c:Serving ",
-		"++-":  "a:Held(PartlyReachable) b:Serving c:Serving OthersReachIt", // 2:2
-		"+--+": "a:Out b:Serving c:Serving FewReachIt",
+		"":     "a:FailedOver b:Serving c:Serving ",
+		"-":    "a:FailedOver b:Serving c:Serving ",
+		"+":    "a:FailoverSuspended(PartiallyReachable) b:Serving c:Serving ReachableByMajority", // 1:1
+		".":    "a:FailedOver b:Serving c:Serving ",
+		"--":   "a:FailedOver b:Serving c:Serving ",
+		"+-":   "a:FailedOver b:Serving c:Serving ReachableByMinority",
+		"++":   "a:FailoverSuspended(PartiallyReachable) b:Serving c:Serving ReachableByMajority",
+		"+.":   "a:FailoverSuspended(PartiallyReachable) b:Serving c:Serving ReachableByMajority",
+		"-..":  "a:FailedOver b:Serving c:Serving ",
+		"++-":  "a:FailoverSuspended(PartiallyReachable) b:Serving c:Serving ReachableByMajority", // 2:2
+		"+--+": "a:FailedOver b:Serving c:Serving ReachableByMinority",
+		"+!":   "a:FailoverSuspended(PartiallyReachable) b:Serving c:Serving ReachableByMajority", // who reaches nobody says nothing of a
+		"!":    "a:FailedOver b:Serving c:Serving ",
 	} {
 		t.Run(votes, func(t *testing.T) {
 			f := newFleet(t, DefaultSettings(), "a", "b", "c")
@@ -60,7 +64,7 @@ func TestVotesOnALostCluster(t *testing.T) {
 				t.Errorf("%s, want %s", got, want)
 			}
 			f.observe("a", "+")
-			f.say("a", strings.ReplaceAll(votes, "-", "+"))
+			f.say("a", strings.NewReplacer("-", "+", "!", "+").Replace(votes))
 			f.settle()
 			if f.partly("a") != "" {
 				t.Errorf("it is still %s: %s", f.partly("a"), f.phases())
@@ -79,17 +83,17 @@ func TestVotesThatChange(t *testing.T) {
 	f.say("a", "--")
 	f.settle()
 	f.wait(29 * time.Second)
-	if got := f.phases(); got != "a:Waiting b:Serving c:Serving" {
+	if got := f.phases(); got != "a:GracePeriod b:Serving c:Serving" {
 		t.Errorf("after 29 s: %s", got)
 	}
 	f.wait(2 * time.Second)
-	if got := f.phases(); got != "a:Out b:Serving c:Serving" {
+	if got := f.phases(); got != "a:FailedOver b:Serving c:Serving" {
 		t.Errorf("after 31 s: %s", got)
 	}
 	f.say("a", "++") // it was given up: it comes back when the leader reaches it
 	f.settle()
 	f.wait(time.Hour)
-	if got := f.phases(); got != "a:Out b:Serving c:Serving" {
+	if got := f.phases(); got != "a:FailedOver b:Serving c:Serving" {
 		t.Errorf("half of them reach it again: %s", got)
 	}
 }
@@ -104,11 +108,11 @@ func TestVotesAreWaitedFor(t *testing.T) {
 	f.observe("a", "-")
 	f.settle()
 	f.wait(5 * time.Second)
-	if got := f.phases(); got != "a:Waiting b:Serving c:Serving" {
+	if got := f.phases(); got != "a:GracePeriod b:Serving c:Serving" {
 		t.Errorf("before they answered: %s", got)
 	}
 	f.wait(5 * time.Second)
-	if got := f.phases(); got != "a:Out b:Serving c:Serving" {
+	if got := f.phases(); got != "a:FailedOver b:Serving c:Serving" {
 		t.Errorf("they have nothing to say: %s", got)
 	}
 }
@@ -119,8 +123,8 @@ func TestOthersDoNotReachIt(t *testing.T) {
 	f.say("a", "---.-")
 	f.settle()
 	f.wait(time.Hour)
-	c := f.get("a").Condition(v1beta1.ClusterPartlyReachable)
-	if f.phases() != "a:Serving b:Serving c:Serving" || c == nil || c.Reason != v1beta1.ReasonLeaderReachesIt ||
+	c := f.get("a").Condition(v1beta1.ClusterPartiallyReachable)
+	if f.phases() != "a:Serving b:Serving c:Serving" || c == nil || c.Reason != v1beta1.ReasonReachableByLeader ||
 		!strings.HasPrefix(c.Message, "4 of 5 processes of the federation do not reach it (process-2, process-3, process-4 and 1 more): ") {
 		t.Errorf("%s %+v", f.phases(), c)
 	}
@@ -140,7 +144,7 @@ func TestTheLeaderAloneIsCutOff(t *testing.T) {
 	}
 	f.settle()
 	f.wait(time.Hour)
-	if got := f.phases(); got != "a:Held(PartlyReachable) b:Held(PartlyReachable) c:Held(PartlyReachable)" {
+	if got := f.phases(); got != "a:FailoverSuspended(PartiallyReachable) b:FailoverSuspended(PartiallyReachable) c:FailoverSuspended(PartiallyReachable)" {
 		t.Error(got)
 	}
 	f.settings.Others = nil
@@ -201,7 +205,7 @@ func TestHalfOfTheVotesHold(t *testing.T) {
 			w.settle()
 			for _, c := range w.clusters {
 				held := slices.Contains([]string{"+++", "++-"}, votes[c.Name])
-				if is := c.Phase(); held && is == v1beta1.FailoverOut && before[c.Name] != is && before[c.Name] != v1beta1.FailoverReturning {
+				if is := c.Phase(); held && is == v1beta1.PhaseFailedOver && before[c.Name] != is && before[c.Name] != v1beta1.PhaseFailingBack {
 					t.Fatalf("seed %d: %s is %s after %s, and its votes are %s", seed, c.Name, is, before[c.Name], votes[c.Name])
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,9 +29,11 @@ type Request struct {
 	Subresource string
 	// Object is what comes along with a create, update or apply.
 	Object *unstructured.Unstructured
+	// Sent is when the client sent it.
+	Sent time.Time
 }
 
-// Writes tells whether the request asks for a change.
+// Writes reports whether the request asks for a change.
 func (r Request) Writes() bool { return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" }
 
 // Wire is what lies between a client and an API. It has the request carried out by calling do, or not; what it
@@ -135,7 +138,7 @@ func (r resource) Namespace(name string) dynamic.ResourceInterface {
 }
 
 func (r resource) request(verb, name string, subresources []string) Request {
-	q := Request{Verb: verb, Resource: r.gvr, Namespace: r.namespace, Name: name}
+	q := Request{Verb: verb, Resource: r.gvr, Namespace: r.namespace, Name: name, Sent: time.Now()}
 	if len(subresources) > 0 {
 		q.Subresource = subresources[0]
 	}

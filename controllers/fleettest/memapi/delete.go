@@ -82,7 +82,7 @@ func withDependents(finalizers []string, options metav1.DeleteOptions) (out []st
 	return out
 }
 
-// finalized tells whether nobody has anything left to do before an object can go.
+// finalized reports whether nobody has anything left to do before an object can go.
 func finalized(u *unstructured.Unstructured) bool {
 	if u.GetKind() == "Namespace" {
 		if left, _, _ := unstructured.NestedSlice(u.Object, "spec", "finalizers"); len(left) > 0 {
@@ -127,7 +127,7 @@ func (a *API) collect(r Resource, u *unstructured.Unstructured, change func(*uns
 	}}) // it may be gone by now, which is as good
 }
 
-// empty begins to delete what is in a namespace, and tells whether nothing is.
+// empty begins to delete what is in a namespace, and reports whether nothing is.
 func (a *API) empty(namespace string) bool {
 	background, left := metav1.DeletePropagationBackground, false
 	for _, r := range a.Resources() {

@@ -59,7 +59,7 @@ func (oneVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value stri
 	return label, value, nil
 }
 
-// unchanged tells whether two versions of an object differ in nothing but the times at which fields were
+// unchanged reports whether two versions of an object differ in nothing but the times at which fields were
 // taken: writing such a one writes nothing.
 func unchanged(a, b *unstructured.Unstructured) bool {
 	for field, value := range a.Object { // nearly all writes change something outside of the metadata

@@ -49,7 +49,7 @@ func Order(objects []Object, w *World) []int {
 	return out
 }
 
-// loses tells whether an object has replicas in a cluster that is lost.
+// loses reports whether an object has replicas in a cluster that is lost.
 func (w *World) loses(o *Object) bool {
 	if o.Current == nil {
 		return false

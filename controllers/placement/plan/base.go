@@ -9,13 +9,13 @@ func (d *deciding) base(last map[string]int64) scheduler.Result {
 		return scheduler.Result{Plan: last, Reasons: map[string][]string{}}
 	}
 	result := d.draft(last, true)
-	if result.Unplaced == 0 {
+	if result.Unschedulable == 0 {
 		return result
 	}
 	with := *d
 	more := with.addTo(result)
 	d.unmet = with.unmet
-	if more.Unplaced < result.Unplaced {
+	if more.Unschedulable < result.Unschedulable {
 		return more
 	}
 	return result
@@ -29,10 +29,10 @@ func (d *deciding) addTo(result scheduler.Result) scheduler.Result {
 	return d.draft(result.Plan, false)
 }
 
-// settled tells whether the last placement is still one: all replicas are placed, by the same inputs, where they may be.
+// settled reports whether the last placement is still one: all replicas are placed, by the same inputs, where they may be.
 func (d *deciding) settled() bool {
 	p := d.o.Current
-	if p == nil || p.Unplaced > 0 || p.Inputs != d.wants.inputs || sum(p.Clusters) != d.o.Replicas {
+	if p == nil || p.Unschedulable > 0 || p.Inputs != d.wants.inputs || sum(p.Clusters) != d.o.Replicas {
 		return false
 	}
 	var seated int64

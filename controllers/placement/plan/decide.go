@@ -97,7 +97,7 @@ func (d *deciding) finished() {
 		return
 	}
 	p := *last
-	p.Overflow, p.Unplaced = nil, 0
+	p.Overflow, p.Unschedulable = nil, 0
 	d.result.Placement, d.result.Changed = p, !same(last, &p)
 	for name := range p.Clusters {
 		d.explain(name, "the Job is finished: it is not placed anew")
@@ -182,7 +182,7 @@ func (d *deciding) explain(cluster, why string) {
 // take makes a plan the decision.
 func (d *deciding) take(r scheduler.Result, home map[string]int64) {
 	p := &d.result.Placement
-	p.Clusters, p.Overflow, p.Unplaced = withoutZeros(r.Plan), withoutZeros(r.Overflow), r.Unplaced
+	p.Clusters, p.Overflow, p.Unschedulable = withoutZeros(r.Plan), withoutZeros(r.Overflow), r.Unschedulable
 	if d.o.Divided {
 		p.Inputs = d.wants.inputs
 	}
@@ -208,7 +208,7 @@ func (d *deciding) take(r scheduler.Result, home map[string]int64) {
 	}
 }
 
-// waits tells whether only pods in a cluster show that there is no room. One of these stays asked for: without any it would
+// waits reports whether only pods in a cluster show that there is no room. One of these stays asked for: without any it would
 // look as if there were room again, and replicas would go to and fro. None is where no other cluster has any.
 func (d *deciding) waits(s *seat) bool {
 	n := d.result.Placement.Clusters[s.cluster.Name]
@@ -242,13 +242,14 @@ func (d *deciding) conclude() {
 		return
 	}
 	r.Changed = true
-	r.Moved = moved(last, p)
-	r.Cause = d.cause()
+	decision := changes(last, p)
+	r.Moved, r.Cause = decision.Summary(), d.cause()
 	if last != nil {
 		p.History = last.History
 	}
 	if r.Moved != "" {
-		p.History = remembered(p.History, v1beta1.PlacementDecision{At: seconds(d.now), Cause: r.Cause, Moved: r.Moved})
+		decision.At, decision.Cause = seconds(d.now), r.Cause
+		p.History = remembered(p.History, decision)
 	}
 }
 
@@ -284,9 +285,9 @@ func (d *deciding) notes() []string {
 	return slices.Concat(d.unmet, d.left)
 }
 
-// same tells whether two placements say the same, but for what they remember.
+// same reports whether two placements say the same, except for what they remember.
 func same(a, b *v1beta1.Placement) bool {
-	return a.Everywhere == b.Everywhere && maps.Equal(a.Clusters, b.Clusters) && maps.Equal(a.Overflow, b.Overflow) && a.Unplaced == b.Unplaced &&
+	return a.Everywhere == b.Everywhere && maps.Equal(a.Clusters, b.Clusters) && maps.Equal(a.Overflow, b.Overflow) && a.Unschedulable == b.Unschedulable &&
 		a.Policy == b.Policy && maps.Equal(a.Home, b.Home) && slices.Equal(a.Notes, b.Notes)
 }
 

@@ -74,13 +74,13 @@ func (d *deciding) last() map[string]int64 {
 	return d.o.Current.Clusters
 }
 
-// never tells whether what was moved stays where it is.
+// never reports whether what was moved stays where it is.
 func (d *deciding) never() bool { return d.wants.failover.Failback == v1beta1.FailbackNever }
 
-// unchanged tells whether the object and its policy ask for the same as when the last placement was decided.
+// unchanged reports whether the object and its policy ask for the same as when the last placement was decided.
 func (d *deciding) unchanged() bool {
 	p := d.o.Current
-	return p != nil && p.Inputs == d.wants.inputs && sum(p.Clusters)+p.Unplaced == d.o.Replicas
+	return p != nil && p.Inputs == d.wants.inputs && sum(p.Clusters)+p.Unschedulable == d.o.Replicas
 }
 
 // stay lets what was moved off clusters stay where it is, though they serve again, unless there is no other place.
@@ -92,13 +92,13 @@ func (d *deciding) stay(last, home map[string]int64) scheduler.Result {
 		}
 	}
 	result := d.draft(last, true)
-	if result.Unplaced == 0 {
+	if result.Unschedulable == 0 {
 		return result
 	}
 	with := *d
 	with.seats = all
 	more := with.addTo(result)
-	if more.Unplaced < result.Unplaced {
+	if more.Unschedulable < result.Unschedulable {
 		d.seats, d.unmet = all, with.unmet
 		return more
 	}
@@ -132,7 +132,7 @@ func (d *deciding) remember(last map[string]int64) map[string]int64 {
 	return kept
 }
 
-// away tells whether a cluster cannot be given yet what it has in home, and whether one is returning.
+// away reports whether a cluster cannot be given yet what it has in home, and whether one is returning.
 func (d *deciding) away(home map[string]int64) (away, returning bool) {
 	for i := range d.seats {
 		s := &d.seats[i]
@@ -170,7 +170,7 @@ func (d *deciding) step(last, home map[string]int64) {
 	d.take(result, home)
 }
 
-// short tells whether a returning cluster has less than it is to have.
+// short reports whether a returning cluster has less than it is to have.
 func (d *deciding) short(plan, full map[string]int64) bool {
 	return slices.ContainsFunc(d.seats, func(s seat) bool {
 		return s.use == usable && s.percent < 100 && plan[s.cluster.Name] < full[s.cluster.Name]
@@ -202,8 +202,8 @@ func (d *deciding) give(base, full scheduler.Result, goal map[string]int64) sche
 			rises += n
 		}
 	}
-	give := min(max(0, rises-base.Unplaced), sum(part))
-	cut(goal, base.Plan, max(0, rises-base.Unplaced)-give)
+	give := min(max(0, rises-base.Unschedulable), sum(part))
+	cut(goal, base.Plan, max(0, rises-base.Unschedulable)-give)
 	r := scheduler.Request{Key: d.o.Key(), Replicas: sum(high) - give, Preferences: bounded(low, high, part), Terse: true}
 	for name := range high {
 		r.Clusters = append(r.Clusters, scheduler.Cluster{Name: name, Current: high[name]})
@@ -211,7 +211,7 @@ func (d *deciding) give(base, full scheduler.Result, goal map[string]int64) sche
 	for name, n := range scheduler.Plan(r).Plan {
 		goal[name] = n
 	}
-	result := scheduler.Result{Plan: goal, Reasons: full.Reasons, Unplaced: max(0, d.o.Replicas-sum(goal))}
+	result := scheduler.Result{Plan: goal, Reasons: full.Reasons, Unschedulable: max(0, d.o.Replicas-sum(goal))}
 	for name, n := range goal {
 		if was := base.Plan[name]; n < was {
 			d.explain(name, "gives replicas back to clusters that return")

@@ -32,7 +32,7 @@ func newStory(t *testing.T, o Object, clusters ...string) *story {
 
 func (s *story) phase(name string, phase v1beta1.FailoverPhase, percent int32) {
 	ready := corev1.ConditionTrue
-	if phase == v1beta1.FailoverOut || phase == v1beta1.FailoverWaiting || phase == v1beta1.FailoverHeld {
+	if phase == v1beta1.PhaseFailedOver || phase == v1beta1.PhaseGracePeriod || phase == v1beta1.PhaseFailoverSuspended {
 		ready = corev1.ConditionFalse
 	}
 	c := s.clusters[name]
@@ -68,9 +68,9 @@ type numbers = map[string]int64
 func TestTheReasonsSayOnlyThatItWasPlaced(t *testing.T) {
 	s := newStory(t, replicaSet(20, nil), "a", "b")
 	s.decide()
-	s.phase("a", v1beta1.FailoverOut, 0)
+	s.phase("a", v1beta1.PhaseFailedOver, 0)
 	s.expect(numbers{"b": 20}, "cluster a: failed over")
-	s.phase("a", v1beta1.FailoverReturning, 50)
+	s.phase("a", v1beta1.PhaseFailingBack, 50)
 	d := s.decide()
 	if got, want := d.Reasons["a"], "10 placed there before, rebalance is off"; !slices.Contains(got, want) {
 		t.Errorf("%q lacks %q", got, want)
@@ -84,27 +84,27 @@ func TestFailbackByStages(t *testing.T) {
 			o.Preferences = &v1beta1.ReplicaPreferences{Rebalance: rebalance, Clusters: map[string]v1beta1.ClusterPreferences{"*": {Weight: 1}}}
 			s := newStory(t, o, "a", "b", "c")
 			s.expect(numbers{"a": 10, "b": 10, "c": 10}, "created")
-			s.phase("a", v1beta1.FailoverWaiting, 0)
+			s.phase("a", v1beta1.PhaseGracePeriod, 0)
 			s.expect(numbers{"a": 10, "b": 10, "c": 10}, "")
-			s.phase("a", v1beta1.FailoverOut, 0)
+			s.phase("a", v1beta1.PhaseFailedOver, 0)
 			if d := s.expect(numbers{"b": 15, "c": 15}, "cluster a: failed over"); d.Placement.Home["a"] != 10 {
 				t.Errorf("home is %v", d.Placement.Home)
 			}
-			s.phase("a", v1beta1.FailoverReturning, 0)
+			s.phase("a", v1beta1.PhaseFailingBack, 0)
 			s.expect(numbers{"b": 15, "c": 15}, "")
-			s.phase("a", v1beta1.FailoverReturning, 10)
+			s.phase("a", v1beta1.PhaseFailingBack, 10)
 			some := Decide(s.o, NewWorld(slices.Collect(maps.Values(s.clusters)), nil), s.now).Placement.Clusters
 			if some["a"] != 1 || some["b"]+some["c"] != 29 {
 				t.Errorf("at 10 %%: %v", some)
 			}
 			s.o.Current.Clusters = some
-			s.phase("a", v1beta1.FailoverReturning, 50)
+			s.phase("a", v1beta1.PhaseFailingBack, 50)
 			half := Decide(s.o, NewWorld(slices.Collect(maps.Values(s.clusters)), nil), s.now).Placement.Clusters
 			if half["a"] != 5 || half["b"] > some["b"] || half["c"] > some["c"] {
 				t.Errorf("at 50 %%: %v after %v", half, some)
 			}
 			s.o.Current.Clusters = half
-			s.phase("a", v1beta1.FailoverServing, 0)
+			s.phase("a", v1beta1.PhaseServing, 0)
 			if d := s.expect(numbers{"a": 10, "b": 10, "c": 10}, "cluster a is back"); d.Placement.Home != nil {
 				t.Errorf("home is still %v", d.Placement.Home)
 			}
@@ -116,15 +116,15 @@ func TestFailbackByStages(t *testing.T) {
 func TestASecondLossAndAScaleOnTheWayBack(t *testing.T) {
 	s := newStory(t, replicaSet(30, nil), "a", "b", "c")
 	s.expect(numbers{"a": 10, "b": 10, "c": 10}, "created")
-	s.phase("a", v1beta1.FailoverOut, 0)
+	s.phase("a", v1beta1.PhaseFailedOver, 0)
 	s.expect(numbers{"b": 15, "c": 15}, "cluster a: failed over")
-	s.phase("b", v1beta1.FailoverOut, 0)
+	s.phase("b", v1beta1.PhaseFailedOver, 0)
 	s.expect(numbers{"c": 30}, "cluster b: failed over")
-	s.phase("a", v1beta1.FailoverServing, 0)
+	s.phase("a", v1beta1.PhaseServing, 0)
 	s.expect(numbers{"a": 15, "c": 15}, "cluster a is back")
 	s.o.Replicas = 36
 	s.expect(numbers{"a": 18, "c": 18}, "spec.replicas 30→36")
-	s.phase("b", v1beta1.FailoverServing, 0)
+	s.phase("b", v1beta1.PhaseServing, 0)
 	s.expect(numbers{"a": 12, "b": 12, "c": 12}, "cluster b is back")
 }
 
@@ -134,7 +134,7 @@ func TestASmallPartOfManySmallObjectsReturns(t *testing.T) {
 		o := replicaSet(1, numbers{"b": 1})
 		o.Name, o.Current.Home = fmt.Sprint("web-", i), numbers{"a": 1}
 		s := newStory(t, o, "a", "b")
-		s.phase("a", v1beta1.FailoverReturning, 10)
+		s.phase("a", v1beta1.PhaseFailingBack, 10)
 		if Decide(o, NewWorld(slices.Collect(maps.Values(s.clusters)), nil), now).Placement.Clusters["a"] == 1 {
 			back++
 		}
@@ -158,7 +158,7 @@ func TestFailoverPolicies(t *testing.T) {
 		out, back, after numbers
 	}{
 		{"staged", v1beta1.FailoverPolicy{}, moved, numbers{"a": 1, "b": 3}, even},
-		{"at once", v1beta1.FailoverPolicy{Failback: v1beta1.FailbackAtOnce}, moved, even, even},
+		{"at once", v1beta1.FailoverPolicy{Failback: v1beta1.FailbackImmediate}, moved, even, even},
 		{"never", v1beta1.FailoverPolicy{Failback: v1beta1.FailbackNever}, moved, moved, moved},
 		{"disabled", v1beta1.FailoverPolicy{Disabled: true}, even, even, even},
 		{"a longer grace period", v1beta1.FailoverPolicy{GracePeriodSeconds: &minutes}, even, even, even},
@@ -172,7 +172,7 @@ func TestFailoverPolicies(t *testing.T) {
 					phase   v1beta1.FailoverPhase
 					percent int32
 					want    numbers
-				}{{v1beta1.FailoverServing, 0, even}, {v1beta1.FailoverOut, 0, c.out}, {v1beta1.FailoverReturning, 50, c.back}, {v1beta1.FailoverServing, 0, c.after}} {
+				}{{v1beta1.PhaseServing, 0, even}, {v1beta1.PhaseFailedOver, 0, c.out}, {v1beta1.PhaseFailingBack, 50, c.back}, {v1beta1.PhaseServing, 0, c.after}} {
 					s.phase("a", step.phase, step.percent)
 					d := Decide(s.o, NewWorld(slices.Collect(maps.Values(s.clusters)), []*v1beta1.PlacementPolicy{s.policy}), s.now)
 					if !maps.Equal(d.Placement.Clusters, step.want) {

@@ -15,7 +15,7 @@ import (
 func TestAFinishedJobIsNotPlacedAnew(t *testing.T) {
 	drained := cluster("a", 0)
 	drained.Spec.Taints = []corev1.Taint{{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute}}
-	const placed = `{"clusters":{"a":2,"b":2},"overflow":{"b":1},"unplaced":1}`
+	const placed = `{"clusters":{"a":2,"b":2},"overflow":{"b":1},"unschedulable":1}`
 	for name, first := range map[string]*v1beta1.Cluster{"ready": cluster("a", 0), "lost": cluster("a", time.Hour), "drained": drained, "gone": cluster("c", 0)} {
 		w := NewWorld([]*v1beta1.Cluster{first, cluster("b", 0)}, nil)
 		w.Grace = time.Minute
@@ -26,7 +26,7 @@ func TestAFinishedJobIsNotPlacedAnew(t *testing.T) {
 		for _, end := range []string{"Complete", "Failed"} {
 			finished := `{type: ` + end + `, status: "True"}`
 			d := Decide(job(placed, finished), w, now)
-			if p := d.Placement; !maps.Equal(p.Clusters, numbers{"a": 2, "b": 2}) || p.Unplaced != 0 || p.Overflow != nil || !d.Changed || d.Moved != "" {
+			if p := d.Placement; !maps.Equal(p.Clusters, numbers{"a": 2, "b": 2}) || p.Unschedulable != 0 || p.Overflow != nil || !d.Changed || d.Moved != "" {
 				t.Errorf("%s, %s: %+v, moved %q", name, end, p, d.Moved)
 			}
 			if d := Decide(job(d.Value(), finished), w, now); d.Changed {

@@ -89,7 +89,7 @@ func (o *Object) References() []v1beta1.Reference {
 	return v1beta1.References(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), o.content)
 }
 
-// confined returns whether the object is of a kind that goes nowhere by itself.
+// confined reports whether the object is of a kind that goes nowhere by itself.
 func (o *Object) confined() bool { return o.APIVersion == "v1" && v1beta1.ConfinedKinds[o.Kind] }
 
 // Unreferred is what is said of an object that goes nowhere.

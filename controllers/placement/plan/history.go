@@ -12,51 +12,41 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// maxNamed bounds how many clusters a message names.
-const maxNamed = 10
-
 // maxCauses bounds how many clusters a cause names.
 const maxCauses = 3
 
-// moved says what changed from one placement to the next: clusters by name, at most maxNamed.
-func moved(last, next *v1beta1.Placement) string {
+// changes is what changed from one placement to the next.
+func changes(last, next *v1beta1.Placement) (d v1beta1.PlacementDecision) {
 	if last == nil {
 		last = &v1beta1.Placement{}
 	}
-	var parts []string
-	if was, is := last.Everywhere, next.Everywhere; was != is {
-		parts = append(parts, map[bool]string{true: "to every cluster", false: "no longer to every cluster"}[is])
+	if next.Everywhere != last.Everywhere {
+		d.Everywhere = new(next.Everywhere)
 	}
-	parts = append(parts, differences("", last.Clusters, next.Clusters)...)
-	parts = append(parts, differences("overflow of ", last.Overflow, next.Overflow)...)
-	if next.Unplaced != last.Unplaced {
-		parts = append(parts, fmt.Sprintf("%d fit nowhere", next.Unplaced))
+	add(&d, last.Clusters, next.Clusters, false)
+	add(&d, last.Overflow, next.Overflow, true)
+	if next.Unschedulable != last.Unschedulable {
+		d.Unschedulable = new(next.Unschedulable)
 	}
-	return strings.Join(parts, ", ")
+	return d
 }
 
-// differences are the numbers that differ, by cluster.
-func differences(what string, last, next map[string]int64) (parts []string) {
-	both := maps.Clone(last)
-	if both == nil {
-		both = map[string]int64{}
-	}
+// add adds the numbers that differ, by cluster.
+func add(d *v1beta1.PlacementDecision, last, next map[string]int64, overflow bool) {
+	both := map[string]int64{}
+	maps.Copy(both, last)
 	maps.Copy(both, next)
-	more := 0
+	found := 0
 	for _, name := range sortedNames(both) {
-		was, is := last[name], next[name]
-		switch {
-		case was == is:
-		case len(parts) == maxNamed:
-			more++
-		default:
-			parts = append(parts, fmt.Sprintf("%s%s %d→%d", what, name, was, is))
+		if last[name] == next[name] {
+			continue
 		}
+		if found++; found > v1beta1.MaxChanges {
+			d.OmittedChanges++
+			continue
+		}
+		d.Changes = append(d.Changes, v1beta1.PlacementChange{Cluster: name, From: last[name], To: next[name], Overflow: overflow})
 	}
-	if more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", more))
-	}
-	return parts
 }
 
 // remembered puts a decision in front of a history.
@@ -75,7 +65,7 @@ func (d *deciding) cause() string {
 		return "created"
 	}
 	var parts []string
-	if was := sum(last.Clusters) + last.Unplaced; d.o.Divided && was != d.o.Replicas {
+	if was := sum(last.Clusters) + last.Unschedulable; d.o.Divided && was != d.o.Replicas {
 		parts = append(parts, fmt.Sprintf("spec.%s %d→%d", d.o.replicasField, was, d.o.Replicas))
 	}
 	parts = append(parts, d.changedInputs(last)...)
@@ -137,7 +127,7 @@ func (d *deciding) changedClusters(last *v1beta1.Placement) (parts []string) {
 			parts = append(parts, fmt.Sprintf("cluster %s %s", name, s.because))
 		case is > was && last.Home[name] > was:
 			parts = append(parts, fmt.Sprintf("cluster %s is back", name))
-		case s.cluster.Phase() == v1beta1.FailoverReturning && is > was:
+		case s.cluster.Phase() == v1beta1.PhaseFailingBack && is > was:
 			parts = append(parts, fmt.Sprintf("cluster %s is back", name))
 		case s.stuck > 0 && is < was:
 			parts = append(parts, "cluster "+name+cmp.Or(withWords("", s.says), " has no room"))

@@ -34,7 +34,7 @@ func Impossible(p *v1beta1.PlacementPolicy, clusters []*v1beta1.Cluster) (reason
 			groups[scheduler.GroupOf(cluster, c.SpreadBy)] = true
 		}
 		if int(c.MinGroups) > len(groups) {
-			return "SpreadNotPossible", fmt.Sprintf("spec.spreadConstraints[%d].minGroups: %d %ss are asked for, and the selected clusters are in %d",
+			return "SpreadConstraintsUnsatisfiable", fmt.Sprintf("spec.spreadConstraints[%d].minGroups: %d %ss are asked for, and the selected clusters are in %d",
 				i, c.MinGroups, strings.ToLower(string(c.SpreadBy)), len(groups))
 		}
 	}

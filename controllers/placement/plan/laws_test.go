@@ -77,7 +77,7 @@ func (w *walk) newPolicy() {
 			spec.SpreadConstraints = append(spec.SpreadConstraints, c)
 		}
 	}
-	spec.Failover = &v1beta1.FailoverPolicy{Disabled: w.rng.Intn(8) == 0, Failback: []v1beta1.Failback{"", v1beta1.FailbackAtOnce, v1beta1.FailbackNever}[w.rng.Intn(3)]}
+	spec.Failover = &v1beta1.FailoverPolicy{Disabled: w.rng.Intn(8) == 0, Failback: []v1beta1.Failback{"", v1beta1.FailbackImmediate, v1beta1.FailbackNever}[w.rng.Intn(3)]}
 	w.say("policy %s", asText(w.policy.Spec))
 }
 
@@ -124,16 +124,16 @@ func (w *walk) phase(c *v1beta1.Cluster) {
 	ready := corev1.ConditionFalse
 	f := v1beta1.ClusterFailover{LostAt: &metav1.Time{Time: w.now.Add(-time.Minute)}}
 	switch {
-	case c.Phase() == v1beta1.FailoverServing && w.rng.Intn(2) == 0:
-		f.Phase = v1beta1.FailoverWaiting
-	case c.Phase() == v1beta1.FailoverServing, c.Phase() == v1beta1.FailoverWaiting:
-		f.Phase = v1beta1.FailoverOut
-	case c.Phase() == v1beta1.FailoverOut:
-		f.Phase, ready = v1beta1.FailoverReturning, corev1.ConditionTrue
+	case c.Phase() == v1beta1.PhaseServing && w.rng.Intn(2) == 0:
+		f.Phase = v1beta1.PhaseGracePeriod
+	case c.Phase() == v1beta1.PhaseServing, c.Phase() == v1beta1.PhaseGracePeriod:
+		f.Phase = v1beta1.PhaseFailedOver
+	case c.Phase() == v1beta1.PhaseFailedOver:
+		f.Phase, ready = v1beta1.PhaseFailingBack, corev1.ConditionTrue
 	case c.Status.Failover.Percent < 50:
-		f.Phase, ready, f.Percent = v1beta1.FailoverReturning, corev1.ConditionTrue, c.Status.Failover.Percent*4+10
+		f.Phase, ready, f.Percent = v1beta1.PhaseFailingBack, corev1.ConditionTrue, c.Status.Failover.Percent*4+10
 	default:
-		f.Phase, ready = v1beta1.FailoverServing, corev1.ConditionTrue
+		f.Phase, ready = v1beta1.PhaseServing, corev1.ConditionTrue
 	}
 	c.Status.Failover, c.Status.Conditions[0].Status = &f, ready
 	w.say("%s %s %d", c.Name, f.Phase, f.Percent)
@@ -151,7 +151,7 @@ func (w *walk) step() {
 	w.steady(world)
 	d := Decide(w.o, world, w.now)
 	w.say("→ %s home %v cause %q", asText(d.Placement.Clusters), d.Placement.Home, d.Cause)
-	if got := sum(d.Placement.Clusters) + d.Placement.Unplaced; got != w.o.Replicas {
+	if got := sum(d.Placement.Clusters) + d.Placement.Unschedulable; got != w.o.Replicas {
 		w.fatal("%d are placed or not placed of %d", got, w.o.Replicas)
 	}
 	w.order(d)
@@ -177,7 +177,7 @@ func (w *walk) steady(world *World) {
 	then := slices.Clone(w.clusters)
 	for i, c := range then {
 		if then[i] = c.DeepCopy(); w.o.At(c.Name) == 0 && w.rng.Intn(3) == 0 {
-			then[i].Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverOut}
+			then[i].Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailedOver}
 		}
 	}
 	world = w.world(then)
@@ -189,7 +189,7 @@ func (w *walk) steady(world *World) {
 	}
 }
 
-// gaveBack tells whether a cluster of which the room is known gave some back. How much is known when it is reported:
+// gaveBack reports whether a cluster of which the room is known gave some back. How much is known when it is reported:
 // until then its overflow may be another one.
 func (w *walk) gaveBack(before, after *v1beta1.Placement) bool {
 	for _, c := range w.clusters {
@@ -217,14 +217,14 @@ func (w *walk) limits(before *v1beta1.Placement, d *Decision) {
 	}
 	usable := false
 	for _, c := range w.clusters {
-		usable = usable || (c.Phase() == v1beta1.FailoverServing || c.Phase() == v1beta1.FailoverReturning) && len(c.Spec.Taints) == 0
+		usable = usable || (c.Phase() == v1beta1.PhaseServing || c.Phase() == v1beta1.PhaseFailingBack) && len(c.Spec.Taints) == 0
 	}
 	ledger := w.world(w.clusters).Ledger
 	demand := ledger.Demand(w.o.Requests())
 	for _, c := range w.clusters {
 		n, was := d.Placement.Clusters[c.Name], had[c.Name]
-		gone := c.Phase() == v1beta1.FailoverOut && !w.policy.Spec.Failover.Disabled || evicts(c)
-		grows := c.Phase() != v1beta1.FailoverOut && c.Phase() != v1beta1.FailoverWaiting && len(c.Spec.Taints) == 0
+		gone := c.Phase() == v1beta1.PhaseFailedOver && !w.policy.Spec.Failover.Disabled || evicts(c)
+		grows := c.Phase() != v1beta1.PhaseFailedOver && c.Phase() != v1beta1.PhaseGracePeriod && len(c.Spec.Taints) == 0
 		switch room, limited := ledger.Room(c.Name, demand); {
 		case usable && gone && n > 0:
 			w.fatal("%s is out and has %d", c.Name, n)

@@ -104,7 +104,7 @@ func Read(u *unstructured.Unstructured) (Object, error) {
 		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Labels: u.GetLabels(),
 		Created: u.GetCreationTimestamp().Time, Pending: annotations[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending,
 		Current: v1beta1.ParsePlacement(annotations[v1beta1.PlacementAnnotation]), replicasField: "replicas",
-		Whole: v1beta1.IndexedJob(u), Finished: v1beta1.JobEnd(u) != "", Made: v1beta1.ParsePodsMade(annotations[v1beta1.PodsMadeAnnotation]),
+		Whole: v1beta1.IndexedJob(u), Finished: v1beta1.JobEnd(u) != "", Made: v1beta1.ParseCreatedPods(annotations[v1beta1.CreatedPodsAnnotation]),
 	}
 	spec, _ := u.Object["spec"].(map[string]any)
 	o.content = u.Object

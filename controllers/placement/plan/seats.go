@@ -66,13 +66,13 @@ func (s *seat) lookAgain(in time.Duration) {
 func (d *deciding) phase(s *seat) {
 	c := s.cluster
 	switch phase := c.Phase(); {
-	case phase == v1beta1.FailoverOut:
+	case phase == v1beta1.PhaseFailedOver:
 		d.lost(s, c.Status.Failover.LostAt)
-	case phase == v1beta1.FailoverWaiting:
+	case phase == v1beta1.PhaseGracePeriod:
 		s.worsen(keeps, "not ready, its grace period runs")
-	case phase == v1beta1.FailoverHeld:
+	case phase == v1beta1.PhaseFailoverSuspended:
 		s.worsen(keeps, "not ready, failover is held")
-	case phase == v1beta1.FailoverReturning:
+	case phase == v1beta1.PhaseFailingBack:
 		d.returning(s)
 	case c.IsReady():
 	case c.Condition(v1beta1.ClusterReady) == nil:
@@ -130,7 +130,7 @@ func (d *deciding) returning(s *seat) {
 	switch {
 	case d.wants.failover.Disabled:
 		return
-	case percent > 0 && (d.never() || d.wants.failover.Failback == v1beta1.FailbackAtOnce):
+	case percent > 0 && (d.never() || d.wants.failover.Failback == v1beta1.FailbackImmediate):
 		return
 	case percent < 100:
 		s.percent, s.because = percent, fmt.Sprintf("returning, %d %%", percent)
@@ -168,7 +168,7 @@ func (d *deciding) tolerated(c *v1beta1.Cluster) (why []string) {
 	return why
 }
 
-// tolerates tells whether any of the tolerations tolerates a taint, and for how long if not for ever.
+// tolerates reports whether any of the tolerations tolerates a taint, and for how long if not for ever.
 func tolerates(all []corev1.Toleration, t *corev1.Taint, now time.Time) (left time.Duration, ok bool) {
 	for i := range all {
 		if !matches(&all[i], t) {
@@ -196,7 +196,7 @@ func matches(tol *corev1.Toleration, t *corev1.Taint) bool {
 	return tol.Operator == corev1.TolerationOpExists || tol.Key != "" && tol.Value == t.Value
 }
 
-// evicts tells whether a cluster has a taint that removes what does not tolerate it.
+// evicts reports whether a cluster has a taint that removes what does not tolerate it.
 func evicts(c *v1beta1.Cluster) bool {
 	for _, t := range c.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoExecute {
@@ -245,7 +245,7 @@ func (d *deciding) capacity(s *seat) {
 	s.room = &most
 }
 
-// old tells whether the last decision is so old. If it is not, the seat is to be looked at again when it is.
+// old reports whether the last decision is so old. If it is not, the seat is to be looked at again when it is.
 func (d *deciding) old(s *seat, age time.Duration) bool {
 	if d.o.Current == nil || len(d.o.Current.History) == 0 {
 		return true

@@ -16,11 +16,11 @@ import (
 // made. They go where they can run, and from then on nothing goes to and fro.
 func TestWhereOnlyPodsShowThatThereIsNoRoom(t *testing.T) {
 	for _, c := range []struct {
-		name     string
-		asked    int64
-		limits   numbers
-		want     numbers
-		unplaced int64
+		name          string
+		asked         int64
+		limits        numbers
+		want          numbers
+		unschedulable int64
 	}{
 		{"another cluster has room", 24, numbers{"a": 8, "b": 100}, numbers{"a": 8, "b": 16}, 0},
 		{"none has enough", 40, numbers{"a": 8, "b": 20}, numbers{"a": 8, "b": 20}, 12},
@@ -40,8 +40,8 @@ func TestWhereOnlyPodsShowThatThereIsNoRoom(t *testing.T) {
 						s.report(c.limits, made)
 						s.decide()
 					}
-					if got := s.o.Current; !maps.Equal(got.Clusters, c.want) || got.Unplaced != c.unplaced || got.String() != settled {
-						t.Errorf("got %s, want %v and %d that fit nowhere; before %s", got, c.want, c.unplaced, settled)
+					if got := s.o.Current; !maps.Equal(got.Clusters, c.want) || got.Unschedulable != c.unschedulable || got.String() != settled {
+						t.Errorf("got %s, want %v and %d that fit nowhere; before %s", got, c.want, c.unschedulable, settled)
 					}
 					s.report(c.limits, made)
 					none := *s

@@ -32,12 +32,12 @@ func (d *deciding) ungoverned() {
 	}
 }
 
-// mayFollow tells whether something may yet come along that takes the object with it.
+// mayFollow reports whether something may yet come along that takes the object with it.
 func (d *deciding) mayFollow() bool {
 	return d.o.confined() && !d.w.SecretsEverywhere || referable[d.o.Kind] && d.w.TakesReferences(d.o.Namespace)
 }
 
-// follows tells whether an object goes where that goes which refers to it, for nothing else says where, as before.
+// follows reports whether an object goes where that goes which refers to it, for nothing else says where, as before.
 func (d *deciding) follows() bool {
 	return !d.o.Divided && d.wants.policy == nil && d.o.Selector == nil && d.o.Follow != nil && d.o.Current.Policy == ""
 }
@@ -59,7 +59,7 @@ func builtIn(o *Object) bool {
 func (d *deciding) settle(s *seat) {
 	moves := slices.ContainsFunc(d.wants.spread, func(c v1beta1.SpreadConstraint) bool { return c.MaxGroups != nil })
 	s.percent = 100
-	lost := s.cluster.Phase() != v1beta1.FailoverServing || !s.cluster.IsReady()
+	lost := s.cluster.Phase() != v1beta1.PhaseServing || !s.cluster.IsReady()
 	switch {
 	case !lost && s.use == out && builtIn(d.o) && !runs[d.o.Kind]:
 		s.use = keeps

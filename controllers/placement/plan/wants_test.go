@@ -174,7 +174,7 @@ func TestAMassFailoverSharesTheRoom(t *testing.T) {
 		return c
 	}
 	lost := room("a", 0)
-	lost.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverOut}
+	lost.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailedOver}
 	urgent := governed(v1beta1.PlacementPolicySpec{Priority: 10})
 	urgent.Spec.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"urgent": "yes"}}
 	w := NewWorld([]*v1beta1.Cluster{lost, room("b", 20), room("c", 5)}, []*v1beta1.PlacementPolicy{urgent})
@@ -193,8 +193,8 @@ func TestAMassFailoverSharesTheRoom(t *testing.T) {
 		for name, n := range d.Placement.Clusters {
 			got[name] += n
 		}
-		got["nowhere"] += d.Placement.Unplaced
-		if objects[i].Labels != nil && d.Placement.Unplaced > 0 {
+		got["nowhere"] += d.Placement.Unschedulable
+		if objects[i].Labels != nil && d.Placement.Unschedulable > 0 {
 			t.Errorf("%s is urgent and finds no room", objects[i].Name)
 		}
 	}

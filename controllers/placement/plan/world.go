@@ -65,7 +65,7 @@ func NewWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) 
 	for i, c := range w.Clusters {
 		w.index[c.Name] = i
 		w.groups = append(w.groups, group{scheduler.ZoneOf(c), c.Status.Region})
-		w.lost[c.Name] = c.Phase() == v1beta1.FailoverOut || evicts(c)
+		w.lost[c.Name] = c.Phase() == v1beta1.PhaseFailedOver || evicts(c)
 		if c.Status.Capacity == nil {
 			continue
 		}
@@ -155,7 +155,7 @@ func (w *World) Selects(o *Object, c *v1beta1.Cluster) bool {
 	return wants.refuses(c, w) == ""
 }
 
-// TakesReferences tells whether any policy of a namespace takes along what workloads refer to.
+// TakesReferences reports whether any policy of a namespace takes along what workloads refer to.
 func (w *World) TakesReferences(namespace string) bool {
 	return slices.ContainsFunc(w.byNamespace[namespace], func(p *policy) bool { return p.Spec.PropagateReferences })
 }

@@ -94,7 +94,7 @@ func (b *Brake) Approve(sets []string) bool {
 	return true
 }
 
-// May returns whether a copy may be deleted, and whether that is known: if not, it is to be judged first.
+// May reports whether a copy may be deleted, and whether that is known: if not, it is to be judged first.
 func (b *Brake) May(uid types.UID) (may, known bool) {
 	_, granted := b.granted[uid]
 	_, held := b.held[uid]
@@ -110,20 +110,20 @@ func (b *Brake) Held(most int) (copies, of int, set string, some []string) {
 
 // SayHeld has a Cluster say what is held of a custom kind, or of all built-in kinds (""); nil: nothing is. It returns what is news for
 // people, if there is any.
-func SayHeld(c *v1beta1.Cluster, resource string, now *v1beta1.HeldDeletions, at time.Time) (news string) {
-	all := slices.DeleteFunc(slices.Clone(c.Status.DeletionsHeld), func(h v1beta1.HeldDeletions) bool { return h.Resource == resource })
+func SayHeld(c *v1beta1.Cluster, resource string, now *v1beta1.PendingDeletions, at time.Time) (news string) {
+	all := slices.DeleteFunc(slices.Clone(c.Status.DeletionsPendingApproval), func(h v1beta1.PendingDeletions) bool { return h.Resource == resource })
 	if now != nil {
 		all = append(all, *now)
-		slices.SortFunc(all, func(a, b v1beta1.HeldDeletions) int { return strings.Compare(a.Resource, b.Resource) })
+		slices.SortFunc(all, func(a, b v1beta1.PendingDeletions) int { return strings.Compare(a.Resource, b.Resource) })
 	}
-	c.Status.DeletionsHeld = all
-	was := c.Condition(v1beta1.ClusterDeletionsHeld)
+	c.Status.DeletionsPendingApproval = all
+	was := c.Condition(v1beta1.ClusterDeletionsPendingApproval)
 	if len(all) == 0 {
-		c.Status.Conditions = slices.DeleteFunc(c.Status.Conditions, func(c v1beta1.ClusterCondition) bool { return c.Type == v1beta1.ClusterDeletionsHeld })
+		c.Status.Conditions = slices.DeleteFunc(c.Status.Conditions, func(c v1beta1.ClusterCondition) bool { return c.Type == v1beta1.ClusterDeletionsPendingApproval })
 		return ""
 	}
 	is := v1beta1.ClusterCondition{
-		Type: v1beta1.ClusterDeletionsHeld, Status: corev1.ConditionTrue, Reason: v1beta1.ReasonObjectsNotKnown, Message: whyHeld(c.Name, all),
+		Type: v1beta1.ClusterDeletionsPendingApproval, Status: corev1.ConditionTrue, Reason: v1beta1.ReasonUnknownObjects, Message: whyHeld(c.Name, all),
 		LastProbeTime: metav1.NewTime(at), LastTransitionTime: metav1.NewTime(at),
 	}
 	if was == nil {
@@ -135,7 +135,7 @@ func SayHeld(c *v1beta1.Cluster, resource string, now *v1beta1.HeldDeletions, at
 	return ""
 }
 
-func whyHeld(cluster string, all []v1beta1.HeldDeletions) string {
+func whyHeld(cluster string, all []v1beta1.PendingDeletions) string {
 	copies, of := int32(0), int32(0)
 	var examples []string
 	for _, h := range all {

@@ -87,23 +87,23 @@ func TestTheClusterSaysWhatIsHeld(t *testing.T) {
 	c, at := &v1beta1.Cluster{}, time.Unix(1000, 0)
 	c.Name = "east-a"
 	c.Status.Conditions = []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady}}
-	if news := SayHeld(c, "widgets.example.com", &v1beta1.HeldDeletions{Resource: "widgets.example.com", Set: "w", Copies: 11, Of: 12, Examples: []string{"Widget shop/w"}}, at); !strings.Contains(news, "11 of 12 copies") {
+	if news := SayHeld(c, "widgets.example.com", &v1beta1.PendingDeletions{Resource: "widgets.example.com", Set: "w", Copies: 11, Of: 12, Examples: []string{"Widget shop/w"}}, at); !strings.Contains(news, "11 of 12 copies") {
 		t.Errorf("news %q", news)
 	}
-	if news := SayHeld(c, "", &v1beta1.HeldDeletions{Set: "b", Copies: 20, Of: 30, Examples: []string{"ConfigMap shop/c"}}, at.Add(time.Minute)); news != "" {
+	if news := SayHeld(c, "", &v1beta1.PendingDeletions{Set: "b", Copies: 20, Of: 30, Examples: []string{"ConfigMap shop/c"}}, at.Add(time.Minute)); news != "" {
 		t.Errorf("it is news again: %q", news)
 	}
-	is := c.Condition(v1beta1.ClusterDeletionsHeld)
+	is := c.Condition(v1beta1.ClusterDeletionsPendingApproval)
 	if is == nil || !strings.Contains(is.Message, "31 of 42 copies") || !strings.Contains(is.Message, "ConfigMap shop/c, Widget shop/w") ||
-		!strings.Contains(is.Message, "approve-deletions east-a") || !is.LastTransitionTime.Time.Equal(at) || len(c.Status.DeletionsHeld) != 2 {
-		t.Errorf("condition %+v, %+v", is, c.Status.DeletionsHeld)
+		!strings.Contains(is.Message, "approve-deletions east-a") || !is.LastTransitionTime.Time.Equal(at) || len(c.Status.DeletionsPendingApproval) != 2 {
+		t.Errorf("condition %+v, %+v", is, c.Status.DeletionsPendingApproval)
 	}
 	SayHeld(c, "", nil, at)
-	if is := c.Condition(v1beta1.ClusterDeletionsHeld); is == nil || !strings.Contains(is.Message, "11 of 12") {
+	if is := c.Condition(v1beta1.ClusterDeletionsPendingApproval); is == nil || !strings.Contains(is.Message, "11 of 12") {
 		t.Errorf("condition %+v", is)
 	}
 	SayHeld(c, "widgets.example.com", nil, at)
-	if len(c.Status.DeletionsHeld) != 0 || len(c.Status.Conditions) != 1 {
+	if len(c.Status.DeletionsPendingApproval) != 0 || len(c.Status.Conditions) != 1 {
 		t.Errorf("status %+v", c.Status)
 	}
 }

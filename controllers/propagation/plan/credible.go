@@ -21,8 +21,8 @@ const (
 	maxConditions = 32
 )
 
-// AddressRefused: the copy is as desired, but its cluster says of it addresses that are not used.
-const AddressRefused State = "AddressRefused"
+// AddressRejected: the copy is as desired, but its cluster says of it addresses that are not used.
+const AddressRejected State = "AddressRejected"
 
 // credible returns the copies with what their clusters say of them parsed and bounded. The API takes a status as a whole: of what one
 // cluster says, nothing may keep what the others say from it, or stand in for what they lack.
@@ -151,8 +151,8 @@ func (c *Copy) addresses(status, clean map[string]any) {
 		why = fmt.Sprintf("%d of its load balancer addresses are more than the %d that are used", more, maxAddresses)
 	}
 	clean["loadBalancer"] = map[string]any{"ingress": used}
-	if c.State == InPlace && why != "" {
-		c.State, c.Message = AddressRefused, why
+	if c.State == Synced && why != "" {
+		c.State, c.Message = AddressRejected, why
 	}
 }
 

@@ -26,7 +26,7 @@ const balanced = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","
 
 func serving(t *testing.T, cluster, status string) Copy {
 	t.Helper()
-	return Copy{Cluster: cluster, State: InPlace, Looked: 1, ReadyEndpoints: true, Object: parse(t, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"status":`+status+`}`)}
+	return Copy{Cluster: cluster, State: Synced, Looked: 1, ReadyEndpoints: true, Object: parse(t, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"status":`+status+`}`)}
 }
 
 // What one cluster says must not keep from the API what others say: the API takes a status as a whole.
@@ -54,7 +54,7 @@ func TestAddressesAreParsed(t *testing.T) {
 			t.Errorf("%s: %q, want %q besides the other cluster's", said, all, want)
 		}
 		refused := want == "" || strings.Contains(said, `"x"`) || strings.Contains(said, `"-"`)
-		if c := conditionIn(s, "Propagated"); refused != (c["reason"] == "AddressRefused") || refused != strings.Contains(fmt.Sprint(c["message"]), "east-a: ") {
+		if c := conditionIn(s, "Propagated"); refused != (c["reason"] == "AddressRejected") || refused != strings.Contains(fmt.Sprint(c["message"]), "east-a: ") {
 			t.Errorf("%s: condition %v", said, c)
 		}
 	}
@@ -102,7 +102,7 @@ func TestAddressesAreInTheNetworksOfTheCluster(t *testing.T) {
 		t.Errorf("%v", items)
 	}
 	want := "east-a: its load balancer address 203.0.113.9 is not used: it is not in the Cluster's spec.loadBalancerCIDRs (192.0.2.0/24, 2001:db8::/32)"
-	if c := conditionIn(s, "Propagated"); c["reason"] != "AddressRefused" || c["message"] != want {
+	if c := conditionIn(s, "Propagated"); c["reason"] != "AddressRejected" || c["message"] != want {
 		t.Errorf("%v", c)
 	}
 }
@@ -113,7 +113,7 @@ func TestNumbersAreBounded(t *testing.T) {
 	annotate(v1beta1.PlacementAnnotation, `{"clusters":{"east-a":5,"west-a":15}}`)(federated)
 	lie := parse(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":5},"status":{"replicas":9000000000000000000,"readyReplicas":4000000000,"availableReplicas":25,"updatedReplicas":-3,"unavailableReplicas":-1,"observedGeneration":-1}}`)
 	honest := parse(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":15},"status":{"replicas":15,"readyReplicas":2,"availableReplicas":2,"updatedReplicas":15}}`)
-	s := Summarize(kind(t, "Deployment"), federated, []Copy{{Cluster: "east-a", State: InPlace, Object: lie}, {Cluster: "west-a", State: InPlace, Object: honest}}, "2026-01-03T00:00:00Z")
+	s := Summarize(kind(t, "Deployment"), federated, []Copy{{Cluster: "east-a", State: Synced, Object: lie}, {Cluster: "west-a", State: Synced, Object: honest}}, "2026-01-03T00:00:00Z")
 	if s.Status["readyReplicas"] != int64(7) || s.Status["availableReplicas"] != int64(7) || s.Status["updatedReplicas"] != int64(15) || s.Status["replicas"].(int64) > math.MaxInt32 {
 		t.Errorf("%v", s.Status)
 	}
@@ -125,7 +125,7 @@ func TestNumbersAreBounded(t *testing.T) {
 func TestTextsAreBounded(t *testing.T) {
 	federated := parse(t, strings.ReplaceAll(web, "ReplicaSet", "Deployment"))
 	said := parse(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"status":{"conditions":[{"type":"Progressing","status":"False","message":"\u001b[2J`+strings.Repeat("x", 3<<20)+`"}]}}`)
-	s := Summarize(kind(t, "Deployment"), federated, []Copy{{Cluster: "east-a", State: Refused, Message: "\x1b[31m" + strings.Repeat("y", 3<<20), Object: said}}, "2026-01-03T00:00:00Z")
+	s := Summarize(kind(t, "Deployment"), federated, []Copy{{Cluster: "east-a", State: Rejected, Message: "\x1b[31m" + strings.Repeat("y", 3<<20), Object: said}}, "2026-01-03T00:00:00Z")
 	if text := JSON(s.Patch()); len(text) > 4096 || strings.Contains(string(text), "\\u001b") {
 		t.Errorf("%d bytes", len(text))
 	}
@@ -151,7 +151,7 @@ func FuzzSummarize(f *testing.F) {
 			if json.Unmarshal(text, &status) != nil || u.UnmarshalJSON([]byte(`{"apiVersion":"v1","kind":"X","metadata":{"name":"web"},"status":`+string(text)+`}`)) != nil {
 				return
 			}
-			copies = append(copies, Copy{Cluster: []string{"east-a", "west-a"}[i], State: Refused, Message: message, Object: u, ReadyEndpoints: true, Looked: 1, Unmade: 1})
+			copies = append(copies, Copy{Cluster: []string{"east-a", "west-a"}[i], State: Rejected, Message: message, Object: u, ReadyEndpoints: true, Looked: 1, Unmade: 1})
 		}
 		s := Summarize(k, federated, copies, "2026-01-03T00:00:00Z")
 		text, err := json.Marshal(s.Status)

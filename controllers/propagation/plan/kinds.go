@@ -33,7 +33,7 @@ type Kind struct {
 	Adapt func(content map[string]any, s Source, t Target)
 	// Siblings: Adapt wants to know the copies in other clusters before it makes a new one.
 	Siblings bool
-	// Healthy tells whether all of a copy runs as its spec says. Nil: rollouts do not wait for the kind.
+	// Healthy reports whether all of a copy runs as its spec says. Nil: rollouts do not wait for the kind.
 	Healthy func(copy *unstructured.Unstructured) bool
 	// Endpoints: the kind's copies have EndpointSlices, whose readiness counts for the status.
 	Endpoints bool
@@ -126,7 +126,7 @@ var Kinds = []Kind{
 	}),
 	builtin("apps", "v1", "deployments", "Deployment").with(func(k *Kind) {
 		k.Divided, k.Paced, k.Failure, k.Spare = "replicas", true, true, deploymentSpare
-		k.Status, k.Healthy = deploymentStatus, healthy("replicas", "updatedReplicas", "availableReplicas")
+		k.Status, k.Healthy = deploymentStatus, deploymentHealthy
 	}),
 	builtin("apps", "v1", "statefulsets", "StatefulSet").with(func(k *Kind) {
 		k.Divided, k.Paced, k.Spare = "replicas", true, statefulSetSpare

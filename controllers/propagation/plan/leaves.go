@@ -12,7 +12,7 @@ import (
 // What moves a workload to other clusters often moves what its pods need, too. The pods stay until others are ready: what they need leaves
 // after them, and what bears addresses when another cluster has some.
 
-// Leaves returns whether a copy of a kind that pods need is to leave a cluster while its federated object stays.
+// Leaves reports whether a copy of a kind that pods need is to leave a cluster while its federated object stays.
 func (s Source) Leaves(t Target) bool {
 	if !s.Kind.NeededByPods || s.Object == nil || s.leaving() || t.Have == nil || Outlived(SourceOf(s.Object), t.Have) {
 		return false
@@ -31,7 +31,7 @@ type Workload struct {
 	Copy *unstructured.Unstructured
 }
 
-// MayBeFor returns whether a workload that leaves a cluster may need an object that leaves it, as far as can be said without its copy. Of one
+// MayBeFor reports whether a workload that leaves a cluster may need an object that leaves it, as far as can be said without its copy. Of one
 // that stays there it is taken that it does without; but for a moment, since what moves together is not decided in one write.
 func (s Source) MayBeFor(w Workload, cluster string, justNow bool) bool {
 	if w.Placement == nil || !justNow && w.Placement.Clusters[cluster]+w.Placement.Overflow[cluster] > 0 {
@@ -40,7 +40,7 @@ func (s Source) MayBeFor(w Workload, cluster string, justNow bool) bool {
 	return s.governs(w) || referable[s.Kind.Kind]
 }
 
-// governs returns whether one policy governs object and workload.
+// governs reports whether one policy governs object and workload.
 func (s Source) governs(w Workload) bool {
 	return s.Placement != nil && s.Placement.Policy != "" && s.Placement.Policy == w.Placement.Policy
 }
@@ -61,7 +61,7 @@ func (s Source) refersToIt(w Workload) bool {
 	return w.Copy != nil && slices.Contains(v1beta1.References(w.Kind.GroupKind(), w.Copy.Object), v1beta1.Reference{Kind: s.Kind.Kind, Name: s.Object.GetName()})
 }
 
-// Serves returns whether a copy has an address, and something behind it.
+// Serves reports whether a copy has an address, and something behind it.
 func (c Copy) Serves(k *Kind) bool {
 	return len(ingressesOf(c.Object)) > 0 && (c.ReadyEndpoints || !k.Endpoints)
 }

@@ -62,7 +62,7 @@ func SourceOf(federated *unstructured.Unstructured) string {
 	return string(federated.GetUID())
 }
 
-// Outlived tells whether a copy is of another source: of an object that was deleted at the federation and created again while
+// Outlived reports whether a copy is of another source: of an object that was deleted at the federation and created again while
 // the member was away, or of an earlier round of a Job. It goes first, as it would have, and what cannot be changed in it with it. (A copy of
 // an object that is not known to have been deleted is Adopted.)
 func Outlived(source string, observed *unstructured.Unstructured) bool {
@@ -93,7 +93,7 @@ func Adopted(observed *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// InSync tells whether a copy is as desired: it bears the hash of what we want, and each value that
+// InSync reports whether a copy is as desired: it bears the hash of what we want, and each value that
 // we want stands in it, or differs only as the member itself made it differ when we applied it.
 func InSync(d Desired, observed *unstructured.Unstructured, settled string) bool {
 	if !d.Kept && observed.GetAnnotations()[v1beta1.AppliedHashAnnotation] != d.Hash {
@@ -112,7 +112,7 @@ func Settle(d Desired, observed *unstructured.Unstructured) string {
 	return d.Hash + hashOf(project(d.Object.Object, observed.Object))
 }
 
-// contains tells whether each value of want stands in have. Lists are matched by the items' names
+// contains reports whether each value of want stands in have. Lists are matched by the items' names
 // where they have one, so that what a member adds to them does no harm; else item by item.
 func contains(want, have any) bool {
 	switch w := want.(type) {
@@ -217,7 +217,7 @@ func byName(list []any, like any) any {
 	return nil
 }
 
-// SameSource tells whether two versions of a federated object, or of a copy, ask the same of the
+// SameSource reports whether two versions of a federated object, or of a copy, ask the same of the
 // members: only their status, or what we ourselves noted on them, differs.
 func SameSource(a, b *unstructured.Unstructured) bool {
 	if a.GetUID() != b.GetUID() || (a.GetDeletionTimestamp() == nil) != (b.GetDeletionTimestamp() == nil) ||

@@ -30,6 +30,8 @@ type Share struct {
 	Target int64
 	// Autoscaled: the number is an autoscaler's.
 	Autoscaled bool
+	// Unscaled: that autoscaler is about to go from the cluster. The number will be the placement's in a moment.
+	Unscaled bool
 	// Most is how many an autoscaler of the federation makes there at most; 0: there is none.
 	Most int64
 }
@@ -40,8 +42,10 @@ type Share struct {
 func (s Source) AskedFor(shares []Share) int64 {
 	autoscaled, wanted := false, s.placed()
 	for _, share := range shares {
-		autoscaled = autoscaled || share.Autoscaled
-		wanted += share.Target - share.Placed
+		if !share.Unscaled {
+			autoscaled = autoscaled || share.Autoscaled
+			wanted += share.Target - share.Placed
+		}
 	}
 	if autoscaled {
 		return min(s.Asked(), wanted)
@@ -91,7 +95,7 @@ func HeldBack(s Share, now, ready, asked int64) string {
 	return fmt.Sprintf("shrinks from %d to %d as others get ready: has %d, %d of %d are ready in all", s.Applied, s.Target, now, ready, asked)
 }
 
-// Shrinks tells whether a copy has more than it is to have in the end, of a kind of which the law speaks.
+// Shrinks reports whether a copy has more than it is to have in the end, of a kind of which the law speaks.
 func (s Source) Shrinks(t Target) (goal int64, shrinks bool) {
 	if !s.Kind.Paced || t.Have == nil || s.Object == nil || s.leaving() || Outlived(SourceOf(s.Object), t.Have) {
 		return 0, false
@@ -139,13 +143,13 @@ func ShareOf(s Source, t Target) Share {
 	if s.Kind.Spare != nil {
 		share.Spare = min(share.Spare, max(0, s.Kind.Spare(copy)))
 	}
-	if t.Silent { // nobody knows which are ready: none can be counted on, and none is known to be spare
+	if t.HeartbeatsStale { // nobody knows which are ready: none can be counted on, and none is known to be spare
 		share.Ready, share.Unready, share.Spare = 0, 0, 0
 	}
 	return share
 }
 
-// Settled tells whether a member has carried out the number in a copy's spec, as its status says.
+// Settled reports whether a member has carried out the number in a copy's spec, as its status says.
 func Settled(s Source, copy *unstructured.Unstructured) bool {
 	return statusOf(copy, "observedGeneration") >= copy.GetGeneration() && statusOf(copy, "replicas") <= Applied(s, copy)
 }
@@ -191,6 +195,8 @@ func healthy(fields ...string) func(*unstructured.Unstructured) bool {
 		return statusOf(copy, "observedGeneration") >= copy.GetGeneration()
 	}
 }
+
+var deploymentHealthy = healthy("replicas", "updatedReplicas", "availableReplicas")
 
 func daemonSetHealthy(copy *unstructured.Unstructured) bool {
 	want := statusOf(copy, "desiredNumberScheduled")

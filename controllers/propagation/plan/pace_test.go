@@ -57,6 +57,7 @@ func TestAskedFor(t *testing.T) {
 		{"by an autoscaler, which wants fewer", map[string]int64{"b": 27}, []Share{{Applied: 8}, {Applied: 8, Placed: 27, Target: 8, Autoscaled: true}}, 8},
 		{"by one here, and by the placement there", map[string]int64{"a": 14, "b": 13}, []Share{{Applied: 8, Placed: 14, Target: 8, Autoscaled: true}, {Placed: 13, Target: 13}}, 21},
 		{"never more than by the user", map[string]int64{"a": 27}, []Share{{Applied: 40, Placed: 27, Target: 40, Autoscaled: true}}, 27},
+		{"by the placement where an autoscaler goes", map[string]int64{"a": 9, "b": 18}, []Share{{Applied: 3, Placed: 9, Target: 3, Autoscaled: true, Unscaled: true}, {Applied: 20, Placed: 18, Target: 18}}, 27},
 		{"by the placement where nobody knows", map[string]int64{"b": 17, "c": 10}, []Share{{Applied: 8}, {Applied: 8, Placed: 17, Target: 8, Autoscaled: true}}, 18},
 	} {
 		s.Placement = &v1beta1.Placement{Clusters: c.placed}
@@ -174,7 +175,7 @@ func (s *simulation) retarget() {
 	s.note("asked for %d", s.asked)
 }
 
-// fault tells whether this is a moment for faults: what they take while a member is about to shrink is on them.
+// fault reports whether this is a moment for faults: what they take while a member is about to shrink is on them.
 func (s *simulation) fault() bool {
 	return !slices.ContainsFunc(s.clusters, func(c *simulated) bool { return c.total > c.applied })
 }

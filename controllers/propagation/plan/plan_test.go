@@ -260,9 +260,9 @@ func TestOperateSettlesWithAMemberThatChangesThings(t *testing.T) {
 
 func TestReplicaSetStatusSums(t *testing.T) {
 	copies := []Copy{
-		{Cluster: "east-a", State: InPlace, Looked: 3, Object: parse(t, copyWith(20, 18))},
+		{Cluster: "east-a", State: Synced, Looked: 3, Object: parse(t, copyWith(20, 18))},
 		{Cluster: "east-b", State: Unreachable, Message: "the cluster is not reachable"},
-		{Cluster: "west-a", State: InPlace, Looked: 3, Object: parse(t, copyWith(5, 5))},
+		{Cluster: "west-a", State: Synced, Looked: 3, Object: parse(t, copyWith(5, 5))},
 	}
 	s := Summarize(kind(t, "ReplicaSet"), parse(t, web), copies, "2026-01-02T00:00:00Z")
 	for field, want := range map[string]int64{"replicas": 25, "readyReplicas": 23, "observedGeneration": 3} {
@@ -287,9 +287,9 @@ func lb(address string) string {
 func TestServiceSummaryIsWhatDNSReads(t *testing.T) {
 	federated := parse(t, service)
 	copies := []Copy{
-		{Cluster: "east-a", State: InPlace, Object: parse(t, lb("192.0.2.9")), ReadyEndpoints: true},
-		{Cluster: "east-b", State: InPlace, Object: parse(t, lb("192.0.2.1"))},
-		{Cluster: "west-a", State: InPlace, Object: parse(t, `{apiVersion: v1, kind: Service, metadata: {name: web}}`), ReadyEndpoints: true},
+		{Cluster: "east-a", State: Synced, Object: parse(t, lb("192.0.2.9")), ReadyEndpoints: true},
+		{Cluster: "east-b", State: Synced, Object: parse(t, lb("192.0.2.1"))},
+		{Cluster: "west-a", State: Synced, Object: parse(t, `{apiVersion: v1, kind: Service, metadata: {name: web}}`), ReadyEndpoints: true},
 	}
 	s := Summarize(kind(t, "Service"), federated, copies, "2026-01-02T00:00:00Z")
 	want := `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}]},{"cluster":"east-b","items":null}]}`
@@ -319,12 +319,12 @@ func TestWhatOnlyWeDoNotSee(t *testing.T) {
 		want any
 		has  string
 	}{
-		{Copy{State: InPlace, Object: parse(t, lb("192.0.2.9")), ReadyEndpoints: true}, seen, seen},
+		{Copy{State: Synced, Object: parse(t, lb("192.0.2.9")), ReadyEndpoints: true}, seen, seen},
 		{Copy{State: Unreachable}, nil, seen},
 		{Copy{State: Unreachable, Alone: true}, unseen, unseen},
 		{Copy{State: Unreachable, Alone: true}, nil, unseen},
 		{Copy{State: Unreachable}, nil, unseen}, // it is lost for all now, or its Cluster says so for a moment
-		{Copy{State: InPlace, Object: parse(t, lb("192.0.2.9")), ReadyEndpoints: true}, seen, seen},
+		{Copy{State: Synced, Object: parse(t, lb("192.0.2.9")), ReadyEndpoints: true}, seen, seen},
 	} {
 		step.copy.Cluster = "east-a"
 		// west-a is unreachable and nothing is known of it: nothing is said.
@@ -344,14 +344,14 @@ func TestWhatCannotBeListedKeepsItsAddresses(t *testing.T) {
 		want   string
 	}{
 		"endpoints: as ready as they were, at the addresses of now": {
-			[]Copy{{Cluster: "east-a", State: InPlace, Object: parse(t, lb("192.0.2.7")), EndpointsUnknown: true}, {Cluster: "east-b", State: InPlace, Object: parse(t, lb("192.0.2.1")), EndpointsUnknown: true}},
+			[]Copy{{Cluster: "east-a", State: Synced, Object: parse(t, lb("192.0.2.7")), EndpointsUnknown: true}, {Cluster: "east-b", State: Synced, Object: parse(t, lb("192.0.2.1")), EndpointsUnknown: true}},
 			`{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.7"}]},{"cluster":"east-b","items":null}]}`,
 		},
 		"endpoints of a cluster of which nothing was known": {
-			[]Copy{{Cluster: "east-a", State: Unreachable}, {Cluster: "west-a", State: InPlace, Object: parse(t, lb("192.0.2.3")), EndpointsUnknown: true}},
+			[]Copy{{Cluster: "east-a", State: Unreachable}, {Cluster: "west-a", State: Synced, Object: parse(t, lb("192.0.2.3")), EndpointsUnknown: true}},
 			`{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}]}]}`,
 		},
-		"a copy that cannot be seen": {[]Copy{{Cluster: "east-a", State: Refused, Unlisted: true}, {Cluster: "east-b", State: Pending, Unlisted: true}}, before},
+		"a copy that cannot be seen": {[]Copy{{Cluster: "east-a", State: Rejected, Unlisted: true}, {Cluster: "east-b", State: Pending, Unlisted: true}}, before},
 	} {
 		t.Run(name, func(t *testing.T) {
 			federated := parse(t, service)
@@ -374,7 +374,7 @@ func TestASecondSummaryIsEmpty(t *testing.T) {
 		{"ConfigMap", `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}`, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}`},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
-			federated, copies := parse(t, c.object), []Copy{{Cluster: "east-a", State: InPlace, Object: parse(t, c.copy), ReadyEndpoints: true}}
+			federated, copies := parse(t, c.object), []Copy{{Cluster: "east-a", State: Synced, Object: parse(t, c.copy), ReadyEndpoints: true}}
 			first := Summarize(kind(t, c.kind), federated, copies, "2026-01-02T00:00:00Z")
 			if status, _ := federated.Object["status"].(map[string]any); status == nil {
 				federated.Object["status"] = map[string]any{}

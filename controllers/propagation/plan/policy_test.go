@@ -341,7 +341,7 @@ func TestWhatAJobLacksIsAnotherRound(t *testing.T) {
 	}
 	const second = `, federation.kubernetes.io/job-round: '{"round":2,"succeeded":20,"failed":1}'`
 	copyOf := func(cluster, source, status string) Copy {
-		return Copy{Cluster: cluster, State: InPlace, Object: parse(t, `{apiVersion: batch/v1, kind: Job, metadata: {annotations: {`+v1beta1.SourceAnnotation+`: `+source+`}}, status: {startTime: "2026-01-01T00:00:00Z", `+status+`}}`)}
+		return Copy{Cluster: cluster, State: Synced, Object: parse(t, `{apiVersion: batch/v1, kind: Job, metadata: {annotations: {`+v1beta1.SourceAnnotation+`: `+source+`}}, status: {startTime: "2026-01-01T00:00:00Z", `+status+`}}`)}
 	}
 	const complete = `conditions: [{type: Complete, status: "True"}]`
 	for _, c := range []struct {

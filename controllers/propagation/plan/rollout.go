@@ -27,7 +27,7 @@ type Turn struct {
 	Healthy bool
 }
 
-// MayUpdate tells whether a cluster may get the new pod template now and, where not, what it waits for. Clusters
+// MayUpdate reports whether a cluster may get the new pod template now and, where not, what it waits for. Clusters
 // go in the policy's order, then by name; each when those before it are healthy with the new template and nobody
 // else is under way.
 func MayUpdate(turns []Turn, cluster string, policy *v1beta1.RolloutPolicy) (bool, string) {
@@ -63,7 +63,7 @@ func rank(order []string, cluster string) int {
 	return len(order)
 }
 
-// paces tells whether changes of the pod template reach the clusters in an order.
+// paces reports whether changes of the pod template reach the clusters in an order.
 func (s Source) paces() bool {
 	return s.Kind.Healthy != nil && s.Policy != nil && s.Policy.Spec.Rollout != nil &&
 		(s.Policy.Spec.Rollout.Paused || s.Policy.Spec.Rollout.Strategy == v1beta1.RolloutOneClusterAtATime)
@@ -77,7 +77,7 @@ func (s Source) Rollout() *v1beta1.RolloutPolicy {
 	return s.Policy.Spec.Rollout
 }
 
-// Updated tells whether a copy has the pod template that is desired.
+// Updated reports whether a copy has the pod template that is desired.
 func Updated(d Desired, copy *unstructured.Unstructured) bool {
 	want, found := d.Object.GetAnnotations()[TemplateAnnotation]
 	if have, ok := copy.GetAnnotations()[TemplateAnnotation]; ok && found {
@@ -86,7 +86,7 @@ func Updated(d Desired, copy *unstructured.Unstructured) bool {
 	return SameTemplate(d, copy)
 }
 
-// SameTemplate tells whether all that is desired of the pod template stands in a copy.
+// SameTemplate reports whether all that is desired of the pod template stands in a copy.
 func SameTemplate(d Desired, copy *unstructured.Unstructured) bool {
 	return contains(templateOf(d.Object), templateOf(copy))
 }
@@ -101,7 +101,7 @@ func templateOf(u *unstructured.Unstructured) any {
 func TurnOf(k *Kind, d Desired, t Target) Turn {
 	turn := Turn{Cluster: t.Cluster.Name, Reachable: true, Holds: t.Have != nil && (d.Object != nil || d.Refusal != "")}
 	if turn.Holds && d.Object != nil {
-		turn.Updated, turn.Healthy = Updated(d, t.Have), k.Healthy(t.Have) && !t.Silent
+		turn.Updated, turn.Healthy = Updated(d, t.Have), k.Healthy(t.Have) && !t.HeartbeatsStale
 	}
 	return turn
 }

@@ -66,7 +66,7 @@ func TestRows(t *testing.T) {
 			var copies []Copy
 			for _, name := range []string{"east-a", "west-a"} {
 				if parts[name] != "" {
-					copies = append(copies, Copy{Cluster: name, State: InPlace, Looked: federated.GetGeneration(), Object: parse(t, "apiVersion: "+k.Resource.GroupVersion().String()+"\nkind: "+k.Kind+"\n"+parts[name])})
+					copies = append(copies, Copy{Cluster: name, State: Synced, Looked: federated.GetGeneration(), Object: parse(t, "apiVersion: "+k.Resource.GroupVersion().String()+"\nkind: "+k.Kind+"\n"+parts[name])})
 				}
 			}
 			got := map[string]string{"sent": asYAML(t, Desire(source(k, federated), east).Object.Object)}

@@ -28,7 +28,7 @@ func roomFor(federated *unstructured.Unstructured, key string) int {
 		if other == key {
 			continue
 		}
-		if other == v1beta1.PlacementAnnotation && key == v1beta1.PodsMadeAnnotation {
+		if other == v1beta1.PlacementAnnotation && key == v1beta1.CreatedPodsAnnotation {
 			if p := v1beta1.ParsePlacement(value); p != nil && len(p.Home) == 0 {
 				left -= len(value)
 			}
@@ -44,12 +44,12 @@ func fitted(s v1beta1.ServiceIngresses, most int) string {
 	text, all := s.String(), s.Items
 	for n := maxAddresses / 2; n > 0 && len(text) > most; n /= 2 {
 		s.Items = atMost(all, n)
-		s.LeftOut = leftOut(all, s.Items)
+		s.Omitted = omitted(all, s.Items)
 		text = s.String()
 	}
 	if len(text) > most {
-		s.Items = first(s.Items, most-len(`{"items":[],"leftOut":{"addresses":1234567,"clusters":1234567}}`))
-		s.LeftOut = leftOut(all, s.Items)
+		s.Items = first(s.Items, most-len(`{"items":[],"omitted":{"addresses":1234567,"clusters":1234567}}`))
+		s.Omitted = omitted(all, s.Items)
 		text = s.String()
 	}
 	if len(s.Items) == 0 && len(text) > most+spareRoom {
@@ -91,16 +91,16 @@ func first(all []v1beta1.ClusterServiceIngress, most int) []v1beta1.ClusterServi
 	return some
 }
 
-// leftOut counts what some of all lack; nil where they lack nothing.
-func leftOut(all, some []v1beta1.ClusterServiceIngress) *v1beta1.LeftOutIngresses {
+// omitted counts what some of all lack; nil where they lack nothing.
+func omitted(all, some []v1beta1.ClusterServiceIngress) *v1beta1.OmittedIngresses {
 	addresses := func(of []v1beta1.ClusterServiceIngress) (n int) {
 		for i := range of {
 			n += len(of[i].Items)
 		}
 		return n
 	}
-	left := v1beta1.LeftOutIngresses{Addresses: addresses(all) - addresses(some), Clusters: len(all) - len(some)}
-	if left == (v1beta1.LeftOutIngresses{}) {
+	left := v1beta1.OmittedIngresses{Addresses: addresses(all) - addresses(some), Clusters: len(all) - len(some)}
+	if left == (v1beta1.OmittedIngresses{}) {
 		return nil
 	}
 	return &left

@@ -40,8 +40,8 @@ type Target struct {
 	Template map[string]any
 	// Siblings are the copies in other clusters, by their names, for kinds that ask for them.
 	Siblings map[string]*unstructured.Unstructured
-	// Silent: what the copy's status says may be from before the cluster was away, since its nodes have not been heard of yet.
-	Silent bool
+	// HeartbeatsStale: what the copy's status says may be from before the cluster was away, since its nodes have not been heard of yet.
+	HeartbeatsStale bool
 	// Floor is what a copy of an autoscaler has as its least number for now, see Source.Floor; 0: its own.
 	Floor int64
 	// Needed says what for a copy that is to go stays for now, see Leaves; "": for nothing.
@@ -50,7 +50,7 @@ type Target struct {
 	Scaled bool
 }
 
-// Presence says whether a copy is to be in a member.
+// Presence reports whether a copy is to be in a member.
 type Presence int
 
 const (
@@ -102,13 +102,13 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 	return Present, number, reason
 }
 
-// confined tells whether an object goes nowhere before a placement, or its own annotation, says so.
+// confined reports whether an object goes nowhere before a placement, or its own annotation, says so.
 func (s Source) confined() bool {
 	_, selects := s.Object.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
 	return !selects && !s.Kind.Custom && v1beta1.Confined(s.Kind.Resource.GroupResource())
 }
 
-// Placed tells whether it is, or will be, decided where an object goes. Without, one of a kind that goes where
+// Placed reports whether it is, or will be, decided where an object goes. Without, one of a kind that goes where
 // policies say is not federated.
 func Placed(federated *unstructured.Unstructured) bool {
 	return federated.GetAnnotations()[v1beta1.PlacementAnnotation] != ""
@@ -138,7 +138,7 @@ func (s Source) placed() (n int64) {
 	return n
 }
 
-// Goes tells whether something of the object is to be in a cluster, as far as it is decided.
+// Goes reports whether something of the object is to be in a cluster, as far as it is decided.
 func (s Source) Goes(t Target) bool {
 	presence, _, _ := s.Wanted(t)
 	return presence == Present || presence == Undecided
@@ -158,7 +158,7 @@ func (s Source) autoscaled(t Target, share int64) (*int64, string) {
 	return &share, fmt.Sprintf("%d replicas by placement", share)
 }
 
-// autoscales tells whether an autoscaler decides how many replicas a copy has. None does of one that has none.
+// autoscales reports whether an autoscaler decides how many replicas a copy has. None does of one that has none.
 func (s Source) autoscales(t Target) bool {
 	return Applied(s, t.Have) > 0 && (t.Scaled || ScaledByMember(t.Have) && !leftByAutoscaler(t.Have))
 }
@@ -168,7 +168,7 @@ func (s Source) autoscales(t Target) bool {
 // what is asked for.
 func (s Source) Comes(t Target) bool { return s.leaving() || s.Goes(t) }
 
-// ScaledByMember tells whether an autoscaler in a member owns the number of replicas of a copy.
+// ScaledByMember reports whether an autoscaler in a member owns the number of replicas of a copy.
 func ScaledByMember(copy *unstructured.Unstructured) bool {
 	return copy != nil && copy.GetAnnotations()[v1beta1.ScaledByAnnotation] != ""
 }
@@ -178,7 +178,7 @@ func ScaledByMember(copy *unstructured.Unstructured) bool {
 // placement's again, for as long as it is the autoscaler's; without it, there is one that somebody made in the member.
 const AutoscaledAnnotation = "federation.kubernetes.io/autoscaled"
 
-// leftByAutoscaler tells whether the number of a copy is what an autoscaler of the federation made of it.
+// leftByAutoscaler reports whether the number of a copy is what an autoscaler of the federation made of it.
 func leftByAutoscaler(copy *unstructured.Unstructured) bool {
 	return ScaledByMember(copy) && copy.GetAnnotations()[AutoscaledAnnotation] != ""
 }
@@ -214,7 +214,7 @@ func (s Source) hasFinalizer(name string) bool {
 	return slices.Contains(s.Object.GetFinalizers(), name)
 }
 
-// Selected tells whether the object's cluster-selector annotation, if there is one, matches the
+// Selected reports whether the object's cluster-selector annotation, if there is one, matches the
 // labels of a cluster. A selector that cannot be read selects nothing (admission refuses it).
 func Selected(federated *unstructured.Unstructured, clusterLabels map[string]string) bool {
 	value, ok := federated.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]

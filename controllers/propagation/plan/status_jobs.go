@@ -56,7 +56,7 @@ func ofSource(federated *unstructured.Unstructured, copies []Copy) []Copy {
 	return out
 }
 
-// atRest tells whether no pod of the copies is left that may still succeed.
+// atRest reports whether no pod of the copies is left that may still succeed.
 func atRest(copies []Copy) bool {
 	return sum(copies, "status", "active")+sum(copies, "status", "terminating") == 0
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // updated sums up the pods of the newest template. A copy that has not got the newest yet has none of these,
@@ -27,44 +29,55 @@ func replicaSetStatus(federated *unstructured.Unstructured, copies []Copy) map[s
 
 var deploymentSums = sums("replicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 
-// deploymentStatus is what `kubectl rollout status` reads.
+// deploymentStatus is what `kubectl rollout status`, Helm and Flux read. Progressing has the reasons of Kubernetes' own controller:
+// NewReplicaSetAvailable once each cluster has, and runs, all that is placed there.
 func deploymentStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	status := deploymentSums(federated, copies)
 	status["updatedReplicas"] = updated(copies, "updatedReplicas")
 	wanted, _, _ := unstructured.NestedInt64(federated.Object, "spec", "replicas")
 	available := status["availableReplicas"].(int64) >= wanted
+	complete := status["observedGeneration"] == federated.GetGeneration() && status["updatedReplicas"] == status["replicas"]
 	var stuck []string
 	for _, c := range copies {
 		available = available && !hasCondition(c.Object, "Available", "False")
+		complete = complete && c.State == Synced && (c.Object == nil || !c.Outdated && deploymentHealthy(c.Object))
 		if hasCondition(c.Object, "Progressing", "False") {
 			stuck = append(stuck, "cluster "+c.Cluster+": "+conditionMessage(c.Object, "Progressing"))
 		}
 	}
+	progress := "ReplicaSetUpdated"
+	if complete && available {
+		progress = "NewReplicaSetAvailable"
+	}
 	status["conditions"] = append(failure(federated, copies),
 		condition("Available", available, "MinimumReplicasAvailable", "MinimumReplicasUnavailable", ""),
-		condition("Progressing", len(stuck) == 0, "ClustersProgress", "ProgressDeadlineExceeded", bounded(stuck)))
+		condition("Progressing", len(stuck) == 0, progress, "ProgressDeadlineExceeded", bounded(stuck)))
 	return status
 }
 
 var statefulSetSums = sums("replicas", "readyReplicas", "availableReplicas", "currentReplicas")
 
-// statefulSetStatus is what `kubectl rollout status` reads: while any copy rolls, its revisions are the object's.
+// statefulSetStatus is what `kubectl rollout status`, Helm and Flux read: while any copy rolls, or has not got the newest template, its revisions are
+// the object's.
 func statefulSetStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	status := statefulSetSums(federated, copies)
 	status["updatedReplicas"] = updated(copies, "updatedReplicas")
+	revision := func(c Copy, which string) string {
+		r, _, _ := unstructured.NestedString(c.Object.Object, "status", which)
+		return r
+	}
+	current, update := "", ""
 	for _, c := range copies {
-		if c.Object == nil {
-			continue
-		}
-		current, _, _ := unstructured.NestedString(c.Object.Object, "status", "currentRevision")
-		update, _, _ := unstructured.NestedString(c.Object.Object, "status", "updateRevision")
-		if status["updateRevision"] == nil || current != update {
-			status["currentRevision"], status["updateRevision"] = current, update
-		}
-		if current != update {
-			break
+		if c.Object != nil && !c.Outdated && current == update {
+			current, update = revision(c, "currentRevision"), revision(c, "updateRevision")
 		}
 	}
+	for _, c := range copies {
+		if c.Object != nil && c.Outdated {
+			current = revision(c, "updateRevision")
+		}
+	}
+	status["currentRevision"], status["updateRevision"] = current, update
 	return status
 }
 
@@ -81,7 +94,41 @@ func autoscalerStatus(federated *unstructured.Unstructured, copies []Copy) map[s
 	if at := latest(copies, "lastScaleTime"); at != "" {
 		status["lastScaleTime"] = at
 	}
+	var conditions []any
+	for _, kind := range []string{"AbleToScale", "ScalingActive"} {
+		conditions = append(conditions, summedCondition(copies, kind, "False")...)
+	}
+	status["conditions"] = append(conditions, summedCondition(copies, "ScalingLimited", "True")...)
 	return status
+}
+
+// summedCondition sums up one condition of the copies: alarm where any of them says so, with the names of these; else what the others say.
+func summedCondition(copies []Copy, kind, alarm string) []any {
+	var out map[string]any
+	var alarmed []string
+	for _, c := range copies {
+		one := map[string]any{}
+		if c.Object != nil {
+			one = v1beta1.ConditionOf(c.Object, kind)
+		}
+		reason, _ := one["reason"].(string)
+		switch status := one["status"]; {
+		case status == alarm:
+			if len(alarmed) == 0 {
+				out = map[string]any{"type": kind, "status": alarm, "reason": reason}
+			}
+			alarmed = append(alarmed, "cluster "+c.Cluster+": "+conditionMessage(c.Object, kind))
+		case out == nil && (status == "True" || status == "False"):
+			out = map[string]any{"type": kind, "status": status, "reason": reason, "message": conditionMessage(c.Object, kind)}
+		}
+	}
+	if out == nil {
+		return nil
+	}
+	if len(alarmed) > 0 {
+		out["message"] = bounded(alarmed)
+	}
+	return []any{out}
 }
 
 // latest is the latest of the copies' times, as RFC 3339 in UTC, which sorts as text; "" where there is none.

@@ -16,16 +16,16 @@ type State string
 
 // States of a copy.
 const (
-	// InPlace: the copy is as desired (or is rightly not there).
-	InPlace State = "InPlace"
-	// Moving: the copy is as the law and the rollout allow for now; Message says what it waits for.
-	Moving State = "Moving"
+	// Synced: the copy is as desired (or is rightly not there).
+	Synced State = "Synced"
+	// Progressing: the copy is as the law and the rollout allow for now; Message says what it waits for.
+	Progressing State = "Progressing"
 	// Pending: an operation is under way or will be tried again.
 	Pending State = "Pending"
-	// Refused: the member refused the operation; Message has its words.
-	Refused State = "Refused"
-	// Foreign: an object of that name is there that is not ours; it is left alone.
-	Foreign State = "Foreign"
+	// Rejected: the member refused the operation; Message has its words.
+	Rejected State = "Rejected"
+	// Conflict: an object of that name is there that is not ours; it is left alone.
+	Conflict State = "Conflict"
 	// Unreachable: the cluster cannot be reached; nothing is known of the copy.
 	Unreachable State = "Unreachable"
 )
@@ -34,7 +34,7 @@ const (
 type Copy struct {
 	Cluster string
 	State   State
-	// Message says more about a State other than InPlace.
+	// Message says more about a State other than Synced.
 	Message string
 	// Object is the observed copy, nil where there is none or nothing is known.
 	Object *unstructured.Unstructured
@@ -67,7 +67,7 @@ type Summary struct {
 	Annotations map[string]any
 }
 
-// Empty tells whether there is nothing to write.
+// Empty reports whether there is nothing to write.
 func (s Summary) Empty() bool { return len(s.Status) == 0 && len(s.Annotations) == 0 }
 
 // Patch returns the summary as a JSON merge patch (RFC 7386) of the subresource status. Such a patch replaces lists as a whole:
@@ -121,7 +121,7 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 	case k.Addresses:
 		s.annotate(federated, v1beta1.ServiceIngressesAnnotation, serviceIngresses(k, federated, copies))
 	case k.Failure:
-		s.annotate(federated, v1beta1.PodsMadeAnnotation, podsMade(federated, copies))
+		s.annotate(federated, v1beta1.CreatedPodsAnnotation, podsMade(federated, copies))
 	case k.Rounds:
 		s.annotate(federated, v1beta1.JobRoundAnnotation, jobRound(federated, copies))
 	}
@@ -171,21 +171,21 @@ func hasCondition(u *unstructured.Unstructured, kind, status string) bool {
 	return v1beta1.ConditionOf(u, kind)["status"] == status
 }
 
-// IsReady tells whether a Cluster was ready when it was looked at last.
+// IsReady reports whether a Cluster was ready when it was looked at last.
 func IsReady(cluster *unstructured.Unstructured) bool {
 	return hasCondition(cluster, string(v1beta1.ClusterReady), "True")
 }
 
 // IsReached reports whether a Cluster is ready for the federation as a whole.
 func IsReached(cluster *unstructured.Unstructured) bool {
-	partly := v1beta1.ConditionOf(cluster, string(v1beta1.ClusterPartlyReachable))
-	return IsReady(cluster) || partly["status"] == "True" && partly["reason"] == v1beta1.ReasonOthersReachIt
+	partly := v1beta1.ConditionOf(cluster, string(v1beta1.ClusterPartiallyReachable))
+	return IsReady(cluster) || partly["status"] == "True" && partly["reason"] == v1beta1.ReasonReachableByMajority
 }
 
-// IsSilent returns whether the nodes of a cluster have not been heard of since it returned (ADR 56). Of one that is not said to be ready
+// IsSilent reports whether the nodes of a cluster have not been heard of since it returned (ADR 56). Of one that is not said to be ready
 // yet that is not known.
 func IsSilent(cluster *unstructured.Unstructured) bool {
-	return !IsReady(cluster) || hasCondition(cluster, string(v1beta1.ClusterNodesSilent), "True")
+	return !IsReady(cluster) || hasCondition(cluster, string(v1beta1.ClusterNodeHeartbeatsStale), "True")
 }
 
 func conditionMessage(u *unstructured.Unstructured, kind string) string {
@@ -211,15 +211,15 @@ func propagated(federated *unstructured.Unstructured, copies []Copy) map[string]
 	var not []string
 	reason := ""
 	for _, c := range copies {
-		if c.State != InPlace {
+		if c.State != Synced {
 			not = append(not, fmt.Sprintf("%s: %s", c.Cluster, c.Message))
 			reason = worse(reason, string(c.State))
 		}
 	}
 	message := fmt.Sprintf("%d clusters are as desired", len(copies))
-	if placement := v1beta1.ParsePlacement(federated.GetAnnotations()[v1beta1.PlacementAnnotation]); placement != nil && placement.Unplaced > 0 {
-		not = append(not, fmt.Sprintf("%d replicas fit in no cluster", placement.Unplaced))
-		reason = worse(reason, "Unplaced")
+	if placement := v1beta1.ParsePlacement(federated.GetAnnotations()[v1beta1.PlacementAnnotation]); placement != nil && placement.Unschedulable > 0 {
+		not = append(not, fmt.Sprintf("%d replicas fit in no cluster", placement.Unschedulable))
+		reason = worse(reason, "InsufficientCapacity")
 	}
 	if len(not) > 0 {
 		message = bounded(not)
@@ -259,7 +259,7 @@ func notPropagated(federated *unstructured.Unstructured, copies []Copy, now stri
 
 // worse returns the reason that people should hear of first.
 func worse(a, b string) string {
-	order := []string{string(Refused), string(Foreign), string(AddressRefused), "Unplaced", string(Unreachable), string(Moving), string(Pending), ""}
+	order := []string{string(Rejected), string(Conflict), string(AddressRejected), "InsufficientCapacity", string(Unreachable), string(Progressing), string(Pending), ""}
 	if slices.Index(order, a) <= slices.Index(order, b) {
 		return a
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Holds tells whether each value that is desired stands in a typed object: what contains tells of the same object made
+// Holds reports whether each value that is desired stands in a typed object: what contains tells of the same object made
 // unstructured, which takes ten times as long. Its kind is not looked at. False may also mean that it takes that to know.
 func Holds(d Desired, typed any) bool {
 	want := d.Object.Object

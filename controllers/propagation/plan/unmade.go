@@ -27,7 +27,7 @@ func Unmade(copy *unstructured.Unstructured, share int64) (pods int64, since tim
 	return max(0, min(wanted, share)-statusOf(copy, "replicas")), since
 }
 
-// podsMade is the value of v1beta1.PodsMadeAnnotation; "" where all are made. What is there stays true when the share has been made
+// podsMade is the value of v1beta1.CreatedPodsAnnotation; "" where all are made. What is there stays true when the share has been made
 // smaller since, which what is not there would not.
 func podsMade(federated *unstructured.Unstructured, copies []Copy) string {
 	pods := map[string]int64{}
@@ -39,7 +39,7 @@ func podsMade(federated *unstructured.Unstructured, copies []Copy) string {
 	if len(pods) == 0 {
 		return ""
 	}
-	return fittedPods(pods, roomFor(federated, v1beta1.PodsMadeAnnotation))
+	return fittedPods(pods, roomFor(federated, v1beta1.CreatedPodsAnnotation))
 }
 
 // failure is the condition that members cannot make pods; none where they always could.
@@ -53,5 +53,5 @@ func failure(federated *unstructured.Unstructured, copies []Copy) (conditions []
 	if len(failed) == 0 && v1beta1.ConditionOf(federated, replicaFailure) == nil {
 		return nil
 	}
-	return []any{condition(replicaFailure, len(failed) > 0, "FailedCreate", "PodsMade", bounded(failed))}
+	return []any{condition(replicaFailure, len(failed) > 0, "FailedCreate", "PodsCreated", bounded(failed))}
 }

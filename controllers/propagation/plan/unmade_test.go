@@ -46,19 +46,19 @@ func TestWhatIsNotMadeIsTold(t *testing.T) {
 	k := kind(t, "ReplicaSet")
 	federated := parse(t, fmt.Sprintf(replicaSetText, "", 12, "False", "x"))
 	federated.Object["status"] = map[string]any{}
-	copied := Copy{Cluster: "west-a", State: InPlace, Unmade: 4, Object: parse(t, fmt.Sprintf(replicaSetText, "", 8, "True", "FailedCreate"))}
+	copied := Copy{Cluster: "west-a", State: Synced, Unmade: 4, Object: parse(t, fmt.Sprintf(replicaSetText, "", 8, "True", "FailedCreate"))}
 	s := Summarize(k, federated, []Copy{copied}, "2026-01-03T00:00:00Z")
-	if got := s.Annotations[v1beta1.PodsMadeAnnotation]; got != `{"west-a":8}` {
+	if got := s.Annotations[v1beta1.CreatedPodsAnnotation]; got != `{"west-a":8}` {
 		t.Errorf("annotation %v", got)
 	}
 	federated.Object["status"] = s.Status
 	if got := conditionMessage(federated, replicaFailure); got != "cluster west-a could not make 4 pods: exceeded quota" {
 		t.Errorf("condition %q", got)
 	}
-	federated.SetAnnotations(map[string]string{v1beta1.PodsMadeAnnotation: `{"west-a":8}`})
+	federated.SetAnnotations(map[string]string{v1beta1.CreatedPodsAnnotation: `{"west-a":8}`})
 	copied.Unmade = 0
 	s = Summarize(k, federated, []Copy{copied}, "2026-01-03T00:00:00Z")
-	if got, there := s.Annotations[v1beta1.PodsMadeAnnotation]; got != nil || !there {
+	if got, there := s.Annotations[v1beta1.CreatedPodsAnnotation]; got != nil || !there {
 		t.Errorf("annotation %v is to be taken off", s.Annotations)
 	}
 	federated.Object["status"] = s.Status

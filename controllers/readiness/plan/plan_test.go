@@ -82,7 +82,7 @@ func TestTheBudget(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	ok := review.ObjectLoss{Kind: "Deployment", Namespace: "shop", Name: "web", Replicas: 4, Placed: 3, Kept: 1}
-	short := review.ObjectLoss{Kind: "Deployment", Namespace: "shop", Name: "api", Replicas: 4, Placed: 1, Unplaced: 3}
+	short := review.ObjectLoss{Kind: "Deployment", Namespace: "shop", Name: "api", Replicas: 4, Placed: 1, Unschedulable: 3}
 	pinned := review.ObjectLoss{Kind: "StatefulSet", Namespace: "shop", Name: "db", Replicas: 2, Kept: 2, Pinned: true}
 	for name, c := range map[string]struct {
 		loss           review.Loss
@@ -92,8 +92,8 @@ func TestStatus(t *testing.T) {
 		"nothing there":           {review.Loss{}, "True", "Survived", "0 of 0 replicas"},
 		"held, but nothing there": {review.Loss{Held: "off"}, "True", "Survived", "0 of 0 replicas"},
 		"all find a place":        {review.Loss{Objects: []review.ObjectLoss{ok}, Names: 2}, "True", "Survived", "3 of 4 replicas would be placed elsewhere, 1 kept where they are; 2 names would be served by others"},
-		"no room":                 {review.Loss{Objects: []review.ObjectLoss{ok, short}, Unknown: []string{"x"}}, "False", "NoRoom", "3 of 8 replicas would fit nowhere"},
-		"held":                    {review.Loss{Objects: []review.ObjectLoss{short}, Held: "failover is turned off"}, "False", "WouldBeHeld", "turned off; 3 of 4 replicas would fit nowhere"},
+		"no room":                 {review.Loss{Objects: []review.ObjectLoss{ok, short}, Unknown: []string{"x"}}, "False", "InsufficientCapacity", "3 of 8 replicas would fit nowhere"},
+		"held":                    {review.Loss{Objects: []review.ObjectLoss{short}, Held: "failover is turned off"}, "False", "FailoverWouldBeSuspended", "turned off; 3 of 4 replicas would fit nowhere"},
 		"a name":                  {review.Loss{Objects: []review.ObjectLoss{ok}, Names: 5, NamesLost: []string{"a.", "b.", "c.", "d."}}, "False", "NameWithoutServer", "4 of 5 names would have no server: a., b., c. and 1 more"},
 		"pinned":                  {review.Loss{Objects: []review.ObjectLoss{ok, pinned}}, "False", "Pinned", "1 objects are there alone, and may be nowhere else: StatefulSet shop/db"},
 		"the room is unknown":     {review.Loss{Objects: []review.ObjectLoss{ok}, Unknown: []string{"x"}}, "Unknown", "CapacityUnknown", "not known: x"},
@@ -103,7 +103,7 @@ func TestStatus(t *testing.T) {
 		if string(v.Status) != c.status || v.Reason != c.reason || !strings.Contains(v.Message, c.message) {
 			t.Errorf("%s: %s %s %q, want %s %s %q", name, v.Status, v.Reason, v.Message, c.status, c.reason, c.message)
 		}
-		if s.Replicas != s.Placed+s.Kept+s.Unplaced || len(s.Conditions) != 2 {
+		if s.Replicas != s.Placed+s.Kept+s.Unschedulable || len(s.Conditions) != 2 {
 			t.Errorf("%s: %+v", name, s)
 		}
 		later := Status(&s, &c.loss, now.Add(time.Hour), time.Minute)
@@ -113,7 +113,7 @@ func TestStatus(t *testing.T) {
 	}
 	var many []review.ObjectLoss
 	for i := range 50 {
-		many = append(many, review.ObjectLoss{Name: fmt.Sprint(i), Replicas: 100, Unplaced: int64(i)})
+		many = append(many, review.ObjectLoss{Name: fmt.Sprint(i), Replicas: 100, Unschedulable: int64(i)})
 	}
 	s := Status(&v1beta1.FailoverReadinessStatus{}, &review.Loss{Objects: many, Names: 50, NamesLost: make([]string, 50)}, now, 0)
 	if len(s.Worst) != 20 || s.Worst[0].Name != "49" || len(s.Names.Lost) != 20 || s.Names.Survive != 0 {

@@ -29,7 +29,7 @@ func Status(before *v1beta1.FailoverReadinessStatus, l *review.Loss, now time.Ti
 		Conditions: slices.Clone(before.Conditions), LastDrill: before.LastDrill,
 	}
 	for _, o := range l.Objects {
-		s.Replicas, s.Placed, s.Kept, s.Unplaced = s.Replicas+o.Replicas, s.Placed+o.Placed, s.Kept+o.Kept, s.Unplaced+o.Unplaced
+		s.Replicas, s.Placed, s.Kept, s.Unschedulable = s.Replicas+o.Replicas, s.Placed+o.Placed, s.Kept+o.Kept, s.Unschedulable+o.Unschedulable
 	}
 	if l.Names > 0 {
 		s.Names = &v1beta1.ReadinessNames{Served: int32(l.Names), Survive: int32(l.Names - len(l.NamesLost)), Lost: l.NamesLost[:min(len(l.NamesLost), most)]}
@@ -42,12 +42,12 @@ func Status(before *v1beta1.FailoverReadinessStatus, l *review.Loss, now time.Ti
 
 // worst are the objects that fare worst, the worst first.
 func worst(objects []review.ObjectLoss) (out []v1beta1.ReadinessObject) {
-	bad := slices.DeleteFunc(slices.Clone(objects), func(o review.ObjectLoss) bool { return o.Unplaced == 0 && !o.Pinned })
+	bad := slices.DeleteFunc(slices.Clone(objects), func(o review.ObjectLoss) bool { return o.Unschedulable == 0 && !o.Pinned })
 	slices.SortStableFunc(bad, func(a, b review.ObjectLoss) int {
-		return cmp.Or(cmp.Compare(b.Unplaced, a.Unplaced), cmp.Compare(b.Replicas, a.Replicas), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(b.Unschedulable, a.Unschedulable), cmp.Compare(b.Replicas, a.Replicas), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 	})
 	for _, o := range bad[:min(len(bad), most)] {
-		out = append(out, v1beta1.ReadinessObject{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Replicas: o.Replicas, Unplaced: o.Unplaced, Pinned: o.Pinned})
+		out = append(out, v1beta1.ReadinessObject{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Replicas: o.Replicas, Unschedulable: o.Unschedulable, Pinned: o.Pinned})
 	}
 	return out
 }
@@ -66,8 +66,8 @@ func survivable(s *v1beta1.FailoverReadinessStatus, l *review.Loss, at metav1.Ti
 		said = append(said, fmt.Sprintf(format, args...))
 	}
 	pinned, nowhere := split(l.Objects)
-	because(l.Held != "" && s.Replicas > 0, v1beta1.ReadinessWouldBeHeld, "nothing, or not all, would be moved: %s", l.Held)
-	because(nowhere > 0, v1beta1.ReadinessNoRoom, "%d of %d replicas would fit nowhere", nowhere, s.Replicas)
+	because(l.Held != "" && s.Replicas > 0, v1beta1.ReadinessFailoverWouldBeSuspended, "nothing, or not all, would be moved: %s", l.Held)
+	because(nowhere > 0, v1beta1.ReadinessInsufficientCapacity, "%d of %d replicas would fit nowhere", nowhere, s.Replicas)
 	because(len(l.NamesLost) > 0, v1beta1.ReadinessNameLost, "%d of %d names would have no server: %s", len(l.NamesLost), l.Names, firstOf(l.NamesLost))
 	because(len(pinned) > 0, v1beta1.ReadinessPinned, "%d objects are there alone, and may be nowhere else: %s", len(pinned), firstOf(pinned))
 	switch {
@@ -87,7 +87,7 @@ func split(objects []review.ObjectLoss) (pinned []string, nowhere int64) {
 		if o.Pinned {
 			pinned = append(pinned, fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name))
 		} else {
-			nowhere += o.Unplaced
+			nowhere += o.Unschedulable
 		}
 	}
 	return pinned, nowhere

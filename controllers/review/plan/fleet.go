@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -87,7 +88,7 @@ func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.Placem
 		was := f.usable[c.Name]
 		is := was
 		if was.of != c {
-			is = usable{c, placement.Usability(c) + names.Usability(c)}
+			is = usable{c, placement.Usability(c) + names.Usability(c) + fmt.Sprint(failover.Drilled(c))}
 		}
 		all = all || is.how != was.how
 		now[c.Name] = is

@@ -64,11 +64,11 @@ func TestLoseIsReview(t *testing.T) {
 
 func same(t *testing.T, seed int64, got Loss, want *v1beta1.FailoverReviewStatus) {
 	t.Helper()
-	var replicas, unplaced int64
+	var replicas, unschedulable int64
 	names := []string{}
 	for _, o := range got.Objects {
-		names, unplaced, replicas = append(names, o.Name), unplaced+o.Unplaced, replicas+o.Placed
-		if o.Placed < 0 || o.Kept < 0 || o.Unplaced < 0 || o.Placed+o.Kept+o.Unplaced != o.Replicas {
+		names, unschedulable, replicas = append(names, o.Name), unschedulable+o.Unschedulable, replicas+o.Placed
+		if o.Placed < 0 || o.Kept < 0 || o.Unschedulable < 0 || o.Placed+o.Kept+o.Unschedulable != o.Replicas {
 			t.Fatalf("seed %d: %+v does not add up", seed, o)
 		}
 	}
@@ -84,11 +84,11 @@ func same(t *testing.T, seed int64, got Loss, want *v1beta1.FailoverReviewStatus
 			}
 		}
 		o := got.Objects[i]
-		moved, nowhere = moved+min(gone, o.Placed), nowhere+min(m.Unplaced, o.Replicas)
+		moved, nowhere = moved+min(gone, o.Placed), nowhere+min(m.Unschedulable, o.Replicas)
 	}
-	if got.Held != want.Held || len(names) != len(want.Moves) || unplaced != nowhere || replicas != moved {
-		t.Fatalf("seed %d: held %q, %d objects, %d placed elsewhere, %d nowhere; in the review %q, %d, %d, %d", seed, got.Held, len(names), replicas, unplaced,
-			want.Held, len(want.Moves), moved, nowhere)
+	if got.Held != want.SuspendedReason || len(names) != len(want.Moves) || unschedulable != nowhere || replicas != moved {
+		t.Fatalf("seed %d: held %q, %d objects, %d placed elsewhere, %d nowhere; in the review %q, %d, %d, %d", seed, got.Held, len(names), replicas, unschedulable,
+			want.SuspendedReason, len(want.Moves), moved, nowhere)
 	}
 }
 
@@ -104,13 +104,13 @@ func TestALossInNumbers(t *testing.T) {
 		unknown int
 	}{
 		"all find a place":                    {room: 9, object: replicas("web", `{"east-a":6,"west-a":2}`, nil), want: ObjectLoss{Replicas: 6, Placed: 6}},
-		"some fit nowhere":                    {room: 2, object: replicas("web", `{"east-a":6,"west-a":2}`, nil), want: ObjectLoss{Replicas: 6, Placed: 4, Unplaced: 2}},
-		"all fit nowhere: that is not pinned": {room: 0, object: replicas("web", `{"east-a":6}`, nil), want: ObjectLoss{Replicas: 6, Unplaced: 6}},
+		"some fit nowhere":                    {room: 2, object: replicas("web", `{"east-a":6,"west-a":2}`, nil), want: ObjectLoss{Replicas: 6, Placed: 4, Unschedulable: 2}},
+		"all fit nowhere: that is not pinned": {room: 0, object: replicas("web", `{"east-a":6}`, nil), want: ObjectLoss{Replicas: 6, Unschedulable: 6}},
 		"nobody knows the room":               {room: -1, object: replicas("web", `{"east-a":6}`, nil), want: ObjectLoss{Replicas: 6, Placed: 6}, unknown: 2},
 		"failover is off, others run":         {room: 9, object: replicas("web", `{"east-a":6,"west-a":2}`, label("stays")), want: ObjectLoss{Replicas: 6, Kept: 6}},
 		"failover is off, and all is there":   {room: 9, object: replicas("web", `{"east-a":6}`, label("stays")), want: ObjectLoss{Replicas: 6, Kept: 6, Pinned: true}},
-		"no other may be used now":            {room: 9, cordon: true, object: replicas("web", `{"east-a":6}`, nil), want: ObjectLoss{Replicas: 6, Unplaced: 6}},
-		"it may be nowhere else":              {room: 9, object: replicas("web", `{"east-a":6}`, label("only")), want: ObjectLoss{Replicas: 6, Unplaced: 6, Pinned: true}},
+		"no other may be used now":            {room: 9, cordon: true, object: replicas("web", `{"east-a":6}`, nil), want: ObjectLoss{Replicas: 6, Unschedulable: 6}},
+		"it may be nowhere else":              {room: 9, object: replicas("web", `{"east-a":6}`, label("only")), want: ObjectLoss{Replicas: 6, Unschedulable: 6, Pinned: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(t, three(c.room), c.object)

@@ -102,7 +102,7 @@ func (f *fleet) policy(name string) *v1beta1.PlacementPolicy {
 		}
 	}
 	if f.one(3) {
-		spec.Failover = &v1beta1.FailoverPolicy{Disabled: f.one(3), Failback: []v1beta1.Failback{"", v1beta1.FailbackAtOnce, v1beta1.FailbackNever}[f.rng.Intn(3)]}
+		spec.Failover = &v1beta1.FailoverPolicy{Disabled: f.one(3), Failback: []v1beta1.Failback{"", v1beta1.FailbackImmediate, v1beta1.FailbackNever}[f.rng.Intn(3)]}
 	}
 	if f.one(3) {
 		spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}}
@@ -179,9 +179,9 @@ func (f *fleet) change() {
 	case 2:
 		long := metav1.NewTime(f.Now.Add(-time.Hour))
 		c.Status.Conditions[0].Status = corev1.ConditionTrue
-		c.Status.Failover = &v1beta1.ClusterFailover{Phase: []v1beta1.FailoverPhase{v1beta1.FailoverOut, v1beta1.FailoverWaiting, v1beta1.FailoverHeld, v1beta1.FailoverReturning}[f.rng.Intn(4)],
+		c.Status.Failover = &v1beta1.ClusterFailover{Phase: []v1beta1.FailoverPhase{v1beta1.PhaseFailedOver, v1beta1.PhaseGracePeriod, v1beta1.PhaseFailoverSuspended, v1beta1.PhaseFailingBack}[f.rng.Intn(4)],
 			Percent: []int32{0, 10, 50}[f.rng.Intn(3)], Since: long, LostAt: &long}
-		if c.Status.Failover.Phase != v1beta1.FailoverReturning {
+		if c.Status.Failover.Phase != v1beta1.PhaseFailingBack {
 			c.Status.Conditions[0].Status = corev1.ConditionFalse
 		}
 	case 3:

@@ -39,7 +39,7 @@ type ObjectLoss struct {
 	Kind, Namespace, Name string
 	// Replicas that would be lost: the sum of what would be placed elsewhere, what is kept where it is as failover is off for it, and what would
 	// fit nowhere.
-	Replicas, Placed, Kept, Unplaced int64
+	Replicas, Placed, Kept, Unschedulable int64
 	// Pinned: all that it has is there, and may be nowhere else.
 	Pinned bool
 }
@@ -108,10 +108,10 @@ func objectLoss(o *placement.Object, d *placement.Decision, w *placement.World, 
 			elsewhere += n
 		}
 	}
-	unplaced := max(0, d.Placement.Unplaced-o.Current.Unplaced)
-	l.Unplaced = min(l.Replicas, unplaced+d.Stranded)
-	l.Kept = min(l.Replicas-l.Unplaced, max(0, stays-d.Stranded))
-	l.Placed = l.Replicas - l.Unplaced - l.Kept
+	unschedulable := max(0, d.Placement.Unschedulable-o.Current.Unschedulable)
+	l.Unschedulable = min(l.Replicas, unschedulable+d.Stranded)
+	l.Kept = min(l.Replicas-l.Unschedulable, max(0, stays-d.Stranded))
+	l.Placed = l.Replicas - l.Unschedulable - l.Kept
 	if elsewhere == 0 && l.Placed == 0 {
 		l.Pinned = l.Kept == l.Replicas || d.Stranded > 0 && !selectedOutside(o, w, lost)
 	}

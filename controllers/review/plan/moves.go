@@ -63,7 +63,7 @@ func move(o *placement.Object, d *placement.Decision, lost []string) (m v1beta1.
 			})
 		}
 	}
-	m.Unplaced, m.Reason = max(0, d.Placement.Unplaced-o.Current.Unplaced)+d.Stranded, strings.Join(stay, "; ")
+	m.Unschedulable, m.Reason = max(0, d.Placement.Unschedulable-o.Current.Unschedulable)+d.Stranded, strings.Join(stay, "; ")
 	return m, ok
 }
 

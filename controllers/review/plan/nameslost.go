@@ -45,12 +45,12 @@ func byName(clusters []names.Cluster) map[string]names.Cluster {
 }
 
 // sees reports whether a cluster serves what it serves, as far as anybody knows.
-func sees(c names.Cluster) bool { return c.Held || c.Ready && !c.Silent }
+func sees(c names.Cluster) bool { return c.Held || c.Ready && !c.HeartbeatsStale }
 
 // servers are the clusters that serve each global name and host of an object. One that cannot be seen serves nothing, though its addresses may
 // be left in DNS for want of others.
 func (f *Fleet) servers(o *names.Object, clusters map[string]names.Cluster) map[string][]string {
-	in := names.Input{Federation: f.info.Name, Zone: f.zone, TTL: 1, Objects: []names.Object{*o}, Claims: f.claims, Explain: true}
+	in := names.Input{Federation: f.info.Name, Zone: f.zone, TTL: 1, Objects: []names.Object{*o}, Claims: f.claims, Explain: true, Refuse: refuse(&f.info)}
 	for _, item := range o.Ingresses.Items {
 		if c, joined := clusters[item.Cluster]; joined { // of the others' places only names follow that are not asked for here
 			in.Clusters = append(in.Clusters, c)

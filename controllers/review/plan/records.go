@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"net/netip"
 	"reflect"
 	"slices"
 	"time"
@@ -29,10 +30,18 @@ func recordChanges(in Input, then []*v1beta1.Cluster) (changes []v1beta1.RecordC
 	objects := servedBy(in.Named, differing(before, after))
 	sets := func(clusters []names.Cluster) []dnsprovider.RRSet {
 		return names.Records(names.Input{
-			Federation: in.Info.Name, Zone: zone, TTL: uint32(in.Info.DNSTTL / time.Second), Objects: objects, Claims: claims, Clusters: clusters,
+			Federation: in.Info.Name, Zone: zone, TTL: uint32(in.Info.DNSTTL / time.Second), Objects: objects, Claims: claims, Clusters: clusters, Refuse: refuse(in.Info),
 		}).Records
 	}
 	return differences(sets(before), sets(after))
+}
+
+// refuse says which addresses the federation gives out to nobody.
+func refuse(info *v1beta1.Info) func(netip.Addr) error {
+	if info.PublicAddressesOnly {
+		return names.RefuseAllButPublic
+	}
+	return names.Refuse
 }
 
 // served are the clusters as they count for names.

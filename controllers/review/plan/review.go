@@ -37,15 +37,15 @@ func Review(in Input, spec v1beta1.FailoverReviewSpec) (s v1beta1.FailoverReview
 	if spec.Drained {
 		then = drained(in.Clusters, lost)
 	} else {
-		s.Held = failover.Held(in.Clusters, lost, in.settings(), in.Now)
+		s.SuspendedReason = failover.Held(in.Clusters, lost, in.settings(), in.Now)
 	}
 	s.Records = recordChanges(in, then)
 	s.Moves = moves(in, then, lost)
 	for _, m := range s.Moves {
-		s.Unplaced += m.Unplaced
+		s.ReplicasUnschedulable += m.Unschedulable
 		for _, c := range m.Clusters {
 			if slices.Contains(lost, c.Cluster) {
-				s.Replicas += c.Before - c.After
+				s.ReplicasMoved += c.Before - c.After
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func member(name, at string, room int64) *v1beta1.Cluster {
 	c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1beta1.ClusterStatus{
 		Region: region, Zones: strings.Split(zones, ","),
 		Conditions: []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: corev1.ConditionTrue, LastTransitionTime: before}},
-		Failover:   &v1beta1.ClusterFailover{Phase: v1beta1.FailoverServing, Since: before},
+		Failover:   &v1beta1.ClusterFailover{Phase: v1beta1.PhaseServing, Since: before},
 	}}
 	if room >= 0 {
 		pods := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(room, resource.DecimalSI)}
@@ -89,7 +89,7 @@ func three(room int64) []*v1beta1.Cluster {
 	return []*v1beta1.Cluster{member("east-a", "east/a", room), member("east-b", "east/b", room), member("west-a", "west/a", room)}
 }
 
-// lines shows moves as "web: east-a 10→0, …; N fit nowhere; why".
+// lines shows moves as "web: east-a 10→0, …; N unschedulable; why".
 func lines(moves []v1beta1.ReplicaMove) (out []string) {
 	for _, m := range moves {
 		var words []string
@@ -97,8 +97,8 @@ func lines(moves []v1beta1.ReplicaMove) (out []string) {
 			words = append(words, fmt.Sprintf("%s %d→%d", c.Cluster, c.Before, c.After))
 		}
 		line := m.Name + ": " + strings.Join(words, ", ")
-		if m.Unplaced > 0 {
-			line += fmt.Sprintf("; %d fit nowhere", m.Unplaced)
+		if m.Unschedulable > 0 {
+			line += fmt.Sprintf("; %d unschedulable", m.Unschedulable)
 		}
 		if m.Reason != "" {
 			line += "; " + m.Reason
@@ -121,11 +121,11 @@ func TestReviewedMoves(t *testing.T) {
 	patient := int32(3600)
 	slow := policyFor("slow", v1beta1.PlacementPolicySpec{Failover: &v1beta1.FailoverPolicy{GracePeriodSeconds: &patient}})
 	for name, c := range map[string]struct {
-		room               int64
-		objects            []*unstructured.Unstructured
-		lost               []string
-		want               []string
-		replicas, unplaced int64
+		room                    int64
+		objects                 []*unstructured.Unstructured
+		lost                    []string
+		want                    []string
+		replicas, unschedulable int64
 	}{
 		"what a cluster has goes to the others": {room: -1, objects: []*unstructured.Unstructured{web}, lost: []string{"east-a"},
 			want: []string{"web: east-a 10→0, east-b 5→10, west-a 5→10"}, replicas: 10},
@@ -133,10 +133,10 @@ func TestReviewedMoves(t *testing.T) {
 			objects: []*unstructured.Unstructured{replicas("elsewhere", `{"west-a":3}`, nil)}},
 		"a Job that is finished is not in it": {room: -1, objects: []*unstructured.Unstructured{finishedJob(4)}, lost: []string{"east-a"}},
 		"what fits nowhere": {room: 2, objects: []*unstructured.Unstructured{web}, lost: []string{"east-a"},
-			want: []string{"web: east-a 10→0, east-b 5→7, west-a 5→7; 6 fit nowhere"}, replicas: 10, unplaced: 6},
+			want: []string{"web: east-a 10→0, east-b 5→7, west-a 5→7; 6 unschedulable"}, replicas: 10, unschedulable: 6},
 		"one ledger, by priority": {room: 2, lost: []string{"east-a"},
 			objects: []*unstructured.Unstructured{replicas("a", `{"east-a":4}`, nil), replicas("z", `{"east-a":4}`, important("first"))},
-			want:    []string{"z: east-a 4→0, east-b 0→2, west-a 0→2", "a: east-a 4→0; 4 fit nowhere"}, replicas: 8, unplaced: 4},
+			want:    []string{"z: east-a 4→0, east-b 0→2, west-a 0→2", "a: east-a 4→0; 4 unschedulable"}, replicas: 8, unschedulable: 4},
 		"failover is disabled by policy": {room: -1, objects: []*unstructured.Unstructured{replicas("web", `{"east-a":4}`, important("stays"))}, lost: []string{"east-a"},
 			want: []string{"web: ; 4 stay in east-a ("}},
 		"a longer grace period is over too": {room: -1, objects: []*unstructured.Unstructured{replicas("web", `{"east-a":4,"west-a":0}`, important("slow"))}, lost: []string{"east-a", "east-b"},
@@ -150,8 +150,8 @@ func TestReviewedMoves(t *testing.T) {
 				t.Fatal(errs)
 			}
 			same := slices.EqualFunc(lines(s.Moves), c.want, func(got, want string) bool { return strings.HasPrefix(got, want) })
-			if !same || s.Replicas != c.replicas || s.Unplaced != c.unplaced {
-				t.Errorf("got %q, %d replicas, %d unplaced; want %q, %d, %d", lines(s.Moves), s.Replicas, s.Unplaced, c.want, c.replicas, c.unplaced)
+			if !same || s.ReplicasMoved != c.replicas || s.ReplicasUnschedulable != c.unschedulable {
+				t.Errorf("got %q, %d replicas, %d unschedulable; want %q, %d, %d", lines(s.Moves), s.ReplicasMoved, s.ReplicasUnschedulable, c.want, c.replicas, c.unschedulable)
 			}
 		})
 	}
@@ -166,8 +166,8 @@ func TestReviewedDrain(t *testing.T) {
 		service("web", `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.1"}]},{"cluster":"west-a","items":[{"ip":"203.0.113.1"}]}]}`))
 	in.Policies, in.Info.FailoverMaxZones = []*v1beta1.PlacementPolicy{stays, tolerant, only}, 0
 	s, errs := Review(in, v1beta1.FailoverReviewSpec{Clusters: []string{"east-a"}, Drained: true})
-	if got := strings.Join(lines(s.Moves), "\n"); len(errs) > 0 || s.Held != "" || s.Replicas != 4 || s.Unplaced != 3 || len(s.Records) == 0 ||
-		!strings.HasPrefix(got, "a: east-a 4→0, ") || !strings.Contains(got, "\nb: ; 4 stay in east-a (") || !strings.Contains(got, "\nc: ; 3 fit nowhere; 3 stay in east-a (") {
+	if got := strings.Join(lines(s.Moves), "\n"); len(errs) > 0 || s.SuspendedReason != "" || s.ReplicasMoved != 4 || s.ReplicasUnschedulable != 3 || len(s.Records) == 0 ||
+		!strings.HasPrefix(got, "a: east-a 4→0, ") || !strings.Contains(got, "\nb: ; 4 stay in east-a (") || !strings.Contains(got, "\nc: ; 3 unschedulable; 3 stay in east-a (") {
 		t.Errorf("%s\n%+v %v", got, s, errs)
 	}
 }
@@ -221,8 +221,8 @@ func TestReviewedIsHeldByTheLimits(t *testing.T) {
 		in := input(t, four)
 		in.Info.FailoverMaxZones = c.maxZones
 		s, errs := Review(in, v1beta1.FailoverReviewSpec{Clusters: c.lost})
-		if len(errs) > 0 || (c.want == "") != (s.Held == "") || !strings.Contains(s.Held, c.want) {
-			t.Errorf("%v with at most %d zones: held %q, want %q", c.lost, c.maxZones, s.Held, c.want)
+		if len(errs) > 0 || (c.want == "") != (s.SuspendedReason == "") || !strings.Contains(s.SuspendedReason, c.want) {
+			t.Errorf("%v with at most %d zones: held %q, want %q", c.lost, c.maxZones, s.SuspendedReason, c.want)
 		}
 	}
 }

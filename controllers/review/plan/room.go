@@ -46,7 +46,7 @@ func (r *Room) Holds(o *placement.Object, now time.Time) bool {
 	}
 	d := placement.Decide(*o, r.world, now)
 	l := objectLoss(o, &d, r.world, r.lost)
-	return l.Unplaced == 0 && !l.Pinned
+	return l.Unschedulable == 0 && !l.Pinned
 }
 
 // Short reports whether a cluster has become so full that what the loss would give it fits no more, with a tenth to spare.

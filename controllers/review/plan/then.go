@@ -20,7 +20,7 @@ func without(clusters []*v1beta1.Cluster, lost []string, now time.Time) []*v1bet
 		}
 		then[i] = c.DeepCopy()
 		then[i].Status.Conditions = []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: "False", LastTransitionTime: long}}
-		then[i].Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.FailoverOut, Since: long, LostAt: &long}
+		then[i].Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailedOver, Since: long, LostAt: &long}
 	}
 	return then
 }

@@ -51,11 +51,20 @@ func (f *Flags) Validate() error {
 	return nil
 }
 
+// PublicOnly reports whether private addresses are not used.
+func (f *Flags) PublicOnly() bool { return f.publicOnly }
+
+// Refuse says which addresses of load balancers are not used, and why.
+func (f *Flags) Refuse() func(netip.Addr) error {
+	if f.publicOnly {
+		return plan.RefuseAllButPublic
+	}
+	return plan.Refuse
+}
+
 // Fill sets the options that the flags are about. They are valid.
 func (f *Flags) Fill(o *servicedns.Options) {
-	if f.publicOnly {
-		o.Refuse = plan.RefuseAllButPublic
-	}
+	o.Refuse = f.Refuse()
 	switch {
 	case f.hosts == lookNone:
 		o.Resolver = none{}

@@ -139,11 +139,12 @@ func TestFlags(t *testing.T) {
 		}
 		o := servicedns.Options{}
 		f.Fill(&o)
-		if (o.Resolver != nil) != (f.resolver != "" || f.hosts == lookNone) || (o.Refuse != nil) != f.publicOnly {
+		if (o.Resolver != nil) != (f.resolver != "" || f.hosts == lookNone) {
 			t.Errorf("%s: %+v", args, o)
 		}
-		if o.Refuse != nil && (o.Refuse(netip.MustParseAddr("10.0.0.1")) == nil || o.Refuse(netip.MustParseAddr("9.9.9.9")) != nil) {
-			t.Errorf("%s: private addresses are used, or public ones are not", args)
+		private, public, loopback := o.Refuse(netip.MustParseAddr("10.0.0.1")), o.Refuse(netip.MustParseAddr("9.9.9.9")), o.Refuse(netip.MustParseAddr("127.0.0.1"))
+		if (private != nil) != f.publicOnly || public != nil || loopback == nil {
+			t.Errorf("%s: private addresses: %v, public ones: %v, loopback: %v", args, private, public, loopback)
 		}
 	}
 	none, err := none{}.LookupNetIP(t.Context(), "ip", "lb.cloud.test.")

@@ -77,7 +77,7 @@ func embedded(addr netip.Addr) netip.Addr {
 func (p *planner) believed(cluster, what string, addresses ...netip.Addr) (good []netip.Addr) {
 	for _, addr := range addresses {
 		if err := p.in.refuse(addr); err != nil {
-			p.note(AddressRefused, cluster, "%s is not used: %v", fmt.Sprintf(what, addr), err)
+			p.note(AddressRejected, cluster, "%s is not used: %v", fmt.Sprintf(what, addr), err)
 			continue
 		}
 		good = append(good, addr.Unmap().WithZone(""))

@@ -45,7 +45,7 @@ func TestWhichAddressesArePublic(t *testing.T) {
 // One cluster says that its load balancer is at an address where none can be: it is neither given out, nor checked, nor offered to
 // other clusters, and the object says so. Other clusters' addresses and its own good ones go on.
 func TestAddressesAreFiltered(t *testing.T) {
-	web := with(service("east-a=127.0.0.1,169.254.169.254", "east-b=0.0.0.0,192.0.2.2", "west-a=lb.cloud.test"), `{"check":{"type":"HTTP"}}`)
+	web := with(service("east-a=127.0.0.1,169.254.169.254", "east-b=0.0.0.0,192.0.2.2", "west-a=lb.cloud.test"), `{"healthCheck":{"type":"HTTP"}}`)
 	in := input(threeClusters(), web)
 	in.Offers = true
 	in.Resolved = map[string][]netip.Addr{"lb.cloud.test.": {netip.MustParseAddr("::1"), netip.MustParseAddr("192.0.2.3"), netip.MustParseAddr("224.0.0.1")}}
@@ -69,7 +69,7 @@ func TestAddressesAreFiltered(t *testing.T) {
 	if !slices.Equal(offered, []string{"192.0.2.2", "192.0.2.3"}) {
 		t.Errorf("offered to other clusters: %q", offered)
 	}
-	if c := got.Condition(nil); c == nil || c.Published || c.Reason != AddressRefused || !strings.Contains(c.Message, "cluster east-a: load balancer address 127.0.0.1") {
+	if c := got.Condition(nil); c == nil || c.Published || c.Reason != AddressRejected || !strings.Contains(c.Message, "cluster east-a: load balancer address 127.0.0.1") {
 		t.Errorf("condition %+v", c)
 	}
 }
@@ -82,7 +82,7 @@ func TestLocalhostIsNoLoadBalancer(t *testing.T) {
 		"east-a: load balancer host localhost. is not used: it is whoever asks for it",
 		"east-b: load balancer host lb.localhost. is not used: it is whoever asks for it",
 	})
-	if c := got.Condition(nil); c == nil || c.Reason != AddressRefused {
+	if c := got.Condition(nil); c == nil || c.Reason != AddressRejected {
 		t.Errorf("condition %+v", c)
 	}
 }
@@ -107,7 +107,7 @@ func TestWhatAClusterSaysIsBounded(t *testing.T) {
 	if len(got.Resolve) > maxOfCluster+1 {
 		t.Errorf("%d hosts are looked up", len(got.Resolve))
 	}
-	if c := got.Condition(nil); c == nil || c.Reason != AddressRefused || !strings.Contains(c.Message, "cluster east-a: 84 of its 100 load balancer addresses are not used: at most 16 of a cluster are") {
+	if c := got.Condition(nil); c == nil || c.Reason != AddressRejected || !strings.Contains(c.Message, "cluster east-a: 84 of its 100 load balancer addresses are not used: at most 16 of a cluster are") {
 		t.Errorf("condition %+v", c)
 	}
 }
@@ -120,7 +120,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add("ff02::1%eth0", "a b", []byte{}, "*.example.com")
 	f.Fuzz(func(t *testing.T, ip, host string, resolved []byte, own string) {
 		web := service("east-a="+ip, "east-b="+host, "west-a=192.0.2.9")
-		web.Settings = &v1beta1.DNSSettings{Hosts: []string{own}, Check: &v1beta1.DNSCheck{Type: v1beta1.DNSCheckHTTP}}
+		web.Settings = &v1beta1.DNSSettings{Hosts: []string{own}, HealthCheck: &v1beta1.DNSHealthCheck{Type: v1beta1.DNSHealthCheckHTTP}}
 		in := input(threeClusters(), web)
 		in.Offers, in.Resolved = true, map[string][]netip.Addr{}
 		if addr, ok := netip.AddrFromSlice(resolved); ok {

@@ -18,7 +18,7 @@ type Target struct {
 	// Address is an IP address, or the canonical name of a host.
 	Address string
 	// Check has its defaults filled in.
-	Check v1beta1.DNSCheck
+	Check v1beta1.DNSHealthCheck
 }
 
 // String is what is asked, for people: "HTTP 192.0.2.1:80/healthz".
@@ -40,7 +40,7 @@ func (t Target) Key() string {
 	if c.InsecureSkipVerify {
 		key += " unverified"
 	}
-	return fmt.Sprintf("%s every %ds timeout %ds rows %d/%d", key, c.IntervalSeconds, c.TimeoutSeconds, c.Failures, c.Successes)
+	return fmt.Sprintf("%s every %ds timeout %ds rows %d/%d", key, c.PeriodSeconds, c.TimeoutSeconds, c.FailureThreshold, c.SuccessThreshold)
 }
 
 // Failure is a target that does not answer.
@@ -56,7 +56,7 @@ type Failure struct {
 // maxFailures bounds the text of failures in bytes: a ConfigMap has a megabyte.
 const maxFailures = 900_000
 
-// FormatFailures returns the value of v1beta1.DNSChecksFailing: sorted, and the same for the same failures. Of more than
+// FormatFailures returns the value of v1beta1.DNSHealthChecksFailing: sorted, and the same for the same failures. Of more than
 // fit, the last are left out, and count as answering.
 func FormatFailures(all []Failure) string {
 	all = slices.Clone(all)
@@ -79,7 +79,7 @@ func ParseFailures(value string) (map[string]Failure, error) {
 	var all []Failure
 	if value != "" {
 		if err := json.Unmarshal([]byte(value), &all); err != nil {
-			return nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", v1beta1.FederationNamespace, v1beta1.DNSChecksConfigMap, v1beta1.DNSChecksFailing, err)
+			return nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", v1beta1.FederationNamespace, v1beta1.DNSHealthChecksConfigMap, v1beta1.DNSHealthChecksFailing, err)
 		}
 	}
 	failures := make(map[string]Failure, len(all))
@@ -92,7 +92,7 @@ func ParseFailures(value string) (map[string]Failure, error) {
 // check ranks clusters lower that serve, as they say, and whose load balancers do not answer. Where these are more than
 // half of those that serve, it may be the federation that cannot reach them: then they stay as they are.
 func (p *planner) check(parts []*part) {
-	if p.settings().Check == nil {
+	if p.settings().HealthCheck == nil {
 		return
 	}
 	var fails []*part
@@ -124,7 +124,7 @@ func (p *planner) check(parts []*part) {
 func (p *planner) ask(t *part) (why string) {
 	answers := false
 	for _, address := range slices.Concat(texts(t.addresses), t.hosts) {
-		target := Target{Namespace: p.object.Namespace, Address: address, Check: p.settings().Check.WithDefaults()}
+		target := Target{Namespace: p.object.Namespace, Address: address, Check: p.settings().HealthCheck.WithDefaults()}
 		p.plan.Targets = append(p.plan.Targets, target)
 		f, fails := p.in.Failing[target.Key()]
 		if !fails {

@@ -14,14 +14,14 @@ import (
 func fails(o Object, addresses ...string) map[string]Failure {
 	failing := map[string]Failure{}
 	for _, address := range addresses {
-		key := Target{Namespace: o.Namespace, Address: address, Check: o.Settings.Check.WithDefaults()}.Key()
+		key := Target{Namespace: o.Namespace, Address: address, Check: o.Settings.HealthCheck.WithDefaults()}.Key()
 		failing[key] = Failure{Target: key, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Why: "status 503"}
 	}
 	return failing
 }
 
 func TestChecks(t *testing.T) {
-	three := with(service("east-a=192.0.2.1", "east-b=192.0.2.2", "west-a=192.0.2.3"), `{"check":{"type":"HTTP"}}`)
+	three := with(service("east-a=192.0.2.1", "east-b=192.0.2.2", "west-a=192.0.2.3"), `{"healthCheck":{"type":"HTTP"}}`)
 	change := func(at int, do func(*Cluster)) []Cluster {
 		c := threeClusters()
 		do(&c[at])
@@ -45,13 +45,13 @@ func TestChecks(t *testing.T) {
 		"one of two serves": {change(2, func(c *Cluster) { c.Ready = false }), three, []string{"192.0.2.1"},
 			[]string{"@ A 192.0.2.2", "a.east CNAME east", "a.west CNAME west", "b.east A 192.0.2.2", "east A 192.0.2.2", "west CNAME @"}, false,
 			[]string{"east-a: it fails the check", "west-a: the cluster is not ready"}},
-		"the only one that serves: it may be us": {threeClusters(), with(service("east-a=192.0.2.1", "east-b"), `{"check":{"type":"HTTP"}}`), []string{"192.0.2.1"},
+		"the only one that serves: it may be us": {threeClusters(), with(service("east-a=192.0.2.1", "east-b"), `{"healthCheck":{"type":"HTTP"}}`), []string{"192.0.2.1"},
 			[]string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "b.east CNAME east", "east A 192.0.2.1"}, true, []string{"east-a: it fails the check", "east-b: no endpoint"}},
-		"beside a drained one that answers": {change(1, func(c *Cluster) { c.Weight = 0 }), with(service("east-a=192.0.2.1", "east-b=192.0.2.2"), `{"check":{"type":"HTTP"}}`), []string{"192.0.2.1"},
+		"beside a drained one that answers": {change(1, func(c *Cluster) { c.Weight = 0 }), with(service("east-a=192.0.2.1", "east-b=192.0.2.2"), `{"healthCheck":{"type":"HTTP"}}`), []string{"192.0.2.1"},
 			[]string{"@ A 192.0.2.2", "a.east CNAME east", "b.east CNAME east", "east CNAME @"}, false, []string{"east-a: it fails the check", "east-b: the cluster's DNS weight is 0"}},
-		"one address of two answers": {threeClusters(), with(service("east-a=192.0.2.1,2001:db8::1", "east-b=192.0.2.2"), `{"check":{"type":"HTTP"}}`), []string{"2001:db8::1"},
+		"one address of two answers": {threeClusters(), with(service("east-a=192.0.2.1,2001:db8::1", "east-b=192.0.2.2"), `{"healthCheck":{"type":"HTTP"}}`), []string{"2001:db8::1"},
 			[]string{"@ A 192.0.2.1 192.0.2.2", "@ AAAA 2001:db8::1", "a.east A 192.0.2.1", "a.east AAAA 2001:db8::1", "b.east A 192.0.2.2", "east A 192.0.2.1 192.0.2.2", "east AAAA 2001:db8::1"}, false, nil},
-		"a host that does not answer": {threeClusters(), with(service("east-a=lb.cloud.test", "east-b=192.0.2.2"), `{"check":{"type":"HTTP"}}`), []string{"lb.cloud.test."},
+		"a host that does not answer": {threeClusters(), with(service("east-a=lb.cloud.test", "east-b=192.0.2.2"), `{"healthCheck":{"type":"HTTP"}}`), []string{"lb.cloud.test."},
 			[]string{"@ A 192.0.2.2", "a.east CNAME east", "b.east A 192.0.2.2", "east A 192.0.2.2"}, false, []string{"east-a: it fails the check HTTP lb.cloud.test:80/"}},
 		"who does not ask for a check": {threeClusters(), with(service("east-a=192.0.2.1"), `{}`), nil, []string{"@ A 192.0.2.1", "a.east A 192.0.2.1", "east A 192.0.2.1"}, false, nil},
 	} {
@@ -71,9 +71,9 @@ func TestChecks(t *testing.T) {
 
 // Objects with the same load balancer and check share a target; another check is another target.
 func TestTargetsAreShared(t *testing.T) {
-	a := with(service("east-a=192.0.2.1"), `{"check":{"type":"HTTP"}}`)
-	b := named(with(service("east-a=192.0.2.1"), `{"check":{"type":"HTTP","port":80,"path":"/","intervalSeconds":10}}`), KindService, "b", 1)
-	c := named(with(service("east-a=192.0.2.1"), `{"check":{"type":"HTTPS","host":"c.example.org","failures":1}}`), KindService, "c", 1)
+	a := with(service("east-a=192.0.2.1"), `{"healthCheck":{"type":"HTTP"}}`)
+	b := named(with(service("east-a=192.0.2.1"), `{"healthCheck":{"type":"HTTP","port":80,"path":"/","periodSeconds":10}}`), KindService, "b", 1)
+	c := named(with(service("east-a=192.0.2.1"), `{"healthCheck":{"type":"HTTPS","host":"c.example.org","failureThreshold":1}}`), KindService, "c", 1)
 	var keys []string
 	for _, target := range Records(input(threeClusters(), a, b, c)).Targets {
 		keys = append(keys, target.Key())
@@ -82,7 +82,7 @@ func TestTargetsAreShared(t *testing.T) {
 	if strings.Join(keys, "|") != strings.Join(want, "|") {
 		t.Errorf("%q, want %q", keys, want)
 	}
-	unverified := Target{Address: "192.0.2.1", Check: v1beta1.DNSCheck{Type: "HTTPS", InsecureSkipVerify: true}}
+	unverified := Target{Address: "192.0.2.1", Check: v1beta1.DNSHealthCheck{Type: "HTTPS", InsecureSkipVerify: true}}
 	if key := unverified.Key(); !strings.Contains(key, "unverified") {
 		t.Errorf("key %q", key)
 	}
@@ -101,7 +101,7 @@ func TestFailuresAreReadAsTheyAreWritten(t *testing.T) {
 	if none, err := ParseFailures(""); err != nil || len(none) != 0 {
 		t.Errorf("%v, %v", none, err)
 	}
-	if _, err := ParseFailures("{"); err == nil || !strings.Contains(err.Error(), "federation-dns-checks: failing") {
+	if _, err := ParseFailures("{"); err == nil || !strings.Contains(err.Error(), "federation-dns-health-checks: failing") {
 		t.Errorf("error %v", err)
 	}
 	var many []Failure

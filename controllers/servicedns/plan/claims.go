@@ -84,7 +84,7 @@ func (c *Claims) Keep(kept map[string]Keep) (some []string) {
 // Grant takes in which namespaces may have which hosts. Objects that want some are to be Set again.
 func (c *Claims) Grant(grants []*v1beta1.DNSNameGrant) { c.grants = grants }
 
-// granted tells whether objects of a namespace may have a host.
+// granted reports whether objects of a namespace may have a host.
 func (c *Claims) granted(namespace, name string) bool {
 	_, granted := v1beta1.DNSNameGranted(c.grants, namespace, name)
 	return granted

@@ -18,30 +18,30 @@ type Condition struct {
 const (
 	// NameInvalid: a name would be too long, or have a label that no name can have.
 	NameInvalid = "NameInvalid"
-	// HostTaken: another object has a host that this one wants.
-	HostTaken = "HostTaken"
+	// HostConflict: another object has a host that this one wants.
+	HostConflict = "HostConflict"
 	// NotGranted: a DNSNameGrant gives a host that this one wants to other namespaces.
 	NotGranted = "NotGranted"
-	// Refused: a provider does not take a record of it, or a name that only its server can have.
-	Refused = "Refused"
-	// ProviderBehind: a provider does not have the records, or somebody else has the name there.
-	ProviderBehind = "ProviderBehind"
-	// AddressRefused: a member says that a load balancer is at an address where none can be, which is not used.
-	AddressRefused = "AddressRefused"
-	// LeftOut: the annotations of the object have no room for all addresses.
-	LeftOut = "LeftOut"
-	// NothingServes: the members say that nothing is ready anywhere.
-	NothingServes = "NothingServes"
+	// Rejected: a provider does not take a record of it, or a name that only its server can have.
+	Rejected = "Rejected"
+	// ProviderOutOfSync: a provider does not have the records, or somebody else has the name there.
+	ProviderOutOfSync = "ProviderOutOfSync"
+	// AddressRejected: a member says that a load balancer is at an address where none can be, which is not used.
+	AddressRejected = "AddressRejected"
+	// AddressesOmitted: the annotations of the object have no room for all addresses.
+	AddressesOmitted = "AddressesOmitted"
+	// NoHealthyClusters: the members say that nothing is ready anywhere.
+	NoHealthyClusters = "NoHealthyClusters"
 	// FailStatic: addresses stay that do not serve as far as the federation can see, for it may be the federation that cannot.
 	FailStatic = "FailStatic"
-	// ClusterUnlabelled: a cluster has no region or zones, and so no names there.
-	ClusterUnlabelled = "ClusterUnlabelled"
+	// TopologyLabelsMissing: a cluster has no region or zones, and so no names there.
+	TopologyLabelsMissing = "TopologyLabelsMissing"
 	// AllPublished: none of that.
 	AllPublished = "Published"
 )
 
 // weights are the reasons in their order.
-var weights = []string{NameInvalid, HostTaken, NotGranted, Refused, ProviderBehind, AddressRefused, LeftOut, NothingServes, FailStatic, ClusterUnlabelled, AllPublished}
+var weights = []string{NameInvalid, HostConflict, NotGranted, Rejected, ProviderOutOfSync, AddressRejected, AddressesOmitted, NoHealthyClusters, FailStatic, TopologyLabelsMissing, AllPublished}
 
 // maxTold bounds how many things a condition's message has.
 const maxTold = 5
@@ -73,14 +73,14 @@ func (p Plan) Condition(providers []Reason) *Condition {
 	return c
 }
 
-// Unplaced says why a cluster lacks names of its region or zones: what it says itself, or, by an example, that names
+// MissingNames says why a cluster lacks names of its region or zones: what it says itself, or, by an example, that names
 // there cannot be. "" where it lacks nothing.
-func (c *Cluster) Unplaced(invalid string) (reason, message string) {
+func (c *Cluster) MissingNames(invalid string) (reason, message string) {
 	switch {
 	case c.Region == "":
-		return ClusterUnlabelled, "its nodes have no label topology.kubernetes.io/region: its addresses count for the global names only"
+		return TopologyLabelsMissing, "its nodes have no label topology.kubernetes.io/region: its addresses count for the global names only"
 	case len(c.Zones) == 0:
-		return ClusterUnlabelled, "its nodes have no label topology.kubernetes.io/zone: its addresses count for the region's and the global names only"
+		return TopologyLabelsMissing, "its nodes have no label topology.kubernetes.io/zone: its addresses count for the region's and the global names only"
 	case invalid != "":
 		return NameInvalid, invalid
 	}

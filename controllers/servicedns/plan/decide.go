@@ -49,7 +49,7 @@ func (p *planner) answer(name string, l *level, given []*part) {
 	case l.up != "":
 		p.add(dnsprovider.New(name, dnsprovider.CNAME, p.ttl(), l.up))
 	default:
-		p.note(NothingServes, "", "%s: no cluster serves: the name has no records", name)
+		p.note(NoHealthyClusters, "", "%s: no cluster serves: the name has no records", name)
 	}
 }
 

@@ -26,6 +26,6 @@ func (n namer) name(labels ...string) (string, error) {
 	return dnsprovider.CanonicalName(strings.Join(append(append([]string{n.prefix}, labels...), n.zone), "."))
 }
 
-// Owns tells whether a canonical name in the zone has the form of the names that Records makes for
+// Owns reports whether a canonical name in the zone has the form of the names that Records makes for
 // the federation. Other names are somebody else's.
 func Owns(federation, zone, name string) bool { return v1beta1.ServiceName(federation, zone, name) }

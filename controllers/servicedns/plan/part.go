@@ -70,7 +70,7 @@ func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
 		t.rank, t.why = nothing, "its load balancer has no address that can be given out"
 	case !t.Ready && !t.Held:
 		t.rank, t.why = unseen, "the cluster is not ready: its addresses are out"
-	case t.Silent && !t.Held:
+	case t.HeartbeatsStale && !t.Held:
 		t.rank, t.why = unseen, "its nodes have not been heard of since it returned: its addresses are out"
 	case !item.IsSeen() && !t.Held:
 		t.rank, t.why = unseen, "the federation's process that looks after the object does not reach the cluster, though others do: its addresses are out"
@@ -97,7 +97,7 @@ const maxOfCluster = 16
 func (p *planner) served(cluster string, item v1beta1.ClusterServiceIngress) (s served) {
 	items := item.Items[:min(len(item.Items), maxOfCluster)]
 	if n := len(item.Items) - len(items); n > 0 {
-		p.note(AddressRefused, cluster, "%d of its %d load balancer addresses are not used: at most %d of a cluster are", n, len(item.Items), maxOfCluster)
+		p.note(AddressRejected, cluster, "%d of its %d load balancer addresses are not used: at most %d of a cluster are", n, len(item.Items), maxOfCluster)
 	}
 	for _, ingress := range items {
 		if ingress.IP == "" {
@@ -117,7 +117,7 @@ func (p *planner) addHost(s *served, cluster, hostname string) {
 	case err != nil:
 		p.because(cluster, "load balancer host: %v", err)
 	case host == "localhost." || strings.HasSuffix(host, ".localhost."):
-		p.note(AddressRefused, cluster, "load balancer host %s is not used: it is whoever asks for it", host)
+		p.note(AddressRejected, cluster, "load balancer host %s is not used: it is whoever asks for it", host)
 	case dnsprovider.InZone(host, p.in.Zone):
 		p.because(cluster, "load balancer host %s: must be outside the zone %s, where it could lead to itself", host, p.in.Zone)
 	default:

@@ -56,7 +56,7 @@ func Usability(c *v1beta1.Cluster) string { return fmt.Sprint(ClusterOf(c, nil))
 // be reached.
 func ClusterOf(c *v1beta1.Cluster, held map[string]bool) Cluster {
 	return Cluster{
-		Name: c.Name, Ready: c.IsReached(), Silent: c.Condition(v1beta1.ClusterNodesSilent) != nil, Held: held[c.Name], Weight: uint32(max(c.DNSWeight(), 0)),
+		Name: c.Name, Ready: c.IsReached(), HeartbeatsStale: c.Condition(v1beta1.ClusterNodeHeartbeatsStale) != nil, Held: held[c.Name], Weight: uint32(max(c.DNSWeight(), 0)),
 		Zones: c.Status.Zones, Region: c.Status.Region,
 	}
 }

@@ -96,8 +96,8 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 		p.because("", "type %s has no records: must be LoadBalancer", p.object.Type)
 		return
 	}
-	if left := p.object.Ingresses.LeftOut; left != nil {
-		p.note(LeftOut, "", "%d load balancer addresses and %d clusters are left out: the annotations of the object have no room for more", left.Addresses, left.Clusters)
+	if left := p.object.Ingresses.Omitted; left != nil {
+		p.note(AddressesOmitted, "", "%d load balancer addresses and %d clusters are left out: the annotations of the object have no room for more", left.Addresses, left.Clusters)
 	}
 	hosts := p.hosts()
 	parts := map[string]*part{}
@@ -153,9 +153,9 @@ func (p *planner) unlabelled(cluster *Cluster) {
 	switch {
 	case p.object.Kind != KindService:
 	case cluster.Region == "":
-		p.note(ClusterUnlabelled, cluster.Name, "the cluster has no region: it counts for the global name only")
+		p.note(TopologyLabelsMissing, cluster.Name, "the cluster has no region: it counts for the global name only")
 	case len(cluster.Zones) == 0:
-		p.note(ClusterUnlabelled, cluster.Name, "the cluster has no zones: it counts for the region and the global name only")
+		p.note(TopologyLabelsMissing, cluster.Name, "the cluster has no zones: it counts for the region and the global name only")
 	}
 }
 
@@ -169,13 +169,13 @@ func (p *planner) hosts() (names []string) {
 		if fault != "" {
 			code := "" // hosts elsewhere are none of ours
 			if name, _ := dnsprovider.CanonicalName(host); name == p.in.Claims.zone.nameServer() {
-				code = Refused
+				code = Rejected
 			} else if strings.HasSuffix(fault, notGranted) {
 				code = NotGranted
 			}
 			p.note(code, "", "host %s has no records: %s", host, fault)
 		} else if owner := p.in.Claims.owner(name); owner != p.object.Key() {
-			p.note(HostTaken, "", "host %s has no records of this object: %s", host, p.in.Claims.taken(name, p.object.Key()))
+			p.note(HostConflict, "", "host %s has no records of this object: %s", host, p.in.Claims.taken(name, p.object.Key()))
 		} else if !slices.Contains(names, name) {
 			names = append(names, p.ensure(name, LevelHost, ""))
 		}

@@ -68,8 +68,8 @@ type Cluster struct {
 	Name string
 	// Ready is false for a cluster that cannot be reached: its addresses do not count.
 	Ready bool
-	// Silent is true for a cluster that is ready again while its nodes have not been heard of: it counts as not ready.
-	Silent bool
+	// HeartbeatsStale is true for a cluster that is ready again while its nodes have not been heard of: it counts as not ready.
+	HeartbeatsStale bool
 	// Held is true for a cluster that cannot be reached because, most likely, nothing can be reached from here: its
 	// addresses count as they did.
 	Held bool

@@ -49,8 +49,8 @@ func TestWhatIsNotSeenOfACluster(t *testing.T) {
 func TestAClusterThatMostReach(t *testing.T) {
 	c := &v1beta1.Cluster{}
 	c.Status.Conditions = []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: corev1.ConditionFalse}}
-	for reason, want := range map[string]bool{"": false, v1beta1.ReasonOthersReachIt: true, v1beta1.ReasonFewReachIt: false} {
-		c.Status.Conditions = append(c.Status.Conditions[:1], v1beta1.ClusterCondition{Type: v1beta1.ClusterPartlyReachable, Status: corev1.ConditionTrue, Reason: reason})
+	for reason, want := range map[string]bool{"": false, v1beta1.ReasonReachableByMajority: true, v1beta1.ReasonReachableByMinority: false} {
+		c.Status.Conditions = append(c.Status.Conditions[:1], v1beta1.ClusterCondition{Type: v1beta1.ClusterPartiallyReachable, Status: corev1.ConditionTrue, Reason: reason})
 		if got := ClusterOf(c, nil).Ready; got != want {
 			t.Errorf("%s: ready %v", reason, got)
 		}

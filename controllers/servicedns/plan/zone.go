@@ -15,7 +15,7 @@ type Zone struct {
 // nameServer is the name of the built-in server.
 func (z Zone) nameServer() string { return "ns." + z.Name }
 
-// Owns tells whether a canonical name has the form of a Service's names: then it is ours.
+// Owns reports whether a canonical name has the form of a Service's names: then it is ours.
 func (z Zone) Owns(name string) bool { return Owns(z.Federation, z.Name, name) }
 
 // Marked returns the sets and, in a shared zone, the marks of the names that do not have that form. Sets whose name
@@ -63,7 +63,7 @@ func (z Zone) Split(all []dnsprovider.RRSet, put map[string]bool) (ours, others 
 	return ours, others
 }
 
-// answers tells whether a record of the type answers where a name leads.
+// answers reports whether a record of the type answers where a name leads.
 func answers(t dnsprovider.Type) bool {
 	return t == dnsprovider.A || t == dnsprovider.AAAA || t == dnsprovider.CNAME
 }

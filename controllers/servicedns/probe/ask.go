@@ -33,12 +33,23 @@ type asker struct {
 	refuse func(netip.Addr) error
 }
 
+// Asker returns what asks a target once, for who counts by themselves; refuse says which addresses are not asked.
+func Asker(trust *x509.CertPool, refuse func(netip.Addr) error) func(context.Context, plan.Target) error {
+	return (&asker{trust: trust, refuse: refuse}).ask
+}
+
+// Unknown tells whether an error says nothing of the target, and Why in a few words what went wrong.
+func Unknown(err error) bool { return ours(err) }
+
+// Why says in a few words what went wrong.
+func Why(err error) string { return why(err) }
+
 // ask asks a target once, for its timeout at most. nil: it answered.
 func (a *asker) ask(ctx context.Context, t plan.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.Check.TimeoutSeconds)*time.Second)
 	defer cancel()
 	address := net.JoinHostPort(strings.TrimSuffix(t.Address, "."), fmt.Sprint(t.Check.Port))
-	if t.Check.Type == v1beta1.DNSCheckTCP {
+	if t.Check.Type == v1beta1.DNSHealthCheckTCP {
 		conn, err := a.dialer().DialContext(ctx, "tcp", address)
 		if err == nil {
 			_ = conn.Close() // it was accepted, which is all we asked
@@ -59,7 +70,7 @@ func (a *asker) dialer() *net.Dialer {
 	}}
 }
 
-func (a *asker) askHTTP(ctx context.Context, c v1beta1.DNSCheck, address string) error {
+func (a *asker) askHTTP(ctx context.Context, c v1beta1.DNSHealthCheck, address string) error {
 	u, err := url.Parse(strings.ToLower(string(c.Type)) + "://" + address + c.Path)
 	if err != nil {
 		return err
@@ -85,7 +96,7 @@ func (a *asker) askHTTP(ctx context.Context, c v1beta1.DNSCheck, address string)
 	return nil
 }
 
-// ours tells whether an error says nothing of the target.
+// ours reports whether an error says nothing of the target.
 func ours(err error) bool {
 	var lookup *net.DNSError
 	if errors.As(err, &lookup) {

@@ -26,7 +26,7 @@ type Options struct {
 	// Refuse says which addresses are not asked, and why. Default: plan.Refuse.
 	Refuse func(netip.Addr) error
 	// Observe, if set, is called with the outcome of each question: "ok", "failed", or "unknown" where it is our own fault.
-	Observe func(check v1beta1.DNSCheckType, outcome string, took time.Duration)
+	Observe func(check v1beta1.DNSHealthCheckType, outcome string, took time.Duration)
 }
 
 // Prober asks targets. Make it with New.
@@ -46,7 +46,7 @@ type Prober struct {
 // New makes a prober of no targets.
 func New(o Options) *Prober {
 	if o.Observe == nil {
-		o.Observe = func(v1beta1.DNSCheckType, string, time.Duration) {}
+		o.Observe = func(v1beta1.DNSHealthCheckType, string, time.Duration) {}
 	}
 	if o.Refuse == nil {
 		o.Refuse = plan.Refuse
@@ -119,7 +119,7 @@ func (p *Prober) wake() {
 
 // run asks one target until ctx ends. share are the slots of its namespace.
 func (p *Prober) run(ctx context.Context, t plan.Target, s standing, share chan struct{}) {
-	interval := time.Duration(t.Check.IntervalSeconds) * time.Second
+	interval := time.Duration(t.Check.PeriodSeconds) * time.Second
 	for wait := time.Duration(rand.Int64N(int64(interval))); pause(ctx, wait); wait = interval*9/10 + time.Duration(rand.Int64N(int64(interval/5))) {
 		if !take(ctx, share) {
 			return
@@ -157,7 +157,7 @@ func take(ctx context.Context, slots chan struct{}) bool {
 	}
 }
 
-// pause returns whether ctx goes on after that time.
+// pause reports whether ctx goes on after that time.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -207,13 +207,13 @@ type standing struct {
 }
 
 // after returns what is thought after one more outcome.
-func (s standing) after(ok bool, c v1beta1.DNSCheck) standing {
+func (s standing) after(ok bool, c v1beta1.DNSHealthCheck) standing {
 	if ok != s.failing {
 		return standing{failing: s.failing}
 	}
-	enough := c.Failures
+	enough := c.FailureThreshold
 	if s.failing {
-		enough = c.Successes
+		enough = c.SuccessThreshold
 	}
 	if s.streak++; s.streak >= enough {
 		return standing{failing: !s.failing}

@@ -23,7 +23,7 @@ import (
 	"federation/controllers/servicedns/plan"
 )
 
-func target(address string, port uint16, c v1beta1.DNSCheck) plan.Target {
+func target(address string, port uint16, c v1beta1.DNSHealthCheck) plan.Target {
 	c.Port = int32(port)
 	return plan.Target{Address: address, Check: c.WithDefaults()}
 }
@@ -59,22 +59,22 @@ func TestAsk(t *testing.T) {
 		target plan.Target
 		want   string
 	}{
-		"TCP":                       {target(local, at(plain), v1beta1.DNSCheck{Type: "TCP"}), ""},
-		"TCP, nobody there":         {target(local, nobody, v1beta1.DNSCheck{Type: "TCP"}), "connect: connection refused"},
-		"HTTP":                      {target(local, at(plain), v1beta1.DNSCheck{Type: "HTTP", Host: shop}), ""},
-		"HTTP at a host":            {target("localhost.", at(plain), v1beta1.DNSCheck{Type: "HTTP", Host: shop}), ""},
-		"HTTP, the wrong host":      {target(local, at(plain), v1beta1.DNSCheck{Type: "HTTP"}), "status 404"},
-		"HTTP, a redirect":          {target(local, at(plain), v1beta1.DNSCheck{Type: "HTTP", Host: shop, Path: "/moved"}), ""},
-		"HTTP, gone":                {target(local, at(plain), v1beta1.DNSCheck{Type: "HTTP", Host: shop, Path: "/gone"}), "status 410"},
-		"HTTP, slow":                {target(local, at(plain), v1beta1.DNSCheck{Type: "HTTP", Host: shop, Path: "/slow", TimeoutSeconds: 1}), "no answer in time"},
-		"HTTP, nobody there":        {target(local, nobody, v1beta1.DNSCheck{Type: "HTTP"}), "connect: connection refused"},
-		"HTTPS":                     {target(local, at(secure), v1beta1.DNSCheck{Type: "HTTPS", Host: "example.com"}), ""},
-		"HTTPS, the wrong name":     {target(local, at(secure), v1beta1.DNSCheck{Type: "HTTPS", Host: "other.org"}), "certificate is valid for"},
-		"HTTPS, unverified":         {target(local, at(secure), v1beta1.DNSCheck{Type: "HTTPS", InsecureSkipVerify: true, Path: "/moved"}), ""},
-		"HTTPS at a server of HTTP": {target(local, at(plain), v1beta1.DNSCheck{Type: "HTTPS", Host: "example.com"}), "tls: first record does not look like a TLS handshake"},
-		"an address of the machine": {target("169.254.169.254", 80, v1beta1.DNSCheck{Type: "HTTP"}), "it is a link-local address, where no load balancer can be"},
-		"an address of nobody":      {target("0.0.0.0", at(plain), v1beta1.DNSCheck{Type: "TCP"}), "it is an unspecified address, where no load balancer can be"},
-		"an address in IPv6":        {target("::ffff:169.254.169.254", 80, v1beta1.DNSCheck{Type: "TCP"}), "it is a link-local address, where no load balancer can be"},
+		"TCP":                       {target(local, at(plain), v1beta1.DNSHealthCheck{Type: "TCP"}), ""},
+		"TCP, nobody there":         {target(local, nobody, v1beta1.DNSHealthCheck{Type: "TCP"}), "connect: connection refused"},
+		"HTTP":                      {target(local, at(plain), v1beta1.DNSHealthCheck{Type: "HTTP", Host: shop}), ""},
+		"HTTP at a host":            {target("localhost.", at(plain), v1beta1.DNSHealthCheck{Type: "HTTP", Host: shop}), ""},
+		"HTTP, the wrong host":      {target(local, at(plain), v1beta1.DNSHealthCheck{Type: "HTTP"}), "status 404"},
+		"HTTP, a redirect":          {target(local, at(plain), v1beta1.DNSHealthCheck{Type: "HTTP", Host: shop, Path: "/moved"}), ""},
+		"HTTP, gone":                {target(local, at(plain), v1beta1.DNSHealthCheck{Type: "HTTP", Host: shop, Path: "/gone"}), "status 410"},
+		"HTTP, slow":                {target(local, at(plain), v1beta1.DNSHealthCheck{Type: "HTTP", Host: shop, Path: "/slow", TimeoutSeconds: 1}), "no answer in time"},
+		"HTTP, nobody there":        {target(local, nobody, v1beta1.DNSHealthCheck{Type: "HTTP"}), "connect: connection refused"},
+		"HTTPS":                     {target(local, at(secure), v1beta1.DNSHealthCheck{Type: "HTTPS", Host: "example.com"}), ""},
+		"HTTPS, the wrong name":     {target(local, at(secure), v1beta1.DNSHealthCheck{Type: "HTTPS", Host: "other.org"}), "certificate is valid for"},
+		"HTTPS, unverified":         {target(local, at(secure), v1beta1.DNSHealthCheck{Type: "HTTPS", InsecureSkipVerify: true, Path: "/moved"}), ""},
+		"HTTPS at a server of HTTP": {target(local, at(plain), v1beta1.DNSHealthCheck{Type: "HTTPS", Host: "example.com"}), "tls: first record does not look like a TLS handshake"},
+		"an address of the machine": {target("169.254.169.254", 80, v1beta1.DNSHealthCheck{Type: "HTTP"}), "it is a link-local address, where no load balancer can be"},
+		"an address of nobody":      {target("0.0.0.0", at(plain), v1beta1.DNSHealthCheck{Type: "TCP"}), "it is an unspecified address, where no load balancer can be"},
+		"an address in IPv6":        {target("::ffff:169.254.169.254", 80, v1beta1.DNSHealthCheck{Type: "TCP"}), "it is a link-local address, where no load balancer can be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := (&asker{trust: trust, refuse: notLoopback}).ask(context.Background(), c.target)
@@ -99,7 +99,7 @@ func TestAHostThatLeadsToUsIsNotAsked(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer server.Close()
 	port := netip.MustParseAddrPort(server.Listener.Addr().String()).Port()
-	for _, check := range []v1beta1.DNSCheck{{Type: "TCP"}, {Type: "HTTP"}, {Type: "HTTPS", InsecureSkipVerify: true}} {
+	for _, check := range []v1beta1.DNSHealthCheck{{Type: "TCP"}, {Type: "HTTP"}, {Type: "HTTPS", InsecureSkipVerify: true}} {
 		for _, address := range []string{"localhost.", "127.0.0.1"} {
 			p := New(Options{})
 			err := p.ask(context.Background(), target(address, port, check))
@@ -132,9 +132,9 @@ func TestANamespaceHasItsShareOfTheSlots(t *testing.T) {
 			}
 			return nil
 		}
-		all := []plan.Target{{Namespace: "shop", Address: "192.0.2.1", Check: v1beta1.DNSCheck{Type: "TCP", Port: 80}.WithDefaults()}}
+		all := []plan.Target{{Namespace: "shop", Address: "192.0.2.1", Check: v1beta1.DNSHealthCheck{Type: "TCP", Port: 80}.WithDefaults()}}
 		for i := range 5000 {
-			all = append(all, plan.Target{Namespace: "hangs", Address: "192.0.2.2", Check: v1beta1.DNSCheck{Type: "TCP", Port: int32(1 + i), IntervalSeconds: 60, TimeoutSeconds: 60}.WithDefaults()})
+			all = append(all, plan.Target{Namespace: "hangs", Address: "192.0.2.2", Check: v1beta1.DNSHealthCheck{Type: "TCP", Port: int32(1 + i), PeriodSeconds: 60, TimeoutSeconds: 60}.WithDefaults()})
 		}
 		if timeout := all[1].Check.TimeoutSeconds; timeout > 5 {
 			t.Errorf("a question may take %d s", timeout)
@@ -204,7 +204,7 @@ func TestRowsDecide(t *testing.T) {
 		n := &network{dead: map[string]error{}, asked: map[string]int{}}
 		p := New(Options{})
 		p.ask = n.ask
-		check := v1beta1.DNSCheck{Type: "TCP"} // 3 failures, 2 successes, each 10 s
+		check := v1beta1.DNSHealthCheck{Type: "TCP"} // 3 failures, 2 successes, each 10 s
 		a, b := target("192.0.2.1", 80, check), target("192.0.2.2", 80, check)
 		p.Want(ctx, []plan.Target{a, b})
 		is := func(after time.Duration, want ...string) {
@@ -244,7 +244,7 @@ func TestWhatFailedBeforeFails(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer stop()
-		a := target("192.0.2.1", 80, v1beta1.DNSCheck{Type: "TCP"})
+		a := target("192.0.2.1", 80, v1beta1.DNSHealthCheck{Type: "TCP"})
 		p := New(Options{Failing: map[string]plan.Failure{a.Key(): {Target: a.Key(), Why: "before"}, "other": {Target: "other"}}})
 		p.ask = (&network{asked: map[string]int{}}).ask
 		p.Want(ctx, []plan.Target{a})
@@ -281,7 +281,7 @@ func TestAtMostSoManyAreAskedAtOnce(t *testing.T) {
 		}
 		var all []plan.Target
 		for i := range 2000 {
-			one := target("192.0.2.1", uint16(1+i), v1beta1.DNSCheck{Type: "TCP"})
+			one := target("192.0.2.1", uint16(1+i), v1beta1.DNSHealthCheck{Type: "TCP"})
 			one.Namespace = fmt.Sprint(i % 20)
 			all = append(all, one)
 		}

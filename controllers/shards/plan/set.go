@@ -15,7 +15,7 @@ type Set uint64
 // All are all shards.
 const All = Set(1<<v1beta1.Shards - 1)
 
-// Has tells whether a shard is in the set.
+// Has reports whether a shard is in the set.
 func (s Set) Has(shard int) bool { return s&(1<<shard) != 0 }
 
 // Len is the number of shards in the set.

@@ -132,6 +132,6 @@ func (f *Flags) openQueryLog(o *authoritative.Options) error {
 // Follow reads files again when they change, until ctx ends. What cannot be read is logged, and changes nothing.
 func (f *Flags) Follow(ctx context.Context) {
 	if f.locator != nil {
-		f.locator.Follow(ctx, func(err error) { slog.Error("Which regions are near whom stays as it was", "error", err) })
+		f.locator.Follow(ctx, func(err error) { slog.Error("Which regions are near whom stays as it was", "err", err) })
 	}
 }

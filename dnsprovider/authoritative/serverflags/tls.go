@@ -70,7 +70,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	defer c.mu.Unlock()
 	if info, err := os.Stat(c.cert); err == nil && !info.ModTime().Equal(c.modified) {
 		if err := c.load(); err != nil {
-			slog.Error("The certificate for DNS over TLS stays as it was", "file", c.cert, "error", err)
+			slog.Error("The certificate for DNS over TLS stays as it was", "file", c.cert, "err", err)
 		}
 	}
 	return c.loaded, nil

@@ -43,7 +43,7 @@ func newPool(prefixes []netip.Prefix) *pool {
 // first is the first address of a network that a host can have.
 func first(p netip.Prefix) netip.Addr { return p.Addr().Next() }
 
-// usable says whether a is an address of p that a host can have: neither the network's nor broadcast.
+// usable reports whether a is an address of p that a host can have: neither the network's nor broadcast.
 func usable(p netip.Prefix, a netip.Addr) bool {
 	return p.Contains(a) && a != p.Addr() && p.Contains(a.Next())
 }

@@ -28,7 +28,7 @@ type running struct {
 	logAt  int64         // where in the log this run begins
 }
 
-// ours says whether a command line is that of one of our programs on a path below root. It is pure.
+// ours reports whether a command line is that of one of our programs on a path below root. It is pure.
 func ours(argv []string, root string) bool {
 	if len(argv) == 0 {
 		return false
@@ -47,7 +47,7 @@ func ours(argv []string, root string) bool {
 	return false
 }
 
-// same says whether a command line is the program's: the same binary on the same data directory,
+// same reports whether a command line is the program's: the same binary on the same data directory,
 // whatever its other flags. It is pure.
 func (p *program) same(argv []string) bool {
 	if len(argv) == 0 || filepath.Base(argv[0]) != filepath.Base(p.args[0]) {
@@ -91,7 +91,7 @@ func findProcesses(wanted func(argv []string) bool) (pids []int) {
 	return pids
 }
 
-// stopped says whether a process was stopped by a signal.
+// stopped reports whether a process was stopped by a signal.
 func stopped(pid int) bool {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, ok := strings.Cut(string(b), ") ") // behind the name, which may hold anything

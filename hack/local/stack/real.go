@@ -36,7 +36,7 @@ const (
 	inotifyPerNode   = 8
 )
 
-// roomForNodes tells whether the kernel gives this user as many more inotify instances as the members that are to be
+// roomForNodes reports whether the kernel gives this user as many more inotify instances as the members that are to be
 // started will want, by opening them: a kubelet that gets none ends, and only its log says why.
 func (s *stack) roomForNodes(st *state, o upOptions) error {
 	want := 0

@@ -98,7 +98,7 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// free says whether both TCP and UDP (for DNS) can listen on the port.
+// free reports whether both TCP and UDP (for DNS) can listen on the port.
 func free(port int) bool {
 	at := fmt.Sprintf("127.0.0.1:%d", port)
 	l, err := net.Listen("tcp", at)

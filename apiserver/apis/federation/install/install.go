@@ -20,7 +20,7 @@ func Install(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(internal, &v1beta1.Cluster{}, &v1beta1.ClusterList{}, &v1beta1.ClusterProxyOptions{},
 		&v1beta1.PlacementPolicy{}, &v1beta1.PlacementPolicyList{}, &v1beta1.FailoverReview{},
 		&v1beta1.FailoverReadiness{}, &v1beta1.FailoverReadinessList{}, &v1beta1.DNSNameGrant{}, &v1beta1.DNSNameGrantList{},
-		&v1beta1.FailoverDrill{}, &v1beta1.FailoverDrillList{})
+		&v1beta1.FailoverDrill{}, &v1beta1.FailoverDrillList{}, &v1beta1.FailoverDrillSchedule{}, &v1beta1.FailoverDrillScheduleList{})
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		return err
 	}

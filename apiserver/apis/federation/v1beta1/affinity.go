@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Matches tells whether a cluster is selected: by all that is given. A nil affinity selects every cluster;
+// Matches reports whether a cluster is selected: by all that is given. A nil affinity selects every cluster;
 // a label selector that cannot be read selects none (admission refuses it).
 func (a *ClusterAffinity) Matches(c *Cluster) bool { return a.Refuses(c) == "" }
 

@@ -51,10 +51,10 @@ const (
 	PlacementAnnotation = "federation.kubernetes.io/placement"
 	// PlacementPending is the value of PlacementAnnotation on an object whose placement is yet to be decided.
 	PlacementPending = "pending"
-	// PodsMadeAnnotation holds, as JSON, pods by the name of the cluster, on federated ReplicaSets and Deployments: how many there are
+	// CreatedPodsAnnotation holds, as JSON, pods by the name of the cluster, on federated ReplicaSets and Deployments: how many there are
 	// where the cluster's own controllers could not make more for a while, as for a quota. What is asked for beyond them counts as pods
 	// without room.
-	PodsMadeAnnotation = "federation.kubernetes.io/pods-made"
+	CreatedPodsAnnotation = "federation.kubernetes.io/created-pods"
 	// JobRoundAnnotation holds, as JSON, the round that a federated Job is in, from the second on: what was missing when all of its
 	// copies were complete, because clusters took their part with them, is divided anew.
 	JobRoundAnnotation = "federation.kubernetes.io/job-round"
@@ -96,7 +96,7 @@ func IsCopy(o metav1.Object, kind schema.GroupKind, federation string) bool {
 const MaxAnnotations = 256 << 10
 
 // DecidedAnnotations are those of federated objects that say what the federation decided and saw.
-var DecidedAnnotations = []string{PlacementAnnotation, PodsMadeAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation, PropagatedAnnotation}
+var DecidedAnnotations = []string{PlacementAnnotation, CreatedPodsAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation, PropagatedAnnotation}
 
 // Whoever has the verb on the resource by its name, not by "*", may bring decided annotations along: an account that restores backups.
 // There are no objects of that resource.
@@ -106,15 +106,15 @@ const (
 )
 
 // ApproveDeletionsAnnotation is, on a Cluster, the sets of copies whose deletion somebody has approved, with commas between: see
-// status.deletionsHeld. A set is deleted once, for it names the copies.
+// status.deletionsPendingApproval. A set is deleted once, for it names the copies.
 const ApproveDeletionsAnnotation = "federation.kubernetes.io/approve-deletions"
 
 // Reasons of events of a Cluster about copies there.
 const (
 	// EventClusterReplaced: another cluster than before answers by the name of a Cluster.
 	EventClusterReplaced = "ClusterReplaced"
-	// EventDeletionsHeld: very many copies would be deleted at once; they are not before somebody approves it.
-	EventDeletionsHeld = "DeletionsHeld"
+	// EventDeletionsPendingApproval: very many copies would be deleted at once; they are not before somebody approves it.
+	EventDeletionsPendingApproval = "DeletionsPendingApproval"
 	// EventStaleCopyDeleted: a copy was deleted because its federated object is no more.
 	EventStaleCopyDeleted = "StaleCopyDeleted"
 	// EventCopyAdopted: a copy is of an object that the federation does not know; it is taken for a copy of the one that has the name.
@@ -291,12 +291,12 @@ func fieldErrors(err error, at *field.Path, term ClusterSelectorRequirement) (er
 type ServiceIngresses struct {
 	// Items are sorted by cluster.
 	Items []ClusterServiceIngress `json:"items"`
-	// LeftOut is what the object's annotations have no room for.
-	LeftOut *LeftOutIngresses `json:"leftOut,omitempty"`
+	// Omitted is what the object's annotations have no room for.
+	Omitted *OmittedIngresses `json:"omitted,omitempty"`
 }
 
-// LeftOutIngresses counts what is left out of ServiceIngresses: addresses, and clusters of which nothing is said.
-type LeftOutIngresses struct {
+// OmittedIngresses counts what is left out of ServiceIngresses: addresses, and clusters of which nothing is said.
+type OmittedIngresses struct {
 	Addresses int `json:"addresses,omitempty"`
 	Clusters  int `json:"clusters,omitempty"`
 }
@@ -315,7 +315,7 @@ func (c ClusterServiceIngress) IsSeen() bool { return c.Seen == nil || *c.Seen }
 
 // String returns the ingresses as they stand in the annotation, sorted by cluster; "" for none.
 func (s ServiceIngresses) String() string {
-	if len(s.Items) == 0 && s.LeftOut == nil {
+	if len(s.Items) == 0 && s.Omitted == nil {
 		return ""
 	}
 	sort.Slice(s.Items, func(i, j int) bool { return s.Items[i].Cluster < s.Items[j].Cluster })
@@ -331,8 +331,8 @@ func ParseServiceIngresses(value string) ServiceIngresses {
 	return s
 }
 
-// ParsePodsMade reads PodsMadeAnnotation: pods by the name of the cluster. One that cannot be read has none.
-func ParsePodsMade(value string) map[string]int64 {
+// ParseCreatedPods reads CreatedPodsAnnotation: pods by the name of the cluster. One that cannot be read has none.
+func ParseCreatedPods(value string) map[string]int64 {
 	var pods map[string]int64
 	if value == "" || json.Unmarshal([]byte(value), &pods) != nil {
 		return nil
@@ -348,8 +348,8 @@ type Placement struct {
 	Everywhere bool `json:"everywhere,omitempty"`
 	// Overflow has, by the name of the cluster, replicas that it would have had if it had had room.
 	Overflow map[string]int64 `json:"overflow,omitempty"`
-	// Unplaced are replicas that fit nowhere.
-	Unplaced int64 `json:"unplaced,omitempty"`
+	// Unschedulable are replicas that fit nowhere.
+	Unschedulable int64 `json:"unschedulable,omitempty"`
 	// Policy is the name of the PlacementPolicy that governs the object.
 	Policy string `json:"policy,omitempty"`
 	// Home is the placement before clusters were failed over, kept while they are out or returning: what
@@ -373,8 +373,44 @@ type PlacementDecision struct {
 	At metav1.Time `json:"at"`
 	// Cause says why: "created", "spec.replicas 3→5", "cluster east-a lost" …
 	Cause string `json:"cause"`
-	// Moved says what changed, at most ten clusters by name: "east-a 20→0, east-b 5→15".
-	Moved string `json:"moved,omitempty"`
+	// Changes are the clusters whose number changed, by name: at most MaxChanges of replicas, and as many of the overflow.
+	Changes []PlacementChange `json:"changes,omitempty"`
+	// OmittedChanges is how many more changed.
+	OmittedChanges int `json:"omittedChanges,omitempty"`
+	// Everywhere is whether it goes to every cluster from then on, where that changed.
+	Everywhere *bool `json:"everywhere,omitempty"`
+	// Unschedulable are the replicas that fit nowhere from then on, where that changed.
+	Unschedulable *int64 `json:"unschedulable,omitempty"`
+}
+
+// MaxChanges bounds the Changes of a PlacementDecision.
+const MaxChanges = 10
+
+// PlacementChange is how the number of one cluster changed.
+type PlacementChange struct {
+	Cluster string `json:"cluster"`
+	From    int64  `json:"from"`
+	To      int64  `json:"to"`
+	// Overflow: it is the cluster's overflow that changed.
+	Overflow bool `json:"overflow,omitempty"`
+}
+
+// Summary says for people what changed: "east-a 20→0, east-b 5→15"; "" where no number did.
+func (d *PlacementDecision) Summary() string {
+	var parts []string
+	if d.Everywhere != nil {
+		parts = append(parts, map[bool]string{true: "to every cluster", false: "no longer to every cluster"}[*d.Everywhere])
+	}
+	for _, c := range d.Changes {
+		parts = append(parts, fmt.Sprintf("%s%s %d→%d", map[bool]string{true: "overflow of "}[c.Overflow], c.Cluster, c.From, c.To))
+	}
+	if d.OmittedChanges > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", d.OmittedChanges))
+	}
+	if d.Unschedulable != nil {
+		parts = append(parts, fmt.Sprintf("%d unschedulable", *d.Unschedulable))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // String returns the placement as it stands in the annotation: JSON, equal for equal placements.

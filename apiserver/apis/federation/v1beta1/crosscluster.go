@@ -28,10 +28,10 @@ const ConditionClusterSetIP = "ClusterSetIPAllocated"
 
 // Reasons of events about the EndpointSlices that tell members of each other.
 const (
-	// EventRightsMissing, of a Cluster: the federation's account there may not write them.
-	EventRightsMissing = "RightsMissing"
-	// EventSliceRefused, of a federated Service: a member does not take its slices. The message is "CLUSTER: why".
-	EventSliceRefused = "EndpointSliceRefused"
+	// EventMissingPermissions, of a Cluster: the federation's account there may not write them.
+	EventMissingPermissions = "MissingPermissions"
+	// EventSliceRejected, of a federated Service: a member does not take its slices. The message is "CLUSTER: why".
+	EventSliceRejected = "EndpointSliceRejected"
 )
 
 // ParseClusterSetIPs reads the value of ClusterSetIPAnnotation: none for ClusterSetIPAuto.

@@ -21,7 +21,7 @@ type Drain struct {
 	Since metav1.Time `json:"since"`
 	// DNSWeight is spec.dnsWeight before; nil where it was left out.
 	DNSWeight *int32 `json:"dnsWeight,omitempty"`
-	// Cordoned tells whether the cluster bore TaintUnschedulable before.
+	// Cordoned reports whether the cluster bore TaintUnschedulable before.
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Empty: the drain saw that no replica was left.
 	Empty bool `json:"empty,omitempty"`
@@ -79,11 +79,11 @@ const (
 	// ComponentsConfigMap is a ConfigMap in FederationNamespace that has, as JSON, the parts of the federation's processes that have
 	// failed: those that do not run, and those that were restarted a short while ago.
 	ComponentsConfigMap = "federation-components"
-	// DNSChecksConfigMap is a ConfigMap in FederationNamespace that has, under DNSChecksFailing, as JSON, the load balancers
+	// DNSHealthChecksConfigMap is a ConfigMap in FederationNamespace that has, under DNSHealthChecksFailing, as JSON, the load balancers
 	// that do not answer the checks of DNSSettings.
-	DNSChecksConfigMap = "federation-dns-checks"
-	// DNSChecksFailing is its only key.
-	DNSChecksFailing = "failing"
+	DNSHealthChecksConfigMap = "federation-dns-health-checks"
+	// DNSHealthChecksFailing is its only key.
+	DNSHealthChecksFailing = "failing"
 	// DNSHostsConfigMap is a ConfigMap in FederationNamespace that has, by host in the zone, the namespace that it belongs to, and
 	// until when, where no object there wants it any more.
 	DNSHostsConfigMap = "federation-dns-hosts"
@@ -111,6 +111,8 @@ type Info struct {
 	ClusterSetIPRanges string
 	// MemberTokenLifetime is what is asked for of the tokens of members; 0: an older federation does not say.
 	MemberTokenLifetime time.Duration
+	// PublicAddressesOnly: of load balancers' addresses those alone are in DNS that all of the internet reaches.
+	PublicAddressesOnly bool
 }
 
 // ConfigMapData returns the info as the data of InfoConfigMap.
@@ -119,13 +121,14 @@ func (i Info) ConfigMapData() map[string]string {
 		"name": i.Name, "dnsZone": i.DNSZone, "dnsTTL": i.DNSTTL.String(), "failoverMaxZones": fmt.Sprint(i.FailoverMaxZones),
 		"failoverWindow": i.FailoverWindow.String(), "crossClusterEndpoints": strconv.FormatBool(i.CrossClusterEndpoints),
 		"clusterSetIPRanges": i.ClusterSetIPRanges, "memberTokenLifetime": i.MemberTokenLifetime.String(),
+		"dnsPublicAddressesOnly": strconv.FormatBool(i.PublicAddressesOnly),
 	}
 }
 
 // ParseInfo reads the data of InfoConfigMap. The error names the key.
 func ParseInfo(data map[string]string) (i Info, err error) {
 	i.Name, i.DNSZone, i.CrossClusterEndpoints = data["name"], data["dnsZone"], data["crossClusterEndpoints"] != "false"
-	i.ClusterSetIPRanges = data["clusterSetIPRanges"]
+	i.ClusterSetIPRanges, i.PublicAddressesOnly = data["clusterSetIPRanges"], data["dnsPublicAddressesOnly"] == "true"
 	for _, key := range []string{"name", "dnsZone"} {
 		if data[key] == "" {
 			return i, fmt.Errorf("ConfigMap %s/%s: %s is missing", FederationNamespace, InfoConfigMap, key)

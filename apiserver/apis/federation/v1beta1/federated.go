@@ -62,7 +62,7 @@ func FederatedKindOf(resource schema.GroupResource) *FederatedKind {
 	return nil
 }
 
-// OwnNamespace tells whether a namespace is one that every cluster keeps for itself: nothing in it is federated.
+// OwnNamespace reports whether a namespace is one that every cluster keeps for itself: nothing in it is federated.
 func OwnNamespace(name string) bool { return ownNamespaces[name] }
 
 // ownNamespaces are those that every cluster, the federation too, keeps for itself.
@@ -76,7 +76,7 @@ const (
 	defaultAccount  = "default"
 )
 
-// Federated tells whether the federation keeps copies of an object of a built-in kind in its members. A
+// Federated reports whether the federation keeps copies of an object of a built-in kind in its members. A
 // namespace's own name is passed as name, with an empty namespace; secretType counts for Secrets only.
 // Of custom kinds, those are federated that a PlacementPolicy selects.
 //

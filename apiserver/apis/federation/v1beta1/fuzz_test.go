@@ -9,7 +9,7 @@ import (
 func FuzzDNSSettings(f *testing.F) {
 	for _, value := range []string{
 		`{}`, `{"ttlSeconds":30,"strategy":"Nearest","hosts":["www.example.com"]}`, `{"clusters":{"a":{"weight":0,"priority":1},"*":{"weight":100}}}`,
-		`{"check":{"protocol":"HTTP","port":8080,"path":"/ready","host":"x","timeoutSeconds":2}}`, `{"hosts":["a","a"]}`, `{"ttlSeconds":-1}`, `{"hosts":["*.example.com"],"x":1}`,
+		`{"healthCheck":{"protocol":"HTTP","port":8080,"path":"/ready","host":"x","timeoutSeconds":2}}`, `{"hosts":["a","a"]}`, `{"ttlSeconds":-1}`, `{"hosts":["*.example.com"],"x":1}`,
 	} {
 		f.Add(value)
 	}
@@ -61,7 +61,7 @@ func FuzzServiceIngresses(f *testing.F) {
 // FuzzPlacement: what is read is written and read again as it was.
 func FuzzPlacement(f *testing.F) {
 	for _, value := range []string{
-		`pending`, `{"clusters":{"a":3},"overflow":{"b":1},"unplaced":2,"policy":"p","home":{"a":1},"inputs":"x//y","notes":["n"]}`, `{"clusters":{},"everywhere":true}`,
+		`pending`, `{"clusters":{"a":3},"overflow":{"b":1},"unschedulable":2,"policy":"p","home":{"a":1},"inputs":"x//y","notes":["n"]}`, `{"clusters":{},"everywhere":true}`,
 		`{"clusters":{"a":-1}}`, `null`, `{"history":[{"at":"2026-01-01T00:00:00Z","cause":"created"}]}`,
 	} {
 		f.Add(value)

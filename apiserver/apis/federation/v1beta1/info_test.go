@@ -12,7 +12,7 @@ func TestInfoIsReadAsItIsWritten(t *testing.T) {
 	if got, err := ParseInfo(off.ConfigMapData()); err != nil || got != off {
 		t.Errorf("%+v, %v, want %+v", got, err, off)
 	}
-	info := Info{Name: "fed", DNSZone: "example.com", DNSTTL: 15 * time.Second, FailoverMaxZones: -1, FailoverWindow: 90 * time.Second, CrossClusterEndpoints: true, ClusterSetIPRanges: "10.200.0.0/16"}
+	info := Info{Name: "fed", DNSZone: "example.com", DNSTTL: 15 * time.Second, FailoverMaxZones: -1, FailoverWindow: 90 * time.Second, CrossClusterEndpoints: true, ClusterSetIPRanges: "10.200.0.0/16", PublicAddressesOnly: true}
 	if got, err := ParseInfo(info.ConfigMapData()); err != nil || got != info {
 		t.Errorf("%+v, %v, want %+v", got, err, info)
 	}

@@ -24,6 +24,8 @@ var (
 	DNSNameGrantsResource = SchemeGroupVersion.WithResource("dnsnamegrants")
 	// FailoverDrillsResource is the resource of FailoverDrills.
 	FailoverDrillsResource = SchemeGroupVersion.WithResource("failoverdrills")
+	// DrillSchedulesResource is the resource of FailoverDrillSchedules.
+	DrillSchedulesResource = SchemeGroupVersion.WithResource("failoverdrillschedules")
 
 	// SchemeBuilder collects what AddToScheme adds.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
@@ -34,7 +36,7 @@ var (
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &Cluster{}, &ClusterList{}, &ClusterProxyOptions{},
 		&PlacementPolicy{}, &PlacementPolicyList{}, &FailoverReview{}, &FailoverReadiness{}, &FailoverReadinessList{}, &DNSNameGrant{}, &DNSNameGrantList{},
-		&FailoverDrill{}, &FailoverDrillList{})
+		&FailoverDrill{}, &FailoverDrillList{}, &FailoverDrillSchedule{}, &FailoverDrillScheduleList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -92,7 +92,7 @@ type ServerAddressByClientCIDR struct {
 
 // ClusterStatus is what the federation last saw of a member cluster.
 type ClusterStatus struct {
-	// The cluster's conditions: Ready, Offline, FailedOver and FailoverHeld; DNSIncomplete, NodesSilent, PartlyReachable, DeletionsHeld and TopologyMismatch where it is so.
+	// The cluster's conditions: Ready, Offline, FailedOver and FailoverSuspended; DNSIncomplete, NodeHeartbeatsStale, PartiallyReachable, DeletionsPendingApproval and TopologyMismatch where it is so.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -115,12 +115,12 @@ type ClusterStatus struct {
 	// gives the rights.
 	// +optional
 	// +listType=atomic
-	Forbidden []string `json:"forbidden,omitempty"`
+	InaccessibleResources []string `json:"inaccessibleResources,omitempty"`
 	// Copies that are not deleted before somebody approves it: very many at once, of objects that the federation does not know, as after
 	// a restore from an old backup.
 	// +optional
 	// +listType=atomic
-	DeletionsHeld []HeldDeletions `json:"deletionsHeld,omitempty"`
+	DeletionsPendingApproval []PendingDeletions `json:"deletionsPendingApproval,omitempty"`
 	// Room in the cluster.
 	// +optional
 	Capacity *ClusterCapacity `json:"capacity,omitempty"`
@@ -129,8 +129,8 @@ type ClusterStatus struct {
 	Failover *ClusterFailover `json:"failover,omitempty"`
 }
 
-// HeldDeletions are copies in a cluster that are not deleted before somebody approves it.
-type HeldDeletions struct {
+// PendingDeletions are copies in a cluster that are not deleted before somebody approves it.
+type PendingDeletions struct {
 	// The custom kind that they are of, as RESOURCE.GROUP. Left out for those of all built-in kinds.
 	// +optional
 	Resource string `json:"resource,omitempty"`
@@ -197,22 +197,22 @@ type FailoverPhase string
 
 // Phases of a cluster.
 const (
-	// FailoverServing: the cluster is used.
-	FailoverServing FailoverPhase = "Serving"
-	// FailoverWaiting: the cluster is not ready and its grace period runs: it keeps what it has and gets no more.
-	FailoverWaiting FailoverPhase = "Waiting"
-	// FailoverHeld: nothing is moved, though the grace period is over: too many clusters are away at once; or
+	// PhaseServing: the cluster is used.
+	PhaseServing FailoverPhase = "Serving"
+	// PhaseGracePeriod: the cluster is not ready and its grace period runs: it keeps what it has and gets no more.
+	PhaseGracePeriod FailoverPhase = "GracePeriod"
+	// PhaseFailoverSuspended: nothing is moved, though the grace period is over: too many clusters are away at once; or
 	// the cluster answers and does not let us in, which is no sign that what runs there is dead.
-	FailoverHeld FailoverPhase = "Held"
-	// FailoverOut: what was placed on the cluster is placed elsewhere.
-	FailoverOut FailoverPhase = "Out"
-	// FailoverReturning: the cluster is ready again and gets back a share of what it would have.
-	FailoverReturning FailoverPhase = "Returning"
+	PhaseFailoverSuspended FailoverPhase = "FailoverSuspended"
+	// PhaseFailedOver: what was placed on the cluster is placed elsewhere.
+	PhaseFailedOver FailoverPhase = "FailedOver"
+	// PhaseFailingBack: the cluster is ready again and gets back a share of what it would have.
+	PhaseFailingBack FailoverPhase = "FailingBack"
 )
 
 // ClusterFailover is where a cluster stands between serving and failed over. It outlives restarts.
 type ClusterFailover struct {
-	// Serving, Waiting, Held, Out or Returning.
+	// Serving, GracePeriod, FailoverSuspended, FailedOver or FailingBack.
 	Phase FailoverPhase `json:"phase"`
 	// When the phase, or the share, began.
 	Since metav1.Time `json:"since"`
@@ -220,7 +220,7 @@ type ClusterFailover struct {
 	// cluster has been back for as long as it was away.
 	// +optional
 	LostAt *metav1.Time `json:"lostAt,omitempty"`
-	// For Returning: how much of what the cluster would have it gets, in percent, from 0. For Waiting and Held: how
+	// For FailingBack: how much of what the cluster would have it gets, in percent, from 0. For GracePeriod and FailoverSuspended: how
 	// much it had got when it was lost again.
 	// +optional
 	Percent int32 `json:"percent,omitempty"`
@@ -237,19 +237,19 @@ const (
 	ClusterReady ClusterConditionType = "Ready"
 	// ClusterOffline means that the cluster's API cannot be reached.
 	ClusterOffline ClusterConditionType = "Offline"
-	// ClusterNodesSilent is there while a cluster is ready again and its nodes are not, for all that is known: what it says
+	// ClusterNodeHeartbeatsStale is there while a cluster is ready again and its nodes are not, for all that is known: what it says
 	// of its pods may be from before, and does not count for DNS.
-	ClusterNodesSilent ClusterConditionType = "NodesSilent"
+	ClusterNodeHeartbeatsStale ClusterConditionType = "NodeHeartbeatsStale"
 	// ClusterTopologyMismatch is there while labels of a cluster's nodes name another region or other zones than its spec.topology, which counts.
 	ClusterTopologyMismatch ClusterConditionType = "TopologyMismatch"
 	// ClusterFailedOver means that what was placed on the cluster is placed elsewhere.
 	ClusterFailedOver ClusterConditionType = "FailedOver"
-	// ClusterFailoverHeld means that the cluster is lost and not failed over; the reason says why.
-	ClusterFailoverHeld ClusterConditionType = "FailoverHeld"
-	// ClusterPartlyReachable is there while some processes of the federation reach a cluster and others do not; the reason says who.
-	ClusterPartlyReachable ClusterConditionType = "PartlyReachable"
-	// ClusterDeletionsHeld is there while copies in the cluster are not deleted before somebody approves it, see status.deletionsHeld.
-	ClusterDeletionsHeld ClusterConditionType = "DeletionsHeld"
+	// ClusterFailoverSuspended means that the cluster is lost and not failed over; the reason says why.
+	ClusterFailoverSuspended ClusterConditionType = "FailoverSuspended"
+	// ClusterPartiallyReachable is there while some processes of the federation reach a cluster and others do not; the reason says who.
+	ClusterPartiallyReachable ClusterConditionType = "PartiallyReachable"
+	// ClusterDeletionsPendingApproval is there while copies in the cluster are not deleted before somebody approves it, see status.deletionsPendingApproval.
+	ClusterDeletionsPendingApproval ClusterConditionType = "DeletionsPendingApproval"
 	// ClusterDNSIncomplete is there while names of the cluster's region or zones are missing in DNS; the reason says why.
 	ClusterDNSIncomplete ClusterConditionType = "DNSIncomplete"
 )
@@ -260,15 +260,15 @@ const (
 	ReasonClusterNotReady     = "ClusterNotReady"
 	ReasonClusterReachable    = "ClusterReachable"
 	ReasonClusterNotReachable = "ClusterNotReachable"
-	ReasonNodesNotHeardOf     = "NodesNotHeardOf"
-	ReasonObjectsNotKnown     = "ObjectsNotKnown"
-	ReasonNodesSayOtherwise   = "NodesSayOtherwise"
-	// ReasonLeaderReachesIt: the process that leads reaches it, and others do not.
-	ReasonLeaderReachesIt = "LeaderReachesIt"
-	// ReasonOthersReachIt: the process that leads does not reach it, and at least half of the processes do.
-	ReasonOthersReachIt = "OthersReachIt"
-	// ReasonFewReachIt: the process that leads does not reach it, and less than half of the processes do.
-	ReasonFewReachIt = "FewReachIt"
+	ReasonLeasesNotRenewed    = "LeasesNotRenewed"
+	ReasonUnknownObjects      = "UnknownObjects"
+	ReasonNodeLabelsDiffer    = "NodeLabelsDiffer"
+	// ReasonReachableByLeader: the process that leads reaches it, and others do not.
+	ReasonReachableByLeader = "ReachableByLeader"
+	// ReasonReachableByMajority: the process that leads does not reach it, and at least half of the processes do.
+	ReasonReachableByMajority = "ReachableByMajority"
+	// ReasonReachableByMinority: the process that leads does not reach it, and less than half of the processes do.
+	ReasonReachableByMinority = "ReachableByMinority"
 )
 
 // ClusterCondition is one aspect of a cluster's state.
@@ -277,8 +277,8 @@ type ClusterCondition struct {
 	Type ClusterConditionType `json:"type"`
 	// True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status"`
-	// When the condition was last looked at. It is written when something else of the status
-	// changes, not at every look.
+	// When the condition was last checked. It is written when something else of the status
+	// changes, not at every check.
 	// +optional
 	LastProbeTime metav1.Time `json:"lastProbeTime,omitempty"`
 	// When the status of the condition last changed.
@@ -328,22 +328,17 @@ func (c *Cluster) Condition(t ClusterConditionType) *ClusterCondition {
 // Phase returns where the cluster stands between serving and failed over; Serving where nothing is written.
 func (c *Cluster) Phase() FailoverPhase {
 	if c.Status.Failover == nil {
-		return FailoverServing
+		return PhaseServing
 	}
 	return c.Status.Failover.Phase
 }
 
-// PhaseInWords is the phase as people read it wherever clusters are listed: by the name of its condition where the cluster is
-// failed over, with its share where it is returning.
-func (c *Cluster) PhaseInWords() string {
-	switch phase := c.Phase(); phase {
-	case FailoverOut:
-		return string(ClusterFailedOver)
-	case FailoverReturning:
-		return fmt.Sprintf("%s %d%%", phase, c.Status.Failover.Percent)
-	default:
+// PhaseWithShare is the phase as people read it wherever clusters are listed: with its share where the cluster is failing back.
+func (c *Cluster) PhaseWithShare() string {
+	if phase := c.Phase(); phase != PhaseFailingBack {
 		return string(phase)
 	}
+	return fmt.Sprintf("%s %d%%", PhaseFailingBack, c.Status.Failover.Percent)
 }
 
 // DNSWeight returns the cluster's weight in the answers of DNS.
@@ -354,7 +349,7 @@ func (c *Cluster) DNSWeight() int32 {
 	return *c.Spec.DNSWeight
 }
 
-// IsReady tells whether the cluster's API answered, at the last look, that it is ready.
+// IsReady reports whether the cluster's API answered, at the last health check, that it is ready.
 func (c *Cluster) IsReady() bool {
 	ready := c.Condition(ClusterReady)
 	return ready != nil && ready.Status == corev1.ConditionTrue
@@ -362,6 +357,6 @@ func (c *Cluster) IsReady() bool {
 
 // IsReached reports whether the cluster is ready for the federation as a whole: for the process that leads, or for at least half of all.
 func (c *Cluster) IsReached() bool {
-	partly := c.Condition(ClusterPartlyReachable)
-	return c.IsReady() || partly != nil && partly.Status == corev1.ConditionTrue && partly.Reason == ReasonOthersReachIt
+	partly := c.Condition(ClusterPartiallyReachable)
+	return c.IsReady() || partly != nil && partly.Status == corev1.ConditionTrue && partly.Reason == ReasonReachableByMajority
 }

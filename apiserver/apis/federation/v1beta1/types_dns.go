@@ -51,7 +51,7 @@ type DNSSettings struct {
 	// Whether the load balancers answer is asked from the federation, too: a cluster whose load balancer does not is out
 	// of the answers while others serve. If left out, what the members say is all that counts.
 	// +optional
-	Check *DNSCheck `json:"check,omitempty"`
+	HealthCheck *DNSHealthCheck `json:"healthCheck,omitempty"`
 }
 
 // DNSClusterSettings are one cluster's part of DNSSettings.
@@ -111,8 +111,8 @@ func (s *DNSSettings) Validate(path *field.Path) (errs field.ErrorList) {
 		}
 		errs = append(errs, between(s.Clusters[name].Priority, 0, maxDNSNumber, at.Child("priority"))...)
 	}
-	if s.Check != nil {
-		errs = append(errs, s.Check.validate(path.Child("check"))...)
+	if s.HealthCheck != nil {
+		errs = append(errs, s.HealthCheck.validate(path.Child("healthCheck"))...)
 	}
 	return append(errs, validateHosts(s.Hosts, path.Child("hosts"))...)
 }

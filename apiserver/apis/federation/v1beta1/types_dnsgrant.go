@@ -46,7 +46,7 @@ type DNSNameGrantList struct {
 	Items []DNSNameGrant `json:"items"`
 }
 
-// DNSNameGranted tells whether objects of a namespace may have a host, and by which suffix that is decided; "": no grant names one.
+// DNSNameGranted reports whether objects of a namespace may have a host, and by which suffix that is decided; "": no grant names one.
 func DNSNameGranted(grants []*DNSNameGrant, namespace, host string) (suffix string, granted bool) {
 	granted = true
 	name := strings.ToLower(strings.TrimSuffix(host, "."))

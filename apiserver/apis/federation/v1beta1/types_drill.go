@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -53,16 +55,24 @@ type FailoverDrillSpec struct {
 	// What ends it early.
 	// +optional
 	Guardrails FailoverDrillGuardrails `json:"guardrails,omitempty"`
+	// Clients that ask during the drill; at most 50.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Probes []DrillProbe `json:"probes,omitempty"`
 	// Required: it waits until somebody other than who made it approves it. NotRequired, the default, takes the right to approve.
 	// +optional
 	Approval DrillApproval `json:"approval,omitempty"`
-	// Checks that need not hold: DoubleRunning, NotHeld.
+	// Checks that need not hold: DoubleRunning, NotHeld, Quiet, Rested.
 	// +optional
 	// +listType=set
 	Allow []string `json:"allow,omitempty"`
+	// When it may be under way; always if left out.
+	// +optional
+	Windows *DrillWindows `json:"windows,omitempty"`
 }
 
-// DrillApproval says whether a drill waits for somebody's approval.
+// DrillApproval reports whether a drill waits for somebody's approval.
 type DrillApproval string
 
 const (
@@ -131,6 +141,9 @@ type FailoverDrillObjectives struct {
 	// Of as many replicas as were placed in the scope, so many percent stay ready all the time, see guardrails.
 	// +optional
 	MinReadyPercent *int32 `json:"minReadyPercent,omitempty"`
+	// Of a thousand questions of each probe so many may fail, from the fault on.
+	// +optional
+	MaxFailedPerMille *int32 `json:"maxFailedPerMille,omitempty"`
 }
 
 // FailoverDrillGuardrails end a drill early.
@@ -142,6 +155,12 @@ type FailoverDrillGuardrails struct {
 	// So many replicas may fit nowhere: more keep it from beginning, and end it; 0 if left out.
 	// +optional
 	MaxUnplaced *int64 `json:"maxUnplaced,omitempty"`
+	// Of a thousand questions that a probe with guard asks within windowSeconds so many may fail, and two in any case; 10 if left out.
+	// +optional
+	MaxFailedPerMille *int32 `json:"maxFailedPerMille,omitempty"`
+	// From 5 to 600 s; 30 if left out.
+	// +optional
+	WindowSeconds *int32 `json:"windowSeconds,omitempty"`
 }
 
 // DrillPhase is where a drill stands.
@@ -190,10 +209,18 @@ const (
 	DrillFits             = "Fits"
 	DrillNotHeld          = "NotHeld"
 	DrillApproved         = "Approved"
+	DrillInWindow         = "InWindow"
+	DrillQuiet            = "Quiet"
+	DrillRested           = "Rested"
+	DrillBudgets          = "Budgets"
 	DrillDoubleRunning    = "DoubleRunning"
 	DrillRealFailure      = "RealFailure"
 	DrillReadyBelow       = "ReadyBelow"
 	DrillUnplaced         = "Unplaced"
+	DrillBudgetViolated   = "BudgetViolated"
+	DrillUnpredicted      = "Unpredicted"
+	DrillClientsFail      = "ClientsFail"
+	DrillControlPlane     = "ControlPlane"
 	DrillDNSBehind        = "DNSBehind"
 	DrillStopped          = "Stopped"
 	DrillOperator         = "Operator"
@@ -239,6 +266,12 @@ type FailoverDrillStatus struct {
 	// +optional
 	// +listType=atomic
 	Undo []DrillUndo `json:"undo,omitempty"`
+	// The process that decides about it.
+	// +optional
+	Leader string `json:"leader,omitempty"`
+	// How often another process has taken over since it began. After the second time it ends.
+	// +optional
+	LeaderChanges int32 `json:"leaderChanges,omitempty"`
 	// What was measured.
 	// +optional
 	Report *DrillReport `json:"report,omitempty"`
@@ -275,14 +308,55 @@ type DrillReport struct {
 	// What the review said before, beside what was measured.
 	// +optional
 	Prediction DrillPrediction `json:"prediction,omitempty"`
+	// What the probes found, from the fault on.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Probes []DrillProbeResult `json:"probes,omitempty"`
+	// When that was noted.
+	// +optional
+	ProbesAt *metav1.MicroTime `json:"probesAt,omitempty"`
 	// The objectives, each with what was measured.
 	// +optional
 	// +listType=atomic
 	Objectives []DrillObjective `json:"objectives,omitempty"`
+	// Drills before this one, of the same clusters and method.
+	// +optional
+	Earlier *DrillEarlier `json:"earlier,omitempty"`
 	// What is not as it was before, and has to do with the drill.
 	// +optional
 	// +listType=atomic
 	LeftBehind []string `json:"leftBehind,omitempty"`
+}
+
+// DrillEarlier is how long it took in earlier drills of the same clusters and method until the marks came: those that are kept, the last 50 at most, and
+// held in full.
+type DrillEarlier struct {
+	// How many there are.
+	Runs int32 `json:"runs"`
+	// By the name of the mark, in milliseconds: of three in four of them it came no later.
+	// +optional
+	P75Milliseconds map[string]int64 `json:"p75Milliseconds,omitempty"`
+}
+
+// After is how long each mark came after the fault (detected, outOfDNS, out, placed, readyElsewhere), or after the way back began (backReady, backInDNS,
+// clean). Those that did not come are left out.
+func (m *DrillMarks) After() map[string]time.Duration {
+	after := map[string]time.Duration{}
+	note := func(name string, from, mark *metav1.MicroTime) {
+		if from != nil && mark != nil {
+			after[name] = mark.Sub(from.Time)
+		}
+	}
+	note("detected", m.Injected, m.Detected)
+	note("outOfDNS", m.Injected, m.OutOfDNS)
+	note("out", m.Injected, m.Out)
+	note("placed", m.Injected, m.Placed)
+	note("readyElsewhere", m.Injected, m.ReadyElsewhere)
+	note("backReady", m.Recovering, m.BackReady)
+	note("backInDNS", m.Recovering, m.BackInDNS)
+	note("clean", m.Recovering, m.Clean)
+	return after
 }
 
 // DrillMarks are moments of a drill. Those that did not come are left out.
@@ -348,6 +422,9 @@ type DrillWorkloads struct {
 	// Of as many replicas as were placed in the scope, so many percent stayed ready all the time, see guardrails.
 	// +optional
 	LeastReadyPercent int32 `json:"leastReadyPercent,omitempty"`
+	// Since when a PodDisruptionBudget has been violated; left out while none is.
+	// +optional
+	BudgetViolatedSince *metav1.MicroTime `json:"budgetViolatedSince,omitempty"`
 }
 
 // DrillPrediction is what the review said before, beside what was measured.
@@ -358,6 +435,9 @@ type DrillPrediction struct {
 	// Replicas that left it.
 	// +optional
 	Measured int64 `json:"measured,omitempty"`
+	// Replicas that left a cluster since the fault, of any cluster: those of objects that were scaled down are not counted.
+	// +optional
+	Moved int64 `json:"moved,omitempty"`
 	// Record sets that would change.
 	// +optional
 	Records int32 `json:"records,omitempty"`

@@ -145,8 +145,8 @@ type Failback string
 const (
 	// FailbackStaged: in the steps of the federation (default 10 %, 50 %, 100 %), each after a stable time.
 	FailbackStaged Failback = "Staged"
-	// FailbackAtOnce: all, as soon as the cluster has been stable.
-	FailbackAtOnce Failback = "AtOnce"
+	// FailbackImmediate: all, as soon as the cluster has been stable.
+	FailbackImmediate Failback = "Immediate"
 	// FailbackNever: what was moved stays where it is until the object or its policy changes.
 	FailbackNever Failback = "Never"
 )
@@ -160,7 +160,7 @@ type FailoverPolicy struct {
 	// is longer than the federation's own grace period.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
-	// Staged (default), AtOnce or Never.
+	// Staged (default), Immediate or Never.
 	// +optional
 	Failback Failback `json:"failback,omitempty"`
 }

@@ -10,7 +10,7 @@ import (
 // +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// FailoverReadiness says whether the loss of a zone, or of a region, would be survived as the world is now. The federation keeps one for each; nobody
+// FailoverReadiness reports whether the loss of a zone, or of a region, would be survived as the world is now. The federation keeps one for each; nobody
 // else writes them, and nothing is done because of what they say.
 type FailoverReadiness struct {
 	metav1.TypeMeta `json:",inline"`
@@ -45,7 +45,7 @@ func (s FailoverReadinessSpec) Domain() string {
 
 // FailoverReadinessStatus is what would happen if the clusters were lost, and for long.
 type FailoverReadinessStatus struct {
-	// Survivable: the loss would be survived; False with NoRoom, WouldBeHeld, NameWithoutServer or Pinned. Drilled: a drill has shown it.
+	// Survivable: the loss would be survived; False with InsufficientCapacity, FailoverWouldBeSuspended, NameWithoutServer or Pinned. Drilled: a drill has shown it.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -56,7 +56,7 @@ type FailoverReadinessStatus struct {
 	// Objects with replicas there.
 	// +optional
 	Objects int32 `json:"objects,omitempty"`
-	// Replicas that are placed there, and would be lost. They are the sum of placed, kept and unplaced.
+	// Replicas that are placed there, and would be lost. They are the sum of placed, kept and unschedulable.
 	// +optional
 	Replicas int64 `json:"replicas,omitempty"`
 	// Those that would be placed elsewhere.
@@ -67,7 +67,7 @@ type FailoverReadinessStatus struct {
 	Kept int64 `json:"kept,omitempty"`
 	// Those that would fit nowhere.
 	// +optional
-	Unplaced int64 `json:"unplaced,omitempty"`
+	Unschedulable int64 `json:"unschedulable,omitempty"`
 	// The objects that would fare worst, at most 20: those with most replicas that fit nowhere first, then what is pinned.
 	// +optional
 	// +listType=atomic
@@ -102,7 +102,7 @@ type ReadinessObject struct {
 	Replicas int64 `json:"replicas"`
 	// Those of them that would fit nowhere.
 	// +optional
-	Unplaced int64 `json:"unplaced,omitempty"`
+	Unschedulable int64 `json:"unschedulable,omitempty"`
 	// All that it has is there, and may be nowhere else.
 	// +optional
 	Pinned bool `json:"pinned,omitempty"`
@@ -157,14 +157,14 @@ const (
 
 // Reasons of the conditions of a FailoverReadiness.
 const (
-	ReadinessSurvived        = "Survived"
-	ReadinessNoRoom          = "NoRoom"
-	ReadinessWouldBeHeld     = "WouldBeHeld"
-	ReadinessNameLost        = "NameWithoutServer"
-	ReadinessPinned          = "Pinned"
-	ReadinessCapacityUnknown = "CapacityUnknown"
-	ReadinessNotEvaluated    = "NotEvaluated"
-	ReadinessNeverDrilled    = "NeverDrilled"
+	ReadinessSurvived                 = "Survived"
+	ReadinessInsufficientCapacity     = "InsufficientCapacity"
+	ReadinessFailoverWouldBeSuspended = "FailoverWouldBeSuspended"
+	ReadinessNameLost                 = "NameWithoutServer"
+	ReadinessPinned                   = "Pinned"
+	ReadinessCapacityUnknown          = "CapacityUnknown"
+	ReadinessNotEvaluated             = "NotEvaluated"
+	ReadinessNeverDrilled             = "NeverDrilled"
 )
 
 // ReadinessName is the name of the FailoverReadiness of a zone, as REGION/ZONE, or a region: "zone.east.a", "region.east". Labels of nodes

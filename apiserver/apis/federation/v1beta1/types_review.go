@@ -50,9 +50,9 @@ type FailoverReviewStatus struct {
 	// +optional
 	// +listType=atomic
 	Clusters []string `json:"clusters,omitempty"`
-	// Why nothing, or not all, would be moved: the failover limits that would hold it. Empty: they allow it.
+	// Why nothing, or not all, would be moved: the failover limit that would suspend it. Empty: they allow it.
 	// +optional
-	Held string `json:"held,omitempty"`
+	SuspendedReason string `json:"suspendedReason,omitempty"`
 	// The objects whose replicas would move, in the order in which they would be placed.
 	// +optional
 	// +listType=atomic
@@ -63,10 +63,10 @@ type FailoverReviewStatus struct {
 	Records []RecordChange `json:"records,omitempty"`
 	// Replicas that would move, in sum.
 	// +optional
-	Replicas int64 `json:"replicas,omitempty"`
+	ReplicasMoved int64 `json:"replicasMoved,omitempty"`
 	// Replicas that would fit nowhere, in sum.
 	// +optional
-	Unplaced int64 `json:"unplaced,omitempty"`
+	ReplicasUnschedulable int64 `json:"replicasUnschedulable,omitempty"`
 }
 
 // ReplicaMove is how the replicas of one object would move.
@@ -83,7 +83,7 @@ type ReplicaMove struct {
 	Clusters []ReplicaChange `json:"clusters"`
 	// Replicas that would fit nowhere.
 	// +optional
-	Unplaced int64 `json:"unplaced,omitempty"`
+	Unschedulable int64 `json:"unschedulable,omitempty"`
 	// Why it would not move, where it has replicas in a lost cluster and would not.
 	// +optional
 	Reason string `json:"reason,omitempty"`

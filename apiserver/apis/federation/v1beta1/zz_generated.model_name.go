@@ -71,13 +71,13 @@ func (in ClusterTopology) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
-func (in DNSCheck) OpenAPIModelName() string {
-	return "federation.v1beta1.DNSCheck"
+func (in DNSClusterSettings) OpenAPIModelName() string {
+	return "federation.v1beta1.DNSClusterSettings"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
-func (in DNSClusterSettings) OpenAPIModelName() string {
-	return "federation.v1beta1.DNSClusterSettings"
+func (in DNSHealthCheck) OpenAPIModelName() string {
+	return "federation.v1beta1.DNSHealthCheck"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -111,6 +111,11 @@ func (in DrillDecision) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillEarlier) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillEarlier"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DrillIsolate) OpenAPIModelName() string {
 	return "federation.v1beta1.DrillIsolate"
 }
@@ -131,13 +136,38 @@ func (in DrillPrediction) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillProbe) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillProbe"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillProbeResult) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillProbeResult"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillProbeService) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillProbeService"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DrillReport) OpenAPIModelName() string {
 	return "federation.v1beta1.DrillReport"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillTurn) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillTurn"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DrillUndo) OpenAPIModelName() string {
 	return "federation.v1beta1.DrillUndo"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillWindows) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillWindows"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -166,6 +196,26 @@ func (in FailoverDrillObjectives) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrillSchedule) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrillSchedule"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrillScheduleList) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrillScheduleList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrillScheduleSpec) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrillScheduleSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrillScheduleStatus) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrillScheduleStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in FailoverDrillScope) OpenAPIModelName() string {
 	return "federation.v1beta1.FailoverDrillScope"
 }
@@ -178,6 +228,11 @@ func (in FailoverDrillSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in FailoverDrillStatus) OpenAPIModelName() string {
 	return "federation.v1beta1.FailoverDrillStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailoverDrillTemplate) OpenAPIModelName() string {
+	return "federation.v1beta1.FailoverDrillTemplate"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -226,11 +281,6 @@ func (in FederatedKind) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
-func (in HeldDeletions) OpenAPIModelName() string {
-	return "federation.v1beta1.HeldDeletions"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Info) OpenAPIModelName() string {
 	return "federation.v1beta1.Info"
 }
@@ -246,8 +296,8 @@ func (in JSONPatchOperation) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
-func (in LeftOutIngresses) OpenAPIModelName() string {
-	return "federation.v1beta1.LeftOutIngresses"
+func (in MissedDrill) OpenAPIModelName() string {
+	return "federation.v1beta1.MissedDrill"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -256,13 +306,28 @@ func (in NodeClass) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OmittedIngresses) OpenAPIModelName() string {
+	return "federation.v1beta1.OmittedIngresses"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Override) OpenAPIModelName() string {
 	return "federation.v1beta1.Override"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PendingDeletions) OpenAPIModelName() string {
+	return "federation.v1beta1.PendingDeletions"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Placement) OpenAPIModelName() string {
 	return "federation.v1beta1.Placement"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlacementChange) OpenAPIModelName() string {
+	return "federation.v1beta1.PlacementChange"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -1,0 +1,82 @@
+package drillschedule
+
+import (
+	"time"
+
+	metatable "k8s.io/apimachinery/pkg/api/meta/table"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/registry/status"
+	"federation/apiserver/registry/table"
+)
+
+// REST serves failoverdrillschedules.
+type REST struct {
+	*genericregistry.Store
+}
+
+var (
+	_ rest.ShortNamesProvider = &REST{}
+	_ rest.CategoriesProvider = &REST{}
+)
+
+// ShortNames returns the short name that kubectl knows.
+func (*REST) ShortNames() []string { return []string{"fds"} }
+
+// Categories says that schedules are in "kubectl get federation".
+func (*REST) Categories() []string { return []string{"federation"} }
+
+// NewREST returns the storage of failoverdrillschedules and of their status.
+func NewREST(options generic.RESTOptionsGetter) (*REST, *status.REST, error) {
+	s := newStrategy()
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &v1beta1.FailoverDrillSchedule{} },
+		NewListFunc:               func() runtime.Object { return &v1beta1.FailoverDrillScheduleList{} },
+		DefaultQualifiedResource:  v1beta1.DrillSchedulesResource.GroupResource(),
+		SingularQualifiedResource: v1beta1.SchemeGroupVersion.WithResource("failoverdrillschedule").GroupResource(),
+		CreateStrategy:            s,
+		UpdateStrategy:            s,
+		DeleteStrategy:            s,
+		ResetFieldsStrategy:       s,
+		TableConvertor:            tables,
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options}); err != nil {
+		return nil, nil, err
+	}
+	return &REST{store}, status.New(store, statusStrategy{s}), nil
+}
+
+// tables are what `kubectl get failoverdrillschedules` shows: the columns of CronJobs, and what is taken how.
+var tables = table.Convertor[*v1beta1.FailoverDrillSchedule]{
+	Columns: []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: "Name of the schedule."},
+		{Name: "Schedule", Type: "string", Description: "When drills are made, in cron format."},
+		{Name: "Timezone", Type: "string", Description: "The time zone of that."},
+		{Name: "Method", Type: "string", Description: "How clusters are taken out."},
+		{Name: "Suspend", Type: "boolean", Description: "Whether no drill is made."},
+		{Name: "Active", Type: "integer", Description: "Drills that have not ended."},
+		{Name: "Last Schedule", Type: "string", Description: "How long ago the last drill was made."},
+		{Name: "Next", Type: "string", Description: "How long until the next one is made."},
+		{Name: "Age", Type: "string", Description: "Time since the schedule was made."},
+	},
+	Row: func(s *v1beta1.FailoverDrillSchedule) []any {
+		zone, next := "<none>", "<none>"
+		if s.Spec.TimeZone != nil {
+			zone = *s.Spec.TimeZone
+		}
+		last := "<none>"
+		if at := s.Status.LastScheduleTime; at != nil {
+			last = metatable.ConvertToHumanReadableDateType(*at)
+		}
+		if at := s.Status.NextScheduleTime; at != nil {
+			next = metatable.ConvertToHumanReadableDateType(metav1.NewTime(time.Now().Add(-time.Until(at.Time))))
+		}
+		return []any{s.Name, s.Spec.Schedule, zone, string(s.Spec.Template.Spec.Method), s.Spec.Suspended(), len(s.Status.Active), last, next,
+			metatable.ConvertToHumanReadableDateType(s.CreationTimestamp)}
+	},
+}

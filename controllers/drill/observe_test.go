@@ -1,0 +1,56 @@
+package drill
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/drill/plan"
+)
+
+// What moves from the fault on is counted, what is scaled down or up is not; and the next process goes on from what the one before it has noted.
+func TestMoved(t *testing.T) {
+	at := func(a, b int64) []plan.Object {
+		return []plan.Object{{Name: "web", Placed: map[string]int64{"a": a, "b": b}}, {Name: "db", Placed: map[string]int64{"a": 5}}}
+	}
+	d := &v1beta1.FailoverDrill{ObjectMeta: metav1.ObjectMeta{UID: "d"}, Status: v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillBaseline}}
+	var first, second before
+	want := func(b *before, a, other, moved int64) {
+		t.Helper()
+		if got := b.moved(d, at(a, other)); got != moved {
+			t.Errorf("with %d and %d: %d have moved, want %d", a, other, got, moved)
+		}
+	}
+	want(&first, 20, 0, 0)
+	want(&first, 10, 10, 0) // before the fault
+	d.Status.Phase, d.Status.Report = v1beta1.DrillInjecting, &v1beta1.DrillReport{}
+	want(&first, 10, 10, 0)
+	want(&first, 4, 16, 6)
+	want(&first, 4, 30, 6) // scaled up
+	want(&first, 4, 10, 0) // scaled down
+	want(&first, 0, 12, 2) // and moved: of ten that left, eight are asked for no more
+	d.Status.Report.Prediction.Moved = 7
+	want(&second, 0, 12, 7)
+	want(&second, 3, 9, 10)
+	d.Status.Phase = v1beta1.DrillFinished
+	want(&second, 9, 3, 0)
+}
+
+func TestBudgetsAreOfTheObjectsThatTheySelect(t *testing.T) {
+	object := func(namespace, kind, app string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"kind": kind, "metadata": map[string]any{"namespace": namespace, "name": app},
+			"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": app}}}}}}
+	}
+	w := &world{World: plan.World{Budgets: make([]plan.Budget, 1)}}
+	selects := map[string][]selected{"shop": {{labels.SelectorFromSet(labels.Set{"app": "web"}), 0}}}
+	for _, u := range []*unstructured.Unstructured{object("other", "Deployment", "web"), object("shop", "Deployment", "db"), object("shop", "Job", "web"), object("shop", "Deployment", "web")} {
+		w.Objects = append(w.Objects, objectOf(u))
+		w.addBudgets(u, selects)
+	}
+	if got := w.Budgets[0].Objects; len(got) != 1 || got[0] != 3 {
+		t.Errorf("the budget is of %v", got)
+	}
+}

@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// maxEarlier is with how many drills one is compared.
+const maxEarlier = 50
+
+// earlier compares with the drills before, of the same clusters and method, that held in full: those that ended early say nothing of how long things take.
+// nil: there is none.
+func (d *drill) earlier() *v1beta1.DrillEarlier {
+	var runs []*v1beta1.FailoverDrill
+	for _, o := range d.Drills {
+		s := &o.Status
+		full := s.Outcome == v1beta1.DrillSucceeded || s.Outcome == v1beta1.DrillFailed && (s.Reason == v1beta1.DrillObjectiveMissed || s.Reason == v1beta1.DrillLeftBehind)
+		if o.UID != d.UID && full && s.Report != nil && s.PhaseSince != nil && o.Spec.Method == d.Spec.Method && slices.Equal(s.Clusters, d.step.Status.Clusters) {
+			runs = append(runs, o)
+		}
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	slices.SortFunc(runs, func(a, b *v1beta1.FailoverDrill) int {
+		return cmp.Or(b.Status.PhaseSince.Compare(a.Status.PhaseSince.Time), cmp.Compare(a.Name, b.Name))
+	})
+	runs = runs[:min(len(runs), maxEarlier)]
+	took := map[string][]int64{}
+	for _, o := range runs {
+		for mark, after := range o.Status.Report.Marks.After() {
+			took[mark] = append(took[mark], after.Milliseconds())
+		}
+	}
+	is := &v1beta1.DrillEarlier{Runs: int32(len(runs)), P75Milliseconds: map[string]int64{}}
+	for mark, all := range took {
+		slices.Sort(all)
+		is.P75Milliseconds[mark] = all[(3*len(all)+3)/4-1]
+	}
+	return is
+}

@@ -1,0 +1,286 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/drilltimes"
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// Scheduling is what is decided from whether a schedule makes a drill.
+type Scheduling struct {
+	Now time.Time
+	// Drills are all that there are, of any schedule or none.
+	Drills []*v1beta1.FailoverDrill
+	// Clusters are those that have joined.
+	Clusters []*v1beta1.Cluster
+	// Readiness has when a zone (REGION/ZONE) or a region was last drilled with success.
+	Readiness []*v1beta1.FailoverReadiness
+}
+
+// ScheduleStep is what is to be done about a schedule next.
+type ScheduleStep struct {
+	// Make is a drill to be made before the status is written; nil: none. One that there is already was made by a process that died then.
+	Make *v1beta1.FailoverDrill
+	// Status is the schedule's from now on.
+	Status v1beta1.FailoverDrillScheduleStatus
+	// Delete are drills that are over, and beyond what is kept.
+	Delete []*v1beta1.FailoverDrill
+	// LookAgain is when to look again whatever happens; 0: when something changes.
+	LookAgain time.Duration
+}
+
+const (
+	// maxMissed is how many times that were missed are gone through one by one.
+	maxMissed = 1000
+	// searchAgain is how long no time is looked for where there was none.
+	searchAgain = time.Hour
+)
+
+// schedule is one schedule in its world, and the step that is being made.
+type schedule struct {
+	*v1beta1.FailoverDrillSchedule
+	*Scheduling
+	times *drilltimes.Times
+	step  ScheduleStep
+}
+
+// NextOfSchedule is what a schedule does next.
+func NextOfSchedule(of *v1beta1.FailoverDrillSchedule, w *Scheduling) ScheduleStep {
+	s := &schedule{FailoverDrillSchedule: of, Scheduling: w, step: ScheduleStep{Status: *of.Status.DeepCopy()}}
+	mine := s.mine()
+	s.note(mine)
+	candidates := s.candidates()
+	var err error
+	switch s.times, err = drilltimes.Of(&of.Spec); {
+	case err != nil:
+		s.say(v1beta1.ScheduleNoTime, err.Error()) // admission lets none through
+	case of.Spec.Suspended():
+		s.say(v1beta1.ScheduleSuspended, "spec.suspend is true")
+	case of.Spec.Rotate != "" && len(candidates) == 0:
+		s.say(v1beta1.ScheduleNoScope, fmt.Sprintf("spec.template.spec.scope: there are no %s %s", strings.ToLower(string(of.Spec.Rotate)), strings.Join(of.Spec.Candidates(), ", ")))
+	default:
+		s.schedule(mine, candidates)
+	}
+	if s.step.Make == nil {
+		s.step.Delete = surplus(&of.Spec, mine)
+	}
+	return s.step
+}
+
+// mine are the drills of the schedule, the oldest first.
+func (s *schedule) mine() []*v1beta1.FailoverDrill {
+	mine := slices.DeleteFunc(slices.Clone(s.Drills), func(d *v1beta1.FailoverDrill) bool { return !metav1.IsControlledBy(d, s.FailoverDrillSchedule) })
+	slices.SortFunc(mine, func(a, b *v1beta1.FailoverDrill) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return mine
+}
+
+// note has the status say what became of the drills.
+func (s *schedule) note(mine []*v1beta1.FailoverDrill) {
+	status := &s.step.Status
+	status.Active = nil
+	for _, d := range mine {
+		if !d.Over() {
+			status.Active = append(status.Active, d.Name)
+		}
+		if at := d.Status.PhaseSince; d.Status.Outcome == v1beta1.DrillSucceeded && at != nil && (status.LastSuccessfulTime == nil || status.LastSuccessfulTime.Time.Before(at.Truncate(time.Second))) {
+			status.LastSuccessfulTime = new(metav1.NewTime(at.Truncate(time.Second)))
+		}
+		if at, err := time.Parse(time.RFC3339, d.Annotations[v1beta1.DrillScheduledAtAnnotation]); err == nil && (status.LastScheduleTime == nil || status.LastScheduleTime.Time.Before(at)) {
+			status.LastScheduleTime = new(metav1.NewTime(at)) // made, and not noted by a process that died then
+			if scope := onlyOf(&d.Spec.Scope, s.Spec.Rotate); scope != "" {
+				s.turn(scope, at)
+			}
+		}
+	}
+}
+
+// say sets the condition Scheduled.
+func (s *schedule) say(reason, message string) {
+	is := metav1.ConditionFalse
+	if reason == v1beta1.ScheduleActive {
+		is = metav1.ConditionTrue
+	} else {
+		s.step.Status.NextScheduleTime = nil
+	}
+	meta.SetStatusCondition(&s.step.Status.Conditions, metav1.Condition{Type: v1beta1.DrillScheduled, Status: is, Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(s.Now.UTC().Truncate(time.Second)), ObservedGeneration: s.Generation})
+}
+
+// schedule makes a drill if it is time, and says when the next one is made.
+func (s *schedule) schedule(mine []*v1beta1.FailoverDrill, candidates []string) {
+	status := &s.step.Status
+	due := s.due()
+	waits := !due.IsZero() && len(status.Active) > 0
+	if !due.IsZero() && !waits {
+		s.step.Make = s.drill(due, candidates)
+		status.Active = append(status.Active, s.step.Make.Name)
+		status.LastScheduleTime = new(metav1.NewTime(due))
+	}
+	next := due
+	if !waits {
+		next = s.times.After(s.Now)
+	}
+	if next.IsZero() {
+		s.say(v1beta1.ScheduleNoTime, fmt.Sprintf("no time of %q leaves %s, the baseline and the hold, in the windows within a year", s.Spec.Schedule, drilltimes.Takes(&s.Spec.Template.Spec)))
+		s.step.LookAgain = searchAgain
+		return
+	}
+	status.NextScheduleTime = new(metav1.NewTime(next))
+	s.say(v1beta1.ScheduleActive, "")
+	if s.step.LookAgain = next.Sub(s.Now); waits {
+		s.step.LookAgain = max(tick, next.Add(s.late()).Sub(s.Now))
+	}
+}
+
+func (s *schedule) late() time.Duration {
+	return time.Duration(s.Spec.StartingDeadline()) * time.Second
+}
+
+// due is the time of the schedule at which a drill is to be made now: the last one that has come, and is not too long ago; zero where there is none.
+// Those that are too long ago are missed.
+func (s *schedule) due() time.Time {
+	status, since := &s.step.Status, s.CreationTimestamp.Time
+	for _, seen := range []*metav1.Time{status.LastScheduleTime, s.resumed()} {
+		if seen != nil && seen.After(since) {
+			since = seen.Time
+		}
+	}
+	if m := status.LastMissed; m != nil && m.Time.After(since) {
+		since = m.Time.Time
+	}
+	oldest := s.Now.Add(-s.late())
+	var due, missed time.Time
+	for n := 0; ; n++ {
+		if n == maxMissed && since.Before(oldest) {
+			since = oldest
+		}
+		since = s.times.After(since)
+		if since.IsZero() || since.After(s.Now) {
+			break
+		}
+		if since.Before(oldest) {
+			missed = since
+		} else {
+			due = since
+		}
+	}
+	if !missed.IsZero() {
+		status.LastMissed = &v1beta1.MissedDrill{Time: metav1.NewTime(missed), Reason: v1beta1.MissedTooLate}
+		if len(status.Active) > 0 {
+			status.LastMissed.Reason = v1beta1.MissedStillActive
+		}
+	}
+	return due
+}
+
+// resumed is since when nothing keeps the schedule from making drills. What comes before is not made up.
+func (s *schedule) resumed() *metav1.Time {
+	is := meta.FindStatusCondition(s.Status.Conditions, v1beta1.DrillScheduled)
+	switch {
+	case is == nil || is.Reason == v1beta1.ScheduleNoTime:
+		return nil
+	case is.Status == metav1.ConditionTrue:
+		return &is.LastTransitionTime
+	}
+	return new(metav1.NewTime(s.Now))
+}
+
+// drill is the drill of a time of the schedule.
+func (s *schedule) drill(at time.Time, candidates []string) *v1beta1.FailoverDrill {
+	d := s.Drill()
+	d.Name = fmt.Sprintf("%s-%d", s.Name, at.Unix()/60)
+	d.Annotations[v1beta1.DrillScheduledAtAnnotation] = at.UTC().Format(time.RFC3339)
+	if s.Spec.Rotate != "" {
+		scope := s.longest(candidates)
+		d.Spec.Scope = s.Spec.Rotate.Of(scope)
+		s.turn(scope, at)
+	}
+	return d
+}
+
+// onlyOf is what a drill took of a rotation; "": not one.
+func onlyOf(s *v1beta1.FailoverDrillScope, rotate v1beta1.DrillRotation) string {
+	names := map[v1beta1.DrillRotation][]string{v1beta1.RotateZones: s.Zones, v1beta1.RotateRegions: s.Regions, v1beta1.RotateClusters: s.Clusters}[rotate]
+	if len(names) != 1 {
+		return ""
+	}
+	return names[0]
+}
+
+// candidates are the scopes that take turns, sorted. Zones are those that hold all nodes of a cluster.
+func (s *schedule) candidates() (all []string) {
+	if all = s.Spec.Candidates(); !slices.Equal(all, []string{v1beta1.RotateAll}) {
+		all = slices.Clone(all)
+	} else {
+		all = nil
+		for _, c := range s.Clusters {
+			switch {
+			case s.Spec.Rotate == v1beta1.RotateClusters:
+				all = append(all, c.Name)
+			case s.Spec.Rotate == v1beta1.RotateRegions && c.Status.Region != "":
+				all = append(all, c.Status.Region)
+			case s.Spec.Rotate == v1beta1.RotateZones && len(c.Status.Zones) == 1 && c.Status.Region != "" && c.Status.Zones[0] != "":
+				all = append(all, c.Status.Region+"/"+c.Status.Zones[0])
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// longest is the scope whose last success, or last drill of this schedule, is oldest. So one that keeps failing does not keep the others waiting.
+func (s *schedule) longest(candidates []string) string {
+	last := map[string]time.Time{}
+	seen := func(scope string, at time.Time) {
+		if last[scope].Before(at) {
+			last[scope] = at
+		}
+	}
+	for _, t := range s.Status.Turns {
+		seen(t.Scope, t.Time.Time)
+	}
+	for _, r := range s.Readiness {
+		d, level := r.Status.LastDrill, v1beta1.RotateRegions
+		if r.Spec.Zone != "" {
+			level = v1beta1.RotateZones
+		}
+		if level == s.Spec.Rotate && d != nil && d.SucceededAt != nil {
+			seen(r.Spec.Domain(), d.SucceededAt.Time)
+		}
+	}
+	return slices.MinFunc(candidates, func(a, b string) int { return cmp.Or(last[a].Compare(last[b]), cmp.Compare(a, b)) })
+}
+
+// turn notes that a scope had its turn, and forgets those that take part no more.
+func (s *schedule) turn(scope string, at time.Time) {
+	candidates, is := s.candidates(), []v1beta1.DrillTurn{{Scope: scope, Time: metav1.NewTime(at)}}
+	for _, t := range s.step.Status.Turns {
+		if t.Scope != scope && slices.Contains(candidates, t.Scope) {
+			is = append(is, t)
+		}
+	}
+	slices.SortFunc(is, func(a, b v1beta1.DrillTurn) int { return cmp.Compare(a.Scope, b.Scope) })
+	s.step.Status.Turns = is
+}
+
+// surplus are the drills that are over, and beyond what is kept: the oldest.
+func surplus(spec *v1beta1.FailoverDrillScheduleSpec, mine []*v1beta1.FailoverDrill) (all []*v1beta1.FailoverDrill) {
+	oldest := func(most int, is func(*v1beta1.FailoverDrill) bool) {
+		over := slices.DeleteFunc(slices.Clone(mine), func(d *v1beta1.FailoverDrill) bool { return !d.Over() || !is(d) })
+		all = append(all, over[:max(0, len(over)-most)]...)
+	}
+	succeeded := func(d *v1beta1.FailoverDrill) bool { return d.Status.Outcome == v1beta1.DrillSucceeded }
+	oldest(spec.Succeeded(), succeeded)
+	oldest(spec.Failed(), func(d *v1beta1.FailoverDrill) bool { return !succeeded(d) })
+	return all
+}

@@ -1,0 +1,163 @@
+package drill
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/drill/plan"
+)
+
+// Schedules makes the drills of FailoverDrillSchedules. Make it with NewSchedules.
+type Schedules struct {
+	client    dynamic.Interface
+	informers func(schema.GroupVersionResource) cache.SharedIndexInformer
+	recorder  record.EventRecorder
+	wake      chan struct{}
+	unlisten  []func()
+}
+
+// scheduledFrom are the resources that schedules are decided from.
+var scheduledFrom = []schema.GroupVersionResource{v1beta1.DrillSchedulesResource, v1beta1.FailoverDrillsResource, v1beta1.ClustersResource, v1beta1.ReadinessResource}
+
+// NewSchedules makes a controller and subscribes it to schedules and drills. It makes, and deletes, drills by client.
+func NewSchedules(client dynamic.Interface, informers func(schema.GroupVersionResource) cache.SharedIndexInformer, recorder record.EventRecorder) (*Schedules, error) {
+	s := &Schedules{client: client, informers: informers, recorder: recorder, wake: make(chan struct{}, 1)}
+	look := func(any) {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+	for _, r := range scheduledFrom {
+		informer := informers(r) // all have to be asked for before they are started
+		if r != v1beta1.DrillSchedulesResource && r != v1beta1.FailoverDrillsResource {
+			continue
+		}
+		handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, is any) { look(is) }, DeleteFunc: look})
+		if err != nil {
+			return nil, err
+		}
+		s.unlisten = append(s.unlisten, sync.OnceFunc(func() { _ = informer.RemoveEventHandler(handler) })) // fails only for one that is not there
+	}
+	return s, nil
+}
+
+// Run works until ctx is done, and returns nil then. The informers must have been started.
+func (s *Schedules) Run(ctx context.Context) error {
+	for _, end := range s.unlisten {
+		defer end()
+	}
+	for _, r := range scheduledFrom {
+		if !cache.WaitForCacheSync(ctx.Done(), s.informers(r).HasSynced) {
+			return nil
+		}
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if next := s.pass(ctx); next > 0 {
+			timer.Reset(next)
+		}
+	}
+}
+
+// pass takes the next step of each schedule. It returns when to look again; 0: when something changes.
+func (s *Schedules) pass(ctx context.Context) (next time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	schedules := all[v1beta1.FailoverDrillSchedule](s.informers(v1beta1.DrillSchedulesResource))
+	if len(schedules) == 0 {
+		return 0
+	}
+	w := &plan.Scheduling{Now: time.Now(), Drills: all[v1beta1.FailoverDrill](s.informers(v1beta1.FailoverDrillsResource)),
+		Clusters: all[v1beta1.Cluster](s.informers(v1beta1.ClustersResource)), Readiness: all[v1beta1.FailoverReadiness](s.informers(v1beta1.ReadinessResource))}
+	for _, of := range schedules {
+		if of.DeletionTimestamp != nil {
+			continue
+		}
+		step := plan.NextOfSchedule(of, w)
+		again := step.LookAgain
+		if err := s.do(ctx, of, &step); err != nil {
+			if again = retryAfter; !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				klog.FromContext(ctx).Error(err, "A schedule of drills cannot be carried out; will be tried again", "schedule", of.Name)
+			}
+		}
+		if again > 0 && (next == 0 || again < next) {
+			next = again
+		}
+	}
+	return next
+}
+
+// do makes a drill first, and then says so: a process that dies between leaves one that the next process finds.
+func (s *Schedules) do(ctx context.Context, of *v1beta1.FailoverDrillSchedule, step *plan.ScheduleStep) error {
+	about := &corev1.ObjectReference{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrillSchedule", Name: of.Name, UID: of.UID}
+	drills := s.client.Resource(v1beta1.FailoverDrillsResource)
+	if step.Make != nil {
+		u, err := unstructuredOf(step.Make, "FailoverDrill")
+		if err != nil {
+			return err
+		}
+		switch _, err = drills.Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager}); {
+		case err == nil:
+			s.recorder.Eventf(about, corev1.EventTypeNormal, "SuccessfulCreate", "made drill %s", step.Make.Name)
+		case apierrors.IsInvalid(err) || apierrors.IsForbidden(err): // trying again would not help: the next time of the schedule may
+			s.recorder.Eventf(about, corev1.EventTypeWarning, "FailedCreate", "drill %s: %v", step.Make.Name, err)
+		case !apierrors.IsAlreadyExists(err):
+			return err
+		}
+	}
+	if missed := step.Status.LastMissed; missed != nil && !reflect.DeepEqual(missed, of.Status.LastMissed) {
+		s.recorder.Eventf(about, corev1.EventTypeWarning, "MissSchedule", "no drill was made at %s: %s", missed.Time.UTC().Format(time.RFC3339), missed.Reason)
+	}
+	if !reflect.DeepEqual(step.Status, of.Status) {
+		next := of.DeepCopy()
+		next.Status = step.Status
+		u, err := unstructuredOf(next, "FailoverDrillSchedule")
+		if err != nil {
+			return err
+		}
+		if _, err := s.client.Resource(v1beta1.DrillSchedulesResource).UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
+			return err
+		}
+	}
+	for _, d := range step.Delete {
+		err := drills.Delete(ctx, d.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion}})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// all are the objects of an informer's store that can be read.
+func all[T any](informer cache.SharedIndexInformer) (objects []*T) {
+	for _, obj := range informer.GetStore().List() {
+		one := new(T)
+		if err := from(obj, one); err != nil {
+			klog.Background().Error(err, "Cannot read an object: it is left out")
+			continue
+		}
+		objects = append(objects, one)
+	}
+	return objects
+}
