@@ -73,7 +73,7 @@ if [ ! -e /usr/sbin/policy-rc.d ]; then
   policy=/usr/sbin/policy-rc.d
   install -m 755 /dev/stdin $policy <<<$'#!/bin/sh\nexit 101'
 fi
-fetch() { apt-get install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1; }
-# The package lists of a fresh machine are empty or old: fetch them if it fails without.
+fetch() { apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1; }
+# Another apt-get is waited for. The package lists of a fresh machine are empty or old: fetch them if it fails without.
 fetch || { apt-get update >"$log" 2>&1 && fetch; } || { tail -5 "$log" >&2; refuse "apt-get failed"; }
 echo "installed ${missing[*]}"
