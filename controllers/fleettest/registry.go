@@ -11,6 +11,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -110,6 +111,9 @@ func (r *registry) run(ctx context.Context) error {
 			m.Wire.Isolate(r.process, false)
 		}
 	}()
+	for !r.lease.HasSynced() && ctx.Err() == nil { // nobody is reached before it is known whom a drill isolates
+		_ = sleep(ctx, time.Millisecond)
+	}
 	for ctx.Err() == nil {
 		r.isolate()
 		for name, m := range r.members() {
@@ -229,8 +233,8 @@ func (k *keeper) run(ctx context.Context) {
 		k.probed.Store(&failoverplan.Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince(), Unclear: evidence.Answer.Unclear()})
 		k.listen()
 		k.connect(ctx)
-		if k.reports.Load() {
-			k.report(ctx, known)
+		if latest := k.cluster(k.member.Name); latest != nil && k.reports.Load() {
+			k.report(ctx, latest)
 		}
 		k.rest(ctx, begin, verdict.Next)
 	}
@@ -324,26 +328,33 @@ func (k *keeper) report(ctx context.Context, known *v1beta1.Cluster) {
 	}
 	status, changed := health.Report(known.Status, known.Spec.Topology, k.state, inventory)
 	if changed {
-		err := k.apply(ctx, "clusterregistry", map[string]any{
+		err := k.apply(ctx, "clusterregistry", known, map[string]any{
 			"conditions": status.Conditions, "zones": status.Zones, "region": status.Region, "kubernetesVersion": status.KubernetesVersion, "uid": status.UID,
 		}) // what fails is written after the next look
+		if apierrors.IsConflict(err) {
+			k.registry.lookNow(k.member.Name)
+		}
 		if was := known.Status.UID; err == nil && was != "" && was != status.UID {
 			k.events.Event(known, corev1.EventTypeWarning, v1beta1.EventClusterReplaced, "it is another cluster than before, or was installed again")
 		}
 	}
 	now := k.room(k.member)
 	if before := known.Status.Capacity; now != nil && k.state.Failures == 0 && (before == nil || !room.Same(before, now) && time.Since(before.ObservedAt.Time) >= roomEvery) {
-		_ = k.apply(ctx, "federation-capacity", map[string]any{"capacity": now})
+		_ = k.apply(ctx, "federation-capacity", nil, map[string]any{"capacity": now})
 	}
 }
 
 // roomEvery is how often the room of a member is written at most.
 const roomEvery = 5 * time.Second
 
-// apply applies a part of the Cluster's status.
-func (k *keeper) apply(ctx context.Context, by string, status map[string]any) error {
+// apply applies a part of the Cluster's status: to the version that it was decided from alone, if that is given.
+func (k *keeper) apply(ctx context.Context, by string, from *v1beta1.Cluster, status map[string]any) error {
+	metadata := map[string]any{"name": k.member.Name}
+	if from != nil {
+		metadata["uid"], metadata["resourceVersion"] = from.UID, from.ResourceVersion
+	}
 	body, err := json.Marshal(map[string]any{
-		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster", "metadata": map[string]any{"name": k.member.Name}, "status": status,
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster", "metadata": metadata, "status": status,
 	})
 	if err != nil {
 		return err

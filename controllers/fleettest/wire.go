@@ -396,6 +396,7 @@ func (w *Wire) look(ctx context.Context, process int, timeout time.Duration) hea
 	w.mu.Lock()
 	fault := w.faultFor(sender{process: process})
 	w.mu.Unlock()
+	defer w.standStill(ctx, process)
 	switch fault {
 	case Partitioned, Hung:
 		_ = sleep(ctx, timeout)
@@ -408,4 +409,20 @@ func (w *Wire) look(ctx context.Context, process int, timeout time.Duration) hea
 		return health.Evidence{Answer: health.CredentialRejected, Detail: "401 Unauthorized"}
 	}
 	return health.Evidence{Answer: health.Healthy}
+}
+
+// standStill returns when a process goes on that stands still: until then it judges nothing.
+func (w *Wire) standStill(ctx context.Context, process int) {
+	for ctx.Err() == nil {
+		w.mu.Lock()
+		still, changed := w.paused[process] > 0, w.changed
+		w.mu.Unlock()
+		if !still {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
 }

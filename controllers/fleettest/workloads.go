@@ -191,9 +191,12 @@ func (m *Member) serves(service *unstructured.Unstructured, now time.Time) bool 
 	}
 	for _, w := range workloads {
 		for _, u := range m.API.List(w.resource, nil) {
-			marks, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "labels")
 			k := workloadKey{w.resource.Resource, u.GetNamespace(), u.GetName()}
-			if u.GetNamespace() == service.GetNamespace() && labels.SelectorFromSet(selector).Matches(labels.Set(marks)) && m.Ready(k, now) > 0 {
+			if k.namespace != service.GetNamespace() || m.Ready(k, now) == 0 {
+				continue
+			}
+			marks, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "labels")
+			if labels.SelectorFromSet(selector).Matches(labels.Set(marks)) {
 				return true
 			}
 		}
