@@ -48,8 +48,8 @@ type Kind struct {
 	Rounds bool
 	// Status sums up the copies in what the federated object's status is to have. Nil: no status.
 	Status func(federated *unstructured.Unstructured, copies []Copy) map[string]any
-	// NoConditions: the status has no place for conditions.
-	NoConditions bool
+	// NoConditions: the status has no place for conditions. UpdateTimes: they have a lastUpdateTime.
+	NoConditions, UpdateTimes bool
 }
 
 // GroupKind is the kind with its group.
@@ -125,7 +125,7 @@ var Kinds = []Kind{
 		k.Status, k.Healthy = replicaSetStatus, healthy("replicas", "availableReplicas")
 	}),
 	builtin("apps", "v1", "deployments", "Deployment").with(func(k *Kind) {
-		k.Divided, k.Paced, k.Failure, k.Spare = "replicas", true, true, deploymentSpare
+		k.Divided, k.Paced, k.Failure, k.UpdateTimes, k.Spare = "replicas", true, true, true, deploymentSpare
 		k.Status, k.Healthy = deploymentStatus, deploymentHealthy
 	}),
 	builtin("apps", "v1", "statefulsets", "StatefulSet").with(func(k *Kind) {

@@ -103,7 +103,7 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 	}
 	wanted := k.Status(federated, copies)
 	conditions, _ := wanted["conditions"].([]any)
-	wanted["conditions"] = mergeConditions(federated, append(conditions, propagated(federated, copies)), now)
+	wanted["conditions"] = k.mergeConditions(federated, append(conditions, propagated(federated, copies)), now)
 	if k.NoConditions {
 		delete(wanted, "conditions")
 	}
@@ -266,8 +266,8 @@ func worse(a, b string) string {
 	return b
 }
 
-// mergeConditions puts conditions in the object's list: others stay, times change with the status.
-func mergeConditions(federated *unstructured.Unstructured, wanted []any, now string) []any {
+// mergeConditions puts conditions in the object's list: others stay, times change with the status, and that of the last update with the reason too.
+func (k *Kind) mergeConditions(federated *unstructured.Unstructured, wanted []any, now string) []any {
 	list, _, _ := unstructured.NestedSlice(federated.Object, "status", "conditions")
 	for _, item := range wanted {
 		c := item.(map[string]any)
@@ -283,9 +283,13 @@ func mergeConditions(federated *unstructured.Unstructured, wanted []any, now str
 		if c["message"] == "" {
 			delete(c, "message")
 		}
-		for _, kept := range []string{"lastUpdateTime", "observedGeneration"} {
-			if v, ok := old[kept]; ok {
-				c[kept] = v
+		if v, ok := old["observedGeneration"]; ok {
+			c["observedGeneration"] = v
+		}
+		if k.UpdateTimes {
+			c["lastUpdateTime"] = now
+			if at := old["lastUpdateTime"]; at != nil && old["status"] == c["status"] && old["reason"] == c["reason"] {
+				c["lastUpdateTime"] = at
 			}
 		}
 		list[i] = c

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -84,4 +85,31 @@ func concluded(t *testing.T, federated *unstructured.Unstructured, copies []Copy
 		t.Fatal(err)
 	}
 	return got
+}
+
+// TestWhenAConditionWasUpdated: lastUpdateTime follows the reason, as Kubernetes' own controller has it, and lastTransitionTime the status; an object of
+// before, which has none, gets one.
+func TestWhenAConditionWasUpdated(t *testing.T) {
+	const first, second = "2026-01-03T00:00:00Z", "2026-01-04T00:00:00Z"
+	copies := func(updated string) []Copy {
+		return []Copy{{Cluster: "east-a", State: Synced, Looked: 2, Object: parse(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {generation: 1}\nspec: {replicas: 1}\n"+
+			"status: {observedGeneration: 1, replicas: 1, updatedReplicas: "+updated+", readyReplicas: 1, availableReplicas: 1}")}}
+	}
+	federated := parse(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop, generation: 2}\nspec: {replicas: 1}\n"+
+		"status: {conditions: [{type: Available, status: 'True', reason: MinimumReplicasAvailable, lastUpdateTime: null, lastTransitionTime: '2026-01-02T00:00:00Z'}]}")
+	is := func(updated, now, want string) {
+		t.Helper()
+		s := Summarize(kind(t, "Deployment"), federated, copies(updated), now)
+		federated.Object["status"] = s.Status
+		got := ""
+		for _, which := range []string{"Available", "Progressing"} {
+			c := conditionIn(s, which)
+			got += fmt.Sprint(which, " ", c["lastUpdateTime"], " ", c["lastTransitionTime"], "\n")
+		}
+		if got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+	}
+	is("0", first, "Available "+first+" 2026-01-02T00:00:00Z\nProgressing "+first+" "+first+"\n")
+	is("1", second, "Available "+first+" 2026-01-02T00:00:00Z\nProgressing "+second+" "+first+"\n")
 }
