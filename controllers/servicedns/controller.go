@@ -52,7 +52,7 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Resolver looks up host names of load balancers. Default: net.DefaultResolver.
 	Resolver Resolver
-	// Refuse says which addresses of load balancers are not used, and why. Default: plan.Refuse.
+	// Refuse says which addresses of load balancers are not used, and why. Default: v1beta1.RefuseAddress.
 	Refuse func(netip.Addr) error
 }
 

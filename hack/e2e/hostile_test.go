@@ -36,7 +36,6 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/join"
-	"federation/controllers/servicedns/plan"
 )
 
 // hostileRSS is what the federation's process may grow by beside one hostile member: its default limits, and as much again for what
@@ -169,7 +168,7 @@ func places(t *testing.T) map[string]bool {
 // isALie reports whether an answer leads to whoever asks, to the link, or nowhere.
 func isALie(answer string) bool {
 	addr, err := netip.ParseAddr(answer)
-	return strings.Contains(answer, "localhost") || err == nil && plan.Refuse(addr) != nil
+	return strings.Contains(answer, "localhost") || err == nil && v1beta1.RefuseAddress(addr) != nil
 }
 
 type beside struct {

@@ -59,7 +59,7 @@ func (in Input) others() (others []servicedns.Offer) {
 		if o.Cluster == in.Member {
 			region = o.Region
 		} else {
-			o.Addresses = slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return servicedns.Refuse(a) != nil })
+			o.Addresses = slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return v1beta1.RefuseAddress(a) != nil })
 			others = append(others, o)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/drill/plan"
-	servicedns "federation/controllers/servicedns/plan"
 )
 
 // nameserver answers on loopback with the address that it is set to, or that there is no such name.
@@ -143,7 +142,7 @@ func TestProbesDoNotAskThisMachine(t *testing.T) {
 		resolve := func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr(address)}, nil
 		}
-		c := New(Options{Resolve: resolve, Refuse: servicedns.Refuse, TTL: time.Second})
+		c := New(Options{Resolve: resolve, Refuse: v1beta1.RefuseAddress, TTL: time.Second})
 		c.Want(t.Context(), drillOf(v1beta1.DrillProbe{Name: "web", Host: "web.example.com", Type: v1beta1.ProbeHTTP, Port: int32(port)}))
 		becomes(t, address, func() bool { n := c.Counts(time.Now(), time.Minute); return len(n) == 1 && n[0].Failed > 0 })
 		c.Want(t.Context(), nil)

@@ -107,6 +107,21 @@ func TestAddressesAreInTheNetworksOfTheCluster(t *testing.T) {
 	}
 }
 
+// Where no load balancer can be is in no status, which tools hand to people. The annotation has it: DNS, which reads that, says why it is not used.
+func TestAddressesThatLeadNowhereAreInNoStatus(t *testing.T) {
+	for _, kindOf := range []string{"Service", "Ingress"} {
+		c := serving(t, "east-a", `{"loadBalancer":{"ingress":[{"ip":"127.0.0.1"},{"ip":"::ffff:127.0.0.1"},{"ip":"169.254.169.254"},{"ip":"0.0.0.0"},{"ip":"10.1.2.3"},{"hostname":"lb.example.com"}]}}`)
+		s := Summarize(kind(t, kindOf), parse(t, balanced), []Copy{c}, "2026-01-03T00:00:00Z")
+		list, _, _ := unstructured.NestedSlice(s.Status, "loadBalancer", "ingress")
+		if text := fmt.Sprint(list); text != "[map[hostname:lb.example.com] map[ip:10.1.2.3]]" {
+			t.Errorf("%s: %s", kindOf, text)
+		}
+		if text := fmt.Sprint(s.Annotations[v1beta1.ServiceIngressesAnnotation]); !strings.Contains(text, "127.0.0.1") {
+			t.Errorf("%s: the annotation has %s", kindOf, text)
+		}
+	}
+}
+
 // What a cluster says of itself does not stand in for what others lack.
 func TestNumbersAreBounded(t *testing.T) {
 	federated := parse(t, strings.ReplaceAll(web, "ReplicaSet", "Deployment"))

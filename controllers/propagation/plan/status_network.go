@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"net/netip"
 	"sort"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +18,8 @@ func ingressesOf(u *unstructured.Unstructured) []any {
 	return list
 }
 
-// loadBalancer is the union of the copies' load balancer addresses, sorted, without duplicates. Where they are very many, there are fewer of
-// each copy.
+// loadBalancer is the union of the copies' load balancer addresses, sorted, without duplicates and without those where no load balancer can be:
+// DNS, which says why, leaves them out too. Where they are very many, there are fewer of each copy.
 func loadBalancer(copies []Copy) map[string]any {
 	seen, each := map[string]any{}, max(1, maxUnion/max(1, len(copies)))
 	for _, c := range copies {
@@ -27,6 +28,9 @@ func loadBalancer(copies []Copy) map[string]any {
 			m, _ := item.(map[string]any)
 			ip, _ := m["ip"].(string)
 			host, _ := m["hostname"].(string)
+			if addr, err := netip.ParseAddr(ip); err == nil && v1beta1.RefuseAddress(addr) != nil {
+				continue
+			}
 			seen[ip+" "+host] = m
 		}
 	}

@@ -39,9 +39,9 @@ func recordChanges(in Input, then []*v1beta1.Cluster) (changes []v1beta1.RecordC
 // refuse says which addresses the federation gives out to nobody.
 func refuse(info *v1beta1.Info) func(netip.Addr) error {
 	if info.PublicAddressesOnly {
-		return names.RefuseAllButPublic
+		return v1beta1.RefuseAllButPublicAddresses
 	}
-	return names.Refuse
+	return v1beta1.RefuseAddress
 }
 
 // served are the clusters as they count for names.

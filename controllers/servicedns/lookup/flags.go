@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"federation/controllers/servicedns"
-	"federation/controllers/servicedns/plan"
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Values of --host-lookups.
@@ -57,9 +57,9 @@ func (f *Flags) PublicOnly() bool { return f.publicOnly }
 // Refuse says which addresses of load balancers are not used, and why.
 func (f *Flags) Refuse() func(netip.Addr) error {
 	if f.publicOnly {
-		return plan.RefuseAllButPublic
+		return v1beta1.RefuseAllButPublicAddresses
 	}
-	return plan.Refuse
+	return v1beta1.RefuseAddress
 }
 
 // Fill sets the options that the flags are about. They are valid.

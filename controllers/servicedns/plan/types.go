@@ -27,7 +27,7 @@ type Input struct {
 	// Resolved has addresses of host names of load balancers, by canonical name. A host that is
 	// missing is not resolved yet.
 	Resolved map[string][]netip.Addr
-	// Refuse says which addresses are not used, and why; nil: as the function of that name.
+	// Refuse says which addresses are not used, and why; nil: as v1beta1.RefuseAddress.
 	Refuse func(netip.Addr) error
 	// Failing are the targets that do not answer, by Target.Key.
 	Failing map[string]Failure

@@ -23,7 +23,7 @@ type Options struct {
 	Failing map[string]plan.Failure
 	// Trust are the authorities whose certificates are taken. Default: the system's.
 	Trust *x509.CertPool
-	// Refuse says which addresses are not asked, and why. Default: plan.Refuse.
+	// Refuse says which addresses are not asked, and why. Default: v1beta1.RefuseAddress.
 	Refuse func(netip.Addr) error
 	// Observe, if set, is called with the outcome of each question: "ok", "failed", or "unknown" where it is our own fault.
 	Observe func(check v1beta1.DNSHealthCheckType, outcome string, took time.Duration)
@@ -49,7 +49,7 @@ func New(o Options) *Prober {
 		o.Observe = func(v1beta1.DNSHealthCheckType, string, time.Duration) {}
 	}
 	if o.Refuse == nil {
-		o.Refuse = plan.Refuse
+		o.Refuse = v1beta1.RefuseAddress
 	}
 	return &Prober{
 		Options: o, ask: (&asker{trust: o.Trust, refuse: o.Refuse}).ask, shares: map[string]chan struct{}{}, slots: make(chan struct{}, maxAsked), changed: make(chan struct{}, 1),

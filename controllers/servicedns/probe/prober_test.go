@@ -85,12 +85,12 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// notLoopback is plan.Refuse, which lets these tests' servers through.
+// notLoopback is v1beta1.RefuseAddress, which lets these tests' servers through.
 func notLoopback(addr netip.Addr) error {
 	if addr.Unmap().IsLoopback() {
 		return nil
 	}
-	return plan.Refuse(addr)
+	return v1beta1.RefuseAddress(addr)
 }
 
 // A host that leads to the machine itself is not asked, whatever the check is: what is decided by is the address that is dialed.

@@ -1,0 +1,74 @@
+package v1beta1
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// RefuseAddress says why no load balancer can be at an address, as no packet can be sent to it through a network; nil: there can be one.
+// What members and resolvers say is believed nowhere else: private addresses are allowed, as companies use them.
+func RefuseAddress(addr netip.Addr) error {
+	kind := ""
+	switch a := embedded(addr); {
+	case a.IsUnspecified() || a.Is4() && a.As4()[0] == 0:
+		kind = "an unspecified"
+	case a.IsLoopback():
+		kind = "a loopback"
+	case a.IsLinkLocalUnicast():
+		kind = "a link-local"
+	case a.IsMulticast():
+		kind = "a multicast"
+	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		kind = "a broadcast"
+	default:
+		return nil
+	}
+	return fmt.Errorf("it is %s address, where no load balancer can be", kind)
+}
+
+// nowhere are networks from which nothing on the internet can be reached (the registries of RFC 6890), beyond those of RefuseAddress.
+var nowhere = prefixes("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
+	"203.0.113.0/24", "240.0.0.0/4", "2001::/23", "2001:db8::/32", "3fff::/20")
+
+// global is what is given out of IPv6 to networks.
+var global = netip.MustParsePrefix("2000::/3")
+
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+// RefuseAllButPublicAddresses is RefuseAddress for who gives out addresses to all of the internet: private ones are refused, too.
+func RefuseAllButPublicAddresses(addr netip.Addr) error {
+	if err := RefuseAddress(addr); err != nil {
+		return err
+	}
+	addr = embedded(addr)
+	if addr.Is6() && !global.Contains(addr) || slices.ContainsFunc(nowhere, func(n netip.Prefix) bool { return n.Contains(addr) }) {
+		return errors.New("it is not public, and only public addresses are given out here")
+	}
+	return nil
+}
+
+// Prefixes of IPv6 addresses that end with one of IPv4: for NAT64 (RFC 6052), and of old (RFC 4291, section 2.5.5.1); and of those that
+// go on with one: 6to4 (RFC 3056).
+var nat64, compatible, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("2002::/16")
+
+// embedded returns the IPv4 address to which an IPv6 address leads; other addresses as they are, without their zone.
+func embedded(addr netip.Addr) netip.Addr {
+	addr = addr.Unmap().WithZone("")
+	b := addr.As16()
+	switch {
+	case addr.Is4():
+		return addr
+	case sixToFour.Contains(addr):
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	case nat64.Contains(addr), compatible.Contains(addr) && !addr.IsLoopback() && !addr.IsUnspecified():
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return addr
+}
