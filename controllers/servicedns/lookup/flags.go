@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"federation/controllers/servicedns"
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/servicedns"
 )
 
 // Values of --host-lookups.
