@@ -332,7 +332,7 @@ func (k *keeper) report(ctx context.Context, known *v1beta1.Cluster) {
 			"conditions": status.Conditions, "zones": status.Zones, "region": status.Region, "kubernetesVersion": status.KubernetesVersion, "uid": status.UID,
 		}) // what fails is written after the next look
 		if apierrors.IsConflict(err) {
-			k.registry.lookNow(k.member.Name)
+			k.lookNow(k.member.Name)
 		}
 		if was := known.Status.UID; err == nil && was != "" && was != status.UID {
 			k.events.Event(known, corev1.EventTypeWarning, v1beta1.EventClusterReplaced, "it is another cluster than before, or was installed again")
