@@ -70,7 +70,7 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 	}
 	federated := held.Object(obj)
 	copies := c.copies(k, federated)
-	c.overlook(k, copies)
+	c.overlook(k, federated, copies)
 	c.events(federated, k, copies)
 	summary := plan.Summarize(k.kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
 	if summary.Empty() {
@@ -93,11 +93,15 @@ func (c *Controller) syncReport(ctx context.Context, k key) error {
 const notedAfter = 10 * time.Second
 
 // overlook takes, for kinds without conditions, what has not been pending or moving for long for in place: to note it, and to
-// take the note off again, would be two writes for each object that is made or moved.
-func (c *Controller) overlook(k key, copies []plan.Copy) {
+// take the note off again, would be two writes for each object that is made or moved. What is noted already stays noted: a process
+// that has just taken the object over does not know for how long it has been so.
+func (c *Controller) overlook(k key, federated *unstructured.Unstructured, copies []plan.Copy) {
 	pending := func(one plan.Copy) bool { return one.State == plan.Pending || one.State == plan.Progressing }
 	if !k.kind.Notes() || !slices.ContainsFunc(copies, pending) {
 		c.pending.Delete(k)
+		return
+	}
+	if federated.GetAnnotations()[v1beta1.PropagatedAnnotation] != "" {
 		return
 	}
 	since, _ := c.pending.LoadOrStore(k, time.Now())
