@@ -32,8 +32,9 @@ type Cluster struct {
 	Capacity *int64
 	// Because says what limits it where that is not its room, for the reasons: "not ready", say.
 	Because string
-	// Least replicas that it is to have, as by minReplicas, for a spread constraint.
-	Least int64
+	// Least replicas that it is to have, as by minReplicas; LeastBecause says what for, for the reasons: "the spread constraint", say.
+	Least        int64
+	LeastBecause string
 }
 
 // Result is a plan and why it is so.
@@ -144,7 +145,7 @@ func (s *slot) take(c *Cluster, pref v1beta1.ClusterPreferences, r *Request) {
 	}
 	if c.Least > s.pref.MinReplicas {
 		s.pref.MinReplicas = c.Least
-		s.reason("at least ", c.Least, " by the spread constraint")
+		s.reason("at least ", c.Least, " by "+c.LeastBecause)
 	}
 }
 

@@ -19,12 +19,23 @@ func (d *deciding) draft(from map[string]int64, held bool) scheduler.Result {
 		}
 		seats = append(seats, s)
 		capacity, because := s.limit(held)
-		r.Clusters = append(r.Clusters, scheduler.Cluster{Name: s.cluster.Name, Current: from[s.cluster.Name], Capacity: capacity, Because: because})
+		r.Clusters = append(r.Clusters, scheduler.Cluster{Name: s.cluster.Name, Current: from[s.cluster.Name], Capacity: capacity, Because: because,
+			Least: d.stays(s), LeastBecause: "the volumes there"})
 	}
 	if len(d.wants.spread) == 0 {
 		return scheduler.Plan(r)
 	}
 	return d.spread(r, seats)
+}
+
+// stays is how many replicas a cluster keeps that is lost with their volumes, whatever others are to have: all, unless somebody asks for
+// something else than before.
+func (d *deciding) stays(s *seat) int64 {
+	p := d.o.Current
+	if !s.lost || !d.o.Volumes || p.Inputs != d.wants.inputs || sum(p.Clusters)+p.Unschedulable > d.o.Replicas {
+		return 0
+	}
+	return s.last
 }
 
 // limit is the most that a cluster may have, and why where it is not for its room.
@@ -51,8 +62,8 @@ func (d *deciding) spread(r scheduler.Request, seats []*seat) scheduler.Result {
 	need, notes := scheduler.Spread(r.Key, candidates, d.wants.spread, result.Plan, r.Replicas)
 	if len(need) > 0 {
 		for i := range r.Clusters {
-			if need[r.Clusters[i].Name] {
-				r.Clusters[i].Least = 1
+			if need[r.Clusters[i].Name] && r.Clusters[i].Least < 1 {
+				r.Clusters[i].Least, r.Clusters[i].LeastBecause = 1, "the spread constraint"
 			}
 		}
 		result = scheduler.Plan(r)

@@ -113,6 +113,25 @@ func TestFailbackByStages(t *testing.T) {
 	}
 }
 
+// TestWhatHasVolumesStaysWhileAnotherClusterReturns: what goes back to one cluster is not taken from one that is lost, for the pods there
+// can't be stopped and their volumes can't be moved.
+func TestWhatHasVolumesStaysWhileAnotherClusterReturns(t *testing.T) {
+	o := replicaSet(12, nil)
+	o.Volumes = true
+	s := newStory(t, o, "a", "b", "c")
+	s.expect(numbers{"a": 4, "b": 4, "c": 4}, "created")
+	s.clusters["c"].Spec.Taints = []corev1.Taint{{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute}}
+	s.decide()
+	for _, replicas := range []int64{1, 34} {
+		s.o.Replicas = replicas
+		s.decide()
+	}
+	s.expect(numbers{"a": 17, "b": 17}, "")
+	s.phase("b", v1beta1.PhaseFailedOver, 0)
+	s.clusters["c"].Spec.Taints = nil
+	s.expect(numbers{"a": 8, "b": 17, "c": 9}, "cluster c is back")
+}
+
 func TestASecondLossAndAScaleOnTheWayBack(t *testing.T) {
 	s := newStory(t, replicaSet(30, nil), "a", "b", "c")
 	s.expect(numbers{"a": 10, "b": 10, "c": 10}, "created")

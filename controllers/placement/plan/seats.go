@@ -33,6 +33,7 @@ type seat struct {
 	because string // why it is not simply usable
 	until   time.Duration
 	room    *int64 // the most it can hold; nil where nothing is known to limit it
+	lost    bool   // it is lost, and no failover is wanted
 	stuck   int64  // pods of the object that have been unschedulable there, or cannot be made
 	says    string // what the scheduler there says of the unschedulable ones
 	unmade  int64  // those of them that cannot be made
@@ -100,7 +101,7 @@ func (d *deciding) gone() {
 		if slices.ContainsFunc(d.w.Clusters, func(c *v1beta1.Cluster) bool { return c.Name == name }) {
 			continue
 		}
-		s := seat{cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, last: d.o.At(name), percent: 100}
+		s := seat{cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, last: d.o.At(name), percent: 100, lost: true}
 		s.worsen(keeps, "it has left the federation, but "+d.wants.stay)
 		d.seats = append(d.seats, s)
 		d.left = append(d.left, fmt.Sprintf("%d replicas stay in cluster %s, which has left the federation: %s", s.last, name, d.wants.stay))
@@ -113,6 +114,7 @@ func (d *deciding) lost(s *seat, at *metav1.Time) {
 	f := d.wants.failover
 	if f.Disabled {
 		s.worsen(keeps, "failed over, but "+d.wants.stay)
+		s.lost = s.last > 0
 		return
 	}
 	if f.GracePeriodSeconds != nil && at != nil {
