@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,7 +62,8 @@ func (c *Controller) servesAlone(m *member, s plan.Source, k key) string {
 	return "stays until another cluster serves"
 }
 
-// neededByWorkload says which workload of the namespace still has pods in a member that need an object.
+// neededByWorkload says which workload of the namespace still has pods in a member that need an object: of several the first by name,
+// for a note that says another one each time is written again each time.
 func (c *Controller) neededByWorkload(ctx context.Context, m *member, s plan.Source, k key) (string, error) {
 	justNow := time.Since(m.leavesSince(k)) < movesTogether
 	for i := range plan.Kinds {
@@ -68,7 +71,9 @@ func (c *Controller) neededByWorkload(ctx context.Context, m *member, s plan.Sou
 		if !kind.Paced {
 			continue
 		}
-		for _, obj := range c.inNamespace(kind, k.Namespace) {
+		workloads := c.inNamespace(kind, k.Namespace)
+		slices.SortFunc(workloads, func(a, b any) int { return strings.Compare(held.About(a).GetName(), held.About(b).GetName()) })
+		for _, obj := range workloads {
 			u := held.Object(obj) // of another process's there is the metadata
 			w := plan.Workload{Kind: kind, Name: u.GetName(), Placement: plan.Read(u)}
 			if !s.MayBeFor(w, m.Name, justNow) {
