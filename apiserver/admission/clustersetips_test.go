@@ -56,3 +56,19 @@ func TestClusterSetIPs(t *testing.T) {
 		})
 	}
 }
+
+// A manifest that was exported has the addresses of the Service it was exported from: none of them is the new one's own choice.
+func TestClusterIPsOfAnExportedManifest(t *testing.T) {
+	for ip, want := range map[string]string{"10.200.0.7": "", "10.96.0.1": "10.96.0.1"} {
+		object := &core.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{v1beta1.ClusterSetIPAnnotation: "10.200.0.7"}},
+			Spec: core.ServiceSpec{ClusterIP: ip, ClusterIPs: []string{ip}}}
+		a := admission.NewAttributesRecord(object, nil, core.Kind("Service").WithVersion("v1"), "shop", "web",
+			schema.GroupVersionResource{Version: "v1", Resource: "services"}, "", admission.Create, &metav1.CreateOptions{}, false, &user.DefaultInfo{})
+		if err := New(policies{}, nil, nil).Admit(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		if object.Spec.ClusterIP != want || (want == "") != (object.Spec.ClusterIPs == nil) {
+			t.Errorf("%s: %q %q, want %q", ip, object.Spec.ClusterIP, object.Spec.ClusterIPs, want)
+		}
+	}
+}

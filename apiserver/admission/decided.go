@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/kubernetes/pkg/apis/core"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/pki"
@@ -80,8 +81,8 @@ func ofControllers(a admission.Attributes) bool {
 // address is left for validation to refuse.
 func keepClusterSetIPs(ctx context.Context, object metav1.Object, old map[string]string) {
 	const key = v1beta1.ClusterSetIPAnnotation
-	value, written := object.GetAnnotations()[key]
-	if _, errs := v1beta1.ParseClusterSetIPs(value, nil); !written || value == old[key] || len(errs) > 0 {
+	value, asks := object.GetAnnotations()[key]
+	if _, errs := v1beta1.ParseClusterSetIPs(value, nil); !asks || value == old[key] || len(errs) > 0 {
 		return
 	}
 	stored := old[key]
@@ -90,6 +91,10 @@ func keepClusterSetIPs(ctx context.Context, object metav1.Object, old map[string
 	}
 	if value != v1beta1.ClusterSetIPAuto {
 		warning.AddWarning(ctx, "", "metadata.annotations["+key+`]: ignored: only the federation writes addresses; write "`+v1beta1.ClusterSetIPAuto+`" in manifests`)
+	}
+	written := v1beta1.ServiceIPs{Annotations: map[string]string{key: value}}
+	if service, ok := object.(*core.Service); ok && written.Given(service.Spec.ClusterIP) {
+		service.Spec.ClusterIP, service.Spec.ClusterIPs = "", nil // it came with the annotation, from another Service's manifest
 	}
 	annotate(object, key, stored)
 }

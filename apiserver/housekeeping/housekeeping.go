@@ -1,7 +1,8 @@
 // Package housekeeping runs those of Kubernetes' own controllers without which an API server is only
 // half of one: namespaces end when they are deleted, what has lost its owner goes, quotas are counted,
-// cluster roles aggregate, each namespace has its default service account and the CA certificate. One is our
-// own: the federation's controllers may do with custom kinds, as they come and go, what they may with others.
+// cluster roles aggregate, each namespace has its default service account and the CA certificate. Two are our
+// own: the federation's controllers may do with custom kinds, as they come and go, what they may with others; and Services that were stored
+// before the federation gave cluster IPs get theirs.
 //
 // They run in the apiserver's process, with its own rights, where each apiserver of an external etcd
 // waits for a Lease and one of them works.
@@ -120,7 +121,7 @@ func (s *set) controllers(ctx context.Context, rootCA []byte) ([]func(context.Co
 		func(ctx context.Context) { roles.Run(ctx, 1) },
 		func(ctx context.Context) { accounts.Run(ctx, 1) },
 		func(ctx context.Context) { publisher.Run(ctx, 1) },
-		collect, count, allow,
+		collect, count, allow, s.giveClusterIPs,
 	}, nil
 }
 

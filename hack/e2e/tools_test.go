@@ -45,6 +45,7 @@ func TestHelm(t *testing.T) {
 		_ = s.fed.client.CoreV1().Namespaces().Delete(context.Background(), release, metav1.DeleteOptions{})
 	})
 	installed := run("install", release, "testdata/chart", "--create-namespace")
+	ownClusterIPs(t, release, "public")
 	upgraded := run("upgrade", release, "testdata/chart", "--set", "image=web:2")
 	for name := range s.members {
 		if got := strings.Join(images(name), " "); got != "web:2" {
@@ -68,4 +69,19 @@ func TestHelm(t *testing.T) {
 		})
 	}
 	t.Logf("install --wait %s, upgrade --wait %s, rollback --wait %s", installed.Round(100*time.Millisecond), upgraded.Round(100*time.Millisecond), rolledBack.Round(100*time.Millisecond))
+}
+
+// ownClusterIPs: the Service has a cluster IP at the federation, and each member's copy one of its own.
+func ownClusterIPs(t *testing.T, namespace, name string) {
+	t.Helper()
+	service, err := s.fed.client.CoreV1().Services(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil || service.Spec.ClusterIP == "" {
+		t.Errorf("the federated Service has the cluster IP %q (%v)", service.Spec.ClusterIP, err)
+	}
+	for member, m := range s.members {
+		own, err := m.client.CoreV1().Services(namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || own.Spec.ClusterIP == "" || own.Spec.ClusterIP == service.Spec.ClusterIP {
+			t.Errorf("%s: cluster IP %q of the copy (%v), at the federation %q", member, own.Spec.ClusterIP, err, service.Spec.ClusterIP)
+		}
+	}
 }

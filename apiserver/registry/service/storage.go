@@ -2,7 +2,7 @@
 //
 // Kubernetes' own storage allocates cluster IPs, node ports and IP families, which at a federation
 // mean nothing: each member has its own. So the store is built anew over Kubernetes' strategy, which
-// brings the validation, and nothing is filled in: what is not set stays unset.
+// brings the validation. Nothing is filled in but cluster IPs, which clients wait for and no member gets (ADR 112): what is not set stays unset.
 package service
 
 import (

@@ -4,11 +4,14 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/core"
 	upstreamservice "k8s.io/kubernetes/pkg/registry/core/service"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // upstream is what we need of Kubernetes' own strategy for Services.
@@ -25,16 +28,20 @@ type strategy struct {
 
 func newStrategy() strategy { return strategy{upstreamservice.Strategy} }
 
-// PrepareForCreate resets what users cannot set.
+// PrepareForCreate resets what users cannot set, and gives cluster IPs.
 func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
-	pairClusterIPs(obj.(*core.Service), nil)
+	service := obj.(*core.Service)
+	pairClusterIPs(service, nil)
 	s.upstream.PrepareForCreate(ctx, obj)
+	giveClusterIPs(service, &core.Service{})
 }
 
-// PrepareForUpdate resets what users cannot set, and drops what does not fit a new type.
+// PrepareForUpdate resets what users cannot set, drops what does not fit a new type, and gives cluster IPs.
 func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
-	pairClusterIPs(obj.(*core.Service), old.(*core.Service))
+	service, before := obj.(*core.Service), old.(*core.Service)
+	pairClusterIPs(service, before)
 	s.upstream.PrepareForUpdate(ctx, obj, old)
+	giveClusterIPs(service, before)
 }
 
 // Validate checks a new Service.
@@ -42,10 +49,15 @@ func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 	return withoutAllocated(s.upstream.Validate(ctx, obj))
 }
 
-// ValidateUpdate checks a change of a Service.
+// ValidateUpdate checks a change of a Service. What the federation gives may change, which no member sees.
 func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := withoutAllocated(s.upstream.ValidateUpdate(ctx, obj, old))
-	return append(errs, immutableClusterIP(obj.(*core.Service), old.(*core.Service))...)
+	service, before := obj.(*core.Service), old.(*core.Service)
+	if given(service, before) {
+		before = before.DeepCopy()
+		before.Spec.ClusterIP, before.Spec.ClusterIPs = service.Spec.ClusterIP, service.Spec.ClusterIPs
+	}
+	errs := withoutAllocated(s.upstream.ValidateUpdate(ctx, obj, before))
+	return append(errs, immutableClusterIP(service, before)...)
 }
 
 // WarningsOnCreate tells of what is allowed and hardly meant.
@@ -82,6 +94,43 @@ func pairClusterIPs(s, old *core.Service) {
 	}
 }
 
+// giveClusterIPs has a Service say the cluster IPs that the federation gives it, or those that its user gave it before: one that leaves them out
+// does not mean to change them. old is the zero Service for a new one.
+func giveClusterIPs(s, old *core.Service) {
+	if !v1beta1.Federated(core.Resource("services"), s.Namespace, s.Name, "") {
+		return
+	}
+	switch {
+	case s.Spec.Type == core.ServiceTypeExternalName:
+		if given(s, old) {
+			s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
+		}
+	case s.Spec.ClusterIP == "" && old.Spec.ClusterIP != "" && !given(old, old):
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = old.Spec.ClusterIP, old.Spec.ClusterIPs
+	case s.Spec.ClusterIP == "" || given(s, old):
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = "", ipsOf(s).ClusterIPs()
+		if len(s.Spec.ClusterIPs) > 0 {
+			s.Spec.ClusterIP = s.Spec.ClusterIPs[0]
+		}
+	}
+}
+
+// given reports whether what a Service says of cluster IPs is the federation's: nothing is, too, as long as its user named none before.
+func given(s, old *core.Service) bool {
+	if s.Spec.ClusterIP == "" {
+		return old.Spec.ClusterIP == "" || ipsOf(old).Given(old.Spec.ClusterIP)
+	}
+	return ipsOf(s).Given(s.Spec.ClusterIP) || ipsOf(old).Given(s.Spec.ClusterIP)
+}
+
+func ipsOf(s *core.Service) v1beta1.ServiceIPs {
+	out := v1beta1.ServiceIPs{Namespace: s.Namespace, Name: s.Name, Annotations: s.Annotations, Policy: (*corev1.IPFamilyPolicy)(s.Spec.IPFamilyPolicy)}
+	for _, f := range s.Spec.IPFamilies {
+		out.Families = append(out.Families, corev1.IPFamily(f))
+	}
+	return out
+}
+
 // immutableClusterIP refuses a change of clusterIP, which every member would refuse: it allocated one
 // when it got the Service.
 func immutableClusterIP(s, old *core.Service) field.ErrorList {
@@ -92,7 +141,7 @@ func immutableClusterIP(s, old *core.Service) field.ErrorList {
 }
 
 func fixedClusterIP(s *core.Service) []string {
-	if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == core.ClusterIPNone {
+	if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == core.ClusterIPNone || given(s, s) {
 		return nil
 	}
 	return []string{"spec.clusterIP: " + s.Spec.ClusterIP + " goes to every member as it is; leave it out and each member allocates its own"}

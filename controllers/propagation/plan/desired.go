@@ -164,6 +164,11 @@ func (s Source) content(t Target) (*unstructured.Unstructured, error) {
 	for _, path := range s.Kind.Drop {
 		unstructured.RemoveNestedField(content, path...)
 	}
+	if s.Kind.Given != nil {
+		for _, path := range s.Kind.Given(s.Object) {
+			unstructured.RemoveNestedField(content, path...)
+		}
+	}
 	if s.Kind.Adapt != nil {
 		s.Kind.Adapt(content, s, t)
 	}
@@ -173,6 +178,15 @@ func (s Source) content(t Target) (*unstructured.Unstructured, error) {
 	u.SetLabels(s.Object.GetLabels())
 	u.SetAnnotations(passedOn(s.Object.GetAnnotations()))
 	return s.override(u, t)
+}
+
+// givenClusterIPs are the cluster IPs of a Service, where they are none of its user's: each member has its own.
+func givenClusterIPs(service *unstructured.Unstructured) [][]string {
+	ip, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
+	if !(v1beta1.ServiceIPs{Annotations: service.GetAnnotations()}).Given(ip) {
+		return nil
+	}
+	return [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}}
 }
 
 // withoutNulls copies a JSON value without the nulls in its maps: they say nothing.

@@ -29,6 +29,8 @@ type Kind struct {
 	Spare func(copy *unstructured.Unstructured) int64
 	// Drop are fields of the federated object that members own: they are never sent.
 	Drop [][]string
+	// Given tells which fields the federation itself filled in, in this object: they are never sent either. Nil: none.
+	Given func(federated *unstructured.Unstructured) [][]string
 	// Adapt changes what is sent to a cluster where leaving out fields is not enough.
 	Adapt func(content map[string]any, s Source, t Target)
 	// Siblings: Adapt wants to know the copies in other clusters before it makes a new one.
@@ -114,7 +116,7 @@ var Kinds = []Kind{
 	builtin("", "v1", "configmaps", "ConfigMap").with(func(k *Kind) { k.NeededByPods = true }),
 	builtin("", "v1", "secrets", "Secret").with(func(k *Kind) { k.NeededByPods = true }),
 	builtin("", "v1", "services", "Service").with(func(k *Kind) {
-		k.NeededByPods, k.Endpoints, k.Addresses, k.Status = true, true, true, serviceStatus
+		k.NeededByPods, k.Endpoints, k.Addresses, k.Status, k.Given = true, true, true, serviceStatus, givenClusterIPs
 	}),
 	builtin("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy").with(func(k *Kind) { k.NeededByPods = true }),
 	builtin("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget").with(func(k *Kind) {
