@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -66,6 +67,7 @@ type Controller struct {
 	fleet    *review.Fleet
 	clusters map[string]*v1beta1.Cluster
 	policies map[string]*v1beta1.PlacementPolicy
+	free     map[string]review.Amounts // in each cluster
 	domains  map[string]*domain
 	rest     time.Time // nothing is evaluated before
 	gathers  time.Time // nothing is taken in before
@@ -97,7 +99,7 @@ type domain struct {
 func New(o Options) (*Controller, error) {
 	c := &Controller{
 		Options: o, wake: make(chan struct{}, 1), changed: map[key]bool{}, fleet: review.NewFleet(o.Info, o.Settings),
-		clusters: map[string]*v1beta1.Cluster{}, policies: map[string]*v1beta1.PlacementPolicy{}, domains: map[string]*domain{},
+		clusters: map[string]*v1beta1.Cluster{}, policies: map[string]*v1beta1.PlacementPolicy{}, free: map[string]review.Amounts{}, domains: map[string]*domain{},
 	}
 	for _, r := range watched() {
 		informer := o.Informers(r)
@@ -202,6 +204,10 @@ func (c *Controller) pass(ctx context.Context, now time.Time) (next time.Duratio
 		sooner(c.evaluate(ctx, now))
 	}
 	for _, d := range c.domains {
+		doubted, left := d.Doubted(now)
+		if sooner(left); doubted && plan.Verdict(&d.status).Status == metav1.ConditionTrue {
+			c.judge(d, plan.Doubted(&d.status, now))
+		}
 		sooner(c.writeIfDue(ctx, d, time.Now()))
 		sooner(d.again.Sub(now))
 	}
@@ -253,7 +259,7 @@ func (c *Controller) evaluate(ctx context.Context, now time.Time) (next time.Dur
 	if l.LookAgain > 0 {
 		d.again = now.Add(l.LookAgain)
 	}
-	c.judge(ctx, d, plan.Status(&d.status, &l, now, took))
+	c.judge(d, plan.Status(&d.status, &l, now, took))
 	evaluations.WithLabelValues().Inc()
 	if c.Evaluated != nil {
 		c.Evaluated(d.Name, &l)

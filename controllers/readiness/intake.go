@@ -36,19 +36,26 @@ func (c *Controller) takeIn(now time.Time) {
 		}
 	}
 	if world {
-		c.takeWorld(before)
+		c.takeWorld(before, now)
 	}
 	c.namedBy(ofPolicies, changed)
 	for k := range changed {
 		c.touch(c.take(k), k, now)
 	}
+	c.foresee(now)
 }
 
 // takeWorld takes in Clusters and policies. before are the Clusters that it has taken in already.
-func (c *Controller) takeWorld(before map[string]*v1beta1.Cluster) {
+func (c *Controller) takeWorld(before map[string]*v1beta1.Cluster, now time.Time) {
 	clusters := values(c.clusters)
 	all := c.fleet.SetWorld(clusters, values(c.policies))
 	c.arrange(clusters)
+	for name, is := range c.clusters {
+		if before[name] != is {
+			c.free[name] = review.FreeIn(is)
+		}
+	}
+	maps.DeleteFunc(c.free, func(name string, _ review.Amounts) bool { return c.clusters[name] == nil })
 	if all {
 		for _, d := range c.domains {
 			d.Urgency = max(d.Urgency, plan.Changed)
@@ -57,7 +64,7 @@ func (c *Controller) takeWorld(before map[string]*v1beta1.Cluster) {
 	}
 	for name, is := range c.clusters {
 		if before[name] != is {
-			c.roomChanged(is)
+			c.roomChanged(name, now)
 		}
 	}
 }
@@ -81,17 +88,29 @@ func (c *Controller) arrange(clusters []*v1beta1.Cluster) {
 }
 
 // roomChanged notes whose loss may look otherwise since the room in a cluster is another one.
-func (c *Controller) roomChanged(cluster *v1beta1.Cluster) {
+func (c *Controller) roomChanged(cluster string, now time.Time) {
 	for _, d := range c.domains {
 		v := plan.Verdict(&d.status)
 		switch {
 		case d.room == nil:
-		case d.room.Short(cluster):
-			d.Urgency = max(d.Urgency, plan.Doubt)
+		case d.room.Short(cluster, c.free[cluster]):
+			d.Doubt(now)
 		case v.Status != "True": // there may be room now
 			d.Urgency = max(d.Urgency, plan.Changed)
 		default:
 			d.Urgency = max(d.Urgency, plan.Stale)
+		}
+	}
+}
+
+// foresee says of domains in doubt at once where it is certain that not all would find a place: when many clusters lose room, their turns take long to come.
+func (c *Controller) foresee(now time.Time) {
+	for _, d := range c.domains {
+		if d.Doubtful.IsZero() || d.room == nil || plan.Verdict(&d.status).Status == "False" {
+			continue
+		}
+		if of := c.fleet.Lacks(d.room, c.free); of != "" {
+			c.judge(d, plan.Lacking(&d.status, of, now))
 		}
 	}
 }

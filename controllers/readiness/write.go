@@ -56,11 +56,11 @@ func (c *Controller) stored(name string) *v1beta1.FailoverReadiness {
 }
 
 // judge takes a new status for a domain. The last drill is as others wrote it.
-func (c *Controller) judge(ctx context.Context, d *domain, status v1beta1.FailoverReadinessStatus) {
+func (c *Controller) judge(d *domain, status v1beta1.FailoverReadinessStatus) {
 	was, is := plan.Verdict(&d.status), plan.Verdict(&status)
 	d.status = status
 	if was.Status != is.Status {
-		klog.FromContext(ctx).Info("The loss of a domain looks otherwise", "domain", d.Spec.Domain(), "survivable", is.Status, "reason", is.Reason, "message", is.Message)
+		klog.Background().Info("The loss of a domain looks otherwise", "domain", d.Spec.Domain(), "survivable", is.Status, "reason", is.Reason, "message", is.Message)
 	}
 }
 

@@ -227,6 +227,9 @@ func (w *world) recount(name string, more int64) {
 		if c.Name != name {
 			continue
 		}
+		if c.Status.Capacity.Free == nil {
+			return // it has lost its nodes
+		}
 		c = c.DeepCopy()
 		w.clusters[i] = c
 		for k, q := range c.Status.Capacity.Free[0].Free {
@@ -304,12 +307,16 @@ func (w *world) scaleUp(zone string) {
 	}
 }
 
-// loseNodes takes nearly all room from the clusters that may have what a zone has.
+// loseNodes takes all nodes from the clusters that may have what a zone has, but for one in a hundred: all have room, and too little together.
 func (w *world) loseNodes(zone string) {
-	for _, c := range w.clusters {
-		if name := c.Name; w.zoneOf(name) != zone {
-			w.recount(name, -9)
+	for i, c := range w.clusters {
+		if w.zoneOf(c.Name) == zone || i%100 == 0 {
+			continue
 		}
+		c = c.DeepCopy()
+		c.Status.Capacity.Nodes, c.Status.Capacity.Free = 0, nil
+		w.clusters[i] = c
+		w.send(v1beta1.ClustersResource, asUnstructured(c, "Cluster"))
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 	settles = 10 * time.Second
 	// refreshEvery is the same where it is only stale.
 	refreshEvery = time.Minute
+	// doubts is how long a loss may be in doubt before that is said: with what then passes until it is written, less than a minute.
+	doubts = 45 * time.Second
 	// WriteEvery is how often a status is written at most.
 	WriteEvery = time.Minute
 	// evaluating and takingIn are the parts of one core that these may take, one in so many: a tenth together.
@@ -39,6 +41,24 @@ type Standing struct {
 	Since time.Time
 	// Evaluated is when it was last; zero: never.
 	Evaluated time.Time
+	// Doubtful is since when it has been in doubt; zero: it is not.
+	Doubtful time.Time
+}
+
+// Doubt notes that it is in doubt.
+func (s *Standing) Doubt(now time.Time) {
+	if s.Urgency = max(s.Urgency, Doubt); s.Doubtful.IsZero() {
+		s.Doubtful = now
+	}
+}
+
+// Doubted reports whether it has been in doubt for so long that it is to be said; where it is in doubt at all, left is how long it is until then.
+func (s *Standing) Doubted(now time.Time) (is bool, left time.Duration) {
+	if s.Doubtful.IsZero() {
+		return false, 0
+	}
+	left = s.Doubtful.Add(doubts).Sub(now)
+	return left <= 0, max(0, left)
 }
 
 // due is when it may be evaluated.
@@ -55,7 +75,9 @@ func (s *Standing) due() time.Time {
 
 // Touch notes that an object there has changed.
 func (s *Standing) Touch(u Urgency, now time.Time) {
-	s.Urgency = max(s.Urgency, u)
+	if s.Urgency = max(s.Urgency, u); u == Doubt {
+		s.Doubt(now)
+	}
 	if s.Since.IsZero() {
 		s.Since = now
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -79,6 +80,29 @@ func survivable(s *v1beta1.FailoverReadinessStatus, l *review.Loss, at metav1.Ti
 	}
 	c.Message = strings.Join(said, "; ")
 	return c
+}
+
+// Lacking is what is said of a loss before its turn comes, where it is certain that not all would find a place, for lack of a resource. The numbers are those
+// of the last evaluation.
+func Lacking(before *v1beta1.FailoverReadinessStatus, of corev1.ResourceName, now time.Time) v1beta1.FailoverReadinessStatus {
+	s := provisional(before, now)
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionFalse, Reason: v1beta1.ReadinessInsufficientCapacity, LastTransitionTime: *s.EvaluatedAt,
+		Message: fmt.Sprintf("the other clusters have lost room, and have less %s left together than what would have to move there asks for; how many replicas would fit nowhere is found out as soon as its turn comes", of)})
+	return s
+}
+
+// Doubted is what is said of a loss that was to be survived, where that has been in doubt for so long and its turn has not come.
+func Doubted(before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1.FailoverReadinessStatus {
+	s := provisional(before, now)
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionUnknown, Reason: v1beta1.ReadinessNotEvaluated, LastTransitionTime: *s.EvaluatedAt,
+		Message: "it was to be survived; since then the other clusters have become so full, or its objects so large, that it may not be: it is evaluated as soon as its turn comes"})
+	return s
+}
+
+func provisional(before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1.FailoverReadinessStatus {
+	s := *before.DeepCopy()
+	s.EvaluatedAt = new(metav1.NewTime(now.Truncate(time.Second)))
+	return s
 }
 
 // split are the objects that are pinned, and how many replicas of the others would fit nowhere.

@@ -187,9 +187,57 @@ func TestRoomThatIsLeft(t *testing.T) {
 		}
 	}
 	for free, want := range map[int64]bool{20: false, 11: false, 10: true, 4: true} {
-		if got := room.Short(member("east-b", "east/b", free)); got != want {
+		if got := room.Short("east-b", FreeIn(member("east-b", "east/b", free))); got != want {
 			t.Errorf("10 are to go to east-b, which has room for %d: short %v", free, got)
 		}
+	}
+}
+
+// What is said to be lacking before a loss is decided anew is lacking: in 300 random fleets in which rooms change, and replicas.
+func TestLackingIsCertain(t *testing.T) {
+	lacked := 0
+	for seed := range int64(300) {
+		f := newFleet(seed)
+		kept := asFleet(&f.Input)
+		for _, spec := range f.losses() {
+			lost, _ := Lost(f.Clusters, spec)
+			room := kept.Lose(lost, f.Now).Room
+			for i := range f.Clusters {
+				if f.one(2) {
+					f.Clusters[i] = f.Clusters[i].DeepCopy()
+					f.scale = 1
+					f.room(i)
+				}
+			}
+			if o := &f.Objects[f.rng.Intn(len(f.Objects))]; o.Current != nil { // what is placed of it is another number
+				scaled := *o.Current
+				scaled.Clusters = map[string]int64{}
+				for name, n := range o.Current.Clusters {
+					scaled.Clusters[name] = max(0, n+f.rng.Int63n(5)-2)
+				}
+				o.Current = &scaled
+				kept.Set(*o)
+			}
+			free := map[string]Amounts{}
+			for _, c := range f.Clusters {
+				free[c.Name] = FreeIn(c)
+			}
+			lack := kept.Lacks(room, free)
+			kept.SetWorld(f.Clusters, f.Policies)
+			var nowhere int64
+			for _, o := range kept.Lose(lost, f.Now).Objects {
+				nowhere += o.Unschedulable
+			}
+			if lack != "" && nowhere == 0 {
+				t.Fatalf("seed %d: %s is said to be lacking, and all find a place", seed, lack)
+			}
+			if lack != "" {
+				lacked++
+			}
+		}
+	}
+	if t.Logf("%d losses lack room for certain", lacked); lacked < 20 {
+		t.Error("these fleets show too little")
 	}
 }
 

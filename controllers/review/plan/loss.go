@@ -55,7 +55,7 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	objects := f.affected(lost)
 	decisions := placement.DecideAndTake(objects, w, now)
 	l := Loss{Clusters: lost, Held: failover.Held(f.clusters, lost, f.settings, now), Decided: len(objects), LookAgain: f.together(now)}
-	gains := map[string]bool{}
+	gains, movable := map[string]bool{}, []string(nil)
 	for _, i := range placement.Order(objects, w) {
 		o, d := &objects[i], &decisions[i]
 		if d.LookAgain > 0 && (l.LookAgain == 0 || d.LookAgain < l.LookAgain) {
@@ -64,7 +64,11 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 		if !isIn(o, lost) || o.Finished {
 			continue
 		}
-		l.Objects = append(l.Objects, objectLoss(o, d, w, lost))
+		one := objectLoss(o, d, w, lost)
+		l.Objects = append(l.Objects, one)
+		if one.Kept == 0 && !one.Pinned && asked(d) == o.Replicas {
+			movable = append(movable, keyOf(o.Kind, o.Namespace, o.Name))
+		}
 		for name, n := range d.Placement.Clusters {
 			gains[name] = gains[name] || n > o.At(name)
 		}
@@ -76,8 +80,16 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	}
 	l.Names, l.NamesLost = f.namesLost(&in, then, lost)
 	l.Headroom = headroom(then, w, lost)
-	l.Room = &Room{world: w, lost: lost, taken: taken(then, &before, w)}
+	l.Room = &Room{world: w, lost: lost, taken: taken(then, &before, w), movable: movable}
 	return l
+}
+
+// asked is how many replicas a decision has found places for, or is to; an object may ask for more than its policy lets it have.
+func asked(d *placement.Decision) (n int64) {
+	for _, placed := range d.Placement.Clusters {
+		n += placed
+	}
+	return n + d.Placement.Unschedulable
 }
 
 // together is how long a loss would still count as one with those of clusters that have been lost; 0: there are none.

@@ -1,0 +1,213 @@
+package readiness
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	failover "federation/controllers/failover/plan"
+	"federation/controllers/fleettest/memapi"
+	"federation/controllers/readiness/plan"
+	review "federation/controllers/review/plan"
+)
+
+var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+
+// kept is a controller over a federation in memory: so many zones of one cluster each, of ten nodes, and in each one Deployment of 20 replicas that half fill it.
+type kept struct {
+	t      *testing.T
+	client *memapi.Client
+	api    *memapi.API
+
+	mu        sync.Mutex
+	evaluated []string
+	spent     time.Duration
+}
+
+// keeps runs it in a bubble of time, in which each evaluation costs so much of a core.
+func keeps(t *testing.T, zones int, costs time.Duration, do func(*kept)) {
+	synctest.Test(t, func(t *testing.T) {
+		resources := []memapi.Resource{
+			{GroupVersionResource: v1beta1.ReadinessResource, Kind: "FailoverReadiness", Status: true}, {GroupVersionResource: v1beta1.ClustersResource, Kind: "Cluster"},
+			{GroupVersionResource: v1beta1.PoliciesResource, Kind: "PlacementPolicy", Namespaced: true},
+		}
+		for _, k := range v1beta1.FederatedKinds {
+			resources = append(resources, memapi.Resource{GroupVersionResource: k.Resource, Kind: k.Kind, Namespaced: k.Kind != "Namespace"})
+		}
+		k := &kept{t: t, api: memapi.New(memapi.Options{Resources: resources})}
+		k.client = k.api.Client("test", nil)
+		k.create(corev1.SchemeGroupVersion.WithResource("namespaces"), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "default"}}})
+		for i := range zones {
+			k.create(v1beta1.ClustersResource, asObject(t, "Cluster", zoned(i, 10)))
+			k.create(deployments, deployment(i, 20))
+		}
+		informers := dynamicinformer.NewDynamicSharedInformerFactory(k.client, 0)
+		calls := 0
+		c, err := New(Options{
+			Client: k.client, Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+				return informers.ForResource(r).Informer()
+			},
+			Recorder: &record.FakeRecorder{}, Levels: []plan.Level{plan.Zone}, Settings: failover.DefaultSettings(),
+			Info: v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second, FailoverMaxZones: 1},
+			Spent: func() time.Duration {
+				if calls++; calls%2 == 0 { // after what was measured
+					k.spent += costs
+				}
+				return k.spent
+			},
+			Evaluated: func(domain string, _ *review.Loss) {
+				k.mu.Lock()
+				defer k.mu.Unlock()
+				k.evaluated = append(k.evaluated, domain)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		informers.Start(t.Context().Done())
+		go func() { _ = c.Run(t.Context()) }()
+		do(k)
+	})
+}
+
+// evaluations are those since the last call, by name.
+func (k *kept) evaluations() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := k.evaluated
+	k.evaluated = nil
+	slices.Sort(all)
+	return all
+}
+
+func (k *kept) create(r schema.GroupVersionResource, u *unstructured.Unstructured) {
+	k.t.Helper()
+	if _, err := k.client.Resource(r).Namespace(u.GetNamespace()).Create(k.t.Context(), u, metav1.CreateOptions{}); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *kept) update(r schema.GroupVersionResource, u *unstructured.Unstructured) {
+	k.t.Helper()
+	is := k.api.Get(r, u.GetNamespace(), u.GetName())
+	u.SetResourceVersion(is.GetResourceVersion())
+	if _, err := k.client.Resource(r).Namespace(u.GetNamespace()).Update(k.t.Context(), u, metav1.UpdateOptions{}); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *kept) verdict(zone int) metav1.Condition {
+	r := &v1beta1.FailoverReadiness{}
+	u := k.api.Get(v1beta1.ReadinessResource, "", fmt.Sprintf("zone.r.z%02d", zone))
+	if u == nil {
+		return metav1.Condition{}
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r); err != nil {
+		k.t.Fatal(err)
+	}
+	return plan.Verdict(&r.Status)
+}
+
+func asObject(t *testing.T, kind string, of any) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(kind))
+	return u
+}
+
+// zoned is a ready cluster with a zone of its own, and room for 4 pods on each of so many nodes.
+func zoned(i int, nodes int32) *v1beta1.Cluster {
+	before := metav1.NewTime(time.Now().Add(-time.Hour))
+	have := func(pods int64) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": *resource.NewQuantity(pods, resource.DecimalSI), "memory": *resource.NewQuantity(pods<<30, resource.BinarySI), "pods": *resource.NewQuantity(pods, resource.DecimalSI)}
+	}
+	return &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c%02d", i)}, Status: v1beta1.ClusterStatus{
+		Region: "r", Zones: []string{fmt.Sprintf("z%02d", i)},
+		Conditions: []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: corev1.ConditionTrue, LastTransitionTime: before}},
+		Failover:   &v1beta1.ClusterFailover{Phase: v1beta1.PhaseServing, Since: before},
+		Capacity:   &v1beta1.ClusterCapacity{Nodes: nodes, Allocatable: have(80), ObservedAt: before, Free: []v1beta1.NodeClass{{Nodes: nodes, Free: have(4)}}},
+	}}
+}
+
+// deployment has so many replicas in a cluster.
+func deployment(i int, replicas int64) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": replicas, "template": map[string]any{"spec": map[string]any{
+		"containers": []any{map[string]any{"name": "c", "resources": map[string]any{"requests": map[string]any{"cpu": "1"}}}}}}}}}
+	u.SetNamespace("default")
+	u.SetName(fmt.Sprintf("w%02d", i))
+	p := v1beta1.Placement{Clusters: map[string]int64{fmt.Sprintf("c%02d", i): replicas}}
+	u.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: p.String()})
+	return u
+}
+
+// Acceptance test 30 of drills, second half: after one object's change only its zones are evaluated; and where nothing changes none is, nor is anything written.
+func TestOnlyWhatIsTouchedIsEvaluated(t *testing.T) {
+	keeps(t, 8, time.Millisecond, func(k *kept) {
+		time.Sleep(5 * time.Minute)
+		if all := k.evaluations(); len(all) < 8 || k.verdict(3).Status != metav1.ConditionTrue {
+			t.Fatalf("at first %v are evaluated; zone 3: %+v", all, k.verdict(3))
+		}
+		version := k.api.Version()
+		time.Sleep(time.Hour)
+		if all := k.evaluations(); len(all) > 0 || k.api.Version() != version {
+			t.Errorf("in a quiet hour %v are evaluated, and %d writes are made", all, k.api.Version()-version)
+		}
+		k.update(deployments, deployment(3, 24))
+		time.Sleep(5 * time.Minute)
+		if all := k.evaluations(); !slices.Equal(all, []string{"zone.r.z03"}) {
+			t.Errorf("after a change in zone 3 %v are evaluated", all)
+		}
+	})
+}
+
+// Acceptance test 31 of drills, where all clusters lose room at once and evaluating all zones takes long: within a minute it is said of each zone that it would not
+// be survived, or that this is not known any more.
+func TestAMassLossOfNodesIsToldInTime(t *testing.T) {
+	for every, want := range map[int]string{1: "False InsufficientCapacity", 2: "Unknown NotEvaluated"} { // which clusters lose all nodes
+		t.Run(want, func(t *testing.T) {
+			keeps(t, 40, 4*time.Second, func(k *kept) {
+				time.Sleep(2 * time.Hour)
+				k.evaluations()
+				for i := range 40 {
+					if v := k.verdict(i); v.Status != metav1.ConditionTrue {
+						t.Fatalf("zone %d at first: %+v", i, v)
+					}
+				}
+				for i := 0; i < 40; i += every {
+					k.update(v1beta1.ClustersResource, asObject(t, "Cluster", zoned(i, 0)))
+				}
+				time.Sleep(time.Minute)
+				evaluated, said := k.evaluations(), map[string]int{}
+				for i := range 40 {
+					v := k.verdict(i)
+					said[fmt.Sprint(v.Status, " ", v.Reason)]++
+				}
+				if len(evaluated) > 5 || said[want] < 40-len(evaluated) {
+					t.Errorf("a minute after it, with %d zones evaluated, is said: %v", len(evaluated), said)
+				}
+				time.Sleep(3 * time.Hour)
+				if v := k.verdict(20); (v.Status == metav1.ConditionTrue) != (every > 1) || v.Reason == v1beta1.ReadinessNotEvaluated {
+					t.Errorf("when all have had their turn: %+v", v)
+				}
+			})
+		})
+	}
+}
