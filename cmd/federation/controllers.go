@@ -354,18 +354,24 @@ func (c *controllers) drillController(_ context.Context, from *wire.Informers) (
 	asks := clients.New(clients.Options{Resolve: clients.Server(c.served.Addr()), Refuse: c.lookups.Refuse(), TTL: c.dnsTTL, Federation: c.name, Zone: c.zone, Observe: drill.ObserveProbe})
 	drills, err := drill.New(drill.Options{Clients: asks, Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Info: c.info(), Process: c.process, Writes: c.took,
 		Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Isolated: c.registry.Isolated, DeadBehind: c.registry.DeadBehind,
-		Records: func(ctx context.Context) (map[drillplan.Record][]string, error) {
-			sets, err := c.served.Records(ctx, c.served.Zone())
-			data := make(map[drillplan.Record][]string, len(sets))
-			for i := range sets {
-				data[drillplan.Record{Name: sets[i].Name, Type: string(sets[i].Type)}] = sets[i].Rdata
-			}
-			return data, err
-		}})
+		Records: c.recordsOf})
 	if err != nil {
 		return nil, err
 	}
 	return drills.Run, nil
+}
+
+// recordsOf has the data of some record sets as this process serves them.
+func (c *controllers) recordsOf(_ context.Context, of []drillplan.Record) (map[drillplan.Record][]string, error) {
+	data := make(map[drillplan.Record][]string, len(of))
+	for _, r := range of {
+		for _, set := range c.served.RecordsOf(r.Name) {
+			if string(set.Type) == r.Type {
+				data[r] = set.Rdata
+			}
+		}
+	}
+	return data, nil
 }
 
 func (c *controllers) drillSchedules(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {

@@ -336,8 +336,8 @@ func tale(d *v1beta1.FailoverDrill) (lines []string) {
 	}
 	if s.Report != nil && s.Report.Marks.Injected != nil {
 		lines = append(lines, fmt.Sprintf("%s is out of service at %s", strings.Join(s.Clusters, ", "), s.Report.Marks.Injected.UTC().Format(time.TimeOnly)))
-		for _, m := range marksOf(&s.Report.Marks) {
-			lines = append(lines, fmt.Sprintf("  %8s  %s", m.after, m.what))
+		for _, m := range s.Report.Marks.Come() {
+			lines = append(lines, fmt.Sprintf("  %8s  %s", afterText(m), markText(m)))
 		}
 	}
 	if d.Over() {
@@ -432,14 +432,25 @@ func drillNames(ctx context.Context, f *federation, args []string) (names []stri
 }
 
 func newDrillAbort(streams genericiooptions.IOStreams) *cobra.Command {
-	return newDrillDecision(streams, "abort", "aborted: it is being undone", &cobra.Command{
+	force := false
+	c := newDrillDecision(streams, "abort", "aborted: it is being undone", &cobra.Command{
 		Use:   "abort NAME",
 		Short: "End a drill now, and have it undone",
 		Long: `End a drill now, and have it undone. Who did it is noted in the drill, and in the API's audit log. This needs the right to update
-the subresource failoverdrills/abort, which the cluster roles federation-operator and federation-drill-operator have.`,
+the subresource failoverdrills/abort, which the cluster roles federation-operator and federation-drill-operator have.
+
+With --force this command undoes it itself, by the same steps as the federation would: for when none of its processes runs that
+could. It takes the rights of an administrator, and is refused while one runs.`,
 	}, func(d *v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus {
 		return &v1beta1.FailoverDrillStatus{Abort: d}
+	}, func(ctx context.Context, f *federation, name string) error {
+		if !force {
+			return nil
+		}
+		return f.undo(ctx, streams.Out, name)
 	})
+	c.Flags().BoolVar(&force, "force", false, "undo the drill from here: no process of the federation runs that could")
+	return c
 }
 
 func newDrillApprove(streams genericiooptions.IOStreams) *cobra.Command {
@@ -450,11 +461,12 @@ func newDrillApprove(streams genericiooptions.IOStreams) *cobra.Command {
 to update the subresource failoverdrills/approval, which the cluster role federation-drill-approver has.`,
 	}, func(d *v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus {
 		return &v1beta1.FailoverDrillStatus{Approved: d}
-	})
+	}, nil)
 }
 
-// newDrillDecision is a command by which somebody decides about a drill, at a subresource.
-func newDrillDecision(streams genericiooptions.IOStreams, subresource, said string, c *cobra.Command, status func(*v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus) *cobra.Command {
+// newDrillDecision is a command by which somebody decides about a drill, at a subresource. then, if any, is done after that.
+func newDrillDecision(streams genericiooptions.IOStreams, subresource, said string, c *cobra.Command, status func(*v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus,
+	then func(ctx context.Context, f *federation, name string) error) *cobra.Command {
 	var t target
 	var reason string
 	c.Args, c.ValidArgsFunction = cobra.ExactArgs(1), t.offer(drillNames)
@@ -471,6 +483,9 @@ func newDrillDecision(streams genericiooptions.IOStreams, subresource, said stri
 			return errors.New(faults(err))
 		}
 		tell(streams.Out, "failoverdrill/%s %s\n", args[0], said)
+		if then != nil {
+			return then(c.Context(), f, args[0])
+		}
 		return nil
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for the report")

@@ -14,47 +14,25 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// drillMark is a named moment: how long after the fault, or after the way back began, and what it is.
-type drillMark struct {
-	after, what string
-	at          time.Time
+// afterText is how long after the fault, or after the way back began, a mark came.
+func afterText(m v1beta1.DrillMark) string {
+	if m.After < time.Minute {
+		return fmt.Sprintf("+%.1fs", m.After.Seconds())
+	}
+	return "+" + m.After.Round(time.Second).String()
 }
 
-// marksOf are the marks that have come, the first first.
-func marksOf(m *v1beta1.DrillMarks) (all []drillMark) {
-	since := func(from, mark *metav1.MicroTime) string {
-		d := mark.Sub(from.Time)
-		if d < time.Minute {
-			return fmt.Sprintf("+%.1fs", d.Seconds())
-		}
-		return "+" + d.Round(time.Second).String()
+// markText says what a mark is.
+func markText(m v1beta1.DrillMark) string {
+	if m.Back {
+		return "from then: " + m.What
 	}
-	note := func(from, mark *metav1.MicroTime, what string) {
-		if from != nil && mark != nil {
-			all = append(all, drillMark{since(from, mark), what, mark.Time})
-		}
-	}
-	note(m.Injected, m.Detected, "it is judged lost")
-	note(m.Injected, m.OutOfDNS, "its addresses are out of DNS")
-	note(m.Injected, m.LastUse, "no resolver keeps them any more")
-	note(m.Injected, m.Out, "it is failed over")
-	note(m.Injected, m.Placed, "its replicas are placed elsewhere")
-	note(m.Injected, m.ReadyElsewhere, "they are ready there")
-	note(m.Injected, m.Recovering, "the way back begins")
-	note(m.Recovering, m.BackReady, "from then: what runs there is ready")
-	for percent, at := range m.Failback {
-		note(m.Recovering, &at, "from then: it has "+percent+" % of its replicas")
-	}
-	note(m.Recovering, m.BackInDNS, "from then: its addresses are back in DNS")
-	note(m.Recovering, m.Clean, "from then: nothing of the drill is left")
-	slices.SortStableFunc(all, func(a, b drillMark) int { return a.at.Compare(b.at) })
-	return all
+	return m.What
 }
 
 func newDrillReport(streams genericiooptions.IOStreams) *cobra.Command {
@@ -126,8 +104,8 @@ func facts(d *v1beta1.FailoverDrill) (all [][2]string) {
 	if m := r.Marks.Injected; m != nil {
 		note("Out of service at", "%s", m.UTC().Format(time.RFC3339))
 	}
-	for _, m := range marksOf(&r.Marks) {
-		note(m.after, "%s", m.what)
+	for _, m := range r.Marks.Come() {
+		note(afterText(m), "%s", markText(m))
 	}
 	w := &r.Workloads
 	note("Replicas", "%d of %d objects were placed there; %d %% of them stayed ready all the time", w.Replicas, w.Objects, w.LeastReadyPercent)
@@ -220,21 +198,16 @@ type point struct {
 
 // timeline puts the marks on a line from the fault to the last of them, by time, each with a row of its own for its words.
 func timeline(m *v1beta1.DrillMarks) (line []point) {
-	type mark struct {
-		*metav1.MicroTime
-		what string
-	}
-	at := slices.DeleteFunc([]mark{{m.Injected, "fault in force"}, {m.Detected, "judged lost"}, {m.OutOfDNS, "out of DNS"}, {m.LastUse, "no resolver keeps it"}, {m.Out, "failed over"}, {m.Placed, "placed elsewhere"},
-		{m.ReadyElsewhere, "ready elsewhere"}, {m.Recovering, "way back"}, {m.BackReady, "ready again"}, {m.BackInDNS, "back in DNS"}, {m.Clean, "clean"}},
-		func(p mark) bool { return p.MicroTime == nil })
-	if len(at) < 2 || m.Injected == nil {
+	marks := m.Come()
+	if len(marks) == 0 {
 		return nil
 	}
-	all := max(at[len(at)-1].Sub(m.Injected.Time), time.Millisecond)
-	for i, p := range at {
-		after := p.Sub(m.Injected.Time)
+	marks = slices.Insert(marks, 0, v1beta1.DrillMark{What: "fault in force", At: m.Injected.Time})
+	all := max(marks[len(marks)-1].At.Sub(m.Injected.Time), time.Millisecond)
+	for i, mark := range marks {
+		after := mark.At.Sub(m.Injected.Time)
 		x := 10 + int(980*after/all)
-		is := point{X: x, TextX: x + 6, Y: 36 + 18*i, Anchor: "start", Text: fmt.Sprintf("%s +%s", p.what, after.Round(100*time.Millisecond))}
+		is := point{X: x, TextX: x + 6, Y: 36 + 18*i, Anchor: "start", Text: fmt.Sprintf("%s +%s", mark.What, after.Round(100*time.Millisecond))}
 		if x > 700 {
 			is.TextX, is.Anchor = x-6, "end"
 		}

@@ -55,7 +55,9 @@ func newPlanFailover(streams genericiooptions.IOStreams) *cobra.Command {
 which DNS answers would change, and whether the limits of failover would hold it. Nothing is changed.
 
 The federation answers, by the very functions that would do it, from what it knows at this moment.
-A zone stands for the clusters that have no nodes outside of it.`,
+A zone stands for the clusters that have no nodes outside of it.
+
+At the end it says of each method whether a drill of the clusters would be allowed now.`,
 		Example: `  kubectl federation plan failover --cluster east-a
 
   # All of a region's zones a, and one more cluster
@@ -115,6 +117,7 @@ func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
 		rows = len(r.Status.Moves) + len(r.Status.Records)
 	}
 	printReview(out, &r.Status, rows)
+	f.printMayDrill(ctx, out, r)
 	return nil
 }
 

@@ -30,7 +30,7 @@ import (
 )
 
 // FieldManager writes what drills need of Clusters, and their own status.
-const FieldManager = "federation-drill"
+const FieldManager = plan.FieldManager
 
 // writeTimeout bounds what is asked of the federation's API at one look.
 const writeTimeout = 5 * time.Second
@@ -56,8 +56,8 @@ type Options struct {
 	Writes  *Writes
 	// Clients ask the probes of drills; nil: nobody does, and drills with probes do not begin.
 	Clients Clients
-	// Records has the data of the record sets of the federation's zone as this process serves them.
-	Records func(ctx context.Context) (map[plan.Record][]string, error)
+	// Records has the data of some record sets of the federation's zone as this process serves them; what is not there is left out.
+	Records func(ctx context.Context, of []plan.Record) (map[plan.Record][]string, error)
 }
 
 // Clients are what asks the probes of a drill, see package clients.
@@ -83,6 +83,8 @@ type Controller struct {
 	written map[string]resourceversion.Left
 	// reviews are the latest of drills that wait, by UID.
 	reviews map[types.UID]reviewed
+	// objects are those whose replicas are divided, as they were last read, by UID.
+	objects map[types.UID]kept
 	// placed are where the replicas of all objects were when the fault of the drill under way came.
 	placed before
 	// looked: the Lease has been looked at since the start.
@@ -126,7 +128,7 @@ func New(o Options) (*Controller, error) {
 // Run works until ctx is done, and returns nil then. The informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
 	registerMetrics()
-	defer observeActive(nil) // another process sees to them now
+	defer observeActive(nil, time.Time{}) // another process sees to them now
 	for _, end := range c.unlisten {
 		defer end()
 	}
@@ -169,7 +171,7 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	drills := c.drills()
-	observeActive(drills)
+	observeActive(drills, time.Now())
 	c.wantClients(whole, drills)
 	if err := c.sweep(ctx, drills); err != nil {
 		klog.FromContext(ctx).Error(err, "What a drill that is no more may have left cannot be undone; will be tried again")

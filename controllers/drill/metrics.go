@@ -2,11 +2,13 @@ package drill
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/drill/plan"
 )
 
 var (
@@ -14,13 +16,21 @@ var (
 		Name: "federation_drill_active",
 		Help: "1 while a drill has clusters out of service, or brings them back, by its method.",
 	}, []string{"method"})
+	clusterGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Name: "federation_drill_cluster",
+		Help: "1 for each cluster that a drill has out of service, or brings back: alerts about it are the drill's.",
+	}, []string{"cluster", "drill"})
+	overdue = metrics.NewGauge(&metrics.GaugeOpts{
+		Name: "federation_drill_overdue",
+		Help: "Drills that have had clusters out of service for a minute longer than spec.holdSeconds, or have brought them back for a minute longer than spec.recoverySeconds.",
+	})
 	finished = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "federation_drills_total",
 		Help: "Drills that have ended, by method and outcome: Succeeded, Failed, Interrupted or Blocked.",
 	}, []string{"method", "outcome"})
 	markSeconds = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Name: "federation_drill_mark_seconds",
-		Help: "Of the last drill of a method that ended: how long after the fault (detected, outOfDNS, out, placed, readyElsewhere), or after the way back began (backReady, backInDNS, clean), a mark came.",
+		Help: "Of the last drill of a method that ended: how long after the fault (detected, outOfDNS, lastUse, out, placed, readyElsewhere), or after the way back began (backReady, backInDNS, failback.PERCENT, clean), a mark came.",
 	}, []string{"method", "mark"})
 	probed = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "federation_drill_probes_total",
@@ -30,7 +40,7 @@ var (
 )
 
 func registerMetrics() {
-	register.Do(func() { legacyregistry.MustRegister(activeGauge, finished, markSeconds, probed) })
+	register.Do(func() { legacyregistry.MustRegister(activeGauge, clusterGauge, overdue, finished, markSeconds, probed) })
 }
 
 // ObserveProbe counts a question of a probe.
@@ -38,14 +48,24 @@ func ObserveProbe(kind v1beta1.DrillProbeType, result string) {
 	probed.WithLabelValues(string(kind), result).Inc()
 }
 
-// observeActive sets which drills are under way.
-func observeActive(drills []*v1beta1.FailoverDrill) {
+// observeActive sets which drills are under way, and how many have been for too long.
+func observeActive(drills []*v1beta1.FailoverDrill, now time.Time) {
 	activeGauge.Reset()
+	clusterGauge.Reset()
+	late := 0
 	for _, d := range drills {
-		if d.UnderWay() && d.Status.Phase != v1beta1.DrillBaseline {
-			activeGauge.WithLabelValues(string(d.Spec.Method)).Set(1)
+		if !d.UnderWay() || d.Status.Phase == v1beta1.DrillBaseline {
+			continue
+		}
+		activeGauge.WithLabelValues(string(d.Spec.Method)).Set(1)
+		for _, name := range d.Status.Clusters {
+			clusterGauge.WithLabelValues(name, d.Name).Set(1)
+		}
+		if plan.Overdue(d, now) {
+			late++
 		}
 	}
+	overdue.Set(float64(late))
 }
 
 // observeFinished counts a drill that has ended.

@@ -2,9 +2,7 @@ package drill
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,23 +53,24 @@ func (c *Controller) observe(ctx context.Context, drills []*v1beta1.FailoverDril
 		w.Isolated, _ = c.Isolated()
 		w.DeadBehind = c.DeadBehind()
 	}
-	selects := c.budgets(w)
+	c.budgets(w)
 	w.in = review.Input{Clusters: w.Clusters, Info: &c.Info, Now: w.Now}
-	wants := plan.WantsReview(first, c.reviews[first.UID].at, w.Now)
+	wants, now := plan.WantsReview(first, c.reviews[first.UID].holds, w.Now), map[types.UID]kept{}
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" {
 			continue
 		}
 		for _, obj := range held.By(c.Informers(k.Resource)).GetStore().List() {
-			if u := held.Object(obj); u != nil && u.GetDeletionTimestamp() == nil {
-				w.Objects = append(w.Objects, objectOf(u))
-				w.addBudgets(u, selects)
-				if wants {
-					w.in.AddObject(u)
-				}
+			o := c.object(obj, now)
+			if o == nil {
+				continue
+			}
+			if w.Add(o); wants {
+				w.in.AddObject(held.Object(obj))
 			}
 		}
 	}
+	c.objects = now
 	if wants {
 		return w, c.addNames(w)
 	}
@@ -98,21 +96,28 @@ func (c *Controller) addNames(w *world) error {
 	return nil
 }
 
-// addRecords adds the record sets of the zone, if a drill follows any.
+// addRecords adds the record sets that drills follow.
 func (c *Controller) addRecords(ctx context.Context, w *world, drills []*v1beta1.FailoverDrill) error {
-	if !slices.ContainsFunc(drills, func(d *v1beta1.FailoverDrill) bool {
-		return !d.Over() && d.Status.Report != nil && len(d.Status.Report.Prediction.Followed) > 0
-	}) {
+	var followed []plan.Record
+	for _, d := range drills {
+		if d.Over() || d.Status.Report == nil {
+			continue
+		}
+		for _, f := range d.Status.Report.Prediction.Followed {
+			followed = append(followed, plan.Record{Name: f.Name, Type: f.Type})
+		}
+	}
+	if len(followed) == 0 {
 		return nil
 	}
 	var err error
-	w.Records, err = c.Records(ctx)
+	w.Records, err = c.Records(ctx, followed)
 	return err
 }
 
-// reviewed is what was found of a drill at a time.
+// reviewed is what was found of a drill, and until when that counts.
 type reviewed struct {
-	at      time.Time
+	holds   time.Time
 	status  *v1beta1.FailoverReviewStatus
 	problem string
 }
@@ -126,13 +131,14 @@ func (c *Controller) review(d *v1beta1.FailoverDrill, w *world) {
 	if w.Other != "" || w.Stopped != "" {
 		return
 	}
-	if plan.WantsReview(d, c.reviews[d.UID].at, w.Now) {
-		is := reviewed{at: w.Now}
+	if plan.WantsReview(d, c.reviews[d.UID].holds, w.Now) {
+		is, begun := reviewed{}, time.Now()
 		if status, errs := review.Review(w.in, plan.Spec(d)); len(errs) > 0 {
 			is.problem = errs.ToAggregate().Error()
 		} else {
 			is.status = &status
 		}
+		is.holds = w.Now.Add(plan.ReviewHolds(time.Since(begun)))
 		c.reviews[d.UID] = is
 	}
 	w.Review, w.Problem = c.reviews[d.UID].status, c.reviews[d.UID].problem
@@ -151,11 +157,7 @@ func (c *Controller) stopped(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	why, there := ns.GetAnnotations()[v1beta1.StopDrillsAnnotation]
-	if there && why == "" {
-		why = "no reason is given"
-	}
-	return why, nil
+	return plan.StoppedBy(ns.GetAnnotations()), nil
 }
 
 // providers are how the DNS providers stand, by name.
@@ -171,69 +173,39 @@ func (c *Controller) providers(ctx context.Context) (all []plan.Provider, err er
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(data)) {
-		var is metav1.Condition
-		if err := json.Unmarshal([]byte(data[name]), &is); err != nil {
-			return nil, fmt.Errorf("ConfigMap %s: %s: %w", v1beta1.DNSProvidersConfigMap, name, err)
+	return plan.ReadProviders(data)
+}
+
+// kept is what drills need of an object, as it was last read: while a drill goes on all objects are looked at each second, and few have changed.
+type kept struct {
+	version string
+	object  plan.Object
+}
+
+// object reads what drills need of an object that an informer holds, again only if it has changed; nil where it is being deleted. It is noted in now.
+func (c *Controller) object(obj any, now map[types.UID]kept) *plan.Object {
+	about := held.About(obj)
+	if about.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	is, known := c.objects[about.GetUID()]
+	if !known || is.version != about.GetResourceVersion() {
+		u := held.Object(obj)
+		if u == nil {
+			return nil
 		}
-		all = append(all, plan.Provider{Name: name, Published: is.Status == metav1.ConditionTrue, Message: is.Message})
+		is = kept{about.GetResourceVersion(), plan.ReadObject(u)}
 	}
-	return all, nil
+	now[about.GetUID()] = is
+	return &is.object
 }
 
-// objectOf reads what drills need of a federated object. A Job has no replicas that stay ready.
-func objectOf(u *unstructured.Unstructured) plan.Object {
-	o := plan.Object{Name: u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()}
-	if p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation]); p != nil {
-		o.Placed, o.Unplaced, o.Home = p.Clusters, p.Unschedulable, p.Home
-	}
-	if o.Counts = u.GetKind() != "Job"; o.Counts {
-		o.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", "readyReplicas")
-		for _, n := range o.Placed {
-			o.Asked += n
-		}
-		o.Asked += o.Unplaced
-	}
-	propagated := v1beta1.ConditionOf(u, v1beta1.ConditionPropagated)
-	if o.Moving = propagated != nil && propagated["status"] != string(metav1.ConditionTrue); o.Moving {
-		since, _ := propagated["lastTransitionTime"].(string)
-		o.Since, _ = time.Parse(time.RFC3339, since) // zero: not known
-	}
-	return o
-}
-
-// selected is a PodDisruptionBudget's selector, and where it is among the world's.
-type selected struct {
-	labels.Selector
-	index int
-}
-
-// budgets adds the PodDisruptionBudgets to the world, and returns what they select, by namespace.
-func (c *Controller) budgets(w *world) map[string][]selected {
-	selects := map[string][]selected{}
+// budgets adds the PodDisruptionBudgets to the world.
+func (c *Controller) budgets(w *world) {
 	for _, obj := range held.By(c.Informers(budgets)).GetStore().List() {
 		b := &policyv1.PodDisruptionBudget{}
-		if from(obj, b) != nil || b.DeletionTimestamp != nil || b.Spec.Selector == nil {
-			continue
-		}
-		if selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector); err == nil {
-			selects[b.Namespace] = append(selects[b.Namespace], selected{selector, len(w.Budgets)})
-			w.Budgets = append(w.Budgets, plan.Budget{Name: b.Namespace + "/" + b.Name, MinAvailable: b.Spec.MinAvailable, MaxUnavailable: b.Spec.MaxUnavailable})
-		}
-	}
-	return selects
-}
-
-// addBudgets notes which budgets are about the pods of the object that was added last.
-func (w *world) addBudgets(u *unstructured.Unstructured, selects map[string][]selected) {
-	of := selects[u.GetNamespace()]
-	if len(of) == 0 || !w.Objects[len(w.Objects)-1].Counts {
-		return
-	}
-	pods, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "labels")
-	for _, s := range of {
-		if s.Matches(labels.Set(pods)) {
-			w.Budgets[s.index].Objects = append(w.Budgets[s.index].Objects, len(w.Objects)-1)
+		if from(obj, b) == nil {
+			w.AddBudget(b)
 		}
 	}
 }

@@ -3,9 +3,10 @@ package drill
 import (
 	"testing"
 
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/drill/plan"
@@ -44,13 +45,36 @@ func TestBudgetsAreOfTheObjectsThatTheySelect(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{"kind": kind, "metadata": map[string]any{"namespace": namespace, "name": app},
 			"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": app}}}}}}
 	}
-	w := &world{World: plan.World{Budgets: make([]plan.Budget, 1)}}
-	selects := map[string][]selected{"shop": {{labels.SelectorFromSet(labels.Set{"app": "web"}), 0}}}
+	w := &plan.World{}
+	w.AddBudget(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}})
 	for _, u := range []*unstructured.Unstructured{object("other", "Deployment", "web"), object("shop", "Deployment", "db"), object("shop", "Job", "web"), object("shop", "Deployment", "web")} {
-		w.Objects = append(w.Objects, objectOf(u))
-		w.addBudgets(u, selects)
+		w.Add(new(plan.ReadObject(u)))
 	}
 	if got := w.Budgets[0].Objects; len(got) != 1 || got[0] != 3 {
 		t.Errorf("the budget is of %v", got)
+	}
+}
+
+// An object is read again only when it has changed: unpacking all of them each second is what a drill in a large federation would cost.
+func TestObjectsAreReadWhenTheyChange(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "metadata": map[string]any{"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": "1"},
+		"status": map[string]any{"readyReplicas": int64(3)}}}
+	c := &Controller{}
+	read := func() int64 {
+		now := map[types.UID]kept{}
+		o := c.object(u, now)
+		c.objects = now
+		return o.Ready
+	}
+	if got := read(); got != 3 {
+		t.Errorf("%d are ready", got)
+	}
+	u.Object["status"] = map[string]any{"readyReplicas": int64(2)} // nobody changes an object without a new version: this one is not looked at
+	if got := read(); got != 3 {
+		t.Errorf("of the same version %d are ready", got)
+	}
+	u.SetResourceVersion("2")
+	if got := read(); got != 2 {
+		t.Errorf("of the next version %d are ready", got)
 	}
 }

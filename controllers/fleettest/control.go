@@ -140,7 +140,9 @@ func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionR
 	over, err2 := failover.New(failover.Options{Client: client, Informers: from, Recorder: f.events, Settings: f.Settings.failover(), Probes: c.registry.probes, Others: c.stated})
 	drills, err3 := drill.New(drill.Options{Client: client, Informers: from, Recorder: f.events, Info: f.info(),
 		Process: c.name, Writes: &drill.Writes{}, Leases: leasesOf(client), Isolated: c.registry.isolated, DeadBehind: c.registry.deadBehind,
-		Records: func(context.Context) (map[drillplan.Record][]string, error) { return c.dns.data(), nil }})
+		Records: func(context.Context, []drillplan.Record) (map[drillplan.Record][]string, error) {
+			return c.dns.data(), nil
+		}})
 	schedules, err4 := drill.NewSchedules(client, from, f.events)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package readiness
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -24,6 +25,10 @@ var (
 		Name: "federation_readiness_evaluated_timestamp_seconds",
 		Help: "Up to when it is known that what is said of the zone or region is so: now, where nothing of it has changed since it was evaluated.",
 	}, []string{"domain"})
+	drillAge = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Name: "federation_drill_age_seconds",
+		Help: "How long ago a drill of just the zone or region last succeeded; +Inf where none ever has.",
+	}, []string{"domain"})
 	evaluations = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "federation_readiness_evaluations_total",
 		Help: "How often the loss of a zone or region was evaluated.",
@@ -32,7 +37,9 @@ var (
 )
 
 func registerMetrics() {
-	register.Do(func() { legacyregistry.MustRegister(survivableGauge, unschedulableGauge, evaluatedGauge, evaluations) })
+	register.Do(func() {
+		legacyregistry.MustRegister(survivableGauge, unschedulableGauge, evaluatedGauge, drillAge, evaluations)
+	})
 }
 
 // observe sets the metrics of all domains.
@@ -40,6 +47,7 @@ func (c *Controller) observe(now time.Time) {
 	survivableGauge.Reset()
 	unschedulableGauge.Reset()
 	evaluatedGauge.Reset()
+	drillAge.Reset()
 	for _, d := range c.domains {
 		if d.Evaluated.IsZero() {
 			continue
@@ -57,6 +65,11 @@ func (c *Controller) observe(now time.Time) {
 			known = now
 		}
 		evaluatedGauge.WithLabelValues(name).Set(float64(known.Unix()))
+		age := math.Inf(1)
+		if r := c.stored(d.Name); r != nil && r.Status.LastDrill != nil && r.Status.LastDrill.SucceededAt != nil {
+			age = now.Sub(r.Status.LastDrill.SucceededAt.Time).Seconds()
+		}
+		drillAge.WithLabelValues(name).Set(age)
 	}
 }
 
@@ -65,4 +78,5 @@ func forgetMetrics() {
 	survivableGauge.Reset()
 	unschedulableGauge.Reset()
 	evaluatedGauge.Reset()
+	drillAge.Reset()
 }

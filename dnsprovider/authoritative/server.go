@@ -174,6 +174,15 @@ func (s *Server) Records(_ context.Context, zone string) ([]dnsprovider.RRSet, e
 	return s.current.Load().sets(), nil
 }
 
+// RecordsOf returns the record sets of one canonical name of the zone, without the server's own. It costs no more than a question.
+func (s *Server) RecordsOf(name string) []dnsprovider.RRSet {
+	now := s.current.Load()
+	if now.reserves(name) {
+		return nil
+	}
+	return now.lookup(wireName(name)).sets(name)
+}
+
 // Apply makes the changes; the next question is answered from them. The first call, which may be
 // empty, ends the time in which every question gets SERVFAIL. See dnsprovider.Provider.
 func (s *Server) Apply(_ context.Context, zone string, changes dnsprovider.ChangeSet) error {

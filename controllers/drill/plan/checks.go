@@ -12,6 +12,12 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
+// Preflight names the first check that would keep a drill from beginning now, and says why with its numbers; "": none would.
+func Preflight(of *v1beta1.FailoverDrill, w *World) (reason, message string) {
+	d := &drill{FailoverDrill: of, World: w, uid: string(of.UID), step: Step{Status: *of.Status.DeepCopy()}}
+	return d.preflight()
+}
+
 // preflight names the first check that does not hold, and says why with its numbers; "": the drill may begin.
 func (d *drill) preflight() (reason, message string) {
 	switch {

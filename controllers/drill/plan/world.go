@@ -46,6 +46,8 @@ type World struct {
 	// Review is what would happen if the scope were drained, or lost, or nil where Problem says why that is not known. Wanted while WantsReview says so.
 	Review  *v1beta1.FailoverReviewStatus
 	Problem string
+
+	selects map[string][]selected // the budgets' selectors, by namespace
 }
 
 // Lease is the Lease by which drills isolate clusters.
@@ -80,6 +82,9 @@ type Object struct {
 	// Moving: not all clusters are as desired; since then, if that is known.
 	Moving bool
 	Since  time.Time
+
+	namespace string
+	pods      map[string]string // the labels of its pods
 }
 
 // Budget is a PodDisruptionBudget, and whose pods it is about.
@@ -119,22 +124,44 @@ type Step struct {
 	LookAgain time.Duration
 }
 
-// reviewEvery is for how long a review counts while a drill waits.
-const reviewEvery = 5 * time.Second
+const (
+	// reviewEvery is for how long a review counts at least while a drill waits, and reviewShare the part of the time that reviews may take.
+	reviewEvery = 5 * time.Second
+	reviewShare = 20
+)
 
-// WantsReview reports whether the next step depends on what would happen, and a review of that time is too old: in a large federation one takes
-// seconds. What is predicted is reviewed at the last moment.
-func WantsReview(d *v1beta1.FailoverDrill, reviewed, now time.Time) bool {
+// ReviewHolds is for how long a review that took so long counts while a drill waits: in a large federation one takes seconds.
+func ReviewHolds(took time.Duration) time.Duration { return max(reviewEvery, reviewShare*took) }
+
+// WantsReview reports whether the next step depends on what would happen, and the last review counts no more, see ReviewHolds. What is predicted is reviewed at
+// the last moment.
+func WantsReview(d *v1beta1.FailoverDrill, holds, now time.Time) bool {
 	if !waits(d) {
 		return false
 	}
 	begins := d.Status.Phase == v1beta1.DrillBaseline && d.Status.PhaseSince != nil && now.Sub(d.Status.PhaseSince.Time) >= time.Duration(d.Spec.Baseline())*time.Second
-	return begins || now.Sub(reviewed) >= reviewEvery
+	return begins || !now.Before(holds)
 }
 
 // waits reports whether a drill has taken nothing out yet.
 func waits(d *v1beta1.FailoverDrill) bool {
 	return d.Status.Phase == "" || d.Status.Phase == v1beta1.DrillPending || d.Status.Phase == v1beta1.DrillBaseline
+}
+
+// grace is how much longer than asked for a phase may take before somebody is to be told.
+const grace = time.Minute
+
+// Overdue reports whether a drill has had its clusters out, or has brought them back, for longer than it was to.
+func Overdue(d *v1beta1.FailoverDrill, now time.Time) bool {
+	if d.Status.PhaseSince == nil {
+		return false
+	}
+	most := map[v1beta1.DrillPhase]time.Duration{
+		v1beta1.DrillInjecting: injecting, v1beta1.DrillVerifying: 0,
+		v1beta1.DrillHolding: time.Duration(d.Spec.Hold()) * time.Second, v1beta1.DrillRecovering: time.Duration(d.Spec.Recovery()) * time.Second,
+	}
+	may, takes := most[d.Status.Phase]
+	return takes && now.Sub(d.Status.PhaseSince.Time) > may+grace
 }
 
 // Spec is what is asked of a review.

@@ -1,8 +1,6 @@
 package v1beta1
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -337,26 +335,6 @@ type DrillEarlier struct {
 	// By the name of the mark, in milliseconds: of three in four of them it came no later.
 	// +optional
 	P75Milliseconds map[string]int64 `json:"p75Milliseconds,omitempty"`
-}
-
-// After is how long each mark came after the fault (detected, outOfDNS, out, placed, readyElsewhere), or after the way back began (backReady, backInDNS,
-// clean). Those that did not come are left out.
-func (m *DrillMarks) After() map[string]time.Duration {
-	after := map[string]time.Duration{}
-	note := func(name string, from, mark *metav1.MicroTime) {
-		if from != nil && mark != nil {
-			after[name] = mark.Sub(from.Time)
-		}
-	}
-	note("detected", m.Injected, m.Detected)
-	note("outOfDNS", m.Injected, m.OutOfDNS)
-	note("out", m.Injected, m.Out)
-	note("placed", m.Injected, m.Placed)
-	note("readyElsewhere", m.Injected, m.ReadyElsewhere)
-	note("backReady", m.Recovering, m.BackReady)
-	note("backInDNS", m.Recovering, m.BackInDNS)
-	note("clean", m.Recovering, m.Clean)
-	return after
 }
 
 // DrillMarks are moments of a drill. Those that did not come are left out.

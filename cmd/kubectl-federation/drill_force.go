@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/drill/plan"
+)
+
+const (
+	// leaderLease is the Lease of the process that decides, where there are several; one that was renewed this lately is somebody's.
+	leaderLease   = "federation-controllers"
+	leaderRenewed = time.Minute
+	// actsWithin is how soon a process that decides acts on an abort.
+	actsWithin = 10 * time.Second
+)
+
+// undo takes a drill that was aborted to its end, by the steps that the federation would take, and in the same order.
+func (f *federation) undo(ctx context.Context, out io.Writer, name string) error {
+	if err := f.nobodyLeads(ctx); err != nil {
+		return err
+	}
+	if acts, err := f.somebodyActs(ctx, name); err != nil || acts {
+		tell(out, "the federation undoes it itself: kubectl federation drill status %s --watch\n", name)
+		return err
+	}
+	phase := v1beta1.DrillPhase("")
+	for {
+		d, err := f.drill(ctx, name)
+		if err != nil {
+			return err
+		}
+		if d.Status.Phase != phase {
+			phase = d.Status.Phase
+			tell(out, "%s\n", phase)
+		}
+		w, err := f.drillWorld(ctx)
+		if err != nil {
+			return err
+		}
+		w.Review, w.Problem = nil, "it is being ended"
+		step := plan.Next(d, w)
+		if err := f.takeStep(ctx, d, &step); err != nil && !apierrors.IsConflict(err) {
+			return err
+		}
+		if d.Over() && len(step.Changes) == 0 && len(step.Marks) == 0 {
+			tell(out, "failoverdrill/%s: %s, %s: %s\n", name, d.Status.Outcome, d.Status.Reason, d.Status.Message)
+			return nil
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return fmt.Errorf("failoverdrill/%s is not undone in whole: drill abort %s --force goes on", name, name)
+		}
+	}
+}
+
+// nobodyLeads is an error where a process of the federation decides, or has done so until just now.
+func (f *federation) nobodyLeads(ctx context.Context) error {
+	lease, err := f.core.CoordinationV1().Leases(v1beta1.FederationNamespace).Get(ctx, leaderLease, metav1.GetOptions{})
+	if err != nil {
+		return client404(err)
+	}
+	if renewed := lease.Spec.RenewTime; renewed != nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" && time.Since(renewed.Time) < leaderRenewed {
+		return fmt.Errorf("the federation's process %s decides, it was there %s ago: it undoes the drill itself (--force is for when none has been for %s)",
+			*lease.Spec.HolderIdentity, time.Since(renewed.Time).Round(time.Second), leaderRenewed)
+	}
+	return nil
+}
+
+// somebodyActs waits a while for the federation to act on the abort of a drill, and reports whether it does.
+func (f *federation) somebodyActs(ctx context.Context, name string) (bool, error) {
+	first, err := f.drill(ctx, name)
+	for end := time.Now().Add(actsWithin); err == nil && time.Now().Before(end); {
+		if err = sleep(ctx, time.Second); err != nil {
+			break
+		}
+		is, getErr := f.drill(ctx, name)
+		if err = getErr; err == nil && (is.Over() || is.Status.Phase != first.Status.Phase) {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// takeStep does what a step says: its status first, as the federation does. A drill that is not deleted keeps its finalizer, for the federation to note it.
+func (f *federation) takeStep(ctx context.Context, d *v1beta1.FailoverDrill, step *plan.Step) error {
+	drills := f.dyn.Resource(v1beta1.FailoverDrillsResource)
+	if !reflect.DeepEqual(step.Status, d.Status) {
+		next := d.DeepCopy()
+		next.Status = step.Status
+		u, err := asUnstructured(next, "FailoverDrill")
+		if err != nil {
+			return err
+		}
+		if _, err := drills.UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: plan.FieldManager}); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, c := range step.Changes {
+		u, err := asUnstructured(c, "Cluster")
+		if err == nil {
+			_, err = f.dyn.Resource(v1beta1.ClustersResource).Update(ctx, u, metav1.UpdateOptions{FieldManager: plan.FieldManager})
+		}
+		errs = append(errs, err)
+	}
+	for _, m := range step.Marks {
+		errs = append(errs, f.mark(ctx, m))
+	}
+	if step.Lift {
+		errs = append(errs, client404(f.core.CoordinationV1().Leases(v1beta1.FederationNamespace).Delete(ctx, v1beta1.DrillLease, metav1.DeleteOptions{})))
+	}
+	if step.Release && d.DeletionTimestamp != nil {
+		left := slices.DeleteFunc(slices.Clone(d.Finalizers), func(is string) bool { return is == v1beta1.DrillFinalizer })
+		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": left, "resourceVersion": d.ResourceVersion}})
+		if err == nil {
+			_, err = drills.Patch(ctx, d.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.FieldManager})
+		}
+		errs = append(errs, client404(err))
+	}
+	return errors.Join(errs...)
+}
+
+// mark writes the condition Drill of a Cluster as the federation does, or takes it away.
+func (f *federation) mark(ctx context.Context, m plan.Mark) error {
+	status := &v1beta1.ClusterStatus{}
+	if m.Condition != nil {
+		status.Conditions = []v1beta1.ClusterCondition{*m.Condition}
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return err
+	}
+	_, err = f.dyn.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, m.Cluster.Name, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster", "status": content,
+		"metadata": map[string]any{"name": m.Cluster.Name, "uid": string(m.Cluster.UID), "resourceVersion": m.Cluster.ResourceVersion},
+	}}, metav1.ApplyOptions{FieldManager: plan.FieldManager, Force: true})
+	return err
+}
+
+func asUnstructured(obj any, kind string) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(kind))
+	return u, nil
+}

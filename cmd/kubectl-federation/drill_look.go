@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/isolation"
+	"federation/controllers/drill/plan"
+)
+
+// drillWorld is what drills are decided from, as far as a client sees it: not what DNS servers answer, nor what the federation has cut itself off from.
+func (f *federation) drillWorld(ctx context.Context) (*plan.World, error) {
+	w := &plan.World{Now: time.Now()}
+	var err error
+	note := func(e error) { err = errors.Join(err, e) }
+	note(read(ctx, f.dyn.Resource(v1beta1.ClustersResource), &w.Clusters))
+	note(read(ctx, f.dyn.Resource(v1beta1.FailoverDrillsResource), &w.Drills))
+	budgets, listErr := f.core.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
+	if note(listErr); listErr == nil {
+		for i := range budgets.Items {
+			w.AddBudget(&budgets.Items[i])
+		}
+	}
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Preferences == "" {
+			continue
+		}
+		note(list(ctx, f.dyn.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+			if u.GetDeletionTimestamp() == nil {
+				w.Add(new(plan.ReadObject(u)))
+			}
+			return nil
+		}))
+	}
+	note(f.addStanding(ctx, w))
+	return w, err
+}
+
+// addStanding adds what the federation's own namespace says: the stop switch, the providers, and the Lease that isolates.
+func (f *federation) addStanding(ctx context.Context, w *plan.World) error {
+	namespace, err := f.core.CoreV1().Namespaces().Get(ctx, v1beta1.FederationNamespace, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	w.Stopped = plan.StoppedBy(namespace.Annotations)
+	providers, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err == nil {
+		if w.Providers, err = plan.ReadProviders(providers.Data); err != nil {
+			return err
+		}
+	}
+	lease, err := f.core.CoordinationV1().Leases(v1beta1.FederationNamespace).Get(ctx, v1beta1.DrillLease, metav1.GetOptions{})
+	if err != nil {
+		return client404(err)
+	}
+	w.Lease = leaseOf(lease)
+	return nil
+}
+
+func leaseOf(lease *coordinationv1.Lease) plan.Lease {
+	drill, _, renewed := isolation.Read(lease)
+	return plan.Lease{Drill: drill, Renewed: renewed}
+}
+
+// client404 is no error where something is not there.
+func client404(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// read reads all objects of one of our own kinds.
+func read[T any](ctx context.Context, from dynamic.ResourceInterface, into *[]*T) error {
+	return list(ctx, from, metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		one := new(T)
+		*into = append(*into, one)
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, one)
+	})
+}
+
+// printMayDrill says, for each method, whether a drill of some clusters would be allowed now, or what keeps it from beginning. lost is the review of their loss.
+func (f *federation) printMayDrill(ctx context.Context, out io.Writer, lost *v1beta1.FailoverReview) {
+	w, err := f.drillWorld(ctx)
+	if err != nil {
+		tell(out, "\nWhether a drill would be allowed now cannot be seen: %v\n", err)
+		return
+	}
+	spec := lost.Spec
+	spec.Drained = true
+	drained, err := f.review(ctx, spec)
+	if err != nil {
+		tell(out, "\nWhether a drill would be allowed now cannot be seen: %v\n", err)
+		return
+	}
+	for _, d := range w.Drills {
+		if !d.Over() {
+			w.Other = d.Name
+		}
+	}
+	tell(out, "\nWould a drill of it be allowed now?\n")
+	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation} {
+		w.Review = &drained.Status
+		if method == v1beta1.DrillIsolation {
+			w.Review = &lost.Status
+		}
+		d := &v1beta1.FailoverDrill{Spec: v1beta1.FailoverDrillSpec{Method: method}}
+		if reason, message := plan.Preflight(d, w); reason != "" {
+			tell(out, "  %-9s no, %s: %s\n", method, reason, message)
+		} else {
+			tell(out, "  %-9s yes\n", method)
+		}
+	}
+}
