@@ -77,8 +77,14 @@ func (b *brake) signal() {
 	}
 }
 
+// deletions are those of copies whose objects the federation does not know, in all members.
+type deletions struct {
+	*view
+	*hub
+}
+
 // mayDelete returns nil if a copy whose object is not known may be deleted.
-func (c *Controller) mayDelete(ctx context.Context, m *member, k key, have *unstructured.Unstructured) error {
+func (d *deletions) mayDelete(ctx context.Context, m *member, k key, have *unstructured.Unstructured) error {
 	b := &m.brake
 	if err := b.lock(ctx); err != nil {
 		return err
@@ -95,7 +101,7 @@ func (c *Controller) mayDelete(ctx context.Context, m *member, k key, have *unst
 			m.queue.AddAfter(k, left)
 			return errHeld
 		}
-		if err := c.judge(ctx, m); err != nil {
+		if err := d.judge(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -113,19 +119,19 @@ func (c *Controller) mayDelete(ctx context.Context, m *member, k key, have *unst
 }
 
 // judge gathers the copies of unknown objects in a member, and has the brake judge them. It is called with the brake locked.
-func (c *Controller) judge(ctx context.Context, m *member) error {
-	recorded, err := c.recorded(ctx)
+func (d *deletions) judge(ctx context.Context, m *member) error {
+	recorded, err := d.recorded(ctx)
 	if err != nil {
 		return err
 	}
 	unknown, copies := map[types.UID]string{}, 0
-	for i := range c.Kinds {
-		k := &c.Kinds[i]
-		known := held.By(c.Informers(k.Resource)).GetStore()
-		if err := c.eachCopy(ctx, m, k, func(there *unstructured.Unstructured) {
+	for i := range d.Kinds {
+		k := &d.Kinds[i]
+		known := held.By(d.Informers(k.Resource)).GetStore()
+		if err := d.eachCopy(ctx, m, k, func(there *unstructured.Unstructured) {
 			copies++
 			name := keyOf(k, there)
-			_, exists, _ := known.GetByKey(storeKey(name.NamespacedName))
+			_, exists, _ := known.GetByKey(name.StoreKey())
 			if !exists && there.GetDeletionTimestamp() == nil && !recorded[plan.SourceUID(there)] {
 				unknown[there.GetUID()] = name.String()
 			}
@@ -138,19 +144,19 @@ func (c *Controller) judge(ctx context.Context, m *member) error {
 }
 
 // eachCopy goes through the copies of a kind in a member: those in the cache, or, where other processes have some, all that there are.
-func (c *Controller) eachCopy(ctx context.Context, m *member, k *plan.Kind, do func(*unstructured.Unstructured)) error {
+func (d *deletions) eachCopy(ctx context.Context, m *member, k *plan.Kind, do func(*unstructured.Unstructured)) error {
 	each := func(u *unstructured.Unstructured) {
-		if u != nil && v1beta1.IsCopy(u, k.GroupKind(), c.Federation) {
+		if u != nil && v1beta1.IsCopy(u, k.GroupKind(), d.Federation) {
 			do(u)
 		}
 	}
-	if !c.Shared {
+	if !d.Shared {
 		for _, obj := range m.Informers(k.Resource).GetStore().List() {
 			each(held.Object(obj))
 		}
 		return nil
 	}
-	for options := (metav1.ListOptions{LabelSelector: v1beta1.ManagedByLabel + "=" + c.Federation, Limit: 500}); ; {
+	for options := (metav1.ListOptions{LabelSelector: v1beta1.ManagedByLabel + "=" + d.Federation, Limit: 500}); ; {
 		page, err := m.Client.Resource(k.Resource).List(ctx, options)
 		if err != nil {
 			return err
@@ -164,31 +170,10 @@ func (c *Controller) eachCopy(ctx context.Context, m *member, k *plan.Kind, do f
 	}
 }
 
-// recorded are the UIDs of the objects whose deletion is recorded.
-func (c *Controller) recorded(ctx context.Context) (map[types.UID]bool, error) {
-	all, err := c.records().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	uids := map[types.UID]bool{}
-	for i := range all.Items {
-		if !strings.HasPrefix(all.Items[i].GetName(), recordsPrefix) {
-			continue
-		}
-		records, _, _ := unstructured.NestedStringMap(all.Items[i].Object, "data")
-		for uid, value := range records {
-			if _, ok := plan.ParseDeletion(value); ok {
-				uids[types.UID(uid)] = true
-			}
-		}
-	}
-	return uids, nil
-}
-
 // watchBrake lets go what somebody approves, judges again what is held, and keeps the Cluster saying what that is, until ctx is done.
-func (c *Controller) watchBrake(ctx context.Context, m *member) {
+func (d *deletions) watchBrake(ctx context.Context, m *member) {
 	for ctx.Err() == nil {
-		if err := c.reviewHeld(ctx, m); err != nil && ctx.Err() == nil {
+		if err := d.reviewHeld(ctx, m); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Failed to update pending deletions", "cluster", m.Name)
 		}
 		select {
@@ -199,8 +184,8 @@ func (c *Controller) watchBrake(ctx context.Context, m *member) {
 	}
 }
 
-func (c *Controller) reviewHeld(ctx context.Context, m *member) error {
-	obj, exists, err := c.Informers(v1beta1.ClustersResource).GetStore().GetByKey(m.Name)
+func (d *deletions) reviewHeld(ctx context.Context, m *member) error {
+	obj, exists, err := d.Informers(v1beta1.ClustersResource).GetStore().GetByKey(m.Name)
 	if err != nil || !exists {
 		return err
 	}
@@ -208,32 +193,32 @@ func (c *Controller) reviewHeld(ctx context.Context, m *member) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object(obj).Object, cluster); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.WriteTimeout)
 	defer cancel()
-	now, err := c.stillHeld(ctx, m, cluster)
+	now, err := d.stillHeld(ctx, m, cluster)
 	if err != nil {
 		return err
 	}
-	if reflect.DeepEqual(now, c.saidHeld(cluster)) {
+	if reflect.DeepEqual(now, d.saidHeld(cluster)) {
 		return nil
 	}
-	return c.sayHeld(ctx, m, now)
+	return d.sayHeld(ctx, m, now)
 }
 
 // stillHeld judges again what is held, and what the Cluster says that is, and wakes what may go; nil: nothing is held.
-func (c *Controller) stillHeld(ctx context.Context, m *member, cluster *v1beta1.Cluster) (*v1beta1.PendingDeletions, error) {
+func (d *deletions) stillHeld(ctx context.Context, m *member, cluster *v1beta1.Cluster) (*v1beta1.PendingDeletions, error) {
 	b := &m.brake
 	if err := b.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer b.unlock()
 	holds, _, _, _ := b.Held(0)
-	if holds == 0 && c.saidHeld(cluster) == nil {
+	if holds == 0 && d.saidHeld(cluster) == nil {
 		return nil, nil
 	}
 	if b.Approve(strings.Split(cluster.Annotations[v1beta1.ApproveDeletionsAnnotation], ",")) {
 		klog.FromContext(ctx).Info("The deletion of copies is approved", "cluster", m.Name, "copies", holds)
-	} else if err := c.judge(ctx, m); err != nil {
+	} else if err := d.judge(ctx, m); err != nil {
 		return nil, err
 	}
 	for uid, w := range b.waiting {
@@ -248,20 +233,20 @@ func (c *Controller) stillHeld(ctx context.Context, m *member, cluster *v1beta1.
 	if copies == 0 {
 		return nil, nil
 	}
-	return &v1beta1.PendingDeletions{Resource: c.only(), Set: set, Copies: int32(copies), Of: int32(of), Examples: some}, nil
+	return &v1beta1.PendingDeletions{Resource: d.only(), Set: set, Copies: int32(copies), Of: int32(of), Examples: some}, nil
 }
 
 // only is the one kind that this controller has, "" where it has all that are built in.
-func (c *Controller) only() string {
-	if len(c.Kinds) == 1 {
-		return c.Kinds[0].Resource.GroupResource().String()
+func (d *deletions) only() string {
+	if len(d.Kinds) == 1 {
+		return d.Kinds[0].Resource.GroupResource().String()
 	}
 	return ""
 }
 
 // saidHeld is what a Cluster says that this controller holds.
-func (c *Controller) saidHeld(cluster *v1beta1.Cluster) *v1beta1.PendingDeletions {
-	i := slices.IndexFunc(cluster.Status.DeletionsPendingApproval, func(h v1beta1.PendingDeletions) bool { return h.Resource == c.only() })
+func (d *deletions) saidHeld(cluster *v1beta1.Cluster) *v1beta1.PendingDeletions {
+	i := slices.IndexFunc(cluster.Status.DeletionsPendingApproval, func(h v1beta1.PendingDeletions) bool { return h.Resource == d.only() })
 	if i < 0 {
 		return nil
 	}
@@ -269,8 +254,8 @@ func (c *Controller) saidHeld(cluster *v1beta1.Cluster) *v1beta1.PendingDeletion
 }
 
 // sayHeld has the Cluster say what this controller holds.
-func (c *Controller) sayHeld(ctx context.Context, m *member, now *v1beta1.PendingDeletions) error {
-	clusters := c.Client.Resource(v1beta1.ClustersResource)
+func (d *deletions) sayHeld(ctx context.Context, m *member, now *v1beta1.PendingDeletions) error {
+	clusters := d.Client.Resource(v1beta1.ClustersResource)
 	var news string
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		u, err := clusters.Get(ctx, m.Name, metav1.GetOptions{})
@@ -281,7 +266,7 @@ func (c *Controller) sayHeld(ctx context.Context, m *member, now *v1beta1.Pendin
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cluster); err != nil {
 			return err
 		}
-		news = plan.SayHeld(cluster, c.only(), now, time.Now())
+		news = plan.SayHeld(cluster, d.only(), now, time.Now())
 		if u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(cluster); err != nil {
 			return err
 		}
@@ -289,7 +274,7 @@ func (c *Controller) sayHeld(ctx context.Context, m *member, now *v1beta1.Pendin
 		return err
 	})
 	if err == nil && news != "" {
-		c.Recorder.Event(aboutCluster(m.Name), corev1.EventTypeWarning, v1beta1.EventDeletionsPendingApproval, news)
+		d.Recorder.Event(aboutCluster(m.Name), corev1.EventTypeWarning, v1beta1.EventDeletionsPendingApproval, news)
 	}
 	return err
 }

@@ -6,8 +6,15 @@
 //	err = c.Run(ctx)
 //
 // Each member has a queue, workers and deadlines of its own, so a slow one holds up nobody. An item
-// is an object's key; a worker compares what the caches say is wanted and is there, and does the one
-// operation that is missing. A second pass over an unchanged world writes nothing and reads nothing.
+// is an object's key. A worker syncs it (syncMember):
+//
+//	snapshots   what the caches and the ledger say, and what only the federation or the member knows
+//	plan.Next   the one step that is missing, and why: all decisions are made there
+//	dispatcher  the write, with what has to be so for it to be carried out
+//	ledger      what is remembered: the write until the cache has it, and the outcome
+//	reporter    the status of the federated object, summed up over its copies
+//
+// What wakes what is the table above triggers. A second pass over an unchanged world writes nothing and reads nothing.
 //
 // Creates and updates are server-side applies under one field manager. A create carries the
 // resourceVersion "1", which no object ever has: the API server ignores it for an object that is not
@@ -16,12 +23,12 @@
 //
 // What is wanted in the end and what is applied now differ while replicas move, or a change rolls from cluster
 // to cluster: a copy shrinks only as what is ready elsewhere makes up for it (ADR 11), and keeps its pod template
-// until its turn. Such a copy is Progressing; it is looked at again when another copy of the object changes.
+// until its turn. Such a copy is Progressing; it is synced again when another copy of the object changes.
 //
 // Several controllers can share the objects, by Options.Owns, and the kinds, by Options.Kinds (ADR 12). Each ends
 // wholly with the contexts of Run and Engage.
 //
-// A member that cannot be reached has no place here: it is engaged anew when it returns, and then
+// A member that cannot be reached has no place here: it is engaged again when it returns, and then
 // stale copies go first. The deletion of a federated object waits for the members that can be
 // reached, not for the others.
 package propagation

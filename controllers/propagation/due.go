@@ -7,11 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
-
-	"federation/apiserver/apis/resourceversion"
-	"federation/controllers/held"
 )
 
 // A status is for people and for other controllers, and a report costs the federation more than the write
@@ -129,93 +125,10 @@ func (d *dues) give(k key) bool {
 	return asked
 }
 
-// giveTurns gives turns until ctx is done.
-func (c *Controller) giveTurns(ctx context.Context) {
-	for busy := false; ; {
-		k, quit := c.dues.waiting.Get()
-		if quit || c.dues.wait(ctx) != nil {
-			return
-		}
-		if busy || c.busy() {
-			busy = !c.calmsDown(ctx)
-		}
-		c.dues.waiting.Done(k)
-		if c.dues.give(k) {
-			c.reports.Add(k)
-		} else {
-			c.dues.unspent.Add(1)
-		}
-	}
-}
-
-// calmsDown waits until members have not waited for writes for a while, and reports whether that came before it was too long.
-func (c *Controller) calmsDown(ctx context.Context) bool {
-	const step = lull / 5
-	var quiet time.Duration
-	return wait.PollUntilContextTimeout(ctx, step, yield, false, func(context.Context) (bool, error) {
-		if quiet += step; c.busy() {
-			quiet = 0
-		}
-		return quiet >= lull, nil
-	}) == nil
-}
-
-// busy reports whether most members have more writes before them than a fraction of what can be under way. One that is slow is
-// not most.
-func (c *Controller) busy() bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	behind := 0
-	for _, m := range c.members {
-		if m.queue.Len()+int(m.writing.Load()) > c.Workers/8 {
-			behind++
-		}
-	}
-	return 2*behind > len(c.members)
-}
-
 // drop forgets what was noted of an object: it is reported at once, or not at all.
 func (d *dues) drop(k key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.of, k)
 	delete(d.turn, k)
-}
-
-// report has the status of an object reported once its copies have settled.
-func (c *Controller) report(k key) {
-	if k.kind.Endpoints {
-		c.reportNow(k)
-		return
-	}
-	if wait := c.dues.note(k, time.Now()); wait > 0 {
-		c.reports.AddAfter(k, wait)
-	}
-}
-
-// reportNow is for what does not wait.
-func (c *Controller) reportNow(k key) {
-	c.dues.drop(k)
-	c.reports.Add(k)
-}
-
-// reportOrFinish is report, but an object that is being deleted does not wait.
-func (c *Controller) reportOrFinish(k key) {
-	if federated := c.held(k); federated == nil || held.About(federated).GetDeletionTimestamp() != nil {
-		c.reportNow(k)
-		return
-	}
-	c.report(k)
-}
-
-func (c *Controller) reportAll() {
-	for _, k := range c.federated() {
-		c.report(k)
-	}
-}
-
-// isOurPatch tells of a version of a federated object whether our last patch made it: that is no news.
-func (c *Controller) isOurPatch(k key, u held.Named) bool {
-	v, ok := c.patched.Load(k)
-	return ok && v.(resourceversion.Left).Is(u)
 }

@@ -93,8 +93,7 @@ func TestATurnForNothingIsGivenOn(t *testing.T) {
 func TestReportsOfManyObjectsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const aSecond, objects = 10, 50
-		c := &Controller{dues: newDues(aSecond), Options: Options{Workers: 1}}
-		c.reports = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]())
+		c := assemble(Options{Workers: 1, Reports: aSecond})
 		go c.giveTurns(t.Context())
 		began := time.Now()
 		told, again := []string(nil), false
@@ -131,8 +130,8 @@ func TestReportsYieldToWrites(t *testing.T) {
 			defer m.queue.ShutDown()
 			members[name] = m
 		}
-		c := &Controller{dues: newDues(1000), Options: Options{Workers: 1}, members: members}
-		c.reports = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]())
+		c := assemble(Options{Workers: 1, Reports: 1000})
+		c.engaged = members
 		defer c.reports.ShutDown()
 		go c.giveTurns(t.Context())
 		turn := func(name string) time.Duration {

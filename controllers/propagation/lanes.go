@@ -60,7 +60,7 @@ func (l *lanes) Push(k key) {
 	leaves := l.leaves(k)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	to := l.lane(laneOf{k.kind, leaves})
+	to := l.lane(laneOf{k.Kind, leaves})
 	if from := l.of[k]; from == to {
 		return
 	} else if from != nil {

@@ -27,35 +27,34 @@ const (
 )
 
 // needed says what keeps a copy in a cluster that it is to leave; "": nothing, or it is not to leave.
-func (c *Controller) needed(ctx context.Context, m *member, s plan.Source, t plan.Target, k key) (why string, err error) {
-	if !m.leaves(k, s.Leaves(t)) {
+func (s *snapshots) needed(ctx context.Context, m *member, of plan.Source, t plan.Target, k key) (why string, err error) {
+	since := m.Leaving(k, of.Leaves(t), time.Now())
+	if since.IsZero() {
 		return "", nil
 	}
-	if why = c.servesAlone(m, s, k); why == "" {
-		why, err = c.neededByWorkload(ctx, m, s, k)
+	if why = s.servesAlone(m, of, k); why == "" {
+		why, err = s.neededByWorkload(ctx, m, of, k, time.Since(since) < movesTogether)
 	}
 	if why == "" && err == nil {
-		why, err = c.referredThere(ctx, m, k)
+		why, err = s.referredThere(ctx, m, k)
 	}
 	if why != "" {
-		m.queue.AddAfter(k, againAfter(time.Since(m.leavesSince(k))))
+		m.queue.AddAfter(k, againAfter(time.Since(since)))
 	}
 	return why, err
 }
 
 // servesAlone says that a copy is the only one that serves; "" where it does not serve, or another one does that stays.
-func (c *Controller) servesAlone(m *member, s plan.Source, k key) string {
-	if !k.kind.Addresses {
+func (s *snapshots) servesAlone(m *member, of plan.Source, k key) string {
+	if !k.Kind.Addresses {
 		return ""
 	}
-	if own, _ := m.copyOf(k); !own.Serves(k.kind) {
+	if own, _ := m.copyOf(k); !own.Serves(k.Kind) {
 		return ""
 	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for _, other := range c.members {
-		t, known := c.target(other)
-		if one, _ := other.copyOf(k); other != m && known && !t.HeartbeatsStale && s.Goes(t) && one.Serves(k.kind) {
+	for _, other := range s.all() {
+		t, known := s.target(other)
+		if one, _ := other.copyOf(k); other != m && known && !t.HeartbeatsStale && of.Goes(t) && one.Serves(k.Kind) {
 			return ""
 		}
 	}
@@ -63,27 +62,26 @@ func (c *Controller) servesAlone(m *member, s plan.Source, k key) string {
 }
 
 // neededByWorkload says which workload of the namespace still has pods in a member that need an object: of several the first by name,
-// for a note that says another one each time is written again each time.
-func (c *Controller) neededByWorkload(ctx context.Context, m *member, s plan.Source, k key) (string, error) {
-	justNow := time.Since(m.leavesSince(k)) < movesTogether
+// for a note that says another one each time is written again each time. justNow: it is to leave only since a moment ago.
+func (s *snapshots) neededByWorkload(ctx context.Context, m *member, of plan.Source, k key, justNow bool) (string, error) {
 	for i := range plan.Kinds {
 		kind := &plan.Kinds[i]
 		if !kind.Paced {
 			continue
 		}
-		workloads := c.inNamespace(kind, k.Namespace)
+		workloads := s.inNamespace(kind, k.Namespace)
 		slices.SortFunc(workloads, func(a, b any) int { return strings.Compare(held.About(a).GetName(), held.About(b).GetName()) })
 		for _, obj := range workloads {
 			u := held.Object(obj) // of another process's there is the metadata
 			w := plan.Workload{Kind: kind, Name: u.GetName(), Placement: plan.Read(u)}
-			if !s.MayBeFor(w, m.Name, justNow) {
+			if !of.MayBeFor(w, m.Name, justNow) {
 				continue
 			}
 			var err error
-			if w.Copy, err = c.copyOfAny(ctx, m, key{kind, types.NamespacedName{Namespace: k.Namespace, Name: w.Name}}); err != nil {
+			if w.Copy, err = s.copyOfAny(ctx, m, key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: k.Namespace, Name: w.Name}}); err != nil {
 				return "", fmt.Errorf("whether %s %s needs it is not known: %w", kind.Kind, w.Name, err)
 			}
-			if why := s.NeededBy(w); why != "" {
+			if why := of.NeededBy(w); why != "" {
 				return why, nil
 			}
 		}
@@ -92,18 +90,18 @@ func (c *Controller) neededByWorkload(ctx context.Context, m *member, s plan.Sou
 }
 
 // copyOfAny returns our copy of an object in a member, whichever process makes it; nil where there is none.
-func (c *Controller) copyOfAny(ctx context.Context, m *member, k key) (*unstructured.Unstructured, error) {
-	if own := c.kindOf(k.kind.Resource); own != nil && c.owns(k) {
-		u, _ := m.observe(key{own, k.NamespacedName})
+func (s *snapshots) copyOfAny(ctx context.Context, m *member, k key) (*unstructured.Unstructured, error) {
+	if own := s.kindOf(k.Kind.Resource); own != nil && s.owns(k) {
+		u, _ := m.Observe(key{Kind: own, NamespacedName: k.NamespacedName})
 		return u, nil
 	}
 	if u, known := m.asked.get(k); known {
 		return u, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.WriteTimeout)
 	defer cancel()
 	u, err := resource(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && u.GetLabels()[v1beta1.ManagedByLabel] != c.Federation {
+	if apierrors.IsNotFound(err) || err == nil && u.GetLabels()[v1beta1.ManagedByLabel] != s.Federation {
 		u, err = nil, nil
 	}
 	if err == nil {

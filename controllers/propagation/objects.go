@@ -1,6 +1,7 @@
 package propagation
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/controllers/held"
@@ -20,5 +21,9 @@ func sameSource(was, is any) bool {
 }
 
 func keyOf(k *plan.Kind, o held.Named) key {
-	return key{k, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	return key{Kind: k, NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
+
+// OfAllShards reports whether copies of a resource are to be in the informers of a Member whoever makes them, since copies of
+// other objects depend on them.
+func OfAllShards(r schema.GroupVersionResource) bool { return r == namespaces || r == autoscalers }

@@ -30,17 +30,17 @@ const (
 
 // referredThere says what refers to an object in a member, whoever made that; "" where nothing does, or it is of a kind whose copies don't
 // wait for that.
-func (c *Controller) referredThere(ctx context.Context, m *member, k key) (string, error) {
-	if !v1beta1.Confined(k.kind.Resource.GroupResource()) {
+func (s *snapshots) referredThere(ctx context.Context, m *member, k key) (string, error) {
+	if !v1beta1.Confined(k.Kind.Resource.GroupResource()) {
 		return "", nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.WriteTimeout)
 	defer cancel()
 	by, err := m.refers.in(ctx, m.Client, k.Namespace)
 	if err != nil {
 		return "", fmt.Errorf("whether anything there refers to it is not known: %w", err)
 	}
-	if who := by[v1beta1.Reference{Kind: k.kind.Kind, Name: k.Name}]; who != "" {
+	if who := by[v1beta1.Reference{Kind: k.Kind.Kind, Name: k.Name}]; who != "" {
 		return fmt.Sprintf("stays for %s there, which refers to it", who), nil
 	}
 	return "", nil

@@ -1,0 +1,226 @@
+package propagation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/held"
+	"federation/controllers/propagation/plan"
+)
+
+// FieldManager is the name under which the federation applies to members.
+const FieldManager = "federation"
+
+// applyOptions are those of every apply. Without FieldValidation a member parses the body once more, to look for keys that
+// are there twice; a field that its schema does not have is an error all the same.
+var applyOptions = metav1.PatchOptions{FieldManager: FieldManager, Force: new(true), FieldValidation: metav1.FieldValidationIgnore}
+
+// errForeign says that an object of the name is there that is not ours.
+var errForeign = errors.New("an object of this name is there that this federation does not manage; it is left as it is")
+
+// dispatcher writes to members, each time with what has to be so for the write to be carried out.
+type dispatcher struct {
+	*view
+	*hub
+	*deletions
+}
+
+// operation is what is to be done with one copy.
+type operation struct {
+	plan.Step
+	have      *unstructured.Unstructured
+	federated *unstructured.Unstructured
+}
+
+// operate carries out an operation. That the copy is gone by then is no error.
+func (d *dispatcher) operate(ctx context.Context, m *member, k key, op operation) error {
+	if op.Verb == plan.Nothing || op.Verb == plan.Wait {
+		return nil
+	}
+	m.writing.Add(1)
+	defer m.writing.Add(-1)
+	started := time.Now()
+	var err error
+	switch op.Verb {
+	case plan.Create:
+		err = d.create(ctx, m, k, op)
+	case plan.Update:
+		err = d.apply(ctx, m, k, op, provided(k, op))
+	case plan.Delete:
+		err = d.delete(ctx, m, k, op)
+	case plan.Release:
+		err = d.release(ctx, m, k, op.have)
+	}
+	if apierrors.IsNotFound(err) && op.Verb != plan.Create {
+		err = nil // it is gone: the watch will say so
+	}
+	observeWrite(m.Name, op.Verb, started, err)
+	m.lanes.wrote(k, time.Since(started), err)
+	return err
+}
+
+// provided is what has to be so for an update to be carried out: the copy is the one that was observed and, where pods come or go with
+// what is written, as it was then. A process that was paused may have lost the shard meanwhile: what it was about to write is of before.
+func provided(k key, op operation) plan.Precondition {
+	p := plan.Precondition{UID: op.have.GetUID()}
+	if k.Kind.Paced && plan.ChangesPods(op.Want, op.have, k.Kind.Divided) {
+		p.ResourceVersion = op.have.GetResourceVersion()
+	}
+	return p
+}
+
+// create makes the copy unless an object of that name is there. One that is a copy was made by us and has not reached
+// the cache: it is brought up to date.
+func (d *dispatcher) create(ctx context.Context, m *member, k key, op operation) error {
+	err := d.apply(ctx, m, k, op, plan.NotThere)
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	there, getErr := resource(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
+	if getErr != nil {
+		return getErr
+	}
+	if !d.isCopy(there, k) {
+		return errForeign
+	}
+	if there.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("waits for the copy before it to be gone")
+	}
+	return d.apply(ctx, m, k, op, plan.Precondition{UID: there.GetUID()})
+}
+
+// isCopy reports whether an object is our copy. One that lost a mark (somebody took the label off, or the annotation) but still has
+// the hash is ours too; one that is marked as another's is not.
+func (d *dispatcher) isCopy(there *unstructured.Unstructured, k key) bool {
+	if v1beta1.IsCopy(there, k.Kind.GroupKind(), d.Federation) {
+		return true
+	}
+	_, hashed := there.GetAnnotations()[v1beta1.AppliedHashAnnotation]
+	label, of := there.GetLabels()[v1beta1.ManagedByLabel], there.GetAnnotations()[v1beta1.CopyOfAnnotation]
+	return hashed && (label == "" || label == d.Federation) && (of == "" || of == v1beta1.CopyOf(k.Kind.GroupKind(), k.Namespace, k.Name))
+}
+
+// apply sends the desired object with a precondition, and notes what came of it.
+func (d *dispatcher) apply(ctx context.Context, m *member, k key, op operation, provided plan.Precondition) error {
+	body := op.Want.Body(provided)
+	m.Begin(k)
+	var left any
+	var took string
+	defer func() {
+		if m.End(k, left, took) {
+			m.queue.Add(k)
+		}
+	}()
+	got, err := m.send(ctx, k, body)
+	if err != nil {
+		return err
+	}
+	left, took = got, settled(op.Want, got)
+	return nil
+}
+
+// applier is a client that applies at less cost than others: it returns what package held takes.
+type applier interface {
+	Apply(ctx context.Context, r schema.GroupVersionResource, name types.NamespacedName, body []byte, o metav1.PatchOptions) (any, error)
+}
+
+// send applies an object and returns what came of it, as package held takes it.
+func (m *member) send(ctx context.Context, k key, body []byte) (any, error) {
+	if a, ok := m.Client.(applier); ok {
+		return a.Apply(ctx, k.Kind.Resource, k.NamespacedName, body, applyOptions)
+	}
+	got, err := resource(m.Client, k).Patch(ctx, k.Name, types.ApplyPatchType, body, applyOptions)
+	if err != nil {
+		return nil, err
+	}
+	got.SetManagedFields(nil)
+	return got, nil
+}
+
+// settled is plan.Settle of what came of a write.
+func settled(want plan.Desired, got any) string {
+	if a, ok := got.(answer); ok && plan.Holds(want, a.Typed()) {
+		return ""
+	}
+	return plan.Settle(want, held.Object(got))
+}
+
+// delete deletes the copy that was observed, once. Where the federated object is missing, or is another
+// one than the copy was made of, the federation itself is asked first: a cache is not enough to delete by.
+func (d *dispatcher) delete(ctx context.Context, m *member, k key, op operation) error {
+	if m.IsRemoved(k, op.have.GetUID()) {
+		return nil
+	}
+	if op.federated != nil && !plan.Outlived(op.Want.Source, op.have) {
+		return d.deleteObserved(ctx, m, k, op)
+	}
+	if err := d.confirm(ctx, k, op.federated); err != nil {
+		return err
+	}
+	fate, err := d.fateOf(ctx, k, op.have)
+	if err != nil {
+		return err
+	}
+	if fate == plan.Orphaned {
+		return d.release(ctx, m, k, op.have)
+	}
+	if fate == "" && op.federated == nil {
+		if err := d.mayDelete(ctx, m, k, op.have); err != nil {
+			return err
+		}
+	}
+	if err = d.deleteObserved(ctx, m, k, op); err == nil {
+		m.event(d.Recorder, v1beta1.EventStaleCopyDeleted, "%s is deleted: it is a copy of an object that is not at the federation any more (UID %s)",
+			k, op.have.GetAnnotations()[v1beta1.SourceAnnotation])
+	}
+	return err
+}
+
+// deleteObserved deletes the copy if it is still the one that was observed.
+func (d *dispatcher) deleteObserved(ctx context.Context, m *member, k key, op operation) error {
+	policy := metav1.DeletePropagationBackground
+	if op.Want.Foreground {
+		policy = metav1.DeletePropagationForeground
+	}
+	uid, version := op.have.GetUID(), op.have.GetResourceVersion()
+	err := resource(m.Client, k).Delete(ctx, k.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
+	})
+	if err == nil {
+		m.Removed(k, uid)
+	}
+	return err
+}
+
+// release takes our marks off a copy. From then on it is not ours to delete, though the cache may have it still.
+func (d *dispatcher) release(ctx context.Context, m *member, k key, have *unstructured.Unstructured) error {
+	uid := have.GetUID()
+	if m.IsRemoved(k, uid) {
+		return nil
+	}
+	_, err := resource(m.Client, k).Patch(ctx, k.Name, types.MergePatchType, releasePatch(have), metav1.PatchOptions{FieldManager: FieldManager})
+	if err == nil {
+		m.Removed(k, uid)
+	}
+	return err
+}
+
+// releasePatch takes our marks off a copy.
+func releasePatch(have *unstructured.Unstructured) []byte {
+	b, _ := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": have.GetUID(), "resourceVersion": have.GetResourceVersion(),
+		"labels":      map[string]any{v1beta1.ManagedByLabel: nil},
+		"annotations": map[string]any{v1beta1.AppliedHashAnnotation: nil, v1beta1.CopyOfAnnotation: nil, v1beta1.SourceAnnotation: nil},
+	}})
+	return b
+}

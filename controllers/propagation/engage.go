@@ -1,0 +1,180 @@
+package propagation
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
+	"federation/controllers/held"
+	"federation/controllers/propagation/plan"
+	"federation/controllers/supervisor"
+)
+
+// Engage takes up work in a member until ctx is done. It subscribes to the member's informers and
+// returns; the caller starts them. After the end of Run it does nothing.
+func (c *Controller) Engage(ctx context.Context, mem Member) error {
+	m := newMember(mem, c.view)
+	var errs []error
+	for i := range c.Kinds {
+		errs = append(errs, c.watchCopies(m, &c.Kinds[i]))
+	}
+	errs = append(errs, c.watchEndpoints(m), c.watchScaling(m))
+	err := errors.Join(errs...)
+	if err != nil || !c.serving.start(ctx, func(ctx context.Context) { c.serve(ctx, m) }) {
+		m.unlisten()
+		m.queue.ShutDown()
+	}
+	return err
+}
+
+// patience is how long a member's caches may take to fill before work begins without those that have not: the
+// federation may lack the right to list a kind there.
+const patience = 10 * time.Second
+
+// serve waits for the caches, clears what is stale, and then works.
+func (c *Controller) serve(ctx context.Context, m *member) {
+	log := klog.FromContext(ctx).WithValues("cluster", m.Name)
+	defer m.unlisten()
+	defer m.queue.ShutDown()
+	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
+		return
+	}
+	late := c.fill(ctx, m)
+	if ctx.Err() != nil {
+		return
+	}
+	started := time.Now()
+	c.join(m) // from now on a delete waits for this member: what goes while it is cleared is not missed
+	stale := c.clearStale(ctx, m, c.Kinds)
+	m.brake.clearing.Store(false)
+	for _, k := range c.objects() {
+		m.queue.Add(k)
+	}
+	for _, k := range c.othersObjects() {
+		m.queue.AddAfter(k, othersTime)
+	}
+	c.reportAll()
+	c.wakeAllWaiting()
+	log.Info("Engaged", "staleCopies", stale, "clearedIn", time.Since(started).Round(time.Millisecond))
+	var workers sync.WaitGroup
+	for range c.Workers {
+		workers.Go(func() {
+			work(ctx, m.queue, func(ctx context.Context, k key) error {
+				defer m.lanes.done(k)
+				return c.syncMember(ctx, m, k)
+			})
+		})
+	}
+	workers.Go(func() { m.resyncUnconfirmed(ctx) })
+	workers.Go(func() { c.wakeWhenHeardOf(ctx, m) })
+	workers.Go(func() { c.wakeFloors(ctx, m) })
+	workers.Go(func() { c.dispatch.watchBrake(ctx, m) })
+	for _, k := range late {
+		workers.Go(func() { c.takeUpLate(ctx, m, k) })
+	}
+	<-ctx.Done()
+	c.leave(m)
+	m.queue.ShutDown()
+	workers.Wait()
+	log.Info("Disengaged")
+}
+
+// join counts a member in.
+func (c *Controller) join(m *member) { c.countEngaged(c.add(m)) }
+
+// countEngaged is for the built-in kinds: the propagations of custom kinds engage the same members.
+func (c *Controller) countEngaged(n int) {
+	if c.kindOf(namespaces) != nil {
+		engaged.Set(float64(n))
+	}
+}
+
+// leave counts a member out.
+func (c *Controller) leave(m *member) {
+	c.countEngaged(c.remove(m))
+	for _, k := range c.objects() {
+		if k.Kind.Endpoints {
+			c.reports.AddAfter(k, settleTime) // not at once: as the process ends its members leave, which is no news
+		} else {
+			c.report(k)
+		}
+	}
+	c.wakeAllWaiting()
+}
+
+// resyncUnconfirmed has those objects synced again whose writes the cache has not seen, until ctx is done.
+func (m *member) resyncUnconfirmed(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(context.Context) {
+		for _, k := range m.Unconfirmed(time.Now()) {
+			m.queue.Add(k)
+		}
+	}, resourceversion.Believed/10)
+}
+
+// fill waits until the member's caches are full, and returns the kinds of which they are not after a while.
+func (c *Controller) fill(ctx context.Context, m *member) (late []*plan.Kind) {
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for i := range c.Kinds {
+		k := &c.Kinds[i]
+		if !cache.WaitForCacheSync(patient.Done(), func() bool { return m.ready(k) }) {
+			late = append(late, k)
+			klog.FromContext(ctx).Info("Objects of a kind cannot be listed in the member: work goes on without", "cluster", m.Name, "kind", k.Kind)
+		}
+	}
+	return late
+}
+
+// takeUpLate takes up work with a kind whose cache in the member fills late.
+func (c *Controller) takeUpLate(ctx context.Context, m *member, k *plan.Kind) {
+	if !cache.WaitForCacheSync(ctx.Done(), func() bool { return m.ready(k) }) {
+		return
+	}
+	c.clearStale(ctx, m, []plan.Kind{*k})
+	for _, k := range c.objectsOf(k) {
+		m.queue.Add(k)
+	}
+}
+
+// clearStale removes the copies of federated objects that are no more, or are to go, before anything
+// else happens in a member that returns. It returns how many there were. Those that could not be dealt with are tried again.
+func (c *Controller) clearStale(ctx context.Context, m *member, kinds []plan.Kind) (stale int) {
+	var keys []key
+	for i := range kinds {
+		k := c.kindOf(kinds[i].Resource)
+		for _, obj := range m.Informers(k.Resource).GetStore().List() {
+			there := held.Object(obj)
+			copyKey := keyOf(k, there)
+			if !c.owns(copyKey) || !v1beta1.IsCopy(there, k.GroupKind(), c.Federation) {
+				continue
+			}
+			if f := c.object(copyKey); f == nil || f.GetDeletionTimestamp() != nil || plan.Outlived(plan.SourceOf(f), there) {
+				keys = append(keys, copyKey)
+			}
+		}
+	}
+	todo := make(chan key, len(keys))
+	for _, k := range keys {
+		todo <- k
+	}
+	close(todo)
+	var wg sync.WaitGroup
+	for range min(c.Workers, len(keys)) {
+		wg.Go(func() {
+			for k := range todo {
+				if err := supervisor.Protect(ctx, "propagation", func() error { return c.syncMember(ctx, m, k) }); err != nil {
+					m.queue.AddRateLimited(k)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return len(keys)
+}

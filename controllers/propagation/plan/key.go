@@ -1,0 +1,19 @@
+package plan
+
+import "k8s.io/apimachinery/pkg/types"
+
+// Key names a federated object, and its copies.
+type Key struct {
+	Kind *Kind
+	types.NamespacedName
+}
+
+func (k Key) String() string { return k.Kind.Kind + " " + k.NamespacedName.String() }
+
+// StoreKey is the object's key in the store of an informer.
+func (k Key) StoreKey() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.NamespacedName.String()
+}

@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// snapshot is what the engine would know of a simulated move when it looks at one cluster.
+func (s *simulation) snapshot(kind *Kind, own int) Snapshot {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "u1", "finalizers": []any{v1beta1.DeleteFromClustersFinalizer}},
+		"spec":     map[string]any{"replicas": s.asked},
+	}}
+	placement := &v1beta1.Placement{Clusters: map[string]int64{}}
+	now := Snapshot{Source: Source{Kind: kind, Object: object, Placement: placement}, AutoscalersSynced: true}
+	for i, c := range s.clusters {
+		name := fmt.Sprint("cluster-", i)
+		placement.Clusters[name] = c.target
+		if i == own {
+			now.Own = len(now.Members)
+		}
+		if c.away {
+			continue
+		}
+		c.settles()
+		one := Standing{Target: Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}}}
+		if c.applied > 0 || c.total > 0 {
+			one.Have = &unstructured.Unstructured{Object: map[string]any{
+				"metadata": map[string]any{"name": "web", "namespace": "shop", "annotations": map[string]any{v1beta1.SourceAnnotation: "u1"}},
+				"spec":     map[string]any{"replicas": c.applied},
+				"status":   map[string]any{"replicas": c.seenTotal, "readyReplicas": c.seen},
+			}}
+		}
+		if c.ceiling >= 0 {
+			one.MostReady = &c.ceiling
+		}
+		now.Members = append(now.Members, one)
+	}
+	now.Target = now.Members[now.Own].Target
+	return now
+}
+
+// replicas is the number that a step leaves a copy with.
+func (step Step) replicas(have *unstructured.Unstructured) int64 {
+	switch step.Verb {
+	case Create, Update:
+		n, _, _ := unstructured.NestedInt64(step.Want.Object.Object, "spec", "replicas")
+		return n
+	case Delete:
+		return 0
+	}
+	return Applied(Source{Kind: &Kind{Divided: "replicas"}}, have)
+}
+
+// TestNextKeepsTheLaw: the law of ready replicas holds at every step that Next decides, over random moves, and each way to decide
+// with less than a snapshot has, or faster than it allows, breaks it.
+func TestNextKeepsTheLaw(t *testing.T) {
+	k := kind(t, "ReplicaSet")
+	for _, mutant := range []struct {
+		name   string
+		mutate func(*Snapshot)
+		next   func(Snapshot) Step
+	}{
+		{name: ""},
+		{name: "what a write is about to take still counts", mutate: func(s *Snapshot) {
+			for i := range s.Members {
+				s.Members[i].MostReady = nil
+			}
+		}},
+		{name: "what is not ready yet counts", mutate: func(s *Snapshot) {
+			for i := range s.Members {
+				if i != s.Own && s.Members[i].Have != nil {
+					have := s.Members[i].Have.DeepCopy()
+					n, _, _ := unstructured.NestedInt64(have.Object, "spec", "replicas")
+					have.Object["status"] = map[string]any{"replicas": n, "readyReplicas": n}
+					s.Members[i].Have = have
+				}
+			}
+		}},
+		{name: "nobody is asked", next: func(s Snapshot) Step {
+			step := Step{Want: Desire(s.Source, s.Target)}
+			step.Verb = Operate(step.Want, s.Target.Have, "")
+			return step
+		}},
+		{name: "less is asked for than the object says", mutate: func(s *Snapshot) {
+			object := s.Source.Object.DeepCopy()
+			object.Object["spec"] = map[string]any{"replicas": s.Source.Asked() / 2}
+			s.Source.Object = object
+		}},
+	} {
+		t.Run(mutant.name, func(t *testing.T) {
+			next := Next
+			if mutant.next != nil {
+				next = mutant.next
+			}
+			decide := func(s *simulation, own int) int64 {
+				now := s.snapshot(k, own)
+				if mutant.mutate != nil {
+					mutant.mutate(&now)
+				}
+				return next(now).replicas(now.Target.Have)
+			}
+			broken := ""
+			for seed := range uint64(100) {
+				if broken = simulate(seed, decide); broken != "" {
+					break
+				}
+			}
+			if sound := mutant.name == ""; sound != (broken == "") {
+				t.Errorf("the law is broken: %t\n%s", broken != "", broken)
+			}
+		})
+	}
+}
+
+// TestNext: what a create waits for, and whose turn it is, is decided from the snapshot alone.
+func TestNext(t *testing.T) {
+	configMap := func(change func(*Snapshot)) Snapshot {
+		now := Snapshot{
+			Source: Source{Kind: kind(t, "ConfigMap"), Object: &unstructured.Unstructured{Object: map[string]any{
+				"metadata": map[string]any{"name": "config", "namespace": "shop", "uid": "u1", "finalizers": []any{v1beta1.DeleteFromClustersFinalizer}},
+			}}},
+			Target: Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east-a"}}, Federation: "fed"},
+		}
+		if change != nil {
+			change(&now)
+		}
+		return now
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*Snapshot)
+		verb   Verb
+		reason string
+	}{
+		{"is created", nil, Create, "goes to every selected cluster"},
+		{"its Cluster is not known", func(s *Snapshot) { s.ClusterUnknown = true }, Nothing, "the Cluster has not been seen yet"},
+		{"has no finalizers", func(s *Snapshot) { s.Source.Object.SetFinalizers(nil) }, Wait, "waits for its finalizers"},
+		{"its namespace terminates", func(s *Snapshot) { s.Namespace = NamespaceTerminating }, Wait, "its namespace is being deleted"},
+		{"its namespace is missing", func(s *Snapshot) { s.Namespace = NamespaceMissing }, Wait, "waits for its namespace"},
+		{"somebody deletes it again and again", func(s *Snapshot) { s.Paused = "is deleted again and again" }, Wait, "is deleted again and again"},
+		{"is no more", func(s *Snapshot) { s.Source.Object = nil; s.ClusterUnknown = true }, Nothing, "deleted at the federation"},
+	} {
+		if got := Next(configMap(c.change)); got.Verb != c.verb || got.Want.Reason != c.reason {
+			t.Errorf("%s: %q, %q, want %q, %q", c.name, got.Verb, got.Want.Reason, c.verb, c.reason)
+		}
+	}
+}
+
+// TestNextRollsOutInTurn: of two clusters with the old pod template the first by order gets the new one, the other waits and keeps its own;
+// while a write of the first is under way, it counts as updated and not healthy.
+func TestNextRollsOutInTurn(t *testing.T) {
+	template := func(image string) map[string]any {
+		return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "image": image}}}}
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "u1", "generation": int64(2), "finalizers": []any{v1beta1.DeleteFromClustersFinalizer}},
+		"spec":     map[string]any{"replicas": int64(2), "template": template("web:2")},
+	}}
+	source := Source{
+		Kind: kind(t, "Deployment"), Object: object,
+		Placement: &v1beta1.Placement{Clusters: map[string]int64{"east-a": 1, "west-a": 1}, Policy: "web"},
+		Policy:    &v1beta1.PlacementPolicy{Spec: v1beta1.PlacementPolicySpec{Rollout: &v1beta1.RolloutPolicy{Strategy: v1beta1.RolloutOneClusterAtATime, Order: []string{"west-a"}}}},
+	}
+	standing := func(name string) Standing {
+		return Standing{Target: Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, Have: &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "web", "namespace": "shop", "annotations": map[string]any{v1beta1.SourceAnnotation: "u1"}},
+			"spec":     map[string]any{"replicas": int64(1), "template": template("web:1")},
+			"status":   map[string]any{"replicas": int64(1), "readyReplicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1)},
+		}}}}
+	}
+	members := []Standing{standing("east-a"), standing("west-a")}
+	at := func(own int) Snapshot {
+		return Snapshot{Source: source, Target: members[own].Target, Members: members, Own: own, AutoscalersSynced: true}
+	}
+	first, second := Next(at(1)), Next(at(0))
+	if first.Verb != Update || first.WaitsFor != "" || first.Template == "" {
+		t.Errorf("the first: %q, waits for %q", first.Verb, first.WaitsFor)
+	}
+	if second.WaitsFor != "waits for its turn in the rollout: after west-a" || second.Template != "" || !second.Want.Kept {
+		t.Errorf("the second: %q, waits for %q", second.Verb, second.WaitsFor)
+	}
+	members[1].Template = first.Template
+	if second = Next(at(0)); second.WaitsFor != "waits for its turn in the rollout: west-a is not healthy with the change yet" {
+		t.Errorf("while the first is written, the second waits for %q", second.WaitsFor)
+	}
+}

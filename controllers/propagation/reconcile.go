@@ -1,0 +1,179 @@
+package propagation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/propagation/ledger"
+	"federation/controllers/propagation/plan"
+)
+
+// foreignRetry is how often we look whether a foreign object has made room.
+const foreignRetry = 30 * time.Second
+
+// syncMember brings one object to what is wanted in one member: snapshot, decision, write, outcome.
+func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
+	if !c.owns(k) {
+		return c.syncOthers(ctx, m, k)
+	}
+	if !m.ready(k.Kind) { // once it is, all of the kind is synced
+		if m.Record(k, ledger.Outcome{State: plan.Unreachable, Message: fmt.Sprintf("its objects of kind %s cannot be listed", k.Kind.Kind)}) {
+			c.report(k)
+		}
+		return nil
+	}
+	snapshot, err := c.snapshots.snapshot(ctx, m, k)
+	op := operation{have: snapshot.Target.Have, federated: snapshot.Source.Object}
+	if err != nil {
+		return c.conclude(m, k, conclusion{operation: op, err: err})
+	}
+	op.Step = c.decide(m, k, snapshot)
+	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
+	defer cancel()
+	return c.conclude(m, k, conclusion{operation: op, err: c.dispatch.operate(ctx, m, k, op)})
+}
+
+// decide returns the next step. Those of one object that depend on other members are decided one at a time, and what each takes
+// from the others is reserved.
+func (c *Controller) decide(m *member, k key, snapshot plan.Snapshot) plan.Step {
+	if !snapshot.DependsOnMembers() {
+		m.Reserve(k, nil, "")
+		c.wait(k, m.Name, false)
+		return plan.Next(snapshot)
+	}
+	mutex := c.lock(k)
+	mutex.Lock()
+	defer mutex.Unlock()
+	c.wait(k, m.Name, true)
+	m.Reserve(k, nil, "")
+	step := plan.Next(c.snapshots.withMembers(snapshot, m, k))
+	m.Reserve(k, step.Replicas, step.Template)
+	if step.WaitsFor == "" {
+		c.wait(k, m.Name, false)
+	}
+	return step
+}
+
+// othersTime is how long another process has to make a copy that our objects wait for.
+const othersTime = 5 * time.Second
+
+// syncOthers notes whether a copy that another process makes may still come to a member, and wakes what depends on it where not: our
+// objects depend on their namespace, and on their autoscaler. Whether a member has such a copy its informer says. That there will be
+// none, since the member refuses it or has an object of that name, only the other process knows. So it gets some time, and then the
+// member is asked.
+func (c *Controller) syncOthers(ctx context.Context, m *member, k key) error {
+	federated := c.object(k)
+	if !OfAllShards(k.Kind.Resource) || federated == nil {
+		m.Forget(k)
+		return nil
+	}
+	now := ledger.Outcome{State: plan.Synced}
+	have, _ := m.Observe(k)
+	if target, known := c.target(m); have == nil && known && c.source(k, federated).Goes(target) {
+		now.State = plan.Conflict
+	}
+	if now.State == plan.Conflict && k.Kind.Resource == namespaces { // in one that is not there nothing can be created
+		ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
+		defer cancel()
+		if _, err := resource(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			m.queue.AddAfter(k, othersTime)
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	if m.Record(k, now) {
+		c.dependentsOf(k, m, federated)
+	}
+	return nil
+}
+
+// conclusion is how a sync of one object in one member ended.
+type conclusion struct {
+	operation
+	err error
+	// leaving: the object is to be nowhere, and waits for its copies to be gone.
+	leaving bool
+}
+
+// conclude notes the outcome, reports it if it is news, and says whether to try again.
+func (c *Controller) conclude(m *member, k key, end conclusion) error {
+	if end.federated == nil && end.have == nil && end.err == nil {
+		m.Forget(k)
+		return nil
+	}
+	end.leaving = end.federated != nil && (end.federated.GetDeletionTimestamp() != nil || k.Kind.ByPolicy && !plan.Placed(end.federated))
+	now := end.outcome()
+	if now.State == plan.Conflict {
+		m.queue.AddAfter(k, foreignRetry)
+	}
+	if m.Record(k, now) {
+		c.reportOrFinish(k)
+		if end.federated != nil {
+			c.dependentsOf(k, m, end.federated)
+		}
+	}
+	if now.State == plan.Conflict || errors.Is(end.err, errHeld) {
+		return nil
+	}
+	return end.err
+}
+
+// outcome is what is remembered of a conclusion.
+func (end conclusion) outcome() ledger.Outcome {
+	now := ledger.Outcome{State: plan.Synced, Outdated: end.outdated()}
+	switch {
+	case errors.Is(end.err, errForeign):
+		now.State, now.Message = plan.Conflict, end.err.Error()
+	case end.err != nil && refused(end.err):
+		now.State, now.Message = plan.Rejected, end.err.Error()
+	case end.err != nil:
+		now.State, now.Message = plan.Pending, end.err.Error()
+	case end.Want.Refusal != "":
+		now.State, now.Message = plan.Rejected, end.Want.Refusal
+	case end.Want.Presence == plan.Undecided:
+		now.State, now.Message = plan.Pending, end.Want.Reason
+	case end.Verb == plan.Wait, end.Verb == plan.Delete, end.Verb == plan.Release:
+		now.State, now.Message = plan.Pending, fmt.Sprintf("%s: waits for it to be done", end.Verb)
+	case end.WaitsFor != "":
+		now.State, now.Message = plan.Progressing, end.WaitsFor
+	}
+	now.Message = v1beta1.Printable(now.Message) // what a member says of a refusal may be megabytes, and is kept
+	if end.federated != nil {
+		now.Generation = end.federated.GetGeneration()
+		if end.leaving && end.have == nil && end.err == nil {
+			now.Left = end.federated.GetUID()
+		}
+	}
+	return now
+}
+
+// outdated reports whether the copy is left with another pod template than the federated object has.
+func (end conclusion) outdated() bool {
+	if end.have == nil {
+		return false
+	}
+	return end.Want.Kept || end.Want.Refusal != "" || end.err != nil && end.Want.Object != nil && !plan.SameTemplate(end.Want, end.have)
+}
+
+// refused reports whether the member understood and said no: it will say so again. An answer 500 without a
+// reason is what an apply gets that cannot be merged, such as one with two environment variables of a name.
+func refused(err error) bool {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return false // it will be gone soon
+	}
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && answer.Status().Code == http.StatusInternalServerError && answer.Status().Reason == metav1.StatusReasonUnknown {
+		return true
+	}
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
+}

@@ -1,0 +1,85 @@
+package propagation
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"federation/controllers/held"
+)
+
+// report has the status of an object reported once its copies have settled.
+func (r *reporter) report(k key) {
+	if k.Kind.Endpoints {
+		r.reportNow(k)
+		return
+	}
+	if wait := r.dues.note(k, time.Now()); wait > 0 {
+		r.reports.AddAfter(k, wait)
+	}
+}
+
+// reportNow is for what does not wait.
+func (r *reporter) reportNow(k key) {
+	r.dues.drop(k)
+	r.reports.Add(k)
+}
+
+// reportOrFinish is report, but an object that is being deleted does not wait.
+func (r *reporter) reportOrFinish(k key) {
+	if federated := r.packed(k); federated == nil || held.About(federated).GetDeletionTimestamp() != nil {
+		r.reportNow(k)
+		return
+	}
+	r.report(k)
+}
+
+func (r *reporter) reportAll() {
+	for _, k := range r.objects() {
+		r.report(k)
+	}
+}
+
+// giveTurns gives turns until ctx is done.
+func (r *reporter) giveTurns(ctx context.Context) {
+	for busy := false; ; {
+		k, quit := r.dues.waiting.Get()
+		if quit || r.dues.wait(ctx) != nil {
+			return
+		}
+		if busy || r.busy() {
+			busy = !r.calmsDown(ctx)
+		}
+		r.dues.waiting.Done(k)
+		if r.dues.give(k) {
+			r.reports.Add(k)
+		} else {
+			r.dues.unspent.Add(1)
+		}
+	}
+}
+
+// calmsDown waits until members have not waited for writes for a while, and reports whether that came before it was too long.
+func (r *reporter) calmsDown(ctx context.Context) bool {
+	const step = lull / 5
+	var quiet time.Duration
+	return wait.PollUntilContextTimeout(ctx, step, yield, false, func(context.Context) (bool, error) {
+		if quiet += step; r.busy() {
+			quiet = 0
+		}
+		return quiet >= lull, nil
+	}) == nil
+}
+
+// busy reports whether most members have more writes before them than a fraction of what can be under way. One that is slow is
+// not most.
+func (r *reporter) busy() bool {
+	members, behind := r.all(), 0
+	for _, m := range members {
+		if m.queue.Len()+int(m.writing.Load()) > r.Workers/8 {
+			behind++
+		}
+	}
+	return 2*behind > len(members)
+}

@@ -1,0 +1,167 @@
+package propagation
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/held"
+	"federation/controllers/propagation/plan"
+)
+
+// snapshots gather what plan.Next decides by: what the caches and the ledgers say and, where these cannot know it, what the
+// federation or the member says when it is asked.
+type snapshots struct {
+	*view
+	*members
+	*hub
+}
+
+// snapshot is what there is to know about an object in one member. With an error it has what was known until then.
+func (s *snapshots) snapshot(ctx context.Context, m *member, k key) (now plan.Snapshot, err error) {
+	federated := s.object(k)
+	now.Source = plan.Source{Kind: k.Kind, Object: federated}
+	have, settled, err := s.observe(ctx, m, k, federated)
+	now.Target.Have, now.Settled = have, settled
+	if err != nil {
+		return now, err
+	}
+	target, known := s.target(m)
+	now.Target, now.ClusterUnknown = target, !known
+	now.Target.Have = have
+	if !known && federated != nil {
+		return now, nil
+	}
+	now.Source = s.source(k, federated)
+	now.Target.Scaled = s.scaled(m, now.Source, target)
+	if now.Target.Needed, err = s.needed(ctx, m, now.Source, now.Target, k); err != nil {
+		return now, err
+	}
+	if now.Target.Floor, err = s.floor(ctx, m, now.Source, now.Target, k); err != nil {
+		return now, err
+	}
+	if have == nil && now.Source.Goes(now.Target) {
+		s.beforeCreate(m, k, &now)
+	}
+	return now, nil
+}
+
+// beforeCreate adds what matters only to an object of which the member has no copy yet.
+func (s *snapshots) beforeCreate(m *member, k key, now *plan.Snapshot) {
+	if k.Kind.Siblings {
+		now.Target.Siblings = s.siblings(m, k)
+	}
+	switch {
+	case s.namespaceTerminates(k):
+		now.Namespace = plan.NamespaceTerminating
+	case s.awaitsNamespace(m, k):
+		now.Namespace = plan.NamespaceMissing
+	}
+	left, why := m.Pause(k, time.Now())
+	if now.Paused = why; left > 0 {
+		m.queue.AddAfter(k, left)
+	}
+}
+
+// observe returns our copy in a member. It may be of an object that had the name before. If that is known to have been deleted, the copy goes
+// first. If not, the federation has never seen it, as after a restore from a backup: then the copy is adopted.
+func (s *snapshots) observe(ctx context.Context, m *member, k key, federated *unstructured.Unstructured) (have *unstructured.Unstructured, settled string, err error) {
+	have, settled = m.Observe(k)
+	if federated == nil || have == nil || federated.GetDeletionTimestamp() != nil || !plan.OfAnother(federated, have) {
+		return have, settled, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.WriteTimeout)
+	defer cancel()
+	if err := s.confirm(ctx, k, federated); err != nil {
+		return have, settled, err
+	}
+	fate, err := s.fateOf(ctx, k, have)
+	if err != nil || fate != "" {
+		return have, settled, err
+	}
+	m.Adopt(k, plan.SourceUID(have))
+	m.event(s.Recorder, v1beta1.EventCopyAdopted, "%s is taken over as it is: nothing is known of the object that it is a copy of (UID %s)", k, plan.SourceUID(have))
+	have, settled = m.Observe(k)
+	return have, settled, nil
+}
+
+// awaitsNamespace reports whether the namespace of an object is still to come to a member.
+func (s *snapshots) awaitsNamespace(m *member, k key) bool {
+	ns, federated := s.namespaceOf(k)
+	if federated == nil {
+		return false
+	}
+	if have, _ := m.Observe(ns); have != nil {
+		return false
+	}
+	target, known := s.target(m)
+	return known && m.MayCome(ns) && s.source(ns, federated).Goes(target)
+}
+
+// siblings returns the copies that other members hold of an object.
+func (s *snapshots) siblings(m *member, k key) map[string]*unstructured.Unstructured {
+	out := map[string]*unstructured.Unstructured{}
+	for _, other := range s.all() {
+		if u, _ := other.Observe(k); u != nil && other != m {
+			out[other.Name] = u
+		}
+	}
+	return out
+}
+
+// withMembers adds how each engaged member stands with the object.
+func (s *snapshots) withMembers(now plan.Snapshot, m *member, k key) plan.Snapshot {
+	all := s.all()
+	if now.Own = slices.Index(all, m); now.Own < 0 { // it has just been lost
+		now.Own, all = len(all), append(all, m)
+	}
+	for _, one := range all {
+		now.Members = append(now.Members, s.standing(one, now.Source, k))
+	}
+	now.AutoscalersSynced = s.autoscalersSynced(now.Source, all)
+	return now
+}
+
+func (s *snapshots) standing(m *member, of plan.Source, k key) plan.Standing {
+	one := m.Standing(of, k)
+	target, known := s.target(m)
+	target.Have, target.Scaled = one.Have, s.scaled(m, of, target)
+	one.Target, one.ClusterUnknown, one.Unlisted = target, !known, !m.ready(k.Kind)
+	one.AutoscalerComes = autoscalerComes(m, of, target)
+	return one
+}
+
+// scaled reports whether an autoscaler of the federation scales an object in a member: a copy of one is there, though it may be
+// of one that is no more at the federation, or one is to come.
+func (s *snapshots) scaled(m *member, of plan.Source, t plan.Target) bool {
+	kind := s.kindOf(autoscalers)
+	if !of.Kind.Paced || of.Object == nil || kind == nil {
+		return false
+	}
+	there, _ := m.Informers(autoscalers).GetIndexer().ByIndex(byTarget, of.Kind.Kind+"/"+of.Object.GetNamespace()+"/"+of.Object.GetName())
+	return slices.ContainsFunc(there, func(obj any) bool {
+		return v1beta1.IsCopy(held.Object(obj), kind.GroupKind(), s.Federation)
+	}) || autoscalerComes(m, of, t)
+}
+
+// autoscalerComes reports whether an autoscaler of the federation is to scale an object in a member.
+func autoscalerComes(m *member, of plan.Source, t plan.Target) bool {
+	return slices.ContainsFunc(of.Autoscalers, func(a plan.Source) bool {
+		return m.MayCome(keyOf(a.Kind, a.Object)) && a.Comes(t)
+	})
+}
+
+// autoscalersSynced reports whether the autoscalers of an object have been synced in all members that are given.
+func (s *snapshots) autoscalersSynced(of plan.Source, in []*member) bool {
+	for _, m := range in {
+		for _, a := range of.Autoscalers {
+			if !m.Synced(keyOf(a.Kind, a.Object)) {
+				return false
+			}
+		}
+	}
+	return true
+}
