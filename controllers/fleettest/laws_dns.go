@@ -61,7 +61,7 @@ func (f *Fleet) dns(now time.Time) (broken []error) {
 		f.tally.check("DNS at each instant")
 		name := globalName(u)
 		for _, m := range f.members {
-			d.note(serviceIn{u.GetUID(), m.Name}, now, f.reachable(m) && m.serves(u, now), f.gives(m, u) != "")
+			d.note(serviceIn{u.GetUID(), m.Name}, now, f.reachable(m) && f.servedIn(m, u, now).ready, f.servedIn(m, u, now).address)
 		}
 		given := d.given[name]
 		for _, m := range f.members {
@@ -80,6 +80,30 @@ func (f *Fleet) dns(now time.Time) (broken []error) {
 		broken = append(broken, f.endedInDNS(u, now)...)
 	}
 	return broken
+}
+
+// served is how a member serves a Service, and what that was found of: it holds until any of this changes.
+type served struct {
+	of             *unstructured.Unstructured
+	version, round uint64
+	dead           bool
+
+	ready, address bool
+}
+
+// servedIn reports how a member serves a Service. It is called with the fleet locked.
+func (f *Fleet) servedIn(m *Member, u *unstructured.Unstructured, now time.Time) served {
+	is := served{of: u, version: m.API.Version(), round: *m.rounds, dead: m.Wire.Fault() == Dead}
+	known := m.served[serviceKey(u)]
+	if is.ready, is.address = known.ready, known.address; is == known {
+		return known
+	}
+	is.ready, is.address = m.serves(u, now), f.gives(m, u) != ""
+	if m.served == nil {
+		m.served = map[workloadKey]served{}
+	}
+	m.served[serviceKey(u)] = is
+	return is
 }
 
 func serviceKey(u *unstructured.Unstructured) workloadKey {

@@ -47,7 +47,7 @@ func (f *Fleet) endedInDNS(u *unstructured.Unstructured, now time.Time) (broken 
 	d, name := &f.laws.dns, globalName(u)
 	for _, m := range f.members {
 		at := serviceIn{u.GetUID(), m.Name}
-		if m.alias || m.Wire.ForAll() != Well || m.slow() || m.silent() || m.serves(u, now) {
+		if m.alias || m.Wire.ForAll() != Well || m.slow() || m.silent() || f.servedIn(m, u, now).ready {
 			delete(d.ended, at)
 			continue
 		}

@@ -47,6 +47,10 @@ type Member struct {
 	quota   int           // no more pods than that are made; 0: as many as are asked for
 	kubelet *memapi.Client
 	pods    map[workloadKey]*pods
+	// rounds counts what may have changed pods, be it time alone. room and served are what was found in one of them.
+	rounds *uint64
+	full   roomIn
+	served map[workloadKey]served
 	// dropped counts the ready pods that the last step took away because fewer were asked for.
 	dropped map[workloadKey]int
 	// load is how many pods an autoscaler would like to have; scaled, of what the last step changed the number for one.
@@ -94,7 +98,7 @@ func newMember(p Place, index int, onWrite func(string, sender, memapi.Request, 
 	api := memapi.New(memapi.Options{Resources: memberResources, Admit: admitInMember})
 	m := &Member{
 		Place: p, API: api, Wire: newWire(p.Name, api, onWrite), index: index, delay: 2 * time.Second, boot: defaultBoot,
-		kubelet: api.Client("kubelet", nil), pods: map[workloadKey]*pods{}, dropped: map[workloadKey]int{},
+		kubelet: api.Client("kubelet", nil), pods: map[workloadKey]*pods{}, rounds: new(uint64), dropped: map[workloadKey]int{},
 		addresses: map[string]bool{},
 		load:      map[workloadKey]int{}, scaled: map[workloadKey]bool{},
 	}
@@ -133,6 +137,7 @@ func (m *Member) step(now time.Time) {
 		return
 	}
 	if m.wasDead {
+		*m.rounds++
 		m.wasDead, m.up = false, now.Add(m.boot)
 		m.stopPods()
 	}
@@ -147,6 +152,7 @@ func (m *Member) step(now time.Time) {
 	if version == m.seen && (m.due.IsZero() || now.Before(m.due)) {
 		return
 	}
+	*m.rounds++
 	m.API.Collect()
 	establish(m.API, m.kubelet)
 	m.due = time.Time{}
@@ -383,11 +389,31 @@ func (m *Member) schedule(now time.Time) {
 	}
 }
 
-// room is what the member has room for.
+// roomIn is what a member had room for in a round.
+type roomIn struct {
+	round    uint64
+	capacity *v1beta1.ClusterCapacity
+}
+
+// room is what the member has room for. It is counted again when its pods may have changed, or while time alone changes what counts.
 func (m *Member) room(now time.Time) *v1beta1.ClusterCapacity {
 	if m.Pods == 0 {
 		return nil
 	}
+	if known := m.full; known.capacity != nil && known.round == *m.rounds {
+		again := *known.capacity
+		again.ObservedAt = metav1.NewTime(now.Truncate(time.Second))
+		return &again
+	}
+	capacity, waits := m.countRoom(now)
+	if m.full = (roomIn{*m.rounds, capacity}); waits {
+		m.full = roomIn{}
+	}
+	return capacity
+}
+
+// countRoom counts what there is room for, and tells whether pods wait for room.
+func (m *Member) countRoom(now time.Time) (capacity *v1beta1.ClusterCapacity, waits bool) {
 	nodes := make([]room.Node, m.Nodes)
 	for i := range nodes {
 		nodes[i] = room.Node{Name: strconv.Itoa(i), Usable: true, Allocatable: room.Amounts{corev1.ResourcePods: int64(m.Pods)}}
@@ -397,13 +423,13 @@ func (m *Member) room(now time.Time) *v1beta1.ClusterCapacity {
 		for _, p := range set.list {
 			one := room.Pod{Node: strconv.Itoa(p.node), Workload: room.Workload{Kind: kindOf(k.resource), Namespace: k.namespace, Name: k.name}}
 			if !p.scheduled {
-				one.Node, one.Unschedulable = "", p.since
+				one.Node, one.Unschedulable, waits = "", p.since, true
 			}
 			all = append(all, one)
 		}
 	}
 	sum := room.Summarize(nodes, all, room.Settings{Unschedulable: time.Minute}, now)
-	return &sum.ClusterCapacity
+	return &sum.ClusterCapacity, waits
 }
 
 func kindOf(resource string) string {

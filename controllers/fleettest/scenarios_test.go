@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "write what the scenarios show into their files")
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // nearly all is dead at once
+	debug.SetGCPercent(800) // nearly all is dead at once
 	// The default handlers wait by a clock that goes back with each new bubble.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:0]
 	flags := flag.NewFlagSet("klog", flag.PanicOnError)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"time"
 
@@ -179,6 +180,10 @@ func (m *Member) endpoints(service *unstructured.Unstructured, now time.Time) {
 		marks[key] = value
 	}
 	slice.SetLabels(marks)
+	if is := m.API.Get(endpointSlices, slice.GetNamespace(), slice.GetName()); is != nil && is.GetDeletionTimestamp() == nil &&
+		maps.Equal(is.GetLabels(), marks) && reflect.DeepEqual(is.Object["endpoints"], slice.Object["endpoints"]) {
+		return // to apply it would cost much, and change nothing
+	}
 	// It fails only for a Service that ends with its namespace.
 	_, _ = m.kubelet.Resource(endpointSlices).Namespace(service.GetNamespace()).Apply(context.Background(), slice.GetName(), slice, metav1.ApplyOptions{FieldManager: "endpointslices", Force: true})
 }
@@ -190,10 +195,13 @@ func (m *Member) serves(service *unstructured.Unstructured, now time.Time) bool 
 		return false
 	}
 	for _, w := range workloads {
-		for _, u := range m.API.List(w.resource, nil) {
-			k := workloadKey{w.resource.Resource, u.GetNamespace(), u.GetName()}
-			if k.namespace != service.GetNamespace() || m.Ready(k, now) == 0 {
+		for k := range m.pods {
+			if k.resource != w.resource.Resource || k.namespace != service.GetNamespace() || m.Ready(k, now) == 0 {
 				continue
+			}
+			u := m.API.Get(w.resource, k.namespace, k.name)
+			if u == nil {
+				continue // it has just been deleted, and its pods go at the next step
 			}
 			marks, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "labels")
 			if labels.SelectorFromSet(selector).Matches(labels.Set(marks)) {

@@ -1,6 +1,7 @@
 package memapi
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -162,14 +163,18 @@ func (s *store) list(namespace string, selector labels.Selector) []*unstructured
 }
 
 func listed(objects map[types.NamespacedName]*unstructured.Unstructured, namespace string, selector labels.Selector) (out []*unstructured.Unstructured) {
+	var keys []types.NamespacedName
 	for key, u := range objects {
 		if (namespace == "" || key.Namespace == namespace) && (selector == nil || selector.Matches(labels.Set(u.GetLabels()))) {
-			out = append(out, u)
+			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(out, func(x, y *unstructured.Unstructured) int {
-		return strings.Compare(x.GetNamespace()+"/"+x.GetName(), y.GetNamespace()+"/"+y.GetName())
+	slices.SortFunc(keys, func(x, y types.NamespacedName) int {
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
 	})
+	for _, key := range keys {
+		out = append(out, objects[key])
+	}
 	return out
 }
 

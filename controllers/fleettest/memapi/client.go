@@ -185,7 +185,7 @@ func (r resource) Create(ctx context.Context, obj *unstructured.Unstructured, o 
 			if live != nil {
 				return nil, apierrors.NewAlreadyExists(s.GroupResource(), name)
 			}
-			next := obj.DeepCopy()
+			next := normalize(obj)
 			next.SetUID("")
 			return r.client.api.updated(w, empty(s.Resource), next, r.manager(o.FieldManager))
 		}
@@ -213,7 +213,7 @@ func (r resource) Update(ctx context.Context, obj *unstructured.Unstructured, o 
 	return r.call(ctx, q, func(s *store) (*unstructured.Unstructured, error) {
 		w := write{store: s, key: r.key(obj.GetName()), subresource: q.Subresource}
 		w.change = func(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			return r.client.api.updated(w, live, obj.DeepCopy(), r.manager(o.FieldManager))
+			return r.client.api.updated(w, live, normalize(obj), r.manager(o.FieldManager))
 		}
 		return r.client.api.do(w)
 	})
@@ -324,7 +324,7 @@ func (r resource) Apply(ctx context.Context, name string, obj *unstructured.Unst
 	return r.call(ctx, q, func(s *store) (*unstructured.Unstructured, error) {
 		w := write{store: s, key: r.key(name), subresource: q.Subresource, create: q.Subresource == ""}
 		w.change = func(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			return r.client.api.applied(w, live, obj.DeepCopy(), r.manager(o.FieldManager), o.Force)
+			return r.client.api.applied(w, live, normalize(obj), r.manager(o.FieldManager), o.Force)
 		}
 		return r.client.api.do(w)
 	})

@@ -96,10 +96,7 @@ func finalized(u *unstructured.Unstructured) bool {
 // being deleted, and empties namespaces that end. It returns whether there was anything to do.
 func (a *API) Collect() (busy bool) {
 	for _, r := range a.Resources() {
-		for _, u := range a.List(r.GroupVersionResource, nil) {
-			if u.GetDeletionTimestamp() == nil {
-				continue
-			}
+		for _, u := range a.ending(r) {
 			left := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool {
 				return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
 			})
@@ -114,6 +111,19 @@ func (a *API) Collect() (busy bool) {
 		}
 	}
 	return busy
+}
+
+// ending returns the objects of a resource that are being deleted, sorted by key.
+func (a *API) ending(r Resource) []*unstructured.Unstructured {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	some := map[types.NamespacedName]*unstructured.Unstructured{}
+	for key, u := range a.resources[r.GroupVersionResource].objects {
+		if u.GetDeletionTimestamp() != nil {
+			some[key] = u
+		}
+	}
+	return listed(some, "", nil)
 }
 
 func (a *API) collect(r Resource, u *unstructured.Unstructured, change func(*unstructured.Unstructured), subresource string) {

@@ -2,6 +2,7 @@ package memapi
 
 import (
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,22 +63,46 @@ func (oneVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value stri
 // unchanged reports whether two versions of an object differ in nothing but the times at which fields were
 // taken: writing such a one writes nothing.
 func unchanged(a, b *unstructured.Unstructured) bool {
-	for field, value := range a.Object { // nearly all writes change something outside of the metadata
-		if field != "metadata" && !reflect.DeepEqual(value, b.Object[field]) {
+	return same(a.Object, b.Object, func(field string, x, y any) bool {
+		before, ok := x.(map[string]any)
+		after, also := y.(map[string]any)
+		if field != "metadata" || !ok || !also {
+			return reflect.DeepEqual(x, y)
+		}
+		return sameMetadata(before, after)
+	})
+}
+
+func sameMetadata(a, b map[string]any) bool {
+	return same(a, b, func(field string, x, y any) bool {
+		before, ok := x.([]any)
+		after, also := y.([]any)
+		switch {
+		case field == "resourceVersion":
+			return true
+		case field != "managedFields" || !ok || !also:
+			return reflect.DeepEqual(x, y)
+		}
+		return slices.EqualFunc(before, after, sameButForTime)
+	})
+}
+
+// sameButForTime compares entries of managed fields.
+func sameButForTime(a, b any) bool {
+	x, _ := a.(map[string]any)
+	y, _ := b.(map[string]any)
+	return same(x, y, func(field string, x, y any) bool { return field == "time" || reflect.DeepEqual(x, y) })
+}
+
+// same reports whether two maps have the same fields, with values that are equal.
+func same(a, b map[string]any, equal func(field string, x, y any) bool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for field, x := range a {
+		if y, ok := b[field]; !ok || !equal(field, x, y) {
 			return false
 		}
 	}
-	x, y := withoutTimes(a), withoutTimes(b)
-	return reflect.DeepEqual(x.Object, y.Object)
-}
-
-func withoutTimes(u *unstructured.Unstructured) *unstructured.Unstructured {
-	out := u.DeepCopy()
-	out.SetResourceVersion("")
-	fields := out.GetManagedFields()
-	for i := range fields {
-		fields[i].Time = nil
-	}
-	out.SetManagedFields(fields)
-	return out
+	return true
 }

@@ -54,9 +54,8 @@ func decode(data []byte, into *unstructured.Unstructured) error {
 	return nil
 }
 
-// updated notes the manager for the fields in which next differs from live.
+// updated notes the manager for the fields in which next, which came over a wire, differs from live.
 func (a *API) updated(w write, live, next *unstructured.Unstructured, by string) (*unstructured.Unstructured, error) {
-	next = normalize(next)
 	w.keepOthers(live, next)
 	if w.store.Group == coordinationv1.GroupName {
 		return next, nil // a Lease is written each second or two, and nobody asks who wrote it
@@ -81,7 +80,6 @@ func (a *API) applied(w write, live, config *unstructured.Unstructured, by strin
 	if live == nil {
 		live = empty(w.store.Resource)
 	}
-	config = normalize(config)
 	w.drop(config)
 	out, err := m.Apply(live, config, by, force)
 	if err != nil {
@@ -94,11 +92,11 @@ func (a *API) applied(w write, live, config *unstructured.Unstructured, by strin
 func normalize(u *unstructured.Unstructured) *unstructured.Unstructured {
 	data, err := json.Marshal(u.Object)
 	if err != nil {
-		return u // what cannot be written cannot have come over a wire
+		return u.DeepCopy() // what cannot be written cannot have come over a wire
 	}
 	out := &unstructured.Unstructured{}
 	if out.UnmarshalJSON(data) != nil {
-		return u
+		return u.DeepCopy()
 	}
 	return out
 }
