@@ -286,6 +286,7 @@ func (f *Fleet) Check() (broken []error) {
 		f.checkAcross(m, law)
 	}
 	f.checkForeign(law)
+	f.checkNames(law)
 	f.checkReadiness(law)
 	return broken
 }
