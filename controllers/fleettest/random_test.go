@@ -16,6 +16,7 @@ var (
 	seeds  = flag.Uint64("seeds", 1, "how many seeds it takes, from -seed on")
 	steps  = flag.Int("steps", 150, "how many steps it takes with each")
 	with   = flag.String("with", "", "faults and kinds that are switched on, in place of a random half: rs,svc,fed")
+	also   = flag.String("also", "", "what is switched on besides")
 	shrink = flag.Duration("shrink", 2*time.Minute, "how long a list of steps that fails is made shorter")
 )
 
@@ -36,7 +37,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// swarmOf is what is switched on with a seed, or by -with.
+// swarmOf is what is switched on with a seed, or by -with, and by -also.
 func swarmOf(seed uint64) swarm {
 	on := newSwarm(seed)
 	if *with != "" {
@@ -44,6 +45,9 @@ func swarmOf(seed uint64) swarm {
 		for name := range strings.SplitSeq(*with, ",") {
 			on[name] = true
 		}
+	}
+	for name := range strings.SplitSeq(*also, ",") {
+		on[name] = true
 	}
 	return on
 }
