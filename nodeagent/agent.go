@@ -36,6 +36,10 @@ type Config struct {
 	Watch func(ctx context.Context, lost func())
 	// Flows ends flows to backends that are gone; it is called beside the next write. nil: nobody does.
 	Flows func(ctx context.Context, changes []ruleset.PortChange)
+	// Leases are watched for the one by which a drill has the node drop what comes to Services from outside, and Blackhole has the kernel do so until a
+	// time; nil: nobody can ask for that.
+	Leases    cache.ListerWatcher
+	Blackhole func(ctx context.Context, until time.Time) error
 	// Started is called beside what follows when the first write is done or has failed; nil: nobody wants to know.
 	Started func()
 	// MinSyncPeriod is the least time between two writes; 0: none.
@@ -57,6 +61,8 @@ type Agent struct {
 	arrived time.Time            // of the first change since the last write; zero: there was none
 	unended []ruleset.PortChange // of a write that failed: their flows are to be ended yet
 	wake    chan struct{}
+	dark    ruleset.Blackhole
+	asked   chan struct{} // dark has changed
 	flows   chan []ruleset.PortChange
 }
 
@@ -71,7 +77,7 @@ func New(c Config) (*Agent, error) {
 	}
 	return &Agent{
 		Config: c, Health: newHealth(), model: ruleset.New(node), touched: map[ruleset.Key]bool{}, lost: true,
-		wake: make(chan struct{}, 1), flows: make(chan []ruleset.PortChange, 16),
+		wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), flows: make(chan []ruleset.PortChange, 16),
 	}, nil
 }
 
@@ -97,6 +103,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			a.Health.close()
 			return nil
+		case <-a.asked:
+			a.drop(ctx)
+			continue
 		case <-a.wake:
 			a.write(ctx)
 		}

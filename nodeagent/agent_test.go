@@ -87,7 +87,8 @@ func run(t *testing.T, c *fake.Clientset, r *record, do func(a *Agent)) {
 		ctx, stop := context.WithCancel(t.Context())
 		a, err := New(Config{Services: all(c, c.CoreV1().Services("").List, c.CoreV1().Services("").Watch),
 			EndpointSlices: all(c, c.DiscoveryV1().EndpointSlices("").List, c.DiscoveryV1().EndpointSlices("").Watch),
-			Nodes:          all(c, c.CoreV1().Nodes().List, c.CoreV1().Nodes().Watch), NodeName: "n1", Writer: r, Started: r.started, Node: func(n *corev1.Node) (ruleset.Node, error) {
+			Nodes:          all(c, c.CoreV1().Nodes().List, c.CoreV1().Nodes().Watch), NodeName: "n1", Writer: r, Started: r.started,
+			Leases: all(c, c.CoordinationV1().Leases("").List, c.CoordinationV1().Leases("").Watch), Blackhole: r.blackhole, Node: func(n *corev1.Node) (ruleset.Node, error) {
 				out := ruleset.Node{Name: "n1"}
 				if n != nil {
 					out.Zone = n.Labels[corev1.LabelTopologyZone]

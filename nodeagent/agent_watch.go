@@ -34,6 +34,10 @@ func (a *Agent) watch(ctx context.Context) error {
 		go informer.RunWithContext(ctx)
 		synced = append(synced, informer.HasSyncedChecker())
 	}
+	if a.Leases != nil { // Services do not wait for it
+		a.Health.awaitLease()
+		go a.watchLease(ctx)
+	}
 	if !cache.WaitFor(ctx, "", synced...) {
 		return errors.New("the agent was ended before it had seen all Services")
 	}

@@ -24,6 +24,8 @@ type Health struct {
 	mu       sync.Mutex
 	since    time.Time // that something waits to be written; zero: nothing does
 	last     time.Time // that something was written
+	dark     time.Time // until then load balancers are to send nothing here
+	lease    bool      // the Lease of drills is waited for
 	services map[ruleset.Key]*checked
 }
 
@@ -69,6 +71,25 @@ func (h *Health) written() {
 	h.since, h.last = time.Time{}, time.Now()
 }
 
+// setDark has health check node ports answer 503 until a time.
+func (h *Health) setDark(until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dark = until
+}
+
+// awaitLease has /readyz wait until the Lease of drills has been seen, which sawLease says: the federation takes an agent that is ready for one that
+// obeys it.
+func (h *Health) awaitLease() { h.setLease(true) }
+
+func (h *Health) sawLease() { h.setLease(false) }
+
+func (h *Health) setLease(waits bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lease = waits
+}
+
 func (h *Health) healthy() bool { return h.since.IsZero() || time.Since(h.since) < late }
 
 // set begins, changes and ends what is answered at node ports.
@@ -110,12 +131,13 @@ func (h *Health) serve(k ruleset.Key, port uint16) *http.Server {
 func (h *Health) answer(w http.ResponseWriter, k ruleset.Key) {
 	h.mu.Lock()
 	count, healthy := 0, h.healthy()
+	dark := time.Now().Before(h.dark)
 	if s := h.services[k]; s != nil {
 		count = s.endpoints
 	}
 	h.mu.Unlock()
 	w.Header().Set("X-Load-Balancing-Endpoint-Weight", strconv.Itoa(count))
-	respond(w, count > 0 && healthy, map[string]any{
+	respond(w, count > 0 && healthy && !dark, map[string]any{
 		"service":        map[string]string{"namespace": k.Namespace, "name": k.Name},
 		"localEndpoints": count, "serviceProxyHealthy": healthy,
 	})
@@ -133,11 +155,12 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	healthzAnswers.WithLabelValues(fmt.Sprint(status(healthy))).Inc()
 }
 
-// Ready answers /readyz: 200 once all rules have been written, while /healthz has 200, too; else 503. kube-proxy's /healthz, and so
+// Ready answers /readyz: 200 once all rules have been written, and the Lease of drills has been seen where there is to be one, while /healthz has 200,
+// too; else 503. kube-proxy's /healthz, and so
 // ours, is 200 before the first rules.
 func (h *Health) Ready(w http.ResponseWriter, _ *http.Request) {
 	h.mu.Lock()
-	ready, last := h.healthy() && !h.last.IsZero(), h.last
+	ready, last := h.healthy() && !h.last.IsZero() && !h.lease, h.last
 	h.mu.Unlock()
 	respond(w, ready, map[string]any{"lastUpdated": last, "ready": ready})
 }

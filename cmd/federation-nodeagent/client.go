@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +17,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// client reads the two groups of the API that there are rules of. A clientset has all groups, which would be most of the
+// client reads the three groups of the API that there are rules of. A clientset has all groups, which would be most of the
 // agent's memory.
-type client struct{ core, discovery *rest.RESTClient }
+type client struct{ core, discovery, coordination *rest.RESTClient }
 
 func (o *options) client() (client, error) {
 	config, err := clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig)
@@ -25,7 +27,7 @@ func (o *options) client() (client, error) {
 		return client{}, fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, err)
 	}
 	kinds := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme} {
 		if err := add(kinds); err != nil {
 			return client{}, err
 		}
@@ -38,7 +40,11 @@ func (o *options) client() (client, error) {
 		return client{}, err
 	}
 	discovery, err := reader(config, "/apis", discoveryv1.SchemeGroupVersion)
-	return client{core, discovery}, err
+	if err != nil {
+		return client{}, err
+	}
+	coordination, err := reader(config, "/apis", coordinationv1.SchemeGroupVersion)
+	return client{core, discovery, coordination}, err
 }
 
 func reader(config *rest.Config, path string, version schema.GroupVersion) (*rest.RESTClient, error) {
@@ -55,6 +61,15 @@ func (c client) endpointSlices() cache.ListerWatcher {
 
 func (c client) nodes(name string) cache.ListerWatcher {
 	return cache.NewListWatchFromClient(c.core, "nodes", "", fields.OneTermEqualSelector("metadata.name", name))
+}
+
+// lease lists and watches one Lease, NAMESPACE/NAME; "": nil.
+func (c client) lease(key string) cache.ListerWatcher {
+	namespace, name, named := strings.Cut(key, "/")
+	if !named {
+		return nil
+	}
+	return cache.NewListWatchFromClient(c.coordination, "leases", namespace, fields.OneTermEqualSelector("metadata.name", name))
 }
 
 func notHeadless(c *rest.RESTClient, resource string) cache.ListerWatcher {

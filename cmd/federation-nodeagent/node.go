@@ -19,7 +19,10 @@ func (o *options) node(n *corev1.Node) (ruleset.Node, error) {
 		return ruleset.Node{}, err
 	}
 	out := ruleset.Node{Name: name, MasqueradeAll: o.masqueradeAll, ServiceProxyName: o.serviceProxyName}
-	out.Federated = o.scope == scopeFederated
+	out.Federated, out.Blackhole = o.scope == scopeFederated, o.blackholeLease != ""
+	if out.Inside, err = prefixes("--inside", strings.Split(o.inside, ",")); err != nil {
+		return out, err
+	}
 	if out.ClusterSetIPs, err = prefixes("--clusterset-ip-range", strings.Split(o.clusterSetIPs, ",")); err != nil {
 		return out, err
 	}

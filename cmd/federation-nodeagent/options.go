@@ -23,6 +23,7 @@ type options struct {
 	masqueradeAll                bool
 	serviceProxyName             string
 	scope, clusterSetIPs         string
+	blackholeLease, inside       string
 	qps                          float32
 	burst                        int
 
@@ -50,6 +51,8 @@ func (o *options) addWatchFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.masqueradeAll, "masquerade-all", false, "masquerade all that goes to a cluster IP")
 	f.StringVar(&o.scope, "scope", scopeAll, "`SCOPE` all: serve every Service, in place of kube-proxy; federated: beside another service proxy, serve clusterset IPs, and Services annotated federation.kubernetes.io/fallback: \"true\" while other clusters are to serve them")
 	f.StringVar(&o.clusterSetIPs, "clusterset-ip-range", "", "`RANGE[,RANGE]` of clusterset IPs, as the federation's flag has it: others are not served, and without it none. Only Services that a federation made have any")
+	f.StringVar(&o.blackholeLease, "blackhole-lease", "", "`NAMESPACE/NAME` of a Lease: while somebody renews it, and for 30 s after that, drop what comes from outside to external IPs, load balancer IPs and node ports, and answer 503 at health check node ports. For drills of the federation; needs --proxy-mode nftables and --scope all. Without it nobody can ask for that")
+	f.StringVar(&o.inside, "inside", "", "`RANGE[,RANGE]` of the cluster's nodes and pods, which --blackhole-lease takes for no clients outside, beside this node and the pods that --detect-local-mode tells")
 	f.StringVar(&o.serviceProxyName, "service-proxy-name", "", "serve only Services whose label service.kubernetes.io/service-proxy-name is this `NAME`; else those without the label")
 }
 
@@ -81,7 +84,10 @@ func (o *options) checkWatch() error {
 	if o.scope != scopeAll && o.scope != scopeFederated {
 		return fmt.Errorf("--scope %q: want %s or %s", o.scope, scopeAll, scopeFederated)
 	}
-	for flag, ranges := range map[string]string{"--cluster-cidr": o.clusterCIDR, "--clusterset-ip-range": o.clusterSetIPs} {
+	if err := o.checkBlackhole(); err != nil {
+		return err
+	}
+	for flag, ranges := range map[string]string{"--cluster-cidr": o.clusterCIDR, "--clusterset-ip-range": o.clusterSetIPs, "--inside": o.inside} {
 		if _, err := prefixes(flag, strings.Split(ranges, ",")); err != nil {
 			return err
 		}
@@ -92,6 +98,22 @@ func (o *options) checkWatch() error {
 		return fmt.Errorf("--detect-local-mode %q: want ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix", o.detectLocal)
 	case value == "":
 		return fmt.Errorf("--detect-local-mode %s needs --pod-bridge-interface or --pod-interface-name-prefix", o.detectLocal)
+	}
+	return nil
+}
+
+// checkBlackhole finds what keeps the agent from dropping what comes from outside. iptables has no rule that the kernel itself would end.
+func (o *options) checkBlackhole() error {
+	namespace, name, named := strings.Cut(o.blackholeLease, "/")
+	switch {
+	case o.blackholeLease == "" && o.inside != "":
+		return fmt.Errorf("--inside %q needs --blackhole-lease", o.inside)
+	case o.blackholeLease == "":
+		return nil
+	case !named || namespace == "" || name == "" || strings.Contains(name, "/"):
+		return fmt.Errorf("--blackhole-lease %q: want NAMESPACE/NAME", o.blackholeLease)
+	case o.proxyMode != "nftables" || o.scope != scopeAll:
+		return fmt.Errorf("--blackhole-lease needs --proxy-mode nftables and --scope %s, not %s and %s: only there the kernel itself ends what nobody renews", scopeAll, o.proxyMode, o.scope)
 	}
 	return nil
 }

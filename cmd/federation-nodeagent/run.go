@@ -54,7 +54,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	a, err := nodeagent.New(nodeagent.Config{
 		Services: client.services(), EndpointSlices: client.endpointSlices(), Nodes: client.nodes(name), NodeName: name, Node: o.node,
-		Writer: k.writer, Watch: k.watch, Flows: end, MinSyncPeriod: o.minSync, Started: spendMemory(),
+		Writer: k.writer, Watch: k.watch, Flows: end, Leases: client.lease(o.blackholeLease), Blackhole: k.blackhole, MinSyncPeriod: o.minSync, Started: spendMemory(),
 	})
 	if err != nil {
 		return err

@@ -20,6 +20,8 @@ type kernel struct {
 	writer  nodeagent.Writer
 	watch   func(ctx context.Context, lost func())
 	cleanup func(ctx context.Context) error
+	// blackhole has the kernel drop what comes from outside until a time; nil: it cannot.
+	blackhole func(ctx context.Context, until time.Time) error
 }
 
 // modes are what --proxy-mode may be.
@@ -44,7 +46,7 @@ func (o *options) viaIptables(ctx context.Context) (kernel, error) {
 		w.Watch(ctx, iptables.Looks{Every: time.Second, Full: o.lookPeriod}, lost)
 	}
 	cleanup := func(ctx context.Context) error { return w.Cleanup(ctx, o.scope == scopeFederated) }
-	return kernel{w, watch, cleanup}, nil
+	return kernel{writer: w, watch: watch, cleanup: cleanup}, nil
 }
 
 func viaNftables() (kernel, error) {
@@ -57,7 +59,7 @@ func viaNftables() (kernel, error) {
 			klog.ErrorS(err, "Rule change detection stopped")
 		}
 	}
-	return kernel{w, watch, w.Cleanup}, nil
+	return kernel{w, watch, w.Cleanup, w.Blackhole}, nil
 }
 
 // flows ends flows to backends that are gone; UDP and SCTP would go there for as long as their client sends.

@@ -7,3 +7,8 @@ import _ "embed"
 //
 //go:embed nodeagent.yaml
 var NodeAgent []byte
+
+// NodeAgentBlackhole lets drills have the node agent drop what comes from outside: a Lease, and the agent's right to see it.
+//
+//go:embed nodeagent-blackhole.yaml
+var NodeAgentBlackhole []byte

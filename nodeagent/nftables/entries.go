@@ -55,6 +55,9 @@ func (t *table) frontend(s *state, f *ruleset.Frontend, emit func(entry, string)
 	if f.Uses(ruleset.Reject) {
 		emit(entry{refused, key}, "")
 	}
+	if t.blackhole && !f.Kind.Inside() {
+		emit(entry{exposed, key}, "")
+	}
 	shape := t.shapeOf(s, f)
 	if !shape.leads() {
 		return

@@ -77,7 +77,7 @@ func (k *kernel) read(s *nfnetlink.Socket, family uint8) error {
 
 func (k *kernel) readElements(s *nfnetlink.Socket, family uint8) error {
 	for name := range k.sets {
-		if name == affinity { // the packets'
+		if name == affinity || name == dark { // the packets', and what the kernel ends itself
 			continue
 		}
 		if err := readSet(s, family, name, func(key, value string) { k.elements[entry{name, key}] = value }); err != nil {

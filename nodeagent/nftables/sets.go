@@ -15,6 +15,8 @@ const (
 	sticky     = "sticky"
 	hairpin    = "hairpin"
 	remote     = "remote"
+	exposed    = "exposed"
+	dark       = "dark"
 )
 
 // datatype is a type of nft: its number, by which nft shows elements, and its size in bytes.
@@ -59,6 +61,8 @@ func definitions(family uint8) []definition {
 		{name: sticky, flags: unix.NFT_SET_MAP, key: frontend, verdict: true},
 		{name: hairpin, key: []datatype{addr, addr}},
 		{name: remote, key: []datatype{addr}},
+		{name: exposed, key: frontend},
+		{name: dark, flags: unix.NFT_SET_TIMEOUT, key: []datatype{slotNumber}},
 	}
 }
 

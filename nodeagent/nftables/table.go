@@ -24,6 +24,8 @@ type table struct {
 	nodePorts []netip.Addr // where node ports are served
 	allAddrs  bool         // node ports are served at all addresses but loopback
 	federated bool         // beside another service proxy
+	blackhole bool         // what comes from outside may have to be dropped, other than from inside
+	inside    []netip.Prefix
 
 	recipes map[string]func() []rule // how chains are made that Services use
 	shared  map[entry]int            // how many times Services have what several may have
@@ -32,13 +34,18 @@ type table struct {
 func newTable(family uint8, node *ruleset.Node) *table {
 	ipv6 := family == unix.NFPROTO_IPV6
 	t := &table{name: TableName, family: family, words: 1, pods: node.Pods.In(ipv6), allAddrs: len(node.NodePortAddrs) == 0,
-		federated: node.Federated, recipes: map[string]func() []rule{}, shared: map[entry]int{}}
+		federated: node.Federated, blackhole: node.Blackhole, recipes: map[string]func() []rule{}, shared: map[entry]int{}}
 	if ipv6 {
 		t.words = 4
 	}
 	for _, a := range node.NodePortAddrs {
 		if a.Is6() == ipv6 {
 			t.nodePorts = append(t.nodePorts, a)
+		}
+	}
+	for _, p := range node.Inside {
+		if p.Addr().Is6() == ipv6 {
+			t.inside = append(t.inside, p)
 		}
 	}
 	return t
@@ -72,7 +79,7 @@ func (t *table) baseChains() []chain {
 	}
 	afterNAT := []rule{{"every packet", goes(expr.VerdictJump, "after-nat")}}
 	dispatch := []rule{{"every connection", goes(expr.VerdictJump, "dispatch")}}
-	return []chain{
+	chains := []chain{
 		{name: "refuse", rules: t.refuseRules()},
 		{name: "after-nat", rules: t.afterNATRules()},
 		{name: "dispatch", rules: t.dispatchRules()},
@@ -83,6 +90,10 @@ func (t *table) baseChains() []chain {
 		{"filter-output", "filter", unix.NF_INET_LOCAL_OUT, dnat + 1, afterNAT},
 		{"nat-postrouting", "nat", unix.NF_INET_POST_ROUTING, snat, t.postroutingRules()},
 	}
+	if t.blackhole {
+		chains = append(chains, chain{"outside-prerouting", "filter", unix.NF_INET_PRE_ROUTING, dnat - 20, t.outsideRules()})
+	}
+	return chains
 }
 
 func (t *table) dispatchRules() []rule {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,6 +22,7 @@ type Writer struct {
 	tables [2]*table // IPv4, IPv6
 	states map[portKey]*state
 	node   ruleset.Node // that the tables are for
+	dark   time.Time    // until when what comes from outside is dropped
 	wrote  int          // elements, chains and rules that the last call wrote or took away
 }
 
@@ -136,6 +138,9 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 		if x.differences(have, want, anew); x.err != nil {
 			return x.err
 		}
+		if left := time.Until(w.dark); tables[i].blackhole && left > 0 {
+			x.darken(left)
+		}
 	}
 	w.states = nil // until the kernel has it, nothing is known
 	others, err := w.load(&todo)
@@ -214,7 +219,7 @@ func (w *Writer) Write(ctx context.Context, node *ruleset.Node, changes []rulese
 
 // sameTables reports whether two nodes have the same rules for the same ports.
 func sameTables(a, b *ruleset.Node) bool {
-	return a.Federated == b.Federated && slices.Equal(a.NodePortAddrs, b.NodePortAddrs) && slices.Equal(a.Pods.CIDRs, b.Pods.CIDRs) &&
+	return a.Federated == b.Federated && a.Blackhole == b.Blackhole && slices.Equal(a.Inside, b.Inside) && slices.Equal(a.NodePortAddrs, b.NodePortAddrs) && slices.Equal(a.Pods.CIDRs, b.Pods.CIDRs) &&
 		a.Pods.Bridge == b.Pods.Bridge && a.Pods.InterfacePrefix == b.Pods.InterfacePrefix
 }
 

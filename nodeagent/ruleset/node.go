@@ -22,6 +22,9 @@ type Node struct {
 	// Federated: another service proxy serves this node. Only clusterset IPs are served, and Services with
 	// AnnotationFallback while connections to them go to other clusters; the rest yields.
 	Federated bool
+	// Blackhole: what comes from outside may have to be dropped. Inside are ranges of the cluster's nodes and pods, beside those that Pods tells.
+	Blackhole bool
+	Inside    []netip.Prefix
 	// ClusterSetIPs are the ranges of clusterset IPs that are served; none: no clusterset IPs.
 	ClusterSetIPs []netip.Prefix
 }

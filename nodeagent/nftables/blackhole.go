@@ -1,0 +1,76 @@
+package nftables
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"federation/nodeagent/nfnetlink"
+)
+
+// outsideRules drop, while there is an element in the set dark, what comes from outside to addresses that clients there are told of: also of
+// connections that are there already, as when the node is dead. They see packets before those are translated.
+func (t *table) outsideRules() []rule {
+	one := []expr.Any{&expr.Immediate{Register: register(0), Data: []byte(slotKey(0))}}
+	answers := []expr.Any{&expr.Ct{Key: expr.CtKeyDIRECTION, Register: register(0)}, &expr.Cmp{Op: expr.CmpOpEq, Register: register(0), Data: []byte{1}}}
+	inside := does(expr.VerdictReturn)
+	rules := []rule{
+		{"no drill", join(one, notIn(dark, 0), inside)},
+		{"answers", join(answers, inside)},
+		{"from this node", join(isLocal(true), inside)},
+	}
+	if t.pods.Known() {
+		rules = append(rules, rule{"from a pod", join(t.fromPod(), inside)})
+	}
+	for _, p := range t.inside {
+		rules = append(rules, rule{"from inside", join(t.source(0), t.within(p, expr.CmpOpEq), inside)})
+	}
+	rules = append(rules, rule{"to a Service from outside", join(t.frontendOf(0, false), in(exposed, 0), does(expr.VerdictDrop))})
+	for _, where := range t.nodePortAddresses() {
+		rules = append(rules, rule{"to a node port from outside", join(where, t.frontendOf(0, true), in(exposed, 0), does(expr.VerdictDrop))})
+	}
+	return rules
+}
+
+// Blackhole has the kernel drop what comes to Services from outside until then, unless it is called again; the zero time, or one that has passed: not
+// any more. The kernel itself ends it, whatever becomes of this process. It takes a Sync for a node that may be blackholed before.
+func (w *Writer) Blackhole(_ context.Context, until time.Time) error {
+	w.dark = until
+	var b nfnetlink.Batch
+	for _, t := range w.tables {
+		if t != nil && t.blackhole {
+			(&transaction{t: t, batch: &b}).darken(time.Until(until))
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	if err := w.socket.Commit(&b); err != nil {
+		return fmt.Errorf("writing tables %s: set %s: %w", TableName, dark, err)
+	}
+	return nil
+}
+
+// darken has the set dark hold its element for so long from the commit on, whatever it has now. Older kernels keep the time of an element that is there.
+func (x *transaction) darken(d time.Duration) {
+	b := x.batch
+	x.begin(unix.NFT_MSG_DELSETELEM, 0) // without elements: all
+	b.String(unix.NFTA_SET_ELEM_LIST_TABLE, x.t.name)
+	b.String(unix.NFTA_SET_ELEM_LIST_SET, dark)
+	if d < time.Millisecond {
+		return
+	}
+	x.begin(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE)
+	b.String(unix.NFTA_SET_ELEM_LIST_TABLE, x.t.name)
+	b.String(unix.NFTA_SET_ELEM_LIST_SET, dark)
+	all := b.Nest(unix.NFTA_SET_ELEM_LIST_ELEMENTS)
+	element := b.Nest(unix.NFTA_LIST_ELEM)
+	x.data(unix.NFTA_SET_ELEM_KEY, slotKey(0))
+	b.Bytes(unix.NFTA_SET_ELEM_TIMEOUT, binary.BigEndian.AppendUint64(nil, uint64(d.Milliseconds())))
+	b.End(element)
+	b.End(all)
+}
