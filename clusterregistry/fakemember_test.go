@@ -16,6 +16,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -33,19 +34,20 @@ type fakeMember struct {
 	mu      sync.Mutex
 	token   string // the one that it accepts
 	sick    bool
-	forbids string         // a path that it does not let anybody see
-	fails   string         // a path that it cannot answer at
-	meet    func()         // if set, called before a question for the version is answered
-	endless bool           // its watches never end to send
-	flood   bool           // nor does its list of nodes
-	renewed time.Time      // when the Lease of its node was; zero: there is none
-	uid     string         // of its namespace kube-system; "": it has none
-	mints   string         // the token that it gives out
-	bound   []string       // Secrets that tokens are bound to, oldest first; such tokens are good as long as theirs is there
-	order   map[string]int // of all that there were
-	tokens  int            // given out that are bound
-	longest time.Duration  // that a token may be asked to last; 0: any
-	queries []string       // of lists and watches
+	forbids string                // a path that it does not let anybody see
+	fails   string                // a path that it cannot answer at
+	meet    func()                // if set, called before a question for the version is answered
+	endless bool                  // its watches never end to send
+	flood   bool                  // nor does its list of nodes
+	renewed time.Time             // when the Lease of its node was; zero: there is none
+	agents  *coordinationv1.Lease // of its node agents; nil: there is none
+	uid     string                // of its namespace kube-system; "": it has none
+	mints   string                // the token that it gives out
+	bound   []string              // Secrets that tokens are bound to, oldest first; such tokens are good as long as theirs is there
+	order   map[string]int        // of all that there were
+	tokens  int                   // given out that are bound
+	longest time.Duration         // that a token may be asked to last; 0: any
+	queries []string              // of lists and watches
 }
 
 func newFakeMember(t *testing.T) *fakeMember {
@@ -128,6 +130,8 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n2"}}]}`)
 	case r.URL.Path == kubeSystemPath && uid != "":
 		answer(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"`+uid+`"}}`)
+	case r.URL.Path == agentsPath:
+		m.serveAgents(w, r)
 	case r.URL.Path == leasesPath:
 		answer(w, leases(renewed))
 	case r.URL.Query().Get("watch") != "" && endless:
@@ -217,6 +221,36 @@ func (m *fakeMember) serveSecrets(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(w, `{"kind":"SecretList","apiVersion":"v1","items":[`+strings.Join(items, ",")+`]}`)
 	}
+}
+
+const agentsPath = "/apis/coordination.k8s.io/v1/namespaces/federation-system/leases/failover-drill"
+
+// serveAgents reads or writes the Lease of the node agents.
+func (m *fakeMember) serveAgents(w http.ResponseWriter, r *http.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.agents == nil:
+		w.WriteHeader(http.StatusNotFound)
+		return
+	case r.Method == http.MethodPut:
+		m.agents = &coordinationv1.Lease{}
+		read(r, m.agents)
+	}
+	is := m.agents.DeepCopy()
+	is.APIVersion, is.Kind = "coordination.k8s.io/v1", "Lease"
+	body, _ := json.Marshal(is) // a Lease
+	answer(w, string(body))
+}
+
+// heldBy is who holds the Lease of the node agents, and when that was renewed.
+func (m *fakeMember) heldBy() (holder string, renewed time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.agents.Spec.HolderIdentity != nil {
+		holder, renewed = *m.agents.Spec.HolderIdentity, m.agents.Spec.RenewTime.Time
+	}
+	return holder, renewed
 }
 
 const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

@@ -16,12 +16,17 @@ import (
 // isolate renews the Lease by which a drill isolates clusters.
 func (f *fleet) isolate(as v1beta1.IsolationMode, renewed time.Time, clusters ...string) {
 	f.t.Helper()
+	f.renew(v1beta1.Isolation{As: as, Clusters: clusters}, renewed)
+}
+
+func (f *fleet) renew(is v1beta1.Isolation, renewed time.Time) {
+	f.t.Helper()
 	leases := f.core.CoordinationV1().Leases(v1beta1.FederationNamespace)
 	was, err := leases.Get(f.t.Context(), v1beta1.DrillLease, metav1.GetOptions{})
 	if err != nil {
-		_, err = leases.Create(f.t.Context(), isolation.Renewed(nil, "drill", v1beta1.Isolation{As: as, Clusters: clusters}, renewed), metav1.CreateOptions{})
+		_, err = leases.Create(f.t.Context(), isolation.Renewed(nil, "drill", is, renewed), metav1.CreateOptions{})
 	} else {
-		_, err = leases.Update(f.t.Context(), isolation.Renewed(was, "drill", v1beta1.Isolation{As: as, Clusters: clusters}, renewed), metav1.UpdateOptions{})
+		_, err = leases.Update(f.t.Context(), isolation.Renewed(was, "drill", is, renewed), metav1.UpdateOptions{})
 	}
 	if err != nil {
 		f.t.Fatal(err)

@@ -42,6 +42,11 @@ type keeper struct {
 	heartbeats  atomic.Pointer[v1beta1.ClusterCondition] // NodeHeartbeatsStale, while nodes are waited for; it outlives the Member
 	heard       atomic.Bool                              // it is known whether nodes are waited for
 
+	passedOn  time.Time                 // the renewal by a drill that was passed on to the node agents last
+	releaseBy time.Time                 // until then their Lease may be held, and is to be released
+	sought    bool                      // it is known whether the Lease of the drill under way is held
+	dark      atomic.Pointer[time.Time] // until then they drop what comes from outside; nil: they do not
+
 	lookedBehind time.Time
 	unanswered   atomic.Int32 // checks past the barrier that found nothing, in a row
 }
@@ -82,6 +87,7 @@ func (k *keeper) run(ctx context.Context) {
 		if !k.learn(ctx) {
 			return
 		}
+		k.blackhole(ctx)
 		evidence := k.identified(ctx, k.checkHealth(ctx))
 		if ctx.Err() != nil {
 			return

@@ -19,8 +19,9 @@ import (
 var (
 	reading = []string{"get", "list", "watch"}
 	writing = []string{"create", "update", "patch", "delete", "deletecollection"}
-	// drillMethods are verbs: who may make a drill by which method.
+	// drillMethods are verbs: who may make a drill by which method. blackhole, which clients notice, is another one.
 	drillMethods = []string{"shift", "evacuate", "isolate"}
+	blackhole    = "blackhole"
 	change       = []string{"update", "patch", "get", "list", "watch"}
 )
 
@@ -52,6 +53,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		clusterRole("federation-operator", "", see, grants, policies, review, ready, drills, ours("failoverdrills/abort", "update", "patch")),
 		clusterRole("federation-drill-operator", "", append(runDrills, see, grants, policies, review, ready, drills,
 			rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get", "patch"}, Resources: []string{"namespaces"}, ResourceNames: []string{v1beta1.FederationNamespace}})...),
+		clusterRole("federation-blackhole-operator", "", ours("failoverdrills", blackhole)), // beside federation-drill-operator
 		clusterRole("federation-drill-approver", "", see, ready, drills, review, ours("failoverdrills", "approve"), ours("failoverdrills/approval", "update", "patch")),
 		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), policies, review, ready, federationUID),
 		clusterRole("federation-restore", "", ours(v1beta1.DecisionsResource, v1beta1.RestoreVerb)),
@@ -74,7 +76,7 @@ func controllersRules() []rbacv1.PolicyRule {
 	return append(rules,
 		rule(v1beta1.GroupName, change, "clusters", "clusters/status"),
 		rule(v1beta1.GroupName, change, "failoverdrills", "failoverdrills/status", "failoverdrills/finalizers", "failoverdrillschedules/status"),
-		rule(v1beta1.GroupName, append([]string{"create", "delete", "approve"}, drillMethods...), "failoverdrills"), // of schedules, whose users admission has asked for these
+		rule(v1beta1.GroupName, append([]string{"create", "delete", "approve", blackhole}, drillMethods...), "failoverdrills"), // of schedules, whose users admission has asked for these
 		rule(v1beta1.GroupName, change, "placementpolicies/status"),
 		rule(v1beta1.GroupName, slices.Concat(change, []string{"create", "delete"}), "failoverreadinesses", "failoverreadinesses/status"),
 		rule(v1beta1.GroupName, reading, "placementpolicies", "dnsnamegrants", "failoverdrillschedules"),

@@ -57,15 +57,16 @@ func TestDrillsAreKeptAsTheyWereMade(t *testing.T) {
 }
 
 func TestWhoMayDrill(t *testing.T) {
-	const all = "create failoverdrills, delete failoverdrills, isolate failoverdrills, approve failoverdrills, update failoverdrills/abort x, update failoverdrills/approval x, update failoverdrills/status x, list failoverdrills, list failoverdrillschedules, create failoverdrillschedules"
+	const all = "create failoverdrills, delete failoverdrills, isolate failoverdrills, blackhole failoverdrills, approve failoverdrills, update failoverdrills/abort x, update failoverdrills/approval x, update failoverdrills/status x, list failoverdrills, list failoverdrillschedules, create failoverdrillschedules"
 	for role, want := range map[string]string{
-		"federation-cluster-viewer": "list failoverdrills, list failoverdrillschedules",
-		"federation-operator":       "update failoverdrills/abort x, list failoverdrills, list failoverdrillschedules",
-		"federation-drill-operator": "create failoverdrills, delete failoverdrills, isolate failoverdrills, update failoverdrills/abort x, list failoverdrills, list failoverdrillschedules, create failoverdrillschedules",
-		"federation-drill-approver": "approve failoverdrills, update failoverdrills/approval x, list failoverdrills, list failoverdrillschedules",
+		"federation-cluster-viewer":     "list failoverdrills, list failoverdrillschedules",
+		"federation-operator":           "update failoverdrills/abort x, list failoverdrills, list failoverdrillschedules",
+		"federation-drill-operator":     "create failoverdrills, delete failoverdrills, isolate failoverdrills, update failoverdrills/abort x, list failoverdrills, list failoverdrillschedules, create failoverdrillschedules",
+		"federation-blackhole-operator": "blackhole failoverdrills",
+		"federation-drill-approver":     "approve failoverdrills, update failoverdrills/approval x, list failoverdrills, list failoverdrillschedules",
 	} {
 		bind(t, role)
-		becomesTrue(t, role, func() bool { return mayDo(t, role, "list failoverdrills") })
+		becomesTrue(t, role, func() bool { first, _, _ := strings.Cut(want, ","); return mayDo(t, role, first) })
 		for _, asked := range strings.Split(all, ", ") {
 			if got := mayDo(t, role, asked); got != strings.Contains(", "+want+",", ", "+asked+",") {
 				t.Errorf("%s may %s: %v", role, asked, got)
@@ -107,7 +108,7 @@ func TestRightsToDrillGoByMethod(t *testing.T) {
 		}}
 	}
 	for _, c := range []struct{ method, approval, want string }{
-		{"Isolate", "Required", "takes the verb isolate"}, {"Evacuate", "NotRequired", "takes the verb approve"}, {"Evacuate", "Required", ""},
+		{"Isolate", "Required", "takes the verb isolate"}, {"Blackhole", "Required", "takes the verb blackhole"}, {"Evacuate", "NotRequired", "takes the verb approve"}, {"Evacuate", "Required", ""},
 	} {
 		_, err := as("ann").Create(t.Context(), drill(c.method, c.approval), metav1.CreateOptions{})
 		if (err == nil) != (c.want == "") || err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), c.want)) {

@@ -19,7 +19,7 @@ const (
 )
 
 // drillMethods are those that there are.
-var drillMethods = []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillShift}
+var drillMethods = []v1beta1.DrillMethod{v1beta1.DrillBlackhole, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillShift}
 
 // ValidateFailoverDrill checks a new drill.
 func ValidateFailoverDrill(d *v1beta1.FailoverDrill) field.ErrorList {
@@ -73,7 +73,7 @@ func validateDrillSpec(s *v1beta1.FailoverDrillSpec, path *field.Path) (errs fie
 // allowable are the checks that need not hold, if a drill says so.
 var allowable = []string{v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld, v1beta1.DrillQuiet, v1beta1.DrillRested}
 
-// validateIsolate checks what is for the method Isolate alone.
+// validateIsolate checks what is for the methods Isolate and Blackhole alone.
 func validateIsolate(s *v1beta1.FailoverDrillSpec, path *field.Path) (errs field.ErrorList) {
 	for i, check := range s.Allow {
 		if !slices.Contains(allowable, check) {
@@ -83,10 +83,10 @@ func validateIsolate(s *v1beta1.FailoverDrillSpec, path *field.Path) (errs field
 	if modes := []v1beta1.IsolationMode{v1beta1.IsolateRefused, v1beta1.IsolateSilent}; s.Isolate != nil && s.Isolate.As != "" && !slices.Contains(modes, s.Isolate.As) {
 		errs = append(errs, field.NotSupported(path.Child("isolate", "as"), s.Isolate.As, modes))
 	}
-	if s.Method == v1beta1.DrillIsolation {
+	if s.Method.Isolates() {
 		return errs
 	}
-	only := "must be left out: it is for method Isolate, not " + string(s.Method)
+	only := "must be left out: it is for methods Isolate and Blackhole, not " + string(s.Method)
 	if s.Isolate != nil {
 		errs = append(errs, field.Forbidden(path.Child("isolate"), only))
 	}

@@ -29,6 +29,7 @@ type Seen struct {
 	until   time.Time // by the clock of this process
 	is      v1beta1.Isolation
 	drill   string
+	found   bool // the first look found this drill's
 }
 
 // See takes the Lease in as it is now; nil: there is none. What the first look finds is believed as far as the clock of who renewed it and ours agree
@@ -38,7 +39,7 @@ func (s *Seen) See(lease *coordinationv1.Lease, now time.Time) {
 	s.known = true
 	drill, is, renewed := Read(lease)
 	if drill == "" {
-		s.drill, s.is, s.until, s.renewed = "", v1beta1.Isolation{}, time.Time{}, renewed
+		s.drill, s.is, s.until, s.renewed, s.found = "", v1beta1.Isolation{}, time.Time{}, renewed, false
 		return
 	}
 	switch {
@@ -47,7 +48,26 @@ func (s *Seen) See(lease *coordinationv1.Lease, now time.Time) {
 	case !renewed.Equal(s.renewed) || drill != s.drill:
 		s.until = now.Add(Lasts)
 	}
+	s.found = first || s.found && drill == s.drill
 	s.drill, s.is, s.renewed = drill, is, renewed
+}
+
+// Blackhole is what node agents of a cluster are asked for.
+type Blackhole struct {
+	// Drill is the UID of who asks; "": nothing is asked for.
+	Drill string
+	// Renewed is when it asked last, by its own clock, and Until when that runs out, by this process's.
+	Renewed, Until time.Time
+	// Found: it was asked for before this process looked for the first time.
+	Found bool
+}
+
+// Blackhole is what the node agents of a cluster are asked for.
+func (s *Seen) Blackhole(cluster string, now time.Time) Blackhole {
+	if s.Of(cluster, now) == "" || !s.is.Blackhole {
+		return Blackhole{}
+	}
+	return Blackhole{Drill: s.drill, Renewed: s.renewed, Until: s.until, Found: s.found}
 }
 
 // Known reports whether the Lease has been looked for at all.
@@ -94,13 +114,17 @@ func Read(lease *coordinationv1.Lease) (drill string, is v1beta1.Isolation, rene
 func Renewed(was *coordinationv1.Lease, drill string, is v1beta1.Isolation, now time.Time) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.DrillLease, Namespace: v1beta1.FederationNamespace}}
 	if was != nil {
-		lease = was.DeepCopy()
+		lease = was
 	}
+	lease = Held(lease, drill, now)
 	text, _ := json.Marshal(is) // strings
-	if lease.Annotations == nil {
-		lease.Annotations = map[string]string{}
-	}
-	lease.Annotations[v1beta1.IsolationAnnotation] = string(text)
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, v1beta1.IsolationAnnotation, string(text))
+	return lease
+}
+
+// Held is the Lease of a member's node agents as a drill renews it now.
+func Held(was *coordinationv1.Lease, drill string, now time.Time) *coordinationv1.Lease {
+	lease := was.DeepCopy()
 	at := metav1.NewMicroTime(now)
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != drill {
 		lease.Spec.AcquireTime = &at

@@ -65,3 +65,39 @@ func TestALeaseThatSaysNothingIsolatesNobody(t *testing.T) {
 		t.Errorf("isolated: %v", got)
 	}
 }
+
+// Only the clusters of a drill that says so are blackholed, for as long as they are isolated; and whether a process found it at its start is told.
+func TestWhoIsBlackholed(t *testing.T) {
+	lease := Renewed(nil, "uid", v1beta1.Isolation{Clusters: []string{"a"}, Blackhole: true}, begin)
+	s := &Seen{}
+	s.See(lease, begin.Add(time.Second))
+	if got, want := s.Blackhole("a", begin.Add(2*time.Second)), (Blackhole{Drill: "uid", Renewed: begin, Until: begin.Add(30 * time.Second), Found: true}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for name, at := range map[string]time.Duration{"a": 30 * time.Second, "b": time.Second} {
+		if got := s.Blackhole(name, begin.Add(at)); got != (Blackhole{}) {
+			t.Errorf("%s after %s: %+v", name, at, got)
+		}
+	}
+	s.See(Renewed(lease, "another", v1beta1.Isolation{Clusters: []string{"a"}, Blackhole: true}, begin.Add(time.Minute)), begin.Add(time.Minute))
+	if got := s.Blackhole("a", begin.Add(time.Minute)); got.Found || got.Drill != "another" {
+		t.Errorf("a drill that began later: %+v", got)
+	}
+	s.See(renewedAt(2*time.Minute), begin.Add(2*time.Minute))
+	if got := s.Blackhole("a", begin.Add(2*time.Minute)); got != (Blackhole{}) {
+		t.Errorf("an isolation alone: %+v", got)
+	}
+}
+
+// A Lease of node agents that a drill holds keeps what others wrote on it.
+func TestHeldKeepsWhatIsThere(t *testing.T) {
+	was := &coordinationv1.Lease{}
+	was.Name, was.ResourceVersion, was.Labels = "failover-drill", "7", map[string]string{"a": "b"}
+	is := Held(was, "uid", begin)
+	if is.ResourceVersion != "7" || is.Labels["a"] != "b" || len(is.Annotations) > 0 || *is.Spec.HolderIdentity != "uid" || !is.Spec.RenewTime.Time.Equal(begin) || *is.Spec.LeaseDurationSeconds != 30 {
+		t.Errorf("%+v", is)
+	}
+	if was.Spec.HolderIdentity != nil {
+		t.Error("the Lease that was is changed")
+	}
+}

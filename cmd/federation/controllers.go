@@ -354,7 +354,7 @@ func (c *controllers) drillController(_ context.Context, from *wire.Informers) (
 	asks := clients.New(clients.Options{Resolve: clients.Server(c.served.Addr()), Refuse: c.lookups.Refuse(), TTL: c.dnsTTL, Federation: c.name, Zone: c.zone, Observe: drill.ObserveProbe})
 	drills, err := drill.New(drill.Options{Clients: asks, Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Info: c.info(), Process: c.process, Writes: c.took,
 		Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Isolated: c.registry.Isolated, DeadBehind: c.registry.DeadBehind,
-		Records: c.recordsOf})
+		Blackholed: c.registry.Blackholed, NodeAgents: c.nodeAgents, Records: c.recordsOf})
 	if err != nil {
 		return nil, err
 	}
@@ -372,6 +372,15 @@ func (c *controllers) recordsOf(_ context.Context, of []drillplan.Record) (map[d
 		}
 	}
 	return data, nil
+}
+
+// nodeAgents are how the node agents of a cluster stand.
+func (c *controllers) nodeAgents(ctx context.Context, cluster string) drillplan.NodeAgents {
+	nodes, able, err := c.registry.NodeAgents(ctx, cluster)
+	if err != nil {
+		return drillplan.NodeAgents{Problem: "its nodes and their agents cannot be read: " + err.Error()}
+	}
+	return drillplan.NodeAgents{Nodes: nodes, Able: able}
 }
 
 func (c *controllers) drillSchedules(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {

@@ -51,6 +51,10 @@ type Options struct {
 	// those that answer nothing past that either.
 	Isolated   func() (clusters []string, known bool)
 	DeadBehind func() []string
+	// Blackholed are the clusters whose node agents have a Lease that has them drop what comes from outside, and NodeAgents asks on which nodes of a
+	// cluster there is one that can.
+	Blackholed func() []string
+	NodeAgents func(ctx context.Context, cluster string) plan.NodeAgents
 	// Process names this process, and Writes are its writes at the federation.
 	Process string
 	Writes  *Writes
@@ -243,8 +247,8 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 		return retryAfter
 	}
 	log := klog.FromContext(ctx).WithValues("drill", d.Name)
-	world.Review, world.Problem = nil, ""
-	c.review(d, world)
+	world.Review, world.Problem, world.NodeAgents = nil, "", nil
+	c.review(ctx, d, world)
 	step := plan.Next(d, &world.World)
 	if !reflect.DeepEqual(step.Status, d.Status) {
 		after, err := c.store(ctx, d, step.Status)
@@ -431,7 +435,7 @@ func (c *Controller) isolate(ctx context.Context, d *v1beta1.FailoverDrill) erro
 	if err != nil {
 		return err
 	}
-	is := isolation.Renewed(was, string(d.UID), v1beta1.Isolation{As: d.Spec.As(), Clusters: d.Status.Clusters}, time.Now())
+	is := isolation.Renewed(was, string(d.UID), v1beta1.Isolation{As: d.Spec.As(), Clusters: d.Status.Clusters, Blackhole: d.Spec.Method == v1beta1.DrillBlackhole}, time.Now())
 	if was == nil {
 		_, err = c.Leases.Create(ctx, is, metav1.CreateOptions{FieldManager: FieldManager})
 	} else {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,12 +47,12 @@ func (c *Controller) observe(ctx context.Context, drills []*v1beta1.FailoverDril
 	if w.Providers, err = c.providers(ctx); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(drills, func(d *v1beta1.FailoverDrill) bool { return d.Spec.Method == v1beta1.DrillIsolation && d.UnderWay() }) {
+	if slices.ContainsFunc(drills, func(d *v1beta1.FailoverDrill) bool { return d.Spec.Method.Isolates() && d.UnderWay() }) {
 		if w.Lease, _, err = c.lease(ctx); err != nil {
 			return nil, err
 		}
 		w.Isolated, _ = c.Isolated()
-		w.DeadBehind = c.DeadBehind()
+		w.DeadBehind, w.Blackholed = c.DeadBehind(), c.Blackholed()
 	}
 	c.budgets(w)
 	w.in = review.Input{Clusters: w.Clusters, Info: &c.Info, Now: w.Now}
@@ -118,12 +119,13 @@ func (c *Controller) addRecords(ctx context.Context, w *world, drills []*v1beta1
 // reviewed is what was found of a drill, and until when that counts.
 type reviewed struct {
 	holds   time.Time
+	agents  map[string]plan.NodeAgents
 	status  *v1beta1.FailoverReviewStatus
 	problem string
 }
 
 // review asks, where a drill needs it, what would happen if its scope were drained or lost.
-func (c *Controller) review(d *v1beta1.FailoverDrill, w *world) {
+func (c *Controller) review(ctx context.Context, d *v1beta1.FailoverDrill, w *world) {
 	if !plan.WantsReview(d, time.Time{}, w.Now) {
 		delete(c.reviews, d.UID)
 		return
@@ -136,12 +138,30 @@ func (c *Controller) review(d *v1beta1.FailoverDrill, w *world) {
 		if status, errs := review.Review(w.in, plan.Spec(d)); len(errs) > 0 {
 			is.problem = errs.ToAggregate().Error()
 		} else {
-			is.status = &status
+			is.status, is.agents = &status, c.nodeAgents(ctx, d, status.Clusters)
 		}
 		is.holds = w.Now.Add(plan.ReviewHolds(time.Since(begun)))
 		c.reviews[d.UID] = is
 	}
-	w.Review, w.Problem = c.reviews[d.UID].status, c.reviews[d.UID].problem
+	w.Review, w.Problem, w.NodeAgents = c.reviews[d.UID].status, c.reviews[d.UID].problem, c.reviews[d.UID].agents
+}
+
+// nodeAgents asks clusters at once, where a drill is to blackhole them, on which of their nodes an agent could.
+func (c *Controller) nodeAgents(ctx context.Context, d *v1beta1.FailoverDrill, clusters []string) map[string]plan.NodeAgents {
+	if d.Spec.Method != v1beta1.DrillBlackhole {
+		return nil
+	}
+	found := make([]plan.NodeAgents, len(clusters))
+	var asked sync.WaitGroup
+	for i, name := range clusters {
+		asked.Go(func() { found[i] = c.NodeAgents(ctx, name) })
+	}
+	asked.Wait()
+	agents := map[string]plan.NodeAgents{}
+	for i, name := range clusters {
+		agents[name] = found[i]
+	}
+	return agents
 }
 
 func (c *Controller) clusters() []*v1beta1.Cluster {

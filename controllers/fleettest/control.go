@@ -139,7 +139,7 @@ func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionR
 	})
 	over, err2 := failover.New(failover.Options{Client: client, Informers: from, Recorder: f.events, Settings: f.Settings.failover(), Probes: c.registry.probes, Others: c.stated})
 	drills, err3 := drill.New(drill.Options{Client: client, Informers: from, Recorder: f.events, Info: f.info(),
-		Process: c.name, Writes: &drill.Writes{}, Leases: leasesOf(client), Isolated: c.registry.isolated, DeadBehind: c.registry.deadBehind,
+		Process: c.name, Writes: &drill.Writes{}, Leases: leasesOf(client), Isolated: c.registry.isolated, DeadBehind: c.registry.deadBehind, Blackholed: c.registry.blackholed, NodeAgents: agents,
 		Records: func(context.Context, []drillplan.Record) (map[drillplan.Record][]string, error) {
 			return c.dns.data(), nil
 		}})

@@ -11,7 +11,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-const drillUsage = "drill Shift|Evacuate|Isolate CLUSTER SECONDS | drill end"
+const drillUsage = "drill Shift|Evacuate|Isolate|Blackhole CLUSTER SECONDS | drill end"
 
 // drill METHOD CLUSTER SECONDS: somebody makes a drill of a cluster that is to hold for so long.
 //
@@ -82,5 +82,5 @@ func (r *Random) drills() error {
 	if r.chance.IntN(6) == 0 && !r.player.apiSick() { // one that cannot be seen to be deleted goes on
 		return r.do("drill end")
 	}
-	return r.do("drill %s %s %d", []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillIsolation}[r.chance.IntN(4)], r.member(), 10+r.chance.IntN(90))
+	return r.do("drill %s %s %d", []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole}[r.chance.IntN(4)], r.member(), 10+r.chance.IntN(90))
 }

@@ -22,6 +22,7 @@ import (
 	"federation/clusterregistry/capacity/room"
 	"federation/clusterregistry/health"
 	"federation/clusterregistry/isolation"
+	drillplan "federation/controllers/drill/plan"
 	failoverplan "federation/controllers/failover/plan"
 )
 
@@ -150,6 +151,23 @@ func (r *registry) isolated() (names []string, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.isolation.Clusters(time.Now())), r.isolation.Known()
+}
+
+// blackholed are the members that a drill has also taken from clients. Their node agents always hear of it.
+func (r *registry) blackholed() (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range r.isolation.Clusters(time.Now()) {
+		if r.isolation.Blackhole(name, time.Now()).Drill != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// agents are there on each node.
+func agents(context.Context, string) drillplan.NodeAgents {
+	return drillplan.NodeAgents{Nodes: 1, Able: 1}
 }
 
 // deadBehind are the isolated members that do not answer anyway.

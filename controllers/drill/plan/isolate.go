@@ -27,6 +27,9 @@ func (d *drill) mayIsolate() (reason, message string) {
 	if d.Review.SuspendedReason != "" && !slices.Contains(d.Spec.Allow, v1beta1.DrillNotHeld) {
 		return v1beta1.DrillNotHeld, "nothing would be failed over: " + d.Review.SuspendedReason
 	}
+	if reason, message := d.mayBlackhole(); reason != "" {
+		return reason, message
+	}
 	if slices.Contains(d.Spec.Allow, v1beta1.DrillDoubleRunning) {
 		return "", ""
 	}
@@ -36,6 +39,25 @@ func (d *drill) mayIsolate() (reason, message string) {
 		})
 		if leaves && (m.Kind == "StatefulSet" || m.Kind == "Job") {
 			return v1beta1.DrillDoubleRunning, fmt.Sprintf("%s %s/%s would run twice, in the scope and elsewhere", m.Kind, m.Namespace, m.Name)
+		}
+	}
+	return "", ""
+}
+
+// mayBlackhole reports what keeps the node agents of the scope from dropping what comes from outside.
+func (d *drill) mayBlackhole() (reason, message string) {
+	if d.Spec.Method != v1beta1.DrillBlackhole {
+		return "", ""
+	}
+	for _, name := range d.Review.Clusters {
+		switch has, asked := d.NodeAgents[name]; {
+		case !asked:
+			return v1beta1.DrillNodeAgents, fmt.Sprintf("cluster %s: it is not known yet on which nodes an agent could", name)
+		case has.Problem != "":
+			return v1beta1.DrillNodeAgents, fmt.Sprintf("cluster %s: %s", name, has.Problem)
+		case has.Nodes == 0 || has.Able < has.Nodes:
+			return v1beta1.DrillNodeAgents, fmt.Sprintf("cluster %s: on %d of %d ready nodes is an agent ready that may blackhole; on each must be one: kubectl federation join --with-nodeagent --allow-blackhole",
+				name, has.Able, has.Nodes)
 		}
 	}
 	return "", ""
@@ -64,9 +86,13 @@ func (d *drill) mark(c *v1beta1.Cluster, reason, message string) {
 	}})
 }
 
-// inForce reports whether this process is cut off from the whole scope, by this drill.
+// inForce reports whether this process is cut off from the whole scope, by this drill, and with Blackhole clients are, too.
 func (d *drill) inForce() bool {
-	return d.Lease.Drill == d.uid && !slices.ContainsFunc(d.step.Status.Clusters, func(name string) bool { return !slices.Contains(d.Isolated, name) })
+	return d.Lease.Drill == d.uid && allIn(d.step.Status.Clusters, d.Isolated) && (d.Spec.Method != v1beta1.DrillBlackhole || allIn(d.step.Status.Clusters, d.Blackholed))
+}
+
+func allIn(names, all []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(all, name) })
 }
 
 // renews reports whether it is time to renew the Lease.
@@ -191,7 +217,7 @@ func (d *drill) returned() bool {
 	marks, least := &d.step.Status.Report.Marks, int32(100)
 	for _, c := range d.scope() {
 		switch {
-		case !c.IsReady():
+		case !c.IsReady() || slices.Contains(d.Blackholed, c.Name):
 			return false
 		case c.Phase() == v1beta1.PhaseFailingBack:
 			least = min(least, c.Status.Failover.Percent)
@@ -220,7 +246,7 @@ func (d *drill) returned() bool {
 func SweepIsolation(clusters []*v1beta1.Cluster, drills []*v1beta1.FailoverDrill, lease Lease) (marks []Mark, lift bool) {
 	isolates := func(is func(*v1beta1.FailoverDrill) bool) bool {
 		return slices.ContainsFunc(drills, func(d *v1beta1.FailoverDrill) bool {
-			return d.UnderWay() && d.Spec.Method == v1beta1.DrillIsolation && is(d)
+			return d.UnderWay() && d.Spec.Method.Isolates() && is(d)
 		})
 	}
 	for _, c := range clusters {

@@ -196,7 +196,7 @@ func (o *Object) elsewhere(scope []string) (n int64) {
 // moves reports whether the drill moves replicas.
 func (d *drill) moves() bool { return d.Spec.Method != v1beta1.DrillShift }
 
-func (d *drill) isolates() bool { return d.Spec.Method == v1beta1.DrillIsolation }
+func (d *drill) isolates() bool { return d.Spec.Method.Isolates() }
 
 // notReady are the replicas that are asked for and not ready in any cluster.
 func (d *drill) notReady() (n int64) {
@@ -364,6 +364,9 @@ func (d *drill) leftBehind() (left []string) {
 		}
 		if c.Drill() != nil {
 			left = append(left, fmt.Sprintf("cluster %s: condition %s", c.Name, v1beta1.ClusterDrill))
+		}
+		if slices.Contains(d.Blackholed, c.Name) {
+			left = append(left, fmt.Sprintf("cluster %s: the Lease %s/%s there, which runs out within 30 s", c.Name, v1beta1.FederationNamespace, v1beta1.DrillLease))
 		}
 		if was := weight(u.DNSWeight); c.DNSWeight() != was {
 			left = append(left, fmt.Sprintf("cluster %s: spec.dnsWeight is %d, was %d", c.Name, c.DNSWeight(), was))

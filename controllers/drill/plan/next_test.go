@@ -38,6 +38,7 @@ type made struct {
 	heard    time.Time // when the process saw the Lease renewed last
 	cut      time.Time // since when a is isolated; zero: it is not
 	dead     bool      // a does not answer, isolated or not
+	deaf     time.Time // since when no renewal reaches the node agents of a; zero: they hear
 	budgets  []Budget
 	moved    int64
 	leader   string
@@ -94,8 +95,9 @@ func (m *made) world() *World {
 		Now: m.now, Clients: clients, Clusters: m.clusters, Stopped: m.stopped, Other: m.other, TTL: 15 * time.Second,
 		Objects: []Object{{Name: "Deployment shop/web", Counts: true, Asked: 30, Ready: ready, Placed: m.placed(), Unplaced: m.unplaced, Moving: m.moving}},
 		Budgets: m.budgets, Moved: m.moved, Leader: m.leader, SlowWrites: m.slow, Drills: m.drills,
-		Lease: m.lease, Isolated: m.isolated(), DeadBehind: m.deadBehind(),
-		Records: map[Record][]string{{"web.", "A"}: addresses}, Providers: []Provider{{Name: "built-in", Published: true}},
+		Lease: m.lease, Isolated: m.isolated(), DeadBehind: m.deadBehind(), Blackholed: m.blackholed(),
+		NodeAgents: map[string]NodeAgents{"a": {Nodes: 3, Able: 3}},
+		Records:    map[Record][]string{{"web.", "A"}: addresses}, Providers: []Provider{{Name: "built-in", Published: true}},
 		Review: &v1beta1.FailoverReviewStatus{Clusters: []string{"a"}, ReplicasMoved: 10,
 			Moves: []v1beta1.ReplicaMove{{Kind: "Deployment", Namespace: "shop", Name: "web", Clusters: []v1beta1.ReplicaChange{
 				{Cluster: "a", Before: 10}, {Cluster: "b", Before: 10, After: 15}, {Cluster: "c", Before: 10, After: 15}}}},
@@ -109,6 +111,14 @@ func (m *made) isolated() []string {
 		return nil
 	}
 	return []string{"a"}
+}
+
+// blackholed are the clusters whose node agents have heard of a drill within 30 s.
+func (m *made) blackholed() []string {
+	if m.drill.Spec.Method != v1beta1.DrillBlackhole || !m.deaf.IsZero() && m.now.Sub(m.deaf) >= 30*time.Second {
+		return nil
+	}
+	return m.isolated()
 }
 
 func (m *made) deadBehind() []string {
@@ -260,7 +270,13 @@ func TestShiftTakesAddressesOutAndBringsThemBack(t *testing.T) {
 }
 
 func TestIsolateIsLikeALoss(t *testing.T) {
-	m := newMade(t, v1beta1.DrillIsolation)
+	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillIsolation, v1beta1.DrillBlackhole} {
+		t.Run(string(method), func(t *testing.T) { isLikeALoss(t, method) })
+	}
+}
+
+func isLikeALoss(t *testing.T, method v1beta1.DrillMethod) {
+	m := newMade(t, method)
 	m.drill.Spec.Objectives.DetectedSeconds = new(int32(4))
 	spec := m.clusters[0].Spec.DeepCopy()
 	m.until("out", func() bool { return m.clusters[0].Phase() == v1beta1.PhaseFailedOver })
@@ -296,6 +312,23 @@ func TestIsolationEndsByItself(t *testing.T) {
 	}
 }
 
+// A drill whose Lease does not reach the node agents is not in force, or ends; and is not over while they may act by it, unless the cluster is dead.
+func TestBlackholeNeedsTheNodeAgents(t *testing.T) {
+	m := newMade(t, v1beta1.DrillBlackhole)
+	m.deaf = begin.Add(-time.Minute)
+	m.ends(v1beta1.DrillInterrupted, v1beta1.DrillDeadline)
+	if m.drill.Status.Report.Marks.Injected != nil {
+		t.Error("a fault that did not come is in the report")
+	}
+	m = newMade(t, v1beta1.DrillBlackhole)
+	m.phase(v1beta1.DrillHolding)
+	m.deaf = m.now
+	m.ends(v1beta1.DrillInterrupted, v1beta1.DrillControllerLost)
+	if held := m.drill.Status.Report.Marks.Recovering.Sub(m.deaf); held < 29*time.Second || held > 32*time.Second {
+		t.Errorf("ended %s after the last renewal that the agents heard of", held)
+	}
+}
+
 func TestSweepEndsIsolationsOfNoDrill(t *testing.T) {
 	m := newMade(t, v1beta1.DrillIsolation)
 	m.phase(v1beta1.DrillHolding)
@@ -324,7 +357,7 @@ func TestEvacuateMovesReplicasAfterTheTTL(t *testing.T) {
 
 // A process that dies after any of its writes leaves what the next one ends as if nothing had been (test 9 of the design).
 func TestDeathAfterEachWrite(t *testing.T) {
-	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation} {
+	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole} {
 		whole := newMade(t, method)
 		whole.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted)
 		if whole.writes < 8 {
@@ -357,6 +390,13 @@ func TestEachCheckBlocks(t *testing.T) {
 		v1beta1.DrillDoubleRunning: func(m *made, w *World) {
 			m.drill.Spec.Method, w.Review.Moves[0].Kind = v1beta1.DrillIsolation, "StatefulSet"
 		},
+		v1beta1.DrillNodeAgents: func(m *made, w *World) {
+			m.drill.Spec.Method, w.NodeAgents["a"] = v1beta1.DrillBlackhole, NodeAgents{Nodes: 3, Able: 2}
+		},
+		v1beta1.DrillNodeAgents + " unknown": func(m *made, w *World) { m.drill.Spec.Method, w.NodeAgents = v1beta1.DrillBlackhole, nil },
+		v1beta1.DrillNodeAgents + " none": func(m *made, w *World) {
+			m.drill.Spec.Method, w.NodeAgents["a"] = v1beta1.DrillBlackhole, NodeAgents{}
+		},
 		v1beta1.DrillQuiet: func(_ *made, w *World) { w.Objects[0].Moving = true },
 		v1beta1.DrillRested: func(m *made, w *World) {
 			w.Drills = []*v1beta1.FailoverDrill{m.drill, drilled("a", begin.Add(90*time.Minute))}
@@ -370,7 +410,7 @@ func TestEachCheckBlocks(t *testing.T) {
 		v1beta1.DrillApproved: func(m *made, _ *World) { m.drill.Spec.Approval = v1beta1.DrillApprovalRequired },
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMade(t, v1beta1.DrillEvacuate)
+			m, name := newMade(t, v1beta1.DrillEvacuate), strings.Fields(name)[0]
 			w := m.world()
 			wrong(m, w)
 			step := Next(m.drill, w)
@@ -496,7 +536,7 @@ func TestEachReasonEndsADrill(t *testing.T) {
 			m.heard, m.lease.Renewed = m.now, m.now
 		}},
 	} {
-		for _, method := range []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillIsolation} {
+		for _, method := range []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole} {
 			t.Run(string(method)+" "+reason, func(t *testing.T) {
 				m := newMade(t, method)
 				m.drill.Spec.HoldSeconds = new(int32(600))
@@ -549,7 +589,7 @@ func TestWhatAPersonDoesStays(t *testing.T) {
 
 // A drill that is deleted in any phase is undone and let go (test 11).
 func TestDeletedInEachPhase(t *testing.T) {
-	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillIsolation} {
+	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole} {
 		for _, p := range []v1beta1.DrillPhase{v1beta1.DrillPending, v1beta1.DrillBaseline, v1beta1.DrillInjecting, v1beta1.DrillHolding, v1beta1.DrillRecovering, v1beta1.DrillVerifying, v1beta1.DrillFinished} {
 			t.Run(string(method)+" "+string(p), func(t *testing.T) {
 				m := newMade(t, method)
@@ -561,7 +601,7 @@ func TestDeletedInEachPhase(t *testing.T) {
 				m.drill.DeletionTimestamp = new(metav1.NewTime(m.now))
 				m.until("it is let go", func() bool { return m.gone })
 				m.asBefore()
-				if took := m.now.Sub(at); method == v1beta1.DrillIsolation && took > 10*time.Second {
+				if took := m.now.Sub(at); method.Isolates() && took > 10*time.Second {
 					t.Errorf("gone after %s", took)
 				}
 			})

@@ -29,6 +29,10 @@ type World struct {
 	Other string
 	// Isolated are the clusters that this process is cut off from by a drill, and DeadBehind those of them that answer nothing past that either.
 	Isolated, DeadBehind []string
+	// Blackholed are the clusters whose node agents have a Lease, renewed within the last 30 s, that has them drop what comes from outside.
+	Blackholed []string
+	// NodeAgents are how the node agents of clusters stand, by name; of those of a drill that waits to blackhole them.
+	NodeAgents map[string]NodeAgents
 	// Lease is who isolates whom, as the API has it.
 	Lease Lease
 	// Drills are all that there are.
@@ -48,6 +52,14 @@ type World struct {
 	Problem string
 
 	selects map[string][]selected // the budgets' selectors, by namespace
+}
+
+// NodeAgents are how the node agents of a cluster stand.
+type NodeAgents struct {
+	// Nodes are the ready nodes, and Able those of them whose agent can drop what comes from outside.
+	Nodes, Able int
+	// Problem says why it is not known; "": it is.
+	Problem string
 }
 
 // Lease is the Lease by which drills isolate clusters.
@@ -167,7 +179,7 @@ func Overdue(d *v1beta1.FailoverDrill, now time.Time) bool {
 // Spec is what is asked of a review.
 func Spec(d *v1beta1.FailoverDrill) v1beta1.FailoverReviewSpec {
 	s := d.Spec.Scope
-	return v1beta1.FailoverReviewSpec{Clusters: s.Clusters, Zones: s.Zones, Regions: s.Regions, Drained: d.Spec.Method != v1beta1.DrillIsolation}
+	return v1beta1.FailoverReviewSpec{Clusters: s.Clusters, Zones: s.Zones, Regions: s.Regions, Drained: !d.Spec.Method.Isolates()}
 }
 
 var drainTaint = corev1.Taint{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute}

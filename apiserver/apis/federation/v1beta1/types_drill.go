@@ -28,9 +28,9 @@ type FailoverDrill struct {
 type FailoverDrillSpec struct {
 	// The clusters that are taken out: all that any of the fields names when the drill begins.
 	Scope FailoverDrillScope `json:"scope"`
-	// Shift, Evacuate or Isolate.
+	// Shift, Evacuate, Isolate or Blackhole.
 	Method DrillMethod `json:"method"`
-	// For Isolate: how.
+	// For Isolate and Blackhole: how.
 	// +optional
 	Isolate *DrillIsolate `json:"isolate,omitempty"`
 	// Why, for those who see it.
@@ -123,17 +123,22 @@ const (
 	DrillEvacuate DrillMethod = "Evacuate"
 	// DrillIsolation cuts the federation's own connections to the clusters, so that they are lost for it and failed over. What runs there runs on.
 	DrillIsolation DrillMethod = "Isolate"
+	// DrillBlackhole does that, and has the clusters' node agents drop what comes to their Services from outside.
+	DrillBlackhole DrillMethod = "Blackhole"
 )
+
+// Isolates reports whether the federation is cut off from the clusters.
+func (m DrillMethod) Isolates() bool { return m == DrillIsolation || m == DrillBlackhole }
 
 // FailoverDrillObjectives decide whether a drill succeeds. What is left out is not asked for.
 type FailoverDrillObjectives struct {
 	// The addresses are out of DNS that soon after the fault.
 	// +optional
 	OutOfDNSSeconds *int32 `json:"outOfDNSSeconds,omitempty"`
-	// The clusters are judged lost that soon after the fault. For Isolate.
+	// The clusters are judged lost that soon after the fault. For Isolate and Blackhole.
 	// +optional
 	DetectedSeconds *int32 `json:"detectedSeconds,omitempty"`
-	// For Evacuate and Isolate: all that leaves the scope is ready in other clusters that soon after the fault.
+	// For Evacuate, Isolate and Blackhole: all that leaves the scope is ready in other clusters that soon after the fault.
 	// +optional
 	ReadyElsewhereSeconds *int32 `json:"readyElsewhereSeconds,omitempty"`
 	// Of as many replicas as were placed in the scope, so many percent stay ready all the time, see guardrails.
@@ -146,7 +151,7 @@ type FailoverDrillObjectives struct {
 
 // FailoverDrillGuardrails end a drill early.
 type FailoverDrillGuardrails struct {
-	// Of the replicas that were placed in the scope, so many percent must stay ready, there or elsewhere; 95 if left out. With Isolate nobody
+	// Of the replicas that were placed in the scope, so many percent must stay ready, there or elsewhere; 95 if left out. With Isolate and Blackhole nobody
 	// sees those in the scope: as many as that may be lost elsewhere, of the replicas that were there before.
 	// +optional
 	MinReadyPercent *int32 `json:"minReadyPercent,omitempty"`
@@ -212,6 +217,7 @@ const (
 	DrillRested           = "Rested"
 	DrillBudgets          = "Budgets"
 	DrillDoubleRunning    = "DoubleRunning"
+	DrillNodeAgents       = "NodeAgents"
 	DrillRealFailure      = "RealFailure"
 	DrillReadyBelow       = "ReadyBelow"
 	DrillUnplaced         = "Unplaced"
@@ -339,10 +345,11 @@ type DrillEarlier struct {
 
 // DrillMarks are moments of a drill. Those that did not come are left out.
 type DrillMarks struct {
-	// The fault is in force: the weights of all clusters of the scope are 0, or the federation is cut off from all of them.
+	// The fault is in force: the weights of all clusters of the scope are 0, or the federation is cut off from all of them; with Blackhole their node
+	// agents have a Lease to act by, too.
 	// +optional
 	Injected *metav1.MicroTime `json:"injected,omitempty"`
-	// Isolate: all clusters of the scope are judged lost.
+	// Isolate, Blackhole: all clusters of the scope are judged lost.
 	// +optional
 	Detected *metav1.MicroTime `json:"detected,omitempty"`
 	// The servers answer with no address of the scope any more where another cluster serves, and all providers have that.
@@ -351,13 +358,13 @@ type DrillMarks struct {
 	// No resolver keeps an address of the scope any more, by the TTLs.
 	// +optional
 	LastUse *metav1.MicroTime `json:"lastUse,omitempty"`
-	// Isolate: all clusters of the scope are failed over.
+	// Isolate, Blackhole: all clusters of the scope are failed over.
 	// +optional
 	Out *metav1.MicroTime `json:"out,omitempty"`
-	// Evacuate, Isolate: nothing is placed in the scope any more except what stays there.
+	// Evacuate, Isolate, Blackhole: nothing is placed in the scope any more except what stays there.
 	// +optional
 	Placed *metav1.MicroTime `json:"placed,omitempty"`
-	// Evacuate, Isolate: all that was to leave the scope is ready elsewhere.
+	// Evacuate, Isolate, Blackhole: all that was to leave the scope is ready elsewhere.
 	// +optional
 	ReadyElsewhere *metav1.MicroTime `json:"readyElsewhere,omitempty"`
 	// The way back began.
@@ -369,7 +376,7 @@ type DrillMarks struct {
 	// The servers answer as before.
 	// +optional
 	BackInDNS *metav1.MicroTime `json:"backInDNS,omitempty"`
-	// Isolate: when all clusters of the scope had a share of their replicas again, by percentage.
+	// Isolate, Blackhole: when all clusters of the scope had a share of their replicas again, by percentage.
 	// +optional
 	Failback map[string]metav1.MicroTime `json:"failback,omitempty"`
 	// Nothing of the drill is left.
@@ -467,8 +474,12 @@ const (
 	// ReasonIsolationAborted: as soon as the cluster is ready it serves as before.
 	ReasonIsolationAborted = "IsolationAborted"
 
-	// DrillLease is the name of the Lease, in FederationNamespace, that isolates clusters: for as long as somebody renews it.
+	// DrillLease is the name of the Lease, in FederationNamespace, that isolates clusters: for as long as somebody renews it. In a member it has the node
+	// agents drop what comes to Services from outside.
 	DrillLease = "failover-drill"
+	// NodeAgentName is the name of the node agent's DaemonSet, and the value of its pods' label app. BlackholeFlag is its flag that names that Lease.
+	NodeAgentName = "federation-nodeagent"
+	BlackholeFlag = "--blackhole-lease"
 	// IsolationAnnotation, on that Lease, says whom it isolates: an Isolation as JSON.
 	IsolationAnnotation = "federation.kubernetes.io/isolation"
 )
@@ -479,6 +490,8 @@ const (
 type Isolation struct {
 	As       IsolationMode `json:"as"`
 	Clusters []string      `json:"clusters"`
+	// Blackhole: the Lease of the clusters' node agents is to be renewed, too.
+	Blackhole bool `json:"blackhole,omitempty"`
 }
 
 const (
