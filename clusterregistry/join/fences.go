@@ -136,14 +136,17 @@ func accountFence(uid string, protected []string) fence {
 			// What the account's own tokens are bound to.
 			admissionv1.Variable{Name: "binds", Expression: fmt.Sprintf(`request.operation in ["CREATE", "DELETE"] && request.resource.group == "" && request.resource.resource == "secrets" && `+
 				`request.?namespace.orValue("") == %q && request.name.startsWith(%q)`, namespace, AccountName(uid)+"-")},
+			// A drill takes the nodes from clients: where the account has the right to that.
+			admissionv1.Variable{Name: "drills", Expression: fmt.Sprintf(`request.operation == "UPDATE" && request.resource.group == "coordination.k8s.io" && request.resource.resource == "leases" && `+
+				`request.?namespace.orValue("") == %q && request.name == %q`, namespace, v1beta1.DrillLease)},
 		),
 		Validations: []admissionv1.Validation{
 			{
-				Expression:        `variables.leaves || variables.binds || !variables.protected`,
+				Expression:        `variables.leaves || variables.binds || variables.drills || !variables.protected`,
 				MessageExpression: `"the namespace " + variables.target + " is protected from the federation: join the cluster with other --protected-namespaces to allow it"`,
 			},
 			{
-				Expression: fmt.Sprintf(`variables.leaves || variables.binds || (request.operation == "CREATE" ? variables.mark == %q : (variables.hadMark == %q || variables.hadHash))`, uid, uid),
+				Expression: fmt.Sprintf(`variables.leaves || variables.binds || variables.drills || (request.operation == "CREATE" ? variables.mark == %q : (variables.hadMark == %q || variables.hadHash))`, uid, uid),
 				Message:    "the federation may write only objects that it manages",
 			},
 			{

@@ -40,6 +40,8 @@ type Request struct {
 	CA []byte
 	// AllowProxy also gives the right to impersonate, which the Cluster's subresource proxy needs.
 	AllowProxy bool
+	// AllowBlackhole also gives the right to the Lease by which drills have node agents drop what comes from outside. Also has to have that Lease.
+	AllowBlackhole bool
 	// CustomKinds are custom kinds that the federation may spread to the cluster, each as RESOURCE.GROUP. Those
 	// of an earlier join are kept.
 	CustomKinds []string

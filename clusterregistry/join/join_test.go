@@ -239,6 +239,22 @@ func TestJoinGivesNoMoreRightsThanNeeded(t *testing.T) {
 	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Verbs, "impersonate") }) {
 		t.Error("AllowProxy does not give impersonate")
 	}
+	lease := func() bool {
+		role, err := f.member.RbacV1().Roles(namespace).Get(t.Context(), AccountName(uid), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+			return slices.Equal(rule.Resources, []string{"leases"}) && slices.Equal(rule.ResourceNames, []string{v1beta1.DrillLease}) && slices.Equal(rule.Verbs, []string{"get", "update"})
+		})
+	}
+	if lease() {
+		t.Error("there is a right to the Lease of drills that nobody asked for")
+	}
+	r.AllowBlackhole = true
+	if err := Join(t.Context(), r); err != nil || !lease() {
+		t.Errorf("AllowBlackhole gives no right to the Lease of drills: %v", err)
+	}
 	bindings := f.member.RbacV1().ClusterRoleBindings()
 	admins, err := bindings.Get(context.Background(), role.Name+"-admins", metav1.GetOptions{})
 	if err != nil || admins.Subjects[0].Name != v1beta1.AdminsGroup || len(admins.OwnerReferences) != 1 {

@@ -48,7 +48,8 @@ func (r *Request) prepareMember(ctx context.Context, uid string) (string, error)
 	if err := r.installAlso(ctx, meta); err != nil {
 		return "", err
 	}
-	r.say("account %s/%s may read and write what is propagated%s", namespace, account, map[bool]string{true: ", and impersonate"}[r.AllowProxy])
+	r.say("account %s/%s may read and write what is propagated%s%s", namespace, account, map[bool]string{true: ", and impersonate"}[r.AllowProxy],
+		map[bool]string{true: ", and have drills take the nodes from clients"}[r.AllowBlackhole])
 	return credential.RequestToken(ctx, r.Member, namespace, account, r.TokenLifetime)
 }
 
@@ -143,7 +144,7 @@ func (r *Request) ensureAccount(ctx context.Context, meta metav1.ObjectMeta) err
 	}); err != nil {
 		return err
 	}
-	for ns, rules := range namespaceRules(meta.Name) {
+	for ns, rules := range namespaceRules(meta.Name, r.AllowBlackhole) {
 		if err := r.ensureRights(ctx, ns, meta, rules, subjects); err != nil {
 			return err
 		}

@@ -90,14 +90,19 @@ func withCustomKinds(annotations map[string]string, kinds []string) []string {
 }
 
 // namespaceRules are its rights in single namespaces of the member: the federation's own, and that of the nodes' Leases.
-func namespaceRules(account string) map[string][]rbacv1.PolicyRule {
-	return map[string][]rbacv1.PolicyRule{
+func namespaceRules(account string, blackhole bool) map[string][]rbacv1.PolicyRule {
+	rules := map[string][]rbacv1.PolicyRule{
 		namespace: {
 			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account}, Verbs: []string{"create"}},
 			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get", "list"}},
 		},
 		corev1.NamespaceNodeLease: {{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}}}, // whether nodes live
 	}
+	if blackhole {
+		rules[namespace] = append(rules[namespace],
+			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{v1beta1.DrillLease}, Verbs: []string{"get", "update"}})
+	}
+	return rules
 }
 
 // Labels and annotations of what joining makes. They are not v1beta1.ManagedByLabel: what bears that

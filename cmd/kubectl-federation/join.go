@@ -124,7 +124,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 		server = "https://" + o.address
 	}
 	r := join.Request{
-		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy,
+		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, AllowBlackhole: o.nodeAgent.blackhole,
 		CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: steps(o.IOStreams),
 	}
 	if o.topology.Region != "" || len(o.topology.Zones) > 0 {

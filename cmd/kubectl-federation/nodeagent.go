@@ -30,7 +30,7 @@ import (
 
 // nodeAgent says how the node agent is to be installed in a member.
 type nodeAgent struct {
-	with                bool
+	with, blackhole     bool
 	image, mode, server string
 	args                []string
 }
@@ -40,6 +40,7 @@ func (a *nodeAgent) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.image, "nodeagent-image", "federation-nodeagent", "`IMAGE` of the node agent")
 	f.StringVar(&a.mode, "nodeagent-mode", "nftables", "its --proxy-mode: nftables, or iptables, which needs an image that has iptables")
 	f.StringVar(&a.server, "nodeagent-server", "", "`HOST:PORT` at which nodes reach the cluster's API server, no cluster IP; without it the one in the kubeconfig")
+	f.BoolVar(&a.blackhole, "allow-blackhole", false, "let failover drills of the method Blackhole have the node agent drop what comes to Services from outside: it and the federation get the right to one Lease. Joining again without it takes that away")
 	f.StringSliceVar(&a.args, "nodeagent-args", nil, "more `FLAGS` of it, such as --cluster-cidr=10.180.0.0/14, which it needs where Nodes have no spec.podCIDRs")
 }
 
@@ -47,10 +48,13 @@ func (a *nodeAgent) check(f *pflag.FlagSet) error {
 	if a.mode != "nftables" && a.mode != "iptables" {
 		return fmt.Errorf("--nodeagent-mode %q: want nftables or iptables", a.mode)
 	}
-	for _, name := range []string{"nodeagent-image", "nodeagent-mode", "nodeagent-server", "nodeagent-args"} {
+	for _, name := range []string{"nodeagent-image", "nodeagent-mode", "nodeagent-server", "nodeagent-args", "allow-blackhole"} {
 		if f.Changed(name) && !a.with {
 			return fmt.Errorf("--%s needs --with-nodeagent", name)
 		}
+	}
+	if a.blackhole && (a.mode != "nftables" || a.beside()) {
+		return errors.New("--allow-blackhole needs --nodeagent-mode nftables, and no --nodeagent-args=--scope=federated: only there the kernel itself ends what nobody renews")
 	}
 	return nil
 }
@@ -105,7 +109,12 @@ func (a *nodeAgent) objects(server string) (out []*unstructured.Unstructured, er
 	if err != nil || u.Hostname() == "" {
 		return nil, fmt.Errorf("--nodeagent-server %q: want HOST:PORT", a.server)
 	}
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests.NodeAgent), 4096)
+	all := manifests.NodeAgent
+	if a.blackhole {
+		before, daemonSet, _ := bytes.Cut(all, []byte("---\napiVersion: apps/v1\n"))
+		all = slices.Concat(before, []byte("---\n"), manifests.NodeAgentBlackhole, []byte("---\napiVersion: apps/v1\n"), daemonSet)
+	}
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(all), 4096)
 	for {
 		obj := &unstructured.Unstructured{}
 		if err := documents.Decode(&obj.Object); err == io.EOF {
@@ -135,6 +144,9 @@ func (a *nodeAgent) fill(content map[string]any, server *url.URL) (map[string]an
 		if strings.HasPrefix(arg, "--proxy-mode=") {
 			c.Args[i] = "--proxy-mode=" + a.mode
 		}
+	}
+	if a.blackhole {
+		c.Args = append(c.Args, v1beta1.BlackholeFlag+"="+v1beta1.FederationNamespace+"/"+v1beta1.DrillLease)
 	}
 	c.Args = append(c.Args, a.args...)
 	port := server.Port()

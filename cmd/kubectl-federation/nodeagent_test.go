@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,6 +93,56 @@ func TestNodeAgentIsNotPrivileged(t *testing.T) {
 		if pod.HostPID || pod.HostIPC || len(pod.InitContainers) > 0 {
 			t.Errorf("%s: %+v", mode, pod)
 		}
+	}
+}
+
+// Where drills may blackhole the cluster, there is a Lease that they renew, the agent is told of it, and may see just that one.
+func TestNodeAgentThatDrillsMayBlackhole(t *testing.T) {
+	const flag = "--blackhole-lease=federation-system/failover-drill"
+	a := &nodeAgent{image: "i", mode: "nftables"}
+	if args := a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0].Args; slices.Contains(args, flag) {
+		t.Errorf("without being asked: %q", args)
+	}
+	a.blackhole = true
+	if args := a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, flag) {
+		t.Errorf("%s is not in %q", flag, args)
+	}
+	objects, err := a.objects("https://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, u := range objects {
+		found = append(found, u.GetKind()+" "+u.GetName())
+		if u.GetKind() == "Role" {
+			role := &rbacv1.Role{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, role); err != nil || len(role.Rules) != 1 ||
+				!slices.Equal(role.Rules[0].ResourceNames, []string{"failover-drill"}) || !slices.Equal(role.Rules[0].Verbs, []string{"get", "list", "watch"}) {
+				t.Errorf("%+v, %v", role.Rules, err)
+			}
+		}
+	}
+	for _, want := range []string{"Lease failover-drill", "Role federation-nodeagent-blackhole", "RoleBinding federation-nodeagent-blackhole", "DaemonSet federation-nodeagent", "ClusterRole federation-nodeagent"} {
+		if !slices.Contains(found, want) {
+			t.Errorf("%s is not among %q", want, found)
+		}
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	a.addFlags(flags)
+	for args, want := range map[string]string{
+		"--allow-blackhole": "--allow-blackhole needs --with-nodeagent",
+		"--with-nodeagent --allow-blackhole --nodeagent-mode=iptables":                                    "--allow-blackhole needs --nodeagent-mode nftables",
+		"--with-nodeagent --allow-blackhole --nodeagent-mode=nftables --nodeagent-args=--scope=federated": "and no --nodeagent-args=--scope=federated",
+	} {
+		if err := flags.Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.check(flags); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+		*a = nodeAgent{mode: "nftables"}
+		flags = pflag.NewFlagSet("", pflag.ContinueOnError)
+		a.addFlags(flags)
 	}
 }
 
