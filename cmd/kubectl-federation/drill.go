@@ -34,11 +34,13 @@ A drill is an object, FailoverDrill, and the federation runs it: nobody has to s
 all clusters serve and what leaves would fit elsewhere, and ends at once when another cluster is really lost, when too few
 replicas are ready, or when somebody changes its clusters by hand, aborts or deletes it.
 
-Methods, from the one that nobody notices on:
+Methods, from the one that nobody notices to the one that clients do:
   Shift      takes the clusters' addresses out of DNS; replicas stay
   Evacuate   does that, and then moves the replicas off, as drain does; then they come back
   Isolate    cuts the federation's own connections to the clusters: they are judged lost and failed over, as if they had
-             died, while what runs there runs on`,
+             died, while what runs there runs on
+  Blackhole  does that, and has node agents drop what comes to the clusters' Services from outside: clients there get no answer
+             until the lost addresses are out of DNS and their TTL is over. Needs join --allow-blackhole`,
 		Args: cobra.NoArgs,
 		RunE: help,
 	}
@@ -107,21 +109,21 @@ func (o *drillFlags) addDrillFlags(c *cobra.Command) {
 	f.StringSliceVar(&o.spec.Clusters, "cluster", nil, "clusters by `name`")
 	f.StringSliceVar(&o.spec.Zones, "zone", nil, "zones, as `REGION/ZONE` or ZONE")
 	f.StringSliceVar(&o.spec.Regions, "region", nil, "`regions`")
-	f.StringVar(&o.method, "method", "", "shift, evacuate or isolate")
-	f.StringVar(&o.as, "isolate-as", "silent", "with isolate, how connections fail: silent (no answer) or refused")
+	f.StringVar(&o.method, "method", "", "shift, evacuate, isolate or blackhole")
+	f.StringVar(&o.as, "isolate-as", "silent", "with isolate and blackhole, how connections fail: silent (no answer) or refused")
 	f.StringSliceVar(&o.allow, "allow", nil, "`checks` that need not hold: DoubleRunning, NotHeld, Quiet, Rested")
 	f.StringSliceVar(&o.probes, "probe", nil, "names in the federation's zone that are asked meanwhile, as `URLS`: http://NAME[:PORT]/PATH, https://…, tcp://NAME:PORT, dns://NAME. Too many failures end the drill")
 	f.BoolVar(&o.approval, "needs-approval", false, "wait until somebody else approves it")
 	f.StringVar(&o.reason, "reason", "", "why, for those who see it")
 	f.DurationVar(&o.hold, "hold", 10*time.Minute, "how long the clusters are out, from 10s to 4h")
 	f.DurationVar(&o.baseline, "baseline", time.Minute, "how long all must be well before, from 5s to 1h")
-	f.DurationVar(&o.detected, "detected", 0, "with isolate, the drill fails if the clusters are judged lost later than that after the fault; 0 does not ask")
+	f.DurationVar(&o.detected, "detected", 0, "with isolate and blackhole, the drill fails if the clusters are judged lost later than that after the fault; 0 does not ask")
 	f.DurationVar(&o.outOfDNS, "out-of-dns", 0, "the drill fails if the addresses are out of DNS later than that after the fault; 0 does not ask")
-	f.DurationVar(&o.elsewhere, "ready-elsewhere", 0, "with evacuate and isolate, the drill fails if what moves is ready elsewhere later than that after the fault; 0 does not ask")
+	f.DurationVar(&o.elsewhere, "ready-elsewhere", 0, "with evacuate, isolate and blackhole, the drill fails if what moves is ready elsewhere later than that after the fault; 0 does not ask")
 	c.MarkFlagsOneRequired("cluster", "zone", "region")
 	_ = c.MarkFlagRequired("method") // fails only for a flag that is not there, as what follows
 	_ = c.MarkFlagRequired("reason")
-	_ = c.RegisterFlagCompletionFunc("method", fixed("shift", "evacuate", "isolate"))
+	_ = c.RegisterFlagCompletionFunc("method", fixed("shift", "evacuate", "isolate", "blackhole"))
 	_ = c.RegisterFlagCompletionFunc("isolate-as", fixed("silent", "refused"))
 	_ = c.RegisterFlagCompletionFunc("allow", fixed(v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld, v1beta1.DrillQuiet, v1beta1.DrillRested))
 }
@@ -136,7 +138,7 @@ func (o *drillRunCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	spec := o.spec
-	spec.Drained = asked.Method != v1beta1.DrillIsolation
+	spec.Drained = !asked.Method.Isolates()
 	review, err := f.review(ctx, spec)
 	if err != nil {
 		return f.known(ctx, err)
@@ -161,7 +163,7 @@ func (o *drillRunCommand) run(ctx context.Context, name string) error {
 }
 
 func methodOf(word string) (v1beta1.DrillMethod, error) {
-	return oneOf("method", word, v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation)
+	return oneOf("method", word, v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole)
 }
 
 // oneOf is the value that a flag names, in letters of any case.
@@ -179,7 +181,10 @@ func oneOf[T ~string](flag, word string, values ...T) (T, error) {
 // preview shows what the drill would do.
 func (o *drillRunCommand) preview(method v1beta1.DrillMethod, s *v1beta1.FailoverReviewStatus) {
 	tell(o.Out, "%s of %s for %s\n", method, some(s.Clusters), o.hold)
-	if s.SuspendedReason != "" && method == v1beta1.DrillIsolation {
+	if method == v1beta1.DrillBlackhole {
+		tell(o.Out, "\nClients notice: who is outside gets no answer there until the clusters are judged lost, out of DNS, and the TTL is over.\n")
+	}
+	if s.SuspendedReason != "" && method.Isolates() {
 		tell(o.Out, "\nNothing would be failed over: %s\n", s.SuspendedReason)
 	}
 	if method != v1beta1.DrillShift {
@@ -230,7 +235,7 @@ func (o *drillFlags) drillSpec() (*v1beta1.FailoverDrillSpec, error) {
 	if s.Probes, err = probesOf(o.probes); err != nil {
 		return nil, err
 	}
-	if method == v1beta1.DrillIsolation {
+	if method.Isolates() {
 		s.Isolate = &v1beta1.DrillIsolate{As: as}
 	}
 	if o.approval {
