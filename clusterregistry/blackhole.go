@@ -74,15 +74,16 @@ func (k *keeper) renewBlackhole(ctx context.Context, asked isolation.Blackhole, 
 
 // release tells node agents that a drill is over. Where that fails for as long as they would go on, it is over by itself.
 func (k *keeper) release(ctx context.Context, now time.Time) {
-	drilled := k.known.Drill() != nil
-	if drilled && !k.sought && k.registry.reports() { // who renewed it may have died
-		k.releaseBy = now.Add(isolation.Lasts)
-	}
-	k.sought = drilled
 	if !k.registry.reports() {
+		k.sought = false
 		k.dark.Store(nil)
 		return
 	}
+	drilled := k.known.Drill() != nil
+	if drilled && !k.sought { // who renewed it may have died
+		k.releaseBy = now.Add(isolation.Lasts)
+	}
+	k.sought = drilled
 	if !now.Before(k.releaseBy) {
 		return
 	}

@@ -140,7 +140,7 @@ func (d *drill) ends() (reason, message string) {
 		return reason, message
 	}
 	if d.isolates() && d.Status.Phase == v1beta1.DrillHolding && !d.inForce() {
-		return v1beta1.DrillControllerLost, "the isolation was not renewed in time"
+		return v1beta1.DrillControllerLost, d.notInForce()
 	}
 	work, marks := d.step.Status.Report.Workloads, d.step.Status.Report.Marks
 	if least := d.Spec.Guardrails.MinReady(); work.LeastReadyPercent < least {

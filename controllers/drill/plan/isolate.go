@@ -87,12 +87,22 @@ func (d *drill) mark(c *v1beta1.Cluster, reason, message string) {
 }
 
 // inForce reports whether this process is cut off from the whole scope, by this drill, and with Blackhole clients are, too.
-func (d *drill) inForce() bool {
-	return d.Lease.Drill == d.uid && allIn(d.step.Status.Clusters, d.Isolated) && (d.Spec.Method != v1beta1.DrillBlackhole || allIn(d.step.Status.Clusters, d.Blackholed))
-}
+func (d *drill) inForce() bool { return d.notInForce() == "" }
 
-func allIn(names, all []string) bool {
-	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(all, name) })
+// notInForce says what is not cut off, or not any more; "": all is.
+func (d *drill) notInForce() string {
+	if d.Lease.Drill != d.uid {
+		return "the isolation was not renewed in time"
+	}
+	for _, name := range d.step.Status.Clusters {
+		switch {
+		case !slices.Contains(d.Isolated, name):
+			return fmt.Sprintf("cluster %s: the isolation was not renewed in time", name)
+		case d.Spec.Method == v1beta1.DrillBlackhole && !slices.Contains(d.Blackholed, name):
+			return fmt.Sprintf("cluster %s: the Lease of its node agents could not be renewed in time", name)
+		}
+	}
+	return ""
 }
 
 // renews reports whether it is time to renew the Lease.
