@@ -110,6 +110,10 @@ func (m *Meter) Transport(rt http.RoundTripper) http.RoundTripper {
 	return &counted{rt, m}
 }
 
+// errorText is how much is read of an answer that is an error, in bytes. The rest of it says nothing more, and a member that refuses everything at length
+// would be read at length for each object.
+const errorText = 64 << 10
+
 type counted struct {
 	http.RoundTripper
 	meter *Meter
@@ -123,6 +127,12 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := c.RoundTripper.RoundTrip(r)
 	if err != nil {
 		return nil, err
+	}
+	if response.StatusCode >= http.StatusMultipleChoices {
+		response.Body = &struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(response.Body, errorText), response.Body}
 	}
 	left := c.meter.limits.Response
 	if watch := r.URL.Query().Get("watch"); watch == "true" || watch == "1" {

@@ -74,6 +74,18 @@ func TestAnAnswerIsCutOffAtItsLimit(t *testing.T) {
 	}
 }
 
+// A long error is no reason to leave a member alone, and none to read it all.
+func TestErrorsAreReadInPart(t *testing.T) {
+	m := New(Limits{}, func(reason string) { t.Error(reason) })
+	got, err := reads(t, m, "", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		send(w, 3)
+	})
+	if got != errorText || err != nil {
+		t.Errorf("%d bytes were read, then: %v; want %d bytes", got, err, errorText)
+	}
+}
+
 func TestWhatIsWithinTheLimitsIsReadWhole(t *testing.T) {
 	m := New(Limits{Response: 4 * mib, Burst: 10 * mib, Rate: mib}, func(reason string) { t.Error(reason) })
 	clock := time.Now()

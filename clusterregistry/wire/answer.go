@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -30,14 +31,7 @@ func (c *Client) Apply(ctx context.Context, r schema.GroupVersionResource, name 
 		}
 		return u, err
 	}
-	path := []string{"apis", r.Group, r.Version}
-	if r.Group == "" {
-		path = []string{"api", r.Version}
-	}
-	if name.Namespace != "" {
-		path = append(path, "namespaces", name.Namespace)
-	}
-	path = append(path, r.Resource, name.Name)
+	path := pathOf(r, name)
 	obj, err := c.shortly(ctx, path, body, o)
 	if errors.Is(err, errUnusual) {
 		obj, err = c.answers.Patch(types.ApplyPatchType).AbsPath(path...).Body(body).
@@ -54,11 +48,35 @@ func (c *Client) Apply(ctx context.Context, r schema.GroupVersionResource, name 
 	return Answer{about}, err
 }
 
+func pathOf(r schema.GroupVersionResource, name types.NamespacedName) []string {
+	path := []string{"apis", r.Group, r.Version}
+	if r.Group == "" {
+		path = []string{"api", r.Version}
+	}
+	if name.Namespace != "" {
+		path = append(path, "namespaces", name.Namespace)
+	}
+	return append(path, r.Resource, name.Name)
+}
+
+// failure is what an answer says that is an error and not in protobuf. To ask again by client-go would be a second request for each that a broken
+// member, or something on the way, refuses.
+func failure(code int, data []byte, path []string) error {
+	var status metav1.Status
+	if json.Unmarshal(data, &status) == nil && status.Kind == "Status" && status.Status == metav1.StatusFailure {
+		return apierrors.FromObject(&status)
+	}
+	const most = 2048 // of what nobody knows the meaning of, as client-go has it
+	text := strings.ToValidUTF8(string(data[:min(len(data), most)]), "?")
+	about := schema.GroupResource{Resource: path[len(path)-2]}
+	return apierrors.NewGenericServerResponse(code, "patch", about, path[len(path)-1], strings.TrimSpace(text), 0, true)
+}
+
 // errUnusual says that client-go has to ask, which knows what to do with any answer.
 var errUnusual = errors.New("the answer is unusual")
 
 // shortly applies with no more than that takes: client-go's request costs twice as much. What it does beside, to wait where it is
-// told to and to make errors of whatever comes, is left to it: errUnusual.
+// told to, is left to it: errUnusual.
 func (c *Client) shortly(ctx context.Context, path []string, body []byte, o metav1.PatchOptions) (runtime.Object, error) {
 	if len(o.DryRun) > 0 {
 		return nil, errUnusual
@@ -86,12 +104,15 @@ func (c *Client) shortly(ctx context.Context, path []string, body []byte, o meta
 	defer func() { _ = response.Body.Close() }()
 	binary := strings.HasPrefix(response.Header.Get("Content-Type"), runtime.ContentTypeProtobuf)
 	failed := response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices
-	if failed && (!binary || response.Header.Get("Retry-After") != "") {
+	if failed && response.Header.Get("Retry-After") != "" {
 		return nil, errUnusual
 	}
 	data, err := io.ReadAll(response.Body)
 	if err != nil {
 		return nil, err
+	}
+	if failed && !binary {
+		return nil, failure(response.StatusCode, data, path)
 	}
 	if !binary {
 		u := &unstructured.Unstructured{}

@@ -100,7 +100,7 @@ func api(t *testing.T) *httptest.Server {
 	web := appsv1.ReplicaSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"}, ObjectMeta: metav1.ObjectMeta{
 		Name: "web", Namespace: "shop", ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 	}}
-	var busy atomic.Int32
+	var busy, proxied atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
 			w.Header().Set("Content-Type", runtime.ContentTypeJSON)
@@ -128,8 +128,16 @@ func api(t *testing.T) *httptest.Server {
 			w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 			_, _ = w.Write([]byte(`{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web","resourceVersion":"7","managedFields":[{"manager":"kubectl"}]}}`))
 		case strings.HasSuffix(r.URL.Path, "/proxy"):
+			if proxied.Add(1) > 1 {
+				t.Error("what a proxy refuses is asked for twice")
+			}
 			w.Header().Set("Content-Type", "text/html")
 			w.WriteHeader(http.StatusBadGateway)
+			_, _ = w.Write(bytes.Repeat([]byte("no "), 1<<20))
+		case strings.HasSuffix(r.URL.Path, "/aggregated"):
+			w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+			w.WriteHeader(http.StatusConflict)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"of another version"}`))
 		case strings.HasSuffix(r.URL.Path, "/gone"):
 			status := apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "replicasets"}, "gone").Status()
 			status.APIVersion, status.Kind = "v1", "Status"
@@ -185,8 +193,11 @@ func TestTheClient(t *testing.T) {
 		}
 		is(name, u, err)
 	}
-	if _, err := c.Apply(ctx, sets, types.NamespacedName{Namespace: "shop", Name: "proxy"}, body, options); !apierrors.IsInternalError(err) {
-		t.Errorf("what a proxy says is read as %v", err)
+	if _, err := c.Apply(ctx, sets, types.NamespacedName{Namespace: "shop", Name: "proxy"}, body, options); !apierrors.IsInternalError(err) || len(err.Error()) > 4096 {
+		t.Errorf("what a proxy says is read as %.100v", err)
+	}
+	if _, err := c.Apply(ctx, sets, types.NamespacedName{Namespace: "shop", Name: "aggregated"}, body, options); !apierrors.IsConflict(err) {
+		t.Errorf("an error in JSON is read as %v", err)
 	}
 	if _, err := c.Resource(sets).Namespace("shop").Get(ctx, "gone", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("an error is read as %v", err)
