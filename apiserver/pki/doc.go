@@ -10,6 +10,8 @@
 // a missing authority or key is an error and not made anew, for what it signed or encrypted would be
 // lost. Certificates that end soon, or that lack a host, are renewed.
 //
+// Rotate puts other authorities in the place of those that there are, in three steps with a start after each (ADR 116).
+//
 // All keys are ECDSA P-256, all files are readable by their owner only. The authority's key lies beside
 // the rest: who wants it elsewhere brings certificates of their own, signed by it, into the folder.
 package pki

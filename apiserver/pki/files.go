@@ -19,6 +19,7 @@ type Files struct {
 	FrontProxyCA, FrontProxyCAKey   string
 	FrontProxyCert, FrontProxyKey   string
 	Encryption                      string
+	IdentityFile                    string // once the authority has been rotated
 	AdminKubeconfig                 string
 	SuperAdminKubeconfig            string
 	ControllersKubeconfig           string
@@ -37,6 +38,7 @@ func FilesIn(dataDir string) *Files {
 		FrontProxyCA:      in("front-proxy-ca.crt"), FrontProxyCAKey: in("front-proxy-ca.key"),
 		FrontProxyCert: in("front-proxy-client.crt"), FrontProxyKey: in("front-proxy-client.key"),
 		Encryption:            in("encryption.yaml"),
+		IdentityFile:          in("identity"),
 		AdminKubeconfig:       filepath.Join(dataDir, "admin.kubeconfig"),
 		SuperAdminKubeconfig:  filepath.Join(dataDir, "super-admin.kubeconfig"),
 		ControllersKubeconfig: filepath.Join(dataDir, "controllers.kubeconfig"),
@@ -82,7 +84,7 @@ func (f *Files) protect(dataDir string) {
 	allowed := map[string]os.FileMode{
 		dataDir: 0o755, filepath.Dir(f.CA): 0o700,
 		f.CAKey: 0o600, f.ServingKey: 0o600, f.AdminKey: 0o600, f.SuperAdminKey: 0o600, f.ControllersKey: 0o600, f.ServiceAccountKey: 0o600, f.FrontProxyCAKey: 0o600,
-		f.FrontProxyKey: 0o600, f.Encryption: 0o600,
+		f.FrontProxyKey: 0o600, f.Encryption: 0o600, next(f.CAKey): 0o600, next(f.FrontProxyCAKey): 0o600,
 	}
 	for _, key := range f.ServiceAccountKeys() {
 		if filepath.Ext(key) == ".key" { // the others are public

@@ -71,7 +71,7 @@ func (p *pair) write(certPath, keyPath string) error {
 	return write(certPath, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: p.cert.Raw}))
 }
 
-// readPair reads a certificate and its key and checks that they belong together.
+// readPair reads a certificate, the first in its file, and its key and checks that they belong together.
 func readPair(certPath, keyPath string) (*pair, error) {
 	certs, err := cert.CertsFromFile(certPath)
 	if err != nil {
@@ -97,14 +97,17 @@ func ensureAuthority(certPath, keyPath, name string, mayMake bool, now time.Time
 	if err == nil || !mayMake {
 		return p, lost(err)
 	}
-	p, err = newPair(&x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-clockSkew), NotAfter: now.Add(authorityLife),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}, nil)
-	if err != nil {
+	if p, err = newAuthority(name, now); err != nil {
 		return nil, err
 	}
 	return p, p.write(certPath, keyPath)
+}
+
+func newAuthority(name string, now time.Time) (*pair, error) {
+	return newPair(&x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-clockSkew), NotAfter: now.Add(authorityLife),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}, nil)
 }
 
 // lost says what to do about a thing that was there and cannot be read.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -59,11 +60,11 @@ func Ensure(dataDir string, r Request, now time.Time) (*Files, error) {
 	if err := ensureEncryption(f.Encryption, first); err != nil {
 		return nil, err
 	}
-	proxyCA, err := ensureAuthority(f.FrontProxyCA, f.FrontProxyCAKey, "federation-front-proxy-ca", first, now)
+	proxyCA, err := ensureAuthority(f.FrontProxyCA, f.FrontProxyCAKey, frontProxyName, first, now)
 	if err != nil {
 		return nil, err
 	}
-	ca, err := ensureAuthority(f.CA, f.CAKey, "federation-ca", first, now)
+	ca, err := ensureAuthority(f.CA, f.CAKey, authorityName, first, now)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +80,14 @@ func Ensure(dataDir string, r Request, now time.Time) (*Files, error) {
 	return f, ensureKubeconfigs(f, r.Server)
 }
 
-// Identity tells this federation from others: a hash of its authority's certificate.
+// Identity tells this federation from others: a hash of its authority's certificate, of the first one where that was rotated.
 func (f *Files) Identity() (string, error) {
+	kept, err := os.ReadFile(f.IdentityFile)
+	if err == nil {
+		return strings.TrimSpace(string(kept)), nil
+	} else if !os.IsNotExist(err) {
+		return "", err
+	}
 	content, err := os.ReadFile(f.CA)
 	return fmt.Sprintf("%x", sha256.Sum256(content)), err
 }

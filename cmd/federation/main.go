@@ -63,6 +63,6 @@ gets one name in DNS, and moves when a cluster dies.`,
 		},
 	}
 	logFlags(logs, root.PersistentFlags())
-	root.AddCommand(serveCommand(), apiserverCommand(), controllersCommand())
+	root.AddCommand(serveCommand(), apiserverCommand(), controllersCommand(), pkiCommand())
 	return root
 }
