@@ -2,7 +2,7 @@
 # Builds all programs into _output/bin. The first build compiles Kubernetes itself, some 2000
 # packages, so it says how far it is; a build with nothing to do takes a blink.
 #
-# All programs are built with the same flags, or they would not share the build cache.
+# All programs are built with the same flags, or they would not share the build cache. RELEASE=1 leaves the paths of this machine out of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
@@ -42,7 +42,7 @@ trap 'rm -f "$log" "$started"' EXIT
 
 # compile prints a line for each package that was not in the cache. Flags of the linker go by package.
 compile() {
-  go build -v -o $bin/ -ldflags="$plain" -ldflags="federation/cmd/...=$ours" "${packages[@]}" >"$log" 2>&1
+  go build -v ${RELEASE:+-trimpath} -o $bin/ -ldflags="$plain" -ldflags="federation/cmd/...=$ours" "${packages[@]}" >"$log" 2>&1
 }
 
 clock() { printf '%dm%02ds' $((SECONDS / 60)) $((SECONDS % 60)); }
