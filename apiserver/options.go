@@ -56,6 +56,8 @@ type Options struct {
 	// Clusters returns the Clusters, which are not to be changed, so that people are warned of names that none has; nil while they are not
 	// known.
 	Clusters func() []*v1beta1.Cluster
+	// TryOverrides tries a policy on an object that it selects, so that people are warned of overrides that do not work.
+	TryOverrides admission.TryOverrides
 	// BeforeReady prepares these: the server serves, but says that it is not ready, until it returns. loopback is for
 	// requests to the server itself; ctx ends with the server.
 	BeforeReady func(ctx context.Context, loopback *rest.Config) error

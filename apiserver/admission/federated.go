@@ -56,6 +56,8 @@ type Plugin struct {
 
 	// Clusters returns those that have joined, or nil while that is not known: then nothing is said of names. It may be nil.
 	Clusters func() []*v1beta1.Cluster
+	// TryOverrides may be nil: then policies are not tried.
+	TryOverrides TryOverrides
 	// OrphanByDefault: a delete that names no propagation policy leaves the copies, as in Federation v1.
 	OrphanByDefault bool
 }
@@ -109,7 +111,7 @@ func annotate(object metav1.Object, key, value string) {
 	object.SetAnnotations(annotations)
 }
 
-// Validate refuses federated objects with annotations that cannot be understood, or that ask for names that DNS cannot have.
+// Validate refuses federated objects with annotations that cannot be understood, or that ask for names that DNS cannot have, or for clusters that are not for them.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete {
 		return nil
@@ -119,7 +121,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return err
 	}
 	if policy, ok := a.GetObject().(*v1beta1.PlacementPolicy); ok { // it is not federated
-		if errs := p.checkNames(a); len(errs) > 0 {
+		if errs := slices.Concat(p.checkNames(a), p.checkClusters(a)); len(errs) > 0 {
 			return errors.NewInvalid(a.GetKind().GroupKind(), policy.Name, errs)
 		}
 		return nil
@@ -129,7 +131,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return err
 	}
 	old := annotationsOf(a.GetOldObject())
-	if errs := slices.Concat(validation.ValidateChangedAnnotations(object.GetAnnotations(), old), p.checkNames(a)); len(errs) > 0 {
+	if errs := slices.Concat(validation.ValidateChangedAnnotations(object.GetAnnotations(), old), p.checkNames(a), p.checkClusters(a)); len(errs) > 0 {
 		return errors.NewInvalid(a.GetKind().GroupKind(), object.GetName(), errs)
 	}
 	for _, text := range validation.WarnOfAnnotations(a.GetResource().GroupResource(), object.GetAnnotations(), old) {

@@ -31,7 +31,7 @@ func (p *Plugin) warn(ctx context.Context, a admission.Attributes) {
 	var texts []string
 	switch a.GetSubresource() {
 	case "":
-		texts = slices.Concat(p.warnOfNames(a), stays(a))
+		texts = slices.Concat(p.warnOfNames(a), stays(a), p.warnOfOverrides(ctx, a))
 		if a.GetOperation() == admission.Create {
 			texts = append(texts, p.warnOfMany(a)...)
 		}

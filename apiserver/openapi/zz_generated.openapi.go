@@ -725,6 +725,26 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 							},
 						},
 					},
+					"allowedNamespaces": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The namespaces that may use the cluster: nothing of others goes there, whatever policies and annotations select. All may, if left out. What is there already of a namespace that is not named any more leaves.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"serverAddressByClientCIDRs"},
 			},

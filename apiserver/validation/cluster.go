@@ -61,6 +61,7 @@ func validateSpec(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.Error
 		errs = append(errs, inRange(int64(*w), 0, maxDNSWeight, path.Child("dnsWeight"))...)
 	}
 	errs = append(errs, validateTopology(spec.Topology, path.Child("topology"))...)
+	errs = append(errs, validateNamespaces(spec.AllowedNamespaces, path.Child("allowedNamespaces"))...)
 	return append(errs, validateNetworks(spec.LoadBalancerCIDRs, path.Child("loadBalancerCIDRs"))...)
 }
 
@@ -69,6 +70,21 @@ const (
 	maxZones    = 16
 	maxNetworks = 64
 )
+
+// maxNamespaces is how many namespaces a cluster can be for: a thousand names of the longest are 64 KB.
+const maxNamespaces = 1000
+
+func validateNamespaces(names []string, path *field.Path) (errs field.ErrorList) {
+	if len(names) > maxNamespaces {
+		errs = append(errs, field.TooMany(path, len(names), maxNamespaces))
+	}
+	return append(errs, eachOnce(names, path, func(name string, path *field.Path) (errs field.ErrorList) {
+		for _, msg := range apivalidation.ValidateNamespaceName(name, false) {
+			errs = append(errs, field.Invalid(path, name, msg))
+		}
+		return errs
+	})...)
+}
 
 func validateTopology(t *v1beta1.ClusterTopology, path *field.Path) (errs field.ErrorList) {
 	if t == nil {

@@ -79,6 +79,7 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 	reviews := &reviewer{}
 	places := newPlacer()
 	o.ReviewFailover, o.Place, o.Clusters, o.BeforeReady = reviews.ReviewFailover, places.Place, places.known, places.follow
+	o.TryOverrides = places.tryOverrides
 	if names != nil {
 		places.secretsEverywhere = names.propagateSecrets == secretsAll
 		o.ReadyChecks = map[string]func() error{"federation-controllers": names.parts.Check}

@@ -398,6 +398,13 @@ func TestEachClusterHasAReason(t *testing.T) {
 			t.Errorf("%s: %q", c.Name, c.Reasons)
 		}
 	}
+	reserved := clusterAt("b", 0)
+	reserved.Spec.AllowedNamespaces = []string{"bank"}
+	plain := fromJSON(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"}}`)
+	e = evidenceOf(plain, v1beta1.FederatedKindOf(schema.GroupResource{Resource: "configmaps"}).Resource, clusterAt("a", 0), reserved)
+	if c := explain(e).Clusters[1]; c.Desired != 0 || len(c.Reasons) == 0 || !strings.Contains(c.Reasons[0], "namespace default may not use cluster b") {
+		t.Errorf("of a cluster that is for others: %d, %q", c.Desired, c.Reasons)
+	}
 	settings := fromJSON(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings","annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{\"a\":1},\"policy\":\"p\"}"}}}`)
 	e = evidenceOf(settings, v1beta1.FederatedKindOf(schema.GroupResource{Resource: "configmaps"}).Resource, clusterAt("a", 0))
 	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: v1beta1.PlacementPolicySpec{

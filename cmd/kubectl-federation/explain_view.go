@@ -142,7 +142,7 @@ func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cl
 			one.Desired = 1
 		}
 		one.Since = sinceWhen(p.History, c.Name)
-	} else if d.everywhere && !pending(e.object) && propagation.Selected(e.object, c.Labels) {
+	} else if d.everywhere && !pending(e.object) && c.RefusesNamespace(e.object.GetNamespace()) == "" && propagation.Selected(e.object, c.Labels) {
 		one.Desired = 1
 	}
 	if e.object.GetDeletionTimestamp() != nil {

@@ -116,6 +116,8 @@ func ungoverned(e evidence, everywhere bool) map[string][]string {
 		switch {
 		case !everywhere:
 			reasons[c.Name] = []string{"no policy names the kind: it goes nowhere"}
+		case c.RefusesNamespace(e.object.GetNamespace()) != "":
+			reasons[c.Name] = []string{c.RefusesNamespace(e.object.GetNamespace())}
 		case e.isDefinition():
 			reasons[c.Name] = []string{"a policy names the kind: its definition goes to every cluster"}
 		case !selecting:

@@ -431,6 +431,9 @@ func (f *Fleet) wanted(r memapi.Resource, u *unstructured.Unstructured) (map[str
 		c := f.Federation.Get(v1beta1.ClustersResource, "", m.Name)
 		switch {
 		case c == nil || !selected(u, c.GetLabels()):
+		case !allowed(u, c) && (divided(r) || r.Kind == "Namespace"):
+			out[m.Name] = 0
+		case !allowed(u, c):
 		case p == nil:
 			out[m.Name] = -1
 		case divided(r):
@@ -440,6 +443,16 @@ func (f *Fleet) wanted(r memapi.Resource, u *unstructured.Unstructured) (map[str
 		}
 	}
 	return out, true
+}
+
+// allowed reports whether a cluster is for the namespace of an object.
+func allowed(u, cluster *unstructured.Unstructured) bool {
+	only, _, _ := unstructured.NestedStringSlice(cluster.Object, "spec", "allowedNamespaces")
+	namespace := u.GetNamespace()
+	if u.GetKind() == "Namespace" {
+		namespace = u.GetName()
+	}
+	return namespace == "" || len(only) == 0 || slices.Contains(only, namespace)
 }
 
 func selected(u *unstructured.Unstructured, clusterLabels map[string]string) bool {

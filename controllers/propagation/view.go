@@ -240,5 +240,6 @@ func asTarget(u *unstructured.Unstructured) *v1beta1.Cluster {
 	cluster.Status.Zones, _, _ = unstructured.NestedStringSlice(u.Object, "status", "zones")
 	cluster.Status.Region, _, _ = unstructured.NestedString(u.Object, "status", "region")
 	cluster.Spec.LoadBalancerCIDRs, _, _ = unstructured.NestedStringSlice(u.Object, "spec", "loadBalancerCIDRs")
+	cluster.Spec.AllowedNamespaces, _, _ = unstructured.NestedStringSlice(u.Object, "spec", "allowedNamespaces")
 	return cluster
 }

@@ -112,7 +112,7 @@ func (d *deciding) seat() {
 	}
 	d.seats = make([]seat, 0, len(d.w.Clusters))
 	for i, c := range d.w.Clusters {
-		if why := d.wants.refuses(c, d.w); why != "" {
+		if why := d.wants.refuses(d.o.Namespace, c, d.w); why != "" {
 			d.explain(c.Name, why)
 			continue
 		}

@@ -14,12 +14,16 @@ import (
 // Impossible says why a policy cannot have its objects placed on the clusters there are: a reason as conditions have it, and a message that
 // names the field. It is empty where it can, and while no cluster has joined.
 func Impossible(p *v1beta1.PlacementPolicy, clusters []*v1beta1.Cluster) (reason, message string) {
-	selected := slices.DeleteFunc(slices.Clone(clusters), func(c *v1beta1.Cluster) bool { return !p.Spec.Clusters.Matches(c) })
+	selected := slices.DeleteFunc(slices.Clone(clusters), func(c *v1beta1.Cluster) bool {
+		return !p.Spec.Clusters.Matches(c) || c.RefusesNamespace(p.Namespace) != ""
+	})
 	switch {
 	case v1beta1.OwnNamespace(p.Namespace):
 		return "NamespaceNotFederated", "metadata.namespace: nothing in " + p.Namespace + " goes to clusters"
 	case len(clusters) == 0:
 		return "", ""
+	case len(selected) == 0 && slices.ContainsFunc(clusters, p.Spec.Clusters.Matches):
+		return "NoClusterSelected", "spec.clusters: no cluster that is selected is for namespace " + p.Namespace + ", by its spec.allowedNamespaces"
 	case len(selected) == 0:
 		return "NoClusterSelected", "spec.clusters: no cluster is selected"
 	case prefers(p) && !slices.ContainsFunc(selected, func(c *v1beta1.Cluster) bool {

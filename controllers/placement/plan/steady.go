@@ -41,7 +41,7 @@ func (w *World) stays(o *Object, wants *wants) bool {
 			continue
 		}
 		i, ok := w.index[name]
-		if n < 0 || !ok || w.lost[name] || w.stuckIn(name, o) || wants.refuses(w.Clusters[i], w) != "" || w.Grace > 0 && w.Clusters[i].Status.Failover == nil {
+		if n < 0 || !ok || w.lost[name] || w.stuckIn(name, o) || wants.refuses(o.Namespace, w.Clusters[i], w) != "" || w.Grace > 0 && w.Clusters[i].Status.Failover == nil {
 			return false
 		}
 		if c, covered := wants.preferences.ForCluster(name); !covered || c.MaxReplicas != nil && *c.MaxReplicas < n {

@@ -83,8 +83,11 @@ func textHash(text string) string {
 	return hashOf(text)
 }
 
-// refuses says why a cluster is not selected for the object; "" where it is.
-func (a *wants) refuses(c *v1beta1.Cluster, w *World) string {
+// refuses says why a cluster is not for objects of a namespace, or not selected for this one; "" where it is.
+func (a *wants) refuses(namespace string, c *v1beta1.Cluster, w *World) string {
+	if why := c.RefusesNamespace(namespace); why != "" {
+		return why
+	}
 	if a.selector != nil {
 		if a.selector.Matches(labels.Set(c.Labels)) {
 			return ""

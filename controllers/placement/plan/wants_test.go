@@ -57,6 +57,27 @@ func TestWhichPolicyGoverns(t *testing.T) {
 	}
 }
 
+// What selects clusters, a policy or an annotation, is written by users; whom a cluster is for, by its operators.
+func TestAClusterIsForNamespaces(t *testing.T) {
+	a, b := cluster("a", 0), cluster("b", 0)
+	b.Spec.AllowedNamespaces = []string{"shop"}
+	p := &v1beta1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: v1beta1.PlacementPolicySpec{
+		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "apps/v1", Kind: "ReplicaSet"}}, Clusters: &v1beta1.ClusterAffinity{Names: []string{"a", "b"}}}}
+	for name, policies := range map[string][]*v1beta1.PlacementPolicy{"no policy": nil, "a policy that names it": {p}} {
+		d := Decide(replicaSet(6, numbers{"a": 3, "b": 3}), NewWorld([]*v1beta1.Cluster{a, b}, policies), now)
+		if !maps.Equal(d.Placement.Clusters, numbers{"a": 6}) || len(d.Reasons["b"]) == 0 || !strings.Contains(d.Reasons["b"][0], "namespace default may not use cluster b") {
+			t.Errorf("%s: %v, for %q", name, d.Placement.Clusters, d.Reasons["b"])
+		}
+	}
+	if Usability(b) == Usability(cluster("b", 0)) {
+		t.Error("nothing is decided again where it changes whom a cluster is for")
+	}
+	p.Spec.Clusters.Names = []string{"b"}
+	if reason, why := Impossible(p, []*v1beta1.Cluster{a, b}); reason != "NoClusterSelected" || !strings.Contains(why, "is for namespace default") {
+		t.Errorf("the policy says %s: %s", reason, why)
+	}
+}
+
 func TestTheAnnotationWinsAndSaysSo(t *testing.T) {
 	o := object(t, `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web, namespace: default, annotations: {
   federation.alpha.kubernetes.io/cluster-selector: '[{"key":"name","operator":"In","values":["a","b"]}]',

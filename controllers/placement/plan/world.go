@@ -149,10 +149,10 @@ func (p *policy) selects(i int, o *Object) bool {
 		(p.selectors[i] == nil || p.selectors[i].Matches(labels.Set(o.Labels)))
 }
 
-// Selects reports whether an object may be in a cluster, as far as its annotations and its policy select clusters.
+// Selects reports whether an object may be in a cluster, as far as the cluster is for its namespace, and its annotations and its policy select clusters.
 func (w *World) Selects(o *Object, c *v1beta1.Cluster) bool {
 	wants := wanted(o, w)
-	return wants.refuses(c, w) == ""
+	return wants.refuses(o.Namespace, c, w) == ""
 }
 
 // TakesReferences reports whether any policy of a namespace takes along what workloads refer to.
@@ -179,5 +179,5 @@ func Usability(c *v1beta1.Cluster) string {
 	if c.Status.Failover != nil {
 		f = *c.Status.Failover
 	}
-	return fmt.Sprint(c.IsReady(), c.Condition(v1beta1.ClusterReady) == nil, c.Labels, c.Spec.Taints, f.Phase, f.Percent, f.LostAt, c.Status.Zones, c.Status.Region)
+	return fmt.Sprint(c.IsReady(), c.Condition(v1beta1.ClusterReady) == nil, c.Labels, c.Spec.Taints, c.Spec.AllowedNamespaces, f.Phase, f.Percent, f.LostAt, c.Status.Zones, c.Status.Region)
 }

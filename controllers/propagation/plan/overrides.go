@@ -43,6 +43,12 @@ func (s Source) override(u *unstructured.Unstructured, t Target) (*unstructured.
 	return out, nil
 }
 
+// Try says what of the policy's overrides does not work on the object for a cluster, whether it goes there or not.
+func (s Source) Try(t Target) error {
+	_, err := s.content(t)
+	return err
+}
+
 // fixedFields are those that overrides may not change, besides those in metadata.
 func (s Source) fixedFields() [][]string {
 	fields := [][]string{{"apiVersion"}, {"kind"}, {"status"}}

@@ -157,6 +157,38 @@ func TestPresence(t *testing.T) {
 	}
 }
 
+// What a namespace may not use gets nothing new of it, by whatever it would go there, and not the namespace either.
+func TestAClusterIsForNamespaces(t *testing.T) {
+	everywhere := annotate(v1beta1.PlacementAnnotation, `{"everywhere":true}`)
+	chosen := annotate(v1beta1.ClusterSelectorAnnotation, `[{"key":"tier","operator":"In","values":["gold"]}]`)
+	namespace := `{apiVersion: v1, kind: Namespace, metadata: {name: default}}`
+	for name, c := range map[string]struct {
+		kind, object string
+		change       func(*unstructured.Unstructured)
+		not          Presence // where it may not be
+	}{
+		"placed": {"ReplicaSet", web, nil, IfThere}, "goes everywhere": {"Service", service, nil, Absent}, "placed everywhere": {"Service", service, everywhere, Absent},
+		"selected": {"Service", service, chosen, Absent}, "the namespace": {"Namespace", namespace, nil, IfThere},
+	} {
+		u := parse(t, c.object)
+		if c.change != nil {
+			c.change(u)
+		}
+		for only, want := range map[string]Presence{"bank": c.not, "default": Present} {
+			there := east
+			there.Cluster = cluster("east-a", map[string]string{"tier": "gold"})
+			there.Cluster.Spec.AllowedNamespaces = []string{"shop", only}
+			presence, number, reason := source(kind(t, c.kind), u).Wanted(there)
+			if number != nil && (*number == 0) != (only == "bank") {
+				t.Errorf("%s, in a cluster for %s: %d replicas", name, only, *number)
+			}
+			if presence != want || want == Absent && reason != "namespace default may not use cluster east-a: its spec.allowedNamespaces does not name it" {
+				t.Errorf("%s, in a cluster for %s: presence %d (%s), want %d", name, only, presence, reason, want)
+			}
+		}
+	}
+}
+
 func annotate(key, value string) func(*unstructured.Unstructured) {
 	return func(u *unstructured.Unstructured) {
 		a := u.GetAnnotations()

@@ -69,6 +69,10 @@ const (
 // Wanted decides whether a member is to hold a copy and, of divided kinds, with which number: nil where there
 // is none, or where an autoscaler in the member owns it. The reason is for people.
 func (s Source) Wanted(t Target) (presence Presence, number *int64, reason string) {
+	refuses := ""
+	if s.Object != nil {
+		refuses = t.Cluster.RefusesNamespace(s.namespace())
+	}
 	switch {
 	case s.Object == nil:
 		return Absent, nil, "deleted at the federation"
@@ -76,6 +80,10 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 		return Released, nil, "orphaned at the federation"
 	case s.leaving():
 		return Absent, nil, "being deleted at the federation"
+	case refuses != "" && s.isNamespace(): // what is in it may take its time to leave
+		return IfThere, nil, refuses
+	case refuses != "" && s.divided() == "":
+		return Absent, nil, refuses
 	case !Selected(s.Object, t.Cluster.Labels):
 		return Absent, nil, "the cluster selector does not match"
 	case s.Placement == nil && (s.divided() != "" || Placed(s.Object) || s.confined()):
@@ -88,6 +96,9 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 		return Undecided, nil, fmt.Sprintf("waits for policy %s", s.Placement.Policy)
 	}
 	share := s.Share(t.Cluster.Name)
+	if refuses != "" {
+		share = 0
+	}
 	switch {
 	case s.divided() == "" && share > 0:
 		return Present, nil, "goes there by placement"
@@ -100,6 +111,18 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 	}
 	number, reason = s.autoscaled(t, share)
 	return Present, number, reason
+}
+
+func (s Source) isNamespace() bool {
+	return s.Object.GetKind() == "Namespace" && s.Object.GetAPIVersion() == "v1"
+}
+
+// namespace is that of the object; of a Namespace it is the name.
+func (s Source) namespace() string {
+	if s.isNamespace() {
+		return s.Object.GetName()
+	}
+	return s.Object.GetNamespace()
 }
 
 // confined reports whether an object goes nowhere before a placement, or its own annotation, says so.

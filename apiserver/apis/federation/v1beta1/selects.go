@@ -1,12 +1,21 @@
 package v1beta1
 
 import (
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// RefusesNamespace says why nothing of a namespace may be in the cluster; "" where it may. What is in no namespace may be everywhere.
+func (c *Cluster) RefusesNamespace(namespace string) string {
+	if namespace == "" || len(c.Spec.AllowedNamespaces) == 0 || slices.Contains(c.Spec.AllowedNamespaces, namespace) {
+		return ""
+	}
+	return fmt.Sprintf("namespace %s may not use cluster %s: its spec.allowedNamespaces does not name it", namespace, c.Name)
+}
 
 // Selects reports whether the policy selects an object of its own namespace. All versions of a kind are alike.
 func (p *PlacementPolicy) Selects(kind schema.GroupKind, name string, of map[string]string) bool {

@@ -58,6 +58,12 @@ type ClusterSpec struct {
 	// +optional
 	// +listType=atomic
 	LoadBalancerCIDRs []string `json:"loadBalancerCIDRs,omitempty"`
+
+	// The namespaces that may use the cluster: nothing of others goes there, whatever policies and annotations select. All may, if left out. What
+	// is there already of a namespace that is not named any more leaves.
+	// +optional
+	// +listType=set
+	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
 }
 
 // ClusterTopology says where a cluster is.

@@ -1,0 +1,68 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/admission"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// TryOverrides applies the overrides of a policy to an object that it selects, as they would be for each cluster. The error says what does not
+// work, and for which.
+type TryOverrides func(policy *v1beta1.PlacementPolicy, object *unstructured.Unstructured) error
+
+// What bounds how long a policy is tried. It is tried again for each copy, within limits of its own: what is not found here costs nobody else
+// anything.
+const (
+	tryFor     = time.Second
+	tryObjects = 20 // of each kind
+)
+
+// warnOfOverrides tries overrides that are new or changed on objects that are there, one of each kind that they fail on. It is no reason to refuse
+// the policy: the objects may be about to change, too.
+func (p *Plugin) warnOfOverrides(ctx context.Context, a admission.Attributes) (texts []string) {
+	policy, ok := a.GetObject().(*v1beta1.PlacementPolicy)
+	if !ok || p.TryOverrides == nil || p.objects == nil || len(policy.Spec.Overrides) == 0 {
+		return nil
+	}
+	if old, ok := a.GetOldObject().(*v1beta1.PlacementPolicy); ok && old != nil && reflect.DeepEqual(old.Spec, policy.Spec) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryFor)
+	defer cancel()
+	for i := range policy.Spec.ResourceSelectors {
+		if text := p.tryOn(ctx, policy, &policy.Spec.ResourceSelectors[i]); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// tryOn says what of the overrides does not work for an object that one of the policy's selectors selects.
+func (p *Plugin) tryOn(ctx context.Context, policy *v1beta1.PlacementPolicy, s *v1beta1.ResourceSelector) string {
+	for _, kind := range v1beta1.FederatedKinds {
+		if kind.Kind != s.Kind || kind.Resource.GroupVersion().String() != s.APIVersion {
+			continue
+		}
+		list, err := p.objects.Resource(kind.Resource).Namespace(policy.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", Limit: tryObjects})
+		if err != nil {
+			return "" // a warning is not worth an error
+		}
+		for i := range min(len(list.Items), tryObjects) {
+			u := &list.Items[i]
+			if ctx.Err() != nil || !s.Selects(s.GroupKind(), u.GetName(), u.GetLabels()) {
+				continue
+			}
+			if err := p.TryOverrides(policy, u); err != nil {
+				return fmt.Sprintf("%s %s: %s", s.Kind, u.GetName(), v1beta1.Printable(err.Error()))
+			}
+		}
+	}
+	return ""
+}
