@@ -41,6 +41,9 @@ type cluster struct {
 var s *stack
 
 func TestMain(m *testing.M) {
+	if runsAside() {
+		return
+	}
 	root, err := filepath.Abs("../..")
 	if err == nil {
 		// E2E_NAME lets two runs go side by side.

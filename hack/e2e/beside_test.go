@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/hack/procusage"
+)
+
+// besideFigures are of changes that go to the members which are not hostile.
+type besideFigures struct {
+	took       []time.Duration // sorted
+	rss        int64           // the most
+	lasted     time.Duration
+	federation time.Duration // CPU that the federation spent
+	others     time.Duration // CPU that the hostile server, or what burns in its place, and the member behind it spent
+}
+
+func (b besideFigures) quantile(q float64) time.Duration {
+	return b.took[int(float64(len(b.took)-1)*q)]
+}
+
+func (b besideFigures) otherCores() float64 { return b.others.Seconds() / b.lasted.Seconds() }
+
+func (b besideFigures) String() string {
+	return fmt.Sprintf("%4d changes: p50 %5.1f ms, p99 %5.1f ms; federation %.2f cores, %d MiB; the other side %.2f cores", len(b.took),
+		b.quantile(.5).Seconds()*1e3, b.quantile(.99).Seconds()*1e3, b.federation.Seconds()/b.lasted.Seconds(), b.rss>>20, b.otherCores())
+}
+
+// and is of both windows together.
+func (b besideFigures) and(more besideFigures) besideFigures {
+	b.took = slices.Sorted(slices.Values(slices.Concat(b.took, more.took)))
+	b.rss = max(b.rss, more.rss)
+	b.lasted, b.federation, b.others = b.lasted+more.lasted, b.federation+more.federation, b.others+more.others
+	return b
+}
+
+// arrivals are when a ConfigMap had a value in a member first. They are watched for, since to ask again and again would measure the asking.
+type arrivals struct {
+	name string
+	came chan string
+}
+
+func watchArrivals(t *testing.T, name string) *arrivals {
+	t.Helper()
+	a := &arrivals{name, make(chan string, 1000)}
+	for _, member := range names {
+		w, err := s.members[member].client.CoreV1().ConfigMaps(ns).Watch(t.Context(), metav1.SingleObject(metav1.ObjectMeta{Name: name}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
+		go func() {
+			for e := range w.ResultChan() {
+				if c, ok := e.Object.(*corev1.ConfigMap); ok {
+					a.came <- c.Data["key"]
+				}
+			}
+		}()
+	}
+	return a
+}
+
+// measure changes the ConfigMap for a while, a change after the other has arrived everywhere. other is the process whose CPU is counted beside.
+func (a *arrivals) measure(t *testing.T, value string, lasts time.Duration, other int) (b besideFigures) {
+	t.Helper()
+	pids := []int{pidOf(t, "members", beyond, "pid")}
+	if other > 0 {
+		pids = append(pids, other)
+	}
+	spent := func() (federation, others time.Duration) {
+		for _, pid := range pids {
+			others += procusage.Of(pid).CPU
+		}
+		return procusage.Of(pidOf(t, "federation.pid")).CPU, others
+	}
+	federation, others := spent()
+	begin := time.Now()
+	for n := 0; time.Since(begin) < lasts; n++ {
+		text := value + "-" + strconv.Itoa(n)
+		sent := time.Now()
+		change(t, s.fed, a.name, text)
+		for missing, late := len(names), time.After(time.Minute); missing > 0; {
+			select {
+			case is := <-a.came:
+				if is == text {
+					missing--
+				}
+			case <-late:
+				t.Fatalf("%s has not come to %d of the members in a minute", text, missing)
+			}
+		}
+		b.took = append(b.took, time.Since(sent))
+		b.rss = max(b.rss, procusage.Of(pidOf(t, "federation.pid")).RSS)
+		time.Sleep(20 * time.Millisecond)
+	}
+	slices.Sort(b.took)
+	b.lasted = time.Since(begin)
+	federationIs, othersIs := spent()
+	b.federation, b.others = federationIs-federation, othersIs-others
+	return b
+}
+
+func pidOf(t *testing.T, file ...string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{s.dir}, file...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// aside starts this test's program as a process that has the CPU only while nobody else wants it: it stands for a machine of its own. It ends
+// with the test.
+func aside(t *testing.T, env ...string) (pid int, says *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its policy
+		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
+		if err == nil {
+			err = cmd.Start() // which inherits it
+		}
+		started <- err
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd.Process.Pid, bufio.NewScanner(stdout)
+}
+
+// burnCores is the environment of the process that burns so many cores and speaks to nobody.
+const burnCores = "BURN_CORES"
+
+func burn(cores float64) {
+	const period = 20 * time.Millisecond
+	threads := max(1, int(math.Ceil(cores)))
+	works := time.Duration(cores / float64(threads) * float64(period))
+	for range threads {
+		go func() {
+			for {
+				for begin := time.Now(); time.Since(begin) < works; {
+				}
+				time.Sleep(period - works)
+			}
+		}()
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// runsAside is the whole of a process that aside starts.
+func runsAside() bool {
+	var err error
+	if how := os.Getenv(hostileHow); how != "" {
+		err = serveHostile(how)
+	} else if cores, parsed := strconv.ParseFloat(os.Getenv(burnCores), 64); parsed == nil {
+		burn(cores)
+	} else {
+		return false
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "aside:", err)
+		os.Exit(1)
+	}
+	return true
+}
