@@ -31,13 +31,16 @@ func (l Limits) withDefaults() Limits {
 
 // ExceededError says which limit a member went over.
 type ExceededError struct {
-	// What was limited, and to how many bytes.
+	// What was limited, and to how many bytes; 0: What says it all.
 	What  string
 	Limit int64
 }
 
 // Error implements error.
 func (e *ExceededError) Error() string {
+	if e.Limit == 0 {
+		return "the cluster sends more than the federation takes: " + e.What
+	}
 	return fmt.Sprintf("the cluster sends more than the federation takes: %s is limited to %d MiB", e.What, e.Limit>>20)
 }
 
@@ -102,12 +105,14 @@ func Hold[T any](m *Meter, object *T, size int) {
 	}
 }
 
-// Transport returns a round tripper whose answers are counted. That of a nil Meter counts nothing.
-func (m *Meter) Transport(rt http.RoundTripper) http.RoundTripper {
+// Transport returns a round tripper whose answers are counted. It asks for compressed ones, and decompresses them. That of a nil Meter counts
+// nothing.
+func (m *Meter) Transport(t *http.Transport) http.RoundTripper {
 	if m == nil {
-		return rt
+		return t
 	}
-	return &counted{rt, m}
+	t.DisableCompression = true
+	return &counted{t, m}
 }
 
 // errorText is how much is read of an answer that is an error, in bytes. The rest of it says nothing more, and a member that refuses everything at length
@@ -124,10 +129,12 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	if over := c.meter.cutOff.Load(); over != nil {
 		return nil, over
 	}
-	response, err := c.RoundTripper.RoundTrip(r)
+	response, err := c.RoundTripper.RoundTrip(wantsCompressed(r))
 	if err != nil {
 		return nil, err
 	}
+	response.Request = r
+	c.meter.decompress(response)
 	if response.StatusCode >= http.StatusMultipleChoices {
 		response.Body = &struct {
 			io.Reader

@@ -3,10 +3,12 @@ package limits
 import (
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -19,13 +21,49 @@ func reads(t *testing.T, m *Meter, query string, answer http.HandlerFunc) (int64
 	server := httptest.NewServer(answer)
 	defer server.Close()
 	defer server.CloseClientConnections()
-	client := &http.Client{Transport: m.Transport(http.DefaultTransport)}
+	client := &http.Client{Transport: m.Transport(http.DefaultTransport.(*http.Transport).Clone())}
 	response, err := client.Get(server.URL + query)
 	if err != nil {
 		return 0, err
 	}
 	defer response.Body.Close()
 	return io.Copy(io.Discard, response.Body)
+}
+
+// TestCompressedAnswersAreRead: what members compress is asked for so, and comes as if it had not been; whoever asks for an encoding gets that.
+func TestCompressedAnswersAreRead(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "gzip" {
+			t.Errorf("asked for %q", r.Header.Get("Accept-Encoding"))
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		defer z.Close()
+		_, _ = io.WriteString(z, strings.Repeat("all is well ", 1<<14)) // compressed 200 times and more, and short
+	}))
+	defer server.Close()
+	m := New(Limits{}, func(reason string) { t.Error(reason) })
+	client := &http.Client{Transport: m.Transport(http.DefaultTransport.(*http.Transport).Clone())}
+	for asked, want := range map[string]string{"": "all is well ", "gzip": "\x1f\x8b"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked != "" {
+			request.Header.Set("Accept-Encoding", asked)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil || !strings.HasPrefix(string(body), want) || asked == "" && (len(body) != 12<<14 || response.Header.Get("Content-Encoding") != "") {
+			t.Errorf("asked for %q: %d bytes that begin with %.12q, %v, %v", asked, len(body), body, response.Header, err)
+		}
+		if response.Body.Close() != nil || request.Header.Get("Accept-Encoding") != asked {
+			t.Error("the request was changed")
+		}
+	}
 }
 
 func send(w io.Writer, megabytes int) {
@@ -45,6 +83,16 @@ func TestAnAnswerIsCutOffAtItsLimit(t *testing.T) {
 		defer z.Close()
 		send(z, 64)
 	}
+	compressible := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		defer z.Close()
+		for n := range 1_000_000 {
+			if _, err := fmt.Fprintf(z, `{"metadata":{"name":"web-%d","namespace":"shop"}},`, n); err != nil {
+				return
+			}
+		}
+	}
 	for name, test := range map[string]struct {
 		limits Limits
 		query  string
@@ -53,7 +101,8 @@ func TestAnAnswerIsCutOffAtItsLimit(t *testing.T) {
 		what   string
 	}{
 		"endless":                        {limits: Limits{Response: 4 * mib}, answer: endless, most: 4 * mib, what: "one answer"},
-		"compressed":                     {limits: Limits{Response: 4 * mib}, answer: bomb, most: 4 * mib, what: "one answer"},
+		"compressed":                     {limits: Limits{Response: 2 * mib}, answer: compressible, most: 2 * mib, what: "one answer"},
+		"compressed far too well":        {answer: bomb, most: 2 * mib, what: "an answer is more than 200 times as long as its compressed form"},
 		"a watch, more than it may have": {limits: Limits{Response: 1, Burst: 8 * mib, Rate: 1}, query: "?watch=true", answer: endless, most: 8 * mib, what: "all that it sends at once"},
 	} {
 		t.Run(name, func(t *testing.T) {
