@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,7 +38,6 @@ func TestAHostileMemberHurtsNobody(t *testing.T) {
 	applyConfigMap(t, "beside-the-hostile")
 	copies(t, "beside-the-hostile", names...)
 	lasts := time.Duration(fromEnv("HOSTILE_SECONDS", 5)) * time.Second
-	measures := os.Getenv("HOSTILE_SECONDS") != ""
 	changes := watchArrivals(t, "beside-the-hostile")
 	quiet := changes.measure(t, "quiet", lasts, 0)
 	t.Logf("%-15s %v", "quiet", quiet)
