@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -56,6 +57,8 @@ func TestRightsOfTheDaemonSet(t *testing.T) {
 				cmd.Args = append(cmd.Args, "--proxy-mode="+mode)
 				if viaIptables {
 					cmd.Args = append(cmd.Args, "--iptables-backend="+backend)
+				} else { // it is ready when it has seen the Lease
+					cmd.Args = append(cmd.Args, "--blackhole-lease=federation-system/failover-drill")
 				}
 				cmd.Args = append(cmd.Args, args...)
 				return s.begin(cmd)
@@ -124,7 +127,7 @@ func (s *site) wellProbed(d *appsv1.DaemonSet) {
 	}
 }
 
-// apply applies the manifest, and returns its DaemonSet.
+// apply applies the manifests, and returns the DaemonSet.
 func apply(t *testing.T, c *controlPlane) *appsv1.DaemonSet {
 	t.Helper()
 	client, err := dynamic.NewForConfig(c.config)
@@ -132,7 +135,8 @@ func apply(t *testing.T, c *controlPlane) *appsv1.DaemonSet {
 		t.Fatal(err)
 	}
 	d := &appsv1.DaemonSet{}
-	for documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests.NodeAgent), 4096); ; {
+	both := slices.Concat(manifests.NodeAgent, []byte("---\n"), manifests.NodeAgentBlackhole)
+	for documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(both), 4096); ; {
 		obj := &unstructured.Unstructured{}
 		if err := documents.Decode(&obj.Object); err == io.EOF {
 			return d
