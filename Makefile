@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: e2e-tools check release e2e-drills vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-blackhole build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
+.PHONY: e2e-tools check release e2e-drills vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -73,9 +73,6 @@ e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make
 
 e2e-nodeagent: build build-real ## the node agent as a DaemonSet, installed by `kubectl federation join`, on real nodes
 	@hack/e2e-nodeagent.sh
-
-e2e-blackhole: build build-real ## drills of each method, Blackhole too, on real nodes, and what a client outside sees of them
-	@hack/e2e-blackhole.sh
 
 soak-dataplane: build ## the node agent under a thousand changes, with its own death and the API server's, and nobody may notice
 	@hack/install-tools.sh tests
