@@ -23,9 +23,22 @@ const (
 	settling = 5 * time.Second
 	// propagationOfDNS is how long secondaries may take, beside the TTL.
 	propagationOfDNS = 2 * time.Second
-	// maxFollowed is how many record sets are followed, and maxMoves how many moves are compared with what was predicted.
-	maxFollowed, maxMoves = 50, 100
+	// maxFollowed is how many record sets are followed, each for maxData of what it is to lose; maxMoves is how many moves are compared with what was predicted,
+	// and maxChanges how many numbers of clusters these have together: a status stays below 64 kB.
+	maxFollowed, maxData, maxMoves, maxChanges = 50, 8, 100, 300
 )
+
+// someOf are as many of some moves as are compared.
+func someOf(moves []v1beta1.ReplicaMove) (some []v1beta1.ReplicaMove) {
+	changes := 0
+	for _, m := range moves[:min(len(moves), maxMoves)] {
+		if changes += len(m.Clusters); changes > maxChanges {
+			break
+		}
+		some = append(some, m)
+	}
+	return some
+}
 
 // drill is one drill in its world, and the step that is being made.
 type drill struct {
@@ -147,13 +160,14 @@ func (d *drill) predict() {
 			break
 		}
 		r.Prediction.Records++
-		if len(r.Prediction.Followed) < maxFollowed && len(gone(&change)) > 0 {
+		if lost := gone(&change); len(r.Prediction.Followed) < maxFollowed && len(lost) > 0 { // what it is to lose is all that is followed
+			change.Before, change.After = lost[:min(len(lost), maxData)], nil
 			r.Prediction.Followed = append(r.Prediction.Followed, change)
 		}
 	}
 	if d.moves() && !held {
 		r.Prediction.Replicas = d.Review.ReplicasMoved
-		r.Prediction.Moves = slices.Clone(d.Review.Moves[:min(len(d.Review.Moves), maxMoves)])
+		r.Prediction.Moves = someOf(d.Review.Moves)
 	}
 	for i := range d.Objects {
 		if n := d.placedIn(&d.Objects[i]); n > 0 {
@@ -359,7 +373,7 @@ func (d *drill) leftBehind() (left []string) {
 		if bears(c, d.uid) {
 			left = append(left, fmt.Sprintf("cluster %s: annotation %s", c.Name, v1beta1.DrainAnnotation))
 		}
-		if tainted(c) {
+		if tainted(c) && bears(c, d.uid) { // the note goes last: a taint without it is somebody's
 			left = append(left, fmt.Sprintf("cluster %s: taint %s", c.Name, drainTaint.ToString()))
 		}
 		if c.Drill() != nil {
@@ -368,7 +382,7 @@ func (d *drill) leftBehind() (left []string) {
 		if slices.Contains(d.Blackholed, c.Name) {
 			left = append(left, fmt.Sprintf("cluster %s: the Lease %s/%s there, which runs out within 30 s", c.Name, v1beta1.FederationNamespace, v1beta1.DrillLease))
 		}
-		if was := weight(u.DNSWeight); c.DNSWeight() != was {
+		if was := weight(u.DNSWeight); c.DNSWeight() != was && c.DNSWeight() == 0 && (markOf(c) == nil || bears(c, d.uid)) { // another weight, and a drain, are somebody's
 			left = append(left, fmt.Sprintf("cluster %s: spec.dnsWeight is %d, was %d", c.Name, c.DNSWeight(), was))
 		}
 	}
