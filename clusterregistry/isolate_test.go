@@ -77,7 +77,7 @@ func TestADrillIsolatesAMember(t *testing.T) {
 	}
 }
 
-// An isolation that nobody renews ends by itself, and one that has run out before this process came isolates nobody.
+// An isolation that nobody renews ends by itself, and one that has run out before this process came isolates nobody. Acceptance test 10 of drills.
 func TestAnIsolationThatNobodyRenewsEnds(t *testing.T) {
 	f, east := newFleet(t), newFakeMember(t)
 	f.isolate(v1beta1.IsolateRefused, time.Now().Add(2*time.Second-isolation.Lasts), "east")

@@ -75,7 +75,7 @@ func TestWhoMayDrill(t *testing.T) {
 	}
 }
 
-// Who may evacuate need not be able to isolate, who makes a drill cannot approve it, and who may not approve has to ask for it (test 23 of the design).
+// Who may evacuate need not be able to isolate, who makes a drill cannot approve it, and who may not approve has to ask for it. Acceptance test 23 of drills.
 func TestRightsToDrillGoByMethod(t *testing.T) {
 	as := func(user string, groups ...string) dynamic.ResourceInterface {
 		config := rest.CopyConfig(shared.admin)

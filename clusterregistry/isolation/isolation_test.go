@@ -15,7 +15,7 @@ func renewedAt(at time.Duration) *coordinationv1.Lease {
 	return Renewed(nil, "uid", v1beta1.Isolation{As: v1beta1.IsolateRefused, Clusters: []string{"a"}}, begin.Add(at))
 }
 
-// Each line is what a process sees of the Lease, and until when it is cut off by its own clock, both after the beginning.
+// Each line is what a process sees of the Lease, and until when it is cut off by its own clock, both after the beginning. Acceptance test 10 of drills.
 func TestWhoIsIsolatedForHowLong(t *testing.T) {
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
 	for name, c := range map[string]struct {

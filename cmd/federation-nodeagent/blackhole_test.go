@@ -108,7 +108,7 @@ func (d *drilled) ends(what string) {
 	}
 }
 
-// A blackhole ends 30 s after the last renewal, whatever dies then: who renewed it, the agent, the member's API (test 28 of the design).
+// A blackhole ends 30 s after the last renewal, whatever dies then: who renewed it, the agent, the member's API. Acceptance test 28 of drills.
 func TestABlackholeEndsWhateverDies(t *testing.T) {
 	renewer, agent := newDrilled(t, "renewer", 30081), newDrilled(t, "agent", 30082)
 	for _, d := range []*drilled{renewer, agent} {

@@ -37,7 +37,7 @@ func finished() *v1beta1.FailoverDrill {
 	}
 }
 
-// All forms of a report say the same, and none has markup of who wrote the reason.
+// All forms of a report say the same, and none has markup of who wrote the reason. Acceptance test 32 of drills, with TestJUnitIsRead.
 func TestReportsAgree(t *testing.T) {
 	for name, c := range map[string]struct {
 		print func(io.Writer, *v1beta1.FailoverDrill) error

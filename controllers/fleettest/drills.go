@@ -46,6 +46,9 @@ func (p *player) drill(args []string) error {
 
 const nothingOfDrills = "nothing of a drill is left"
 
+// Acceptance test 26 of drills: they are among the random steps, and when fleets settle nothing of them is left; 13 to 15 are scenarios drill-isolate-losses and
+// drill-isolate-most.
+
 // endDrills deletes all drills, and lets time pass until they are gone.
 func (p *player) endDrills() error {
 	drills := p.user.Resource(v1beta1.FailoverDrillsResource)

@@ -17,8 +17,8 @@ import (
 )
 
 // TestAnIsolationAndItsLeader isolates a member by two processes. The one that leads is killed: the other goes on with the drill, and the member is
-// lost all the time. Then both are killed for longer than the isolation lasts: who comes back finds nothing isolated, and undoes the rest. Tests 7
-// and 8 of the design of drills; it takes three minutes, so `make e2e-drills` runs it.
+// lost all the time. Then both are killed for longer than the isolation lasts: who comes back finds nothing isolated, and undoes the rest. Acceptance
+// tests 7 and 8 of drills; it takes three minutes, so `make e2e-drills` runs it.
 func TestAnIsolationAndItsLeader(t *testing.T) {
 	if os.Getenv("E2E_LONG") == "" {
 		t.Skip("runs with E2E_LONG=1: make e2e-drills")

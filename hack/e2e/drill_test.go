@@ -17,7 +17,7 @@ import (
 )
 
 // TestDrills runs a drill with each method while somebody asks for a name all the time. What the reports say of DNS has to be what that
-// observer saw, and no Cluster is otherwise afterwards.
+// observer saw, and no Cluster is otherwise afterwards. Acceptance tests 1, 2 and 3 of drills; of 3 the part of DNS: the client that connects is of `make demo REAL=1`.
 func TestDrills(t *testing.T) {
 	home(t)
 	serve(t, "drilled", 6)

@@ -60,7 +60,7 @@ func becomes(t *testing.T, what string, is func() bool) {
 }
 
 // A probe asks where the name leads, as a client with a resolver does: what was looked up is used for its TTL, a failure counts, the counts begin anew with
-// the fault, and another process goes on from those that were noted.
+// the fault, and another process goes on from those that were noted. Acceptance test 18 of drills, the asking.
 func TestProbesAskAsClientsDo(t *testing.T) {
 	at, address, lookups := nameserver(t)
 	var sick atomic.Bool

@@ -21,7 +21,7 @@ func TestWhatAPersonDoesInAnyPhaseStays(t *testing.T) {
 			}
 		},
 	} {
-		for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation} {
+		for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole} {
 			for _, phase := range []v1beta1.DrillPhase{v1beta1.DrillPending, v1beta1.DrillBaseline, v1beta1.DrillInjecting, v1beta1.DrillHolding, v1beta1.DrillRecovering, v1beta1.DrillVerifying} {
 				if name == "taint" && method == v1beta1.DrillEvacuate && phase != v1beta1.DrillPending && phase != v1beta1.DrillBaseline && phase != v1beta1.DrillVerifying {
 					continue

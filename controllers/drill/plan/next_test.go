@@ -355,7 +355,7 @@ func TestEvacuateMovesReplicasAfterTheTTL(t *testing.T) {
 	}
 }
 
-// A process that dies after any of its writes leaves what the next one ends as if nothing had been (test 9 of the design).
+// A process that dies after any of its writes leaves what the next one ends as if nothing had been. Acceptance test 9 of drills.
 func TestDeathAfterEachWrite(t *testing.T) {
 	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole} {
 		whole := newMade(t, method)
@@ -373,7 +373,7 @@ func TestDeathAfterEachWrite(t *testing.T) {
 	}
 }
 
-// Each check alone keeps a drill from beginning, and nothing but its status is written (test 16).
+// Each check alone keeps a drill from beginning, and nothing but its status is written. Acceptance test 16 of drills.
 func TestEachCheckBlocks(t *testing.T) {
 	for name, wrong := range map[string]func(*made, *World){
 		v1beta1.DrillNotStopped:       func(_ *made, w *World) { w.Stopped = "game over" },
@@ -507,7 +507,7 @@ func TestWhatDoesNotEndADrill(t *testing.T) {
 	m.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted)
 }
 
-// Each reason ends a drill at once, and it is undone (test 17, 20).
+// Each reason ends a drill at once, and it is undone. Acceptance test 17 of drills.
 func TestEachReasonEndsADrill(t *testing.T) {
 	aborted := func(m *made) { m.drill.Status.Abort = &v1beta1.DrillDecision{By: "ann", Reason: "enough"} }
 	for reason, c := range map[string]struct {
@@ -587,7 +587,7 @@ func TestWhatAPersonDoesStays(t *testing.T) {
 	}
 }
 
-// A drill that is deleted in any phase is undone and let go (test 11).
+// A drill that is deleted in any phase is undone and let go. Acceptance test 11 of drills.
 func TestDeletedInEachPhase(t *testing.T) {
 	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole} {
 		for _, p := range []v1beta1.DrillPhase{v1beta1.DrillPending, v1beta1.DrillBaseline, v1beta1.DrillInjecting, v1beta1.DrillHolding, v1beta1.DrillRecovering, v1beta1.DrillVerifying, v1beta1.DrillFinished} {
@@ -609,6 +609,7 @@ func TestDeletedInEachPhase(t *testing.T) {
 	}
 }
 
+// What is left of a drill whose finalizer somebody took away is found and undone. Acceptance test 12 of drills; scenario drill-isolate-ends.
 func TestSweepUndoesWhatIsOfNoDrill(t *testing.T) {
 	m := newMade(t, v1beta1.DrillEvacuate)
 	m.until("the taint", func() bool { return tainted(m.clusters[0]) })

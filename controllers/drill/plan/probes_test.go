@@ -66,7 +66,7 @@ func probed(t *testing.T, a *asks) *made {
 }
 
 // Ten questions a second, each 50th of which fails, end a drill 15 to 32 s after the first failure; of which each 200th fails miss an objective of one in a
-// thousand (test 18 of the design). The design's guardrail is 10 of a thousand in 30 s, the default.
+// thousand. Acceptance test 18 of drills. The design's guardrail is 10 of a thousand in 30 s, the default.
 func TestClientsThatFailEndADrill(t *testing.T) {
 	a := &asks{rate: 10}
 	m := probed(t, a)

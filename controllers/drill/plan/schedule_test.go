@@ -95,7 +95,7 @@ func (p *plant) scopes() string {
 }
 
 // 400 days with time zones, clocks that change, windows, deaths and times at which nothing runs: no drill is outside, none is made twice, and each of the
-// zones has its turn within six drills (test 22 of the design).
+// zones has its turn within six drills. Acceptance test 22 of drills.
 func TestSchedulesOver400Days(t *testing.T) {
 	for i, c := range []struct {
 		cron, zone string
