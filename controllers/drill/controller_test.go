@@ -125,7 +125,7 @@ func TestADrillOfManyClustersWritesLittle(t *testing.T) {
 			Client: client, Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
 				return informers.ForResource(r).Informer()
 			}, Recorder: &record.FakeRecorder{},
-			Info: v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second}, Leases: lease, Isolated: lease.isolated, DeadBehind: func() []string { return nil }, Process: "p", Writes: &Writes{},
+			Info: v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second}, Leases: lease, Isolated: lease.isolated, DeadBehind: func() []string { return nil }, Blackholed: func() []string { return nil }, Process: "p", Writes: &Writes{},
 			Records: func(context.Context, []plan.Record) (map[plan.Record][]string, error) { return nil, nil },
 		})
 		if err != nil {
