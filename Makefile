@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: e2e-tools check release e2e-drills vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
+.PHONY: race e2e-tools check release e2e-drills vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -56,6 +56,10 @@ fleet: ## random faults in a fleet in memory, the laws checked after each step [
 	@go test ./controllers/fleettest -run TestRandom -v -count 1 -timeout 6h -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
 
 ##@ Longer tests
+
+RACE ?= ./clusterregistry/... ./controllers/... ./dnsprovider/authoritative/... ./nodeagent/...
+race: ## unit tests of what has goroutines, under the race detector, which needs a C compiler [RACE="./controllers/drill/..."]
+	@CGO_ENABLED=1 go test -race -timeout 30m $(RACE)
 
 fuzz: ## all fuzz targets, one after another [FOR=60: seconds of each]
 	@hack/fuzz.sh $(FOR)

@@ -169,6 +169,22 @@ func aside(t *testing.T, env ...string) (pid int, says *bufio.Scanner) {
 	return cmd.Process.Pid, bufio.NewScanner(stdout)
 }
 
+// nextLine waits half a minute for what a process says, and fails with late.
+func nextLine(t *testing.T, out *bufio.Scanner, late string) string {
+	t.Helper()
+	said := make(chan bool, 1)
+	go func() { said <- out.Scan() }()
+	select {
+	case is := <-said:
+		if !is {
+			t.Fatalf("the process has ended: %v", out.Err())
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal(late)
+	}
+	return out.Text()
+}
+
 // burnCores is the environment of the process that burns so many cores and speaks to nobody.
 const burnCores = "BURN_CORES"
 

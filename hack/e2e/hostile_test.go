@@ -202,8 +202,8 @@ func joinHostile(t *testing.T, how, name string) (pid int) {
 	t.Helper()
 	pid, out := aside(t, hostileHow+"="+how, hostileBehind+"="+filepath.Join(s.dir, "members", beyond, "kubeconfig"), hostileRedirect+"="+s.fed.config.Host)
 	var says hostileSays
-	if !out.Scan() || json.Unmarshal(out.Bytes(), &says) != nil {
-		t.Fatalf("the hostile member says %q (%v)", out.Text(), out.Err())
+	if line := nextLine(t, out, "the hostile member has not started"); json.Unmarshal([]byte(line), &says) != nil {
+		t.Fatalf("the hostile member says %q", line)
 	}
 	like, err := s.fed.dyn.Resource(v1beta1.ClustersResource).Get(t.Context(), beyond, metav1.GetOptions{})
 	if err != nil {
@@ -237,15 +237,6 @@ func joinHostile(t *testing.T, how, name string) (pid int) {
 	remove(t, func(ctx context.Context) error {
 		return s.fed.dyn.Resource(v1beta1.ClustersResource).Delete(ctx, name, background)
 	})
-	asked := make(chan bool, 1)
-	go func() { asked <- out.Scan() }()
-	select {
-	case is := <-asked:
-		if !is {
-			t.Fatal("the hostile member has ended")
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("the federation has not asked the hostile member anything")
-	}
+	nextLine(t, out, "the federation has not asked the hostile member anything")
 	return pid
 }
