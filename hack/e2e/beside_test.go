@@ -83,13 +83,13 @@ func (a *arrivals) measure(t *testing.T, value string, lasts time.Duration, othe
 	if other > 0 {
 		pids = append(pids, other)
 	}
-	spent := func() (federation, others time.Duration) {
+	used := func() (federation, others time.Duration) {
 		for _, pid := range pids {
 			others += procusage.Of(pid).CPU
 		}
 		return procusage.Of(pidOf(t, "federation.pid")).CPU, others
 	}
-	federation, others := spent()
+	federation, others := used()
 	begin := time.Now()
 	for n := 0; time.Since(begin) < lasts; n++ {
 		text := value + "-" + strconv.Itoa(n)
@@ -111,7 +111,7 @@ func (a *arrivals) measure(t *testing.T, value string, lasts time.Duration, othe
 	}
 	slices.Sort(b.took)
 	b.lasted = time.Since(begin)
-	federationIs, othersIs := spent()
+	federationIs, othersIs := used()
 	b.federation, b.others = federationIs-federation, othersIs-others
 	return b
 }
@@ -189,19 +189,26 @@ func nextLine(t *testing.T, out *bufio.Scanner, late string) string {
 const burnCores = "BURN_CORES"
 
 func burn(cores float64) {
-	const period = 20 * time.Millisecond
-	threads := max(1, int(math.Ceil(cores)))
-	works := time.Duration(cores / float64(threads) * float64(period))
-	for range threads {
+	begin := time.Now()
+	for range max(1, int(math.Ceil(cores))) {
 		go func() {
 			for {
-				for begin := time.Now(); time.Since(begin) < works; {
+				for spent() < cores*time.Since(begin).Seconds() {
 				}
-				time.Sleep(period - works)
+				time.Sleep(5 * time.Millisecond)
 			}
 		}()
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// spent is the CPU time of this process, in seconds.
+func spent() float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return math.Inf(1)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
 // runsAside is the whole of a process that aside starts.
