@@ -95,6 +95,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ResourceSelector{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ResourceSelector(ref),
 		v1beta1.RolloutPolicy{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_RolloutPolicy(ref),
 		v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName():   schema_apiserver_apis_federation_v1beta1_ServerAddressByClientCIDR(ref),
+		v1beta1.ServiceIPs{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_ServiceIPs(ref),
 		v1beta1.ServiceIngresses{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref),
 		v1beta1.SpreadConstraint{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_SpreadConstraint(ref),
 		v1beta1.UnschedulablePods{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_UnschedulablePods(ref),
@@ -1389,13 +1390,13 @@ func schema_apiserver_apis_federation_v1beta1_DrillMarks(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"injected": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The fault is in force: the weights of all clusters of the scope are 0, or the federation is cut off from all of them.",
+							Description: "The fault is in force: the weights of all clusters of the scope are 0, or the federation is cut off from all of them; with Blackhole their node agents have a Lease to act by, too.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
 						},
 					},
 					"detected": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Isolate: all clusters of the scope are judged lost.",
+							Description: "Isolate, Blackhole: all clusters of the scope are judged lost.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
 						},
 					},
@@ -1413,19 +1414,19 @@ func schema_apiserver_apis_federation_v1beta1_DrillMarks(ref common.ReferenceCal
 					},
 					"out": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Isolate: all clusters of the scope are failed over.",
+							Description: "Isolate, Blackhole: all clusters of the scope are failed over.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
 						},
 					},
 					"placed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Evacuate, Isolate: nothing is placed in the scope any more except what stays there.",
+							Description: "Evacuate, Isolate, Blackhole: nothing is placed in the scope any more except what stays there.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
 						},
 					},
 					"readyElsewhere": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Evacuate, Isolate: all that was to leave the scope is ready elsewhere.",
+							Description: "Evacuate, Isolate, Blackhole: all that was to leave the scope is ready elsewhere.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
 						},
 					},
@@ -1449,7 +1450,7 @@ func schema_apiserver_apis_federation_v1beta1_DrillMarks(ref common.ReferenceCal
 					},
 					"failback": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Isolate: when all clusters of the scope had a share of their replicas again, by percentage.",
+							Description: "Isolate, Blackhole: when all clusters of the scope had a share of their replicas again, by percentage.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -2189,7 +2190,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillGuardrails(ref common
 				Properties: map[string]spec.Schema{
 					"minReadyPercent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Of the replicas that were placed in the scope, so many percent must stay ready, there or elsewhere; 95 if left out. With Isolate nobody sees those in the scope: as many as that may be lost elsewhere, of the replicas that were there before.",
+							Description: "Of the replicas that were placed in the scope, so many percent must stay ready, there or elsewhere; 95 if left out. With Isolate and Blackhole nobody sees those in the scope: as many as that may be lost elsewhere, of the replicas that were there before.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -2288,14 +2289,14 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillObjectives(ref common
 					},
 					"detectedSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The clusters are judged lost that soon after the fault. For Isolate.",
+							Description: "The clusters are judged lost that soon after the fault. For Isolate and Blackhole.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"readyElsewhereSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For Evacuate and Isolate: all that leaves the scope is ready in other clusters that soon after the fault.",
+							Description: "For Evacuate, Isolate and Blackhole: all that leaves the scope is ready in other clusters that soon after the fault.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -2754,7 +2755,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.Refer
 					},
 					"method": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Shift, Evacuate or Isolate.",
+							Description: "Shift, Evacuate, Isolate or Blackhole.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2762,7 +2763,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.Refer
 					},
 					"isolate": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For Isolate: how.",
+							Description: "For Isolate and Blackhole: how.",
 							Ref:         ref(v1beta1.DrillIsolate{}.OpenAPIModelName()),
 						},
 					},
@@ -5024,6 +5025,71 @@ func schema_apiserver_apis_federation_v1beta1_ServerAddressByClientCIDR(ref comm
 					},
 				},
 				Required: []string{"clientCIDR", "serverAddress"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ServiceIPs(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ServiceIPs is what of a federated Service decides which cluster IPs the federation gives it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"Namespace": {
+						SchemaProps: spec.SchemaProps{
+							Default: "",
+							Type:    []string{"string"},
+							Format:  "",
+						},
+					},
+					"Name": {
+						SchemaProps: spec.SchemaProps{
+							Default: "",
+							Type:    []string{"string"},
+							Format:  "",
+						},
+					},
+					"Annotations": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Annotations are those of the Service: ClusterSetIPAnnotation counts.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"Families": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Families and Policy are as in its spec.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"Policy": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+				},
+				Required: []string{"Namespace", "Name", "Annotations", "Families", "Policy"},
 			},
 		},
 	}

@@ -121,6 +121,11 @@ func (in DrillIsolate) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillMark) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillMark"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DrillMarks) OpenAPIModelName() string {
 	return "federation.v1beta1.DrillMarks"
 }
@@ -423,6 +428,11 @@ func (in RolloutPolicy) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ServerAddressByClientCIDR) OpenAPIModelName() string {
 	return "federation.v1beta1.ServerAddressByClientCIDR"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ServiceIPs) OpenAPIModelName() string {
+	return "federation.v1beta1.ServiceIPs"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
