@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -285,5 +286,18 @@ func TestALostClusterThatStaysIsSeen(t *testing.T) {
 func TestCrashWithoutProcesses(t *testing.T) {
 	begun(t, func(p *player) {
 		run(t, p, "stall fed 1m", "member a delete svc/web", "pods a fail rs/web 1", "wait 5s", "processes 0", "crash 1", "fed well", "wait 1s", "processes 1", "settle")
+	})
+}
+
+func TestAMissingNameOfAPlaceIsSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		if broken := p.Check(); len(broken) > 0 {
+			t.Fatal(errors.Join(broken...))
+		}
+		zoneIs(p, func(all []dnsprovider.RRSet) []dnsprovider.RRSet {
+			return slices.DeleteFunc(slices.Clone(all), func(r dnsprovider.RRSet) bool { return r.Name == "web.default.fed.svc.b.r."+zone })
+		})
+		p.fail(errors.Join(p.Check()...))
+		breaks(t, p, placesHaveNames)
 	})
 }

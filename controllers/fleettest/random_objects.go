@@ -3,6 +3,7 @@ package fleettest
 import (
 	"encoding/base64"
 	"fmt"
+	"strings"
 )
 
 const workloadText = `apiVersion: apps/v1
@@ -101,6 +102,9 @@ func (r *Random) create() error {
 		}
 		text = fmt.Sprintf(accountText, name, pull)
 	case "svc":
+		if of, ok := r.object("rs", "deploy", "sts"); ok && strings.Count(of, "/") == 1 { // of a workload, if there is one: else it serves nothing
+			_, name, _ = strings.Cut(of, "/")
+		}
 		text = fmt.Sprintf(serviceText, name)
 	case "ds":
 		text = fmt.Sprintf(daemonSetText, name, 1+r.chance.IntN(3), r.reference(), r.account())
