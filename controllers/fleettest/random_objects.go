@@ -51,7 +51,7 @@ const (
 	configMapText = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {n: \"%s\"}\n"
 	secretText    = "apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ndata: {n: \"%s\"}\n"
 	accountText   = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s}\n%s"
-	serviceText   = "apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {type: LoadBalancer, selector: {app: %[1]s}, ports: [{port: 80}]}\n"
+	serviceText   = "apiVersion: v1\nkind: Service\nmetadata: {name: %s, annotations: {%s}}\nspec: {type: LoadBalancer, selector: {app: %[1]s}, ports: [{port: 80}]}\n"
 	namespaceText = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
 	inShopText    = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: shop}\ndata: {n: \"%d\"}\n"
 	widgetText    = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: %s}\nspec: {n: %d}\n"
@@ -105,7 +105,7 @@ func (r *Random) create() error {
 		if of, ok := r.object("rs", "deploy", "sts"); ok && strings.Count(of, "/") == 1 { // of a workload, if there is one: else it serves nothing
 			_, name, _ = strings.Cut(of, "/")
 		}
-		text = fmt.Sprintf(serviceText, name)
+		text = fmt.Sprintf(serviceText, name, r.annotations(short))
 	case "ds":
 		text = fmt.Sprintf(daemonSetText, name, 1+r.chance.IntN(3), r.reference(), r.account())
 	case "job":
@@ -192,6 +192,9 @@ func (r *Random) apply(name, text string) error {
 
 func (r *Random) annotations(short string) string {
 	key := map[string]string{"rs": "replica-set-preferences", "deploy": "deployment-preferences"}[short]
+	if short == "svc" && r.chance.IntN(4) == 0 {
+		return fmt.Sprintf(`federation.alpha.kubernetes.io/cluster-selector: '[{"key": "tier", "operator": "In", "values": ["%s"]}]'`, []string{"east", "west"}[r.chance.IntN(2)])
+	}
 	if key == "" || r.chance.IntN(2) == 0 {
 		return ""
 	}
