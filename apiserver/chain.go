@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"net/http"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/util/notfoundhandler"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -20,6 +22,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/openapi"
+	"federation/apiserver/registry/views"
 )
 
 // chain are the configurations of the three servers that answer one after the other: the aggregator,
@@ -28,6 +31,7 @@ type chain struct {
 	aggregator aggregatorapiserver.CompletedConfig
 	builtIn    controlplane.CompletedConfig
 	crds       apiextensionsapiserver.CompletedConfig
+	namespaces corelisters.NamespaceLister // at the federation
 }
 
 // newChain configures the servers.
@@ -39,6 +43,9 @@ func newChain(o options.CompletedOptions) (*chain, error) {
 	}
 	generic.OpenAPIConfig.Info.Title = "Federation"
 	generic.OpenAPIV3Config.Info.Title = "Federation"
+	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
+		return genericapiserver.DefaultBuildHandlerChain(explainReadOnly(handler), config)
+	}
 	for _, r := range []schema.GroupVersionResource{v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.DNSNameGrantsResource, v1beta1.ReadinessResource, v1beta1.FailoverDrillsResource,
 		v1beta1.DrillSchedulesResource} {
 		storage.SetSerializer(r.GroupResource(), runtime.ContentTypeJSON, nil)
@@ -59,11 +66,11 @@ func newChain(o options.CompletedOptions) (*chain, error) {
 		return nil, err
 	}
 	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true // nobody but us serves
-	return &chain{aggregator.Complete(), builtIn.Complete(), crds.Complete()}, nil
+	return &chain{aggregator.Complete(), builtIn.Complete(), crds.Complete(), informers.Core().V1().Namespaces().Lister()}, nil
 }
 
-// build makes the servers. own is the storage of our group, less the Secrets.
-func (c *chain) build(own federationProvider) (*aggregatorapiserver.APIAggregator, error) {
+// build makes the servers. own is the storage of our group, less the Secrets; clusters are those whose pods and nodes are shown.
+func (c *chain) build(own federationProvider, clusters func() []*v1beta1.Cluster) (*aggregatorapiserver.APIAggregator, error) {
 	notFound := notfoundhandler.New(c.builtIn.Generic.Serializer, filters.NoMuxAndDiscoveryIncompleteKey)
 	crds, err := c.crds.New(genericapiserver.NewEmptyDelegateWithCustomHandler(notFound))
 	if err != nil {
@@ -82,7 +89,9 @@ func (c *chain) build(own federationProvider) (*aggregatorapiserver.APIAggregato
 		return nil, fmt.Errorf("storage: %w", err)
 	}
 	own.secrets = kube.CoreV1().Secrets(v1beta1.FederationNamespace)
-	if err := builtIn.InstallAPIs(storageProviders(generic, kube.CoreV1(), own)...); err != nil {
+	owners := &views.Owners{}
+	shown := views.New(views.NewMembers(clusters, own.secrets), c.namespaces, owners, c.builtIn.Generic.Authorization.Authorizer)
+	if err := builtIn.InstallAPIs(storageProviders(generic, kube.CoreV1(), own, shown, owners)...); err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}
 	enabled := c.crds.GenericConfig.MergedResourceConfig.ResourceEnabled(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))

@@ -53,8 +53,8 @@ type Options struct {
 	NamesInDNS admission.NamesInDNS
 	// ReadyChecks are more checks of /readyz, by name.
 	ReadyChecks map[string]func() error
-	// Clusters returns the Clusters, which are not to be changed, so that people are warned of names that none has; nil while they are not
-	// known.
+	// Clusters returns the Clusters, which are not to be changed, so that people are warned of names that none has, and whose pods and nodes
+	// are shown; nil while they are not known.
 	Clusters func() []*v1beta1.Cluster
 	// TryOverrides tries a policy on an object that it selects, so that people are warned of overrides that do not work.
 	TryOverrides admission.TryOverrides

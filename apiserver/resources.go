@@ -1,6 +1,8 @@
 package apiserver
 
 import (
+	"errors"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -15,10 +17,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	controlplane "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"federation/apiserver/apis/federation/install"
 	"federation/apiserver/apis/federation/v1beta1"
@@ -43,9 +47,19 @@ import (
 
 func init() {
 	// The scheme is the process's, as Kubernetes' server is written.
-	if err := install.Install(legacyscheme.Scheme); err != nil {
+	if err := errors.Join(install.Install(legacyscheme.Scheme), installMetrics(legacyscheme.Scheme)); err != nil {
 		panic(err)
 	}
+}
+
+// installMetrics adds the types of metrics.k8s.io, which are served as members send them: there is no internal version.
+func installMetrics(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(schema.GroupVersion{Group: metricsv1beta1.GroupName, Version: runtime.APIVersionInternal},
+		&metricsv1beta1.PodMetrics{}, &metricsv1beta1.PodMetricsList{}, &metricsv1beta1.NodeMetrics{}, &metricsv1beta1.NodeMetricsList{})
+	if err := metricsv1beta1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	return scheme.SetVersionPriority(metricsv1beta1.SchemeGroupVersion)
 }
 
 // servedVersions are served whole.
@@ -59,6 +73,7 @@ var servedVersions = []schema.GroupVersion{
 	coordinationv1.SchemeGroupVersion,
 	flowcontrolv1.SchemeGroupVersion,
 	v1beta1.SchemeGroupVersion,
+	metricsv1beta1.SchemeGroupVersion,
 }
 
 // servedResources are served, with v1beta1.FederatedResources, from versions of which we serve no more than that.
@@ -86,6 +101,7 @@ func apiServicePriorities() map[schema.GroupVersion]controlplane.APIServicePrior
 	p[batchv1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17400, Version: 15}
 	p[policyv1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 16800, Version: 15}
 	p[networkingv1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17200, Version: 15}
+	p[metricsv1beta1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 16000, Version: 15}
 	p[v1beta1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17900, Version: 15}
 	return p
 }

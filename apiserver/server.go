@@ -139,7 +139,8 @@ func (s *Server) build(ctx context.Context, endpoints []string) error {
 	if err != nil {
 		return err
 	}
-	if s.api, err = c.build(federationProvider{policies: s.policies, review: s.config.ReviewFailover, orphanByDefault: s.config.OrphanByDefault}); err != nil {
+	own := federationProvider{policies: s.policies, review: s.config.ReviewFailover, orphanByDefault: s.config.OrphanByDefault}
+	if s.api, err = c.build(own, s.config.Clusters); err != nil {
 		return err
 	}
 	s.api.GenericAPIServer.ShutdownTimeout = requestGrace

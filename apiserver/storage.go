@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +33,7 @@ import (
 	networkingrest "k8s.io/kubernetes/pkg/registry/networking/rest"
 	budgetstore "k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget/storage"
 	policyrest "k8s.io/kubernetes/pkg/registry/policy/rest"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/registry/cluster"
@@ -43,19 +45,22 @@ import (
 	"federation/apiserver/registry/policy"
 	"federation/apiserver/registry/readiness"
 	"federation/apiserver/registry/service"
+	"federation/apiserver/registry/views"
 )
 
 // provider is Kubernetes' interface for the storage of one group.
 type provider = controlplane.RESTStorageProvider
 
 // storageProviders are those of the generic control plane, changed where federated kinds need it, and
-// those of the groups that it does not have.
-func storageProviders(generic []provider, core corev1.CoreV1Interface, own federationProvider) []provider {
+// those of the groups that it does not have. owners gets to know the storage of workloads.
+func storageProviders(generic []provider, core corev1.CoreV1Interface, own federationProvider, shown *views.Views, owners *views.Owners) []provider {
 	all := slices.Clone(generic)
-	federate := func(p provider) provider { return federatedProvider{p, core.Namespaces(), own.orphanByDefault} }
+	federate := func(p provider) provider {
+		return federatedProvider{p, core.Namespaces(), own.orphanByDefault, owners}
+	}
 	for i, p := range all {
 		if p.GroupName() == "" {
-			all[i] = federate(coreProvider{p})
+			all[i] = federate(coreProvider{p, shown})
 		}
 	}
 	return append(all,
@@ -64,12 +69,14 @@ func storageProviders(generic []provider, core corev1.CoreV1Interface, own feder
 		federate(autoscalingrest.RESTStorageProvider{}),
 		federate(policyrest.RESTStorageProvider{}),
 		federate(networkingrest.RESTStorageProvider{}),
+		metricsProvider{shown},
 		own)
 }
 
-// coreProvider adds Services to the core group.
+// coreProvider adds Services to the core group, and the pods and nodes of members.
 type coreProvider struct {
 	provider
+	views *views.Views
 }
 
 func (p coreProvider) NewRESTStorage(config serverstorage.APIResourceConfigSource, options generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error) {
@@ -81,8 +88,22 @@ func (p coreProvider) NewRESTStorage(config serverstorage.APIResourceConfigSourc
 	if err != nil {
 		return info, err
 	}
-	info.VersionedResourcesStorageMap["v1"]["services"] = services
-	info.VersionedResourcesStorageMap["v1"]["services/status"] = status
+	maps.Copy(info.VersionedResourcesStorageMap["v1"], map[string]rest.Storage{
+		"services": services, "services/status": status,
+		"pods": p.views.Pods, "pods/log": p.views.Log, "pods/exec": p.views.Exec, "pods/attach": p.views.Attach, "pods/portforward": p.views.PortForward,
+		"nodes": p.views.Nodes,
+	})
+	return info, nil
+}
+
+// metricsProvider is the storage of what pods and nodes of members use.
+type metricsProvider struct{ views *views.Views }
+
+func (metricsProvider) GroupName() string { return metricsv1beta1.GroupName }
+
+func (p metricsProvider) NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error) {
+	info := genericapiserver.NewDefaultAPIGroupInfo(metricsv1beta1.GroupName, legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
+	info.VersionedResourcesStorageMap[metricsv1beta1.SchemeGroupVersion.Version] = map[string]rest.Storage{"pods": p.views.PodMetrics, "nodes": p.views.NodeMetrics}
 	return info, nil
 }
 
@@ -91,6 +112,7 @@ type federatedProvider struct {
 	provider
 	namespaces      federated.NamespaceGetter
 	orphanByDefault bool
+	owners          *views.Owners
 }
 
 func (p federatedProvider) NewRESTStorage(config serverstorage.APIResourceConfigSource, options generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error) {
@@ -121,6 +143,7 @@ func (p federatedProvider) federate(storage rest.Storage, kind *v1beta1.Federate
 		return nil, fmt.Errorf("storage of an unknown type %T", storage)
 	}
 	store.DeleteStrategy = federated.DeleteStrategy(store.DeleteStrategy, p.namespaces, p.orphanByDefault)
+	p.owners.Add(kind.Resource.GroupVersion().WithKind(kind.Kind).GroupKind(), store)
 	if kind.Preferences != "" {
 		store.TableConvertor = federated.WithClusters(store.TableConvertor)
 	}

@@ -43,19 +43,20 @@ func clusterRoles() []*rbacv1.ClusterRole {
 	drills := rule(v1beta1.GroupName, reading, "failoverdrills", "failoverdrillschedules")
 	runDrills := []rbacv1.PolicyRule{ours("failoverdrills", append(slices.Clone(drillMethods), writing...)...), ours("failoverdrills/abort", "update", "patch"),
 		ours("failoverdrillschedules", writing...)}
+	nodes, podUse := rbacv1.PolicyRule{APIGroups: []string{"", "metrics.k8s.io"}, Verbs: reading, Resources: []string{"nodes"}}, rule("metrics.k8s.io", reading, "pods") // of members
 	see, policies, review := ours("clusters", reading...), ours("placementpolicies", reading...), ours("failoverreviews", "create")
 	ready := ours("failoverreadinesses", reading...) // nobody but the controllers writes any
 	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
 	return []*rbacv1.ClusterRole{
-		clusterRole("federation-view", "view", policies, ready),
+		clusterRole("federation-view", "view", policies, ready, podUse),
 		clusterRole("federation-edit", "edit", ours("placementpolicies", writing...)),
-		clusterRole("federation-cluster-viewer", "", see, grants, ready, drills),
-		clusterRole("federation-operator", "", see, grants, policies, review, ready, drills, ours("failoverdrills/abort", "update", "patch")),
-		clusterRole("federation-drill-operator", "", append(runDrills, see, grants, policies, review, ready, drills,
+		clusterRole("federation-cluster-viewer", "", see, nodes, grants, ready, drills),
+		clusterRole("federation-operator", "", see, nodes, grants, policies, review, ready, drills, ours("failoverdrills/abort", "update", "patch")),
+		clusterRole("federation-drill-operator", "", append(runDrills, see, nodes, grants, policies, review, ready, drills,
 			rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get", "patch"}, Resources: []string{"namespaces"}, ResourceNames: []string{v1beta1.FederationNamespace}})...),
 		clusterRole("federation-blackhole-operator", "", ours("failoverdrills", blackhole)), // beside federation-drill-operator
-		clusterRole("federation-drill-approver", "", see, ready, drills, review, ours("failoverdrills", "approve"), ours("failoverdrills/approval", "update", "patch")),
-		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), policies, review, ready, federationUID),
+		clusterRole("federation-drill-approver", "", see, nodes, ready, drills, review, ours("failoverdrills", "approve"), ours("failoverdrills/approval", "update", "patch")),
+		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), nodes, policies, review, ready, federationUID),
 		clusterRole("federation-restore", "", ours(v1beta1.DecisionsResource, v1beta1.RestoreVerb)),
 		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),
 		clusterRole(controllersName, "", controllersRules()...),

@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	o := options(dir)
-	o.ReviewFailover, o.Place, o.BeforeReady = review, place, lookUnready
+	o.ReviewFailover, o.Place, o.BeforeReady, o.Clusters = review, place, lookUnready, shownClusters
 	if shared, err = start(o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -22,10 +22,9 @@ import (
 // ValidatingAdmissionPolicies: the member's own API server enforces them, whoever has the account's token.
 
 const (
-	// AcceptLabel is, on a namespace that a member had before, the UID of the federation that may put objects into it.
-	AcceptLabel = "federation.kubernetes.io/accept"
-	// alsoAcceptLabel is the same for further federations, with the UID at its end and any value.
-	alsoAcceptLabel = "accept.federation.kubernetes.io/"
+	// AcceptLabel is v1beta1.AcceptLabel.
+	AcceptLabel     = v1beta1.AcceptLabel
+	alsoAcceptLabel = v1beta1.AlsoAcceptLabel
 )
 
 // DefaultProtectedNamespaces are those that the federation may not touch. A "*" at the end stands for any rest.

@@ -112,8 +112,11 @@ func (m *Meter) Transport(t *http.Transport) http.RoundTripper {
 		return t
 	}
 	t.DisableCompression = true
-	return &counted{t, m}
+	return m.Over(t)
 }
+
+// Over is Transport of one that several meters share, and that decompresses nothing itself (DisableCompression).
+func (m *Meter) Over(rt http.RoundTripper) http.RoundTripper { return &counted{rt, m} }
 
 // errorText is how much is read of an answer that is an error, in bytes. The rest of it says nothing more, and a member that refuses everything at length
 // would be read at length for each object.

@@ -68,11 +68,12 @@ func (r *ProxyREST) Connect(ctx context.Context, name string, options runtime.Ob
 	if err != nil {
 		return nil, errors.NewServiceUnavailable(fmt.Sprintf("cluster %q: %v", name, err))
 	}
-	return newHandler(config, caller, options.(*v1beta1.ClusterProxyOptions).Path, responder)
+	return NewHandler(config, caller, options.(*v1beta1.ClusterProxyOptions).Path, responder)
 }
 
-// newHandler returns a handler for requests to one path at the member of config.
-func newHandler(config *restclient.Config, caller user.Info, subpath string, responder rest.Responder) (http.Handler, error) {
+// NewHandler returns a handler for requests to one path at the member of config, which is changed, as its caller's: with a token that is the
+// federation's, impersonating him.
+func NewHandler(config *restclient.Config, caller user.Info, subpath string, responder rest.Responder) (http.Handler, error) {
 	location, err := url.Parse(config.Host)
 	if err != nil || location.Scheme != "https" {
 		return nil, errors.NewServiceUnavailable(fmt.Sprintf("the member's address is %q: it must be https", config.Host))

@@ -92,6 +92,21 @@ func IsCopy(o metav1.Object, kind schema.GroupKind, federation string) bool {
 	return o.GetLabels()[ManagedByLabel] == federation && o.GetAnnotations()[CopyOfAnnotation] == CopyOf(kind, o.GetNamespace(), o.GetName())
 }
 
+const (
+	// AcceptLabel is, on a namespace that a member had before, the UID of the federation that may put objects into it.
+	AcceptLabel = "federation.kubernetes.io/accept"
+	// AlsoAcceptLabel is the same for further federations, with the UID at its end and any value.
+	AlsoAcceptLabel = "accept.federation.kubernetes.io/"
+	// ClusterLabel is, on what joining made, and on pods and nodes as the federation shows them, the name of the Cluster.
+	ClusterLabel = "federation.kubernetes.io/cluster"
+)
+
+// NamespaceOf reports whether a namespace in a member is a federation's: it made it, or may put objects into it.
+func NamespaceOf(namespace metav1.Object, federation string) bool {
+	_, also := namespace.GetLabels()[AlsoAcceptLabel+federation]
+	return also || namespace.GetLabels()[AcceptLabel] == federation || namespace.GetLabels()[ManagedByLabel] == federation
+}
+
 // MaxAnnotations is how many bytes the API takes of the annotations of an object, keys and values.
 const MaxAnnotations = 256 << 10
 

@@ -1,0 +1,111 @@
+package views
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"federation/clusterregistry/limits"
+)
+
+const (
+	// patience is how long a member has to begin its answer, and to go on with it.
+	patience = 2 * time.Second
+	// whole is how long it has for all of an answer that is neither a watch nor a log.
+	whole = 20 * time.Second
+	// maxAnswer is how many bytes an answer may have.
+	maxAnswer = 128 << 20
+)
+
+var errSilent = errors.New("no answer within 2s")
+
+// allowance is what one member may take of us for one request of a client.
+type allowance struct {
+	meter *limits.Meter
+	// stream is for answers that have no end: only their beginning is waited for.
+	stream bool
+	// waits is for answers that begin when there is something to say.
+	waits bool
+}
+
+type allowanceKey struct{}
+
+// allow returns a context whose requests to a member are bounded.
+func (m *Members) allow(ctx context.Context, stream bool) context.Context {
+	return context.WithValue(ctx, allowanceKey{}, allowance{meter: limits.New(limits.Limits{Response: m.maxAnswer, Burst: 2 * m.maxAnswer}, func(string) {}), stream: stream})
+}
+
+// allowWaiting is allow for logs, which pass through here: nothing of them is kept, and they may be silent and long.
+func (m *Members) allowWaiting(ctx context.Context) context.Context {
+	return context.WithValue(ctx, allowanceKey{}, allowance{stream: true, waits: true})
+}
+
+// bounded ends requests at what their allowance says.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	a, ok := r.Context().Value(allowanceKey{}).(allowance)
+	if !ok {
+		return nil, errors.New("a request without an allowance")
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	silent := time.AfterFunc(patience, func() { cancel(errSilent) })
+	if a.waits {
+		silent.Stop()
+	}
+	rt := b.RoundTripper
+	if a.meter != nil {
+		rt = a.meter.Over(rt)
+	}
+	response, err := rt.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		silent.Stop()
+		if context.Cause(ctx) == errSilent { //nolint:errorlint // it is that very one
+			err = errSilent
+		}
+		cancel(nil)
+		return nil, err
+	}
+	if a.stream {
+		silent.Stop()
+	}
+	response.Body = &patientBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel, silent: silent, stream: a.stream, end: time.Now().Add(whole)}
+	return response, nil
+}
+
+// WrappedRoundTripper lets client-go look through to the transport.
+func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.RoundTripper }
+
+// patientBody waits for each part of an answer, and for all of it, no longer than it should.
+type patientBody struct {
+	io.ReadCloser
+	ctx    context.Context //nolint:containedctx // of the request whose answer it is
+	cancel context.CancelCauseFunc
+	silent *time.Timer
+	stream bool
+	end    time.Time
+}
+
+// Read implements io.Reader.
+func (b *patientBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case b.stream:
+	case err == nil:
+		b.silent.Reset(min(patience, time.Until(b.end)))
+	case context.Cause(b.ctx) == errSilent: //nolint:errorlint // it is that very one
+		err = errSilent
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *patientBody) Close() error {
+	b.silent.Stop()
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
+	return err
+}

@@ -1,0 +1,82 @@
+package views
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/kubernetes/pkg/apis/core"
+
+	"federation/apiserver/registry/cluster"
+)
+
+// ConnectREST serves what goes on in a pod: exec, attach and portforward. The request goes on to the member as its caller's, as those of
+// clusters/NAME/proxy do: the member decides what he may do there.
+type ConnectREST struct {
+	pods        *REST
+	subresource string
+	options     func() runtime.Object
+	authorizer  authorizer.Authorizer
+}
+
+var _ rest.Connecter = &ConnectREST{}
+
+// New returns the options, which is what the subresource is made of.
+func (r *ConnectREST) New() runtime.Object { return r.options() }
+
+// Destroy does nothing: there is nothing to free.
+func (*ConnectREST) Destroy() {}
+
+// ConnectMethods returns the methods that are passed on; web sockets begin with GET.
+func (*ConnectREST) ConnectMethods() []string { return []string{http.MethodGet, http.MethodPost} }
+
+// NewConnectOptions returns what the member, not we, goes by.
+func (r *ConnectREST) NewConnectOptions() (options runtime.Object, subpath bool, key string) {
+	return r.options(), false, ""
+}
+
+// Connect returns the handler that passes one request on.
+func (r *ConnectREST) Connect(ctx context.Context, name string, _ runtime.Object, responder rest.Responder) (http.Handler, error) {
+	if err := r.mayCreate(ctx); err != nil {
+		return nil, err
+	}
+	caller, ok := request.UserFrom(ctx)
+	if !ok {
+		return nil, errors.NewInternalError(fmt.Errorf("the request has no user"))
+	}
+	pod, l, err := r.pods.locate(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	config := restclient.CopyConfig(l.config)
+	config.BearerToken = l.token.Load().(string)
+	return cluster.NewHandler(config, caller, pod.path(r.subresource), responder)
+}
+
+// mayCreate asks whether the caller may create the subresource: who begins with GET, as web sockets do, does no less.
+func (r *ConnectREST) mayCreate(ctx context.Context) error {
+	attributes, err := filters.GetAuthorizerAttributes(ctx)
+	if err != nil {
+		return errors.NewInternalError(err)
+	}
+	decision, why, err := r.authorizer.Authorize(ctx, creating{attributes})
+	if err != nil {
+		return errors.NewInternalError(err)
+	}
+	if decision != authorizer.DecisionAllow {
+		return errors.NewForbidden(core.Resource("pods/"+r.subresource), attributes.GetName(), fmt.Errorf("to create it is not allowed: %s", why))
+	}
+	return nil
+}
+
+type creating struct{ authorizer.Attributes }
+
+// GetVerb implements authorizer.Attributes.
+func (creating) GetVerb() string { return "create" }

@@ -1,0 +1,91 @@
+package views
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+const (
+	// maxContinue is how many bytes a member's token for its next page may have; maxCursor is what a client's may have.
+	maxContinue = 1 << 10
+	maxCursor   = atOnce*2*maxContinue + 1<<10
+)
+
+// cursor is what a client gives back for the next page, and all that is known of a list in pages: nothing is kept here. A page has a share of each of
+// up to atOnce members, in the order of the names within the page; where one has no more, the next takes its place.
+type cursor struct {
+	// Version is that of the first page.
+	Version string `json:"v"`
+	// After is the last cluster, by name, that was asked.
+	After string `json:"a"`
+	// Open are the clusters that have more, with their own tokens.
+	Open map[string]string `json:"o,omitempty"`
+}
+
+func parseCursor(text string) (c cursor, err error) {
+	if text == "" {
+		return c, nil
+	}
+	if len(text) <= maxCursor {
+		var data []byte
+		if data, err = base64.RawURLEncoding.DecodeString(text); err == nil {
+			err = json.Unmarshal(data, &c)
+		}
+	}
+	if err != nil || c.Version == "" {
+		return c, errors.NewBadRequest("continue: must be what the page before said")
+	}
+	return c, nil
+}
+
+// page is what is asked for one page.
+type page struct {
+	clusters []*v1beta1.Cluster
+	each     int64 // of how many objects of each; 0: all
+	version  string
+	after    string
+	more     bool // clusters that have not been asked yet
+}
+
+// turn returns the clusters whose turn it is, and how much of each: those that have more, and then those that have not been asked.
+func (c cursor) turn(clusters []*v1beta1.Cluster, by selected, limit int64) page {
+	p := page{version: c.Version, after: c.After}
+	inOrder := slices.SortedFunc(slices.Values(clusters), func(a, b *v1beta1.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	for _, cluster := range inOrder {
+		if _, open := c.Open[cluster.Name]; open {
+			p.clusters = append(p.clusters, cluster)
+		}
+	}
+	for _, cluster := range inOrder {
+		if _, _, any := by.at(cluster.Name); !any || cluster.Name <= c.After {
+			continue
+		}
+		if limit > 0 && (len(p.clusters) >= atOnce || int64(len(p.clusters)) >= limit) {
+			p.more = true
+			break
+		}
+		p.clusters, p.after = append(p.clusters, cluster), cluster.Name
+	}
+	if limit > 0 && len(p.clusters) > 0 {
+		p.each = max(1, limit/int64(len(p.clusters)))
+	}
+	return p
+}
+
+// next returns the token for the next page, "" after the last. open are the clusters that have more.
+func (p page) next(open map[string]string) string {
+	if len(open) == 0 && !p.more {
+		return ""
+	}
+	data, err := json.Marshal(cursor{p.version, p.after, open})
+	if err != nil {
+		panic("strings cannot be written: " + err.Error())
+	}
+	return base64.RawURLEncoding.EncodeToString(data)
+}

@@ -1,0 +1,143 @@
+package views
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// follow watches one member until ctx ends. What goes wrong is tried again from where it was: a member that is away keeps in the client's view what it had.
+// begun is called when it has said what it has, or failed to for the first time.
+func (m *merged) follow(ctx context.Context, c *v1beta1.Cluster, begun func()) {
+	defer begun()
+	pause := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 15 * time.Second}
+	for ctx.Err() == nil {
+		start := time.Now()
+		err := m.once(ctx, c, begun)
+		begun()
+		if errors.IsResourceExpired(err) || errors.IsGone(err) {
+			m.expired(ctx, fmt.Sprintf("cluster %s: %s", c.Name, reason(err)))
+			return
+		}
+		if time.Since(start) > 30*time.Second {
+			pause.Steps, pause.Duration = 5, time.Second
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause.Step()):
+		}
+	}
+}
+
+// once lists what a member has, if that has not been done, and watches it until that ends.
+func (m *merged) once(ctx context.Context, c *v1beta1.Cluster, begun func()) error {
+	if m.from(c.Name) == "" {
+		p, err := ask(ctx, m.view.members, c, func(ctx context.Context, l *link) (part, error) {
+			return m.view.listAt(ctx, l, m.namespace, m.by, metav1.ListOptions{})
+		})
+		if err != nil {
+			return err
+		}
+		owners := m.view.owners.lookup()
+		for _, o := range p.items {
+			if m.view.kind.show(ctx, o, c.Name, owners) && !m.send(ctx, watch.Event{Type: watch.Added, Object: o}) {
+				return nil
+			}
+		}
+		m.seen(c.Name, p.version)
+	}
+	begun()
+	l, err := m.view.members.link(ctx, c)
+	if err != nil {
+		return err
+	}
+	label, field, _ := m.by.at(c.Name)
+	stream, err := get(l.of(m.view.kind), m.view.kind.resource.Resource, m.namespace).
+		SpecificallyVersionedParams(&metav1.ListOptions{LabelSelector: label, FieldSelector: field, ResourceVersion: m.from(c.Name), AllowWatchBookmarks: true}, scheme.ParameterCodec, corev1.SchemeGroupVersion).
+		Param("watch", "true").Watch(m.view.members.allow(ctx, true))
+	if err != nil {
+		if errors.IsUnauthorized(err) {
+			l.read.Store(0)
+		}
+		return err
+	}
+	defer stream.Stop()
+	return m.pass(ctx, l, stream)
+}
+
+// pass gives a member's events to the client.
+func (m *merged) pass(ctx context.Context, l *link, stream watch.Interface) error {
+	shown := shownNamespaces{view: m.view, link: l, known: map[string]shownUntil{}}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, open := <-stream.ResultChan():
+			if !open {
+				return nil
+			}
+			if e.Type == watch.Error {
+				return errors.FromObject(e.Object)
+			}
+			o, ok := e.Object.(object)
+			if !ok {
+				return fmt.Errorf("it sends %T", e.Object)
+			}
+			version := versionOf(o)
+			if e.Type == watch.Bookmark {
+				m.seen(l.cluster, version)
+				continue
+			}
+			if (m.namespace == "" || o.GetNamespace() == m.namespace) && shown.has(ctx, o.GetNamespace()) && m.view.kind.show(ctx, o, l.cluster, m.view.owners.lookup()) && !m.send(ctx, e) {
+				return nil
+			}
+			m.seen(l.cluster, version)
+		}
+	}
+}
+
+// shownNamespaces remembers for a watch, for a while, which namespaces of a member are shown.
+type shownNamespaces struct {
+	view  *WatchedREST
+	link  *link
+	known map[string]shownUntil
+}
+
+type shownUntil struct {
+	shown bool
+	until time.Time
+}
+
+// has reports whether objects of a namespace are shown.
+func (s *shownNamespaces) has(ctx context.Context, namespace string) bool {
+	if !s.view.kind.namespaced {
+		return true
+	}
+	k, ok := s.known[namespace]
+	if ok && time.Now().Before(k.until) {
+		return k.shown
+	}
+	if len(s.known) > 10000 {
+		clear(s.known)
+	}
+	ours := map[string]bool{}
+	var err error
+	if s.view.namespaces.has(namespace) {
+		ours, err = s.view.namespaces.inMember(s.view.members.allow(ctx, false), s.link, namespace)
+	}
+	k = shownUntil{ours[namespace], time.Now().Add(5 * time.Second)}
+	if err != nil && ok {
+		k.shown = k.shown || s.known[namespace].shown && err != errNotOurs //nolint:errorlint // it is that very one
+	}
+	s.known[namespace] = k
+	return k.shown
+}

@@ -1,0 +1,87 @@
+package views
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/registry/rest"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// object is what members have.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// kind is what a view shows: one row for each.
+type kind struct {
+	resource   schema.GroupVersionResource
+	singular   string
+	shortNames []string
+	categories []string
+	namespaced bool
+	make       func() object
+	makeList   func() runtime.Object
+	// table makes what kubectl get shows.
+	table func(ctx context.Context, object, options runtime.Object) (*metav1.Table, error)
+	// adorn changes what of an object is shown otherwise than its name.
+	adorn func(ctx context.Context, o object, cluster string, owners *lookup)
+}
+
+var pods = kind{
+	resource: corev1.SchemeGroupVersion.WithResource("pods"), singular: "pod", shortNames: []string{"po"}, categories: []string{"all"}, namespaced: true,
+	make: func() object { return &corev1.Pod{} }, makeList: func() runtime.Object { return &corev1.PodList{} }, table: toTable,
+	adorn: func(ctx context.Context, o object, cluster string, owners *lookup) {
+		pod := o.(*corev1.Pod)
+		owners.own(ctx, pod)
+		if pod.Spec.NodeName != "" {
+			pod.Spec.NodeName = nameAt(pod.Spec.NodeName, cluster)
+		}
+	},
+}
+
+var nodes = kind{
+	resource: corev1.SchemeGroupVersion.WithResource("nodes"), singular: "node", shortNames: []string{"no"},
+	make: func() object { return &corev1.Node{} }, makeList: func() runtime.Object { return &corev1.NodeList{} }, table: toTable,
+	adorn: asItIs,
+}
+
+// What kubectl top asks for. Members without metrics say that they have none.
+var (
+	podMetrics = kind{
+		resource: metricsv1beta1.SchemeGroupVersion.WithResource("pods"), singular: "podmetrics", namespaced: true,
+		make: func() object { return &metricsv1beta1.PodMetrics{} }, makeList: func() runtime.Object { return &metricsv1beta1.PodMetricsList{} },
+		table: rest.NewDefaultTableConvertor(metricsv1beta1.Resource("pods")).ConvertToTable, adorn: asItIs,
+	}
+	nodeMetrics = kind{
+		resource: metricsv1beta1.SchemeGroupVersion.WithResource("nodes"), singular: "nodemetrics",
+		make: func() object { return &metricsv1beta1.NodeMetrics{} }, makeList: func() runtime.Object { return &metricsv1beta1.NodeMetricsList{} },
+		table: rest.NewDefaultTableConvertor(metricsv1beta1.Resource("nodes")).ConvertToTable, adorn: asItIs,
+	}
+)
+
+func asItIs(context.Context, object, string, *lookup) {}
+
+// show makes of an object of a member what is shown of it. It returns false for what cannot be one.
+func (k *kind) show(ctx context.Context, o object, cluster string, owners *lookup) bool {
+	if len(validation.IsDNS1123Subdomain(o.GetName())) > 0 || k.namespaced != (o.GetNamespace() != "") {
+		return false
+	}
+	k.adorn(ctx, o, cluster, owners)
+	o.SetName(nameAt(o.GetName(), cluster))
+	o.SetManagedFields(nil)
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1beta1.ClusterLabel] = cluster
+	o.SetLabels(labels)
+	return true
+}

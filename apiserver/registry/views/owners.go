@@ -1,0 +1,113 @@
+package views
+
+import (
+	"context"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+var (
+	replicaSets = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
+	deployments = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	jobs        = batchv1.SchemeGroupVersion.WithKind("Job")
+	cronJobs    = batchv1.SchemeGroupVersion.WithKind("CronJob")
+)
+
+// Owners find the federated object that a member's pod is of.
+type Owners struct {
+	stores map[schema.GroupKind]rest.Getter
+}
+
+// Add has objects of a kind looked up in its storage. It is for the time before anything is served.
+func (o *Owners) Add(kind schema.GroupKind, store rest.Getter) {
+	if o.stores == nil {
+		o.stores = map[schema.GroupKind]rest.Getter{}
+	}
+	o.stores[kind] = store
+}
+
+// lookup remembers what was found, for one list.
+type lookup struct {
+	owners *Owners
+	found  map[sought]types.UID
+}
+
+type sought struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+func (o *Owners) lookup() *lookup { return &lookup{o, map[sought]types.UID{}} }
+
+// uid returns the UID of a federated object, "" where there is none.
+func (l *lookup) uid(ctx context.Context, kind schema.GroupKind, namespace, name string) types.UID {
+	key := sought{kind, namespace, name}
+	if uid, ok := l.found[key]; ok {
+		return uid
+	}
+	uid := types.UID("")
+	if store := l.owners.stores[kind]; store != nil {
+		obj, err := store.Get(request.WithNamespace(ctx, namespace), name, &metav1.GetOptions{ResourceVersion: "0"})
+		if err == nil {
+			if o, err := meta.Accessor(obj); err == nil {
+				uid = o.GetUID()
+			}
+		}
+	}
+	l.found[key] = uid
+	return uid
+}
+
+// own makes a pod's controller the federated object that it is of, where there is one: in the member it is a copy of that, or was made for one.
+// By names, which is all that pods say: a ReplicaSet of a Deployment is named for it and its template, a Job of a CronJob for it and the time.
+func (l *lookup) own(ctx context.Context, pod *corev1.Pod) {
+	for i := range pod.OwnerReferences {
+		ref := &pod.OwnerReferences[i]
+		version, err := schema.ParseGroupVersion(ref.APIVersion)
+		if err != nil || ref.Controller == nil || !*ref.Controller {
+			continue
+		}
+		kind := version.WithKind(ref.Kind)
+		if uid := l.uid(ctx, kind.GroupKind(), pod.Namespace, ref.Name); uid != "" {
+			ref.UID = uid
+			continue
+		}
+		above, name := madeFor(pod, kind.GroupKind(), ref.Name)
+		if uid := l.uid(ctx, above.GroupKind(), pod.Namespace, name); name != "" && uid != "" {
+			ref.APIVersion, ref.Kind, ref.Name, ref.UID = above.GroupVersion().String(), above.Kind, name, uid
+		}
+	}
+}
+
+// madeFor returns what the controller of a pod was made for, by its name; "": for nothing.
+func madeFor(pod *corev1.Pod, kind schema.GroupKind, name string) (schema.GroupVersionKind, string) {
+	switch kind {
+	case replicaSets.GroupKind():
+		above, hash := cutLast(name)
+		if hash != "" && hash == pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] {
+			return deployments, above
+		}
+	case jobs.GroupKind():
+		if above, at := cutLast(name); at != "" && strings.Trim(at, "0123456789") == "" {
+			return cronJobs, above
+		}
+	}
+	return schema.GroupVersionKind{}, ""
+}
+
+// cutLast cuts a name at its last dash.
+func cutLast(name string) (before, after string) {
+	if i := strings.LastIndexByte(name, '-'); i > 0 {
+		return name[:i], name[i+1:]
+	}
+	return name, ""
+}

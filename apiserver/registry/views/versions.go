@@ -1,0 +1,106 @@
+package views
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// remember is how long a version can be watched from.
+	remember = 5 * time.Minute
+	// maxRemembered is how many members' versions are remembered in all; the oldest lists are forgotten first.
+	maxRemembered = 1 << 17
+)
+
+// versions gives numbers for vectors: the version of each member, by cluster. They grow, from one process to the next, too, and no two processes
+// give the same: a number that another one gave is unknown, and the client lists again.
+type versions struct {
+	now func() time.Time
+	// process is in the low bits of each number.
+	process int64
+
+	mu    sync.Mutex
+	last  int64
+	given []given // oldest first
+	held  int     // members' versions in given
+}
+
+type given struct {
+	number int64
+	at     time.Time
+	vector map[string]string
+}
+
+// processBits of a number say which process gave it; the others are microseconds.
+const processBits = 10
+
+func newVersions(now func() time.Time, process int64) *versions {
+	return &versions{now: now, process: process & (1<<processBits - 1)}
+}
+
+// note remembers a vector, which is not to be changed, and returns its number.
+func (v *versions) note(vector map[string]string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := v.now()
+	v.forget(now)
+	number := now.UnixMicro()<<processBits | v.process
+	if number <= v.last {
+		number = v.last + 1<<processBits
+	}
+	v.last = number
+	v.given = append(v.given, given{number, now, vector})
+	v.held += len(vector) + 1
+	if len(v.given) == 1 {
+		time.AfterFunc(remember, v.forgetLater)
+	}
+	return strconv.FormatInt(number, 10)
+}
+
+// vector returns what a number stands for; false: it is not known, or no longer.
+func (v *versions) vector(version string) (map[string]string, bool) {
+	number, err := strconv.ParseInt(version, 10, 64)
+	if err != nil {
+		return nil, false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.forget(v.now())
+	i, found := slices.BinarySearchFunc(v.given, number, func(g given, n int64) int {
+		switch {
+		case g.number < n:
+			return -1
+		case g.number > n:
+			return 1
+		}
+		return 0
+	})
+	if !found {
+		return nil, false
+	}
+	return v.given[i].vector, true
+}
+
+// forgetLater drops what is too old, until nothing is left.
+func (v *versions) forgetLater() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.forget(v.now()); len(v.given) > 0 {
+		time.AfterFunc(remember, v.forgetLater)
+	}
+}
+
+// forget drops what is too old or too much. When the last is dropped, nothing is held.
+func (v *versions) forget(now time.Time) {
+	n := 0
+	for n < len(v.given) && (now.Sub(v.given[n].at) > remember || v.held > maxRemembered) {
+		v.held -= len(v.given[n].vector) + 1
+		n++
+	}
+	clear(v.given[:n])
+	if v.given = v.given[n:]; len(v.given) == 0 {
+		v.given = nil
+	}
+}

@@ -1,0 +1,199 @@
+package views
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+const (
+	// maxWatchers is how many watches of one kind there may be at once; maxWatched is how many clusters one of them may be of.
+	maxWatchers, maxWatched = 100, 64
+	// lookForClusters is how often a watch looks which clusters there are; bookmarkEvery is how often it sends a version.
+	lookForClusters, bookmarkEvery = 5 * time.Second, time.Minute
+)
+
+// Watch merges the watches of all members that may have what is selected. From a version that is not known, it ends at once with status 410, and the
+// client lists again; without one it begins with what there is.
+func (r *WatchedREST) Watch(ctx context.Context, o *metainternalversion.ListOptions) (watch.Interface, error) {
+	if o == nil {
+		o = &metainternalversion.ListOptions{}
+	}
+	clusters := r.members.all()
+	by, err := selectedBy(o, clusters)
+	if err != nil {
+		return nil, err
+	}
+	m := &merged{view: r, by: by, namespace: r.namespace(ctx), bookmarks: o.AllowWatchBookmarks, events: make(chan watch.Event, 16), vector: map[string]string{}}
+	m.initial = o.SendInitialEvents != nil && *o.SendInitialEvents
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" && !m.initial {
+		vector, known := r.versions.vector(o.ResourceVersion)
+		if !known {
+			return nil, errors.NewResourceExpired(fmt.Sprintf("version %s is not known, or no longer: list again", o.ResourceVersion))
+		}
+		maps.Copy(m.vector, vector)
+	}
+	of := m.selected(clusters)
+	if len(of) > maxWatched {
+		return nil, errors.NewTooManyRequestsError(fmt.Sprintf("at most %d clusters can be watched at once, and here are %d: choose some by the label %s", maxWatched, len(of), v1beta1.ClusterLabel))
+	}
+	if !r.shown(ctx, m.namespace) {
+		of = nil
+	}
+	select {
+	case r.watchers <- struct{}{}:
+	default:
+		return nil, errors.NewTooManyRequestsError(fmt.Sprintf("there are %d watches of %s, which is the most", maxWatchers, r.kind.resource.Resource))
+	}
+	ctx, m.stop = context.WithCancel(ctx)
+	go m.run(ctx, of)
+	return m, nil
+}
+
+// merged is one watch over members.
+type merged struct {
+	view      *WatchedREST
+	by        selected
+	namespace string
+	bookmarks bool
+	initial   bool // it ends what there is with a bookmark that says so
+	events    chan watch.Event
+	stop      context.CancelFunc
+	members   sync.WaitGroup
+	begun     sync.WaitGroup // of the first members, when each has said what it has, or failed to
+
+	mu     sync.Mutex
+	vector map[string]string // from where each goes on
+	said   bool              // something since the last bookmark
+}
+
+// Stop implements watch.Interface.
+func (m *merged) Stop() { m.stop() }
+
+// ResultChan implements watch.Interface.
+func (m *merged) ResultChan() <-chan watch.Event { return m.events }
+
+// selected are the clusters that may have what is selected.
+func (m *merged) selected(clusters []*v1beta1.Cluster) []*v1beta1.Cluster {
+	return slices.DeleteFunc(slices.Clone(clusters), func(c *v1beta1.Cluster) bool { _, _, any := m.by.at(c.Name); return !any })
+}
+
+// run watches the clusters, and those that join, until the client has enough or a cluster leaves.
+func (m *merged) run(ctx context.Context, clusters []*v1beta1.Cluster) {
+	defer func() { <-m.view.watchers }()
+	defer close(m.events)
+	defer m.members.Wait()
+	defer m.stop()
+	followed := map[string]*v1beta1.Cluster{}
+	for _, c := range clusters {
+		followed[c.Name] = c
+		m.begun.Add(1)
+		m.members.Go(func() { m.follow(ctx, c, sync.OnceFunc(m.begun.Done)) })
+	}
+	if m.initial {
+		m.begun.Wait()
+		m.bookmark(ctx, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	look, mark := time.NewTicker(lookForClusters), time.NewTicker(bookmarkEvery)
+	defer look.Stop()
+	defer mark.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-mark.C:
+			m.bookmark(ctx, nil)
+		case <-look.C:
+			if !m.lookForClusters(ctx, followed) {
+				return
+			}
+		}
+	}
+}
+
+// lookForClusters begins to watch what has joined. It returns false when a cluster that was watched has left: nobody knows what to take back.
+func (m *merged) lookForClusters(ctx context.Context, followed map[string]*v1beta1.Cluster) bool {
+	if m.namespace != "" && !m.view.namespaces.has(m.namespace) {
+		return true
+	}
+	present := m.selected(m.view.members.all())
+	for name, c := range followed {
+		if is := only(present, name); len(is) == 0 || is[0].UID != c.UID {
+			m.expired(ctx, fmt.Sprintf("cluster %s has left", name))
+			return false
+		}
+	}
+	for _, c := range present {
+		if followed[c.Name] == nil && len(followed) < maxWatched {
+			followed[c.Name] = c
+			m.members.Go(func() { m.follow(ctx, c, func() {}) })
+		}
+	}
+	return true
+}
+
+// send gives an event to the client. It returns false when he has enough.
+func (m *merged) send(ctx context.Context, e watch.Event) bool {
+	select {
+	case m.events <- e:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// expired has the client list again, and ends the watch.
+func (m *merged) expired(ctx context.Context, why string) {
+	status := errors.NewResourceExpired(why).Status()
+	m.send(ctx, watch.Event{Type: watch.Error, Object: &status})
+	m.stop()
+}
+
+// bookmark tells the client a version from where it could go on, if it wants to hear it and anything happened.
+func (m *merged) bookmark(ctx context.Context, annotations map[string]string) {
+	m.mu.Lock()
+	vector, said := maps.Clone(m.vector), m.said
+	m.said = false
+	m.mu.Unlock()
+	if !m.bookmarks || annotations == nil && !said {
+		return
+	}
+	o := m.view.kind.make()
+	o.SetResourceVersion(m.view.versions.note(vector))
+	o.SetAnnotations(annotations)
+	m.send(ctx, watch.Event{Type: watch.Bookmark, Object: o})
+}
+
+// from is where the watch of a cluster begins or goes on.
+func (m *merged) from(cluster string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.vector[cluster]
+}
+
+func (m *merged) seen(cluster, version string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.vector[cluster], m.said = sane(version, maxVersion), true
+}
+
+// versionOf is that of an object or a list.
+func versionOf(obj runtime.Object) string {
+	o, err := meta.CommonAccessor(obj)
+	if err != nil {
+		return ""
+	}
+	return o.GetResourceVersion()
+}
