@@ -130,7 +130,7 @@ func (r *Request) ensureRole(ctx context.Context, uid, account string) (*rbacv1.
 
 // fill gives the role its rights, and notes for which custom kinds.
 func (r *Request) fill(role *rbacv1.ClusterRole, customKinds []string) {
-	role.Rules = clusterRules(role.Name, r.AllowProxy, customKinds)
+	role.Rules = clusterRules(role.Name, r.AllowProxy, r.PodLogs, customKinds)
 	if len(customKinds) > 0 {
 		metav1.SetMetaDataAnnotation(&role.ObjectMeta, CustomKindsAnnotation, strings.Join(customKinds, ","))
 	}

@@ -21,15 +21,19 @@ var (
 
 // clusterRules are the rights of the federation's account over the whole member: for the kinds that are federated, and
 // for the custom kinds that are named, RESOURCE.GROUP.
-func clusterRules(account string, allowProxy bool, customKinds []string) []rbacv1.PolicyRule {
+func clusterRules(account string, allowProxy, podLogs bool, customKinds []string) []rbacv1.PolicyRule {
 	rules := append(federatedRules(), customRules(customKinds)...)
 	rules = append(rules,
 		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: sliceVerbs}, // read the member's own, write those of other clusters
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: readVerbs},                   // what room there is
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: readVerbs},                   // what room there is, and for who asks the federation
+		rbacv1.PolicyRule{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"nodes", "pods"}, Verbs: []string{"get", "list"}},
 		rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz", "/readyz", "/version"}, Verbs: []string{"get"}},
 		// To leave without an administrator's credential: the role owns the rest.
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{account}, Verbs: []string{"get", "delete"}},
 	)
+	if podLogs {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/log"}, Verbs: []string{"get"}})
+	}
 	if allowProxy {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}, Verbs: []string{"impersonate"}})
 	}
@@ -110,8 +114,8 @@ func namespaceRules(account string, blackhole bool) map[string][]rbacv1.PolicyRu
 const (
 	// FederationLabel is, on what joining made in a member, the UID of the federation.
 	FederationLabel = "federation.kubernetes.io/joined-by"
-	// ClusterLabel is, on what joining made on both sides, the name of the Cluster.
-	ClusterLabel = "federation.kubernetes.io/cluster"
+	// ClusterLabel is v1beta1.ClusterLabel, on what joining made on both sides.
+	ClusterLabel = v1beta1.ClusterLabel
 	// CustomKindsAnnotation is, on the role in a member, the custom kinds that it has rights for, with commas
 	// between: joining again keeps them.
 	CustomKindsAnnotation = "federation.kubernetes.io/custom-kinds"

@@ -25,6 +25,7 @@ type joinCommand struct {
 	genericiooptions.IOStreams
 	address    string
 	allowProxy bool
+	podLogs    bool
 	kinds      []string
 	protected  []string
 	accepted   []string
@@ -83,6 +84,7 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
 	o.nodeAgent.addFlags(c.Flags())
 	c.Flags().StringVar(&o.address, "address", "", "host:port at which the federation reaches the cluster; without it the one in the kubeconfig")
 	c.Flags().BoolVar(&o.allowProxy, "allow-proxy", false, "let the federation act in the cluster as any user, for clusters/NAME/proxy, and its administrators (group "+v1beta1.AdminsGroup+") do everything there")
+	c.Flags().BoolVar(&o.podLogs, "pod-logs", false, "let the federation read the logs of pods, for kubectl logs of those who may get pods/log at the federation")
 	c.Flags().StringSliceVar(&o.kinds, "custom-kinds", nil, "custom kinds, each as `RESOURCE.GROUP`, that the federation may spread to the cluster; those of an earlier join are kept")
 	c.Flags().StringSliceVar(&o.protected, "protected-namespaces", join.DefaultProtectedNamespaces, "`NAMESPACES` of the cluster that the federation may not touch, beside its own; a * at the end stands for any rest")
 	c.Flags().StringSliceVar(&o.accepted, "accept-namespaces", join.DefaultAcceptedNamespaces, "`NAMESPACES` that the cluster has already and that the federation may put objects into: they get the label "+join.AcceptLabel+", which you can also set and take off yourself")
@@ -124,7 +126,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 		server = "https://" + o.address
 	}
 	r := join.Request{
-		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, AllowBlackhole: o.nodeAgent.blackhole,
+		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.blackhole,
 		CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: steps(o.IOStreams),
 	}
 	if o.topology.Region != "" || len(o.topology.Zones) > 0 {

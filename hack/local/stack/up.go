@@ -165,7 +165,7 @@ func (s *stack) startFederation(ctx context.Context, st *state, o upOptions) (*r
 // join joins a member; joining one that is joined changes nothing.
 func (s *stack) join(ctx context.Context, name string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl-federation"), "join", name,
-		"--member-kubeconfig", s.memberKubeconfig(name), "--kubeconfig", s.federationKubeconfig())
+		"--member-kubeconfig", s.memberKubeconfig(name), "--kubeconfig", s.federationKubeconfig(), "--pod-logs")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: join: %w\n  | %s", name, err, strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "\n  | "))
 	}
