@@ -41,7 +41,8 @@ say "2. A ReplicaSet and a Service, applied once, become pods in all three"
 show kubectl apply -f hack/demo/real.yaml
 wait_for 120 "6 ready replicas" all_ready
 wait_for 60 "three addresses in the global name" in_dns 3
-for m in $MEMBERS; do in_member "$m" get pods -o custom-columns=POD:.metadata.name,NODE:.spec.nodeName,ADDRESS:.status.podIP; done
+show kubectl get pods -o wide
+show kubectl logs replicaset/web
 
 say "3. A client outside of all clusters looks up the global name, and a pod answers"
 outside dig +noall +answer "@$dns" "$name" A

@@ -73,6 +73,9 @@ wait_for 60 "three addresses in the global name" three_in_dns;  note "kubectl ap
 show kubectl get replicaset,service web -o wide
 echo "Where the replicas went:"
 show_members east-a east-b west-a
+echo "And their pods, of one cluster here:"
+show kubectl get pods -l federation.kubernetes.io/cluster=east-b
+[ "$(kubectl get pods -l app=web -o name | wc -l)" = 30 ] || fail "the federation does not show 30 pods"
 
 say "3. One name for the zone, the region and the world"
 show_names
@@ -91,6 +94,7 @@ wait_for 20 "the end of $east_a in the global name" out_of_dns "$east_a"; note "
 wait_for 20 "the zone name as a CNAME of the region's" zone_is_cname
 cluster_is east-a False || fail "the Cluster east-a is not marked as not ready"
 show kubectl get clusters
+show kubectl get pods -l 'federation.kubernetes.io/cluster in (east-a,east-b)'
 show_names
 echo "Its replicas stay where they are for a grace period of 30 s, in case it comes back. Waiting."
 wait_for 90 "the move of the replicas to east-b and west-a" spread_away;  note "east-a stops → its replicas are placed elsewhere"
