@@ -12,7 +12,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-const viewed = `{apiVersion: apps/v1, kind: %s, metadata: {name: viewed, namespace: %s}, spec: {%s selector: {matchLabels: {app: viewed}},
+const viewed = `---
+{apiVersion: apps/v1, kind: %s, metadata: {name: viewed, namespace: %s}, spec: {%s selector: {matchLabels: {app: viewed}},
  template: {metadata: {labels: {app: viewed}}, spec: {containers: [{name: c, image: "i:1"}]}}}}`
 
 // kubectl's own verbs, with real members: pods of all of them by kubectl get, describe of what selects pods, and a member that is dead.
