@@ -74,6 +74,7 @@ if [ ! -e /usr/sbin/policy-rc.d ]; then
   install -m 755 /dev/stdin $policy <<<$'#!/bin/sh\nexit 101'
 fi
 fetch() { apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1; }
-# Another apt-get is waited for. The package lists of a fresh machine are empty or old: fetch them if it fails without.
-fetch || { apt-get update >"$log" 2>&1 && fetch; } || { tail -5 "$log" >&2; refuse "apt-get failed"; }
+# Another apt-get is waited for. The package lists of a fresh machine are empty or old, and an installation may have been interrupted: see to both if it
+# fails without.
+fetch || { dpkg --configure -a >"$log" 2>&1; apt-get update >"$log" 2>&1 && fetch; } || { tail -5 "$log" >&2; refuse "apt-get failed"; }
 echo "installed ${missing[*]}"

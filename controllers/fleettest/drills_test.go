@@ -202,7 +202,7 @@ func dump(p *player) map[string]string {
 	all := map[string]string{}
 	of := func(whose string, api *memapi.API) {
 		for _, r := range api.Resources() {
-			if slices.Contains([]string{"failoverdrills", "failoverreadinesses", "leases"}, r.GroupVersionResource.Resource) {
+			if slices.Contains([]string{"failoverdrills", "failoverreadinesses", "leases"}, r.Resource) {
 				continue
 			}
 			for _, u := range api.List(r.GroupVersionResource, nil) {
