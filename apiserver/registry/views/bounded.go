@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"federation/clusterregistry/limits"
@@ -15,26 +16,37 @@ const (
 	patience = 2 * time.Second
 	// whole is how long it has for all of an answer that is neither a watch nor a log.
 	whole = 20 * time.Second
-	// maxAnswer is how many bytes an answer may have.
-	maxAnswer = 128 << 20
+	// maxAnswer is how many bytes an answer may have, and maxReading how many all that are read at the same time may have.
+	maxAnswer, maxReading = 128 << 20, 1 << 30
 )
 
-var errSilent = errors.New("no answer within 2s")
+var (
+	errSilent = errors.New("no answer within 2s")
+	errBusy   = errors.New("as much as may be is read of clusters right now: try again")
+)
 
 // allowance is what one member may take of us for one request of a client.
 type allowance struct {
 	meter *limits.Meter
+	// budget is shared by all requests.
+	budget *budget
 	// stream is for answers that have no end: only their beginning is waited for.
 	stream bool
 	// waits is for answers that begin when there is something to say.
 	waits bool
 }
 
+// budget is how many bytes may be read at the same time.
+type budget struct {
+	most int64
+	read atomic.Int64
+}
+
 type allowanceKey struct{}
 
 // allow returns a context whose requests to a member are bounded.
 func (m *Members) allow(ctx context.Context, stream bool) context.Context {
-	return context.WithValue(ctx, allowanceKey{}, allowance{meter: limits.New(limits.Limits{Response: m.maxAnswer, Burst: 2 * m.maxAnswer}, func(string) {}), stream: stream})
+	return context.WithValue(ctx, allowanceKey{}, allowance{meter: limits.New(limits.Limits{Response: m.maxAnswer, Burst: 2 * m.maxAnswer}, func(string) {}), budget: &m.budget, stream: stream})
 }
 
 // allowWaiting is allow for logs, which pass through here: nothing of them is kept, and they may be silent and long.
@@ -72,7 +84,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.stream {
 		silent.Stop()
 	}
-	response.Body = &patientBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel, silent: silent, stream: a.stream, end: time.Now().Add(whole)}
+	response.Body = &patientBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel, silent: silent, stream: a.stream, budget: a.budget, end: time.Now().Add(whole)}
 	return response, nil
 }
 
@@ -86,6 +98,8 @@ type patientBody struct {
 	cancel context.CancelCauseFunc
 	silent *time.Timer
 	stream bool
+	budget *budget      // of answers that are held as a whole
+	held   atomic.Int64 // bytes of this one
 	end    time.Time
 }
 
@@ -94,6 +108,8 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case b.stream:
+	case b.exceeds(int64(n)):
+		return 0, errBusy
 	case err == nil:
 		b.silent.Reset(min(patience, time.Until(b.end)))
 	case context.Cause(b.ctx) == errSilent: //nolint:errorlint // it is that very one
@@ -102,9 +118,18 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// exceeds takes bytes from the budget, and reports whether that has fewer.
+func (b *patientBody) exceeds(n int64) bool {
+	b.held.Add(n)
+	return b.budget.read.Add(n) > b.budget.most
+}
+
 // Close implements io.Closer.
 func (b *patientBody) Close() error {
 	b.silent.Stop()
+	if !b.stream {
+		b.budget.read.Add(-b.held.Swap(0))
+	}
 	err := b.ReadCloser.Close()
 	b.cancel(nil)
 	return err

@@ -38,6 +38,7 @@ type Members struct {
 	secrets  SecretGetter
 	// maxAnswer is how many bytes of an answer are taken.
 	maxAnswer int64
+	budget    budget
 
 	mu    sync.Mutex
 	links map[string]*link // by cluster
@@ -48,7 +49,7 @@ func NewMembers(clusters func() []*v1beta1.Cluster, secrets SecretGetter) *Membe
 	if clusters == nil {
 		clusters = func() []*v1beta1.Cluster { return nil }
 	}
-	return &Members{clusters: clusters, secrets: secrets, maxAnswer: maxAnswer, links: map[string]*link{}}
+	return &Members{clusters: clusters, secrets: secrets, maxAnswer: maxAnswer, budget: budget{most: maxReading}, links: map[string]*link{}}
 }
 
 // all returns the Clusters, and forgets the links of those that are gone.
@@ -195,6 +196,8 @@ func reason(err error) string {
 	switch {
 	case errors.Is(err, errSilent):
 		return errSilent.Error()
+	case errors.Is(err, errBusy):
+		return errBusy.Error()
 	case apierrors.IsNotFound(err):
 		return "it does not serve that: for metrics it needs a metrics server"
 	case apierrors.IsForbidden(err):

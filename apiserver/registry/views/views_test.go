@@ -368,3 +368,23 @@ func TestVersionsGrowAndAreForgotten(t *testing.T) {
 		t.Errorf("%d versions are held", v.held)
 	}
 }
+
+// TestAllThatIsReadAtOnceIsBounded: lists fail with a warning where more is read of members than may be, and work again when that has ended.
+func TestAllThatIsReadAtOnceIsBounded(t *testing.T) {
+	east := newFakeMember(t, "east")
+	v, _ := viewsOf(t, &Owners{}, east)
+	east.add("shop", "a")
+	v.Pods.members.budget.most = 1
+	names, _, h := listed(t, v.Pods.REST, "shop", nil)
+	equal(t, names)
+	if len(h.all) != 1 || !strings.Contains(h.all[0], errBusy.Error()) {
+		t.Errorf("warnings %q", h.all)
+	}
+	v.Pods.members.budget.most = maxReading
+	names, _, h = listed(t, v.Pods.REST, "shop", nil)
+	equal(t, names, "shop/a.east")
+	equal(t, h.all)
+	if left := v.Pods.members.budget.read.Load(); left != 0 {
+		t.Errorf("%d bytes are still counted", left)
+	}
+}
