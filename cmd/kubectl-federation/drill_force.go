@@ -12,8 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -100,7 +98,7 @@ func (f *federation) takeStep(ctx context.Context, d *v1beta1.FailoverDrill, ste
 	if !reflect.DeepEqual(step.Status, d.Status) {
 		next := d.DeepCopy()
 		next.Status = step.Status
-		u, err := asUnstructured(next, "FailoverDrill")
+		u, err := plan.Unstructured(next, "FailoverDrill")
 		if err != nil {
 			return err
 		}
@@ -110,7 +108,7 @@ func (f *federation) takeStep(ctx context.Context, d *v1beta1.FailoverDrill, ste
 	}
 	var errs []error
 	for _, c := range step.Changes {
-		u, err := asUnstructured(c, "Cluster")
+		u, err := plan.Unstructured(c, "Cluster")
 		if err == nil {
 			_, err = f.dyn.Resource(v1beta1.ClustersResource).Update(ctx, u, metav1.UpdateOptions{FieldManager: plan.FieldManager})
 		}
@@ -135,27 +133,10 @@ func (f *federation) takeStep(ctx context.Context, d *v1beta1.FailoverDrill, ste
 
 // mark writes the condition Drill of a Cluster as the federation does, or takes it away.
 func (f *federation) mark(ctx context.Context, m plan.Mark) error {
-	status := &v1beta1.ClusterStatus{}
-	if m.Condition != nil {
-		status.Conditions = []v1beta1.ClusterCondition{*m.Condition}
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	u, err := m.Object()
 	if err != nil {
 		return err
 	}
-	_, err = f.dyn.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, m.Cluster.Name, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster", "status": content,
-		"metadata": map[string]any{"name": m.Cluster.Name, "uid": string(m.Cluster.UID), "resourceVersion": m.Cluster.ResourceVersion},
-	}}, metav1.ApplyOptions{FieldManager: plan.FieldManager, Force: true})
+	_, err = f.dyn.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: plan.FieldManager, Force: true})
 	return err
-}
-
-func asUnstructured(obj any, kind string) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, err
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(kind))
-	return u, nil
 }

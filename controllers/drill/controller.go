@@ -89,6 +89,8 @@ type Controller struct {
 	reviews map[types.UID]reviewed
 	// objects are those whose replicas are divided, as they were last read, by UID.
 	objects map[types.UID]kept
+	// readClusters are the Clusters by the objects of the store that they were converted from, so that each version is converted once.
+	readClusters map[any]*v1beta1.Cluster
 	// placed are where the replicas of all objects were when the fault of the drill under way came.
 	placed before
 	// looked: the Lease has been looked at since the start.
@@ -298,7 +300,7 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 func (c *Controller) store(ctx context.Context, d *v1beta1.FailoverDrill, status v1beta1.FailoverDrillStatus) (*v1beta1.FailoverDrill, error) {
 	next := d.DeepCopy()
 	next.Status = status
-	u, err := unstructuredOf(next, "FailoverDrill")
+	u, err := plan.Unstructured(next, "FailoverDrill")
 	if err != nil {
 		return nil, err
 	}
@@ -313,7 +315,7 @@ func (c *Controller) store(ctx context.Context, d *v1beta1.FailoverDrill, status
 
 // change writes a Cluster, of the version that it was decided from.
 func (c *Controller) change(ctx context.Context, cluster *v1beta1.Cluster) error {
-	u, err := unstructuredOf(cluster, "Cluster")
+	u, err := plan.Unstructured(cluster, "Cluster")
 	if err != nil {
 		return err
 	}
@@ -325,7 +327,7 @@ func (c *Controller) change(ctx context.Context, cluster *v1beta1.Cluster) error
 func (c *Controller) release(ctx context.Context, d *v1beta1.FailoverDrill) error {
 	next := d.DeepCopy()
 	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == v1beta1.DrillFinalizer })
-	u, err := unstructuredOf(next, "FailoverDrill")
+	u, err := plan.Unstructured(next, "FailoverDrill")
 	if err != nil {
 		return err
 	}
@@ -454,18 +456,11 @@ func (c *Controller) lift(ctx context.Context) error {
 
 // mark writes the condition Drill of a Cluster, of the version that it was decided from, or takes it away.
 func (c *Controller) mark(ctx context.Context, m plan.Mark) error {
-	status := &v1beta1.ClusterStatus{}
-	if m.Condition != nil {
-		status.Conditions = []v1beta1.ClusterCondition{*m.Condition}
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	u, err := m.Object()
 	if err != nil {
 		return err
 	}
-	_, err = c.Client.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, m.Cluster.Name, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster", "status": content,
-		"metadata": map[string]any{"name": m.Cluster.Name, "uid": string(m.Cluster.UID), "resourceVersion": m.Cluster.ResourceVersion},
-	}}, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	_, err = c.Client.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // it is looked at again as it is now
 	}

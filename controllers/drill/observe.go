@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/drill/plan"
@@ -165,7 +166,22 @@ func (c *Controller) nodeAgents(ctx context.Context, d *v1beta1.FailoverDrill, c
 }
 
 func (c *Controller) clusters() []*v1beta1.Cluster {
-	return all[v1beta1.Cluster](c.Informers(v1beta1.ClustersResource))
+	list := c.Informers(v1beta1.ClustersResource).GetStore().List()
+	clusters, read := make([]*v1beta1.Cluster, 0, len(list)), make(map[any]*v1beta1.Cluster, len(list))
+	for _, obj := range list {
+		cluster := c.readClusters[obj]
+		if cluster == nil {
+			cluster = &v1beta1.Cluster{}
+			if err := from(obj, cluster); err != nil {
+				klog.Background().Error(err, "Cannot read a Cluster: it is left out")
+				continue
+			}
+		}
+		read[obj] = cluster
+		clusters = append(clusters, cluster)
+	}
+	c.readClusters = read
+	return clusters
 }
 
 // stopped is why no drill may run.
@@ -277,14 +293,4 @@ func from(obj any, into any) error {
 		return fmt.Errorf("a %T is no object", obj)
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into)
-}
-
-func unstructuredOf(obj any, kind string) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, err
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(kind))
-	return u, nil
 }

@@ -113,7 +113,7 @@ func (s *Schedules) do(ctx context.Context, of *v1beta1.FailoverDrillSchedule, s
 	about := &corev1.ObjectReference{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrillSchedule", Name: of.Name, UID: of.UID}
 	drills := s.client.Resource(v1beta1.FailoverDrillsResource)
 	if step.Make != nil {
-		u, err := unstructuredOf(step.Make, "FailoverDrill")
+		u, err := plan.Unstructured(step.Make, "FailoverDrill")
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (s *Schedules) do(ctx context.Context, of *v1beta1.FailoverDrillSchedule, s
 	if !reflect.DeepEqual(step.Status, of.Status) {
 		next := of.DeepCopy()
 		next.Status = step.Status
-		u, err := unstructuredOf(next, "FailoverDrillSchedule")
+		u, err := plan.Unstructured(next, "FailoverDrillSchedule")
 		if err != nil {
 			return err
 		}

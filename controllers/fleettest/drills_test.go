@@ -220,7 +220,7 @@ func dump(p *player) map[string]string {
 					a[v1beta1.PlacementAnnotation] = placed.String()
 					u.SetAnnotations(a)
 				}
-				text, _ := json.MarshalIndent(timeless(u.Object), "", " ")
+				text, _ := json.MarshalIndent(Timeless(u.Object), "", " ")
 				all[strings.Join([]string{whose, r.Kind, u.GetNamespace(), u.GetName()}, " ")] = string(text)
 			}
 		}
@@ -232,30 +232,6 @@ func dump(p *player) map[string]string {
 	text, _ := json.MarshalIndent(fmt.Sprint(p.DNS.data()), "", " ")
 	all["DNS"] = string(text)
 	return all
-}
-
-// timeless is a value without what says when something was, and which version of an object it is of.
-func timeless(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for key, value := range v {
-			if key == "since" || key == "generation" || key == "observedGeneration" || strings.HasSuffix(key, "Time") || strings.HasSuffix(key, "At") || strings.HasSuffix(key, "Generation") {
-				continue
-			}
-			if is, ok := value.(map[string]any); !ok || len(is) > 0 { // an empty map is none
-				out[key] = timeless(value)
-			}
-		}
-		return out
-	case []any:
-		out := []any{}
-		for _, value := range v {
-			out = append(out, timeless(value))
-		}
-		return out
-	}
-	return v
 }
 
 // Acceptance test 6 of drills: in random fleets in which nothing else happens, where replicas go and which addresses leave DNS is what was predicted, object by object
