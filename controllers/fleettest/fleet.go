@@ -255,7 +255,10 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 		f.tally.check("one writer at a time")
 		f.tally.check("no copy is written again and again")
 		f.failures = append(f.failures, f.laws.writes.sends(where, from, r)...) // over the wire to a member it takes no time
-		f.failures = append(f.failures, f.laws.writes.wrote(where, r, time.Now())...)
+		if broken := f.laws.writes.wrote(where, r, time.Now()); len(broken) > 0 {
+			f.failures = append(f.failures, broken...)
+			f.cancel() // what writes without end, without a pause even, would not let time go by
+		}
 	}
 	line := fmt.Sprintf("%s: %s %s", where, r.Verb, r.Resource.Resource)
 	if r.Subresource != "" {

@@ -412,7 +412,7 @@ func (m *Member) room(now time.Time) *v1beta1.ClusterCapacity {
 	return capacity
 }
 
-// countRoom counts what there is room for, and tells whether pods wait for room.
+// countRoom counts what there is room for, and reports whether pods wait for room.
 func (m *Member) countRoom(now time.Time) (capacity *v1beta1.ClusterCapacity, waits bool) {
 	nodes := make([]room.Node, m.Nodes)
 	for i := range nodes {

@@ -105,6 +105,9 @@ func (r *Random) Step() error {
 	if err == nil && r.steps%clearEvery == 0 {
 		err = r.clear()
 	}
+	if err != nil {
+		err = errors.Join(err, r.player.Failures())
+	}
 	return err
 }
 
@@ -161,13 +164,14 @@ func (r *Random) makeWell(name string) error {
 }
 
 // core makes the federation and one member well, and checks that it gets what it is to have while the rest stays sick.
-func (r *Random) core() error {
+func (r *Random) core() error { return r.coreOf(r.member()) }
+
+func (r *Random) coreOf(name string) error {
 	r.ordering = true
 	defer func() { r.ordering = false }()
 	if err := r.do("fed well"); err != nil {
 		return err
 	}
-	name := r.member()
 	if err := r.makeWell(name); err != nil {
 		return err
 	}

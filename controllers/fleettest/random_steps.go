@@ -23,6 +23,7 @@ var stepKinds = []struct {
 	{"cuts", 1, (*Random).cut}, {"orphans", 1, (*Random).orphan}, {"drains", 1, (*Random).switchOff}, {"job", 1, (*Random).endJob},
 	{"foreign", 1, (*Random).foreign}, {"nodes", 1, (*Random).powerCycle}, {"restore", 1, (*Random).restore}, {"pauses", 1, (*Random).pause},
 	{"overtake", 1, (*Random).overtake}, {"alias", 1, (*Random).alias}, {"rebuild", 1, (*Random).rebuild}, {"drills", 2, (*Random).drills},
+	{"drains", 1, (*Random).maintenance},
 }
 
 // kinds are the kinds of objects, and how often each is in the draw.
@@ -505,6 +506,21 @@ func (r *Random) switchOff() error {
 		return r.do("kill %s", r.addresses(name))
 	}
 	return nil
+}
+
+// maintenance drains a cluster, switches it off, and then loses another one, which must be failed over all the same.
+func (r *Random) maintenance() error {
+	off, gone, core := r.member(), r.member(), r.member()
+	if len(r.sick) > 0 || r.drained != "" || off == gone || core == off || core == gone {
+		return r.rise()
+	}
+	for _, line := range []string{"drain " + off, fmt.Sprintf("wait %ds", 30+r.chance.IntN(60)), "kill " + r.addresses(off), fmt.Sprintf("wait %ds", 1+r.chance.IntN(90)), "kill " + r.addresses(gone)} {
+		if err := r.do("%s", line); err != nil {
+			return err
+		}
+	}
+	r.drained, r.sick[off], r.sick[gone] = off, true, true
+	return r.coreOf(core)
 }
 
 // endJob has a Job end in a member.

@@ -1,7 +1,6 @@
 package memapi
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
 // patched returns an object with a patch applied to it.
@@ -18,14 +18,15 @@ func patched(live *unstructured.Unstructured, pt types.PatchType, data []byte) (
 	if live == nil {
 		return nil, nil
 	}
+	if pt == types.MergePatchType {
+		return merged(live, data)
+	}
 	before, err := live.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
 	var after []byte
 	switch pt {
-	case types.MergePatchType:
-		after, err = jsonpatch.MergePatch(before, data)
 	case types.JSONPatchType:
 		var p jsonpatch.Patch
 		if p, err = jsonpatch.DecodePatch(data); err == nil {
@@ -45,6 +46,37 @@ func patched(live *unstructured.Unstructured, pt types.PatchType, data []byte) (
 	}
 	next := &unstructured.Unstructured{}
 	return next, decode(after, next)
+}
+
+// merged returns an object with a merge patch applied to it, as RFC 7396 has it. This is done without JSON of the object: Leases are renewed by such
+// patches all the time.
+func merged(live *unstructured.Unstructured, data []byte) (*unstructured.Unstructured, error) {
+	patch := map[string]any{}
+	if err := json.Unmarshal(data, &patch); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	next := live.DeepCopy()
+	mergeInto(next.Object, patch)
+	return next, nil
+}
+
+func mergeInto(target, patch map[string]any) {
+	for key, value := range patch {
+		child, isMap := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(target, key)
+		case isMap:
+			into, ok := target[key].(map[string]any)
+			if !ok {
+				into = map[string]any{}
+				target[key] = into
+			}
+			mergeInto(into, child)
+		default:
+			target[key] = value
+		}
+	}
 }
 
 func decode(data []byte, into *unstructured.Unstructured) error {
