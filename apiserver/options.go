@@ -77,7 +77,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort,
 		"port at which the API is served, with TLS. 0 takes a free one; the kubeconfig files tell which")
 	fs.StringSliceVar(&o.TLSNames, "tls-san", o.TLSNames,
-		"names or IP addresses, beside localhost and this machine's name, by which clients reach the API. The serving certificate is made anew when it lacks one")
+		"names or IP addresses, beside localhost and this machine's name, by which clients reach the API. The serving certificate is issued again when it lacks one")
 	fs.BoolVar(&o.OrphanByDefault, "orphan-by-default", o.OrphanByDefault,
 		"leave the copies in the clusters when a delete names no propagation policy, as Federation v1 did. kubectl and most tools name one; without this flag such a delete deletes the copies, too")
 	o.addFlags(fs)

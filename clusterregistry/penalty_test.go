@@ -38,7 +38,7 @@ func TestAMemberThatSendsTooMuchIsCutOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t)
-			f.options.Limits = limits.Limits{Response: 8 << 20, Burst: 32 << 20, Rate: 1 << 20, Held: 16 << 20}
+			f.options.Limits = limits.Limits{Response: 8 << 20, Open: 32 << 20, Burst: 32 << 20, Rate: 1 << 20, Held: 16 << 20}
 			hostile, good := newFakeMember(t), newFakeMember(t)
 			spoil(hostile)
 			f.join("hostile", hostile, "good")

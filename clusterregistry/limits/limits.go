@@ -13,10 +13,11 @@ import (
 
 // Limits of one member, in bytes. Those that are zero take the default.
 type Limits struct {
-	// Response is the most that one answer may have which is not a watch: 256 MiB.
-	Response int64
-	// Burst is what all answers together may have at once, and Rate what they may have in a second in the long run:
-	// 512 MiB and 32 MiB.
+	// Response is the most that one answer may have that is not a watch, and Open the most that all of those being read at the same time may
+	// have together: 128 MiB and 256 MiB.
+	Response, Open int64
+	// Burst is what is read of all answers and watches without a pause: 64 MiB. After that they are read at Rate bytes a second: 16 MiB.
+	// A member that has more to say for pacedFor is over the limit.
 	Burst, Rate int64
 	// Held is the most that is kept of a member's objects: 512 MiB.
 	Held int64
@@ -24,10 +25,13 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
-		Response: cmp.Or(l.Response, 256<<20), Burst: cmp.Or(l.Burst, 512<<20), Rate: cmp.Or(l.Rate, 32<<20),
+		Response: cmp.Or(l.Response, 128<<20), Open: cmp.Or(l.Open, 256<<20), Burst: cmp.Or(l.Burst, 64<<20), Rate: cmp.Or(l.Rate, 16<<20),
 		Held: cmp.Or(l.Held, 512<<20),
 	}
 }
+
+// pacedFor is how long a member may send as fast as it is read at Rate.
+const pacedFor = time.Minute
 
 // ExceededError says which limit a member went over.
 type ExceededError struct {
@@ -50,11 +54,13 @@ type Meter struct {
 	exceeded func(reason string)
 	now      func() time.Time
 	held     atomic.Int64
+	open     atomic.Int64 // bytes of answers that are being read
 	cutOff   atomic.Pointer[ExceededError]
 
 	mu    sync.Mutex
-	spent float64 // of the burst; it shrinks with Rate
+	spent float64 // of the burst, in bytes; it shrinks with Rate
 	at    time.Time
+	paced time.Time // since when more than the burst is spent; zero: it is not
 }
 
 // New makes a Meter. exceeded is called once, when the member goes over a limit; it must not wait.
@@ -62,24 +68,35 @@ func New(l Limits, exceeded func(reason string)) *Meter {
 	return &Meter{limits: l.withDefaults(), exceeded: exceeded, now: time.Now, at: time.Now()}
 }
 
-// read counts n bytes of an answer.
+// read counts n bytes that have been read, and waits for as long as they were sent too fast.
 func (m *Meter) read(n int) error {
 	if over := m.cutOff.Load(); over != nil {
 		return over
 	}
-	if m.spend(n) > float64(m.limits.Burst) {
-		return m.exceed("all that it sends at once", m.limits.Burst)
+	wait, paced := m.spend(n)
+	if paced > pacedFor {
+		return m.exceed(fmt.Sprintf("what it sends in a second, for %s,", pacedFor), m.limits.Rate)
 	}
+	time.Sleep(wait)
 	return nil
 }
 
-func (m *Meter) spend(n int) float64 {
+// spend takes n bytes from the burst. It returns how long to wait until they are within Rate, and for how long that has been so.
+func (m *Meter) spend(n int) (wait, paced time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
 	m.spent = max(0, m.spent-now.Sub(m.at).Seconds()*float64(m.limits.Rate)) + float64(n)
 	m.at = now
-	return m.spent
+	over := m.spent - float64(m.limits.Burst)
+	switch {
+	case over <= 0:
+		m.paced = time.Time{}
+		return 0, 0
+	case m.paced.IsZero():
+		m.paced = now
+	}
+	return time.Duration(over / float64(m.limits.Rate) * float64(time.Second)), now.Sub(m.paced)
 }
 
 func (m *Meter) exceed(what string, limit int64) error {
@@ -144,22 +161,22 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 			io.Closer
 		}{io.LimitReader(response.Body, errorText), response.Body}
 	}
-	left := c.meter.limits.Response
-	if watch := r.URL.Query().Get("watch"); watch == "true" || watch == "1" {
-		left = -1 // it has no end; the client bounds each event
-	}
-	response.Body = &body{response.Body, c.meter, left}
+	watch := r.URL.Query().Get("watch")
+	response.Body = &body{ReadCloser: response.Body, meter: c.meter, watch: watch == "true" || watch == "1"}
 	return response, nil
 }
 
 // WrappedRoundTripper lets client-go look through to the transport.
 func (c *counted) WrappedRoundTripper() http.RoundTripper { return c.RoundTripper }
 
-// body counts what is read. It has left bytes; negative: any number.
+// body counts what is read of an answer.
 type body struct {
 	io.ReadCloser
 	meter *Meter
-	left  int64
+	watch bool         // it has no end; the client bounds each event
+	size  atomic.Int64 // bytes so far that count as open
+
+	closed atomic.Bool // perhaps while it is being read
 }
 
 // Read implements io.Reader.
@@ -168,10 +185,27 @@ func (b *body) Read(p []byte) (int, error) {
 	if over := b.meter.read(n); over != nil {
 		return 0, over
 	}
-	if b.left >= 0 {
-		if b.left -= int64(n); b.left < 0 {
-			return 0, b.meter.exceed("one answer", b.meter.limits.Response)
-		}
+	if b.watch {
+		return n, err
+	}
+	switch open := b.meter.open.Add(int64(n)); {
+	case b.size.Add(int64(n)) > b.meter.limits.Response:
+		return 0, b.meter.exceed("one answer", b.meter.limits.Response)
+	case open > b.meter.limits.Open:
+		return 0, b.meter.exceed("all that it answers at the same time", b.meter.limits.Open)
+	}
+	if err != nil || b.closed.Load() {
+		b.forget()
 	}
 	return n, err
 }
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	b.closed.Store(true)
+	b.forget()
+	return b.ReadCloser.Close()
+}
+
+// forget stops counting what was read of an answer among those that are open.
+func (b *body) forget() { b.meter.open.Add(-b.size.Swap(0)) }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -100,10 +101,9 @@ func TestAnAnswerIsCutOffAtItsLimit(t *testing.T) {
 		most   int64
 		what   string
 	}{
-		"endless":                        {limits: Limits{Response: 4 * mib}, answer: endless, most: 4 * mib, what: "one answer"},
-		"compressed":                     {limits: Limits{Response: 2 * mib}, answer: compressible, most: 2 * mib, what: "one answer"},
-		"compressed far too well":        {answer: bomb, most: 2 * mib, what: "an answer is more than 200 times as long as its compressed form"},
-		"a watch, more than it may have": {limits: Limits{Response: 1, Burst: 8 * mib, Rate: 1}, query: "?watch=true", answer: endless, most: 8 * mib, what: "all that it sends at once"},
+		"endless":                 {limits: Limits{Response: 4 * mib}, answer: endless, most: 4 * mib, what: "one answer"},
+		"compressed":              {limits: Limits{Response: 2 * mib}, answer: compressible, most: 2 * mib, what: "one answer"},
+		"compressed far too well": {answer: bomb, most: 2 * mib, what: "an answer is more than 200 times as long as its compressed form"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			heard := 0
@@ -136,16 +136,72 @@ func TestErrorsAreReadInPart(t *testing.T) {
 }
 
 func TestWhatIsWithinTheLimitsIsReadWhole(t *testing.T) {
-	m := New(Limits{Response: 4 * mib, Burst: 10 * mib, Rate: mib}, func(reason string) { t.Error(reason) })
-	clock := time.Now()
-	m.now = func() time.Time { return clock }
+	m := New(Limits{Response: 4 * mib, Open: 4 * mib, Burst: 64 * mib}, func(reason string) { t.Error(reason) })
 	for range 10 {
 		got, err := reads(t, m, "", func(w http.ResponseWriter, _ *http.Request) { send(w, 4) })
 		if got != 4*mib || err != nil {
 			t.Fatalf("%d bytes, %v", got, err)
 		}
-		clock = clock.Add(4 * time.Second)
 	}
+}
+
+// TestAnswersAreBoundedTogether: answers that are read at the same time count together, until they are closed.
+func TestAnswersAreBoundedTogether(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { send(w, 5) }))
+	defer server.Close()
+	m := New(Limits{Response: 5 * mib, Open: 9 * mib}, func(string) {})
+	client := &http.Client{Transport: m.Transport(http.DefaultTransport.(*http.Transport).Clone())}
+	read := func(close bool) error {
+		response, err := client.Get(server.URL)
+		if err != nil {
+			return err
+		}
+		if close {
+			defer response.Body.Close()
+		} else {
+			t.Cleanup(func() { _ = response.Body.Close() })
+		}
+		_, err = io.CopyN(io.Discard, response.Body, 4*mib)
+		return err
+	}
+	for range 5 {
+		if err := read(true); err != nil {
+			t.Fatal("one after the other:", err)
+		}
+	}
+	for n, want := range []bool{true, true, false} {
+		if err := read(false); (err == nil) != want {
+			t.Errorf("%d at the same time: %v", n+1, err)
+		}
+	}
+}
+
+// TestTheRate: bytes beyond the burst are read at the rate, and whoever has more for a minute is over the limit. A pause starts the minute again.
+func TestTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Limits{Burst: 8 * mib, Rate: 2 * mib}, func(string) {})
+		began := time.Now()
+		read := func(megabytes int) (err error) {
+			for range megabytes {
+				err = errors.Join(err, m.read(mib))
+			}
+			return err
+		}
+		if err := read(8); err != nil || time.Since(began) != 0 {
+			t.Errorf("the burst took %s: %v", time.Since(began), err)
+		}
+		if err := read(20); err != nil || time.Since(began) != 10*time.Second {
+			t.Errorf("20 MiB more took %s: %v", time.Since(began), err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := read(2 * 60); err != nil {
+			t.Errorf("after a pause: %v", err)
+		}
+		var over *ExceededError
+		if err := read(20); !errors.As(err, &over) || over.Limit != 2*mib {
+			t.Errorf("after more than a minute: %v", err)
+		}
+	})
 }
 
 // What is kept counts; what nobody keeps any more does not.

@@ -46,7 +46,7 @@ type allowanceKey struct{}
 
 // allow returns a context whose requests to a member are bounded.
 func (m *Members) allow(ctx context.Context, stream bool) context.Context {
-	return context.WithValue(ctx, allowanceKey{}, allowance{meter: limits.New(limits.Limits{Response: m.maxAnswer, Burst: 2 * m.maxAnswer}, func(string) {}), budget: &m.budget, stream: stream})
+	return context.WithValue(ctx, allowanceKey{}, allowance{meter: limits.New(limits.Limits{Response: m.maxAnswer, Open: 2 * m.maxAnswer, Burst: 2 * m.maxAnswer}, func(string) {}), budget: &m.budget, stream: stream})
 }
 
 // allowWaiting is allow for logs, which pass through here: nothing of them is kept, and they may be silent and long.
