@@ -18,29 +18,29 @@ func pkiCommand() *cobra.Command {
 	return c
 }
 
-// then says what a step is followed by.
+// then has what to do after each step.
 var then = map[string]string{
-	pki.StepTrust:  "start it, take the new kubeconfig files to wherever there are copies, and stop it for the next step: sign",
-	pki.StepSign:   "start it, take the new kubeconfig files to wherever there are copies, and stop it for the last step: finish",
-	pki.StepFinish: "start it. What the authority of before has signed is worth nothing any more",
+	pki.StepTrust:  "start the federation, replace every copy of its kubeconfig files, and stop it for the next step: sign",
+	pki.StepSign:   "start the federation, replace every copy of its kubeconfig files, and stop it for the last step: finish",
+	pki.StepFinish: "start the federation. It refuses everything that the old authority signed",
 }
 
 func rotateCommand() *cobra.Command {
 	var dataDir string
 	c := &cobra.Command{
 		Use:   "rotate trust|sign|finish",
-		Short: "Put another certificate authority in the place of the one that signs",
-		Long: `Puts another certificate authority in the place of the one that signs, in three steps:
+		Short: "Replace the certificate authority",
+		Long: `Replaces the certificate authority, in three steps:
 
-  trust    a new authority is made, and trusted beside the one that signs
-  sign     the new one signs: all certificates are made anew at the next start
-  finish   the one of before is not trusted any more
+  trust    create a new authority and trust it beside the current one
+  sign     let the new authority sign: the next start issues all certificates again
+  finish   stop trusting the old authority
 
-Stop the federation for each step and start it after it. Between two steps, take the new kubeconfig files to wherever
-there are copies: who has those of the step before is let in, who has older ones is not.
+Stop the federation before each step and start it after. Between two steps, replace every copy of the kubeconfig files:
+those of the step before still work, older ones do not.
 
-With several apiservers, carry out a step in one data directory and copy pki/ca*, pki/front-proxy-ca* and pki/identity to the
-others, then restart them one by one.`,
+With several apiservers, run a step in one data directory, copy pki/ca*, pki/front-proxy-ca* and pki/identity to the
+others, and restart them one by one.`,
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: pki.Steps,
 		RunE: func(cmd *cobra.Command, args []string) error {
