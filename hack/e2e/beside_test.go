@@ -35,11 +35,19 @@ func (b besideFigures) quantile(q float64) time.Duration {
 	return b.took[int(float64(len(b.took)-1)*q)]
 }
 
+// bounds are between what the quantile lies with nine tenths of confidence, by the binomial distribution of how many are below it.
+func (b besideFigures) bounds(q float64) (low, high time.Duration) {
+	n := float64(len(b.took))
+	rank, off := n*q, 1.645*math.Sqrt(n*q*(1-q))
+	return b.took[max(0, int(rank-off)-1)], b.took[min(len(b.took)-1, int(math.Ceil(rank+off)))]
+}
+
 func (b besideFigures) otherCores() float64 { return b.others.Seconds() / b.lasted.Seconds() }
 
 func (b besideFigures) String() string {
-	return fmt.Sprintf("%4d changes: p50 %5.1f ms, p99 %5.1f ms; federation %.2f cores, %d MiB; the other side %.2f cores", len(b.took),
-		b.quantile(.5).Seconds()*1e3, b.quantile(.99).Seconds()*1e3, b.federation.Seconds()/b.lasted.Seconds(), b.rss>>20, b.otherCores())
+	low, high := b.bounds(.99)
+	return fmt.Sprintf("%4d changes: p50 %5.1f ms, p99 %5.1f ms (%.1f to %.1f); federation %.2f cores, %d MiB; the other side %.2f cores", len(b.took),
+		b.quantile(.5).Seconds()*1e3, b.quantile(.99).Seconds()*1e3, low.Seconds()*1e3, high.Seconds()*1e3, b.federation.Seconds()/b.lasted.Seconds(), b.rss>>20, b.otherCores())
 }
 
 // and is of both windows together.

@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,7 +35,8 @@ const hostileRSS = 2 << 30
 // other members, names are answered, and memory is bounded. It prints the figures.
 //
 // HOSTILE_SECONDS=20 measures: as long with each hostile member, and as long with a process in its place that burns as much CPU and speaks to nobody. The
-// 99th percentile may be a tenth higher beside the hostile one. HOSTILE_ROUNDS=3 does both three times in turn.
+// 99th percentile may be a tenth higher beside the hostile one; a hundredth of some hundred changes is few, so it fails where nine tenths of confidence
+// in both say that it is more. HOSTILE_ROUNDS=3 does both three times in turn, HOSTILE=lies,drip only some.
 func TestAHostileMemberHurtsNobody(t *testing.T) {
 	applyConfigMap(t, "beside-the-hostile")
 	copies(t, "beside-the-hostile", names...)
@@ -41,7 +44,8 @@ func TestAHostileMemberHurtsNobody(t *testing.T) {
 	changes := watchArrivals(t, "beside-the-hostile")
 	quiet := changes.measure(t, "quiet", lasts, 0)
 	t.Logf("%-15s %v", "quiet", quiet)
-	for _, how := range []string{"settings", "endless-health", "endless-lists", "bomb-lists", "drip", "long-errors", "redirects", "garbage", "malformed", "lies"} {
+	ways := strings.Split(cmp.Or(os.Getenv("HOSTILE"), "settings,endless-health,endless-lists,bomb-lists,drip,long-errors,redirects,garbage,malformed,lies"), ",")
+	for _, how := range ways {
 		t.Run(how, func(t *testing.T) {
 			var beside, control besideFigures
 			for round := range fromEnv("HOSTILE_ROUNDS", 1) {
@@ -65,8 +69,9 @@ func TestAHostileMemberHurtsNobody(t *testing.T) {
 				return
 			}
 			t.Logf("%-15s %v", "without it", control)
-			if is, want := beside.quantile(.99), control.quantile(.99); is > want+want/10 {
-				t.Errorf("the 99th percentile is %v, and %v where a process that speaks to nobody uses as much CPU: want at most a tenth more", is, want)
+			low, _ := beside.bounds(.99)
+			if _, high := control.bounds(.99); low > high+high/10 {
+				t.Errorf("the 99th percentile is %v at least, and %v at most where a process that speaks to nobody uses as much CPU: want at most a tenth more", low, high)
 			}
 		})
 	}
