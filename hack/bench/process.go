@@ -79,10 +79,15 @@ func (p *process) use() procusage.Usage {
 
 // settle waits until the processes use little CPU, a tenth of a core or more of them a thirtieth each: what had to be reported has been.
 func settle(ctx context.Context, most time.Duration, processes ...*process) time.Time {
+	return settleAt(ctx, most, max(3, float64(len(processes)))/30, processes...)
+}
+
+// settleAt waits until the processes use at most so many cores together for two seconds. It returns since when they do.
+func settleAt(ctx context.Context, most time.Duration, cores float64, processes ...*process) time.Time {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	const step, quiet = 250 * time.Millisecond, 8
-	little := step / 30 * time.Duration(max(3, len(processes)))
+	little := time.Duration(cores * float64(step))
 	calm, since, before := 0, time.Now(), totalCPU(processes)
 	for calm < quiet && ctx.Err() == nil {
 		time.Sleep(step)

@@ -346,6 +346,9 @@ func (b *bench) bareThen(ctx context.Context, j job, then func(figures) (figures
 	return out, removeNamespace(ctx, j.Namespace, b.members, apis...)
 }
 
+// restingMember is what a member takes at rest, in cores: a control plane and the heartbeats of some nodes, twice over.
+const restingMember = 0.2
+
 // calm waits until the members have done what is left of the scenario before: pods are made and removed long after the objects.
 func (b *bench) calm(ctx context.Context) error {
 	var members []*process
@@ -356,7 +359,7 @@ func (b *bench) calm(ctx context.Context) error {
 		}
 		members = append(members, &process{pid: pid})
 	}
-	settle(ctx, 3*time.Minute, members...)
+	settleAt(ctx, 3*time.Minute, restingMember*float64(len(members)), members...)
 	return nil
 }
 
