@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: race e2e-tools check release e2e-drills vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
+.PHONY: race e2e-tools check release e2e-drills e2e-drill-clients vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -64,8 +64,11 @@ race: ## unit tests of what has goroutines, under the race detector, which needs
 fuzz: ## all fuzz targets, one after another [FOR=60: seconds of each]
 	@hack/fuzz.sh $(FOR)
 
-e2e-drills: build ## a drill whose leader is killed, and then all processes, with real members: three minutes
-	@E2E_LONG=1 go test ./hack/e2e -run TestAnIsolationAndItsLeader -count 1 -v
+e2e-drills: build ## a drill whose leader is killed, and many drills, with real members: an hour [DRILLS=20: of each method]
+	@E2E_LONG=1 go test ./hack/e2e -run 'TestAnIsolationAndItsLeader|TestManyDrills' -count 1 -v -timeout 2h
+
+e2e-drill-clients: build build-real ## what a client outside sees of a drill of each method, on real nodes: ten minutes
+	@hack/e2e-drill-clients.sh
 
 MODE  ?= kube-proxy-iptables kube-proxy-nftables iptables nftables
 FOCUS ?= \[sig-network\] Services

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The way of a request, as a story on the stack that `make up REAL=1` started: a client outside looks up the global
 # name and is answered by a pod; a client in a pod is answered by another cluster while its own has no pod of the Service;
-# a cluster is killed while 100 requests a second go on, and comes back. Each step is checked.
+# a cluster is killed while 100 requests a second go on, and comes back; then its zone is drilled. Each step is checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source hack/wait.sh
@@ -90,6 +90,14 @@ wait_for 120 "an answer of east-a at $lost" answers_from "$lost" east-a
 wait_for 60 "the return of $lost to the global name" in_dns 3
 echo "three clusters again" >&"$visitor"
 sleep 20 # the client's old answer ends, and it asks again
+
+say "7. The same on purpose, while the requests go on: a drill takes zone east/a out of service, and brings it back"
+echo "zone east/a is drilled" >&"$visitor"
+show kubectl federation drill run first --zone east/a --method evacuate --reason "our first drill" --baseline 5s --hold 60s --yes ||
+  fail "the drill did not succeed"
+show kubectl federation drill report first
+echo "the drill is over" >&"$visitor"
+sleep 5
 exec {visitor}>&-
 wait "$visitor_pid" || fail "the visitor ended with an error"
 
@@ -98,6 +106,7 @@ cat "$table"
 cat <<END2
 
 What failed after the kill went to the address of east-a, which the client had from its last look at the name: an answer lives for 15 s.
+The drill waits for old answers to end before it moves a pod: no request fails.
 When east-a starts again, its address is not in the name until its nodes, too, have been heard of.
 
   More: a client outside is     $INTERNET curl http://$lost
