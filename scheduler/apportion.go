@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// apportion sets x of each slot, within lo and hi, so that the sum is total and the parts follow the
-// weights. It returns what the upper bounds leave over. The sum of the lower bounds must not exceed
-// total. Slots without weight get what their bounds force on them, and fill up last.
+// apportion sets x of each slot, within lo and hi, so that the sum is total and the shares follow the weights. It
+// returns what the upper bounds leave over. The sum of the lower bounds must not exceed total. Slots without weight get
+// what their bounds force on them, and fill up last.
 func apportion(slots []*slot, total int64) (unschedulable int64) {
 	weighted := make([]*slot, 0, len(slots))
 	left := total
@@ -38,8 +38,8 @@ func room(slots []*slot) (sum int64) {
 	return sum
 }
 
-// fillUnweighted lets slots without weight keep what already runs there (their upper bound when
-// replicas are being taken away), and returns what is left. New replicas never go there.
+// fillUnweighted lets slots without weight keep what already runs there (up to their upper bound when replicas are
+// removed) and returns the rest. They never get new replicas.
 func fillUnweighted(slots []*slot, left int64) int64 {
 	for _, s := range slots {
 		if s.pref.Weight == 0 {
@@ -51,8 +51,8 @@ func fillUnweighted(slots []*slot, left int64) int64 {
 	return left
 }
 
-// start sets every x near its final value: it finds the level L at which the sum of
-// clamp(weight·L, lo, hi) is what is to be divided, and rounds. left is what there is on top of lo.
+// start sets every x near its final value: it finds the level L at which the sum of clamp(weight·L, lo, hi) is the
+// total, and rounds. left is the total less the sum of lo.
 func start(slots []*slot, left int64) {
 	type bend struct {
 		at    ratio // the level at which the slot leaves a bound
@@ -65,7 +65,7 @@ func start(slots []*slot, left int64) {
 	}
 	slices.SortFunc(bends, func(a, b bend) int { return a.at.compare(b.at) })
 
-	// While the level rises, fixed is the sum of the slots at a bound and weights the growth of the rest.
+	// As the level rises, fixed is the sum of the slots at a bound and weights the growth of the rest.
 	fixed, weights := int64(0), int64(0)
 	for _, s := range slots {
 		left += s.lo
@@ -90,9 +90,9 @@ func start(slots []*slot, left int64) {
 	}
 }
 
-// settle adds or takes away single replicas until exactly left of them are on top of lo: to the
-// slot with the greatest claim first, from the one with the least. Rounding in start was off by
-// less than one for each slot, so there are no more steps than slots.
+// settle adds or removes single replicas until exactly left of them are on top of lo. It adds to the slot with the
+// greatest claim and removes from the one with the least. Rounding in start is off by less than one per slot, so the
+// number of steps is at most the number of slots.
 func settle(slots []*slot, left int64) {
 	for _, s := range slots {
 		left -= s.x - s.lo
@@ -110,8 +110,7 @@ func settle(slots []*slot, left int64) {
 	}
 }
 
-// queue orders slots by their claim to the next replica (add) or by how little they lose with their
-// last one.
+// queue orders slots by their claim to the next replica (add), or by how weak their claim to the last one is.
 type queue struct {
 	slots []*slot
 	add   bool
@@ -136,9 +135,8 @@ func (q *queue) Less(i, j int) bool {
 	return claims(b, a, 1)
 }
 
-// claims reports whether a has the better claim to its replica number x+1-back than b to its own:
-// weight/(2x+1) for the next, weight/(2x-1) for the last. Among equals it is the one where the
-// replica runs already, then the plan's order.
+// claims reports whether a has the better claim to its replica number x+1-back than b to its own: weight/(2x+1) for the
+// next, weight/(2x-1) for the last. Ties go to the slot where the replica already runs, then to the plan's order.
 func claims(a, b *slot, back int64) bool {
 	ax, bx := a.x-back, b.x-back
 	aHi, aLo := bits.Mul64(uint64(a.pref.Weight), uint64(2*bx+1))

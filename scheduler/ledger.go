@@ -12,26 +12,27 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// maxClasses bounds how finely a Ledger knows a cluster. What is beyond is counted as the smallest of it.
+// maxClasses bounds how finely a Ledger knows a cluster. It merges further classes, each taken as the smallest of those
+// merged.
 const maxClasses = 48
 
-// Ledger keeps the room that clusters have left, while one object after the other is placed. A cluster
-// without a capacity report has room without limit.
+// Ledger tracks the room left in clusters while objects are placed one after another. A cluster without a capacity
+// report has unlimited room.
 type Ledger struct {
-	index map[corev1.ResourceName]int // place of a resource in class.free
+	index map[corev1.ResourceName]int // index of a resource in class.free
 	rooms map[string][]class          // never changed in place: clones share them
 }
 
-// class is a number of nodes with so much room on each: thousandths of a cpu, whole units of all else.
+// class is a number of nodes with the same room on each: thousandths of a cpu, whole units of all else.
 type class struct {
 	nodes int64
 	free  []int64
 }
 
-// Demand is what one pod asks for, as its Ledger counts it.
+// Demand is what one pod requests, as its Ledger counts it.
 type Demand struct {
 	amounts  []amount
-	nowhere  bool // of a resource that no cluster has
+	nowhere  bool // requests a resource that no cluster has
 	nonempty bool
 }
 
@@ -40,7 +41,7 @@ type amount struct {
 	n  int64
 }
 
-// NewLedger opens a ledger with the room that clusters report.
+// NewLedger returns a ledger with the room that clusters report.
 func NewLedger(clusters []*v1beta1.Cluster) *Ledger {
 	l := &Ledger{index: map[corev1.ResourceName]int{corev1.ResourcePods: 0}, rooms: map[string][]class{}}
 	for _, c := range clusters {
@@ -83,10 +84,10 @@ func units(name corev1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// Limits reports whether the ledger limits anything at all.
+// Limits reports whether the ledger limits anything.
 func (l *Ledger) Limits() bool { return len(l.rooms) > 0 }
 
-// Demand translates the requests of a pod. A pod without requests still takes one of a node's pods.
+// Demand translates a pod's requests. A pod without requests still takes one of a node's pods.
 func (l *Ledger) Demand(requests corev1.ResourceList) Demand {
 	d := Demand{amounts: []amount{{at: 0, n: 1}}, nonempty: true}
 	for name, q := range requests {
@@ -104,7 +105,7 @@ func (l *Ledger) Demand(requests corev1.ResourceList) Demand {
 	return d
 }
 
-// Room is how many such pods still fit into a cluster. ok is false where nothing is known to limit it.
+// Room returns how many such pods still fit into a cluster. ok is false if nothing is known to limit it.
 func (l *Ledger) Room(cluster string, d Demand) (pods int64, ok bool) {
 	classes, ok := l.rooms[cluster]
 	if !ok || !d.nonempty {
@@ -116,8 +117,8 @@ func (l *Ledger) Room(cluster string, d Demand) (pods int64, ok bool) {
 	return min(pods, math.MaxInt32), true
 }
 
-// Free is how much of a resource is left in a cluster, on all nodes together: thousandths of a cpu, whole units of all else. ok is false where nothing is known
-// of it.
+// Free returns how much of a resource is left in a cluster, summed over its nodes: thousandths of a cpu, whole units of
+// all else. ok is false if nothing is known of it.
 func (l *Ledger) Free(cluster string, resource corev1.ResourceName) (sum int64, ok bool) {
 	classes, known := l.rooms[cluster]
 	at, listed := l.index[resource]
@@ -130,7 +131,7 @@ func (l *Ledger) Free(cluster string, resource corev1.ResourceName) (sum int64, 
 	return sum, true
 }
 
-// fits is how many such pods fit on one node of the class.
+// fits returns how many such pods fit on one node of the class.
 func (c class) fits(d Demand) int64 {
 	if d.nowhere {
 		return 0
@@ -142,8 +143,8 @@ func (c class) fits(d Demand) int64 {
 	return least
 }
 
-// Take notes that a cluster is to hold so many more of such pods. They are spread over its emptiest nodes, as
-// its own scheduler would; of those that do not fit nothing is noted.
+// Take reserves room for so many more pods in a cluster. It spreads them over the emptiest nodes, as the cluster's own
+// scheduler would. Pods that do not fit reserve nothing.
 func (l *Ledger) Take(cluster string, d Demand, pods int64) {
 	classes, ok := l.rooms[cluster]
 	if !ok || pods <= 0 || d.nowhere || !d.nonempty {
@@ -160,7 +161,7 @@ func (l *Ledger) Take(cluster string, d Demand, pods int64) {
 	l.rooms[cluster] = bounded(out, d)
 }
 
-// after is what becomes of a class whose nodes take n pods together: some take one more than the others.
+// after returns what is left of a class whose nodes take n pods together: some take one more than others.
 func (c class) after(d Demand, n int64) []class {
 	if n == 0 {
 		return []class{c}
@@ -181,7 +182,7 @@ func (c class) less(d Demand, pods int64) []int64 {
 	return free
 }
 
-// bounded joins the fullest classes until there are few enough: each has what the poorer of them has.
+// bounded merges the fullest classes until at most maxClasses are left. A merged class has the room of the poorer one.
 func bounded(classes []class, d Demand) []class {
 	if len(classes) <= maxClasses {
 		return classes
@@ -198,5 +199,5 @@ func bounded(classes []class, d Demand) []class {
 	return append(classes[:maxClasses-1], last)
 }
 
-// Clone returns a ledger of its own with the same room.
+// Clone returns an independent ledger with the same room.
 func (l *Ledger) Clone() *Ledger { return &Ledger{index: l.index, rooms: maps.Clone(l.rooms)} }

@@ -50,7 +50,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestTakeLeavesTheRest: what is taken is gone, no more and no less, and never becomes negative.
+// Take reserves exactly what it is asked for, and room never becomes negative.
 func TestTakeLeavesTheRest(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	for range 500 {

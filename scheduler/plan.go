@@ -9,12 +9,12 @@ import (
 
 // Request is all that a plan depends on. The order of Clusters does not matter.
 type Request struct {
-	// Key is NAMESPACE/NAME of the object. It spreads ties, so that the single replicas of many
+	// Key is NAMESPACE/NAME of the object. It breaks ties differently for each object, so that single replicas of many
 	// objects do not pile up on one cluster.
 	Key string
 	// Replicas to place, from 0 to 2³¹-1.
 	Replicas int64
-	// Preferences of the object; nil: all clusters alike, rebalance off.
+	// Preferences of the object. Nil means all clusters alike, without rebalance.
 	Preferences *v1beta1.ReplicaPreferences
 	// Clusters that may be used.
 	Clusters []Cluster
@@ -22,32 +22,32 @@ type Request struct {
 	Terse bool
 }
 
-// Cluster is what the plan needs to know of one cluster.
+// Cluster is one cluster as the plan sees it.
 type Cluster struct {
 	Name string
-	// Current replicas of the object there: those that were placed there before, whether or not they run.
+	// Current is the number of replicas placed there before, whether or not they run.
 	Current int64
-	// Capacity is the most replicas of the object that the cluster can hold: those that run there and
-	// those that there is known to be room for. Nil: not known to be limited.
+	// Capacity is the most replicas of the object that the cluster can hold: those that run there plus those known to
+	// fit. Nil means no known limit.
 	Capacity *int64
-	// Because says what limits it where that is not its room, for the reasons: "not ready", say.
+	// Because names the limit in reasons if it is not room: "not ready", say.
 	Because string
-	// Least replicas that it is to have, as by minReplicas; LeastBecause says what for, for the reasons: "the spread constraint", say.
+	// Least is a lower bound beside minReplicas. LeastBecause names its cause in reasons: "the spread constraint", say.
 	Least        int64
 	LeastBecause string
 }
 
-// Result is a plan and why it is so.
+// Result is a plan with its reasons.
 type Result struct {
-	// Plan has the replicas of each cluster of the request, zeros included.
+	// Plan has the replicas of each cluster of the request, including zeros.
 	Plan map[string]int64
-	// Overflow has, for each cluster, what it would have beyond its capacity in a plan that knows of no
-	// capacities and nothing that runs: it may be asked of it in addition, so that it is taken up the
-	// moment capacity appears. With rebalance off no more than what found no other place.
+	// Overflow has, by cluster, the replicas beyond its capacity that a plan would give it if there were no capacities
+	// and nothing ran. They may be requested in addition, so that they come up as soon as there is capacity. Without
+	// rebalance it is at most what found no other place.
 	Overflow map[string]int64
-	// Unschedulable replicas fit nowhere.
+	// Unschedulable is the number of replicas that fit nowhere.
 	Unschedulable int64
-	// Reasons has, per cluster, what made its number, in the order it was applied.
+	// Reasons has, by cluster, what made its number, in the order of application.
 	Reasons map[string][]string
 }
 
@@ -56,20 +56,20 @@ type slot struct {
 	Cluster
 	pref    v1beta1.ClusterPreferences
 	hash    uint64
-	most    int64 // the lesser of maximum and what is asked for
-	limit   int64 // the most it may hold: most, cut by capacity
+	most    int64 // min(maximum, replicas)
+	limit   int64 // most, cut by capacity
 	min     int64
 	lo, hi  int64 // bounds of x
 	x       int64 // replicas on top of min
 	terse   bool
 	because []string
-	backing [3]string // of because, for as many as there mostly are
+	backing [3]string // backs because; three are usually enough
 }
 
 // Plan divides the replicas of a request over its clusters.
 //
-// Minimums come first, cut by capacity and by what is left. With rebalance off, what is placed already
-// stays where it is as far as it can. The rest goes by weight, within maximum and capacity.
+// Minimums come first, cut by capacity and by what is left. Without rebalance, placed replicas stay where they are as
+// far as possible. The rest goes by weight, within maximum and capacity.
 func Plan(r Request) Result {
 	prefs := r.Preferences
 	if prefs == nil {
@@ -92,15 +92,15 @@ func Plan(r Request) Result {
 	return result
 }
 
-// divide sets min and x of each slot, and returns what fits nowhere.
+// divide sets min and x of each slot and returns the number of replicas that fit nowhere.
 func divide(slots []*slot, replicas int64, rebalance bool) (unschedulable int64) {
 	rest := assignMinimums(slots, replicas)
 	bound(slots, rebalance, rest)
 	return apportion(slots, rest)
 }
 
-// candidates returns the clusters that the preferences cover, in the plan's order: weight
-// descending, then a hash of cluster and key. The others are in the result already, with nothing.
+// candidates returns the clusters that the preferences cover, in the plan's order: weight descending, then a hash of
+// cluster and key. The others are already in the result, with zero.
 func candidates(r Request, prefs *v1beta1.ReplicaPreferences) ([]*slot, Result) {
 	result := Result{Plan: make(map[string]int64, len(r.Clusters)), Overflow: map[string]int64{}, Reasons: map[string][]string{}}
 	all, slots := make([]slot, len(r.Clusters)), make([]*slot, 0, len(r.Clusters))
@@ -149,8 +149,8 @@ func (s *slot) take(c *Cluster, pref v1beta1.ClusterPreferences, r *Request) {
 	}
 }
 
-// spread hashes a cluster and an object's key. FNV alone leaves keys that differ in their last
-// digits close together, so its sum is mixed once more (the finalizer of MurmurHash3).
+// spread hashes a cluster and an object's key. FNV alone gives close values for keys that differ only in their last
+// digits, so its sum is mixed once more (the finalizer of MurmurHash3).
 func spread(cluster, key string) uint64 {
 	x := uint64(14695981039346656037)
 	for i := range len(cluster) {
@@ -165,7 +165,7 @@ func spread(cluster, key string) uint64 {
 	return x ^ x>>33
 }
 
-// reason notes one reason: some words round a number.
+// reason records one reason: a number between two texts.
 func (s *slot) reason(before string, n int64, after string) {
 	if s.terse {
 		return
@@ -177,7 +177,7 @@ func (s *slot) reason(before string, n int64, after string) {
 	s.because = append(s.because, string(append(strconv.AppendInt(append(text[:0], before...), n, 10), after...)))
 }
 
-// before is the order in which clusters are served when nothing else tells them apart.
+// before orders clusters if nothing else distinguishes them.
 func (s *slot) before(o *slot) bool {
 	if s.pref.Weight != o.pref.Weight {
 		return s.pref.Weight > o.pref.Weight
@@ -188,7 +188,7 @@ func (s *slot) before(o *slot) bool {
 	return s.Name < o.Name
 }
 
-// assignMinimums gives each cluster its minimum while there is something left, and returns what is.
+// assignMinimums gives each cluster its minimum while replicas are left, and returns the rest.
 func assignMinimums(slots []*slot, left int64) int64 {
 	for _, s := range slots {
 		s.min = min(s.pref.MinReplicas, left, s.limit)
@@ -200,8 +200,8 @@ func assignMinimums(slots []*slot, left int64) int64 {
 	return left
 }
 
-// bound sets the bounds within which the rest is divided: none but the limit when replicas may be
-// moved; else what runs is the lower bound while all of it fits, and the upper bound when it does not.
+// bound sets the bounds within which the rest is divided. With rebalance it is only the limit. Without, what runs is
+// the lower bound if all of it fits, and the upper bound if not.
 func bound(slots []*slot, rebalance bool, rest int64) {
 	var kept int64
 	for _, s := range slots {
@@ -221,7 +221,7 @@ func bound(slots []*slot, rebalance bool, rest int64) {
 	}
 }
 
-// reasonWeights notes what each cluster has by its weight.
+// reasonWeights records what each cluster has by its weight.
 func reasonWeights(slots []*slot) {
 	var weights int64
 	for _, s := range slots {
@@ -235,8 +235,8 @@ func reasonWeights(slots []*slot) {
 	}
 }
 
-// overflow divides again, without capacities, and notes what each cluster has beyond its own. What runs does not count
-// in that: it is there because of the capacities, and a plan that is carried out has to plan to itself.
+// overflow divides again without capacities and records what each cluster would have beyond its own. It ignores what
+// runs, which is there because of the capacities: a plan that was carried out must plan to itself.
 func (r *Result) overflow(slots []*slot, replicas int64, rebalance bool) {
 	if !slices.ContainsFunc(slots, (*slot).full) {
 		return
@@ -263,5 +263,5 @@ func (r *Result) overflow(slots []*slot, replicas int64, rebalance bool) {
 	}
 }
 
-// full reports whether the cluster has all that its capacity allows, and might have more.
+// full reports whether the cluster has all that its capacity allows and could have more.
 func (s *slot) full() bool { return s.limit < s.most && s.min+s.x == s.limit }

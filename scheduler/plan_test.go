@@ -109,8 +109,7 @@ func TestSingleReplicasSpread(t *testing.T) {
 	}
 }
 
-// TestOverflowIsThatOfAPlanWithoutCapacities compares each overflow with a plan that knows of no capacity and of
-// nothing that runs, made by handing out one replica after the other.
+// It compares each overflow with a plan without capacities and without running replicas, made one replica at a time.
 func TestOverflowIsThatOfAPlanWithoutCapacities(t *testing.T) {
 	rng := rand.New(rand.NewSource(3))
 	for range 20000 {
@@ -132,7 +131,7 @@ func TestOverflowIsThatOfAPlanWithoutCapacities(t *testing.T) {
 	}
 }
 
-// slow plans without any capacity and without anything that runs, one replica after the other.
+// slow plans without capacities and running replicas, one replica at a time.
 func slow(r Request) map[string]int64 {
 	r.Clusters = slices.Clone(r.Clusters)
 	for i := range r.Clusters {
@@ -162,7 +161,7 @@ func slow(r Request) map[string]int64 {
 	return have
 }
 
-// dumb divides one replica after the other, in the clearest way there is.
+// dumb divides one replica at a time, in the most obvious way.
 func dumb(slots []*slot, total int64) (unschedulable int64) {
 	for _, s := range slots {
 		s.x = s.lo
@@ -228,7 +227,8 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// checkOrderAndStability: input order is ignored, and a plan that is carried out plans to itself.
+// checkOrderAndStability checks that the order of the input does not matter and that a plan that was carried out plans
+// to itself.
 func checkOrderAndStability(t *testing.T, rng *rand.Rand, r Request, got Result) {
 	t.Helper()
 	again := r
@@ -247,7 +247,7 @@ func checkOrderAndStability(t *testing.T, rng *rand.Rand, r Request, got Result)
 	}
 }
 
-// checkMonotone: one replica more takes none from any cluster.
+// checkMonotone checks that one more replica takes none from any cluster.
 func checkMonotone(t *testing.T, r Request, got Result) {
 	t.Helper()
 	more := r
@@ -263,7 +263,7 @@ func checkMonotone(t *testing.T, r Request, got Result) {
 	}
 }
 
-// belowMinimum is how much of the minimums does not fit: those are filled first, from the others.
+// belowMinimum returns how much of the minimums does not fit: other clusters fill those first.
 func belowMinimum(p *v1beta1.ReplicaPreferences, r Request) (missing int64) {
 	missing = -r.Replicas
 	for _, c := range r.Clusters {
@@ -273,7 +273,7 @@ func belowMinimum(p *v1beta1.ReplicaPreferences, r Request) (missing int64) {
 	return max(0, missing)
 }
 
-// checkNothingMoves: with rebalance off, nothing that may stay is taken away while all of it fits.
+// checkNothingMoves checks that without rebalance nothing that may stay is removed while all of it fits.
 func checkNothingMoves(t *testing.T, r Request, got Result) {
 	t.Helper()
 	if r.Preferences.Rebalance {

@@ -9,21 +9,21 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Candidate is a cluster among which Select chooses.
+// Candidate is a cluster that Select may choose.
 type Candidate struct {
 	Name string
-	// Zone and Region of the cluster. Where one is not known, the cluster is one of its own.
+	// Zone and Region of the cluster. A cluster with an unknown one counts as its own.
 	Zone, Region string
 	// Current replicas of the object there.
 	Current int64
-	// Fits is how many of the object's replicas it could hold, with those that run there.
+	// Fits is how many of the object's replicas the cluster could hold, including those that run there.
 	Fits int64
 	// Weight by the object's preferences.
 	Weight int64
 }
 
-// ZoneOf names the zone of a cluster, with its region. A cluster with nodes in several zones is in a zone of its
-// own kind, named for all of them. "" if there is none.
+// ZoneOf returns the name of a cluster's zone, with its region. A cluster with nodes in several zones is a zone of its
+// own, named for all of them. "" if there is none.
 func ZoneOf(c *v1beta1.Cluster) string {
 	if len(c.Status.Zones) == 0 {
 		return ""
@@ -31,13 +31,13 @@ func ZoneOf(c *v1beta1.Cluster) string {
 	return c.Status.Region + "/" + strings.Join(c.Status.Zones, "+")
 }
 
-// GroupOf names the group that a cluster is in.
+// GroupOf returns the name of a cluster's group.
 func GroupOf(c *v1beta1.Cluster, by v1beta1.SpreadBy) string {
 	one := Candidate{Name: c.Name, Zone: ZoneOf(c), Region: c.Status.Region}
 	return one.group(by)
 }
 
-// group is the name of the group that a candidate is in.
+// group returns the name of a candidate's group.
 func (c *Candidate) group(by v1beta1.SpreadBy) string {
 	name := c.Name
 	switch by {
@@ -52,7 +52,7 @@ func (c *Candidate) group(by v1beta1.SpreadBy) string {
 	return name
 }
 
-// coarseFirst are the ways to group, in the order in which constraints are applied.
+// coarseFirst lists the ways to group, in the order in which constraints apply.
 var coarseFirst = []v1beta1.SpreadBy{v1beta1.SpreadByRegion, v1beta1.SpreadByZone, v1beta1.SpreadByCluster}
 
 func constraint(all []v1beta1.SpreadConstraint, by v1beta1.SpreadBy) v1beta1.SpreadConstraint {
@@ -64,7 +64,7 @@ func constraint(all []v1beta1.SpreadConstraint, by v1beta1.SpreadBy) v1beta1.Spr
 	return v1beta1.SpreadConstraint{SpreadBy: by}
 }
 
-// pool is what candidates of one group have together.
+// pool sums up the candidates of one group.
 type pool struct {
 	name                        string
 	able, current, fits, weight int64
@@ -72,9 +72,9 @@ type pool struct {
 	members                     []*Candidate
 }
 
-// Select chooses the candidates that the upper bounds of spread constraints allow: groups that can meet the lower
-// bounds first, then those where most runs, then those with most room, most weight, and by a hash of the key.
-// For a candidate that is left out it says why. The order of candidates does not matter.
+// Select chooses the candidates that the upper bounds of spread constraints allow: first groups that can meet the lower
+// bounds, then those where most replicas run, then by room, weight, and a hash of the key. For each candidate left out
+// it returns the reason. The order of candidates does not matter.
 func Select(key string, candidates []Candidate, constraints []v1beta1.SpreadConstraint) (chosen map[string]bool, why map[string]string) {
 	chosen, why = map[string]bool{}, map[string]string{}
 	left := make([]*Candidate, 0, len(candidates))
@@ -105,7 +105,7 @@ func Select(key string, candidates []Candidate, constraints []v1beta1.SpreadCons
 	return chosen, why
 }
 
-// finer are the constraints with a lower bound on groups inside those of coarseFirst[i].
+// finer returns the constraints with a lower bound on groups inside those of coarseFirst[i].
 func finer(all []v1beta1.SpreadConstraint, i int) (out []v1beta1.SpreadConstraint) {
 	for _, by := range coarseFirst[i+1:] {
 		if c := constraint(all, by); c.MinGroups > 1 {
@@ -148,7 +148,7 @@ func (p *pool) compare(o *pool) int {
 		cmp.Compare(o.weight, p.weight), cmp.Compare(p.hash, o.hash), cmp.Compare(p.name, o.name))
 }
 
-// cover takes at most so many pools: first one in each of the coarser groups that there have to be, then the best.
+// cover takes at most `most` pools: first one in each of the required coarser groups, then the best.
 func cover(pools []*pool, constraints []v1beta1.SpreadConstraint, i, most int) map[string]bool {
 	take := map[string]bool{}
 	for _, by := range coarseFirst[:i] {
@@ -167,8 +167,8 @@ func cover(pools []*pool, constraints []v1beta1.SpreadConstraint, i, most int) m
 	return take
 }
 
-// Spread returns the candidates that must have at least one replica, so that a plan meets the lower bounds of
-// spread constraints, and what of these cannot be met. It returns none where the plan meets them as it is.
+// Spread returns the candidates that must have at least one replica for a plan to meet the lower bounds of spread
+// constraints, and the bounds that cannot be met. It returns none if the plan already meets them.
 func Spread(key string, candidates []Candidate, constraints []v1beta1.SpreadConstraint, plan map[string]int64, replicas int64) (need map[string]bool, notes []string) {
 	able := make([]*Candidate, 0, len(candidates))
 	for i := range candidates {
@@ -196,7 +196,7 @@ func Spread(key string, candidates []Candidate, constraints []v1beta1.SpreadCons
 	return need, notes
 }
 
-// require adds to need one candidate in each of so many pools, and reports whether the plan has fewer.
+// require adds one candidate in each of `least` pools to need, and reports whether the plan has fewer.
 func require(pools []*pool, by v1beta1.SpreadBy, least int64, need map[string]bool) (short bool) {
 	var used, have int64
 	covered := map[string]bool{}
