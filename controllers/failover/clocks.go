@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// heartbeat is how often the clocks are read.
+	// heartbeat is the period at which the clocks are read.
 	heartbeat = time.Second
-	// lapse is by how much a heartbeat may be late.
+	// lapse is how late a heartbeat may be.
 	lapse = 2 * time.Second
 )
 
-// clocks are readings of the three clocks that there are.
+// clocks are readings of the three clocks.
 type clocks struct {
-	// wall can be set.
+	// wall may be set by somebody.
 	wall time.Time
-	// running stands still while the machine is suspended.
+	// running stops while the machine is suspended.
 	running time.Time
-	// boot does not, and cannot be set.
+	// boot does not stop then, and cannot be set.
 	boot time.Duration
 }
 
@@ -28,8 +28,8 @@ func readClocks() clocks {
 	return clocks{wall: now.Round(0), running: now, boot: writegate.BootTime()}
 }
 
-// lapsed reports whether nobody was there for a while since the last heartbeat, or the clock was set: time that seems to have passed
-// counts for nothing then.
+// lapsed reports whether the process was suspended since the last heartbeat, or the clock was set. Time that seems to
+// have passed does not count then.
 func (c clocks) lapsed(last clocks) bool {
 	running, wall := c.running.Sub(last.running), c.wall.Sub(last.wall)
 	return running > heartbeat+lapse || c.boot-last.boot > heartbeat+lapse || wall-running > lapse || running-wall > lapse

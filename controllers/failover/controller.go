@@ -29,7 +29,7 @@ const FieldManager = "federation-failover"
 const (
 	// writeTimeout bounds one write.
 	writeTimeout = 5 * time.Second
-	// retryAfter is the pause after a write that failed.
+	// retryAfter is the delay after a failed write.
 	retryAfter = time.Second
 )
 
@@ -41,26 +41,27 @@ type Options struct {
 	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 	// Recorder takes events about Clusters.
 	Recorder record.EventRecorder
-	// Settings, but for Seen, Probes and Others: Seen is when Run began, or was last seen to have stood still.
+	// Settings, without Seen, Probes and Others, which the Controller sets: Seen is when Run began, or when the process
+	// last stood still.
 	Settings plan.Settings
-	// Probes returns the latest probes of the clusters by name. Optional.
+	// Probes returns the latest probes by cluster. Optional.
 	Probes func() map[string]plan.Probe
-	// Others returns what the other processes that live say of clusters, by process. Optional: there are none.
+	// Others returns what the other live processes report of clusters, by process. Optional: nil means there are none.
 	Others func() map[string]plan.Statement
 }
 
-// Controller keeps the phases of all clusters. Make it with New.
+// Controller keeps the phases of all clusters. Create it with New.
 type Controller struct {
 	Options
 	clusters cache.SharedIndexInformer
 	wake     chan struct{}
 	unlisten func()
 
-	// written are the Clusters as our last writes left them, until the cache has caught up; Run's own.
+	// written has the Clusters as our last writes left them, until the cache catches up. Only Run uses it.
 	written map[string]written
 }
 
-// written is an object as a write of ours left it.
+// written is an object as our write left it.
 type written struct {
 	*unstructured.Unstructured
 	resourceversion.Left
@@ -77,7 +78,7 @@ func New(o Options) (*Controller, error) {
 	handler, err := c.clusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.look, UpdateFunc: func(_, is any) { c.look(is) }, DeleteFunc: c.look,
 	})
-	c.unlisten = sync.OnceFunc(func() { _ = c.clusters.RemoveEventHandler(handler) }) // fails only for one that is not there
+	c.unlisten = sync.OnceFunc(func() { _ = c.clusters.RemoveEventHandler(handler) }) // fails only for a handler that is not registered
 	return c, err
 }
 
@@ -88,7 +89,7 @@ func (c *Controller) look(any) {
 	}
 }
 
-// Run works until ctx is done, and returns nil then. The informers must have been started.
+// Run works until ctx is done and then returns nil. The informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
 	registerMetrics()
 	defer c.unlisten()
@@ -127,7 +128,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// hear takes in what the other processes say now, and reports whether that is news.
+// hear reads what the other processes report now, and reports whether it changed.
 func (c *Controller) hear() (news bool) {
 	others := map[string]plan.Statement{}
 	if c.Others != nil {
@@ -138,7 +139,7 @@ func (c *Controller) hear() (news bool) {
 	return news
 }
 
-// pass decides about all clusters and writes what changed. It returns when to look again; 0: when something changes.
+// pass decides about all clusters and writes what changed. It returns when to run again; 0 means at the next change.
 func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	clusters := c.observe()
 	settings := c.Settings
@@ -166,7 +167,7 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	return next
 }
 
-// observe returns the Clusters as the cache has them or, where it lags behind, as our last write left them.
+// observe returns the Clusters from the cache or, where it is stale, as our last write left them.
 func (c *Controller) observe() (out []*v1beta1.Cluster) {
 	seen := map[string]bool{}
 	for _, obj := range c.clusters.GetStore().List() {
@@ -182,7 +183,7 @@ func (c *Controller) observe() (out []*v1beta1.Cluster) {
 		}
 		cluster := &v1beta1.Cluster{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cluster); err != nil {
-			klog.Background().Error(err, "Cannot read the Cluster: it stays where it is", "cluster", u.GetName())
+			klog.Background().Error(err, "Cannot read the Cluster: its phase stays", "cluster", u.GetName())
 			continue
 		}
 		out = append(out, cluster)
@@ -195,7 +196,7 @@ func (c *Controller) observe() (out []*v1beta1.Cluster) {
 	return out
 }
 
-// write applies a verdict to the Cluster that it was made for, and then tells of it.
+// write applies a verdict to the Cluster it was made for, and emits its events.
 func (c *Controller) write(ctx context.Context, clusters []*v1beta1.Cluster, v *plan.Verdict) error {
 	cluster := find(clusters, v.Cluster)
 	body, err := applied(cluster, v)
@@ -227,8 +228,9 @@ func (c *Controller) write(ctx context.Context, clusters []*v1beta1.Cluster, v *
 	return nil
 }
 
-// learn reads a Cluster that is not any more what it was judged by, past the cache, whose event may be late, and has all judged
-// again. An older one is to be heard of first: the store was put back to a backup.
+// learn reads a Cluster that has changed since it was judged, bypassing the cache, whose event may be late, and has all
+// clusters judged again. If it reads an older version, the store was restored from a backup: it then waits for the
+// informer.
 func (c *Controller) learn(ctx context.Context, judged *v1beta1.Cluster) error {
 	u, err := c.Client.Resource(v1beta1.ClustersResource).Get(ctx, judged.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -238,14 +240,14 @@ func (c *Controller) learn(ctx context.Context, judged *v1beta1.Cluster) error {
 		return err
 	}
 	if resourceversion.Of(u) < resourceversion.Of(judged) {
-		return fmt.Errorf("it is at version %s by now, and was judged by version %s", u.GetResourceVersion(), judged.GetResourceVersion())
+		return fmt.Errorf("it is at version %s now, and was judged at version %s", u.GetResourceVersion(), judged.GetResourceVersion())
 	}
 	c.written[judged.Name] = written{u, resourceversion.LeftAt(resourceversion.Of(u))}
 	c.look(u)
 	return nil
 }
 
-// applied is what we say of the Cluster: all that we own of it, of the version by which it was judged.
+// applied returns what we apply to the Cluster: all fields that we own, at the version that was judged.
 func applied(cluster *v1beta1.Cluster, v *plan.Verdict) (*unstructured.Unstructured, error) {
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.ClusterStatus{Failover: v.Failover, Conditions: v.Conditions})
 	if err != nil {
@@ -267,5 +269,5 @@ func find(clusters []*v1beta1.Cluster, name string) *v1beta1.Cluster {
 			return c
 		}
 	}
-	return nil // cannot be: verdicts are about these
+	return nil // cannot happen: verdicts are about these clusters
 }

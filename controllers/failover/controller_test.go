@@ -24,16 +24,16 @@ import (
 	"federation/controllers/fleettest/memapi"
 )
 
-// world is a federation's API, with a controller that can be stopped and started anew.
+// world is a federation's API with a controller that can be stopped and restarted.
 type world struct {
 	*testing.T
 	api  *memapi.API
 	stop context.CancelFunc
-	// client is the running controller's.
+	// client belongs to the running controller.
 	client *memapi.Client
-	// probes are what it knows of probes; nil: it does not ask.
+	// probes returns what the controller knows of probes. Nil means it does not ask.
 	probes func() map[string]plan.Probe
-	// others are what other processes say; nil: there are none.
+	// others returns what other processes report. Nil means there are none.
 	others func() map[string]plan.Statement
 
 	mu     sync.Mutex
@@ -41,10 +41,10 @@ type world struct {
 	fails  int
 }
 
-// newWorld has clusters that are ready. It must be called in a bubble.
+// newWorld has ready clusters. It must be called in a bubble.
 func newWorld(t *testing.T, names ...string) *world { return newWorldWith(t, nil, names...) }
 
-// newWorldWith is newWorld with what the controller knows of probes.
+// newWorldWith is newWorld with probes for the controller.
 func newWorldWith(t *testing.T, probes func() map[string]plan.Probe, names ...string) *world {
 	w := &world{T: t, probes: probes, api: memapi.New(memapi.Options{Resources: []memapi.Resource{
 		{GroupVersionResource: v1beta1.ClustersResource, Kind: "Cluster", Status: true, Generation: true},
@@ -88,7 +88,7 @@ func (w *world) observe(name string, ready bool) {
 	}
 }
 
-// start runs a controller, as a process that begins would.
+// start runs a controller, as a new process would.
 func (w *world) start() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -137,7 +137,7 @@ func (w *world) wait(d time.Duration) {
 	synctest.Wait()
 }
 
-// are checks the phases of all clusters, and returns how many writes that took since it was asked last.
+// are checks the phases of all clusters, and returns the number of writes since the last call.
 func (w *world) are(want string) (writes int) {
 	w.Helper()
 	synctest.Wait()
@@ -247,8 +247,8 @@ func TestAClusterThatIsMadeAnewBeginsAnew(t *testing.T) {
 	})
 }
 
-// A controller that hears of nothing any more, as the leader of before does whose watch stands still, does not write over what the
-// leader of now has written.
+// A controller that gets no more events, such as a former leader whose watch hangs, does not overwrite what the new
+// leader has written.
 func TestWhoJudgesByAnOldClusterWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b", "c")
@@ -264,13 +264,13 @@ func TestWhoJudgesByAnOldClusterWritesNothing(t *testing.T) {
 		if _, err := w.clusters("next leader").ApplyStatus(context.Background(), "a", serving, metav1.ApplyOptions{FieldManager: FieldManager, Force: true}); err != nil {
 			t.Fatal(err)
 		}
-		w.wait(35 * time.Second) // its grace period is over by what it knows
+		w.wait(35 * time.Second) // as far as it knows, its grace period is over
 		w.are("a:Serving b:Serving c:Serving")
 	})
 }
 
-// The federation's store is put back to a backup, and the controller does not hear of it: what it judges by is newer than what is there. It
-// tries again from time to time.
+// The federation's store is restored from a backup and the controller gets no event: its version is newer than the
+// stored one. It retries from time to time.
 func TestAStoreThatWasPutBackIsNotWrittenWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b", "c")
@@ -280,15 +280,15 @@ func TestAStoreThatWasPutBackIsNotWrittenWithoutEnd(t *testing.T) {
 		w.are("a:GracePeriod b:Serving c:Serving")
 		w.client.Silence(true)
 		w.api.Restore(backup)
-		w.wait(40 * time.Second) // the grace period of what it knows is over after 30 s
+		w.wait(40 * time.Second) // as far as it knows, the grace period is over after 30 s
 		if n := w.are("a:Serving b:Serving c:Serving"); n == 0 || n > 15 {
 			t.Errorf("%d writes", n)
 		}
 	})
 }
 
-// What is written says that a cluster is lost; the latest probe says otherwise, or is old, or there is none: nothing is moved until one
-// confirms it.
+// The API says that a cluster is lost. The latest probe disagrees, or is old, or there is none: nothing is moved until
+// a probe confirms it.
 func TestNothingIsMovedAgainstTheLatestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		probe := func() plan.Probe { return plan.Probe{At: time.Now(), Healthy: true} }
@@ -317,7 +317,7 @@ func TestNothingIsMovedAgainstTheLatestProbe(t *testing.T) {
 	})
 }
 
-// What others say is news, though nothing is written: within a second.
+// What others report takes effect within a second, though nothing is written.
 func TestOthersAreHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said := map[string]plan.Statement{}

@@ -13,7 +13,7 @@ import (
 var (
 	suspendedGauge = metrics.NewGauge(&metrics.GaugeOpts{
 		Name: "federation_clusters_failover_suspended",
-		Help: "Clusters that are lost and not failed over, because most are away at once, the limit is reached, or they do not let us in.",
+		Help: "Clusters that are lost and not failed over, because most are away at once, the limit is reached, or they refuse the federation's credential.",
 	})
 	failedOverGauge = metrics.NewGauge(&metrics.GaugeOpts{
 		Name: "federation_clusters_failed_over",
@@ -53,7 +53,7 @@ func observeVerdicts(verdicts []plan.Verdict) {
 	failedOverGauge.Set(float64(out))
 }
 
-// forgetMetrics of clusters that another process sees to now.
+// forgetMetrics drops the metrics of clusters that another process handles now.
 func forgetMetrics() { observeVerdicts(nil) }
 
 func countEvent(e *plan.Event) { events.WithLabelValues(e.Reason).Inc() }

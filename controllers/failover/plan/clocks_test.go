@@ -9,7 +9,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Dates that a process wrote whose clock was ahead are no later than now: they delay neither a failover nor a return.
+// Dates written by a process whose clock was ahead are clamped to now: they delay neither a failover nor a return.
 func TestDatesFromTheFutureDelayNothing(t *testing.T) {
 	ahead := func(f *fleet, by time.Duration) metav1.Time { return metav1.NewTime(f.now.Add(by)) }
 	f := newFleet(t, DefaultSettings(), "a", "b", "c")
@@ -34,8 +34,8 @@ func TestDatesFromTheFutureDelayNothing(t *testing.T) {
 	}
 }
 
-// A cluster that was well in between, which could not be written, is lost since it was lost again: by the registry of this process, or by what
-// that wrote late.
+// A cluster that recovered in between, which could not be written, counts as lost since the second loss, by this
+// process's registry or by its late write.
 func TestALossBeginsAgainThoughItCouldNotBeWritten(t *testing.T) {
 	for _, written := range []bool{false, true} {
 		f := newFleet(t, DefaultSettings(), "a", "b", "c")
@@ -52,10 +52,10 @@ func TestALossBeginsAgainThoughItCouldNotBeWritten(t *testing.T) {
 				t.Errorf("%s after it was lost again, written %t: %s, want %s", after, written, got, want)
 			}
 		}
-		f.now = f.now.Add(40 * time.Second) // it was well meanwhile
+		f.now = f.now.Add(40 * time.Second) // it was healthy meanwhile
 		again := f.now
 		probe(time.Time{})
-		f.settings.Probes["a"] = Probe{At: f.now} // the first probe that fails: nothing follows from it yet
+		f.settings.Probes["a"] = Probe{At: f.now} // the first failed probe: it changes nothing yet
 		f.settle()
 		phase(0, v1beta1.PhaseGracePeriod)
 		if written {
@@ -74,7 +74,7 @@ func TestALossBeginsAgainThoughItCouldNotBeWritten(t *testing.T) {
 	}
 }
 
-// A share is not given back to a cluster that this process's registry judges lost, though that could not be written yet.
+// A cluster gets no share back while this process's registry judges it lost, even if that could not be written yet.
 func TestNothingIsGivenBackAgainstTheLatestProbe(t *testing.T) {
 	f := newFleet(t, DefaultSettings(), "a", "b", "c")
 	f.observe("a", "-")

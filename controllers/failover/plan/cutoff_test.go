@@ -29,14 +29,14 @@ func TestCutOffBeforeTheGracePeriod(t *testing.T) {
 	f.observe("b", "+")
 	f.settle()
 	check("")
-	f.wait(time.Hour) // a is out
+	f.wait(time.Hour) // a is failed over
 	f.observe("b", "-")
 	f.observe("c", "-")
 	f.settle()
 	check("b c")
 }
 
-// The tools' settings and the controllers' lead to the same clusters: who is cut off depends on the window.
+// The tools' settings and the controllers' select the same clusters: the window determines which ones are cut off.
 func TestCutOffFollowsThePublishedWindow(t *testing.T) {
 	for window, want := range map[time.Duration]int{time.Minute: 0, 5 * time.Minute: 1, 0: 0} {
 		f := newFleet(t, SettingsOf(v1beta1.Info{FailoverMaxZones: 1, FailoverWindow: window}), "a", "b", "c")

@@ -8,23 +8,24 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Verdict is what becomes of one cluster.
+// Verdict is the decision about one cluster.
 type Verdict struct {
-	// Cluster is its name.
+	// Cluster is the cluster's name.
 	Cluster string
-	// Failover is its next status.failover; nil for one that was never ready: there is nothing to fail over.
+	// Failover is its next status.failover. Nil for a cluster that was never ready: there is nothing to fail over.
 	Failover *v1beta1.ClusterFailover
-	// Conditions are its next FailedOver and FailoverSuspended, and PartiallyReachable where that is so; none where Failover is nil.
+	// Conditions are its next FailedOver and FailoverSuspended, and PartiallyReachable where it applies. None if
+	// Failover is nil.
 	Conditions []v1beta1.ClusterCondition
-	// Changed tells that the Cluster does not say all that yet.
+	// Changed means that the Cluster does not say this yet.
 	Changed bool
-	// Event is news for people, if there is any.
+	// Event is to be emitted; nil if there is none.
 	Event *Event
-	// LookAgain is how long the verdict holds if nothing else changes; 0: for ever.
+	// LookAgain is how long the verdict holds if nothing else changes; 0 means for ever.
 	LookAgain time.Duration
 }
 
-// Event is news for people about a cluster.
+// Event is an event about a cluster.
 type Event struct {
 	// Warning is false for good news.
 	Warning bool
@@ -32,7 +33,7 @@ type Event struct {
 	Reason, Message string
 }
 
-// Decide weighs all clusters together. The verdicts are sorted by cluster; clusters that leave have none.
+// Decide judges all clusters together. The verdicts are sorted by cluster; clusters that are leaving have none.
 func Decide(clusters []*v1beta1.Cluster, s Settings, now time.Time) []Verdict {
 	members := observed(clusters, s, now)
 	failOver(members, s)
@@ -44,7 +45,7 @@ func Decide(clusters []*v1beta1.Cluster, s Settings, now time.Time) []Verdict {
 	return verdicts
 }
 
-// observed returns the clusters as each of them alone stands.
+// observed returns the clusters, each judged on its own.
 func observed(clusters []*v1beta1.Cluster, s Settings, now time.Time) []*member {
 	members := make([]*member, 0, len(clusters))
 	s.Others = othersWhoSee(s.Others, clusters)
@@ -59,8 +60,9 @@ func observed(clusters []*v1beta1.Cluster, s Settings, now time.Time) []*member 
 	return members
 }
 
-// CutOff returns the names of the clusters that are lost and, whether their grace period is over or not, would be held as
-// ReasonFailStatic says: they vanished together with most others, or none is left. Those that are out already are not among them.
+// CutOff returns the names of the clusters that are lost and would be suspended as ReasonFailStatic says, whether or
+// not their grace period is over: they vanished together with most others, or none is left. It does not return clusters
+// that are already failed over.
 func CutOff(clusters []*v1beta1.Cluster, s Settings, now time.Time) map[string]bool {
 	names := map[string]bool{}
 	for m := range heldAsCutOff(observed(clusters, s, now), s) {
@@ -71,8 +73,8 @@ func CutOff(clusters []*v1beta1.Cluster, s Settings, now time.Time) map[string]b
 	return names
 }
 
-// Held says why the clusters that are named would not all be failed over if they were lost now and for
-// long; "" if nothing held them.
+// Held returns why not all of the named clusters would be failed over if they were lost now for long; "" if nothing
+// would suspend it.
 func Held(clusters []*v1beta1.Cluster, lost []string, s Settings, now time.Time) string {
 	s.Seen = now
 	then := make([]*v1beta1.Cluster, len(clusters))
@@ -95,7 +97,7 @@ func Held(clusters []*v1beta1.Cluster, lost []string, s Settings, now time.Time)
 	return ""
 }
 
-// lose returns the cluster as one that cannot be reached since now.
+// lose returns the cluster as unreachable from now on.
 func lose(c *v1beta1.Cluster, now time.Time) *v1beta1.Cluster {
 	c = c.DeepCopy()
 	at := seconds(now)

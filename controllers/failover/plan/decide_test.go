@@ -15,8 +15,8 @@ import (
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// fleet plays the registry, the API and the controller: it writes conditions, keeps what Decide says, and looks when it
-// was told to.
+// fleet plays the registry, the API and the controller: it writes conditions, keeps what Decide returns, and judges
+// again when a verdict says so.
 type fleet struct {
 	t        testing.TB
 	settings Settings
@@ -26,7 +26,7 @@ type fleet struct {
 	looks    map[string]time.Time
 }
 
-// newFleet has clusters, each in a zone of its own unless named ZONE/NAME, which are all ready.
+// newFleet has clusters that are all ready. Each is in a zone of its own unless named ZONE/NAME.
 func newFleet(t testing.TB, s Settings, names ...string) *fleet {
 	f := &fleet{t: t, settings: s, now: began, looks: map[string]time.Time{}}
 	for _, name := range names {
@@ -51,7 +51,8 @@ func (f *fleet) get(name string) *v1beta1.Cluster {
 
 var words = map[string]string{"-": v1beta1.ReasonClusterNotReachable, "sick": v1beta1.ReasonClusterNotReady, "401": ReasonCredentialRejected, "same": ReasonDuplicateCluster, "x509": ReasonNotTrusted}
 
-// observe writes what a look found: "+" ready, "-" unreachable, and so on; or "D": that the cluster has been drained.
+// observe writes the result of a health check: "+" ready, "-" unreachable, and so on; or "D": the cluster has been
+// drained.
 func (f *fleet) observe(name, what string) {
 	c := f.get(name)
 	if what == "D" {
@@ -76,7 +77,7 @@ func (f *fleet) put(c *v1beta1.Cluster, conditions ...v1beta1.ClusterCondition) 
 	}
 }
 
-// settle keeps what is decided, until nothing changes: at once, or Decide contradicts itself.
+// settle applies decisions until nothing changes. If that is not at once, Decide contradicts itself.
 func (f *fleet) settle() {
 	f.t.Helper()
 	for round := range 3 {

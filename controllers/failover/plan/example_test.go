@@ -11,7 +11,7 @@ import (
 	"federation/controllers/failover/plan"
 )
 
-// One of three clusters is not ready: it gets a grace period, and is failed over when that is over.
+// One of three clusters is not ready: it gets a grace period and is failed over at its end.
 func ExampleDecide() {
 	start := time.Unix(1_000_000, 0)
 	cluster := func(name string, ready corev1.ConditionStatus) *v1beta1.Cluster {

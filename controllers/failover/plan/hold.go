@@ -9,24 +9,25 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// failOver decides for the clusters whose grace period is over, those that were lost first first: out, or held. Those that a drill isolates are
-// weighed among all. Others are weighed as if those were neither there nor gone: a loss during a drill finds neither the cap used up nor
-// a majority made of drilled clusters.
+// failOver decides about the clusters whose grace period is over, in the order of their loss: failed over, or
+// suspended. Clusters that a drill isolates are judged among all. The others are judged as if the drilled ones did not
+// exist: a drill neither uses up the cap nor counts towards a lost majority.
 func failOver(members []*member, s Settings) {
 	failOverAmong(members, s, (*member).isDrilled)
 	failOverAmong(slices.DeleteFunc(slices.Clone(members), (*member).isDrilled), s, func(*member) bool { return true })
 }
 
-// isDrilled reports whether a drill isolates the cluster, or has, and lets it return step by step.
+// isDrilled is Drilled of the member's Cluster.
 func (m *member) isDrilled() bool { return Drilled(m.Cluster) }
 
-// Drilled reports whether a drill isolates a cluster, or has, and lets it return step by step: others are judged as if it were neither there nor gone.
+// Drilled reports whether a drill isolates a cluster, or has isolated it and lets it return step by step. Others are
+// judged as if it did not exist.
 func Drilled(c *v1beta1.Cluster) bool {
 	drill := c.Drill()
 	return drill != nil && drill.Reason != v1beta1.ReasonIsolationAborted
 }
 
-// failOverAmong decides for those of the members for whom it is to.
+// failOverAmong decides about those members for which decides returns true.
 func failOverAmong(members []*member, s Settings, decides func(*member) bool) {
 	static := cutOff(members, s)
 	zones := map[string]bool{}
@@ -56,8 +57,8 @@ func failOverAmong(members []*member, s Settings, decides func(*member) bool) {
 	}
 }
 
-// retired reports whether the cluster was drained before it was lost. Nothing is placed there that would move, and that it is away
-// is somebody's intention: it takes no zone's place in the cap, and is no part of a majority. Nor does one that counts by another name.
+// retired reports whether the cluster was drained before it was lost, or is a duplicate. Nothing placed there would
+// move, and its absence is intended: it does not count towards the cap or a majority.
 func (m *member) retired() bool {
 	if ready := m.Condition(v1beta1.ClusterReady); ready != nil && ready.Reason == ReasonDuplicateCluster {
 		return true
@@ -81,15 +82,15 @@ func (m *member) holdFor(reason string) {
 	m.hold = reason
 }
 
-// graceAnew is for a cluster that was held and is still away when those that held it are back: what brought them back
-// may bring it back too in a moment.
+// graceAnew begins a new grace period for a cluster that was suspended and is still away when the others are back: it
+// may return in a moment for the same reason.
 func (m *member) graceAnew() {
 	m.enter(v1beta1.PhaseGracePeriod)
 	m.hold = reasonReleased
 	m.lookAt(m.next.Since.Add(m.settings.GracePeriod))
 }
 
-// byLoss returns the clusters that are lost, those that were lost first first.
+// byLoss returns the lost clusters in the order of their loss.
 func byLoss(members []*member) (gone []*member) {
 	for _, m := range members {
 		if m.next != nil && m.next.LostAt != nil && m.evidence == lost {
@@ -102,7 +103,8 @@ func byLoss(members []*member) (gone []*member) {
 	return gone
 }
 
-// heldAsCutOff are the clusters that are held for they vanished with most others, each in its view, see failOver.
+// heldAsCutOff returns the clusters that are suspended because they vanished with most others, each in its view, see
+// failOver.
 func heldAsCutOff(members []*member, s Settings) map[*member]bool {
 	static := cutOff(slices.DeleteFunc(slices.Clone(members), (*member).isDrilled), s)
 	for m := range cutOff(members, s) {
@@ -113,8 +115,8 @@ func heldAsCutOff(members []*member, s Settings) map[*member]bool {
 	return static
 }
 
-// cutOff returns the clusters that were lost together with more than half of those that served when the first of
-// them was lost; or all, when none is left. Those that are retired neither serve nor vanish.
+// cutOff returns the clusters that were lost together with more than half of those that served when the first of them
+// was lost; or all, if none is left. Retired ones neither serve nor vanish.
 func cutOff(members []*member, s Settings) map[*member]bool {
 	static := map[*member]bool{}
 	gone := slices.DeleteFunc(byLoss(members), (*member).retired)

@@ -10,7 +10,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// world drives a fleet at random and remembers what really happened, to judge the decisions by.
+// world drives a fleet at random and remembers what really happened, to check the decisions against it.
 type world struct {
 	*fleet
 	random *rand.Rand
@@ -34,7 +34,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// second lets one second pass, in which clusters may go and come, singly or all together, or the federation restarts.
+// second lets one second pass, in which clusters may go and come, alone or together, or the federation restarts.
 func (w *world) second() {
 	w.now = w.now.Add(time.Second)
 	flip := func(c *v1beta1.Cluster, down bool) {
@@ -119,12 +119,12 @@ func (w *world) judge(before map[string]v1beta1.FailoverPhase) {
 	}
 }
 
-// retired reports whether a cluster was drained before it was lost: it has nothing to lose, and counts for nothing.
+// retired reports whether a cluster was drained before it was lost: it has nothing to lose and does not count.
 func (w *world) retired(c *v1beta1.Cluster) bool {
 	return c.Spec.Taints != nil && (w.down[c.Name] == 0 || w.now.Sub(c.Spec.Taints[0].TimeAdded.Time) >= time.Duration(w.down[c.Name]-1)*time.Second)
 }
 
-// judgeHolds checks that what holds a cluster is there: as many zones that are out as may be, or a majority that is lost.
+// judgeHolds checks the cause of each suspension: the cap is used up, or a majority is lost.
 func (w *world) judgeHolds(zones int) {
 	w.t.Helper()
 	lost, there, usable := 0, 0, 0
@@ -152,15 +152,15 @@ func (w *world) judgeHolds(zones int) {
 	}
 }
 
-// anyBack reports whether a cluster that had nothing yet was lost again: that moves nothing, so the cap does not count.
+// anyBack reports whether a cluster that had nothing yet was lost again. That moves nothing, so the cap does not count.
 func (w *world) anyBack(before map[string]v1beta1.FailoverPhase) bool {
 	return slices.ContainsFunc(w.clusters, func(c *v1beta1.Cluster) bool {
 		return before[c.Name] == v1beta1.PhaseFailingBack && c.Phase() == v1beta1.PhaseFailedOver
 	})
 }
 
-// vanished reports whether more than half of the clusters went down within a window that has this one's loss in it, and
-// have been down since. Those that had nothing to lose do not count.
+// vanished reports whether more than half of the clusters went down within a window that includes this one's loss, and
+// have been down since. Those with nothing to lose do not count.
 func (w *world) vanished(name string, before map[string]v1beta1.FailoverPhase) bool {
 	window, together, serving := int((w.settings.Window-w.settings.GracePeriod)/time.Second), 0, 0 // a loss may be put back by a grace period
 	for _, c := range w.clusters {
@@ -218,7 +218,7 @@ func summary(verdicts []Verdict) (out []string) {
 	return out
 }
 
-// TestNoThrash: whatever the rhythm, ten failures in ten minutes move the replicas out once, and back once.
+// TestNoThrash checks that ten failures in ten minutes, in any rhythm, move the replicas out once and back once.
 func TestNoThrash(t *testing.T) {
 	for down := 1; down < 60; down++ {
 		f := newFleet(t, DefaultSettings(), "a", "b", "c")
@@ -251,7 +251,8 @@ func TestNoThrash(t *testing.T) {
 	}
 }
 
-// TestNoThrashInAnyPattern: between two moves out lies the hold-down, and between one and the next share back.
+// TestNoThrashInAnyPattern checks that the hold-down lies between two moves out, and the stable period between two
+// shares back.
 func TestNoThrashInAnyPattern(t *testing.T) {
 	for seed := range uint64(100) {
 		chance := rand.New(rand.NewPCG(seed, 2))

@@ -11,14 +11,14 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// evidence is what the last look at a cluster says about what runs there.
+// evidence is what the last health check says about the cluster's workloads.
 type evidence int
 
 const (
 	well evidence = iota
 	// lost: nothing is known to run there any more.
 	lost
-	// unclear: we cannot get in, which says nothing about what runs there.
+	// unclear: the API does not admit us, which says nothing about the workloads.
 	unclear
 )
 
@@ -29,22 +29,22 @@ type member struct {
 	now      time.Time
 
 	evidence evidence
-	// unclearFor is why it is unclear, one word.
+	// unclearFor is the reason, one word.
 	unclearFor string
 	votes
-	// changed is when the cluster last became ready or not, as far as we saw it.
+	// changed is when the cluster last became ready or not, as far as this process saw it.
 	changed time.Time
-	// turned is the same by what is written and by what this process judges, whichever is later, though nobody may have seen it.
+	// turned is the later of what is written and what this process judges, even if nobody saw it.
 	turned time.Time
-	// next is nil as long as there is nothing to fail over.
+	// next is nil if there is nothing to fail over.
 	next *v1beta1.ClusterFailover
-	// hold is why it is, or was FailoverSuspended, one word.
+	// hold is why it is or was FailoverSuspended, one word.
 	hold string
-	// redated: some of our own dates were in the future.
+	// redated means that some of our own dates were in the future.
 	redated bool
-	// due tells that its grace period is over.
+	// due means that its grace period is over.
 	due bool
-	// until is when time alone may change the verdict; zero: never.
+	// until is when time alone may change the verdict; zero means never.
 	until time.Time
 }
 
@@ -68,7 +68,7 @@ func (m *member) observe() {
 	m.ask()
 }
 
-// notAhead takes our own dates that are in the future for now: they were written by a process whose clock was ahead.
+// notAhead clamps our own dates to now: a process whose clock was ahead may have written them.
 func (m *member) notAhead() {
 	m.Cluster = m.DeepCopy()
 	now := seconds(m.now)
@@ -88,7 +88,7 @@ func (m *member) notAhead() {
 	}
 }
 
-// step takes the cluster to its next phase, as far as it alone decides.
+// step moves the cluster to its next phase as far as that depends on it alone.
 func (m *member) step() {
 	m.next = m.Status.Failover.DeepCopy()
 	if m.next == nil {
@@ -106,7 +106,7 @@ func (m *member) step() {
 	}
 }
 
-// heldFor is why the cluster is held; reasonReleased where it was held and has its grace period anew; else "".
+// heldFor returns why the cluster is suspended, reasonReleased if it was and has a new grace period, or "".
 func (m *member) heldFor() string {
 	held := m.Condition(v1beta1.ClusterFailoverSuspended)
 	if held == nil || m.Phase() != v1beta1.PhaseFailoverSuspended && held.Reason != reasonReleased {
@@ -115,7 +115,7 @@ func (m *member) heldFor() string {
 	return held.Reason
 }
 
-// first decides for a cluster about which nothing is written. One whose version is known was ready before.
+// first decides about a cluster without a written phase. If its version is known, it was ready before.
 func (m *member) first() {
 	m.next = &v1beta1.ClusterFailover{}
 	switch {
@@ -144,14 +144,14 @@ func (m *member) stepWell() {
 	switch m.next.Phase {
 	case v1beta1.PhaseGracePeriod, v1beta1.PhaseFailoverSuspended:
 		if m.hold == ReasonFailStatic {
-			m.next.LostAt = nil // it was us who were away
+			m.next.LostAt = nil // the federation itself was away
 		}
 		if m.next.Percent > 0 {
 			m.enter(v1beta1.PhaseFailingBack)
 		} else {
 			m.enter(v1beta1.PhaseServing)
 		}
-		if m.next.LostAt != nil { // what is written may have been written late: it was away until it was ready
+		if m.next.LostAt != nil { // the write may have been late: it was away until it was ready
 			m.next.Since = seconds(later(m.turned, m.next.LostAt.Time))
 		}
 	case v1beta1.PhaseFailedOver:
@@ -164,14 +164,14 @@ func (m *member) stepWell() {
 	m.forgive()
 }
 
-// failBack gives the cluster its next share once it has been ready for long enough.
+// failBack gives the cluster its next share once it has been ready for the stable period.
 func (m *member) failBack() {
 	stable := later(later(m.next.Since.Time, m.changed), m.settings.Seen).Add(m.settings.Stable)
 	if m.next.Percent == 0 {
 		stable = later(stable, m.heldDown())
 	}
 	if !m.settings.Probes[m.Name].LostSince.IsZero() {
-		stable = later(stable, m.now.Add(probeAgain)) // it is lost again, and that is not written yet
+		stable = later(stable, m.now.Add(probeAgain)) // it is lost again, which is not written yet
 	}
 	if m.now.Before(stable) {
 		m.lookAt(stable)
@@ -187,7 +187,7 @@ func (m *member) failBack() {
 	m.enter(v1beta1.PhaseServing)
 }
 
-// heldDown is until when a cluster that has nothing gets nothing.
+// heldDown returns until when a cluster without a share gets none.
 func (m *member) heldDown() time.Time {
 	if moved := m.Condition(v1beta1.ClusterFailedOver); moved != nil && moved.Status == corev1.ConditionTrue {
 		return moved.LastTransitionTime.Add(m.settings.HoldDown)
@@ -195,8 +195,8 @@ func (m *member) heldDown() time.Time {
 	return time.Time{}
 }
 
-// forgive forgets a loss when the cluster has been back for as long as it was away. Of one that has nothing yet, the
-// loss is not forgotten: it is still out.
+// forgive clears a loss when the cluster has been back for as long as it was away. A cluster without a share keeps it:
+// it is still failed over.
 func (m *member) forgive() {
 	if m.next.LostAt == nil || m.next.Phase == v1beta1.PhaseFailingBack && m.next.Percent == 0 {
 		return
@@ -209,7 +209,7 @@ func (m *member) forgive() {
 	m.next.LostAt = nil
 }
 
-// debt is how long the cluster was away when it came back, of its grace period.
+// debt returns how much of its grace period the cluster had used when it came back.
 func (m *member) debt() time.Duration {
 	return max(min(m.next.Since.Sub(m.next.LostAt.Time), m.settings.GracePeriod), 0)
 }
@@ -239,16 +239,17 @@ func (m *member) stepLost() {
 	}
 }
 
-// lostAgain reports whether a cluster that waits was ready in between, which could not be written: it is lost since later than it waits.
+// lostAgain reports whether a cluster in its grace period was ready in between, which could not be written: its loss is
+// more recent.
 func (m *member) lostAgain() bool {
 	return m.next.Phase == v1beta1.PhaseGracePeriod && seconds(m.turned).After(m.next.Since.Time)
 }
 
-// probeAgain is when to look again for a probe that confirms that a cluster is lost.
+// probeAgain is the delay before looking for a probe that confirms a loss.
 const probeAgain = time.Second
 
-// confirmed reports whether this process, too, judges the cluster lost, and its latest probe agrees. What is written may be old: a cluster
-// that is well again stays written as lost for as long as that cannot be written.
+// confirmed reports whether this process also judges the cluster lost and its latest probe agrees. The written state
+// may be stale: a cluster that recovered stays written as lost until it can be written.
 func (m *member) confirmed() bool {
 	if m.settings.Probes == nil {
 		return true
@@ -257,8 +258,8 @@ func (m *member) confirmed() bool {
 	return known && !probe.Healthy && !probe.LostSince.IsZero() && m.now.Sub(probe.At) <= m.settings.ProbeAge && !m.unanswered(probe.LostSince)
 }
 
-// lostAt is when the cluster was lost, put back by what is left of its debt: a blink does not begin a
-// new grace period.
+// lostAt returns when the cluster was lost, moved back by its remaining debt: a blink does not begin a new grace
+// period.
 func (m *member) lostAt() time.Time {
 	at := later(m.changed, m.next.Since.Time)
 	if m.next.Phase == v1beta1.PhaseFailoverSuspended {
@@ -290,7 +291,7 @@ func (m *member) lookAt(t time.Time) {
 	}
 }
 
-// zone names the zone's worth of clusters that the cluster belongs to.
+// zone returns the name under which the cluster counts towards the cap.
 func (m *member) zone() string {
 	if len(m.Status.Zones) == 0 {
 		return "cluster " + m.Name
@@ -312,5 +313,5 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// seconds is the time as the API keeps it.
+// seconds truncates a time as the API stores it.
 func seconds(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }

@@ -8,46 +8,47 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Settings say how patient and how bold failover is. Take DefaultSettings and change what you need.
+// Settings tune failover. Start from DefaultSettings.
 type Settings struct {
-	// GracePeriod is how long a cluster may be away before what it has is placed elsewhere.
+	// GracePeriod is how long a cluster may be away before its replicas are placed elsewhere.
 	GracePeriod time.Duration
-	// Window is the time within which the loss of a majority is taken for one event: our own.
+	// Window is the time within which the loss of a majority counts as one event: the federation itself is cut off.
 	Window time.Duration
-	// MaxZones is how many zones' worth of clusters may be out at once. 0: none, nothing is ever failed
-	// over. Below 0: no limit. A cluster in several zones, or in none that is known, is a zone of its own.
+	// MaxZones is how many zones' worth of clusters may be failed over at once. 0 means none: failover is off. Below 0
+	// means no limit. A cluster in several zones, or in no known zone, counts as a zone of its own.
 	MaxZones int
-	// HoldDown is how long what was moved off a cluster stays away at least, counted from the move: so a cluster that comes and
-	// goes causes one move in that time, whatever its pattern.
+	// HoldDown is how long replicas that were moved off a cluster stay away at least, counted from the move. A flapping
+	// cluster thus causes one move in that time, whatever its pattern.
 	HoldDown time.Duration
-	// Stable is how long a cluster that has returned must be ready before it gets the first share, and
-	// between two shares. 0: it gets all at once.
+	// Stable is how long a returned cluster must be ready before it gets its first share, and between two shares. 0
+	// means it gets everything at once.
 	Stable time.Duration
 	// Steps are the shares that it gets, in percent, rising to 100.
 	Steps []int32
-	// Seen is since when this process has been looking at clusters. What was written before counts, but no
-	// period of time is over on the strength of time that nobody was there to see.
+	// Seen is since when this process has been watching clusters. Earlier writes count, but no period ends by time that
+	// nobody watched.
 	Seen time.Time
-	// Probes are the latest probes of clusters that this process knows of. Nothing is moved off a cluster against them, nor without
-	// one that is not older than ProbeAge. nil: nobody probes here, and what is written is believed.
+	// Probes are this process's latest probes by cluster. Nothing is moved off a cluster against them, or without one
+	// that is at most ProbeAge old. Nil means that this process does not probe and believes what is written.
 	Probes   map[string]Probe
 	ProbeAge time.Duration
-	// Others are what the other processes of the federation that live say, by process; none where there is one. nil: nobody asks them here, and
-	// what is written of it is believed.
+	// Others are the statements of the federation's other live processes, by process; empty if there is one process.
+	// Nil means that this process does not ask and believes what is written.
 	Others map[string]Statement
 }
 
-// Probe is what the latest probe of a cluster's API found.
+// Probe is the result of the latest probe of a cluster's API.
 type Probe struct {
 	At      time.Time
 	Healthy bool
-	// LostSince is since when this process judges the cluster not ready, whether that could be written or not; zero while it judges it ready.
+	// LostSince is since when this process judges the cluster not ready, whether or not that could be written. Zero
+	// while it judges it ready.
 	LostSince time.Time
-	// Unclear: something answered that says nothing about what runs there, or nobody asked.
+	// Unclear means that the answer says nothing about the cluster's workloads, or that nobody asked.
 	Unclear bool
 }
 
-// DefaultSettings are for clusters in zones of their own.
+// DefaultSettings returns settings for clusters in zones of their own.
 func DefaultSettings() Settings {
 	return Settings{
 		GracePeriod: 30 * time.Second, Window: time.Minute, MaxZones: 1,
@@ -55,8 +56,8 @@ func DefaultSettings() Settings {
 	}
 }
 
-// SettingsOf are the settings of a federation, as far as it publishes them: what is held, and who is cut off, follows
-// from these.
+// SettingsOf returns a federation's settings as far as it publishes them: enough to decide what is suspended and who is
+// cut off.
 func SettingsOf(info v1beta1.Info) Settings {
 	s := DefaultSettings()
 	s.MaxZones = info.FailoverMaxZones
@@ -66,7 +67,7 @@ func SettingsOf(info v1beta1.Info) Settings {
 	return s
 }
 
-// Validate names the setting, its value and what is allowed.
+// Validate returns an error that names the setting, its value and what is allowed.
 func (s Settings) Validate() error {
 	switch {
 	case s.GracePeriod <= 0:
@@ -86,7 +87,7 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// step is the share after percent.
+// step returns the share after percent.
 func (s Settings) step(percent int32) int32 {
 	for _, next := range s.Steps {
 		if next > percent && s.Stable > 0 {

@@ -13,15 +13,15 @@ import (
 
 // Reasons of the condition FailoverSuspended.
 const (
-	// ReasonFailStatic: so many clusters vanished together that we are more likely to be cut off.
+	// ReasonFailStatic: so many clusters vanished together that the federation itself is more likely cut off.
 	ReasonFailStatic = "FailStatic"
-	// ReasonCapReached: as many zones are out as may be.
+	// ReasonCapReached: the maximum number of zones is failed over.
 	ReasonCapReached = "CapReached"
 	// ReasonDisabled: the cap is 0.
 	ReasonDisabled = "FailoverDisabled"
-	// reasonReleased: it was held, and has its grace period anew.
+	// reasonReleased: it was suspended and has a new grace period.
 	reasonReleased = "Released"
-	// These are the registry's words for a cluster that is there but does not let us in.
+	// These are the registry's reasons for a cluster that is alive but does not admit us.
 	ReasonCredentialRejected = "ClusterCredentialRejected"
 	ReasonMisconfigured      = "ClusterMisconfigured"
 	ReasonNotTrusted         = "ClusterNotTrusted"
@@ -31,7 +31,7 @@ const (
 	ReasonPartiallyReachable = string(v1beta1.ClusterPartiallyReachable)
 )
 
-// Unclear tells of a reason of Ready=False whether it says nothing about what runs in the cluster.
+// Unclear reports whether a reason of Ready=False says nothing about the cluster's workloads.
 func Unclear(reason string) bool {
 	switch reason {
 	case ReasonCredentialRejected, ReasonMisconfigured, ReasonNotTrusted, ReasonExceedsLimits, ReasonDuplicateCluster, ReasonPartiallyReachable:
@@ -42,7 +42,7 @@ func Unclear(reason string) bool {
 
 const override = "; to move it all the same: kubectl federation drain, or unjoin"
 
-// message says in a sentence why the cluster is where it is. It is the same as long as the cause is.
+// message explains the cluster's phase in a sentence. It stays the same as long as the cause does.
 func (m *member) message() string {
 	switch s := m.settings; m.next.Phase {
 	case v1beta1.PhaseGracePeriod:
@@ -60,7 +60,7 @@ func (m *member) message() string {
 	return ""
 }
 
-// notBefore says that a cluster that has nothing yet is held down.
+// notBefore describes the hold-down of a cluster without a share.
 func (m *member) notBefore() string {
 	if m.next.Percent > 0 || m.settings.HoldDown == 0 {
 		return ""
@@ -110,8 +110,8 @@ func (m *member) verdict() Verdict {
 	return v
 }
 
-// conditions are FailedOver and FailoverSuspended, with the dates of those that are there where the status is the same. FailedOver
-// has the date of the last move: also if a part had come back.
+// conditions returns FailedOver and FailoverSuspended. They keep their dates while the status is the same, but
+// FailedOver has the date of the last move, even after a partial return.
 func (m *member) conditions() []v1beta1.ClusterCondition {
 	phase, at := string(m.next.Phase), seconds(m.now)
 	out := m.isOut() || m.next.Phase == v1beta1.PhaseFailingBack || m.next.Percent > 0
@@ -131,7 +131,7 @@ func (m *member) conditions() []v1beta1.ClusterCondition {
 	return conditions
 }
 
-// movesOut reports whether what the cluster has is moved off it now.
+// movesOut reports whether the cluster's replicas are moved off it now.
 func (m *member) movesOut() bool {
 	was := m.Phase()
 	return m.isOut() && (was == v1beta1.PhaseGracePeriod || was == v1beta1.PhaseFailoverSuspended)
@@ -160,7 +160,7 @@ func same(a, b *v1beta1.ClusterFailover) bool {
 	return a != nil && a.Phase == b.Phase && a.Percent == b.Percent && a.Message == b.Message && a.Since.Equal(&b.Since) && a.LostAt.Equal(b.LostAt)
 }
 
-// event is what to tell people: what moves and what does not; that a cluster is lost the registry has told.
+// event returns the event to emit: what moves and what does not. The registry reports the loss itself.
 func (m *member) event() *Event {
 	was, is := m.Phase(), m.next.Phase
 	switch held := m.Condition(v1beta1.ClusterFailoverSuspended); {

@@ -12,13 +12,14 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Statement is what another process of the federation says of clusters that somebody judges lost.
+// Statement is what another process of the federation reports of clusters that somebody judges lost.
 type Statement struct {
-	// Lost are those that it judges lost, Well those that answer it.
+	// Lost are the clusters that it judges lost, Well those that answer it.
 	Lost, Well []string
 }
 
-// Found is what a process has found of clusters by its own latest probes: whether they are well. Of those that are missing it knows nothing.
+// Found returns which clusters this process finds healthy by its own latest probes. It knows nothing of clusters that
+// are missing.
 func Found(probes map[string]Probe, age time.Duration, now time.Time) map[string]bool {
 	found := map[string]bool{}
 	for cluster, p := range probes {
@@ -33,19 +34,21 @@ func Found(probes map[string]Probe, age time.Duration, now time.Time) map[string
 	return found
 }
 
-// votes are what the processes of the federation say of a cluster.
+// votes are the statements of the federation's processes about a cluster.
 type votes struct {
 	well, lost int
-	// silent are processes that have said nothing of it.
+	// silent is the number of processes without a statement about it.
 	silent int
-	// without are the others that do not reach it, sorted.
+	// without are the other processes that do not reach it, sorted.
 	without []string
 }
 
-// answerTime is within what the other processes answer when one judges a cluster lost: two renewals of their Leases, and what these take.
+// answerTime is how long other processes take to answer when one judges a cluster lost: two renewals of their Leases,
+// and their latency.
 const answerTime = 6 * time.Second
 
-// ask counts the votes. A cluster that is lost for this process is unclear while at least half of those that know it reach it.
+// ask counts the votes. A cluster that this process judges lost is unclear while at least half of the processes that
+// know it reach it.
 func (m *member) ask() {
 	if m.settings.Others == nil {
 		if m.evidence == lost && m.IsReached() {
@@ -74,8 +77,8 @@ func (m *member) ask() {
 	}
 }
 
-// othersWhoSee are the other processes' statements without those of processes that judge more than half of the clusters lost: such a process is
-// more likely cut off itself, or has just been stopped for a while, and knows nothing of any cluster.
+// othersWhoSee returns the statements of other processes, without those that judge more than half of the clusters lost.
+// Such a process is more likely cut off itself, or was just stopped for a while, and knows nothing of any cluster.
 func othersWhoSee(others map[string]Statement, clusters []*v1beta1.Cluster) map[string]Statement {
 	out := maps.Clone(others)
 	maps.DeleteFunc(out, func(_ string, said Statement) bool {
@@ -90,12 +93,13 @@ func othersWhoSee(others map[string]Statement, clusters []*v1beta1.Cluster) map[
 	return out
 }
 
-// unanswered reports whether others may still have to say what they find of a cluster that this process judges lost since then.
+// unanswered reports whether other processes may still have to answer about a cluster that this process has judged lost
+// since then.
 func (m *member) unanswered(since time.Time) bool {
 	return m.silent > 0 && m.now.Sub(since) < answerTime
 }
 
-// partiallyReachable is the condition that some processes reach the cluster and others do not; nil where that is not so.
+// partiallyReachable returns the condition that some processes reach the cluster and others do not, or nil.
 func (m *member) partiallyReachable() *v1beta1.ClusterCondition {
 	was := m.Condition(v1beta1.ClusterPartiallyReachable)
 	switch {
@@ -112,7 +116,7 @@ func (m *member) partiallyReachable() *v1beta1.ClusterCondition {
 	return &c
 }
 
-// maxWithout is how many processes that do not reach a cluster are named.
+// maxWithout is how many processes without a connection a message names.
 const maxWithout = 3
 
 func (m *member) whoReaches() (reason, message string) {

@@ -11,7 +11,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// say sets what other processes say of a cluster: "+" well, "-" lost, "!" that most are lost, "." nothing.
+// say sets what other processes report of a cluster: "+" healthy, "-" lost, "!" most are lost, "." nothing.
 func (f *fleet) say(cluster, votes string) {
 	f.settings.Others = map[string]Statement{}
 	for i, vote := range strings.Split(votes, "") {
@@ -28,7 +28,7 @@ func (f *fleet) say(cluster, votes string) {
 	}
 }
 
-// partly is the reason of PartiallyReachable; "" where it is not there.
+// partly returns the reason of PartiallyReachable, or "".
 func (f *fleet) partly(cluster string) string {
 	if c := f.get(cluster).Condition(v1beta1.ClusterPartiallyReachable); c != nil {
 		return c.Reason
@@ -36,7 +36,7 @@ func (f *fleet) partly(cluster string) string {
 	return ""
 }
 
-// The process that leads does not reach a. It is failed over if most of those that know it say the same.
+// The leader does not reach a. It is failed over if most of the processes that know it agree.
 func TestVotesOnALostCluster(t *testing.T) {
 	for votes, want := range map[string]string{
 		"":     "a:FailedOver b:Serving c:Serving ",
@@ -50,7 +50,7 @@ func TestVotesOnALostCluster(t *testing.T) {
 		"-..":  "a:FailedOver b:Serving c:Serving ",
 		"++-":  "a:FailoverSuspended(PartiallyReachable) b:Serving c:Serving ReachableByMajority", // 2:2
 		"+--+": "a:FailedOver b:Serving c:Serving ReachableByMinority",
-		"+!":   "a:FailoverSuspended(PartiallyReachable) b:Serving c:Serving ReachableByMajority", // who reaches nobody says nothing of a
+		"+!":   "a:FailoverSuspended(PartiallyReachable) b:Serving c:Serving ReachableByMajority", // a process that reaches nothing says nothing of a
 		"!":    "a:FailedOver b:Serving c:Serving ",
 	} {
 		t.Run(votes, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestVotesOnALostCluster(t *testing.T) {
 	}
 }
 
-// What is held for its votes is lost when they change, and has a grace period then.
+// A cluster that votes suspended is lost when they change, and has a grace period then.
 func TestVotesThatChange(t *testing.T) {
 	f := newFleet(t, DefaultSettings(), "a", "b", "c")
 	f.say("a", "++")
@@ -90,7 +90,7 @@ func TestVotesThatChange(t *testing.T) {
 	if got := f.phases(); got != "a:FailedOver b:Serving c:Serving" {
 		t.Errorf("after 31 s: %s", got)
 	}
-	f.say("a", "++") // it was given up: it comes back when the leader reaches it
+	f.say("a", "++") // it failed over: it comes back when the leader reaches it
 	f.settle()
 	f.wait(time.Hour)
 	if got := f.phases(); got != "a:FailedOver b:Serving c:Serving" {
@@ -98,7 +98,7 @@ func TestVotesThatChange(t *testing.T) {
 	}
 }
 
-// Others may need some seconds to answer.
+// Other processes may need some seconds to answer.
 func TestVotesAreWaitedFor(t *testing.T) {
 	s := DefaultSettings()
 	s.GracePeriod = time.Second
@@ -117,7 +117,7 @@ func TestVotesAreWaitedFor(t *testing.T) {
 	}
 }
 
-// Whom only others do not reach is as well as before; people are told.
+// A cluster that only others do not reach stays healthy; the condition reports it.
 func TestOthersDoNotReachIt(t *testing.T) {
 	f := newFleet(t, DefaultSettings(), "a", "b", "c")
 	f.say("a", "---.-")
@@ -135,7 +135,8 @@ func TestOthersDoNotReachIt(t *testing.T) {
 	}
 }
 
-// The leader alone is cut off from everything: nobody is lost, and whoever asks without knowing the votes goes by what is written.
+// Only the leader is cut off from everything: no cluster is lost, and a caller without the votes goes by what is
+// written.
 func TestTheLeaderAloneIsCutOff(t *testing.T) {
 	f := newFleet(t, DefaultSettings(), "a", "b", "c")
 	f.settings.Others = map[string]Statement{"2": {Well: []string{"a", "b", "c"}}, "3": {Well: []string{"a", "b", "c"}}}
@@ -154,7 +155,7 @@ func TestTheLeaderAloneIsCutOff(t *testing.T) {
 	if held := Held(f.clusters, []string{"a"}, f.settings, f.now); held == "" || strings.Contains(held, "processes") {
 		t.Errorf("if a were lost for all: %q", held)
 	}
-	f.settle() // which fails if what is written is changed
+	f.settle() // which fails if a written decision changes
 	for _, v := range Decide(f.clusters, f.settings, f.now) {
 		if v.Changed {
 			t.Errorf("%s changes without votes: %+v", v.Cluster, v.Conditions)
@@ -174,7 +175,7 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// At random: nothing is ever moved off a cluster that at least half of those that know it reach.
+// In random runs no cluster that at least half of the processes that know it reach is ever failed over.
 func TestHalfOfTheVotesHold(t *testing.T) {
 	for seed := range uint64(30) {
 		w := newWorld(t, seed)
