@@ -29,10 +29,10 @@ import (
 	"federation/controllers/drill/plan"
 )
 
-// FieldManager writes what drills need of Clusters, and their own status.
+// FieldManager owns what drills write of Clusters, and the drills' own status.
 const FieldManager = plan.FieldManager
 
-// writeTimeout bounds what is asked of the federation's API at one look.
+// writeTimeout bounds the requests of one pass to the federation's API.
 const writeTimeout = 5 * time.Second
 
 // Options are what a Controller needs; all are required.
@@ -43,34 +43,35 @@ type Options struct {
 	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 	// Recorder takes events about drills.
 	Recorder record.EventRecorder
-	// Info is how the federation is set up.
+	// Info is the federation's configuration.
 	Info v1beta1.Info
 	// Leases are those of the federation's namespace.
 	Leases Leases
-	// Isolated are the clusters that this process has cut itself off from, and whether it has looked for the Lease that says so; DeadBehind
-	// those that answer nothing past that either.
+	// Isolated returns the clusters that this process has cut itself off from, and whether it has read the Lease that
+	// says so. DeadBehind returns those of them that do not even answer the requests that pass the isolation.
 	Isolated   func() (clusters []string, known bool)
 	DeadBehind func() []string
-	// Blackholed are the clusters whose node agents have a Lease that has them drop what comes from outside, and NodeAgents asks on which nodes of a
-	// cluster there is one that can.
+	// Blackholed returns the clusters whose node agents drop traffic from outside by a Lease. NodeAgents returns on how
+	// many nodes of a cluster an agent can.
 	Blackholed func() []string
 	NodeAgents func(ctx context.Context, cluster string) plan.NodeAgents
-	// Process names this process, and Writes are its writes at the federation.
+	// Process is the name of this process. Writes are its writes to the federation.
 	Process string
 	Writes  *Writes
-	// Clients ask the probes of drills; nil: nobody does, and drills with probes do not begin.
+	// Clients run the probes of drills. Nil means that nobody does: drills with probes do not begin.
 	Clients Clients
-	// Records has the data of some record sets of the federation's zone as this process serves them; what is not there is left out.
+	// Records returns the data of some record sets of the federation's zone as this process serves them, without those
+	// that do not exist.
 	Records func(ctx context.Context, of []plan.Record) (map[plan.Record][]string, error)
 }
 
-// Clients are what asks the probes of a drill, see package clients.
+// Clients run the probes of a drill, see package clients.
 type Clients interface {
 	Want(ctx context.Context, d *v1beta1.FailoverDrill)
 	Counts(now time.Time, window time.Duration) []plan.Client
 }
 
-// Leases is what of a client of Leases is needed.
+// Leases is the part of a Lease client that drills use.
 type Leases interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error)
 	Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error)
@@ -83,21 +84,21 @@ type Controller struct {
 	Options
 	wake     chan struct{}
 	unlisten []func()
-	// written are the versions of drills as our last writes left them, by UID; Run's own.
+	// written are the versions of drills as our last writes left them, by UID. Only Run uses it.
 	written map[string]resourceversion.Left
-	// reviews are the latest of drills that wait, by UID.
+	// reviews are the latest reviews of pending drills, by UID.
 	reviews map[types.UID]reviewed
-	// objects are those whose replicas are divided, as they were last read, by UID.
+	// objects are the last read objects with divided replicas, by UID.
 	objects map[types.UID]kept
-	// readClusters are the Clusters by the objects of the store that they were converted from, so that each version is converted once.
+	// readClusters are the Clusters by the objects of the store that they were converted from: each version is converted once.
 	readClusters map[any]*v1beta1.Cluster
-	// placed are where the replicas of all objects were when the fault of the drill under way came.
+	// placed is where the replicas of all objects were at the fault of the current drill.
 	placed before
-	// looked: the Lease has been looked at since the start.
+	// looked means that the Lease has been read since the start.
 	looked bool
 }
 
-// read are the resources that drills are decided from.
+// read returns the resources that drills are decided from.
 func read() []schema.GroupVersionResource {
 	all := []schema.GroupVersionResource{v1beta1.FailoverDrillsResource, v1beta1.ClustersResource, v1beta1.PoliciesResource, services, ingresses, budgets}
 	for _, k := range v1beta1.FederatedKinds {
@@ -118,7 +119,7 @@ func New(o Options) (*Controller, error) {
 		}
 	}
 	for _, r := range read() {
-		informer := o.Informers(r) // all have to be asked for before they are started
+		informer := o.Informers(r) // all must be requested before they are started
 		if r != v1beta1.FailoverDrillsResource && r != v1beta1.ClustersResource {
 			continue
 		}
@@ -126,7 +127,7 @@ func New(o Options) (*Controller, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.unlisten = append(c.unlisten, sync.OnceFunc(func() { _ = informer.RemoveEventHandler(handler) })) // fails only for one that is not there
+		c.unlisten = append(c.unlisten, sync.OnceFunc(func() { _ = informer.RemoveEventHandler(handler) })) // fails only for a handler that is not registered
 	}
 	return c, nil
 }
@@ -134,7 +135,7 @@ func New(o Options) (*Controller, error) {
 // Run works until ctx is done, and returns nil then. The informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
 	registerMetrics()
-	defer observeActive(nil, time.Time{}) // another process sees to them now
+	defer observeActive(nil, time.Time{}) // another process handles them now
 	for _, end := range c.unlisten {
 		defer end()
 	}
@@ -168,10 +169,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// retryAfter is the pause after something failed.
+// retryAfter is the delay after a failure.
 const retryAfter = time.Second
 
-// pass takes the next step of each drill that is not over. It returns when to look again; 0: when something changes.
+// pass takes the next step of each unfinished drill. It returns when to run again; 0 means at the next change.
 func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
@@ -180,7 +181,7 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	observeActive(drills, time.Now())
 	c.wantClients(whole, drills)
 	if err := c.sweep(ctx, drills); err != nil {
-		klog.FromContext(ctx).Error(err, "What a drill that is no more may have left cannot be undone; will be tried again")
+		klog.FromContext(ctx).Error(err, "Cannot undo what a deleted drill may have left; will retry")
 		next = retryAfter
 	}
 	open := slices.DeleteFunc(slices.Clone(drills), func(d *v1beta1.FailoverDrill) bool {
@@ -189,7 +190,7 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	if len(open) == 0 {
 		return next
 	}
-	first := open[0] // the one that is under way, else the oldest that waits
+	first := open[0] // the active one, else the oldest pending one
 	if i := slices.IndexFunc(open, (*v1beta1.FailoverDrill).UnderWay); i >= 0 {
 		first = open[i]
 	} else if i := slices.IndexFunc(open, func(d *v1beta1.FailoverDrill) bool { return !d.Over() }); i >= 0 {
@@ -197,7 +198,7 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	}
 	world, err := c.observe(ctx, open, first)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "How drills stand cannot be seen; will be tried again")
+		klog.FromContext(ctx).Error(err, "Cannot read the state for drills; will retry")
 		return retryAfter
 	}
 	if c.Clients != nil {
@@ -217,7 +218,7 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	return next
 }
 
-// wantClients has the probes of the drill that is under way asked.
+// wantClients starts the probes of the active drill.
 func (c *Controller) wantClients(ctx context.Context, drills []*v1beta1.FailoverDrill) {
 	if c.Clients == nil {
 		return
@@ -229,7 +230,7 @@ func (c *Controller) wantClients(ctx context.Context, drills []*v1beta1.Failover
 	c.Clients.Want(ctx, running)
 }
 
-// drills are all drills as the cache has them, the oldest first. One that the cache has not caught up with is left out.
+// drills returns all drills from the cache, the oldest first, without stale ones.
 func (c *Controller) drills() []*v1beta1.FailoverDrill {
 	drills := all[v1beta1.FailoverDrill](c.Informers(v1beta1.FailoverDrillsResource))
 	slices.SortFunc(drills, func(a, b *v1beta1.FailoverDrill) int {
@@ -238,12 +239,12 @@ func (c *Controller) drills() []*v1beta1.FailoverDrill {
 	return drills
 }
 
-// stale reports whether the cache has an older version of a drill than our last write left.
+// stale reports whether the cached drill is older than our last write.
 func (c *Controller) stale(d *v1beta1.FailoverDrill) bool {
 	return c.written[string(d.UID)].Unseen(d)
 }
 
-// step decides about a drill and does it: its status first, and only then what it says.
+// step decides about a drill and acts: it writes the drill's status first, then the rest.
 func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *world) time.Duration {
 	if c.stale(d) {
 		return retryAfter
@@ -256,7 +257,7 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 		after, err := c.store(ctx, d, step.Status)
 		if err != nil {
 			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-				log.Error(err, "The drill's status cannot be written; will be tried again")
+				log.Error(err, "Cannot write the drill's status; will retry")
 			}
 			return retryAfter
 		}
@@ -265,7 +266,7 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 	}
 	for _, cluster := range step.Changes {
 		if err := c.change(ctx, cluster); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			log.Error(err, "The Cluster cannot be changed; will be tried again", "cluster", cluster.Name)
+			log.Error(err, "Cannot update the Cluster; will retry", "cluster", cluster.Name)
 		}
 	}
 	again, err := step.LookAgain, error(nil)
@@ -279,16 +280,16 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 		err = errors.Join(err, c.lift(ctx))
 	}
 	if err != nil {
-		log.Error(err, "The isolation cannot be written; will be tried again")
+		log.Error(err, "Cannot write the isolation; will retry")
 		again = retryAfter
 	}
 	if step.Release && slices.Contains(d.Finalizers, v1beta1.DrillFinalizer) {
 		if err := c.note(ctx, d, world.Clusters); err != nil {
-			log.Error(err, "That the drill has ended cannot be noted in the FailoverReadiness; will be tried again")
+			log.Error(err, "Cannot record the end of the drill in the FailoverReadiness; will retry")
 			return retryAfter
 		}
 		if err := c.release(ctx, d); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			log.Error(err, "The drill cannot be released; will be tried again")
+			log.Error(err, "Cannot release the drill; will retry")
 			return retryAfter
 		}
 		delete(c.written, string(d.UID))
@@ -296,7 +297,7 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 	return again
 }
 
-// store writes a drill's status, of the version that it was decided from.
+// store writes a drill's status at the version it was decided from.
 func (c *Controller) store(ctx context.Context, d *v1beta1.FailoverDrill, status v1beta1.FailoverDrillStatus) (*v1beta1.FailoverDrill, error) {
 	next := d.DeepCopy()
 	next.Status = status
@@ -313,7 +314,7 @@ func (c *Controller) store(ctx context.Context, d *v1beta1.FailoverDrill, status
 	return after, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, after)
 }
 
-// change writes a Cluster, of the version that it was decided from.
+// change writes a Cluster at the version it was decided from.
 func (c *Controller) change(ctx context.Context, cluster *v1beta1.Cluster) error {
 	u, err := plan.Unstructured(cluster, "Cluster")
 	if err != nil {
@@ -323,7 +324,7 @@ func (c *Controller) change(ctx context.Context, cluster *v1beta1.Cluster) error
 	return err
 }
 
-// release lets a drill go.
+// release removes a drill's finalizer.
 func (c *Controller) release(ctx context.Context, d *v1beta1.FailoverDrill) error {
 	next := d.DeepCopy()
 	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == v1beta1.DrillFinalizer })
@@ -335,7 +336,8 @@ func (c *Controller) release(ctx context.Context, d *v1beta1.FailoverDrill) erro
 	return err
 }
 
-// note has the FailoverReadiness of the zone or region that a drill took out say that it has ended. It outlives the drill.
+// note records the end of a drill in the FailoverReadiness of the zone or region that it took out, which outlives the
+// drill.
 func (c *Controller) note(ctx context.Context, d *v1beta1.FailoverDrill, clusters []*v1beta1.Cluster) error {
 	if d.Status.Report == nil {
 		return nil
@@ -368,7 +370,7 @@ func (c *Controller) note(ctx context.Context, d *v1beta1.FailoverDrill, cluster
 	return nil
 }
 
-// sweep brings back clusters that are taken out by drills that there are no more.
+// sweep brings back clusters that were taken out by deleted drills.
 func (c *Controller) sweep(ctx context.Context, drills []*v1beta1.FailoverDrill) error {
 	known := map[string]bool{}
 	for _, d := range drills {
@@ -382,8 +384,7 @@ func (c *Controller) sweep(ctx context.Context, drills []*v1beta1.FailoverDrill)
 	return errors.Join(append(errs, c.sweepIsolation(ctx, clusters, drills))...)
 }
 
-// sweepIsolation ends isolations of drills that there are no more. The cache may have the drill of one in a version from before: so it is asked for past
-// the cache first.
+// sweepIsolation ends isolations by deleted drills. The cache may be stale, so it first asks the API for the drill.
 func (c *Controller) sweepIsolation(ctx context.Context, clusters []*v1beta1.Cluster, drills []*v1beta1.FailoverDrill) error {
 	lease := plan.Lease{}
 	if !c.looked || slices.ContainsFunc(clusters, func(cluster *v1beta1.Cluster) bool { return cluster.Drill() != nil }) {
@@ -418,7 +419,7 @@ func (c *Controller) sweepIsolation(ctx context.Context, clusters []*v1beta1.Clu
 	return err
 }
 
-// lease reads the Lease by which drills isolate; nil where there is none.
+// lease reads the Lease by which drills isolate; nil if there is none.
 func (c *Controller) lease(ctx context.Context) (plan.Lease, *coordinationv1.Lease, error) {
 	lease, err := c.Leases.Get(ctx, v1beta1.DrillLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -454,7 +455,7 @@ func (c *Controller) lift(ctx context.Context) error {
 	return nil
 }
 
-// mark writes the condition Drill of a Cluster, of the version that it was decided from, or takes it away.
+// mark writes or removes the condition Drill of a Cluster, at the version it was decided from.
 func (c *Controller) mark(ctx context.Context, m plan.Mark) error {
 	u, err := m.Object()
 	if err != nil {
@@ -462,17 +463,17 @@ func (c *Controller) mark(ctx context.Context, m plan.Mark) error {
 	}
 	_, err = c.Client.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // it is looked at again as it is now
+		return nil // the next pass reads its new version
 	}
 	return err
 }
 
-// tell has the drill's events say that its phase changed.
+// tell emits an event when the drill's phase changes.
 func (c *Controller) tell(was, is *v1beta1.FailoverDrill) {
 	if was.Status.Phase == is.Status.Phase {
 		return
 	}
-	klog.Background().Info("A failover drill goes on", "drill", is.Name, "phase", is.Status.Phase, "outcome", is.Status.Outcome, "reason", is.Status.Reason, "message", is.Status.Message)
+	klog.Background().Info("Failover drill changed phase", "drill", is.Name, "phase", is.Status.Phase, "outcome", is.Status.Outcome, "reason", is.Status.Reason, "message", is.Status.Message)
 	about := &corev1.ObjectReference{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrill", Name: is.Name, UID: is.UID}
 	switch s := is.Status; s.Phase {
 	case v1beta1.DrillBaseline:

@@ -26,7 +26,7 @@ import (
 	"federation/controllers/fleettest/memapi"
 )
 
-// oneLease keeps the Lease of drills, and counts how often it is written.
+// oneLease keeps the Lease of drills and counts its writes.
 type oneLease struct {
 	is     *coordinationv1.Lease
 	writes int
@@ -72,7 +72,8 @@ func objectAs(t *testing.T, kind string, of any) *unstructured.Unstructured {
 	return u
 }
 
-// Acceptance test 27 of drills: one that isolates 250 of 1,000 clusters writes the Lease once in 5 s, two statuses a cluster, and a status of its own below 64 kB.
+// Acceptance test 27 of drills: isolating 250 of 1,000 clusters writes the Lease once in 5 s, two statuses per cluster,
+// and a drill status below 64 kB.
 func TestADrillOfManyClustersWritesLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resources := []memapi.Resource{

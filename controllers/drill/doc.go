@@ -1,7 +1,7 @@
-// Package drill runs FailoverDrills: one at a time, the oldest first. What is to be done plan.Next decides, from the federation's own API
-// alone: no member is asked, so that a dead one holds nothing up.
+// Package drill runs FailoverDrills one at a time, the oldest first. plan.Next decides each step from the federation's own
+// API. It asks no member, so a dead member blocks nothing.
 //
-// It runs where the federation decides, in the leader. While no drill waits or is under way it only watches; otherwise it looks each second.
+// It runs in the leader. It only watches while no drill is pending or active; otherwise it runs a pass each second.
 //
-// Schedules makes drills at the times of FailoverDrillSchedules, as plan.NextOfSchedule decides.
+// Schedules creates drills at the times of FailoverDrillSchedules, as plan.NextOfSchedule decides.
 package drill

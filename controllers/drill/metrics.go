@@ -43,12 +43,12 @@ func registerMetrics() {
 	register.Do(func() { legacyregistry.MustRegister(activeGauge, clusterGauge, overdue, finished, markSeconds, probed) })
 }
 
-// ObserveProbe counts a question of a probe.
+// ObserveProbe counts one question of a probe.
 func ObserveProbe(kind v1beta1.DrillProbeType, result string) {
 	probed.WithLabelValues(string(kind), result).Inc()
 }
 
-// observeActive sets which drills are under way, and how many have been for too long.
+// observeActive sets which drills are active, and how many are overdue.
 func observeActive(drills []*v1beta1.FailoverDrill, now time.Time) {
 	activeGauge.Reset()
 	clusterGauge.Reset()
@@ -68,7 +68,7 @@ func observeActive(drills []*v1beta1.FailoverDrill, now time.Time) {
 	overdue.Set(float64(late))
 }
 
-// observeFinished counts a drill that has ended.
+// observeFinished counts a finished drill.
 func observeFinished(d *v1beta1.FailoverDrill) {
 	method := string(d.Spec.Method)
 	finished.WithLabelValues(method, string(d.Status.Outcome)).Inc()

@@ -12,7 +12,7 @@ import (
 	"federation/controllers/drill/plan"
 )
 
-// What moves from the fault on is counted, what is scaled down or up is not; and the next process goes on from what the one before it has noted.
+// Moves since the fault are counted, scaling is not; the next process continues from what the previous one recorded.
 func TestMoved(t *testing.T) {
 	at := func(a, b int64) []plan.Object {
 		return []plan.Object{{Name: "web", Placed: map[string]int64{"a": a, "b": b}}, {Name: "db", Placed: map[string]int64{"a": 5}}}
@@ -32,7 +32,7 @@ func TestMoved(t *testing.T) {
 	want(&first, 4, 16, 6)
 	want(&first, 4, 30, 6) // scaled up
 	want(&first, 4, 10, 0) // scaled down
-	want(&first, 0, 12, 2) // and moved: of ten that left, eight are asked for no more
+	want(&first, 0, 12, 2) // and moved: of ten that left, eight are no longer requested
 	d.Status.Report.Prediction.Moved = 7
 	want(&second, 0, 12, 7)
 	want(&second, 3, 9, 10)
@@ -55,7 +55,8 @@ func TestBudgetsAreOfTheObjectsThatTheySelect(t *testing.T) {
 	}
 }
 
-// An object is read again only when it has changed: unpacking all of them each second is what a drill in a large federation would cost.
+// An object is decoded again only when it has changed: decoding all of them each second would be the cost of a drill in
+// a large federation.
 func TestObjectsAreReadWhenTheyChange(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "metadata": map[string]any{"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": "1"},
 		"status": map[string]any{"readyReplicas": int64(3)}}}
@@ -69,7 +70,7 @@ func TestObjectsAreReadWhenTheyChange(t *testing.T) {
 	if got := read(); got != 3 {
 		t.Errorf("%d are ready", got)
 	}
-	u.Object["status"] = map[string]any{"readyReplicas": int64(2)} // nobody changes an object without a new version: this one is not looked at
+	u.Object["status"] = map[string]any{"readyReplicas": int64(2)} // an object does not change without a new version, so this change is not read
 	if got := read(); got != 3 {
 		t.Errorf("of the same version %d are ready", got)
 	}

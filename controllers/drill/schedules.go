@@ -19,7 +19,7 @@ import (
 	"federation/controllers/drill/plan"
 )
 
-// Schedules makes the drills of FailoverDrillSchedules. Make it with NewSchedules.
+// Schedules creates the drills of FailoverDrillSchedules. Make it with NewSchedules.
 type Schedules struct {
 	client    dynamic.Interface
 	informers func(schema.GroupVersionResource) cache.SharedIndexInformer
@@ -31,7 +31,7 @@ type Schedules struct {
 // scheduledFrom are the resources that schedules are decided from.
 var scheduledFrom = []schema.GroupVersionResource{v1beta1.DrillSchedulesResource, v1beta1.FailoverDrillsResource, v1beta1.ClustersResource, v1beta1.ReadinessResource}
 
-// NewSchedules makes a controller and subscribes it to schedules and drills. It makes, and deletes, drills by client.
+// NewSchedules makes a controller and subscribes it to schedules and drills. It creates and deletes drills by client.
 func NewSchedules(client dynamic.Interface, informers func(schema.GroupVersionResource) cache.SharedIndexInformer, recorder record.EventRecorder) (*Schedules, error) {
 	s := &Schedules{client: client, informers: informers, recorder: recorder, wake: make(chan struct{}, 1)}
 	look := func(any) {
@@ -41,7 +41,7 @@ func NewSchedules(client dynamic.Interface, informers func(schema.GroupVersionRe
 		}
 	}
 	for _, r := range scheduledFrom {
-		informer := informers(r) // all have to be asked for before they are started
+		informer := informers(r) // all must be requested before they are started
 		if r != v1beta1.DrillSchedulesResource && r != v1beta1.FailoverDrillsResource {
 			continue
 		}
@@ -49,7 +49,7 @@ func NewSchedules(client dynamic.Interface, informers func(schema.GroupVersionRe
 		if err != nil {
 			return nil, err
 		}
-		s.unlisten = append(s.unlisten, sync.OnceFunc(func() { _ = informer.RemoveEventHandler(handler) })) // fails only for one that is not there
+		s.unlisten = append(s.unlisten, sync.OnceFunc(func() { _ = informer.RemoveEventHandler(handler) })) // fails only for a handler that is not registered
 	}
 	return s, nil
 }
@@ -80,7 +80,7 @@ func (s *Schedules) Run(ctx context.Context) error {
 	}
 }
 
-// pass takes the next step of each schedule. It returns when to look again; 0: when something changes.
+// pass takes the next step of each schedule. It returns when to run again; 0 means at the next change.
 func (s *Schedules) pass(ctx context.Context) (next time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -98,7 +98,7 @@ func (s *Schedules) pass(ctx context.Context) (next time.Duration) {
 		again := step.LookAgain
 		if err := s.do(ctx, of, &step); err != nil {
 			if again = retryAfter; !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-				klog.FromContext(ctx).Error(err, "A schedule of drills cannot be carried out; will be tried again", "schedule", of.Name)
+				klog.FromContext(ctx).Error(err, "Cannot carry out a drill schedule; will retry", "schedule", of.Name)
 			}
 		}
 		if again > 0 && (next == 0 || again < next) {
@@ -108,7 +108,7 @@ func (s *Schedules) pass(ctx context.Context) (next time.Duration) {
 	return next
 }
 
-// do makes a drill first, and then says so: a process that dies between leaves one that the next process finds.
+// do creates the drill first and then records it: if a process dies in between, the next one finds the drill.
 func (s *Schedules) do(ctx context.Context, of *v1beta1.FailoverDrillSchedule, step *plan.ScheduleStep) error {
 	about := &corev1.ObjectReference{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrillSchedule", Name: of.Name, UID: of.UID}
 	drills := s.client.Resource(v1beta1.FailoverDrillsResource)
@@ -120,7 +120,7 @@ func (s *Schedules) do(ctx context.Context, of *v1beta1.FailoverDrillSchedule, s
 		switch _, err = drills.Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager}); {
 		case err == nil:
 			s.recorder.Eventf(about, corev1.EventTypeNormal, "SuccessfulCreate", "made drill %s", step.Make.Name)
-		case apierrors.IsInvalid(err) || apierrors.IsForbidden(err): // trying again would not help: the next time of the schedule may
+		case apierrors.IsInvalid(err) || apierrors.IsForbidden(err): // a retry would not help; the schedule's next time may
 			s.recorder.Eventf(about, corev1.EventTypeWarning, "FailedCreate", "drill %s: %v", step.Make.Name, err)
 		case !apierrors.IsAlreadyExists(err):
 			return err
@@ -149,12 +149,12 @@ func (s *Schedules) do(ctx context.Context, of *v1beta1.FailoverDrillSchedule, s
 	return nil
 }
 
-// all are the objects of an informer's store that can be read.
+// all returns the objects of an informer's store that can be decoded.
 func all[T any](informer cache.SharedIndexInformer) (objects []*T) {
 	for _, obj := range informer.GetStore().List() {
 		one := new(T)
 		if err := from(obj, one); err != nil {
-			klog.Background().Error(err, "Cannot read an object: it is left out")
+			klog.Background().Error(err, "Cannot decode an object; skipped")
 			continue
 		}
 		objects = append(objects, one)

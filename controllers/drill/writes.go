@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Writes are how long the writes of this process at the federation's API have taken lately. The zero value is ready.
+// Writes records how long this process's latest writes to the federation's API took. The zero value is ready to use.
 type Writes struct {
 	mu   sync.Mutex
 	last []write
 }
 
-// write is one that came back, or failed.
+// write is one that returned or failed.
 type write struct {
 	at   time.Time
 	took time.Duration
 }
 
 const (
-	// looksBack is how long a write is remembered, in times of ten seconds each; maxWrites how many are.
+	// looksBack is the number of ten-second slots that are kept, maxWrites the maximum of writes in each.
 	looksBack, slot = 3, 10 * time.Second
 	maxWrites       = 10000
 )
 
-// Wrap has the writes that go through a transport counted.
+// Wrap counts the writes that go through a transport.
 func (w *Writes) Wrap(rt http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -52,7 +52,8 @@ func (w *Writes) note(at time.Time, took time.Duration) {
 	}
 }
 
-// P99 is, for each of the last three times ten seconds, the latest first, the time within which 99 of 100 writes came back; 0: there was none.
+// P99 returns, for each of the last three ten-second slots, the latest first, the 99th percentile of the writes'
+// latency; 0 if there was none.
 func (w *Writes) P99(now time.Time) (all [looksBack]time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

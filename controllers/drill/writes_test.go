@@ -23,7 +23,7 @@ func TestP99OfWrites(t *testing.T) {
 	}
 }
 
-// Writes are counted, those that fail too; reads and watches are not.
+// Writes are counted, including failed ones; reads and watches are not.
 func TestWritesAreCounted(t *testing.T) {
 	var w Writes
 	rt := w.Wrap(roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("refused") }))

@@ -1,12 +1,12 @@
-// Package clients asks names of the federation while a drill is under way, as clients do: it looks a name up at the federation's own DNS server, keeps the
-// answer for its TTL, connects to one of the addresses, and counts what comes of it.
+// Package clients probes names of the federation during a drill, as clients do: it looks a name up at the federation's own
+// DNS server, caches the answer for its TTL, connects to one of the addresses, and counts the results.
 //
 //	c := clients.New(clients.Options{Resolve: …, Refuse: …, TTL: …})
-//	c.Want(ctx, drill, asked)     // from now on these, until ctx ends; nil: none
-//	c.Counts(window)
+//	c.Want(ctx, drill)     // from now on its probes, until ctx ends; nil: none
+//	c.Counts(now, window)
 //
-// Each probe asks once a period, and has five questions under way at most. No address is dialed where no load balancer can be: servicedns/probe sees to
-// that, which asks.
+// Each probe asks once a period and has at most five questions in flight. It does not dial addresses that no load balancer
+// can have: servicedns/probe, which dials, refuses them.
 package clients
 
 import (
@@ -28,38 +28,38 @@ import (
 )
 
 const (
-	// maxUnderWay is how many questions of a probe are under way at once, and maxWindow for how long each is remembered.
+	// maxUnderWay is the maximum of questions of a probe in flight, maxWindow how long each is remembered.
 	maxUnderWay, maxWindow = 5, 10 * time.Minute
-	// maxAddresses is how many addresses of an answer are kept.
+	// maxAddresses is the maximum of addresses kept of an answer.
 	maxAddresses = 64
 )
 
-// Options are what Clients need.
+// Options are what New needs.
 type Options struct {
 	// Resolve looks a name up, with its final dot, at the federation's DNS server.
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
-	// Refuse says which addresses are not asked, and why.
+	// Refuse returns an error for an address that must not be dialed.
 	Refuse func(netip.Addr) error
-	// TTL is how long an answer may be kept.
+	// TTL is the maximum time to cache an answer.
 	TTL time.Duration
-	// Federation and Zone are the names that names of Services end with.
+	// Federation and Zone are the suffixes of the names of Services.
 	Federation, Zone string
 	// Observe, if set, is called with the outcome of each question: "ok", "failed" or "unknown".
 	Observe func(kind v1beta1.DrillProbeType, outcome string)
 }
 
-// Clients ask for one drill at a time. Make them with New.
+// Clients probe for one drill at a time. Make them with New.
 type Clients struct {
 	Options
 	ask func(context.Context, servicedns.Target) error
 
 	mu    sync.Mutex
-	drill string // whose they are, and since when they count
+	drill string // the drill, and since when its probes count
 	stop  context.CancelFunc
 	all   map[string]*client
 }
 
-// New makes clients that ask nothing.
+// New makes Clients without probes.
 func New(o Options) *Clients {
 	if o.Observe == nil {
 		o.Observe = func(v1beta1.DrillProbeType, string) {}
@@ -67,8 +67,8 @@ func New(o Options) *Clients {
 	return &Clients{Options: o, ask: probe.Asker(nil, o.Refuse)}
 }
 
-// Want has the probes of a drill asked, and none of another, until ctx ends. Counting starts again at its fault; a process that takes a drill over counts on
-// from what it has noted.
+// Want starts the probes of a drill and stops those of any other, until ctx ends. Counting restarts at the drill's
+// fault. A process that takes over a drill continues from the counts in its status.
 func (c *Clients) Want(ctx context.Context, d *v1beta1.FailoverDrill) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *Clients) end() {
 	c.drill, c.stop, c.all = "", nil, nil
 }
 
-// Counts are what the probes have found, with what they asked within a window, by name.
+// Counts returns the results of the probes, with what they asked within a window, by name.
 func (c *Clients) Counts(now time.Time, window time.Duration) (all []plan.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,10 +130,10 @@ type client struct {
 
 	mu      sync.Mutex
 	result  v1beta1.DrillProbeResult
-	failing time.Time // since when nothing has succeeded; zero: the last question did
+	failing time.Time // since when nothing has succeeded; zero if the last question did
 	lately  []question
 	kept    []netip.Addr
-	until   time.Time // of kept
+	until   time.Time // expiry of kept
 }
 
 type question struct {
@@ -141,7 +141,7 @@ type question struct {
 	failed bool
 }
 
-// restart starts counting again from these results.
+// restart sets the counts to these results.
 func (c *client) restart(from v1beta1.DrillProbeResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +200,8 @@ func (c *client) once(ctx context.Context) error {
 	return c.clients.ask(ctx, servicedns.Target{Address: addresses[rand.IntN(len(addresses))].String(), Check: check.WithDefaults()})
 }
 
-// addresses are those of the name: as a resolver has kept them, or looked up. No answer is kept longer than its TTL, nor is none.
+// addresses returns the addresses of the name, from the cache or looked up. Answers and failures are cached for the TTL
+// at most.
 func (c *client) addresses(ctx context.Context) ([]netip.Addr, error) {
 	c.mu.Lock()
 	kept, until := c.kept, c.until
@@ -229,7 +230,7 @@ func (c *client) addresses(ctx context.Context) ([]netip.Addr, error) {
 	return found, nil
 }
 
-// note counts an outcome of a question that was asked at a time.
+// note counts the outcome of a question asked at a time.
 func (c *client) note(at time.Time, err error) {
 	outcome := "ok"
 	switch {
@@ -261,7 +262,7 @@ func (c *client) note(at time.Time, err error) {
 	}
 }
 
-// counts are what has been found so far. An outage that goes on counts as long as it has lasted.
+// counts returns the results so far. A current outage counts as long as it has lasted.
 func (c *client) counts(now time.Time, window time.Duration) plan.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,7 +281,7 @@ func (c *client) counts(now time.Time, window time.Duration) plan.Client {
 	return is
 }
 
-// Server is a resolver that asks the federation's own DNS server. What it listens on everywhere is asked on this machine.
+// Server returns a resolver that asks the federation's own DNS server. For a wildcard address it asks on loopback.
 func Server(at netip.AddrPort) func(ctx context.Context, name string) ([]netip.Addr, error) {
 	if at.Addr().IsUnspecified() {
 		local := netip.AddrFrom4([4]byte{127, 0, 0, 1})

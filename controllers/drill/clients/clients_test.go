@@ -59,8 +59,9 @@ func becomes(t *testing.T, what string, is func() bool) {
 	t.Fatalf("never: %s", what)
 }
 
-// A probe asks where the name leads, as a client with a resolver does: what was looked up is used for its TTL, a failure counts, the counts begin anew with
-// the fault, and another process goes on from those that were noted. Acceptance test 18 of drills, the asking.
+// A probe asks as a client with a resolver does: it uses a looked-up answer for its TTL, counts a failure, restarts its
+// counts at the fault, and another process continues from the recorded counts. Acceptance test 18 of drills, the
+// asking.
 func TestProbesAskAsClientsDo(t *testing.T) {
 	at, address, lookups := nameserver(t)
 	var sick atomic.Bool
@@ -104,7 +105,7 @@ func TestProbesAskAsClientsDo(t *testing.T) {
 	if n := count("web").Asked; n >= asked {
 		t.Errorf("%d questions from before the fault count", n)
 	}
-	address.Store(nil) // the name is gone: who has looked it up does not know
+	address.Store(nil) // the name is gone, but the cached answer is still used
 	before := lookups.Load()
 	becomes(t, "the name is gone", func() bool { return count("dns").Failed > 0 })
 	if one := count("dns"); one.LastFailure != errNoName.Error() {
@@ -132,7 +133,7 @@ func TestProbesAskAsClientsDo(t *testing.T) {
 	}
 }
 
-// No probe reaches this machine, or what only it can reach, whatever a name says.
+// No probe reaches this machine, or addresses that only it can reach, whatever a name resolves to.
 func TestProbesDoNotAskThisMachine(t *testing.T) {
 	var hits atomic.Int64
 	local := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))

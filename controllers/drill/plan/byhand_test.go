@@ -7,8 +7,9 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Acceptance test 20 of drills: a drain, a weight and a taint that a person sets during any phase stay exactly as they left them. A drill that has put a taint on
-// itself cannot tell another one of that name from its own: with Evacuate a taint that is put on meanwhile goes with it.
+// Acceptance test 20 of drills: a drain, a weight and a taint that a person sets in any phase stay as set. A drill that
+// has put a taint on cannot distinguish another one of that name: with Evacuate a taint that is added meanwhile is
+// removed with it.
 func TestWhatAPersonDoesInAnyPhaseStays(t *testing.T) {
 	for name, do := range map[string]func(*v1beta1.Cluster){
 		"weight": func(c *v1beta1.Cluster) { c.Spec.DNSWeight = new(int32(5)) },
@@ -36,7 +37,7 @@ func TestWhatAPersonDoesInAnyPhaseStays(t *testing.T) {
 					do(m.clusters[0])
 					m.other = ""
 					left := m.clusters[0].DeepCopy()
-					if name == "taint" && phase != v1beta1.DrillVerifying { // the weight is the drill's
+					if name == "taint" && phase != v1beta1.DrillVerifying { // the drill set the weight
 						left.Spec.DNSWeight = new(int32(70))
 					}
 					m.phase(v1beta1.DrillFinished)
@@ -56,8 +57,8 @@ func TestWhatAPersonDoesInAnyPhaseStays(t *testing.T) {
 	}
 }
 
-// Acceptance test 24 of drills: a StatefulSet that would be failed over keeps an isolation from beginning, and no evacuation: its pods there end first. One that
-// stays, by its policy, does not; nor does one that the drill allows to run twice.
+// Acceptance test 24 of drills: a StatefulSet that would be failed over blocks an isolation, but no evacuation, which
+// ends its pods first. One that stays, by its policy, does not block, nor does one that the drill allows to run twice.
 func TestDoubleRunning(t *testing.T) {
 	for _, c := range []struct {
 		method v1beta1.DrillMethod
@@ -83,7 +84,7 @@ func TestDoubleRunning(t *testing.T) {
 	}
 }
 
-// What a drill follows fits into its status, however much moves, and however many addresses a name has.
+// What a drill follows fits into its status, however much moves and however many addresses a name has.
 func TestPredictionsAreBounded(t *testing.T) {
 	var moves []v1beta1.ReplicaMove
 	for range 1000 {

@@ -12,13 +12,13 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Preflight names the first check that would keep a drill from beginning now, and says why with its numbers; "": none would.
+// Preflight returns the first check that would block a drill now, and why, with its numbers. "" means that none would.
 func Preflight(of *v1beta1.FailoverDrill, w *World) (reason, message string) {
 	d := &drill{FailoverDrill: of, World: w, uid: string(of.UID), step: Step{Status: *of.Status.DeepCopy()}}
 	return d.preflight()
 }
 
-// preflight names the first check that does not hold, and says why with its numbers; "": the drill may begin.
+// preflight returns the first failed check and why, with its numbers. "" means that the drill may begin.
 func (d *drill) preflight() (reason, message string) {
 	switch {
 	case d.Stopped != "":
@@ -68,16 +68,16 @@ func (d *drill) preflight() (reason, message string) {
 		return v1beta1.DrillInWindow, against
 	}
 	if d.Spec.Approval == v1beta1.DrillApprovalRequired && d.Status.Approved == nil {
-		return v1beta1.DrillApproved, "waits for the approval of somebody other than " + orNobody(d.Status.RequestedBy)
+		return v1beta1.DrillApproved, "needs the approval of somebody other than " + orNobody(d.Status.RequestedBy)
 	}
 	return "", ""
 }
 
-// againstWindows says why the drill may not be under way from now on; "": it may.
+// againstWindows returns why the drill may not run from now on, or "".
 func (d *drill) againstWindows() string {
 	windows, err := drilltimes.Parse(d.Spec.Windows)
 	if err != nil {
-		return "spec.windows: " + err.Error() // admission lets none through
+		return "spec.windows: " + err.Error() // admission rejects those
 	}
 	takes := drilltimes.Takes(&d.Spec)
 	if d.Status.Phase == v1beta1.DrillBaseline {
@@ -107,7 +107,7 @@ func orNothing(s string) string {
 	return s
 }
 
-// asked is the wish of a person that the drill ends: abort, delete, or the stop switch.
+// asked returns a person's request to end the drill: abort, delete, or the stop switch.
 func (d *drill) asked() (reason, message string) {
 	switch a := d.Status.Abort; {
 	case a != nil:
@@ -120,7 +120,7 @@ func (d *drill) asked() (reason, message string) {
 	return "", ""
 }
 
-// ends says why a drill that is under way goes back before its time.
+// ends returns why an active drill goes back early.
 func (d *drill) ends() (reason, message string) {
 	if reason, message := d.asked(); reason != "" {
 		return reason, message
@@ -163,7 +163,7 @@ func (d *drill) ends() (reason, message string) {
 	return "", ""
 }
 
-// byHand says what somebody changed of the clusters that are out.
+// byHand returns what somebody changed of the clusters that are out.
 func (d *drill) byHand() (reason, message string) {
 	if d.isolates() {
 		return d.isolatedByHand()
@@ -196,7 +196,7 @@ func (d *drill) byHand() (reason, message string) {
 	return "", ""
 }
 
-// measure notes what is so for the first time, and the worst.
+// measure records first occurrences and worst values.
 func (d *drill) measure() {
 	r := d.step.Status.Report
 	marks, work := &r.Marks, &r.Workloads
@@ -231,7 +231,7 @@ func (d *drill) missing() int64 {
 	return d.notReady()
 }
 
-// empty reports whether nothing is to be in the scope any more.
+// empty reports whether nothing is left in the scope.
 func (d *drill) empty() bool {
 	is := tainted
 	if d.isolates() {
@@ -240,7 +240,7 @@ func (d *drill) empty() bool {
 	return !slices.ContainsFunc(d.scope(), func(c *v1beta1.Cluster) bool { return !is(c) })
 }
 
-// measureMoves notes when replicas have left the scope, and are ready elsewhere.
+// measureMoves records when replicas have left the scope and when they are ready elsewhere.
 func (d *drill) measureMoves() {
 	r := d.step.Status.Report
 	marks, work := &r.Marks, &r.Workloads
@@ -254,11 +254,11 @@ func (d *drill) measureMoves() {
 		marks.Placed = d.micro()
 		r.Prediction.Measured, r.Prediction.Differences = work.Replicas-placed, d.differences()
 	}
-	if marks.Placed == nil || marks.ReadyElsewhere != nil || d.Now.Sub(marks.Placed.Time) < tick { // by then it is reported that something moves
+	if marks.Placed == nil || marks.ReadyElsewhere != nil || d.Now.Sub(marks.Placed.Time) < tick { // by then the report shows what moves
 		return
 	}
 	ready := !moving && d.notReady() <= work.NotReadyBefore
-	if d.isolates() { // what is isolated is never as desired
+	if d.isolates() { // an isolated cluster is never as desired
 		ready = d.missingElsewhere() <= work.NotReadyBefore
 	}
 	if ready {
@@ -266,12 +266,12 @@ func (d *drill) measureMoves() {
 	}
 }
 
-// gone is the data that a record set is to lose.
+// gone returns the data that a record set is to lose.
 func gone(c *v1beta1.RecordChange) []string {
 	return slices.DeleteFunc(slices.Clone(c.Before), func(data string) bool { return slices.Contains(c.After, data) })
 }
 
-// notOut says what of DNS still leads to the scope; "": nothing does.
+// notOut returns what in DNS still points to the scope, or "".
 func (d *drill) notOut() string {
 	for _, p := range d.Providers {
 		if !p.Published {
@@ -289,7 +289,8 @@ func (d *drill) notOut() string {
 	return ""
 }
 
-// backInDNS reports whether the servers answer with the scope again, or it is not to be waited for: not all of it comes back.
+// backInDNS reports whether the servers answer with the scope again, or need not be waited for because not all of it
+// comes back.
 func (d *drill) backInDNS() bool {
 	if slices.ContainsFunc(d.Providers, func(p Provider) bool { return !p.Published }) {
 		return false
@@ -300,7 +301,7 @@ func (d *drill) backInDNS() bool {
 	return d.answersAgain() || d.since() > behind
 }
 
-// answersAgain reports whether all that was followed is in DNS again, and no provider is behind.
+// answersAgain reports whether everything followed is in DNS again and all providers are in sync.
 func (d *drill) answersAgain() bool {
 	if slices.ContainsFunc(d.Providers, func(p Provider) bool { return !p.Published }) {
 		return false
@@ -314,7 +315,7 @@ func (d *drill) answersAgain() bool {
 	return true
 }
 
-// differences are the objects whose replicas went elsewhere than predicted.
+// differences returns the objects whose replicas went elsewhere than predicted.
 func (d *drill) differences() (all []string) {
 	for _, m := range d.step.Status.Report.Prediction.Moves {
 		name := m.Kind + " " + m.Namespace + "/" + m.Name
@@ -331,7 +332,7 @@ func (d *drill) differences() (all []string) {
 	return all[:min(len(all), maxMoves)]
 }
 
-// judge compares what was measured with the objectives.
+// judge compares the measurements with the objectives.
 func (d *drill) judge() {
 	r, o := d.step.Status.Report, d.Spec.Objectives
 	r.Objectives = nil
@@ -348,7 +349,7 @@ func (d *drill) judge() {
 	note("minReadyPercent", o.MinReadyPercent, &r.Workloads.LeastReadyPercent, func(measured, limit int32) bool { return measured >= limit })
 }
 
-// after is how many seconds after the fault a mark was, rounded up; nil where it never was.
+// after returns how many seconds after the fault a mark was, rounded up; nil if it was never reached.
 func (d *drill) after(mark *metav1.MicroTime) *int32 {
 	from := d.step.Status.Report.Marks.Injected
 	if mark == nil || from == nil {

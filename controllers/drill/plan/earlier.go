@@ -7,11 +7,11 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// maxEarlier is with how many drills one is compared.
+// maxEarlier is the maximum of drills to compare with.
 const maxEarlier = 50
 
-// earlier compares with the drills before, of the same clusters and method, that held in full: those that ended early say nothing of how long things take.
-// nil: there is none.
+// earlier compares with previous complete drills of the same clusters and method. Drills that ended early say nothing
+// about durations. Nil if there are none.
 func (d *drill) earlier() *v1beta1.DrillEarlier {
 	var runs []*v1beta1.FailoverDrill
 	for _, o := range d.Drills {

@@ -12,7 +12,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// A report has how long it took before, in drills of the same clusters and method that held in full, and in no others.
+// A report has the durations of previous complete drills of the same clusters and method, and of no others.
 func TestEarlierDrillsAreCompared(t *testing.T) {
 	m := newMade(t, v1beta1.DrillShift)
 	before := func(method v1beta1.DrillMethod, cluster string, outcome v1beta1.DrillOutcome, reason string, outOfDNS time.Duration) {

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// stuck is how long an object may be out of sync anywhere before it keeps drills from beginning.
+	// stuck is how long an object may be out of sync anywhere before it blocks drills.
 	stuck = 10 * time.Minute
-	// rest is how long clusters are left alone after a drill.
+	// rest is the minimum time between two drills of a cluster.
 	rest = time.Hour
 	// budgetFor is how long a PodDisruptionBudget may be violated.
 	budgetFor = 30 * time.Second
-	// slow is how long 99 of 100 writes at the federation's API may take: the objective of SIG Scalability.
+	// slow is the limit of the 99th percentile of writes to the federation's API: the objective of SIG Scalability.
 	slow = time.Second
-	// maxLeaders is how often another process may take over during a drill.
+	// maxLeaders is the number of leader changes that ends a drill.
 	maxLeaders = 2
-	// morePercent and more are how many more replicas may move than predicted.
+	// morePercent and more are how many more replicas than predicted may move.
 	morePercent, more = 20, 10
 )
 
-// allows reports whether the drill lets a check fail.
+// allows reports whether the drill ignores a failed check.
 func (d *drill) allows(check string) bool { return slices.Contains(d.Spec.Allow, check) }
 
-// atRest names the first check that does not hold of those that want a world in which nothing else happens.
+// atRest returns the first failed check of those that require that nothing else happens.
 func (d *drill) atRest() (reason, message string) {
 	if broken := d.brokenBudgets(d.predictedUnplaced()); len(broken) > 0 {
 		return v1beta1.DrillBudgets, broken[0]
@@ -46,7 +46,8 @@ func (d *drill) atRest() (reason, message string) {
 	return "", ""
 }
 
-// restless are the objects that something happens to: those with replicas in the scope that are not as desired, and all that have not been for long.
+// restless returns the objects that are changing: those with replicas in the scope that are not as desired, and all
+// that have not been for long.
 func (d *drill) restless() (names []string) {
 	for i := range d.Objects {
 		o := &d.Objects[i]
@@ -59,7 +60,7 @@ func (d *drill) restless() (names []string) {
 	return names
 }
 
-// lastDrill is the drill that last took a cluster of the scope out, and when it ended; "": none.
+// lastDrill returns the drill that last took a cluster of the scope out, and when it ended; "" if there is none.
 func (d *drill) lastDrill() (name string, at time.Time) {
 	for _, o := range d.Drills {
 		ended := o.Status.PhaseSince
@@ -84,8 +85,8 @@ func (d *drill) predictedUnplaced() map[string]int64 {
 	return unplaced
 }
 
-// brokenBudgets are the PodDisruptionBudgets that would not hold if so many more replicas were not ready. They are judged of all clusters together. What
-// runs in an isolated cluster nobody sees: it runs on.
+// brokenBudgets returns the PodDisruptionBudgets that would be violated if so many more replicas were not ready, over
+// all clusters together. Pods of an isolated cluster cannot be seen: they count as running.
 func (d *drill) brokenBudgets(more map[string]int64) (broken []string) {
 	for _, b := range d.Budgets {
 		var expected, gone int64
@@ -117,12 +118,12 @@ func (o *Object) home(clusters []string) (n int64) {
 	return n
 }
 
-// desired is how many of so many pods have to be healthy. Percentages are rounded up, as Kubernetes does.
+// desired returns how many of so many pods must be healthy. It rounds percentages up, as Kubernetes does.
 func (b *Budget) desired(expected int64) int64 {
 	of := func(n *intstr.IntOrString) int64 {
 		scaled, err := intstr.GetScaledValueFromIntOrPercent(n, int(expected), true)
 		if err != nil {
-			return 0 // the API lets none through
+			return 0 // the API rejects those
 		}
 		return int64(scaled)
 	}
@@ -135,7 +136,7 @@ func (b *Budget) desired(expected int64) int64 {
 	return 0
 }
 
-// measureBudgets notes since when a budget is violated.
+// measureBudgets records since when a budget is violated.
 func (d *drill) measureBudgets() {
 	work := &d.step.Status.Report.Workloads
 	if len(d.brokenBudgets(nil)) == 0 {
@@ -145,7 +146,7 @@ func (d *drill) measureBudgets() {
 	}
 }
 
-// hurts says what of a drill goes further than it may.
+// hurts returns which effect of a drill exceeds its limit.
 func (d *drill) hurts() (reason, message string) {
 	if reason, message := d.clientsFail(false); reason != "" {
 		return reason, message
@@ -168,7 +169,7 @@ func (d *drill) hurts() (reason, message string) {
 	return "", ""
 }
 
-// led notes which process decides.
+// led records which process leads.
 func (d *drill) led() {
 	if s := &d.step.Status; d.Leader != "" && s.Leader != d.Leader && d.UnderWay() {
 		if s.Leader != "" {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// soon is how often a drill is looked at while the isolation begins or ends.
+	// soon is the period of passes while an isolation begins or ends.
 	soon = 200 * time.Millisecond
-	// renewEvery is how often the Lease is renewed; what it isolates is isolated for six times as long.
+	// renewEvery is the period of the Lease's renewal; an isolation lasts six times as long without one.
 	renewEvery = 5 * time.Second
-	// rejoining is how long clusters may take, after the isolation, until they are ready again.
+	// rejoining is how long clusters may take to be ready after the isolation.
 	rejoining = 15 * time.Second
 )
 
-// mayIsolate names the first check of an isolation alone that does not hold.
+// mayIsolate returns the first failed check of those for isolations only.
 func (d *drill) mayIsolate() (reason, message string) {
 	if d.Review.SuspendedReason != "" && !slices.Contains(d.Spec.Allow, v1beta1.DrillNotHeld) {
 		return v1beta1.DrillNotHeld, "nothing would be failed over: " + d.Review.SuspendedReason
@@ -44,7 +44,7 @@ func (d *drill) mayIsolate() (reason, message string) {
 	return "", ""
 }
 
-// mayBlackhole reports what keeps the node agents of the scope from dropping what comes from outside.
+// mayBlackhole returns what prevents the node agents of the scope from dropping traffic from outside.
 func (d *drill) mayBlackhole() (reason, message string) {
 	if d.Spec.Method != v1beta1.DrillBlackhole {
 		return "", ""
@@ -52,7 +52,7 @@ func (d *drill) mayBlackhole() (reason, message string) {
 	for _, name := range d.Review.Clusters {
 		switch has, asked := d.NodeAgents[name]; {
 		case !asked:
-			return v1beta1.DrillNodeAgents, fmt.Sprintf("cluster %s: it is not known yet on which nodes an agent could", name)
+			return v1beta1.DrillNodeAgents, fmt.Sprintf("cluster %s: it is not known yet on which nodes an agent can blackhole", name)
 		case has.Problem != "":
 			return v1beta1.DrillNodeAgents, fmt.Sprintf("cluster %s: %s", name, has.Problem)
 		case has.Nodes == 0 || has.Able < has.Nodes:
@@ -63,7 +63,8 @@ func (d *drill) mayBlackhole() (reason, message string) {
 	return "", ""
 }
 
-// isolate cuts the federation off: first its clusters say so, then the Lease does. It reports whether all of them are cut off.
+// isolate cuts the federation off: first it marks its clusters, then it writes the Lease. It reports whether all of
+// them are cut off.
 func (d *drill) isolate() (inForce bool) {
 	d.step.LookAgain = soon
 	for _, c := range d.scope() {
@@ -86,10 +87,10 @@ func (d *drill) mark(c *v1beta1.Cluster, reason, message string) {
 	}})
 }
 
-// inForce reports whether this process is cut off from the whole scope, by this drill, and with Blackhole clients are, too.
+// inForce reports whether this process is cut off from the whole scope by this drill, and with Blackhole, clients too.
 func (d *drill) inForce() bool { return d.notInForce() == "" }
 
-// notInForce says what is not cut off, or not any more; "": all is.
+// notInForce returns what is not cut off, or not any more; "" if all is.
 func (d *drill) notInForce() string {
 	if d.Lease.Drill != d.uid {
 		return "the isolation was not renewed in time"
@@ -111,7 +112,7 @@ func (d *drill) renews() bool {
 	return d.Lease.Drill != d.uid || age >= renewEvery || age < 0
 }
 
-// detect notes when the scope is judged lost, and failed over.
+// detect records when the scope is judged lost, and failed over.
 func (d *drill) detect() {
 	marks := &d.step.Status.Report.Marks
 	all := func(is func(*v1beta1.Cluster) bool) bool {
@@ -127,8 +128,8 @@ func (d *drill) detect() {
 
 func isOut(c *v1beta1.Cluster) bool { return c.Phase() == v1beta1.PhaseFailedOver }
 
-// missingElsewhere are the replicas that are not ready outside the scope, of those that objects have there now. What is ready in the scope nobody
-// sees.
+// missingElsewhere returns how many replicas outside the scope are not ready, of those that objects have there now.
+// Ready replicas in the scope cannot be seen.
 func (d *drill) missingElsewhere() (n int64) {
 	for i := range d.Objects {
 		n += max(0, d.Objects[i].elsewhere(d.step.Status.Clusters)-d.Objects[i].Ready)
@@ -136,8 +137,8 @@ func (d *drill) missingElsewhere() (n int64) {
 	return n
 }
 
-// lostElsewhere are the replicas that are not ready outside the scope, of those that were there before and are still asked for. What is placed there in
-// place of the scope is not ready yet.
+// lostElsewhere returns how many replicas outside the scope are not ready, of those that were there before and are
+// still requested. Replicas placed there in place of the scope are not ready yet.
 func (d *drill) lostElsewhere() int64 {
 	var elsewhere, ready int64
 	for i := range d.Objects {
@@ -147,7 +148,7 @@ func (d *drill) lostElsewhere() int64 {
 	return max(0, min(d.step.Status.Report.Workloads.Elsewhere, elsewhere)-ready)
 }
 
-// isolatedByHand says what somebody changed of the clusters that are isolated. The drill itself changes nothing of their specs.
+// isolatedByHand returns what somebody changed of the isolated clusters. The drill itself does not change their specs.
 func (d *drill) isolatedByHand() (reason, message string) {
 	scope := d.scope()
 	if len(scope) < len(d.Status.Clusters) {
@@ -169,7 +170,8 @@ func weight(w *int32) int32 {
 	return (&v1beta1.Cluster{Spec: v1beta1.ClusterSpec{DNSWeight: w}}).DNSWeight()
 }
 
-// reunite ends the isolation, and waits until the clusters are back: by the steps of each return; or at once, where the drill ends early.
+// reunite ends the isolation and waits until the clusters are back: by the failback steps of each, or at once if the
+// drill ends early.
 func (d *drill) reunite() {
 	s, back := &d.step.Status, time.Duration(0)
 	if d.Status.Phase == v1beta1.DrillRecovering {
@@ -206,7 +208,7 @@ func (d *drill) reunite() {
 	}
 }
 
-// endsOnTheWay says why an isolation that is over is not undone step by step. back is how long it has been over.
+// endsOnTheWay returns why an isolation that is over is not undone step by step. back is how long it has been over.
 func (d *drill) endsOnTheWay(back time.Duration) (reason, message string) {
 	if reason, message = d.asked(); reason != "" {
 		return reason, message
@@ -222,7 +224,7 @@ func (d *drill) endsOnTheWay(back time.Duration) (reason, message string) {
 	return "", ""
 }
 
-// returned notes how far the clusters have come back, and reports whether all of them serve.
+// returned records how far the clusters have come back, and reports whether all of them serve.
 func (d *drill) returned() bool {
 	marks, least := &d.step.Status.Report.Marks, int32(100)
 	for _, c := range d.scope() {
@@ -251,8 +253,8 @@ func (d *drill) returned() bool {
 	return least == 100
 }
 
-// SweepIsolation returns what is to be done about isolations of drills that there are no more, or that are over: conditions that go, and whether the Lease
-// does.
+// SweepIsolation returns what to do about isolations by drills that are deleted or over: the conditions to remove, and
+// whether to delete the Lease.
 func SweepIsolation(clusters []*v1beta1.Cluster, drills []*v1beta1.FailoverDrill, lease Lease) (marks []Mark, lift bool) {
 	isolates := func(is func(*v1beta1.FailoverDrill) bool) bool {
 		return slices.ContainsFunc(drills, func(d *v1beta1.FailoverDrill) bool {

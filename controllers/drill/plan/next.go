@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// tick is how often a drill is looked at that is under way.
+	// tick is the period of passes over an active drill.
 	tick = time.Second
-	// injecting is how long it may take until the fault is in force.
+	// injecting is how long the fault may take to be in force.
 	injecting = time.Minute
 	// behind is how long DNS may take to have the change.
 	behind = time.Minute
-	// settling is how long something has to be so before it counts: what the federation reports is a moment late.
+	// settling is how long a state must last before it counts: the federation's reports are a moment late.
 	settling = 5 * time.Second
-	// propagationOfDNS is how long secondaries may take, beside the TTL.
+	// propagationOfDNS is how long secondaries may take, in addition to the TTL.
 	propagationOfDNS = 2 * time.Second
-	// maxFollowed is how many record sets are followed, each for maxData of what it is to lose; maxMoves is how many moves are compared with what was predicted,
-	// and maxChanges how many numbers of clusters these have together: a status stays below 64 kB.
+	// maxFollowed is the maximum of record sets followed, each for maxData of what it is to lose. maxMoves is the
+	// maximum of moves compared with the prediction, and maxChanges the maximum of cluster numbers they have together.
+	// They keep the status below 64 kB.
 	maxFollowed, maxData, maxMoves, maxChanges = 50, 8, 100, 300
 )
 
-// someOf are as many of some moves as are compared.
+// someOf returns as many of the moves as are compared.
 func someOf(moves []v1beta1.ReplicaMove) (some []v1beta1.ReplicaMove) {
 	changes := 0
 	for _, m := range moves[:min(len(moves), maxMoves)] {
@@ -40,7 +41,7 @@ func someOf(moves []v1beta1.ReplicaMove) (some []v1beta1.ReplicaMove) {
 	return some
 }
 
-// drill is one drill in its world, and the step that is being made.
+// drill is one drill in its world, with the step in the making.
 type drill struct {
 	*v1beta1.FailoverDrill
 	*World
@@ -48,7 +49,7 @@ type drill struct {
 	step Step
 }
 
-// Next is what a drill does next.
+// Next returns what a drill does next.
 func Next(of *v1beta1.FailoverDrill, w *World) Step {
 	d := &drill{FailoverDrill: of, World: w, uid: string(of.UID), step: Step{Status: *of.Status.DeepCopy()}}
 	d.led()
@@ -116,7 +117,7 @@ func (d *drill) pending() {
 	}
 }
 
-// baseline looks whether all is well for a while, and then stores what is to be undone.
+// baseline waits until all has been well for a while, then stores what is to be undone.
 func (d *drill) baseline() {
 	if asked, message := d.asked(); asked != "" && asked != v1beta1.DrillStopped {
 		d.finish(v1beta1.DrillInterrupted, asked, message)
@@ -150,17 +151,17 @@ func (d *drill) baseline() {
 	d.predict()
 }
 
-// predict notes what the review says, and what there is before.
+// predict records what the review predicts and the state before.
 func (d *drill) predict() {
 	s := &d.step.Status
 	r := s.Report
-	held := d.isolates() && d.Review.SuspendedReason != "" // then the failover limits keep all where it is
+	held := d.isolates() && d.Review.SuspendedReason != "" // then the failover limits keep everything in place
 	for _, change := range d.Review.Records {
 		if held {
 			break
 		}
 		r.Prediction.Records++
-		if lost := gone(&change); len(r.Prediction.Followed) < maxFollowed && len(lost) > 0 { // what it is to lose is all that is followed
+		if lost := gone(&change); len(r.Prediction.Followed) < maxFollowed && len(lost) > 0 { // only what it is to lose is followed
 			change.Before, change.After = lost[:min(len(lost), maxData)], nil
 			r.Prediction.Followed = append(r.Prediction.Followed, change)
 		}
@@ -180,7 +181,7 @@ func (d *drill) predict() {
 	r.Workloads.MostNotReady = r.Workloads.NotReadyBefore
 }
 
-// scope are the clusters of the drill that there are.
+// scope returns the existing clusters of the drill.
 func (d *drill) scope() (some []*v1beta1.Cluster) {
 	for _, c := range d.Clusters {
 		if slices.Contains(d.step.Status.Clusters, c.Name) {
@@ -197,7 +198,7 @@ func (d *drill) placedIn(o *Object) (n int64) {
 	return n
 }
 
-// elsewhere are the replicas that an object has in other clusters than these.
+// elsewhere returns how many replicas an object has in clusters outside the scope.
 func (o *Object) elsewhere(scope []string) (n int64) {
 	for name, placed := range o.Placed {
 		if o.Counts && !slices.Contains(scope, name) {
@@ -212,7 +213,7 @@ func (d *drill) moves() bool { return d.Spec.Method != v1beta1.DrillShift }
 
 func (d *drill) isolates() bool { return d.Spec.Method.Isolates() }
 
-// notReady are the replicas that are asked for and not ready in any cluster.
+// notReady returns how many requested replicas are ready in no cluster.
 func (d *drill) notReady() (n int64) {
 	for i := range d.Objects {
 		n += max(0, d.Objects[i].Asked-d.Objects[i].Ready)
@@ -246,7 +247,7 @@ func (d *drill) inject() {
 	}
 }
 
-// hold measures, and takes the steps of an evacuation, until the time is over or something ends it.
+// hold measures, and takes the steps of an evacuation, until the time is over or something ends the drill.
 func (d *drill) hold() {
 	d.step.LookAgain = tick
 	d.measure()
@@ -270,7 +271,7 @@ func (d *drill) hold() {
 	}
 }
 
-// goBack begins the way back, early where there is a reason.
+// goBack begins the way back, early if there is a reason.
 func (d *drill) goBack(reason, message string) {
 	d.enter(v1beta1.DrillRecovering)
 	s := &d.step.Status
@@ -279,7 +280,8 @@ func (d *drill) goBack(reason, message string) {
 	d.recover()
 }
 
-// recover brings the clusters back: first their replicas, then their addresses. What does not bear the drill's mark is somebody else's.
+// recover brings the clusters back: first their replicas, then their addresses. A cluster without the drill's mark
+// belongs to somebody else.
 func (d *drill) recover() {
 	d.step.LookAgain = tick
 	if d.isolates() {
@@ -318,8 +320,8 @@ func (d *drill) recover() {
 	}
 }
 
-// backReady reports whether what is placed in the clusters again is ready. A cluster that is lost is not waited for; nor is any by a drill that ends
-// early, for somebody may need the clusters now, and names lead only where something is ready.
+// backReady reports whether what is placed in the clusters again is ready. It does not wait for a lost cluster. A drill
+// that ends early waits for none: the clusters may be needed now, and names resolve only to what is ready.
 func (d *drill) backReady(clusters []*v1beta1.Cluster) bool {
 	if d.Spec.Method != v1beta1.DrillEvacuate || d.step.Status.Reason != "" || slices.ContainsFunc(clusters, func(c *v1beta1.Cluster) bool { return !serves(c) }) {
 		return true
@@ -330,7 +332,7 @@ func (d *drill) backReady(clusters []*v1beta1.Cluster) bool {
 
 func serves(c *v1beta1.Cluster) bool { return c.IsReady() && c.Phase() == v1beta1.PhaseServing }
 
-// verify looks for what was left behind, and says how it went.
+// verify looks for leftovers and records the result.
 func (d *drill) verify() {
 	s := &d.step.Status
 	d.measureClients(true)
@@ -359,7 +361,7 @@ func (d *drill) verify() {
 	}
 }
 
-// leftBehind is what still has to do with the drill, or is not as it was though nobody took it over.
+// leftBehind returns what still belongs to the drill, or is not as it was though nobody took it over.
 func (d *drill) leftBehind() (left []string) {
 	if d.step.Status.Reason == v1beta1.DrillByHand {
 		return nil
@@ -373,7 +375,7 @@ func (d *drill) leftBehind() (left []string) {
 		if bears(c, d.uid) {
 			left = append(left, fmt.Sprintf("cluster %s: annotation %s", c.Name, v1beta1.DrainAnnotation))
 		}
-		if tainted(c) && bears(c, d.uid) { // the note goes last: a taint without it is somebody's
+		if tainted(c) && bears(c, d.uid) { // the note is removed last: a taint without it belongs to somebody
 			left = append(left, fmt.Sprintf("cluster %s: taint %s", c.Name, drainTaint.ToString()))
 		}
 		if c.Drill() != nil {
@@ -382,7 +384,7 @@ func (d *drill) leftBehind() (left []string) {
 		if slices.Contains(d.Blackholed, c.Name) {
 			left = append(left, fmt.Sprintf("cluster %s: the Lease %s/%s there, which runs out within 30 s", c.Name, v1beta1.FederationNamespace, v1beta1.DrillLease))
 		}
-		if was := weight(u.DNSWeight); c.DNSWeight() != was && c.DNSWeight() == 0 && (markOf(c) == nil || bears(c, d.uid)) { // another weight, and a drain, are somebody's
+		if was := weight(u.DNSWeight); c.DNSWeight() != was && c.DNSWeight() == 0 && (markOf(c) == nil || bears(c, d.uid)) { // another weight, and a drain, belong to somebody
 			left = append(left, fmt.Sprintf("cluster %s: spec.dnsWeight is %d, was %d", c.Name, c.DNSWeight(), was))
 		}
 	}

@@ -18,8 +18,8 @@ import (
 
 var begin = time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
 
-// made is a world in which a drill runs: three clusters, one object of 30 replicas, one name. What clusters are asked for is done at once, but
-// for DNS, which takes lag.
+// made is a world for a drill: three clusters, one object of 30 replicas, one name. Changes to clusters take effect at
+// once, but DNS takes lag.
 type made struct {
 	t        *testing.T
 	now      time.Time
@@ -32,13 +32,13 @@ type made struct {
 	ready    int64                // how many of 30 are ready
 	unplaced int64
 	writes   int
-	dies     int // after how many writes the process dies; 0: never
+	dies     int // the number of writes after which the process dies; 0: never
 	gone     bool
 	lease    Lease
-	heard    time.Time // when the process saw the Lease renewed last
-	cut      time.Time // since when a is isolated; zero: it is not
+	heard    time.Time // when the process last saw the Lease renewed
+	cut      time.Time // since when a is isolated; zero if it is not
 	dead     bool      // a does not answer, isolated or not
-	deaf     time.Time // since when no renewal reaches the node agents of a; zero: they hear
+	deaf     time.Time // since when no renewal reaches the node agents of a; zero if they do
 	budgets  []Budget
 	moved    int64
 	leader   string
@@ -80,7 +80,7 @@ func (m *made) world() *World {
 	addresses := []string{"192.0.2.2", "192.0.2.3"}
 	ready := m.ready
 	there := (m.clusters[0].DNSWeight() > 0) == (m.now.Sub(m.since["a"]) >= m.lag)
-	if !m.clusters[0].IsReady() { // nobody sees what is ready there
+	if !m.clusters[0].IsReady() { // ready pods there cannot be seen
 		ready = min(ready, m.placed()["b"]+m.placed()["c"])
 		there = m.now.Sub(m.cut) < m.lag
 	}
@@ -113,7 +113,7 @@ func (m *made) isolated() []string {
 	return []string{"a"}
 }
 
-// blackholed are the clusters whose node agents have heard of a drill within 30 s.
+// blackholed returns the clusters whose node agents have seen a drill's Lease within 30 s.
 func (m *made) blackholed() []string {
 	if m.drill.Spec.Method != v1beta1.DrillBlackhole || !m.deaf.IsZero() && m.now.Sub(m.deaf) >= 30*time.Second {
 		return nil
@@ -128,7 +128,8 @@ func (m *made) deadBehind() []string {
 	return nil
 }
 
-// failOver plays registry and failover of a: lost at once, out after 30 s; back in a step after 20 s, or at once.
+// failOver plays registry and failover of a: lost at once, failed over after 30 s; back in a step after 20 s, or at
+// once.
 func (m *made) failOver() {
 	a := m.clusters[0].DeepCopy()
 	m.clusters[0] = a
@@ -168,7 +169,7 @@ func (m *made) step() {
 	m.now = m.now.Add(time.Second)
 	if !reflect.DeepEqual(step.Status, m.drill.Status) {
 		if !m.write() {
-			m.dies = 0 // the next process goes on from what is stored
+			m.dies = 0 // the next process continues from what is stored
 			return
 		}
 		m.drill.Status = step.Status
@@ -208,7 +209,7 @@ func (m *made) step() {
 	m.gone = step.Release && m.drill.DeletionTimestamp != nil
 }
 
-// until takes steps until something is so.
+// until takes steps until so returns true.
 func (m *made) until(what string, so func() bool) {
 	m.t.Helper()
 	for range 20000 {
@@ -226,7 +227,7 @@ func (m *made) phase(p v1beta1.DrillPhase) {
 	m.until(string(p), func() bool { return m.drill.Status.Phase == p })
 }
 
-// ends plays it to its end and wants an outcome, and the clusters as they were.
+// ends plays the drill to its end, and checks the outcome and that the clusters are as they were.
 func (m *made) ends(outcome v1beta1.DrillOutcome, reason string) {
 	m.t.Helper()
 	m.phase(v1beta1.DrillFinished)
@@ -297,7 +298,8 @@ func isLikeALoss(t *testing.T, method v1beta1.DrillMethod) {
 	}
 }
 
-// Nobody renews for half a minute, or the scope really dies: the drill ends, and the cluster serves again at once; or stays lost.
+// If nobody renews for half a minute, or the scope really dies, the drill ends. The cluster serves again at once, or
+// stays lost.
 func TestIsolationEndsByItself(t *testing.T) {
 	m := newMade(t, v1beta1.DrillIsolation)
 	m.phase(v1beta1.DrillHolding)
@@ -312,7 +314,8 @@ func TestIsolationEndsByItself(t *testing.T) {
 	}
 }
 
-// A drill whose Lease does not reach the node agents is not in force, or ends; and is not over while they may act by it, unless the cluster is dead.
+// A drill whose Lease does not reach the node agents is not in force, or ends. It is not over while they may still act
+// on it, unless the cluster is dead.
 func TestBlackholeNeedsTheNodeAgents(t *testing.T) {
 	m := newMade(t, v1beta1.DrillBlackhole)
 	m.deaf = begin.Add(-time.Minute)
@@ -355,7 +358,8 @@ func TestEvacuateMovesReplicasAfterTheTTL(t *testing.T) {
 	}
 }
 
-// A process that dies after any of its writes leaves what the next one ends as if nothing had been. Acceptance test 9 of drills.
+// If a process dies after any of its writes, the next one finishes the drill as if nothing had happened. Acceptance
+// test 9 of drills.
 func TestDeathAfterEachWrite(t *testing.T) {
 	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole} {
 		whole := newMade(t, method)
@@ -373,7 +377,7 @@ func TestDeathAfterEachWrite(t *testing.T) {
 	}
 }
 
-// Each check alone keeps a drill from beginning, and nothing but its status is written. Acceptance test 16 of drills.
+// Each check alone blocks a drill, which then writes nothing but its status. Acceptance test 16 of drills.
 func TestEachCheckBlocks(t *testing.T) {
 	for name, wrong := range map[string]func(*made, *World){
 		v1beta1.DrillNotStopped:       func(_ *made, w *World) { w.Stopped = "game over" },
@@ -423,7 +427,7 @@ func TestEachCheckBlocks(t *testing.T) {
 				t.Errorf("after the deadline %+v, want Blocked, %s", step, name)
 			}
 			m.drill.Status = v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillBaseline, PhaseSince: new(metav1.NewMicroTime(begin))}
-			if name == v1beta1.DrillQuiet { // it is waited for again
+			if name == v1beta1.DrillQuiet { // it waits again
 				if step = Next(m.drill, w); step.Status.Phase != v1beta1.DrillPending || step.Status.Reason != name || len(step.Changes) > 0 {
 					t.Errorf("in the baseline %+v, want Pending, %s", step, name)
 				}
@@ -436,13 +440,13 @@ func TestEachCheckBlocks(t *testing.T) {
 	}
 }
 
-// drilled is a drill of a cluster that ended at a time.
+// drilled returns a drill of a cluster that ended at a time.
 func drilled(cluster string, at time.Time) *v1beta1.FailoverDrill {
 	return &v1beta1.FailoverDrill{ObjectMeta: metav1.ObjectMeta{Name: "before", UID: "b"}, Status: v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillFinished, PhaseSince: new(metav1.NewMicroTime(at)),
 		Outcome: v1beta1.DrillSucceeded, Clusters: []string{cluster}, Report: &v1beta1.DrillReport{}}}
 }
 
-// What need not hold by spec.allow, or has nothing to do with the scope, keeps no drill from beginning.
+// Checks that spec.allow ignores, or that do not concern the scope, block no drill.
 func TestWhatDoesNotKeepADrillFromBeginning(t *testing.T) {
 	restless := Object{Name: "Deployment shop/other", Moving: true, Placed: map[string]int64{"b": 3}, Since: begin.Add(-9 * time.Minute)}
 	for name, make := range map[string]func(*made, *World){
@@ -477,8 +481,8 @@ func TestWhatDoesNotKeepADrillFromBeginning(t *testing.T) {
 	}
 }
 
-// A budget may be violated for less than half a minute, and what runs in an isolated cluster runs on; as many more replicas may move as a fifth of those
-// predicted, and ten; another process may take over once; and writes may be slow for less than half a minute.
+// These do not end a drill: a budget violated for less than half a minute, or by pods of an isolated cluster, which run
+// on; a fifth more moves than predicted, and ten; one leader change; slow writes for less than half a minute.
 func TestWhatDoesNotEndADrill(t *testing.T) {
 	for name, during := range map[string]func(*made){
 		"a budget for 25 s": func(m *made) {
@@ -507,7 +511,7 @@ func TestWhatDoesNotEndADrill(t *testing.T) {
 	m.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted)
 }
 
-// Each reason ends a drill at once, and it is undone. Acceptance test 17 of drills.
+// Each reason ends a drill at once and it is undone. Acceptance test 17 of drills.
 func TestEachReasonEndsADrill(t *testing.T) {
 	aborted := func(m *made) { m.drill.Status.Abort = &v1beta1.DrillDecision{By: "ann", Reason: "enough"} }
 	for reason, c := range map[string]struct {
@@ -554,7 +558,7 @@ func TestEachReasonEndsADrill(t *testing.T) {
 	}
 }
 
-// What a person does to a cluster of the scope stays as they left it.
+// A person's change to a cluster of the scope stays.
 func TestWhatAPersonDoesStays(t *testing.T) {
 	for name, do := range map[string]func(*v1beta1.Cluster){
 		"weight": func(c *v1beta1.Cluster) { c.Spec.DNSWeight = new(int32(5)) },
@@ -574,7 +578,7 @@ func TestWhatAPersonDoesStays(t *testing.T) {
 				t.Errorf("%s: %s", m.drill.Status.Reason, m.drill.Status.Message)
 			}
 			is := m.clusters[0]
-			if name == "taint" { // the weight is the drill's
+			if name == "taint" { // the drill set the weight
 				want.DNSWeight = new(int32(70))
 			}
 			if !reflect.DeepEqual(is.Spec, want) {
@@ -587,7 +591,7 @@ func TestWhatAPersonDoesStays(t *testing.T) {
 	}
 }
 
-// A drill that is deleted in any phase is undone and let go. Acceptance test 11 of drills.
+// A drill that is deleted in any phase is undone and released. Acceptance test 11 of drills.
 func TestDeletedInEachPhase(t *testing.T) {
 	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole} {
 		for _, p := range []v1beta1.DrillPhase{v1beta1.DrillPending, v1beta1.DrillBaseline, v1beta1.DrillInjecting, v1beta1.DrillHolding, v1beta1.DrillRecovering, v1beta1.DrillVerifying, v1beta1.DrillFinished} {
@@ -609,7 +613,8 @@ func TestDeletedInEachPhase(t *testing.T) {
 	}
 }
 
-// What is left of a drill whose finalizer somebody took away is found and undone. Acceptance test 12 of drills; scenario drill-isolate-ends.
+// Leftovers of a drill whose finalizer was removed are found and undone. Acceptance test 12 of drills; scenario
+// drill-isolate-ends.
 func TestSweepUndoesWhatIsOfNoDrill(t *testing.T) {
 	m := newMade(t, v1beta1.DrillEvacuate)
 	m.until("the taint", func() bool { return tainted(m.clusters[0]) })
@@ -636,7 +641,8 @@ func TestObjectivesAndWhatIsLeftDecide(t *testing.T) {
 	}
 }
 
-// The last drill of a zone is one of all its clusters and no others; one that fails leaves when one last succeeded, and one that took nothing out leaves all.
+// The last drill of a zone is one of all its clusters and no others. A failed drill keeps the date of the last success,
+// and a drill that took nothing out changes nothing.
 func TestTheLastDrillIsNoted(t *testing.T) {
 	m := newMade(t, v1beta1.DrillShift)
 	for i, zone := range []string{"a", "a", "b"} {

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// noteEvery is how often what the probes found is noted while a drill is under way.
+	// noteEvery is the period at which probe results are recorded during a drill.
 	noteEvery = 10 * time.Second
 	// minFailures is how many questions of a probe must fail before it ends a drill.
 	minFailures = 3
 )
 
-// Client is what a probe has found, from the fault on, or since it began where there is none yet.
+// Client is the result of a probe since the fault, or since its start if there is no fault yet.
 type Client struct {
 	v1beta1.DrillProbeResult
 	// Recent are the questions asked within the drill's window, RecentFailed those of them that failed.
 	Recent, RecentFailed int64
 }
 
-// clientsFail says which probe fails too often; all of them may be meant, or those with guard. Failures are counted as parts of as many questions as there
-// are in a whole window: the first that fail are not most of them.
+// clientsFail returns which probe fails too often, of all or of those with guard. Failures are counted as shares of a
+// whole window's questions, so that the first failures are not most of them.
 func (d *drill) clientsFail(all bool) (reason, message string) {
 	g := &d.Spec.Guardrails
 	for i := range d.Spec.Probes {
@@ -48,7 +48,8 @@ func (d *drill) client(probe string) *Client {
 	return nil
 }
 
-// clientsPass says which probe keeps the drill from going on from its baseline: one that fails, or, at its end, has never been answered.
+// clientsPass returns which probe keeps the drill in its baseline: one that fails or, at its end, has never been
+// answered.
 func (d *drill) clientsPass(end bool) (reason, message string) {
 	if reason, message = d.clientsFail(true); reason != "" || !end {
 		return reason, message
@@ -65,7 +66,7 @@ func (d *drill) clientsPass(end bool) (reason, message string) {
 	return "", ""
 }
 
-// measureClients notes what the probes found, now and then, or now.
+// measureClients records the results of the probes, every noteEvery or now.
 func (d *drill) measureClients(now bool) {
 	r := d.step.Status.Report
 	if len(d.Clients) == 0 || !now && r.ProbesAt != nil && d.Now.Sub(r.ProbesAt.Time) < noteEvery {
@@ -78,7 +79,7 @@ func (d *drill) measureClients(now bool) {
 	slices.SortFunc(r.Probes, func(a, b v1beta1.DrillProbeResult) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// worstPerMille is how many of a thousand questions of the worst probe failed, rounded up; nil where none was asked.
+// worstPerMille returns how many of a thousand questions of the worst probe failed, rounded up; nil if none was asked.
 func (d *drill) worstPerMille() (worst *int32) {
 	for _, p := range d.step.Status.Report.Probes {
 		if p.Asked == 0 {

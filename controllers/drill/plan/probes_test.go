@@ -8,7 +8,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// asks plays a probe that asks so often a second from the baseline on, of which each n-th question fails from a time on; 0: none does.
+// asks plays a probe with a rate per second from the baseline on, of which each n-th question fails from a time on; 0:
+// none does.
 type asks struct {
 	rate, nth int64
 	from      time.Time
@@ -65,8 +66,9 @@ func probed(t *testing.T, a *asks) *made {
 	return m
 }
 
-// Ten questions a second, each 50th of which fails, end a drill 15 to 32 s after the first failure; of which each 200th fails miss an objective of one in a
-// thousand. Acceptance test 18 of drills. The design's guardrail is 10 of a thousand in 30 s, the default.
+// At ten questions a second, a failure of each 50th ends a drill 15 to 32 s after the first failure; a failure of each
+// 200th misses an objective of one in a thousand. Acceptance test 18 of drills. The design's guardrail is 10 of a
+// thousand in 30 s, the default.
 func TestClientsThatFailEndADrill(t *testing.T) {
 	a := &asks{rate: 10}
 	m := probed(t, a)
@@ -98,10 +100,10 @@ func TestClientsThatFailEndADrill(t *testing.T) {
 	m.drill.Spec.Probes[0].Guard, m.drill.Spec.Objectives.MaxFailedPerMille = false, nil
 	m.phase(v1beta1.DrillHolding)
 	a.nth, a.from = 2, m.now
-	m.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted) // nobody wanted to know
+	m.ends(v1beta1.DrillSucceeded, v1beta1.DrillCompleted) // without a guardrail
 }
 
-// A drill does not go on from a baseline in which a probe fails, or is never answered.
+// A drill does not leave its baseline while a probe fails or is never answered.
 func TestTheBaselineWantsProbesToPass(t *testing.T) {
 	a := &asks{rate: 1, nth: 1}
 	m := probed(t, a)

@@ -15,10 +15,10 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// FieldManager writes what drills need of Clusters, and their own status.
+// FieldManager owns what drills write of Clusters, and the drills' own status.
 const FieldManager = "federation-drill"
 
-// StoppedBy says why no drill may run, by the annotations of the federation's namespace; "": they may.
+// StoppedBy returns why no drill may run, by the annotations of the federation's namespace; "" if drills may.
 func StoppedBy(annotations map[string]string) string {
 	why, there := annotations[v1beta1.StopDrillsAnnotation]
 	if there && why == "" {
@@ -43,13 +43,14 @@ func ReadObject(u *unstructured.Unstructured) Object {
 	propagated := v1beta1.ConditionOf(u, v1beta1.ConditionPropagated)
 	if o.Moving = propagated != nil && propagated["status"] != string(metav1.ConditionTrue); o.Moving {
 		since, _ := propagated["lastTransitionTime"].(string)
-		o.Since, _ = time.Parse(time.RFC3339, since) // zero: not known
+		o.Since, _ = time.Parse(time.RFC3339, since) // zero if unknown
 	}
 	o.pods, _, _ = unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "labels")
 	return o
 }
 
-// ReadProviders reads how the DNS providers stand, by name, from the data of the ConfigMap v1beta1.DNSProvidersConfigMap. The error names the provider.
+// ReadProviders reads the states of the DNS providers, by name, from the data of the ConfigMap
+// v1beta1.DNSProvidersConfigMap. The error names the provider.
 func ReadProviders(data map[string]string) (all []Provider, err error) {
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		var is metav1.Condition
@@ -61,20 +62,20 @@ func ReadProviders(data map[string]string) (all []Provider, err error) {
 	return all, nil
 }
 
-// selected is a PodDisruptionBudget's selector, and where it is among the world's.
+// selected is a PodDisruptionBudget's selector and its index among the world's.
 type selected struct {
 	labels.Selector
 	index int
 }
 
-// AddBudget adds a PodDisruptionBudget to the world. All have to be added before the first object is.
+// AddBudget adds a PodDisruptionBudget to the world. All must be added before the first object.
 func (w *World) AddBudget(b *policyv1.PodDisruptionBudget) {
 	if b.DeletionTimestamp != nil || b.Spec.Selector == nil {
 		return
 	}
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {
-		return // the API lets none through
+		return // the API rejects those
 	}
 	if w.selects == nil {
 		w.selects = map[string][]selected{}
@@ -83,7 +84,7 @@ func (w *World) AddBudget(b *policyv1.PodDisruptionBudget) {
 	w.Budgets = append(w.Budgets, Budget{Name: b.Namespace + "/" + b.Name, MinAvailable: b.Spec.MinAvailable, MaxUnavailable: b.Spec.MaxUnavailable})
 }
 
-// Add adds an object to the world, and to the budgets that are about its pods.
+// Add adds an object to the world, and to the budgets that select its pods.
 func (w *World) Add(o *Object) {
 	w.Objects = append(w.Objects, *o)
 	for _, s := range w.selects[o.namespace] {

@@ -14,10 +14,10 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Scheduling is what is decided from whether a schedule makes a drill.
+// Scheduling is what decides whether a schedule creates a drill.
 type Scheduling struct {
 	Now time.Time
-	// Drills are all that there are, of any schedule or none.
+	// Drills are all drills, of any schedule or none.
 	Drills []*v1beta1.FailoverDrill
 	// Clusters are those that have joined.
 	Clusters []*v1beta1.Cluster
@@ -25,26 +25,26 @@ type Scheduling struct {
 	Readiness []*v1beta1.FailoverReadiness
 }
 
-// ScheduleStep is what is to be done about a schedule next.
+// ScheduleStep is what to do about a schedule next.
 type ScheduleStep struct {
-	// Make is a drill to be made before the status is written; nil: none. One that there is already was made by a process that died then.
+	// Make is a drill to create before the status is written, or nil. If it exists, a process created it and then died.
 	Make *v1beta1.FailoverDrill
-	// Status is the schedule's from now on.
+	// Status is the schedule's new status.
 	Status v1beta1.FailoverDrillScheduleStatus
-	// Delete are drills that are over, and beyond what is kept.
+	// Delete are finished drills beyond the history limit.
 	Delete []*v1beta1.FailoverDrill
-	// LookAgain is when to look again whatever happens; 0: when something changes.
+	// LookAgain is when to decide again at the latest; 0 means at the next change.
 	LookAgain time.Duration
 }
 
 const (
-	// maxMissed is how many times that were missed are gone through one by one.
+	// maxMissed bounds how many missed times are examined one by one.
 	maxMissed = 1000
-	// searchAgain is how long no time is looked for where there was none.
+	// searchAgain is the delay before the next search for a time, if there was none.
 	searchAgain = time.Hour
 )
 
-// schedule is one schedule in its world, and the step that is being made.
+// schedule is one schedule in its world, with the step in the making.
 type schedule struct {
 	*v1beta1.FailoverDrillSchedule
 	*Scheduling
@@ -52,7 +52,7 @@ type schedule struct {
 	step  ScheduleStep
 }
 
-// NextOfSchedule is what a schedule does next.
+// NextOfSchedule returns what a schedule does next.
 func NextOfSchedule(of *v1beta1.FailoverDrillSchedule, w *Scheduling) ScheduleStep {
 	s := &schedule{FailoverDrillSchedule: of, Scheduling: w, step: ScheduleStep{Status: *of.Status.DeepCopy()}}
 	mine := s.mine()
@@ -61,7 +61,7 @@ func NextOfSchedule(of *v1beta1.FailoverDrillSchedule, w *Scheduling) ScheduleSt
 	var err error
 	switch s.times, err = drilltimes.Of(&of.Spec); {
 	case err != nil:
-		s.say(v1beta1.ScheduleNoTime, err.Error()) // admission lets none through
+		s.say(v1beta1.ScheduleNoTime, err.Error()) // admission rejects those
 	case of.Spec.Suspended():
 		s.say(v1beta1.ScheduleSuspended, "spec.suspend is true")
 	case of.Spec.Rotate != "" && len(candidates) == 0:
@@ -84,7 +84,7 @@ func (s *schedule) mine() []*v1beta1.FailoverDrill {
 	return mine
 }
 
-// note has the status say what became of the drills.
+// note records in the status what became of the drills.
 func (s *schedule) note(mine []*v1beta1.FailoverDrill) {
 	status := &s.step.Status
 	status.Active = nil
@@ -96,7 +96,7 @@ func (s *schedule) note(mine []*v1beta1.FailoverDrill) {
 			status.LastSuccessfulTime = new(metav1.NewTime(at.Truncate(time.Second)))
 		}
 		if at, err := time.Parse(time.RFC3339, d.Annotations[v1beta1.DrillScheduledAtAnnotation]); err == nil && (status.LastScheduleTime == nil || status.LastScheduleTime.Time.Before(at)) {
-			status.LastScheduleTime = new(metav1.NewTime(at)) // made, and not noted by a process that died then
+			status.LastScheduleTime = new(metav1.NewTime(at)) // a process created it and died before it recorded that
 			if scope := onlyOf(&d.Spec.Scope, s.Spec.Rotate); scope != "" {
 				s.turn(scope, at)
 			}
@@ -116,7 +116,7 @@ func (s *schedule) say(reason, message string) {
 		LastTransitionTime: metav1.NewTime(s.Now.UTC().Truncate(time.Second)), ObservedGeneration: s.Generation})
 }
 
-// schedule makes a drill if it is time, and says when the next one is made.
+// schedule creates a drill if it is time, and sets when the next one is due.
 func (s *schedule) schedule(mine []*v1beta1.FailoverDrill, candidates []string) {
 	status := &s.step.Status
 	due := s.due()
@@ -146,8 +146,8 @@ func (s *schedule) late() time.Duration {
 	return time.Duration(s.Spec.StartingDeadline()) * time.Second
 }
 
-// due is the time of the schedule at which a drill is to be made now: the last one that has come, and is not too long ago; zero where there is none.
-// Those that are too long ago are missed.
+// due returns the time of the schedule for which a drill is to be created now: the latest one, if it is not too long
+// ago; else zero. Times that are too long ago are missed.
 func (s *schedule) due() time.Time {
 	status, since := &s.step.Status, s.CreationTimestamp.Time
 	for _, seen := range []*metav1.Time{status.LastScheduleTime, s.resumed()} {
@@ -183,7 +183,7 @@ func (s *schedule) due() time.Time {
 	return due
 }
 
-// resumed is since when nothing keeps the schedule from making drills. What comes before is not made up.
+// resumed returns since when nothing blocks the schedule. Earlier times are not made up.
 func (s *schedule) resumed() *metav1.Time {
 	is := meta.FindStatusCondition(s.Status.Conditions, v1beta1.DrillScheduled)
 	switch {
@@ -195,7 +195,7 @@ func (s *schedule) resumed() *metav1.Time {
 	return new(metav1.NewTime(s.Now))
 }
 
-// drill is the drill of a time of the schedule.
+// drill returns the drill of a time of the schedule.
 func (s *schedule) drill(at time.Time, candidates []string) *v1beta1.FailoverDrill {
 	d := s.Drill()
 	d.Name = fmt.Sprintf("%s-%d", s.Name, at.Unix()/60)
@@ -208,7 +208,7 @@ func (s *schedule) drill(at time.Time, candidates []string) *v1beta1.FailoverDri
 	return d
 }
 
-// onlyOf is what a drill took of a rotation; "": not one.
+// onlyOf returns what a drill took of a rotation, or "".
 func onlyOf(s *v1beta1.FailoverDrillScope, rotate v1beta1.DrillRotation) string {
 	names := map[v1beta1.DrillRotation][]string{v1beta1.RotateZones: s.Zones, v1beta1.RotateRegions: s.Regions, v1beta1.RotateClusters: s.Clusters}[rotate]
 	if len(names) != 1 {
@@ -217,7 +217,7 @@ func onlyOf(s *v1beta1.FailoverDrillScope, rotate v1beta1.DrillRotation) string 
 	return names[0]
 }
 
-// candidates are the scopes that take turns, sorted. Zones are those that hold all nodes of a cluster.
+// candidates returns the scopes that take turns, sorted. Zones are those that hold all nodes of a cluster.
 func (s *schedule) candidates() (all []string) {
 	if all = s.Spec.Candidates(); !slices.Equal(all, []string{v1beta1.RotateAll}) {
 		all = slices.Clone(all)
@@ -238,7 +238,8 @@ func (s *schedule) candidates() (all []string) {
 	return slices.Compact(all)
 }
 
-// longest is the scope whose last success, or last drill of this schedule, is oldest. So one that keeps failing does not keep the others waiting.
+// longest returns the scope whose last success, or last drill of this schedule, is oldest. A scope that keeps failing
+// thus does not starve the others.
 func (s *schedule) longest(candidates []string) string {
 	last := map[string]time.Time{}
 	seen := func(scope string, at time.Time) {
@@ -261,7 +262,7 @@ func (s *schedule) longest(candidates []string) string {
 	return slices.MinFunc(candidates, func(a, b string) int { return cmp.Or(last[a].Compare(last[b]), cmp.Compare(a, b)) })
 }
 
-// turn notes that a scope had its turn, and forgets those that take part no more.
+// turn records a scope's turn, and forgets scopes that no longer take part.
 func (s *schedule) turn(scope string, at time.Time) {
 	candidates, is := s.candidates(), []v1beta1.DrillTurn{{Scope: scope, Time: metav1.NewTime(at)}}
 	for _, t := range s.step.Status.Turns {
@@ -273,7 +274,7 @@ func (s *schedule) turn(scope string, at time.Time) {
 	s.step.Status.Turns = is
 }
 
-// surplus are the drills that are over, and beyond what is kept: the oldest.
+// surplus returns the oldest finished drills beyond the history limit.
 func surplus(spec *v1beta1.FailoverDrillScheduleSpec, mine []*v1beta1.FailoverDrill) (all []*v1beta1.FailoverDrill) {
 	oldest := func(most int, is func(*v1beta1.FailoverDrill) bool) {
 		over := slices.DeleteFunc(slices.Clone(mine), func(d *v1beta1.FailoverDrill) bool { return !d.Over() || !is(d) })

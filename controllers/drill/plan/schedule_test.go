@@ -16,14 +16,14 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// plant is a federation in which a schedule makes drills, each of which takes a while and then has an outcome.
+// plant is a federation in which a schedule creates drills, each of which takes a while and then has an outcome.
 type plant struct {
 	t        *testing.T
 	now      time.Time
 	schedule *v1beta1.FailoverDrillSchedule
 	clusters []*v1beta1.Cluster
 	drills   []*v1beta1.FailoverDrill
-	made     []*v1beta1.FailoverDrill // all, in the order in which they came
+	made     []*v1beta1.FailoverDrill // all, in order of creation
 	takes    time.Duration
 	outcome  func(*v1beta1.FailoverDrill) v1beta1.DrillOutcome
 }
@@ -44,7 +44,8 @@ func newPlant(t *testing.T, cron, zone string) *plant {
 	return p
 }
 
-// pass takes one step as the controller does, dying after so many writes where dies is not negative; and returns when to look again.
+// pass takes one step as the controller does, dying after so many writes unless dies is negative. It returns when to
+// run again.
 func (p *plant) pass(dies int) time.Duration {
 	for _, d := range p.drills {
 		if !d.Over() && p.now.Sub(d.CreationTimestamp.Time) >= p.takes {
@@ -72,7 +73,7 @@ func (p *plant) pass(dies int) time.Duration {
 	return step.LookAgain
 }
 
-// runs lets time pass, from look to look.
+// runs lets time pass, from pass to pass.
 func (p *plant) runs(d time.Duration) {
 	for end := p.now.Add(d); ; {
 		next := p.pass(-1)
@@ -94,8 +95,8 @@ func (p *plant) scopes() string {
 	return strings.Join(all, " ")
 }
 
-// 400 days with time zones, clocks that change, windows, deaths and times at which nothing runs: no drill is outside, none is made twice, and each of the
-// zones has its turn within six drills. Acceptance test 22 of drills.
+// 400 days with time zones, clock changes, windows, deaths, and times at which nothing runs: no drill is outside its
+// windows, none is created twice, and each zone has its turn within six drills. Acceptance test 22 of drills.
 func TestSchedulesOver400Days(t *testing.T) {
 	for i, c := range []struct {
 		cron, zone string
@@ -185,7 +186,7 @@ func TestTurns(t *testing.T) {
 	if got := p.scopes(); got != "east/a east/b east/c east/d east/e east/f east/a east/b" {
 		t.Errorf("turns: %s", got)
 	}
-	// a success by hand counts, and a zone that is new comes first
+	// a manual success counts, and a new zone comes first
 	readiness := []*v1beta1.FailoverReadiness{{Spec: v1beta1.FailoverReadinessSpec{Zone: "east/c"}, Status: v1beta1.FailoverReadinessStatus{LastDrill: &v1beta1.ReadinessDrill{SucceededAt: new(metav1.NewTime(p.now))}}}}
 	next := func() string {
 		step := NextOfSchedule(p.schedule, &Scheduling{Now: p.now.Add(time.Hour).Truncate(time.Hour), Drills: p.drills, Clusters: p.clusters, Readiness: readiness})
@@ -220,7 +221,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A drill that is missed is not made up; one that comes while another goes on waits for as long as it may be late.
+// A missed drill is not made up. One that is due during another waits up to its deadline.
 func TestWhatIsMissed(t *testing.T) {
 	p := newPlant(t, "0 * * * *", "UTC")
 	p.pass(-1)
