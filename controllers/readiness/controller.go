@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// gather is how long changes are left to come together.
+	// gather is the delay that batches changes.
 	gather = time.Second
 	// writeTimeout bounds one write.
 	writeTimeout = 5 * time.Second
-	// retryAfter is the pause after a write that failed.
+	// retryAfter is the delay after a failed write.
 	retryAfter = 5 * time.Second
-	// heartbeat is how often is said up to when all this is so, and what is left over is swept.
+	// heartbeat is the period at which timestamps are updated and leftovers are swept.
 	heartbeat = time.Minute
 )
 
@@ -42,38 +42,38 @@ type Options struct {
 	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 	// Recorder takes events about FailoverReadinesses.
 	Recorder record.EventRecorder
-	// Info says how the federation is set up, and Settings how failover is.
+	// Info is the federation's configuration, Settings that of failover.
 	Info     v1beta1.Info
 	Settings failover.Settings
-	// Levels are what there is a FailoverReadiness for.
+	// Levels are the levels with a FailoverReadiness.
 	Levels []plan.Level
-	// Spent is what the thread that asks has used of a core; nil: time, where nobody else needs the core.
+	// Spent returns how much CPU time the calling thread has used. Nil: wall time, where nobody else needs the core.
 	Spent func() time.Duration
-	// Evaluated hears of each evaluation. Optional.
+	// Evaluated is called with the result of each evaluation. Optional.
 	Evaluated func(domain string, l *review.Loss)
 }
 
-// Controller keeps the FailoverReadinesses. Make it with New.
+// Controller keeps the FailoverReadinesses up to date. Make it with New.
 type Controller struct {
 	Options
 	wake chan struct{}
 	subs []subscription
 
 	mu      sync.Mutex
-	changed map[key]bool // since they were last taken in
-	heard   time.Time    // when the first of these was
+	changed map[key]bool // since the last intake
+	heard   time.Time    // when the first of these changed
 
-	// What follows is Run's own.
+	// Only Run uses what follows.
 	fleet    *review.Fleet
 	clusters map[string]*v1beta1.Cluster
 	policies map[string]*v1beta1.PlacementPolicy
-	free     map[string]review.Amounts // in each cluster
+	free     map[string]review.Amounts // by cluster
 	domains  map[string]*domain
-	rest     time.Time // nothing is evaluated before
-	gathers  time.Time // nothing is taken in before
+	rest     time.Time // no evaluation before
+	gathers  time.Time // no intake before
 }
 
-// key is an object that has changed.
+// key is a changed object.
 type key struct {
 	resource schema.GroupVersionResource
 	types.NamespacedName
@@ -84,14 +84,14 @@ type subscription struct {
 	handle   cache.ResourceEventHandlerRegistration
 }
 
-// domain is a zone or region, and what is known of its loss.
+// domain is a zone or region, with what is known of its loss.
 type domain struct {
 	plan.Domain
 	plan.Standing
-	status  v1beta1.FailoverReadinessStatus // as evaluated, or as it was found written
+	status  v1beta1.FailoverReadinessStatus // as evaluated, or as read from the API
 	room    *review.Room                    // nil before the first evaluation
-	again   time.Time                       // the evaluation holds until then; zero: for ever
-	written time.Time                       // last, or last tried
+	again   time.Time                       // when the evaluation expires; zero: never
+	written time.Time                       // last write, or attempt
 	failed  bool                            // to write it
 }
 
@@ -121,7 +121,7 @@ func New(o Options) (*Controller, error) {
 	return c, nil
 }
 
-// watched are the resources that losses depend on, and our own.
+// watched returns the resources that losses depend on, and our own.
 func watched() []schema.GroupVersionResource {
 	all := []schema.GroupVersionResource{v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.ReadinessResource, services, ingresses}
 	for _, k := range v1beta1.FederatedKinds {
@@ -153,7 +153,7 @@ func (c *Controller) hear(r schema.GroupVersionResource, obj any) {
 
 func (c *Controller) unlisten() {
 	for _, s := range c.subs {
-		_ = s.informer.RemoveEventHandler(s.handle) // fails only for one that is not there
+		_ = s.informer.RemoveEventHandler(s.handle) // fails only for a handler that is not registered
 	}
 }
 
@@ -183,8 +183,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// pass takes in what has changed, evaluates one domain at most, and writes what is due. It returns when to look again; 0: when something
-// changes.
+// pass takes in what has changed, evaluates at most one domain, and writes what is due. It returns when to run again; 0
+// means at the next change.
 func (c *Controller) pass(ctx context.Context, now time.Time) (next time.Duration) {
 	sooner := func(d time.Duration) {
 		if d > 0 && (next == 0 || d < next) {
@@ -216,7 +216,7 @@ func (c *Controller) pass(ctx context.Context, now time.Time) (next time.Duratio
 	return next
 }
 
-// measured does something, and returns how much of a core that took. What garbage collection takes on other threads counts as half as much again.
+// measured calls do and returns its CPU time. Garbage collection on other threads adds half as much again.
 func (c *Controller) measured(do func()) time.Duration {
 	begun := time.Now()
 	if c.Spent == nil {
@@ -230,7 +230,7 @@ func (c *Controller) measured(do func()) time.Duration {
 	return (c.Spent() - before) * 3 / 2
 }
 
-// pending reports whether something has changed, and how long it is left to come together with what follows from it.
+// pending reports whether something has changed, and how long to wait for related changes.
 func (c *Controller) pending(now time.Time) (left time.Duration, pending bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +244,7 @@ func (c *Controller) pending(now time.Time) (left time.Duration, pending bool) {
 	return at.Sub(now), true
 }
 
-// evaluate finds out about the domain whose turn it is. It returns when the next one's is; 0: none's.
+// evaluate evaluates the domain whose turn it is. It returns when the next one is due; 0 means none.
 func (c *Controller) evaluate(ctx context.Context, now time.Time) (next time.Duration) {
 	names, standings := c.standings(now)
 	i, wait := plan.Next(standings, now)

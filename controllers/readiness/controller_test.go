@@ -27,7 +27,8 @@ import (
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-// kept is a controller over a federation in memory: so many zones of one cluster each, of ten nodes, and in each one Deployment of 20 replicas that half fill it.
+// kept is a controller over a federation in memory. Each zone has one cluster of ten nodes, half filled by one
+// Deployment of 20 replicas.
 type kept struct {
 	t      *testing.T
 	client *memapi.Client
@@ -38,7 +39,7 @@ type kept struct {
 	spent     time.Duration
 }
 
-// keeps runs it in a bubble of time, in which each evaluation costs so much of a core.
+// keeps runs do in a bubble of time in which each evaluation costs a given CPU time.
 func keeps(t *testing.T, zones int, costs time.Duration, do func(*kept)) {
 	synctest.Test(t, func(t *testing.T) {
 		resources := []memapi.Resource{
@@ -64,7 +65,7 @@ func keeps(t *testing.T, zones int, costs time.Duration, do func(*kept)) {
 			Recorder: &record.FakeRecorder{}, Levels: []plan.Level{plan.Zone}, Settings: failover.DefaultSettings(),
 			Info: v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second, FailoverMaxZones: 1},
 			Spent: func() time.Duration {
-				if calls++; calls%2 == 0 { // after what was measured
+				if calls++; calls%2 == 0 { // the end of a measurement
 					k.spent += costs
 				}
 				return k.spent
@@ -84,7 +85,7 @@ func keeps(t *testing.T, zones int, costs time.Duration, do func(*kept)) {
 	})
 }
 
-// evaluations are those since the last call, by name.
+// evaluations returns the evaluated domains since the last call.
 func (k *kept) evaluations() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,7 +134,7 @@ func asObject(t *testing.T, kind string, of any) *unstructured.Unstructured {
 	return u
 }
 
-// zoned is a ready cluster with a zone of its own, and room for 4 pods on each of so many nodes.
+// zoned returns a ready cluster in a zone of its own, with room for 4 pods on each node.
 func zoned(i int, nodes int32) *v1beta1.Cluster {
 	before := metav1.NewTime(time.Now().Add(-time.Hour))
 	have := func(pods int64) corev1.ResourceList {
@@ -147,7 +148,7 @@ func zoned(i int, nodes int32) *v1beta1.Cluster {
 	}}
 }
 
-// deployment has so many replicas in a cluster.
+// deployment returns a Deployment with its replicas in one cluster.
 func deployment(i int, replicas int64) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": replicas, "template": map[string]any{"spec": map[string]any{
 		"containers": []any{map[string]any{"name": "c", "resources": map[string]any{"requests": map[string]any{"cpu": "1"}}}}}}}}}
@@ -158,7 +159,8 @@ func deployment(i int, replicas int64) *unstructured.Unstructured {
 	return u
 }
 
-// Acceptance test 30 of drills, second half: after one object's change only its zones are evaluated; and where nothing changes none is, nor is anything written.
+// Acceptance test 30 of drills, second half: a change of one object evaluates only its zones. Without a change nothing
+// is evaluated or written.
 func TestOnlyWhatIsTouchedIsEvaluated(t *testing.T) {
 	keeps(t, 8, time.Millisecond, func(k *kept) {
 		time.Sleep(5 * time.Minute)
@@ -178,8 +180,8 @@ func TestOnlyWhatIsTouchedIsEvaluated(t *testing.T) {
 	})
 }
 
-// Acceptance test 31 of drills, where all clusters lose room at once and evaluating all zones takes long: within a minute it is said of each zone that it would not
-// be survived, or that this is not known any more.
+// Acceptance test 31 of drills, if all clusters lose room at once and evaluating all zones takes long: within a minute
+// each zone reports that it would not survive, or that this is no longer known.
 func TestAMassLossOfNodesIsToldInTime(t *testing.T) {
 	for every, want := range map[int]string{1: "False InsufficientCapacity", 2: "Unknown NotEvaluated"} { // which clusters lose all nodes
 		t.Run(want, func(t *testing.T) {

@@ -17,13 +17,13 @@ import (
 	names "federation/controllers/servicedns/plan"
 )
 
-// takeIn takes in what has changed since the last time, and notes whose loss may look otherwise for it.
+// takeIn takes in the changes since the last time, and marks the domains whose loss they may affect.
 func (c *Controller) takeIn(now time.Time) {
 	c.mu.Lock()
 	changed := c.changed
 	c.changed = map[key]bool{}
 	c.mu.Unlock()
-	ofPolicies := map[string]bool{} // namespaces whose policies have changed
+	ofPolicies := map[string]bool{} // namespaces with changed policies
 	world, before := false, maps.Clone(c.clusters)
 	for k := range changed {
 		switch k.resource {
@@ -45,7 +45,7 @@ func (c *Controller) takeIn(now time.Time) {
 	c.foresee(now)
 }
 
-// takeWorld takes in Clusters and policies. before are the Clusters that it has taken in already.
+// takeWorld takes in Clusters and policies. before has the Clusters of the last intake.
 func (c *Controller) takeWorld(before map[string]*v1beta1.Cluster, now time.Time) {
 	clusters := values(c.clusters)
 	all := c.fleet.SetWorld(clusters, values(c.policies))
@@ -69,7 +69,7 @@ func (c *Controller) takeWorld(before map[string]*v1beta1.Cluster, now time.Time
 	}
 }
 
-// arrange keeps the domains those that there are.
+// arrange adds new domains and removes those that no longer exist.
 func (c *Controller) arrange(clusters []*v1beta1.Cluster) {
 	seen := map[string]bool{}
 	for _, one := range plan.Domains(clusters, c.Levels) {
@@ -87,7 +87,7 @@ func (c *Controller) arrange(clusters []*v1beta1.Cluster) {
 	maps.DeleteFunc(c.domains, func(name string, _ *domain) bool { return !seen[name] })
 }
 
-// roomChanged notes whose loss may look otherwise since the room in a cluster is another one.
+// roomChanged marks the domains whose loss is affected by the changed room in a cluster.
 func (c *Controller) roomChanged(cluster string, now time.Time) {
 	for _, d := range c.domains {
 		v := plan.Verdict(&d.status)
@@ -103,7 +103,8 @@ func (c *Controller) roomChanged(cluster string, now time.Time) {
 	}
 }
 
-// foresee says of domains in doubt at once where it is certain that not all would find a place: when many clusters lose room, their turns take long to come.
+// foresee updates doubtful domains that certainly lack room at once: when many clusters lose room, it takes long until
+// each has its turn.
 func (c *Controller) foresee(now time.Time) {
 	for _, d := range c.domains {
 		if d.Doubtful.IsZero() || d.room == nil || plan.Verdict(&d.status).Status == "False" {
@@ -115,7 +116,7 @@ func (c *Controller) foresee(now time.Time) {
 	}
 }
 
-// namedBy adds what has names and may be governed by policies that have changed.
+// namedBy adds the named objects that changed policies may govern.
 func (c *Controller) namedBy(namespaces map[string]bool, changed map[key]bool) {
 	for namespace := range namespaces {
 		for _, r := range []schema.GroupVersionResource{services, ingresses} {
@@ -128,7 +129,7 @@ func (c *Controller) namedBy(namespaces map[string]bool, changed map[key]bool) {
 	}
 }
 
-// take takes in one object, as the cache has it.
+// take takes in one object from the cache.
 func (c *Controller) take(k key) review.Touched {
 	u := c.get(k)
 	switch k.resource {
@@ -142,7 +143,7 @@ func (c *Controller) take(k key) review.Touched {
 		if o, err := names.Read(u, c.policiesOf(k.Namespace)); err == nil {
 			return c.fleet.SetNamed(o)
 		}
-		return review.Touched{} // it keeps its records
+		return review.Touched{} // its records stay
 	}
 	if u != nil && u.GetDeletionTimestamp() == nil {
 		if o, err := placement.Read(u); err == nil {
@@ -152,7 +153,7 @@ func (c *Controller) take(k key) review.Touched {
 	return c.fleet.Drop(kinds[k.resource], k.Namespace, k.Name)
 }
 
-// touch notes whose loss may look otherwise, and where it is doubtful that the object would find a place.
+// touch marks the domains whose loss may differ, and those in which the object may find no place.
 func (c *Controller) touch(t review.Touched, k key, now time.Time) {
 	if !t.All && len(t.Clusters) == 0 {
 		return
@@ -173,7 +174,7 @@ func (c *Controller) touch(t review.Touched, k key, now time.Time) {
 	}
 }
 
-// kinds of the resources whose objects are taken in.
+// kinds has the kind of each resource whose objects are taken in.
 var kinds = func() map[schema.GroupVersionResource]string {
 	out := map[schema.GroupVersionResource]string{services: names.KindService, ingresses: names.KindIngress}
 	for _, k := range v1beta1.FederatedKinds {
@@ -185,7 +186,7 @@ var kinds = func() map[schema.GroupVersionResource]string {
 }()
 
 func (c *Controller) get(k key) *unstructured.Unstructured {
-	obj, _, _ := c.Informers(k.resource).GetStore().GetByKey(k.String()) // a store in memory has no errors
+	obj, _, _ := c.Informers(k.resource).GetStore().GetByKey(k.String()) // an in-memory store returns no errors
 	if k.Namespace == "" {
 		obj, _, _ = c.Informers(k.resource).GetStore().GetByKey(k.Name)
 	}
@@ -202,7 +203,7 @@ func (c *Controller) policiesOf(namespace string) (some []*v1beta1.PlacementPoli
 	return some
 }
 
-// refresh takes in one object of our own, as the cache has it. One that cannot be read stays as it was.
+// refresh takes in one of our own objects from the cache. One that cannot be decoded stays as it was.
 func refresh[T any](known map[string]*T, name string, u *unstructured.Unstructured) {
 	if u == nil {
 		delete(known, name)
@@ -213,7 +214,7 @@ func refresh[T any](known map[string]*T, name string, u *unstructured.Unstructur
 	}
 }
 
-// values of a map, sorted by its keys: of what has not changed they are the same.
+// values returns the values of a map sorted by key, so that an unchanged map gives the same slice.
 func values[T any](of map[string]T) (all []T) {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		all = append(all, of[name])

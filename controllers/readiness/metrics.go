@@ -73,7 +73,7 @@ func (c *Controller) observe(now time.Time) {
 	}
 }
 
-// forgetMetrics of domains that another process sees to now.
+// forgetMetrics drops the metrics of domains that another process handles now.
 func forgetMetrics() {
 	survivableGauge.Reset()
 	unschedulableGauge.Reset()

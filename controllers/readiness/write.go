@@ -20,10 +20,11 @@ import (
 	"federation/controllers/readiness/plan"
 )
 
-// FieldManager owns the status of FailoverReadinesses, but for the last drill.
+// FieldManager owns the status of FailoverReadinesses, except the last drill.
 const FieldManager = "federation-readiness"
 
-// standings are those of the domains, the smallest first, for these cost least. An evaluation that held for a time only counts as stale after that.
+// standings returns the domains, the smallest first because they cost least. An evaluation that expires counts as stale
+// afterwards.
 func (c *Controller) standings(now time.Time) (names []string, all []plan.Standing) {
 	names = slices.SortedFunc(maps.Keys(c.domains), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(c.domains[a].Clusters), len(c.domains[b].Clusters)), cmp.Compare(a, b))
@@ -38,7 +39,7 @@ func (c *Controller) standings(now time.Time) (names []string, all []plan.Standi
 	return names, all
 }
 
-// found is what is written of a domain.
+// found returns the status of a domain from the API.
 func (c *Controller) found(name string) (s v1beta1.FailoverReadinessStatus) {
 	if r := c.stored(name); r != nil {
 		return r.Status
@@ -55,16 +56,17 @@ func (c *Controller) stored(name string) *v1beta1.FailoverReadiness {
 	return r
 }
 
-// judge takes a new status for a domain. The last drill is as others wrote it.
+// judge sets a new status for a domain. Others write its last drill.
 func (c *Controller) judge(d *domain, status v1beta1.FailoverReadinessStatus) {
 	was, is := plan.Verdict(&d.status), plan.Verdict(&status)
 	d.status = status
 	if was.Status != is.Status {
-		klog.Background().Info("The loss of a domain looks otherwise", "domain", d.Spec.Domain(), "survivable", is.Status, "reason", is.Reason, "message", is.Message)
+		klog.Background().Info("The verdict on the loss of a domain changed", "domain", d.Spec.Domain(), "survivable", is.Status, "reason", is.Reason, "message", is.Message)
 	}
 }
 
-// writeIfDue writes what is said of a domain where it differs from what is written, at most once a minute. It returns when to try again.
+// writeIfDue writes the status of a domain if it differs from the written one, at most once a minute. It returns when
+// to try again.
 func (c *Controller) writeIfDue(ctx context.Context, d *domain, now time.Time) (next time.Duration) {
 	if d.Evaluated.IsZero() {
 		return 0
@@ -89,7 +91,7 @@ func (c *Controller) writeIfDue(ctx context.Context, d *domain, now time.Time) (
 	return 0
 }
 
-// withDrill is the status of a domain with the last drill that is written, of which the condition follows.
+// withDrill returns the status of a domain with its last drill from the API, and the condition that follows from it.
 func (c *Controller) withDrill(d *domain, is *v1beta1.FailoverReadiness) *v1beta1.FailoverReadinessStatus {
 	s := d.status.DeepCopy()
 	if s.LastDrill = is.Status.LastDrill; s.EvaluatedAt != nil {
@@ -98,7 +100,7 @@ func (c *Controller) withDrill(d *domain, is *v1beta1.FailoverReadiness) *v1beta
 	return s
 }
 
-// write makes the object where there is none, writes its status, and tells of a verdict that is another one.
+// write creates the object if there is none, writes its status, and emits an event if the verdict has changed.
 func (c *Controller) write(ctx context.Context, d *domain, is *v1beta1.FailoverReadiness) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -117,7 +119,7 @@ func (c *Controller) write(ctx context.Context, d *domain, is *v1beta1.FailoverR
 		}
 	}
 	status := c.withDrill(d, is)
-	status.LastDrill = nil // whose it is
+	status.LastDrill = nil // others own it
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
 		return err
@@ -142,7 +144,7 @@ func specOf(d *domain) map[string]any {
 	return map[string]any{"region": d.Spec.Region}
 }
 
-// tell records an event where the verdict is another one than was written.
+// tell emits an event if the verdict differs from the written one.
 func (c *Controller) tell(was *v1beta1.FailoverReadiness, u *unstructured.Unstructured, is *v1beta1.FailoverReadinessStatus) {
 	before, after := plan.Verdict(&was.Status), plan.Verdict(is)
 	if before.Status == after.Status || before.Reason == v1beta1.ReadinessNotEvaluated && after.Status == metav1.ConditionTrue {
@@ -159,7 +161,7 @@ func (c *Controller) tell(was *v1beta1.FailoverReadiness, u *unstructured.Unstru
 	}
 }
 
-// sweep deletes what is said of domains that there are no more.
+// sweep deletes the FailoverReadinesses of domains that no longer exist.
 func (c *Controller) sweep(ctx context.Context) {
 	for _, obj := range c.Informers(v1beta1.ReadinessResource).GetStore().List() {
 		u, ok := obj.(*unstructured.Unstructured)
@@ -170,7 +172,7 @@ func (c *Controller) sweep(ctx context.Context) {
 		err := c.Client.Resource(v1beta1.ReadinessResource).Delete(timed, u.GetName(), metav1.DeleteOptions{})
 		cancel()
 		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Cannot delete the FailoverReadiness of what is no more; will be tried again", "failoverReadiness", u.GetName())
+			klog.FromContext(ctx).Error(err, "Cannot delete the FailoverReadiness of a removed domain; will retry", "failoverReadiness", u.GetName())
 		}
 	}
 }

@@ -1,8 +1,8 @@
-// Package plan decides what is said of the readiness of zones and regions, and which of them is looked at next.
+// Package plan decides what to report of the readiness of zones and regions, and which of them to evaluate next.
 //
-//	domains := plan.Domains(clusters, levels)        // what there is to be ready for
-//	i, wait := plan.Next(standings, now)             // whose loss is asked of next, or when to look again
-//	status := plan.Status(before, loss, now, took)   // what a loss means, in numbers and a verdict
+//	domains := plan.Domains(clusters, levels)        // the zones and regions
+//	i, wait := plan.Next(standings, now)             // the one to evaluate now, or when to ask again
+//	status := plan.Status(before, loss, now, took)   // the numbers and the verdict of a loss
 //
-// What a loss would do is not found out here: that is controllers/review/plan. The package is pure.
+// controllers/review/plan finds out what a loss would do. The package is pure.
 package plan

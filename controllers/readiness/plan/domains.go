@@ -8,16 +8,16 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Level is what is looked at: each zone, or each region.
+// Level is the granularity: each zone, or each region.
 type Level string
 
-// Levels, as the flag has them.
+// Levels, as in the flag.
 const (
 	Zone   Level = "Zone"
 	Region Level = "Region"
 )
 
-// ParseLevels reads the levels that a flag names; none are allowed too. The error names what is allowed.
+// ParseLevels parses the levels of a flag; an empty list is allowed. The error names what is allowed.
 func ParseLevels(words []string) (levels []Level, err error) {
 	for _, word := range words {
 		l := Level(word)
@@ -31,15 +31,15 @@ func ParseLevels(words []string) (levels []Level, err error) {
 	return levels, nil
 }
 
-// Domain is a zone or a region, and what is lost with it.
+// Domain is a zone or a region, with the clusters that are lost with it.
 type Domain struct {
 	Name     string // of its FailoverReadiness
 	Spec     v1beta1.FailoverReadinessSpec
 	Clusters []string // sorted
 }
 
-// Domains are the zones and regions of the clusters, by name. A cluster with nodes in several zones is lost with its region only; one without
-// a region is lost with nothing that has a name.
+// Domains returns the zones and regions of the clusters, by name. A cluster with nodes in several zones is lost with
+// its region only. A cluster without a region belongs to no domain.
 func Domains(clusters []*v1beta1.Cluster, levels []Level) (all []Domain) {
 	at := map[string]int{}
 	add := func(spec v1beta1.FailoverReadinessSpec, cluster string) {
@@ -50,7 +50,7 @@ func Domains(clusters []*v1beta1.Cluster, levels []Level) (all []Domain) {
 			at[name] = i
 			all = append(all, Domain{Name: name, Spec: spec})
 		}
-		if all[i].Spec == spec { // names may be alike where labels are not
+		if all[i].Spec == spec { // different labels may give the same name
 			all[i].Clusters = append(all[i].Clusters, cluster)
 		}
 	}

@@ -5,54 +5,58 @@ import (
 	"time"
 )
 
-// Urgency is why a domain is looked at again.
+// Urgency is why a domain is evaluated again.
 type Urgency int
 
 const (
-	// None: nothing has changed that could matter.
+	// None: no change matters.
 	None Urgency = iota
-	// Stale: room has changed, with a tenth to spare of what the loss needs: the numbers may be others, the verdict hardly.
+	// Stale: room has changed, but still exceeds what the loss needs by a tenth. The numbers may differ, the verdict
+	// hardly.
 	Stale
-	// Changed: an object there, a policy, or what a cluster may be used for.
+	// Changed: an object there, a policy, or a cluster's usability has changed.
 	Changed
-	// Doubt: what changed would not fit as the last evaluation left things, or room shrank below what that needs.
+	// Doubt: a change does not fit as the last evaluation left the clusters, or room shrank below what that needs.
 	Doubt
 )
 
 const (
-	// evaluateEvery is how long a domain is left alone after it was evaluated.
+	// evaluateEvery is the minimum time between two evaluations of a domain.
 	evaluateEvery = 30 * time.Second
-	// settles is how long a change of an object is left to show in the room that clusters report: its replicas are placed, and not counted yet.
+	// settles is how long a change takes to show in the room that clusters report: replicas are placed before they are
+	// counted.
 	settles = 10 * time.Second
-	// refreshEvery is the same where it is only stale.
+	// refreshEvery is the same for a domain that is only stale.
 	refreshEvery = time.Minute
-	// doubts is how long a loss may be in doubt before that is said: with what then passes until it is written, less than a minute.
+	// doubts is how long a loss may be in doubt before the status reports it. With the delay of the write it is less
+	// than a minute.
 	doubts = 45 * time.Second
-	// WriteEvery is how often a status is written at most.
+	// WriteEvery is the minimum time between two writes of a status.
 	WriteEvery = time.Minute
-	// evaluating and takingIn are the parts of one core that these may take, one in so many: a tenth together.
+	// evaluating and takingIn are the inverse shares of a core for evaluation and intake: a tenth together.
 	evaluating, takingIn = 14, 35
 )
 
-// Standing is where a domain stands.
+// Standing is the evaluation state of a domain.
 type Standing struct {
 	Urgency Urgency
-	// Since is when an object there first changed after the last evaluation; zero: none has.
+	// Since is when an object there first changed after the last evaluation; zero if none has.
 	Since time.Time
-	// Evaluated is when it was last; zero: never.
+	// Evaluated is the time of the last evaluation; zero means never.
 	Evaluated time.Time
-	// Doubtful is since when it has been in doubt; zero: it is not.
+	// Doubtful is since when it has been in doubt; zero if it is not.
 	Doubtful time.Time
 }
 
-// Doubt notes that it is in doubt.
+// Doubt marks the domain as in doubt.
 func (s *Standing) Doubt(now time.Time) {
 	if s.Urgency = max(s.Urgency, Doubt); s.Doubtful.IsZero() {
 		s.Doubtful = now
 	}
 }
 
-// Doubted reports whether it has been in doubt for so long that it is to be said; where it is in doubt at all, left is how long it is until then.
+// Doubted reports whether it has been in doubt for so long that the status must report it. If it is in doubt, left is
+// how long until then.
 func (s *Standing) Doubted(now time.Time) (is bool, left time.Duration) {
 	if s.Doubtful.IsZero() {
 		return false, 0
@@ -61,7 +65,7 @@ func (s *Standing) Doubted(now time.Time) (is bool, left time.Duration) {
 	return left <= 0, max(0, left)
 }
 
-// due is when it may be evaluated.
+// due returns when it may be evaluated.
 func (s *Standing) due() time.Time {
 	at := s.Evaluated.Add(evaluateEvery)
 	if s.Urgency == Stale {
@@ -73,7 +77,7 @@ func (s *Standing) due() time.Time {
 	return at
 }
 
-// Touch notes that an object there has changed.
+// Touch records that an object there has changed.
 func (s *Standing) Touch(u Urgency, now time.Time) {
 	if s.Urgency = max(s.Urgency, u); u == Doubt {
 		s.Doubt(now)
@@ -83,8 +87,8 @@ func (s *Standing) Touch(u Urgency, now time.Time) {
 	}
 }
 
-// Next says which domain is evaluated now: of those that are due the one in doubt, never looked at, or looked at longest ago. Where none is due
-// it is -1, and wait is how long none is; 0: until something changes.
+// Next returns the domain to evaluate now: of those that are due, one in doubt, one never evaluated, or the one
+// evaluated longest ago. If none is due, next is -1 and wait is how long; 0 means until something changes.
 func Next(all []Standing, now time.Time) (next int, wait time.Duration) {
 	next = -1
 	for i := range all {
@@ -112,7 +116,7 @@ func (s *Standing) before(o *Standing) bool {
 	return cmp.Or(boolCompare(s.Urgency == Doubt, o.Urgency == Doubt), boolCompare(s.Evaluated.IsZero(), o.Evaluated.IsZero()), cmp.Compare(o.Urgency, s.Urgency), s.Evaluated.Compare(o.Evaluated)) < 0
 }
 
-// boolCompare has what is true first.
+// boolCompare sorts true first.
 func boolCompare(a, b bool) int {
 	switch {
 	case a == b:
@@ -123,8 +127,8 @@ func boolCompare(a, b bool) int {
 	return 1
 }
 
-// Rest is how long nothing is evaluated after an evaluation that took so much of a core.
+// Rest returns the pause after an evaluation that took so much CPU time.
 func Rest(took time.Duration) time.Duration { return (evaluating - 1) * took }
 
-// Gather is how long changes come together after some were taken in, which took so much of a core.
+// Gather returns the pause after an intake that took so much CPU time.
 func Gather(took time.Duration) time.Duration { return (takingIn - 1) * took }

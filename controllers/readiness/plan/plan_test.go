@@ -70,7 +70,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestTheBudget: evaluations take a tenth of a core, whatever one costs.
+// TestTheBudget checks that evaluations take a tenth of a core, whatever one costs.
 func TestTheBudget(t *testing.T) {
 	for _, took := range []time.Duration{time.Millisecond, time.Second, 10 * time.Second} {
 		evaluating, takingIn := float64(took)/float64(took+Rest(took)), float64(took)/float64(took+Gather(took))

@@ -16,13 +16,13 @@ import (
 	review "federation/controllers/review/plan"
 )
 
-// most is how many objects, and names, a status lists.
+// most is the maximum of objects, and of names, in a status.
 const most = 20
 
-// drilledFor is how long a drill that succeeded counts.
+// drilledFor is how long a successful drill counts.
 const drilledFor = 90 * 24 * time.Hour
 
-// Status is what is said of a loss, in numbers and conditions. before is what was said last.
+// Status returns the status for a loss: numbers and conditions. before is the previous status.
 func Status(before *v1beta1.FailoverReadinessStatus, l *review.Loss, now time.Time, took time.Duration) v1beta1.FailoverReadinessStatus {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	s := v1beta1.FailoverReadinessStatus{
@@ -41,7 +41,7 @@ func Status(before *v1beta1.FailoverReadinessStatus, l *review.Loss, now time.Ti
 	return s
 }
 
-// worst are the objects that fare worst, the worst first.
+// worst returns the objects that fare worst, the worst first.
 func worst(objects []review.ObjectLoss) (out []v1beta1.ReadinessObject) {
 	bad := slices.DeleteFunc(slices.Clone(objects), func(o review.ObjectLoss) bool { return o.Unschedulable == 0 && !o.Pinned })
 	slices.SortStableFunc(bad, func(a, b review.ObjectLoss) int {
@@ -53,7 +53,7 @@ func worst(objects []review.ObjectLoss) (out []v1beta1.ReadinessObject) {
 	return out
 }
 
-// survivable is the verdict. Of several reasons the one that hurts most is named, and the message has all.
+// survivable returns the verdict. Its reason is the most severe one, its message has all.
 func survivable(s *v1beta1.FailoverReadinessStatus, l *review.Loss, at metav1.Time) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionTrue, Reason: v1beta1.ReadinessSurvived, LastTransitionTime: at}
 	var said []string
@@ -82,20 +82,20 @@ func survivable(s *v1beta1.FailoverReadinessStatus, l *review.Loss, at metav1.Ti
 	return c
 }
 
-// Lacking is what is said of a loss before its turn comes, where it is certain that not all would find a place, for lack of a resource. The numbers are those
-// of the last evaluation.
+// Lacking returns the status of a loss before its turn if it is certain that not everything would find a place for lack
+// of a resource. The numbers are those of the last evaluation.
 func Lacking(before *v1beta1.FailoverReadinessStatus, of corev1.ResourceName, now time.Time) v1beta1.FailoverReadinessStatus {
 	s := provisional(before, now)
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionFalse, Reason: v1beta1.ReadinessInsufficientCapacity, LastTransitionTime: *s.EvaluatedAt,
-		Message: fmt.Sprintf("the other clusters have lost room, and have less %s left together than what would have to move there asks for; how many replicas would fit nowhere is found out as soon as its turn comes", of)})
+		Message: fmt.Sprintf("the other clusters have lost room, and have less %s left together than what would have to move there asks for; the next evaluation counts the replicas that would fit nowhere", of)})
 	return s
 }
 
-// Doubted is what is said of a loss that was to be survived, where that has been in doubt for so long and its turn has not come.
+// Doubted returns the status of a survivable loss that has been in doubt for long and has not been evaluated.
 func Doubted(before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1.FailoverReadinessStatus {
 	s := provisional(before, now)
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionUnknown, Reason: v1beta1.ReadinessNotEvaluated, LastTransitionTime: *s.EvaluatedAt,
-		Message: "it was to be survived; since then the other clusters have become so full, or its objects so large, that it may not be: it is evaluated as soon as its turn comes"})
+		Message: "it was survivable; since then the other clusters have become so full, or its objects so large, that it may not be: the next evaluation will tell"})
 	return s
 }
 
@@ -105,7 +105,7 @@ func provisional(before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1
 	return s
 }
 
-// split are the objects that are pinned, and how many replicas of the others would fit nowhere.
+// split returns the pinned objects, and how many replicas of the others would fit nowhere.
 func split(objects []review.ObjectLoss) (pinned []string, nowhere int64) {
 	for _, o := range objects {
 		if o.Pinned {
@@ -117,7 +117,7 @@ func split(objects []review.ObjectLoss) (pinned []string, nowhere int64) {
 	return pinned, nowhere
 }
 
-// firstOf names three of some.
+// firstOf joins the first three words.
 func firstOf(words []string) string {
 	if len(words) <= 3 {
 		return strings.Join(words, ", ")
@@ -125,7 +125,7 @@ func firstOf(words []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:3], ", "), len(words)-3)
 }
 
-// Drilled is the condition that follows from the last drill.
+// Drilled returns the condition for the last drill.
 func Drilled(last *v1beta1.ReadinessDrill, at metav1.Time) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ReadinessDrilled, Status: metav1.ConditionFalse, Reason: v1beta1.ReadinessNeverDrilled, Message: "no drill of it has succeeded", LastTransitionTime: at}
 	if last == nil || last.SucceededAt == nil {
@@ -138,7 +138,7 @@ func Drilled(last *v1beta1.ReadinessDrill, at metav1.Time) metav1.Condition {
 	return c
 }
 
-// Same reports whether two statuses say the same, but for when it was found and how long that took.
+// Same reports whether two statuses are the same apart from the time and cost of the evaluation.
 func Same(a, b *v1beta1.FailoverReadinessStatus) bool {
 	x, y := a.DeepCopy(), b.DeepCopy()
 	for _, s := range []*v1beta1.FailoverReadinessStatus{x, y} {
@@ -150,7 +150,7 @@ func Same(a, b *v1beta1.FailoverReadinessStatus) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// Verdict is the condition Survivable; Unknown, NotEvaluated where there is none yet.
+// Verdict returns the condition Survivable; Unknown, NotEvaluated if there is none yet.
 func Verdict(s *v1beta1.FailoverReadinessStatus) metav1.Condition {
 	if c := meta.FindStatusCondition(s.Conditions, v1beta1.ReadinessSurvivable); c != nil {
 		return *c
