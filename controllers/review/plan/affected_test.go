@@ -12,8 +12,8 @@ import (
 	names "federation/controllers/servicedns/plan"
 )
 
-// TestAffectedOnly: a review of what is affected says the same as one that decides every object and every name, and whom it passes over
-// keeps its numbers. Acceptance test 30 of drills, first half.
+// TestAffectedOnly checks that a review of what is affected equals one that decides every object and every name, and
+// that the objects it leaves out keep their numbers. Acceptance test 30 of drills, first half.
 func TestAffectedOnly(t *testing.T) {
 	var decided, passed, moved, unschedulable int
 	for seed := range int64(1000) {

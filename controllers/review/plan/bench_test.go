@@ -15,8 +15,8 @@ import (
 	placement "federation/controllers/placement/plan"
 )
 
-// large is a federation of 1,000 clusters in 100 zones of 10 regions, with 10,000 Deployments of 6 replicas in 6 clusters each, and as many
-// Services. The policies of its ten namespaces choose 100 clusters each, or all 1,000.
+// large returns a federation of 1,000 clusters in 100 zones of 10 regions, with 10,000 Deployments of 6 replicas in 6
+// clusters each, and as many Services. The policies of its ten namespaces choose 100 clusters each, or all 1,000.
 func large(b *testing.B, choose int) Input {
 	rng := rand.New(rand.NewSource(1))
 	in := Input{Now: reviewedAt, Info: &v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second, FailoverMaxZones: 1}}
@@ -63,7 +63,7 @@ func large(b *testing.B, choose int) Input {
 	return in
 }
 
-// BenchmarkReview is a review of one zone of 1,000 clusters with 10,000 workloads, beside one that decides all of them.
+// BenchmarkReview reviews one zone of 1,000 clusters with 10,000 workloads, and compares with deciding all of them.
 func BenchmarkReview(b *testing.B) {
 	for _, choose := range []int{100, 1000} {
 		in := large(b, choose)
@@ -86,14 +86,14 @@ func BenchmarkReview(b *testing.B) {
 	}
 }
 
-// BenchmarkReviewOfAllNames is what the names of 10,000 Services cost in 1,000 clusters, where all of them are decided, before and after.
+// BenchmarkReviewOfAllNames decides all names of 10,000 Services in 1,000 clusters, before and after.
 func BenchmarkReviewOfAllNames(b *testing.B) {
 	in := large(b, 100)
 	then := without(in.Clusters, []string{"c033"}, in.Now)
 	measured(b, func() { wholeRecords(&in, then) })
 }
 
-// measured runs the benchmark, and says what it took of the processor: on a machine that does other things that is what counts.
+// measured runs the benchmark and reports CPU time, which counts on a shared machine.
 func measured(b *testing.B, do func()) {
 	before := cpu(b)
 	for range b.N {

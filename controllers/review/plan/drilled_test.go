@@ -12,7 +12,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// isolated is a cluster that is failed over, in a drill or, where that is "", in earnest.
+// isolated returns a failed-over cluster, in a drill or, if that is "", in earnest.
 func isolated(c *v1beta1.Cluster, drill string) *v1beta1.Cluster {
 	c = c.DeepCopy()
 	before := metav1.NewTime(reviewedAt.Add(-10 * time.Minute))
@@ -24,8 +24,9 @@ func isolated(c *v1beta1.Cluster, drill string) *v1beta1.Cluster {
 	return c
 }
 
-// What a drill has isolated takes no zone's place in the cap while it does, as failover judges; where it is really lost, with others or alone after the drill, it
-// does. A fleet hears of a drill that ends though nothing else of the cluster changes.
+// A cluster that a drill isolates does not count towards the cap while it does, as failover judges. It counts if it is
+// really lost, with others or alone after the drill. A fleet notices the end of a drill though nothing else of the
+// cluster changes.
 func TestDrilledClustersHoldNobody(t *testing.T) {
 	all := append(three(9), member("west-b", "west/b", 9), member("north-a", "north/a", 9))
 	for _, c := range []struct {
@@ -36,7 +37,7 @@ func TestDrilledClustersHoldNobody(t *testing.T) {
 		{v1beta1.ReasonIsolated, []string{"west-a"}, ""},
 		{v1beta1.ReasonIsolationAborted, []string{"west-a"}, "as many zones"},
 		{"", []string{"west-a"}, "as many zones"},
-		{v1beta1.ReasonIsolated, []string{"east-a", "east-b"}, "as many zones"}, // the region is lost, with what a drill isolates in it
+		{v1beta1.ReasonIsolated, []string{"east-a", "east-b"}, "as many zones"}, // the region is lost, including a cluster that a drill isolates
 		{v1beta1.ReasonIsolated, []string{"east-a"}, ""},
 	} {
 		in := input(t, append([]*v1beta1.Cluster{isolated(all[0], c.drill)}, all[1:]...), replicas("web", `{"east-b":2,"west-a":2}`, nil))
@@ -56,7 +57,8 @@ func TestDrilledClustersHoldNobody(t *testing.T) {
 	}
 }
 
-// A private address is in no answer where only public ones are given out: nothing of it is lost, and no other cluster serves by one.
+// A private address is in no answer if only public ones are published: its loss changes nothing, and no other cluster
+// serves by one.
 func TestReviewedPublicAddressesOnly(t *testing.T) {
 	in := input(t, three(-1), service("web", `{"items":[{"cluster":"east-a","items":[{"ip":"10.0.0.1"}]},{"cluster":"west-a","items":[{"ip":"8.8.8.8"}]}]}`))
 	lose := func(cluster string) int {

@@ -14,15 +14,16 @@ import (
 	"federation/dnsprovider"
 )
 
-// Fleet is what losses are asked of again and again: it knows in which clusters which objects are, and which of the others may take room, so that
-// a loss costs what is affected, and not what there is. Make it with NewFleet, and use it from one goroutine.
+// Fleet answers repeated questions about losses. It knows which objects are in which clusters, and which of the others
+// may take room, so that the cost of a loss depends on what is affected and not on the size of the fleet. Make it with
+// NewFleet, and use it from one goroutine.
 type Fleet struct {
 	clusters []*v1beta1.Cluster
 	policies []*v1beta1.PlacementPolicy
 	info     v1beta1.Info
-	zone     string // canonical; "" where names are not known
+	zone     string // canonical; "" if names are not known
 	settings failover.Settings
-	world    *placement.World // as it is now
+	world    *placement.World // current
 	usable   map[string]usable
 
 	objects  map[string]*placement.Object
@@ -59,13 +60,13 @@ func (x index) drop(key string, clusters []string) {
 	}
 }
 
-// Touched says whose loss may look otherwise after a change: that of these clusters, or of any.
+// Touched is the effect of a change: the loss of these clusters, or of any, may differ.
 type Touched struct {
 	Clusters []string
 	All      bool
 }
 
-// NewFleet returns an empty fleet of a federation that is set up so. The settings are those of failover.
+// NewFleet returns an empty fleet of a federation with this configuration and these failover settings.
 func NewFleet(info v1beta1.Info, settings failover.Settings) *Fleet {
 	zone, err := dnsprovider.CanonicalName(info.DNSZone)
 	if err != nil {
@@ -79,8 +80,8 @@ func NewFleet(info v1beta1.Info, settings failover.Settings) *Fleet {
 	return f
 }
 
-// SetWorld takes in the Clusters and policies as they are now. It reports whether more than the room in clusters has changed: then the loss of
-// any cluster may look otherwise. Of what changed neither may be changed later.
+// SetWorld takes in the current Clusters and policies. It reports whether more than the room in clusters has changed:
+// then the loss of any cluster may differ. The caller must not change them later.
 func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) (all bool) {
 	now := map[string]usable{}
 	all = len(clusters) != len(f.usable) || !slices.Equal(policies, f.policies)
@@ -108,7 +109,7 @@ func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.Placem
 	return all
 }
 
-// stuckIn are the keys of objects with pods that clusters report as unschedulable.
+// stuckIn returns the keys of objects with pods that clusters report as unschedulable.
 func stuckIn(clusters []*v1beta1.Cluster) (keys []string) {
 	for _, c := range clusters {
 		if c.Status.Capacity == nil {
@@ -132,12 +133,12 @@ func (f *Fleet) judge(key string, o *placement.Object) (steady bool) {
 	return steady
 }
 
-// Object is one whose replicas are divided, as it was last taken in; nil where there is none.
+// Object returns an object with divided replicas as last taken in, or nil.
 func (f *Fleet) Object(kind, namespace, name string) *placement.Object {
 	return f.objects[keyOf(kind, namespace, name)]
 }
 
-// Set takes in an object whose replicas are divided, as it is now.
+// Set takes in the current state of an object with divided replicas.
 func (f *Fleet) Set(o placement.Object) Touched {
 	key := keyOf(o.Kind, o.Namespace, o.Name)
 	if was := f.objects[key]; was != nil && placement.Alike(was, &o) {
@@ -145,7 +146,7 @@ func (f *Fleet) Set(o placement.Object) Touched {
 		return Touched{}
 	}
 	touched := f.Drop(o.Kind, o.Namespace, o.Name)
-	o.Requests() // reads them once, and not for each loss
+	o.Requests() // decodes them once, not for each loss
 	f.objects[key] = &o
 	f.at.add(key, clustersOf(&o))
 	touched.Clusters = union2(touched.Clusters, clustersOf(&o))
@@ -184,7 +185,7 @@ func union2(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// SetNamed takes in an object that has names in DNS, as it is now.
+// SetNamed takes in the current state of an object with names in DNS.
 func (f *Fleet) SetNamed(o names.Object) Touched {
 	if was := f.named[o.Key()]; was != nil && reflect.DeepEqual(was, &o) {
 		return Touched{}
@@ -208,7 +209,7 @@ func (f *Fleet) DropNamed(key string) (touched Touched) {
 	return touched
 }
 
-// claimed adds where those are that want the same hosts.
+// claimed adds the clusters of the objects that claim the same hosts.
 func (f *Fleet) claimed(touched *Touched, others []string) {
 	for _, key := range others {
 		if o := f.named[key]; o != nil {
@@ -229,7 +230,7 @@ func servedIn(o *names.Object) (some []string) {
 	return some
 }
 
-// affected are the objects that have to be decided to know of a loss, in no order.
+// affected returns the objects that must be decided for a loss, in no order.
 func (f *Fleet) affected(lost []string) (some []placement.Object) {
 	keys := maps.Clone(f.unsteady)
 	for _, c := range lost {
@@ -241,10 +242,11 @@ func (f *Fleet) affected(lost []string) (some []placement.Object) {
 	return some
 }
 
-// Objects is how many there are whose replicas are divided, and how many of them may take room whatever is lost.
+// Objects returns how many objects with divided replicas there are, and how many of them may take room whatever is
+// lost.
 func (f *Fleet) Objects() (all, unsteady int) { return len(f.objects), len(f.unsteady) }
 
-// now is what a review depends on, but for the objects.
+// now returns the input of a review without the objects.
 func (f *Fleet) now(at time.Time) Input {
 	return Input{Clusters: f.clusters, Policies: f.policies, Info: &f.info, Now: at}
 }

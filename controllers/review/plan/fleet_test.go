@@ -25,7 +25,7 @@ func asFleet(in *Input) *Fleet {
 	return f
 }
 
-// asRead are Clusters as they are read anew.
+// asRead returns copies of Clusters, as if read again.
 func asRead(clusters []*v1beta1.Cluster) (out []*v1beta1.Cluster) {
 	for _, c := range clusters {
 		out = append(out, c.DeepCopy())
@@ -33,8 +33,8 @@ func asRead(clusters []*v1beta1.Cluster) (out []*v1beta1.Cluster) {
 	return out
 }
 
-// TestLoseIsReview: what a fleet says of a loss is what a review says, which decides every object, also after changes. Acceptance test 30 of drills:
-// readiness equals a whole review, in 1,000 random fleets.
+// TestLoseIsReview checks that a fleet's answer about a loss equals a review that decides every object, also after
+// changes. Acceptance test 30 of drills: readiness equals a whole review, in 1,000 random fleets.
 func TestLoseIsReview(t *testing.T) {
 	for seed := range int64(1000) {
 		f := newFleet(seed)
@@ -53,7 +53,7 @@ func TestLoseIsReview(t *testing.T) {
 			f.change()
 			f.change()
 			kept.SetWorld(asRead(f.Clusters), slices.Clone(f.Policies))
-			for _, o := range f.Objects { // only what was changed, as events would tell
+			for _, o := range f.Objects { // only what was changed, as events report
 				if was := kept.objects[keyOf(o.Kind, o.Namespace, o.Name)]; was.Replicas != o.Replicas {
 					kept.Set(o)
 				}
@@ -141,7 +141,7 @@ func TestNamesThatNobodyWouldServe(t *testing.T) {
 	}
 }
 
-// TestTouched: of a change of one object whose numbers are settled only the loss of its clusters may look otherwise.
+// TestTouched checks that a change of one settled object affects only the loss of its clusters.
 func TestTouched(t *testing.T) {
 	in := input(t, three(9), replicas("web", `{"east-a":2}`, nil), replicas("api", `{"west-a":2}`, nil))
 	f := asFleet(&in)
@@ -193,7 +193,8 @@ func TestRoomThatIsLeft(t *testing.T) {
 	}
 }
 
-// What is said to be lacking before a loss is decided anew is lacking: in 300 random fleets in which rooms change, and replicas.
+// What Lacks reports before a loss is decided again is really lacking, in 300 random fleets with changing rooms and
+// replicas.
 func TestLackingIsCertain(t *testing.T) {
 	lacked := 0
 	for seed := range int64(300) {
@@ -241,7 +242,7 @@ func TestLackingIsCertain(t *testing.T) {
 	}
 }
 
-// TestStuckPodsAreHeardOf: an object whose pods a cluster reports as unschedulable may move: it is decided whatever is lost.
+// TestStuckPodsAreHeardOf checks that an object with unschedulable pods, which may move, is decided whatever is lost.
 func TestStuckPodsAreHeardOf(t *testing.T) {
 	in := input(t, three(9), replicas("web", `{"east-a":2}`, nil))
 	f := asFleet(&in)

@@ -16,7 +16,8 @@ import (
 	placement "federation/controllers/placement/plan"
 )
 
-// fleet is a random federation: clusters in zones with little room, objects that were placed before the world changed a little.
+// fleet is a random federation: clusters in zones with little room, and objects that were placed before the world
+// changed a little.
 type fleet struct {
 	rng   *rand.Rand
 	scale int64 // of the room in clusters
@@ -53,10 +54,10 @@ func newFleet(seed int64) *fleet {
 	return f
 }
 
-// one chance in n.
+// one returns true with a chance of one in n.
 func (f *fleet) one(n int) bool { return f.rng.Intn(n) == 0 }
 
-// room gives a cluster some: none is known of one in five.
+// room sets a cluster's capacity; one cluster in five reports none.
 func (f *fleet) room(i int) {
 	c := &f.Clusters[i].Status
 	c.Capacity = nil
@@ -154,7 +155,7 @@ func (f *fleet) service(name string) *unstructured.Unstructured {
 	return u
 }
 
-// settle places all objects, some never before, and all once more.
+// settle places all objects, some for the first time, and then all again.
 func (f *fleet) settle() {
 	for range 2 {
 		w := placement.NewWorld(f.Clusters, f.Policies)
@@ -198,7 +199,7 @@ func (f *fleet) change() {
 	}
 }
 
-// losses are what a review may be asked of: a zone or a region, and a cluster that is drained.
+// losses returns questions for a review: a zone, a region, and a drained cluster.
 func (f *fleet) losses() (all []v1beta1.FailoverReviewSpec) {
 	seen := map[string]bool{}
 	for _, c := range f.Clusters {

@@ -8,15 +8,15 @@ import (
 	names "federation/controllers/servicedns/plan"
 )
 
-// AddObject takes in an object whose replicas are divided. One that is leaving, or whose annotations cannot be
-// read, is not moved.
+// AddObject adds an object with divided replicas. One that is being deleted, or whose annotations cannot be parsed, is
+// not moved.
 func (in *Input) AddObject(u *unstructured.Unstructured) {
 	if o, err := placement.Read(u); err == nil && u.GetDeletionTimestamp() == nil {
 		in.Objects = append(in.Objects, o)
 	}
 }
 
-// AddNamed takes in an object that has names in DNS. One that cannot be read keeps its records.
+// AddNamed adds an object with names in DNS. One that cannot be parsed keeps its records.
 func (in *Input) AddNamed(u *unstructured.Unstructured) {
 	if o, err := names.Read(u, in.policiesOf(u.GetNamespace())); err == nil {
 		in.Named = append(in.Named, o)

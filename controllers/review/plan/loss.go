@@ -11,24 +11,24 @@ import (
 	placement "federation/controllers/placement/plan"
 )
 
-// Loss is what the loss of some clusters, for long, would do.
+// Loss is what a long loss of some clusters would do.
 type Loss struct {
 	// Clusters that would be lost.
 	Clusters []string
-	// Held says why nothing, or not all, would be moved; "" where nothing held it.
+	// Held says why nothing, or not all, would be moved; "" if everything would.
 	Held string
-	// Objects are those with replicas there, in the order in which they would be placed.
+	// Objects are those with replicas there, in the order of placement.
 	Objects []ObjectLoss
-	// Names that are served from there now, and those of them that nobody would serve.
+	// Names counts the names that are served from there now; NamesLost lists those that nobody would serve.
 	Names     int
 	NamesLost []string
-	// Headroom is what would be left; nil where the room of no other cluster is known.
+	// Headroom is what would be left; nil if the room of no other cluster is known.
 	Headroom *v1beta1.ReadinessHeadroom
-	// Unknown are the clusters that would get replicas though nobody knows whether there is room.
+	// Unknown are the clusters that would get replicas but report no capacity.
 	Unknown []string
-	// LookAgain is how long this holds if nothing else changes; 0: for ever.
+	// LookAgain is how long this holds if nothing else changes; 0 means for ever.
 	LookAgain time.Duration
-	// Decided is how many objects were decided to know this.
+	// Decided is how many objects were decided for this.
 	Decided int
 	// Room is what would be left, for Holds and Short.
 	Room *Room
@@ -37,14 +37,14 @@ type Loss struct {
 // ObjectLoss is what would become of one object's replicas.
 type ObjectLoss struct {
 	Kind, Namespace, Name string
-	// Replicas that would be lost: the sum of what would be placed elsewhere, what is kept where it is as failover is off for it, and what would
-	// fit nowhere.
+	// Replicas that would be lost: the sum of Placed elsewhere, Kept because failover is off for the object, and
+	// Unschedulable.
 	Replicas, Placed, Kept, Unschedulable int64
-	// Pinned: all that it has is there, and may be nowhere else.
+	// Pinned: all its replicas are there, and may be nowhere else.
 	Pinned bool
 }
 
-// Lose says what the loss of clusters would do, in numbers. The answer is that of Review.
+// Lose returns what the loss of clusters would do, in numbers. It agrees with Review.
 func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	in := f.now(now)
 	then := without(f.clusters, lost, now)
@@ -84,7 +84,8 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	return l
 }
 
-// asked is how many replicas a decision has found places for, or is to; an object may ask for more than its policy lets it have.
+// asked returns how many replicas a decision has placed or failed to place. An object may ask for more than its policy
+// allows.
 func asked(d *placement.Decision) (n int64) {
 	for _, placed := range d.Placement.Clusters {
 		n += placed
@@ -92,7 +93,7 @@ func asked(d *placement.Decision) (n int64) {
 	return n + d.Placement.Unschedulable
 }
 
-// together is how long a loss would still count as one with those of clusters that have been lost; 0: there are none.
+// together returns how long a loss would still count as one event with those of lost clusters; 0 if there are none.
 func (f *Fleet) together(now time.Time) (left time.Duration) {
 	for _, c := range f.clusters {
 		if c.Status.Failover == nil || c.Status.Failover.LostAt == nil {
@@ -105,7 +106,7 @@ func (f *Fleet) together(now time.Time) (left time.Duration) {
 	return left
 }
 
-// objectLoss reads in a decision what becomes of an object.
+// objectLoss returns what a decision means for an object.
 func objectLoss(o *placement.Object, d *placement.Decision, w *placement.World, lost []string) ObjectLoss {
 	l := ObjectLoss{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 	var stays, elsewhere int64
@@ -134,10 +135,10 @@ func selectedOutside(o *placement.Object, w *placement.World, lost []string) boo
 	return slices.ContainsFunc(w.Clusters, func(c *v1beta1.Cluster) bool { return !slices.Contains(lost, c.Name) && w.Selects(o, c) })
 }
 
-// resources are those of which a headroom is told.
+// resources are those that a headroom covers.
 var resources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
-// headroom is how much of what the clusters have that are left would be free, of the resource of which least would.
+// headroom returns the free share of the remaining clusters, of the scarcest resource.
 func headroom(then []*v1beta1.Cluster, w *placement.World, lost []string) (least *v1beta1.ReadinessHeadroom) {
 	for _, r := range resources {
 		var free, all int64
@@ -163,7 +164,7 @@ func headroom(then []*v1beta1.Cluster, w *placement.World, lost []string) (least
 	return least
 }
 
-// roomOf is what a cluster has of a resource, and what would be left of it.
+// roomOf returns what a cluster has of a resource, and what would be left of it.
 func roomOf(c *v1beta1.Cluster, w *placement.World, r corev1.ResourceName) (has, left int64, ok bool) {
 	if c.Status.Capacity == nil {
 		return 0, 0, false

@@ -9,7 +9,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Lost are the names of the clusters that a spec takes as lost, sorted.
+// Lost returns the names of the clusters that a spec takes as lost, sorted.
 func Lost(clusters []*v1beta1.Cluster, spec v1beta1.FailoverReviewSpec) ([]string, field.ErrorList) {
 	lost, path := map[string]bool{}, field.NewPath("spec")
 	var errs field.ErrorList
@@ -44,7 +44,7 @@ func touches(c *v1beta1.Cluster, zone string) bool {
 	return slices.ContainsFunc(c.Status.Zones, func(z string) bool { return zone == z || zone == c.Status.Region+"/"+z })
 }
 
-// within reports whether all zones of a cluster are among some.
+// within reports whether all zones of a cluster are among zones.
 func within(c *v1beta1.Cluster, zones []string) bool {
 	return !slices.ContainsFunc(c.Status.Zones, func(z string) bool {
 		return !slices.Contains(zones, z) && !slices.Contains(zones, c.Status.Region+"/"+z)

@@ -10,8 +10,7 @@ import (
 	placement "federation/controllers/placement/plan"
 )
 
-// moves are the objects that have replicas in a cluster that is lost, in the order in which they are placed in the
-// clusters as they are then.
+// moves returns the objects with replicas in a lost cluster, in the order in which they would be placed.
 func moves(in Input, then []*v1beta1.Cluster, lost []string) (all []v1beta1.ReplicaMove) {
 	w := placement.NewWorld(then, in.Policies)
 	objects := affected(in.Objects, w, lost)
@@ -24,8 +23,8 @@ func moves(in Input, then []*v1beta1.Cluster, lost []string) (all []v1beta1.Repl
 	return all
 }
 
-// affected are the objects that have to be decided to know what becomes of those in clusters that are lost: these, and all that may take
-// room before them. Who is steady takes none, so that each decision is the same as if all were decided.
+// affected returns the objects that must be decided to know what becomes of those in lost clusters: these, and all that
+// may take room before them. A steady object takes none, so each decision is the same as if all were decided.
 func affected(objects []placement.Object, w *placement.World, lost []string) (some []placement.Object) {
 	for i := range objects {
 		if o := &objects[i]; isIn(o, lost) || !w.Steady(o) {
@@ -39,7 +38,7 @@ func isIn(o *placement.Object, clusters []string) bool {
 	return slices.ContainsFunc(clusters, func(name string) bool { return o.At(name) > 0 })
 }
 
-// move says how the replicas of one object would move; false where it has none in a cluster that is lost. A Job that is finished has
+// move returns how the replicas of one object would move; false if it has none in a lost cluster. A finished Job has
 // none.
 func move(o *placement.Object, d *placement.Decision, lost []string) (m v1beta1.ReplicaMove, ok bool) {
 	m = v1beta1.ReplicaMove{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Clusters: []v1beta1.ReplicaChange{}}

@@ -8,7 +8,8 @@ import (
 	names "federation/controllers/servicedns/plan"
 )
 
-// namesLost counts the global names and hosts that the clusters serve now, and says which of them nobody would serve then.
+// namesLost counts the global names and hosts that the clusters serve now, and returns those that nobody would serve
+// then.
 func (f *Fleet) namesLost(in *Input, then []*v1beta1.Cluster, lost []string) (served int, gone []string) {
 	if f.zone == "" {
 		return 0, nil
@@ -44,15 +45,15 @@ func byName(clusters []names.Cluster) map[string]names.Cluster {
 	return out
 }
 
-// sees reports whether a cluster serves what it serves, as far as anybody knows.
+// sees reports whether the cluster is known to serve.
 func sees(c names.Cluster) bool { return c.Held || c.Ready && !c.HeartbeatsStale }
 
-// servers are the clusters that serve each global name and host of an object. One that cannot be seen serves nothing, though its addresses may
-// be left in DNS for want of others.
+// servers returns the clusters that serve each global name and host of an object. A cluster that cannot be seen serves
+// nothing, though its addresses may stay in DNS for lack of others.
 func (f *Fleet) servers(o *names.Object, clusters map[string]names.Cluster) map[string][]string {
 	in := names.Input{Federation: f.info.Name, Zone: f.zone, TTL: 1, Objects: []names.Object{*o}, Claims: f.claims, Explain: true, Refuse: refuse(&f.info)}
 	for _, item := range o.Ingresses.Items {
-		if c, joined := clusters[item.Cluster]; joined { // of the others' places only names follow that are not asked for here
+		if c, joined := clusters[item.Cluster]; joined { // only names that are not asked for here depend on other clusters' places
 			in.Clusters = append(in.Clusters, c)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"federation/dnsprovider"
 )
 
-// recordChanges are the DNS record sets that would change, sorted by name and type.
+// recordChanges returns the DNS record sets that would change, sorted by name and type.
 func recordChanges(in Input, then []*v1beta1.Cluster) (changes []v1beta1.RecordChange) {
 	if in.Info == nil {
 		return nil
@@ -36,7 +36,7 @@ func recordChanges(in Input, then []*v1beta1.Cluster) (changes []v1beta1.RecordC
 	return differences(sets(before), sets(after))
 }
 
-// refuse says which addresses the federation gives out to nobody.
+// refuse returns an error for addresses that the federation does not publish.
 func refuse(info *v1beta1.Info) func(netip.Addr) error {
 	if info.PublicAddressesOnly {
 		return v1beta1.RefuseAllButPublicAddresses
@@ -44,7 +44,7 @@ func refuse(info *v1beta1.Info) func(netip.Addr) error {
 	return v1beta1.RefuseAddress
 }
 
-// served are the clusters as they count for names.
+// served returns the clusters as names see them.
 func (in *Input) served(clusters []*v1beta1.Cluster) (out []names.Cluster) {
 	held := failover.CutOff(clusters, in.settings(), in.Now)
 	for _, c := range clusters {
@@ -53,7 +53,7 @@ func (in *Input) served(clusters []*v1beta1.Cluster) (out []names.Cluster) {
 	return out
 }
 
-// differing are the clusters that count otherwise after than before; both are in the same order.
+// differing returns the clusters that differ between before and after; both are in the same order.
 func differing(before, after []names.Cluster) map[string]bool {
 	out := map[string]bool{}
 	for i := range before {
@@ -64,7 +64,7 @@ func differing(before, after []names.Cluster) map[string]bool {
 	return out
 }
 
-// servedBy are the objects that have something in one of the clusters. What a cluster without it is like matters to no name.
+// servedBy returns the objects with addresses in one of the clusters. Other clusters do not affect a name.
 func servedBy(objects []names.Object, clusters map[string]bool) (some []names.Object) {
 	for i := range objects {
 		o := &objects[i]
@@ -75,7 +75,7 @@ func servedBy(objects []names.Object, clusters map[string]bool) (some []names.Ob
 	return some
 }
 
-// differences are the record sets that are not the same before and after, sorted by name and type.
+// differences returns the record sets that differ between before and after, sorted by name and type.
 func differences(before, after []dnsprovider.RRSet) (changes []v1beta1.RecordChange) {
 	type key struct{ name, kind string }
 	all := map[key]*v1beta1.RecordChange{}

@@ -12,21 +12,21 @@ import (
 	names "federation/controllers/servicedns/plan"
 )
 
-// Input is all that a review depends on. A review changes nothing of it.
+// Input is all that a review depends on. A review does not change it.
 type Input struct {
 	Clusters []*v1beta1.Cluster
 	Policies []*v1beta1.PlacementPolicy
-	// Objects are those whose replicas are divided.
+	// Objects are those with divided replicas.
 	Objects []placement.Object
-	// Named are those that have names in DNS.
+	// Named are those with names in DNS.
 	Named []names.Object
-	// Info is nil where the federation does not say how it is set up: then nothing is said of DNS.
+	// Info is nil if the federation does not publish its configuration: then the review says nothing about DNS.
 	Info *v1beta1.Info
 	Now  time.Time
 }
 
-// Review says what would happen if the clusters that a spec names were lost, and for long, or drained. It is a function of
-// values, made of those that would do it. The error names the field, its value and what there is.
+// Review returns what would happen if the clusters of a spec were lost for long, or drained. It is pure and calls the
+// functions that would do it. The error names the field, its value and what exists.
 func Review(in Input, spec v1beta1.FailoverReviewSpec) (s v1beta1.FailoverReviewStatus, errs field.ErrorList) {
 	lost, errs := Lost(in.Clusters, spec)
 	if len(errs) > 0 {
@@ -52,7 +52,7 @@ func Review(in Input, spec v1beta1.FailoverReviewSpec) (s v1beta1.FailoverReview
 	return s, nil
 }
 
-// settings are those of failover, as far as they decide what is held.
+// settings returns failover's settings as far as they decide what is suspended.
 func (in *Input) settings() failover.Settings {
 	if in.Info == nil {
 		return failover.DefaultSettings()

@@ -18,7 +18,7 @@ import (
 
 var reviewedAt = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// member is a ready cluster at REGION/ZONE,ZONE with room for a number of pods; below 0: unknown.
+// member returns a ready cluster at REGION/ZONE,ZONE with room for a number of pods; below 0: unknown.
 func member(name, at string, room int64) *v1beta1.Cluster {
 	region, zones, _ := strings.Cut(at, "/")
 	before := metav1.NewTime(reviewedAt.Add(-time.Hour))
@@ -34,7 +34,7 @@ func member(name, at string, room int64) *v1beta1.Cluster {
 	return c
 }
 
-// replicas is a ReplicaSet that is placed as the JSON of a map says.
+// replicas returns a ReplicaSet with a placement, given as JSON.
 func replicas(name, placed string, labels map[string]string) *unstructured.Unstructured {
 	p := v1beta1.ParsePlacement(`{"clusters":` + placed + `}`)
 	var sum int64
@@ -51,7 +51,7 @@ func replicas(name, placed string, labels map[string]string) *unstructured.Unstr
 	return u
 }
 
-// finishedJob was placed in east-a.
+// finishedJob returns a finished Job that was placed in east-a.
 func finishedJob(parallelism int64) *unstructured.Unstructured {
 	u := replicas("once", fmt.Sprintf(`{"east-a":%d}`, parallelism), nil)
 	u.SetAPIVersion("batch/v1")
@@ -89,7 +89,7 @@ func three(room int64) []*v1beta1.Cluster {
 	return []*v1beta1.Cluster{member("east-a", "east/a", room), member("east-b", "east/b", room), member("west-a", "west/a", room)}
 }
 
-// lines shows moves as "web: east-a 10→0, …; N unschedulable; why".
+// lines formats moves as "web: east-a 10→0, …; N unschedulable; why".
 func lines(moves []v1beta1.ReplicaMove) (out []string) {
 	for _, m := range moves {
 		var words []string
@@ -157,7 +157,8 @@ func TestReviewedMoves(t *testing.T) {
 	}
 }
 
-// TestReviewedDrain: a drain moves what failover leaves, leaves what tolerates it, says what may be nowhere else, and is held by nothing.
+// TestReviewedDrain checks that a drain moves what failover leaves, leaves what tolerates it, reports what may be
+// nowhere else, and is never suspended.
 func TestReviewedDrain(t *testing.T) {
 	stays := policyFor("stays", v1beta1.PlacementPolicySpec{Failover: &v1beta1.FailoverPolicy{Disabled: true}})
 	tolerant := policyFor("tolerant", v1beta1.PlacementPolicySpec{Tolerations: []corev1.Toleration{{Key: v1beta1.TaintDrain, Operator: corev1.TolerationOpExists}}})

@@ -12,32 +12,32 @@ import (
 	"federation/scheduler"
 )
 
-// Room is what a loss would leave: whether more would fit is told without asking for the whole loss again.
+// Room is what a loss would leave. It answers whether more would fit without a new evaluation of the loss.
 type Room struct {
 	world *placement.World
 	lost  []string
 	// taken is what the clusters would get, by resource.
 	taken map[string]Amounts
-	// movable are the keys of the objects that would be placed elsewhere with all that they lose.
+	// movable are the keys of the objects that would be placed elsewhere completely.
 	movable []string
 }
 
 // Amounts are by resource: thousandths of a cpu, whole units of all else.
 type Amounts map[corev1.ResourceName]int64
 
-// FreeIn is what a cluster has room for; nil where nobody counts it: then it is without limit.
+// FreeIn returns what a cluster has room for; nil if it reports no capacity: then it is unlimited.
 func FreeIn(c *v1beta1.Cluster) Amounts {
 	if c.Status.Capacity == nil {
 		return nil
 	}
 	ledger, free := scheduler.NewLedger([]*v1beta1.Cluster{c}), Amounts{}
 	for _, r := range resources {
-		free[r], _ = ledger.Free(c.Name, r) // what it does not list it does not have
+		free[r], _ = ledger.Free(c.Name, r) // it has none of a resource that it does not list
 	}
 	return free
 }
 
-// taken is what the room in two worlds differs by.
+// taken returns the difference in room between two worlds.
 func taken(clusters []*v1beta1.Cluster, before, after *placement.World) map[string]Amounts {
 	out := map[string]Amounts{}
 	for _, c := range clusters {
@@ -55,8 +55,8 @@ func taken(clusters []*v1beta1.Cluster, before, after *placement.World) map[stri
 	return out
 }
 
-// Holds reports whether an object, as it is now, would be placed in the room that the loss left, beside all that was placed there then: it alone
-// is decided. Where not, the loss has to be asked for again to know.
+// Holds reports whether an object, as it is now, would fit into the room that the loss left, beside all that was placed
+// then. It decides only this object. If it returns false, only a new evaluation of the loss can tell.
 func (r *Room) Holds(o *placement.Object, now time.Time) bool {
 	if o.Current == nil || o.Finished || !isIn(o, r.lost) {
 		return true
@@ -66,7 +66,8 @@ func (r *Room) Holds(o *placement.Object, now time.Time) bool {
 	return l.Unschedulable == 0 && !l.Pinned
 }
 
-// Short reports whether a cluster has become so full that what the loss would give it fits no more, with a tenth to spare. free is as of FreeIn.
+// Short reports whether a cluster has become so full that what the loss would give it no longer fits with a tenth to
+// spare. free is as of FreeIn.
 func (r *Room) Short(cluster string, free Amounts) bool {
 	for name, n := range r.taken[cluster] {
 		if n > 0 && (free == nil || free[name] < n+n/10) {
@@ -76,8 +77,9 @@ func (r *Room) Short(cluster string, free Amounts) bool {
 	return false
 }
 
-// Lacks names the resource of which the other clusters have too little together, whatever is decided: what a loss would have to place elsewhere asks for more, by
-// a tenth at least. free is their room as of FreeIn, by name. "" proves nothing. It costs a sum over the objects of the lost clusters.
+// Lacks returns a resource of which the other clusters together have too little whatever is decided: what a loss would
+// have to place elsewhere asks for at least a tenth more. free is their room as of FreeIn, by name. "" proves nothing.
+// The cost is a sum over the objects of the lost clusters.
 func (f *Fleet) Lacks(r *Room, free map[string]Amounts) corev1.ResourceName {
 	room := Amounts{}
 	for name, has := range free {
@@ -100,7 +102,7 @@ func (f *Fleet) Lacks(r *Room, free map[string]Amounts) corev1.ResourceName {
 	return ""
 }
 
-// demand is what the replicas ask for that a loss would have to place elsewhere, as they are now.
+// demand returns what the replicas ask for that a loss would have to place elsewhere now.
 func (f *Fleet) demand(r *Room) Amounts {
 	all := Amounts{}
 	for _, key := range r.movable {
@@ -135,5 +137,5 @@ func (f *Fleet) demand(r *Room) Amounts {
 	return all
 }
 
-// Gets are the clusters that would get replicas.
+// Gets returns the clusters that would get replicas.
 func (r *Room) Gets() []string { return slices.Sorted(maps.Keys(r.taken)) }

@@ -10,7 +10,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// without are the clusters, those that are lost being so for longer than any grace period.
+// without returns the clusters, with those that are lost marked as lost for longer than any grace period.
 func without(clusters []*v1beta1.Cluster, lost []string, now time.Time) []*v1beta1.Cluster {
 	long := metav1.NewTime(now.Add(-48 * time.Hour))
 	then := make([]*v1beta1.Cluster, len(clusters))
@@ -25,7 +25,7 @@ func without(clusters []*v1beta1.Cluster, lost []string, now time.Time) []*v1bet
 	return then
 }
 
-// drained are the clusters, some of them being drained.
+// drained returns the clusters, with some of them drained.
 func drained(clusters []*v1beta1.Cluster, some []string) []*v1beta1.Cluster {
 	then := make([]*v1beta1.Cluster, len(clusters))
 	for i, c := range clusters {
