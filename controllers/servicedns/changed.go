@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// seen is what has changed since the last look.
+// seen is what has changed since the last pass.
 type seen struct {
 	// objects are Services and Ingresses, by plan.Object.Key; policies by namespace/name.
 	objects, policies, clusters, hosts map[string]bool
-	// grants: a DNSNameGrant has changed.
+	// grants means that a DNSNameGrant has changed.
 	grants bool
-	// targets are the load balancers that answer checks no more, or again, by plan.Target.Key.
+	// targets are the load balancers whose health check has begun or ceased to fail, by plan.Target.Key.
 	targets map[string]bool
-	// since is when the first of it changed; zero when nothing did.
+	// since is when the first change came; zero if there is none.
 	since time.Time
 }
 
-// changed gathers changes for the one who looks at them: while he is busy, they go together.
+// changed collects changes for one consumer. Changes that come while it is busy are batched.
 type changed struct {
 	mu   sync.Mutex
 	seen seen
-	// wake has an element when there is something to look at.
+	// wake has an element while there are changes.
 	wake chan struct{}
 }
 
@@ -61,7 +61,7 @@ func (c *changed) wakeUp() {
 	}
 }
 
-// take returns what has changed, and begins anew.
+// take returns the changes and starts over.
 func (c *changed) take() seen {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,25 +16,25 @@ import (
 	"federation/controllers/servicedns/plan"
 )
 
-// checks knows which load balancers are to be checked, and which of them are written down as failing. Who leads checks
-// them and writes; all processes, and the tools, read, so that they decide the same.
+// checks tracks the load balancers to check, and the failing ones in the ConfigMap. The leader checks and writes; all
+// processes and the tools read, so that they decide alike.
 type checks struct {
-	// kube is a client of the federation; nil: nothing is checked.
+	// kube is a client of the federation. Nil turns checks off.
 	kube kubernetes.Interface
-	// refuse says which addresses are not asked.
+	// refuse returns an error for an address that must not be checked.
 	refuse func(netip.Addr) error
-	// changed is called with the keys of the targets that fail or do not any more.
+	// changed is called with the keys of the targets that fail, or recover.
 	changed func(keys map[string]bool)
-	// due has an element when other targets are wanted.
+	// due has an element when the wanted targets have changed.
 	due chan struct{}
-	// planned is closed when what is wanted is of all objects, and what is written down has been read.
+	// planned is closed when all objects have been planned and the ConfigMap has been read.
 	planned chan struct{}
 	settle  func()
 
 	mu sync.Mutex
-	// wanted counts the objects that want a target.
+	// wanted counts the objects per target.
 	wanted map[plan.Target]int
-	// failing is replaced and never changed.
+	// failing is replaced, never changed in place.
 	failing map[string]plan.Failure
 }
 
@@ -46,14 +46,14 @@ func newChecks(kube kubernetes.Interface, refuse func(netip.Addr) error, changed
 	}
 }
 
-// known returns the targets that fail, by key. The map is not changed later.
+// known returns the failing targets by key. The caller must not change the map.
 func (c *checks) known() map[string]plan.Failure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failing
 }
 
-// count adds n to the number of those that want the targets.
+// count adds n to the use counts of the targets.
 func (c *checks) count(targets []plan.Target, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,8 +81,8 @@ func (c *checks) targets() []plan.Target {
 	return slices.Collect(maps.Keys(c.wanted))
 }
 
-// begin waits until it is known what is wanted and what fails. It returns false if ctx ends before: who began sooner would
-// write that nothing fails.
+// begin waits until the wanted and the failing targets are known: a leader that began sooner would write that nothing
+// fails. It returns false if ctx ends before.
 func (c *checks) begin(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -92,16 +92,16 @@ func (c *checks) begin(ctx context.Context) bool {
 	}
 }
 
-// follow reads what is written down until ctx ends. synced reports whether it has been read once.
+// follow reads the ConfigMap until ctx ends. synced reports whether it has been read once.
 func (c *checks) follow(ctx context.Context, running *sync.WaitGroup) (synced cache.InformerSynced) {
 	return followConfigMap(ctx, running, c.kube, v1beta1.DNSHealthChecksConfigMap, c.learn)
 }
 
-// learn takes in what is written down.
+// learn takes in the ConfigMap.
 func (c *checks) learn(written *corev1.ConfigMap) {
 	now, err := plan.ParseFailures(written.Data[v1beta1.DNSHealthChecksFailing])
 	if err != nil {
-		klog.ErrorS(err, "What is known of load balancers stays as it was")
+		klog.ErrorS(err, "Cannot parse failing health checks, keeping the previous ones")
 		return
 	}
 	c.mu.Lock()
@@ -118,7 +118,7 @@ func (c *checks) learn(written *corev1.ConfigMap) {
 	}
 	c.failing = now
 	c.mu.Unlock()
-	c.wake() // so that who leads sees whether that is what he wrote
+	c.wake() // so that the leader notices what others wrote
 	if len(other) > 0 {
 		c.changed(other)
 	}

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// writePause is the least time between two writes of what fails, in which changes gather.
+	// writePause is the minimum time between two writes, which batches changes.
 	writePause = 200 * time.Millisecond
-	// writeAgain is how long to wait after one that failed.
+	// writeAgain is the delay after a failed write.
 	writeAgain = 2 * time.Second
 )
 
-// lead checks what is wanted, and writes down what fails, until ctx ends.
+// lead checks the wanted targets and writes the failing ones until ctx ends.
 func (c *checks) lead(ctx context.Context) {
 	if !c.begin(ctx) {
 		return
@@ -48,7 +48,7 @@ func (c *checks) lead(ctx context.Context) {
 	}
 }
 
-// write writes down what fails, unless it says so already.
+// write writes the failing targets if the ConfigMap differs.
 func (c *checks) write(ctx context.Context, text string) error {
 	if known := slices.Collect(maps.Values(c.known())); plan.FormatFailures(known) == text {
 		return nil

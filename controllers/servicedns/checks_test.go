@@ -19,7 +19,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// balancers are load balancers at 127.0.0.1 and 127.0.0.2 and so on, all at one port; the status of each can be set.
+// balancers starts load balancers at 127.0.0.1, 127.0.0.2 and so on, all at one port. The status of each can be set.
 func balancers(t *testing.T, n int) (port string, status []atomic.Int32) {
 	t.Helper()
 	status = make([]atomic.Int32, n)
@@ -43,7 +43,8 @@ func balancers(t *testing.T, n int) (port string, status []atomic.Int32) {
 // none refuses no address: the load balancers of these tests are on this machine.
 func none(netip.Addr) error { return nil }
 
-// One load balancer of three stops to answer and leaves; two of three, and all stay; it outlives a restart; it comes back.
+// One load balancer of three fails and its addresses leave; two of three fail, and all stay; the state survives a
+// restart; a load balancer recovers.
 func TestChecksOfLoadBalancers(t *testing.T) {
 	port, status := balancers(t, 3)
 	web := service("web", map[string]string{"a": "127.0.0.1", "b": "127.0.0.2", "c": "127.0.0.3"})
@@ -63,7 +64,7 @@ func TestChecksOfLoadBalancers(t *testing.T) {
 		w.becomes(all...)
 		status[0].Store(http.StatusServiceUnavailable)
 		w.becomes(without...)
-		status[1].Store(http.StatusServiceUnavailable) // two of three: it may be us
+		status[1].Store(http.StatusServiceUnavailable) // two of three: the federation may be at fault
 		w.becomes(all...)
 		status[1].Store(http.StatusOK)
 		w.becomes(without...)
@@ -94,12 +95,12 @@ func TestChecksOfLoadBalancers(t *testing.T) {
 	})
 }
 
-// No object has a check: nobody is asked, and nothing is written.
+// If no object asks for a check, nothing is checked or written.
 func TestWithoutChecksNothingIsWritten(t *testing.T) {
 	client := fake.NewClientset()
 	w := startWith(t, &memory{}, Options{Kube: client}, twoClusters()...)
 	w.becomes(whole...)
-	time.Sleep(2 * writePause) // longer than a write would have waited
+	time.Sleep(2 * writePause) // longer than the delay of a write
 	for _, action := range client.Actions() {
 		if verb := action.GetVerb(); verb != "list" && verb != "watch" {
 			t.Errorf("%s", verb)

@@ -17,7 +17,7 @@ import (
 // FieldManager owns the conditions DNSPublished of Services and DNSIncomplete of Clusters.
 const FieldManager = "federation-dns"
 
-// conditions say on Services, on Ingresses and on Clusters how they stand in DNS. All processes know; who leads writes.
+// conditions reports the DNS state on Services, Ingresses and Clusters. All processes track it; the leader writes it.
 type conditions struct {
 	client   dynamic.Interface
 	recorder record.EventRecorder
@@ -26,18 +26,18 @@ type conditions struct {
 	limit    flowcontrol.RateLimiter
 
 	mu sync.Mutex
-	// leads tells that this process writes, planned that all objects have been planned once.
+	// leads: this process writes. planned: all objects have been planned once.
 	leads, planned bool
-	// plans and clusters are what was planned, by key and by name.
+	// plans and clusters are the latest plans, by key and by name.
 	plans    map[string]plan.Plan
 	clusters map[string]plan.Cluster
-	// invalid has, by cluster, why an object lacks names there, by the object's key.
+	// invalid has, by cluster, why an object has no names there, by the object's key.
 	invalid map[string]map[string]string
-	// providers are what each says of objects that it does not have as they should be, by key.
+	// providers has, by provider, the objects whose records it lacks, with the reason, by key.
 	providers map[string]map[string]plan.Reason
-	// unread are the providers of which nothing is known yet.
+	// unread are the providers whose zone has not been read yet.
 	unread map[string]bool
-	// written are the versions of what was written last, by key: a cache that has not seen it yet tells nothing.
+	// written are the versions of the last writes, by key. An older cached object is stale.
 	written map[string]resourceversion.Left
 	// told are the last events of Ingresses, by key.
 	told map[string]plan.Condition
@@ -56,12 +56,12 @@ func newConditions(o Options, s *stores) *conditions {
 	}
 }
 
-// object takes in what was planned for an object.
+// object takes in the plan of an object.
 func (c *conditions) object(key string, p plan.Plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client == nil {
-		return // nobody is ever told
+		return // nobody ever reads it
 	}
 	before := c.plans[key]
 	if c.plans[key] = p; len(p.Records)+len(p.Reasons) == 0 {
@@ -72,7 +72,7 @@ func (c *conditions) object(key string, p plan.Plan) {
 	c.add(key)
 }
 
-// misnamed notes or forgets that an object lacks names at clusters.
+// misnamed records whether an object lacks names at clusters.
 func (c *conditions) misnamed(key string, reasons []plan.Reason, is bool) {
 	for _, r := range reasons {
 		if r.Code != plan.NameInvalid || r.Cluster == "" {
@@ -100,7 +100,7 @@ func (c *conditions) setClusters(all []plan.Cluster) {
 	maps.DeleteFunc(c.invalid, func(name string, _ map[string]string) bool { return c.clusters[name].Name == "" })
 }
 
-// provider takes in what a provider says of objects, by key.
+// provider takes in a provider's state.
 func (c *conditions) provider(s ProviderState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *conditions) provider(s ProviderState) {
 	}
 }
 
-// settle tells that all objects have been planned.
+// settle is called when all objects have been planned.
 func (c *conditions) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func (c *conditions) settle() {
 	}
 }
 
-// cluster is for Clusters whose condition somebody has changed.
+// cluster handles a Cluster whose condition was changed by somebody else.
 func (c *conditions) cluster(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +136,7 @@ func (c *conditions) cluster(name string) {
 
 func clusterKey(name string) string { return "Cluster " + name }
 
-// seen is for objects whose condition somebody has changed.
+// seen returns a handler of objects whose condition was changed by somebody else.
 func (c *conditions) seen(kind string) func(key string) {
 	return func(key string) {
 		c.mu.Lock()

@@ -58,7 +58,7 @@ func emptyOffice(t *testing.T) *office {
 	return w
 }
 
-// start runs a controller until the test's end, or the returned function is called.
+// start runs a controller until the test ends or the returned function is called.
 func (w *office) start() (end func()) {
 	ours := w.api.Client("dns", func(_ context.Context, q memapi.Request, do func() error) error {
 		if q.Writes() {
@@ -108,7 +108,7 @@ func (w *office) resource(u *unstructured.Unstructured) schema.GroupVersionResou
 	return map[string]schema.GroupVersionResource{"Cluster": v1beta1.ClustersResource, "DNSNameGrant": v1beta1.DNSNameGrantsResource, "Service": servicesResource, "Ingress": ingressesResource}[u.GetKind()]
 }
 
-// put creates an object, or changes it: all but what others say in its status.
+// put creates or updates an object, without the parts of its status that others own.
 func (w *office) put(u *unstructured.Unstructured) {
 	w.Helper()
 	r := w.client.Resource(w.resource(u)).Namespace(u.GetNamespace())
@@ -132,7 +132,7 @@ func (w *office) put(u *unstructured.Unstructured) {
 	synctest.Wait()
 }
 
-// says checks a condition: "STATUS REASON" and words of the message; "" where there is none.
+// says checks a condition: "STATUS REASON" and words of its message; "" means no condition.
 func (w *office) says(r schema.GroupVersionResource, namespace, name, want string, words ...string) {
 	w.Helper()
 	synctest.Wait()
@@ -160,7 +160,7 @@ func (w *office) cluster(name, want string, words ...string) {
 	w.says(v1beta1.ClustersResource, "", name, want, words...)
 }
 
-// wrote checks how many writes there were since it was asked last.
+// wrote checks the number of writes since the last call.
 func (w *office) wrote(want int32) {
 	w.Helper()
 	synctest.Wait()
@@ -169,7 +169,7 @@ func (w *office) wrote(want int32) {
 	}
 }
 
-// place is a cluster with labels of a zone and region, or none.
+// place returns a cluster with zone and region labels, or without.
 func place(name string, ready corev1.ConditionStatus, zone, region string) *unstructured.Unstructured {
 	u := cluster(name, ready, zone, region)
 	if zone == "" {
@@ -195,7 +195,7 @@ func TestAServiceSaysHowItStands(t *testing.T) {
 		w.service("True Published", "its names are in DNS")
 		w.wrote(1)
 		w.wait(time.Hour)
-		w.wrote(0) // an unchanged world
+		w.wrote(0) // nothing has changed
 
 		w.put(place("a", "False", "z1", "east"))
 		w.service("True Published") // others serve
@@ -213,7 +213,7 @@ func TestAServiceSaysHowItStands(t *testing.T) {
 		w.service("True Published")
 		w.writes.Store(0)
 
-		// What somebody takes away comes back, and what is none of DNS' business says nothing of it.
+		// A removed condition comes back. An object without names in DNS gets none.
 		u := w.api.Get(servicesResource, "default", "web").DeepCopy()
 		unstructured.RemoveNestedField(u.Object, "status", "conditions")
 		if _, err := w.client.Resource(servicesResource).Namespace("default").UpdateStatus(t.Context(), u, metav1.UpdateOptions{}); err != nil {
@@ -246,7 +246,7 @@ func TestAClusterSaysWhichNamesItLacks(t *testing.T) {
 		w.put(place("a", "True", long, "west"))
 		w.cluster("a", "True NameInvalid", "Service default/web", long, "1 to 63")
 		w.service("False NameInvalid", "cluster a: no name of the zone")
-		if names := w.provider.names(); len(names) != 4 { // the others go on
+		if names := w.provider.names(); len(names) != 4 { // the others continue
 			t.Errorf("names %q", names)
 		}
 		w.put(place("a", "True", "z1", "west"))
@@ -279,7 +279,7 @@ func TestAServiceSaysThatAProviderIsBehind(t *testing.T) {
 	})
 }
 
-// A new leader does not say that all is well of a provider that it could not read yet.
+// A new leader does not report that all is well at a provider it has not read yet.
 func TestThatAProviderIsBehindOutlivesARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := emptyOffice(t)
@@ -320,7 +320,7 @@ func TestAServiceSaysThatOthersHaveItsName(t *testing.T) {
 	})
 }
 
-// An Ingress has no conditions: events tell when it stands otherwise.
+// An Ingress has no conditions, so events report changes.
 func TestAnIngressTellsByEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ingress := func(name, host string) *unstructured.Unstructured {
@@ -360,7 +360,7 @@ func TestAnIngressTellsByEvents(t *testing.T) {
 	})
 }
 
-// A failed write is tried again.
+// A failed write is retried.
 func TestAConditionThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stores{objects: map[string]cache.SharedIndexInformer{}}

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// conditionWrites is how many conditions are written a second in the long run, conditionBurst how many at once: those of
-	// many objects may change together, and other writes shall not wait for them.
+	// conditionWrites is the sustained rate of condition writes per second, conditionBurst the burst: the conditions of
+	// many objects may change together, and must not delay other writes.
 	conditionWrites, conditionBurst = 20, 50
 	// writeTimeout bounds one of these writes.
 	writeTimeout = 10 * time.Second
@@ -56,7 +56,7 @@ func (c *conditions) lead(ctx context.Context) {
 	c.leads = false
 }
 
-// sync makes an object say how it stands: one write, if it says something else.
+// sync writes an object's condition if it differs.
 func (c *conditions) sync(ctx context.Context, key string) error {
 	kind, name, _ := strings.Cut(key, " ")
 	if kind == "Cluster" {
@@ -75,7 +75,7 @@ func (c *conditions) sync(ctx context.Context, key string) error {
 	return nil
 }
 
-// of returns the condition of an object; nil where it has nothing to do with DNS.
+// of returns the condition of an object; nil if it has no names in DNS.
 func (c *conditions) of(key string, u *unstructured.Unstructured) *plan.Condition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,8 @@ func (c *conditions) of(key string, u *unstructured.Unstructured) *plan.Conditio
 	return c.plans[key].Condition(says)
 }
 
-// tell sends an event when an Ingress, whose status has no conditions, stands otherwise than was told last. That all is
-// well is news only after something was not.
+// tell emits an event when the state of an Ingress changes, because its status has no conditions. It reports that all
+// is well only after something was not.
 func (c *conditions) tell(key string, u *unstructured.Unstructured, want *plan.Condition) {
 	before, told := c.told[key]
 	if u == nil || want == nil {
@@ -112,7 +112,7 @@ func (c *conditions) syncService(ctx context.Context, u *unstructured.Unstructur
 		return nil
 	}
 	if want != nil && is != nil && is.Reason == plan.ProviderOutOfSync && want.Reason != plan.ProviderOutOfSync && c.anyUnread() {
-		return nil // another process said it, and it may be so still
+		return nil // another process emitted it, and it may still hold
 	}
 	status := &corev1.ServiceStatus{}
 	if want != nil {
@@ -136,18 +136,18 @@ func (c *conditions) anyUnread() bool {
 	return len(c.unread) > 0
 }
 
-// publishedOf is the condition that a Service has; nil where it has none.
+// publishedOf returns the condition of a Service, or nil.
 func publishedOf(u *unstructured.Unstructured) *metav1.Condition {
 	service := &corev1.Service{}
 	status, _, _ := unstructured.NestedMap(u.Object, "status")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"status": status}, service); err != nil {
-		return nil // as good as none: it is written anew
+		return nil // as good as none: it is written again
 	}
 	return meta.FindStatusCondition(service.Status.Conditions, v1beta1.ConditionDNSPublished)
 }
 
 func (c *conditions) syncCluster(ctx context.Context, name string) error {
-	obj, _, _ := c.stores.clusters.GetStore().GetByKey(name) // fails for no store in memory
+	obj, _, _ := c.stores.clusters.GetStore().GetByKey(name) // never fails for an in-memory store
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		delete(c.written, clusterKey(name))
@@ -158,7 +158,7 @@ func (c *conditions) syncCluster(ctx context.Context, name string) error {
 	}
 	cluster := clusterOf(u)
 	if cluster == nil || cluster.Condition(v1beta1.ClusterReady) == nil || cluster.Status.KubernetesVersion == "" {
-		return nil // it has not been seen yet
+		return nil // the cache does not have it yet
 	}
 	c.mu.Lock()
 	known := plan.ClusterOf(cluster, nil)
@@ -183,7 +183,7 @@ func (c *conditions) syncCluster(ctx context.Context, name string) error {
 	return c.apply(ctx, u, status)
 }
 
-// apply has status be all that we say of the object.
+// apply applies our part of the object's status.
 func (c *conditions) apply(ctx context.Context, u *unstructured.Unstructured, status any) error {
 	if err := c.limit.Wait(ctx); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (c *conditions) apply(ctx context.Context, u *unstructured.Unstructured, st
 	if err != nil {
 		return err
 	}
-	delete(text, "loadBalancer") // which has no omitempty, and is not ours
+	delete(text, "loadBalancer") // it has no omitempty, and is not ours
 	body := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "status": text}}
 	body.SetName(u.GetName())
 	body.SetNamespace(u.GetNamespace())
@@ -205,7 +205,7 @@ func (c *conditions) apply(ctx context.Context, u *unstructured.Unstructured, st
 	defer cancel()
 	got, err := c.client.Resource(resource).Namespace(u.GetNamespace()).ApplyStatus(ctx, u.GetName(), body, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone, or another one by now
+		return nil // gone or replaced
 	}
 	if err == nil {
 		key := u.GetKind() + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
@@ -214,7 +214,7 @@ func (c *conditions) apply(ctx context.Context, u *unstructured.Unstructured, st
 	return err
 }
 
-// unseen reports whether the object is as it was before our last write: the event of that brings us here again.
+// unseen reports whether the object is older than our last write: its event will bring us here again.
 func (c *conditions) unseen(key string, u *unstructured.Unstructured) bool {
 	return c.written[key].Unseen(u)
 }

@@ -16,8 +16,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// followConfigMap calls learn with a ConfigMap of the federation's namespace whenever it changes, with an empty one where it is gone,
-// until ctx ends. synced reports whether it has been read once.
+// followConfigMap calls learn with a ConfigMap of the federation's namespace whenever it changes, and with an empty one
+// when it is deleted, until ctx ends. synced reports whether it has been read once.
 func followConfigMap(ctx context.Context, running *sync.WaitGroup, kube kubernetes.Interface, name string, learn func(*corev1.ConfigMap)) (synced cache.InformerSynced) {
 	maps := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace)
 	only := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
@@ -32,7 +32,7 @@ func followConfigMap(ctx context.Context, running *sync.WaitGroup, kube kubernet
 		},
 	}, kube), &corev1.ConfigMap{}, 0)
 	is := func(obj any) {
-		if m, ok := obj.(*corev1.ConfigMap); ok && m.Name == name { // clients in tests know no field selectors
+		if m, ok := obj.(*corev1.ConfigMap); ok && m.Name == name { // fake clients ignore field selectors
 			learn(m)
 		}
 	}
@@ -49,7 +49,7 @@ func followConfigMap(ctx context.Context, running *sync.WaitGroup, kube kubernet
 		},
 	})
 	if err != nil {
-		klog.ErrorS(err, "A ConfigMap cannot be followed", "configMap", name) // fails only for an informer that has ended
+		klog.ErrorS(err, "Cannot watch a ConfigMap", "configMap", name) // fails only for a stopped informer
 		return func() bool { return true }
 	}
 	running.Go(func() { informer.RunWithContext(ctx) })

@@ -34,25 +34,26 @@ type Options struct {
 	Zone string
 	// TTL of the records in seconds. Default: 15.
 	TTL uint32
-	// Providers hold the zone, each for itself.
+	// Providers hold the zone, each independently.
 	Providers []NamedProvider
-	// Held, if set, returns those of the Clusters whose addresses stay though they cannot be reached, by name: they vanished
-	// together with most others, so it may be us who are cut off.
+	// Held, if set, returns the names of the Clusters whose addresses stay though they are unreachable: they vanished
+	// together with most others, so the federation itself may be cut off.
 	Held func([]*v1beta1.Cluster) map[string]bool
 	// Report, if set, is called after each pass over a provider, by that provider's goroutine.
 	Report func(ProviderState)
-	// Offers, if set, is told after each look what clusters have of the Services that were looked at, by namespace/name: of
-	// all of them the first time. nil: there is no such Service; one that cannot be read is left out.
+	// Offers, if set, is called after each pass with what clusters have of the Services in that pass, by
+	// namespace/name; the first time with all Services. Nil means that the Service does not exist. Services that cannot
+	// be parsed are left out.
 	Offers func(map[string][]plan.Offer)
-	// Kube, if set, is a client of the federation: by it is written and read which load balancers do not answer the checks
-	// that objects ask for. Without it nothing is checked.
+	// Kube, if set, is a client of the federation to read and write which load balancers fail their health checks.
+	// Without it nothing is checked.
 	Kube kubernetes.Interface
-	// Client and Recorder, if both are set, are for telling on objects how they stand in DNS: conditions and events.
+	// Client and Recorder, if both are set, write conditions and events about the state in DNS.
 	Client   dynamic.Interface
 	Recorder record.EventRecorder
 	// Resolver looks up host names of load balancers. Default: net.DefaultResolver.
 	Resolver Resolver
-	// Refuse says which addresses of load balancers are not used, and why. Default: v1beta1.RefuseAddress.
+	// Refuse returns an error for load balancer addresses that are not used. Default: v1beta1.RefuseAddress.
 	Refuse func(netip.Addr) error
 }
 
@@ -69,7 +70,7 @@ type Controller struct {
 	planner *planner
 }
 
-// New makes a controller. It takes its informers, so that their owner starts them; Run subscribes.
+// New makes a controller. It requests its informers, so that their owner can start them; Run subscribes.
 func New(o Options) (*Controller, error) {
 	if errs := validation.IsDNS1123Label(o.Federation); len(errs) > 0 {
 		return nil, fmt.Errorf("federation name %q: %s", o.Federation, strings.Join(errs, "; "))
@@ -97,7 +98,8 @@ func New(o Options) (*Controller, error) {
 	return c, nil
 }
 
-// Run plans, and keeps the Local providers right, until the context ends, and returns nil then. It leaves the records.
+// Run plans and keeps the Local providers up to date until the context ends, and then returns nil. It leaves the
+// records.
 func (c *Controller) Run(ctx context.Context) error {
 	registerMetrics()
 	unsubscribe, synced, err := c.subscribe(c.changed, c.told)
@@ -126,8 +128,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// Lead keeps the providers right that are not Local, checks load balancers, and tells on objects how they stand, until the context ends, and returns then. It is for one process at a
-// time, in which Run must run, too.
+// Lead keeps the other providers up to date, checks load balancers, and reports the DNS state on objects, until the
+// context ends. It must run in one process at a time, next to Run.
 func (c *Controller) Lead(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -141,10 +143,10 @@ func (c *Controller) Lead(ctx context.Context) {
 	c.publish(ctx, false)
 }
 
-// restart is the pause before what panicked is started again.
+// restart is the delay before a goroutine that panicked is restarted.
 const restart = time.Second
 
-// publish keeps some of the providers right, each in a goroutine of its own.
+// publish keeps the local or the other providers up to date, each in its own goroutine.
 func (c *Controller) publish(ctx context.Context, local bool) {
 	var running sync.WaitGroup
 	for _, p := range c.Providers {
@@ -165,7 +167,7 @@ func (c *Controller) report(s ProviderState) {
 	}
 }
 
-// pass plans what has changed, and hands it to the providers.
+// pass plans what has changed and hands it to the providers.
 func (c *Controller) pass() {
 	seen := c.changed.take()
 	c.world.set(c.planner.plan(seen), seen.since)

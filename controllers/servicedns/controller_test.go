@@ -28,7 +28,7 @@ import (
 
 const zone = "example.com."
 
-// memory is a provider that keeps a zone in memory, counts calls, and fails when it is told to.
+// memory is a provider that keeps a zone in memory, counts calls, and can be made to fail.
 type memory struct {
 	mu    sync.Mutex
 	sets  []dnsprovider.RRSet
@@ -36,7 +36,7 @@ type memory struct {
 	// began is the first ChangeSet.
 	began string
 	fails int
-	// gate, where there is one, must give an element for each call of Apply.
+	// gate, if set, must give an element for each call of Apply.
 	gate chan struct{}
 }
 
@@ -66,7 +66,7 @@ func (m *memory) Apply(_ context.Context, _ string, changes dnsprovider.ChangeSe
 	return err
 }
 
-// names shows the zone as "name TYPE data…", names without the zone and the common part.
+// names formats the zone as "name TYPE data…", names without the zone and the common part.
 func (m *memory) names() []string {
 	sets, _ := m.Records(context.Background(), zone)
 	out := []string{}
@@ -89,7 +89,7 @@ func (m *memory) callCount() int {
 	return m.calls
 }
 
-// stage is a federation's API with a controller on it.
+// stage is a federation's API with a controller.
 type stage struct {
 	*testing.T
 	client   *fake.FakeDynamicClient
@@ -101,7 +101,7 @@ func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime
 	return startWith(t, provider, Options{Resolver: resolver}, objects...)
 }
 
-// startWith has further options.
+// startWith is start with options.
 func startWith(t *testing.T, provider *memory, o Options, objects ...runtime.Object) *stage {
 	t.Helper()
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
@@ -133,7 +133,7 @@ func startWith(t *testing.T, provider *memory, o Options, objects ...runtime.Obj
 		factory.Shutdown()
 	})
 	w := &stage{T: t, client: client, provider: provider}
-	// The fake client shows a watch nothing of what came before it began.
+	// The fake client's watches do not show earlier changes.
 	w.eventually(func() bool { return w.watches() == 5 }, func() any { return w.watches() }, 5)
 	return w
 }
@@ -155,8 +155,7 @@ func cluster(name string, ready corev1.ConditionStatus, zone, region string) *un
 	})
 }
 
-// service has an address for each cluster; "" stands for no ready endpoint. An address that is none
-// is a host name.
+// service has an address in each cluster; "" means no ready endpoint. A value that is no address is a host name.
 func service(name string, addresses map[string]string) *unstructured.Unstructured {
 	in := v1beta1.ServiceIngresses{}
 	for c, address := range addresses {
@@ -199,7 +198,7 @@ func (w *stage) put(u *unstructured.Unstructured) {
 	}
 }
 
-// becomes waits until the zone is as it should be.
+// becomes waits until the zone is as wanted.
 func (w *stage) becomes(want ...string) {
 	w.Helper()
 	if want == nil {
@@ -266,7 +265,7 @@ func TestClusterThatJoinsLaterIsSeen(t *testing.T) {
 	w.becomes("web.east A 192.0.2.1", "web A 192.0.2.1", "web.z1.east A 192.0.2.1")
 }
 
-// A Service has names at the place of each joined cluster, also where it is not.
+// A Service has names at the place of each joined cluster, even where it does not run.
 func TestAClusterWithoutTheServiceHasItsNames(t *testing.T) {
 	w := start(t, &memory{}, nil, twoClusters()...)
 	w.becomes(whole...)
@@ -335,7 +334,7 @@ func TestFailedCallIsRepeatedFromWhatTheZoneHas(t *testing.T) {
 	w.becomes(whole...)
 	w.provider.mu.Lock()
 	w.provider.fails = 2
-	w.provider.sets = w.provider.sets[1:] // somebody took one out: found when the zone is read again
+	w.provider.sets = w.provider.sets[1:] // a record is removed by hand: found at the next read of the zone
 	w.provider.mu.Unlock()
 	w.put(cluster("a", corev1.ConditionFalse, "z1", "east"))
 	w.becomes(withoutA...)
@@ -347,7 +346,7 @@ func TestChangesWhileTheProviderIsBusyGoTogether(t *testing.T) {
 	provider.gate <- struct{}{}
 	w.becomes(whole...)
 	w.put(service("web", map[string]string{"a": "192.0.2.11", "b": "192.0.2.2"}))
-	time.Sleep(50 * time.Millisecond) // the provider is busy with it now, most likely
+	time.Sleep(50 * time.Millisecond) // the provider is most likely busy with it now
 	for _, address := range []string{"192.0.2.12", "192.0.2.13", "192.0.2.14"} {
 		w.put(service("web", map[string]string{"a": address, "b": "192.0.2.2"}))
 	}
@@ -399,7 +398,7 @@ func TestHostNamesAreLookedUpAgain(t *testing.T) {
 		service("web", map[string]string{"a": "one.test", "b": "two.test"}))
 	zones := []string{"web.z1.east CNAME one.test.", "web.z2.east CNAME two.test."}
 	w.becomes(append([]string{"web.east A 192.0.2.1 192.0.2.2", "web A 192.0.2.1 192.0.2.2"}, zones...)...)
-	resolver.set(map[string]string{"one.test.": "192.0.2.9"}) // two.test. fails now: its address stays
+	resolver.set(map[string]string{"one.test.": "192.0.2.9"}) // the lookup of two.test. fails now: its address stays
 	w.becomes(append([]string{"web.east A 192.0.2.2 192.0.2.9", "web A 192.0.2.2 192.0.2.9"}, zones...)...)
 }
 
@@ -435,7 +434,7 @@ func TestHostsOfIngresses(t *testing.T) {
 	w.create(ingressesResource, ingress("front", "shop.example.com", 1, map[string]string{"a": "192.0.2.1"}))
 	w.becomes("shop A 192.0.2.1")
 	w.put(cluster("a", corev1.ConditionFalse, "z1", "east"))
-	w.becomes("shop A 192.0.2.1") // nothing else serves: better than none
+	w.becomes("shop A 192.0.2.1") // nothing else serves: stale is better than none
 	if err := w.client.Resource(ingressesResource).Namespace("default").Delete(context.Background(), "front", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -468,7 +467,7 @@ func TestSettingsOfPoliciesAndAnnotations(t *testing.T) {
 	w.becomes(whole...)
 }
 
-// Who asks for offers is told of all Services first, and then of those that change.
+// Offers reports all Services first, and then those that change.
 func TestOffersFollowTheWorld(t *testing.T) {
 	told := make(chan map[string][]plan.Offer, 100)
 	w := startWith(t, &memory{}, Options{Offers: func(some map[string][]plan.Offer) { told <- some }}, twoClusters()...)

@@ -19,22 +19,22 @@ type Resolver interface {
 const (
 	// lookupTimeout bounds the lookup of one host name.
 	lookupTimeout = 5 * time.Second
-	// maxLookups bounds those at one time.
+	// maxLookups bounds concurrent lookups.
 	maxLookups = 16
 )
 
-// hosts knows the addresses of the host names that are wanted, and looks them up again and again.
+// hosts caches the addresses of the wanted host names and keeps looking them up.
 type hosts struct {
 	resolver Resolver
 	every    time.Duration
-	// changed is called with a host name that has other addresses than before.
+	// changed is called when the addresses of a host name have changed.
 	changed func(host string)
-	// due has an element when a host name is wanted that has never been looked up.
+	// due has an element when a new host name is wanted.
 	due   chan struct{}
 	slots chan struct{}
 
 	mu sync.Mutex
-	// wanted counts the Services that want a host; addresses is replaced and never changed.
+	// wanted counts the Services per host. addresses is replaced, never changed in place.
 	wanted    map[string]int
 	addresses map[string][]netip.Addr
 	busy      map[string]bool
@@ -47,14 +47,14 @@ func newHosts(resolver Resolver, every time.Duration, changed func(string)) *hos
 	}
 }
 
-// known returns the addresses by host name. The map is not changed later.
+// known returns the addresses by host name. The caller must not change the map.
 func (h *hosts) known() map[string][]netip.Addr {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.addresses
 }
 
-// count adds n to the number of those that want the hosts. A new host is looked up at once.
+// count adds n to the use counts of the hosts. A new host is looked up at once.
 func (h *hosts) count(names []string, n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,7 +68,7 @@ func (h *hosts) count(names []string, n int) {
 	}
 }
 
-// forget drops the hosts that nobody wants.
+// forget drops the hosts that are no longer wanted.
 func (h *hosts) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,8 +96,8 @@ func (h *hosts) run(ctx context.Context) {
 	}
 }
 
-// lookup starts to look up the hosts that are wanted: all, or those of which nothing is known. A slow
-// one holds up no other, and is not asked for a second time meanwhile.
+// lookup starts lookups of the wanted hosts: all, or those without a result. A slow lookup delays no other, and is not
+// started twice.
 func (h *hosts) lookup(ctx context.Context, all bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +121,7 @@ func (h *hosts) lookupOne(ctx context.Context, name string) {
 	}
 }
 
-// learn takes what a lookup found, and reports whether it is something new. A failed one is not.
+// learn takes in the result of a lookup, and reports whether it changed anything. A failed lookup does not.
 func (h *hosts) learn(name string, found []netip.Addr, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

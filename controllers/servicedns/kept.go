@@ -19,44 +19,45 @@ import (
 	"federation/controllers/servicedns/plan"
 )
 
-// kept knows to which namespaces hosts belong (ADR 90). All processes read it, who leads writes.
+// kept tracks which namespaces own hosts (ADR 90). All processes read it, the leader writes it.
 type kept struct {
-	// kube is a client of the federation; nil: hosts belong to the objects that want them, and to nobody after them.
+	// kube is a client of the federation. Nil: a host belongs to the object that wants it, and to no namespace
+	// afterwards.
 	kube kubernetes.Interface
-	// changed is called when something else is written down than before.
+	// changed is called when the ConfigMap has changed.
 	changed func()
 	// due has an element when there is something to write.
 	due chan struct{}
 
 	mu    sync.Mutex
 	leads bool
-	// written is what was read last, hosts the same as it is understood. They are replaced and never changed.
+	// written is the ConfigMap as last read, hosts its parsed content. They are replaced, never changed in place.
 	written *corev1.ConfigMap
 	hosts   map[string]plan.Keep
-	// wanted are the changes of written that are to be written; as of the last pass.
+	// wanted are the changes of written to be made, as of the last pass.
 	wanted map[string]*string
 }
 
-// settleHosts is how often it is looked whether hosts are free again.
+// settleHosts is how often hosts are checked for release.
 const settleHosts = time.Minute
 
 func newKept(kube kubernetes.Interface, changed func()) *kept {
 	return &kept{kube: kube, changed: changed, due: make(chan struct{}, 1), written: &corev1.ConfigMap{}, hosts: map[string]plan.Keep{}}
 }
 
-// known returns to which namespaces hosts belong. The map is not changed later.
+// known returns the owners of hosts. The caller must not change the map.
 func (k *kept) known() map[string]plan.Keep {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.hosts
 }
 
-// follow reads what is written down until ctx ends. synced reports whether it has been read once.
+// follow reads the ConfigMap until ctx ends. synced reports whether it has been read once.
 func (k *kept) follow(ctx context.Context, running *sync.WaitGroup) (synced cache.InformerSynced) {
 	return followConfigMap(ctx, running, k.kube, v1beta1.DNSHostsConfigMap, k.learn)
 }
 
-// learn takes in what is written down.
+// learn takes in the ConfigMap.
 func (k *kept) learn(written *corev1.ConfigMap) {
 	hosts := plan.ParseKept(written.Data)
 	k.mu.Lock()
@@ -68,7 +69,7 @@ func (k *kept) learn(written *corev1.ConfigMap) {
 	}
 }
 
-// settle takes in what is to be written, after all changes that were seen have been planned.
+// settle takes in the changes to write, after all seen changes have been planned.
 func (k *kept) settle(claims *plan.Claims) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -113,7 +114,7 @@ func (k *kept) setLeads(leads bool) {
 	k.leads = leads
 }
 
-// write writes what is wanted, if what it was decided from is still there.
+// write writes the wanted changes if the ConfigMap has not changed since they were decided.
 func (k *kept) write(ctx context.Context) error {
 	k.mu.Lock()
 	written, changes := k.written, k.wanted
@@ -139,7 +140,7 @@ func (k *kept) write(ctx context.Context) error {
 	}
 	_, err = configMaps.Patch(ctx, v1beta1.DNSHostsConfigMap, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
 	if apierrors.IsConflict(err) {
-		return nil // what is there now comes, and is decided from
+		return nil // its event comes, and a new decision
 	}
 	return err
 }

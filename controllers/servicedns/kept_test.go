@@ -14,7 +14,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// A grant takes a host from whom it is not granted to, and gives it to whom it is, at once.
+// A grant takes a host from a namespace without the grant and gives it to one with it, at once.
 func TestAGrantGivesAndTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		front := func(namespace, address string) *unstructured.Unstructured {
@@ -48,8 +48,8 @@ func TestAGrantGivesAndTakes(t *testing.T) {
 	})
 }
 
-// A host belongs to the namespace that had it first: while its object has no address, against an older object that comes to want it,
-// over a restart, and for an hour after its object is gone.
+// A host belongs to the namespace that had it first: while its object has no address, against an older object that
+// claims it later, over a restart, and for an hour after its object is gone.
 func TestAHostStaysWithItsNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := emptyOffice(t)

@@ -17,7 +17,7 @@ var (
 	}, []string{"provider"})
 	providerUp = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Name: "federation_dns_provider_published",
-		Help: "1 where the provider has all records, 0 where the last attempt failed, changes have waited for 10 s, or what it says that it did is not there.",
+		Help: "1 where the provider has all records, 0 where the last attempt failed, changes have waited for 10 s, or it reported success for records that are not there.",
 	}, []string{"provider"})
 	applySeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Name:    "federation_dns_apply_duration_seconds",
@@ -26,12 +26,12 @@ var (
 	}, []string{"provider", "result"})
 	changeSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Name:    "federation_dns_change_duration_seconds",
-		Help:    "Time from the first sight of a change of an object, Cluster or host to its being in DNS, by provider.",
+		Help:    "Time from the first sight of a change of an object, Cluster or host to its publication in DNS, by provider.",
 		Buckets: metrics.ExponentialBuckets(0.0001, 4, 10),
 	}, []string{"provider"})
 	repairs = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "federation_dns_drift_corrections_total",
-		Help: "Names at which a provider's zone was not as it was applied and was put right, by provider.",
+		Help: "Names at which a provider's zone differed from what was applied and was corrected, by provider.",
 	}, []string{"provider"})
 	checkSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Name:    "federation_dns_health_check_duration_seconds",
@@ -51,7 +51,7 @@ func registerMetrics() {
 	})
 }
 
-// observeApply notes a call of a provider, and how old the oldest of its changes is; zero: unknown.
+// observeApply records a call of a provider, and the age of its oldest change; zero if unknown.
 func observeApply(provider string, started, since time.Time, err error) {
 	result := "ok"
 	if err != nil {

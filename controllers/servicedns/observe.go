@@ -18,13 +18,13 @@ import (
 	"federation/controllers/servicedns/plan"
 )
 
-// Resources that are watched.
+// Watched resources.
 var (
 	servicesResource  = corev1.SchemeGroupVersion.WithResource("services")
 	ingressesResource = networkingv1.SchemeGroupVersion.WithResource("ingresses")
 )
 
-// stores are the caches of what is watched.
+// stores are the caches of the watched resources.
 type stores struct {
 	objects                    map[string]cache.SharedIndexInformer // by kind
 	clusters, policies, grants cache.SharedIndexInformer
@@ -37,7 +37,7 @@ func newStores(from Informers) stores {
 	}
 }
 
-// subscribe makes changes be noted. It returns the end of that.
+// subscribe records changes in c until unsubscribe is called.
 func (s *stores) subscribe(c *changed, told *conditions) (unsubscribe func(), synced []cache.InformerSynced, err error) {
 	var ends []func()
 	on := func(i cache.SharedIndexInformer, same func(a, b *unstructured.Unstructured) bool, note func(key string)) {
@@ -47,7 +47,7 @@ func (s *stores) subscribe(c *changed, told *conditions) (unsubscribe func(), sy
 			return
 		}
 		synced = append(synced, handler.HasSynced)
-		ends = append(ends, func() { _ = i.RemoveEventHandler(handler) }) // fails only for a handler that is not there
+		ends = append(ends, func() { _ = i.RemoveEventHandler(handler) }) // fails only for a handler that is not registered
 	}
 	for kind, i := range s.objects {
 		on(i, sameObject, c.object(kind))
@@ -64,7 +64,7 @@ func (s *stores) subscribe(c *changed, told *conditions) (unsubscribe func(), sy
 	}, synced, err
 }
 
-// notes calls note with the key of what has changed, unless it is the same for us.
+// notes calls note with the key of a changed object, unless it is the same for us.
 func notes(same func(a, b *unstructured.Unstructured) bool, note func(key string)) cache.ResourceEventHandler {
 	noteObject := func(obj any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
@@ -91,7 +91,7 @@ func sameObject(a, b *unstructured.Unstructured) bool {
 		typeOf(a) == typeOf(b) && slices.Equal(plan.Hosts(a), plan.Hosts(b)) && maps.Equal(a.GetLabels(), b.GetLabels())
 }
 
-// sameCondition reports whether nobody has changed what we say on a Service or Cluster.
+// sameCondition reports whether our condition on a Service or Cluster is unchanged.
 func sameCondition(a, b *unstructured.Unstructured) bool {
 	return a.GetUID() == b.GetUID() && reflect.DeepEqual(ownCondition(a), ownCondition(b))
 }
@@ -113,7 +113,7 @@ func typeOf(u *unstructured.Unstructured) string {
 	return t
 }
 
-// sameStatus is for Clusters, which are written often for their capacity.
+// sameStatus compares Clusters, whose capacity is written often.
 func sameStatus(a, b *unstructured.Unstructured) bool {
 	x, y := clusterOf(a), clusterOf(b)
 	return x != nil && y != nil && reflect.DeepEqual(plan.ClusterOf(x, nil), plan.ClusterOf(y, nil)) &&
@@ -121,25 +121,25 @@ func sameStatus(a, b *unstructured.Unstructured) bool {
 		reflect.DeepEqual(x.Drill(), y.Drill())
 }
 
-// samePolicy is for policies and grants.
+// samePolicy compares policies and grants.
 func samePolicy(a, b *unstructured.Unstructured) bool {
 	return a.GetUID() == b.GetUID() && reflect.DeepEqual(a.Object["spec"], b.Object["spec"])
 }
 
-// clusterOf reads a Cluster; nil where it cannot be read.
+// clusterOf decodes a Cluster; nil if that fails.
 func clusterOf(u *unstructured.Unstructured) *v1beta1.Cluster {
 	cluster := &v1beta1.Cluster{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cluster); err != nil {
-		klog.ErrorS(err, "Cannot read the Cluster", "cluster", u.GetName())
+		klog.ErrorS(err, "Cannot decode the Cluster", "cluster", u.GetName())
 		return nil
 	}
 	return cluster
 }
 
-// object returns a Service or Ingress by its key; nil where there is none.
+// object returns a Service or Ingress by its key, or nil.
 func (s *stores) object(key string) *unstructured.Unstructured {
 	kind, key, _ := strings.Cut(key, " ")
-	obj, _, _ := s.objects[kind].GetStore().GetByKey(key) // fails for no store in memory
+	obj, _, _ := s.objects[kind].GetStore().GetByKey(key) // never fails for an in-memory store
 	u, _ := obj.(*unstructured.Unstructured)
 	return u
 }

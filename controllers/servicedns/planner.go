@@ -14,23 +14,23 @@ import (
 	"federation/controllers/servicedns/plan"
 )
 
-// planner remembers what was planned, and plans again what a change may change. It belongs to one goroutine.
+// planner remembers plans, and plans again what a change may affect. It belongs to one goroutine.
 type planner struct {
 	*Controller
 	planned  map[string]entry
 	claims   *plan.Claims
 	known    map[string]*v1beta1.Cluster
 	clusters []plan.Cluster
-	// settings are the policies that say something of DNS, by namespace and name.
+	// settings are the policies with DNS settings, by namespace and name.
 	settings map[string]map[string]*v1beta1.PlacementPolicy
 }
 
-// entry is what was planned for one object.
+// entry is the plan of one object.
 type entry struct {
 	plan.Plan
-	// clusters are those that the object's annotation names.
+	// clusters are those in the object's annotation.
 	clusters []string
-	// targets are the keys of what is checked for it.
+	// targets are the keys of its health checks.
 	targets []string
 }
 
@@ -41,7 +41,7 @@ func newPlanner(c *Controller) *planner {
 	}
 }
 
-// plan plans again what is affected by what was seen, and returns its records.
+// plan plans what the changes affect, and returns its records.
 func (p *planner) plan(seen seen) records {
 	keys := seen.objects
 	for _, key := range p.claims.Keep(p.kept.known()) {
@@ -74,7 +74,7 @@ func (p *planner) plan(seen seen) records {
 	return some
 }
 
-// offers gathers what clusters have of those of the keys that are Services, by namespace/name.
+// offers returns what clusters have of the Services among the keys, by namespace/name.
 func (p *planner) offers(keys map[string]bool, objects map[string]*plan.Object) map[string][]plan.Offer {
 	all := map[string][]plan.Offer{}
 	for key := range keys {
@@ -94,8 +94,8 @@ func containsAny(names []string, of map[string]bool) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return of[name] })
 }
 
-// read reads the objects of the keys, and adds those from which these take a host, or to which they leave one. Who
-// cannot be read keeps what it has, and is taken out of keys.
+// read reads the objects of the keys, and adds those whose hosts they take or free. An object that cannot be read keeps
+// its records and is removed from keys.
 func (p *planner) read(keys map[string]bool) map[string]*plan.Object {
 	objects := map[string]*plan.Object{}
 	for todo := slices.Sorted(maps.Keys(keys)); len(todo) > 0; {
@@ -115,7 +115,7 @@ func (p *planner) read(keys map[string]bool) map[string]*plan.Object {
 	return objects
 }
 
-// readOne reads an object and what it claims: nil where it is gone. It returns whom else that may affect.
+// readOne reads an object and its claims; nil if it is gone. It returns the other objects that this may affect.
 func (p *planner) readOne(key string, objects map[string]*plan.Object) (others []string, ok bool) {
 	u := p.object(key)
 	if u == nil {
@@ -124,7 +124,7 @@ func (p *planner) readOne(key string, objects map[string]*plan.Object) (others [
 	}
 	o, err := plan.Read(u, slices.Collect(maps.Values(p.settings[u.GetNamespace()])))
 	if err != nil {
-		klog.ErrorS(err, "DNS records stay as they are", "object", key)
+		klog.ErrorS(err, "Cannot read the object, keeping its DNS records", "object", key)
 		return nil, false
 	}
 	objects[key] = &o
@@ -151,13 +151,13 @@ func (p *planner) planOne(o *plan.Object) entry {
 	return e
 }
 
-// commit remembers what was planned for an object.
+// commit remembers the plan of an object.
 func (p *planner) commit(key string, e entry) {
 	was := p.planned[key]
 	if logger := klog.V(2); logger.Enabled() && !slices.Equal(e.Reasons, was.Reasons) {
 		logger.InfoS("DNS records explained", "object", key, "reasons", e.Reasons)
 	}
-	p.hosts.count(e.Resolve, +1) // before -1, so that one that stays is not a new one
+	p.hosts.count(e.Resolve, +1) // before the -1, so that a kept host does not count as new
 	p.hosts.count(was.Resolve, -1)
 	p.checks.count(e.Targets, +1)
 	p.checks.count(was.Targets, -1)
@@ -166,15 +166,15 @@ func (p *planner) commit(key string, e entry) {
 	}
 }
 
-// clustersChanged takes in Clusters that have changed. It returns the names of those that are other ones for DNS now, and
-// whether there are other places: a Service has names at those of all clusters, also where it is not.
+// clustersChanged takes in changed Clusters. It returns the names of those that differ for DNS, and whether the set of
+// places has changed: a Service has names at the places of all clusters, even where it does not run.
 func (p *planner) clustersChanged(names map[string]bool) (moved map[string]bool, places bool) {
 	if len(names) == 0 {
 		return nil, false
 	}
 	for name := range names {
 		delete(p.known, name)
-		obj, _, _ := p.stores.clusters.GetStore().GetByKey(name) // fails for no store in memory
+		obj, _, _ := p.stores.clusters.GetStore().GetByKey(name) // never fails for an in-memory store
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			if c := clusterOf(u); c != nil {
 				p.known[name] = c
@@ -201,7 +201,7 @@ func (p *planner) clustersChanged(names map[string]bool) (moved map[string]bool,
 	return moved, places
 }
 
-// policiesChanged takes in policies that have changed, and adds the objects of their namespaces to keys where that may matter.
+// policiesChanged takes in changed policies, and adds the objects of their namespaces to keys if that may matter.
 func (p *planner) policiesChanged(names map[string]bool, keys map[string]bool) {
 	for name := range names {
 		namespace, own, _ := strings.Cut(name, "/")
@@ -226,14 +226,14 @@ func (p *planner) policiesChanged(names map[string]bool, keys map[string]bool) {
 	}
 }
 
-// grantsChanged takes in all grants, and adds all objects to keys: each may have hosts now that it had not, or have them no more.
+// grantsChanged takes in all grants, and adds all objects to keys: each may gain or lose hosts.
 func (p *planner) grantsChanged(keys map[string]bool) {
 	var grants []*v1beta1.DNSNameGrant
 	for _, obj := range p.grants.GetStore().List() {
 		u, _ := obj.(*unstructured.Unstructured)
 		grant := &v1beta1.DNSNameGrant{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, grant); err != nil {
-			klog.ErrorS(err, "Cannot read the DNSNameGrant: it counts for nothing", "name", u.GetName())
+			klog.ErrorS(err, "Cannot decode the DNSNameGrant, ignoring it", "name", u.GetName())
 			continue
 		}
 		grants = append(grants, grant)
@@ -246,16 +246,16 @@ func (p *planner) grantsChanged(keys map[string]bool) {
 	}
 }
 
-// policy reads a policy; nil where there is none.
+// policy decodes a policy, or returns nil.
 func (p *planner) policy(name string) *v1beta1.PlacementPolicy {
-	obj, _, _ := p.policies.GetStore().GetByKey(name) // fails for no store in memory
+	obj, _, _ := p.policies.GetStore().GetByKey(name) // never fails for an in-memory store
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return nil
 	}
 	policy := &v1beta1.PlacementPolicy{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, policy); err != nil {
-		klog.ErrorS(err, "Cannot read the policy: it counts for nothing in DNS", "policy", name)
+		klog.ErrorS(err, "Cannot decode the policy, ignoring it", "policy", name)
 		return nil
 	}
 	return policy

@@ -14,24 +14,24 @@ import (
 
 // NamedProvider is one of the providers that hold the zone.
 type NamedProvider struct {
-	// Name is what conditions, metrics and logs call it; no two have the same.
+	// Name identifies it in conditions, metrics and logs; it must be unique.
 	Name string
 	dnsprovider.Provider
-	// Local: it is in this process and nobody else writes to it, as the built-in server. Each process keeps its own, and
-	// nothing in it is marked or read back. The others are kept by who leads.
+	// Local: it is in this process and nobody else writes to it, like the built-in server. Each process keeps its own,
+	// and nothing in it is marked or read back. The leader keeps the others.
 	Local bool
 }
 
 const (
-	// passTimeout bounds one pass over a provider; clouds take their time for thousands of changes.
+	// passTimeout bounds one pass over a provider; cloud providers are slow with thousands of changes.
 	passTimeout = 2 * time.Minute
-	// After a failure we wait for minBackoff, twice as long each time, and maxBackoff at most.
+	// After a failure the next attempt waits minBackoff, doubled each time up to maxBackoff.
 	minBackoff, maxBackoff = 100 * time.Millisecond, 30 * time.Second
 	// Providers that others write to are read back settleTime after a change, and every resyncTime.
 	settleTime, resyncTime = 10 * time.Second, 5 * time.Minute
 )
 
-// publisher keeps the zone of one provider. It has a goroutine of its own, so none waits for another.
+// publisher keeps the zone of one provider. Each has its own goroutine, so that none waits for another.
 type publisher struct {
 	NamedProvider
 	zone  plan.Zone
@@ -40,37 +40,37 @@ type publisher struct {
 	// report is called after each pass.
 	report func(ProviderState)
 
-	// trusted: the zone is what applied says. Where it is false, the zone is read.
+	// trusted: the zone equals applied. If false, the zone is read.
 	trusted bool
-	// applied is what the provider has of each object, if the last pass did not fail.
+	// applied is what the provider has of each object, if the last pass succeeded.
 	applied records
 	failed  bool
 	// count is the number of sets in applied.
 	count int
-	// put are the names in applied that do not have the form of a Service's names.
+	// put has the names in applied that do not have the form of a Service's names.
 	put map[string]bool
-	// taken are names at which others have records, as of the last time the zone was read.
+	// taken has the names at which others have records, as last read.
 	taken map[string]bool
-	// robbed are the objects that others' records keep from having theirs, by key, with why.
+	// robbed has the objects whose names others' records block, by key, with the reason.
 	robbed map[string]string
-	// reserved are the objects that want names which the provider's server has itself, by key, with why.
+	// reserved has the objects that ask for names of the provider's server itself, by key, with the reason.
 	reserved map[string]string
-	// quarantine is what it refuses.
+	// quarantine is what the provider refuses.
 	quarantine quarantine
-	// more: changes were left for the next pass.
+	// more: changes are left for the next pass.
 	more bool
-	// pending are the objects with changes that are not applied, by key, with when the change came.
+	// pending has the objects with unapplied changes, by key, with the time of the change.
 	pending map[string]time.Time
-	// late is when the oldest change was seen that is not applied yet.
+	// late is the time of the oldest unapplied change.
 	late time.Time
-	// settling tells that something was applied since the zone was last found as it was applied.
+	// settling: something was applied since the zone was last found in sync.
 	settling bool
-	// removal is what the first pass held back; kube is for reading that a person approves it; nil: nobody can.
+	// removal is what the first pass held back. kube reads its approval; nil: it cannot be approved.
 	removal removal
 	kube    kubernetes.Interface
 	// said is the last report.
 	said ProviderState
-	// drift is how the zone differed when it was last read, and drifts, how many times in a row it did.
+	// drift is how the zone differed at the last read, drifts how many times in a row it did.
 	drift  dnsprovider.ChangeSet
 	drifts int
 }
@@ -85,7 +85,7 @@ func (p *publisher) run(ctx context.Context) {
 	p.trusted, p.failed = false, p.applied != nil // it may have ended in the middle of a pass
 	p.in = p.world.join()
 	defer p.world.leave(p.in)
-	select { // until the world is planned, all that is in the zone would be too much
+	select { // until the world is planned, everything in the zone would look superfluous
 	case <-ctx.Done():
 		return
 	case <-p.in.wake:
@@ -137,7 +137,7 @@ func (p *publisher) run(ctx context.Context) {
 	}
 }
 
-// again is when to read the zone again: soon after something was applied, and later each time that this did not help.
+// again returns when to read the zone again: soon after a change, and later each time that this did not help.
 func (p *publisher) again() time.Duration {
 	if p.settling {
 		return min(settleTime<<min(max(p.drifts-1, 0), 8), resyncTime)
@@ -152,7 +152,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pass applies what has changed or, where the zone is not trusted, what it lacks.
+// pass applies what has changed or, if the zone is not trusted, what it lacks.
 func (p *publisher) pass(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
@@ -168,7 +168,7 @@ func (p *publisher) pass(ctx context.Context) error {
 		clear(p.pending)
 		if p.more {
 			p.trusted = false
-			p.in.again() // at once: what came meanwhile goes with it
+			p.in.again() // at once: later changes go with it
 		}
 		if p.removal.approved {
 			p.withdraw(ctx)
@@ -177,7 +177,7 @@ func (p *publisher) pass(ctx context.Context) error {
 	return err
 }
 
-// take takes what shall be there: the records of all objects where the zone has to be read.
+// take takes the wanted records: those of all objects if the zone must be read.
 func (p *publisher) take() records {
 	for key, since := range p.world.changes(p.in) {
 		if _, waits := p.pending[key]; !waits {
@@ -195,7 +195,7 @@ func (p *publisher) take() records {
 	return want
 }
 
-// unknown reports whether there are new names of which only the zone can tell whether they are free, or what they have.
+// unknown reports whether there are new names that may be taken, which only the zone can tell.
 func (p *publisher) unknown(want records) bool {
 	for _, sets := range want {
 		for _, set := range sets {
@@ -207,7 +207,7 @@ func (p *publisher) unknown(want records) bool {
 	return false
 }
 
-// have returns what the provider has of the objects in want; where that is not known, all that it has of ours.
+// have returns what the provider has of the objects in want, or all that it has of ours if that is not known.
 func (p *publisher) have(ctx context.Context, want records) (have []dnsprovider.RRSet, err error) {
 	if p.trusted {
 		for key := range want {
@@ -229,7 +229,7 @@ func (p *publisher) have(ctx context.Context, want records) (have []dnsprovider.
 			}
 		}
 	}
-	if p.applied != nil { // what is held is decided in the first pass that works
+	if p.applied != nil { // the first successful pass decides what to hold back
 		p.removal.release(have, p.zone.Marked(want.all()))
 		have = p.removal.without(have)
 	}
@@ -237,7 +237,7 @@ func (p *publisher) have(ctx context.Context, want records) (have []dnsprovider.
 	return have, nil
 }
 
-// judge compares what the zone has with what was applied, if we know that.
+// judge compares the zone with what was applied, if that is known.
 func (p *publisher) judge(have []dnsprovider.RRSet) {
 	if p.failed || p.applied == nil {
 		return
@@ -251,7 +251,7 @@ func (p *publisher) judge(have []dnsprovider.RRSet) {
 	klog.InfoS("Corrected drift in the DNS zone", "provider", p.Name, "zone", p.zone.Name, "names", len(p.drift), "first", p.drift[0].Name)
 }
 
-// become takes the zone from have to what is wanted, and remembers it.
+// become changes the zone from have to want, and remembers it.
 func (p *publisher) become(ctx context.Context, have []dnsprovider.RRSet, want records) error {
 	next := make(records, len(want))
 	for key, sets := range want {
@@ -272,7 +272,7 @@ func (p *publisher) become(ctx context.Context, have []dnsprovider.RRSet, want r
 	return nil
 }
 
-// shape returns the sets of an object as this provider has them.
+// shape returns the sets of an object in this provider's form.
 func (p *publisher) shape(key string, sets []dnsprovider.RRSet) []dnsprovider.RRSet {
 	delete(p.reserved, key)
 	reserver, reserves := p.Provider.(dnsprovider.Reserver)
@@ -294,7 +294,7 @@ func (p *publisher) shape(key string, sets []dnsprovider.RRSet) []dnsprovider.RR
 	return p.zone.Marked(out)
 }
 
-// commit remembers what the provider has of some objects now.
+// commit remembers what the provider has of some objects.
 func (p *publisher) commit(next records) {
 	for key := range next {
 		for _, set := range p.applied[key] {

@@ -28,7 +28,7 @@ func set(t *testing.T, name string, typ dnsprovider.Type, data ...string) dnspro
 	return s
 }
 
-// shared is a zone that others write to, too, with the publisher that keeps it, in the time of a synctest bubble.
+// shared is a zone that others write to, with the publisher that keeps it, in the time of a synctest bubble.
 type shared struct {
 	*testing.T
 	*memory
@@ -37,7 +37,7 @@ type shared struct {
 	kube  *fake.Clientset
 }
 
-// approve has a person say that what the first pass would have removed may go.
+// approve approves what the first pass would have removed.
 func (s *shared) approve() {
 	s.Helper()
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.DNSProvidersConfigMap,
@@ -67,13 +67,13 @@ func startPublisher(t *testing.T, provider NamedProvider, m *memory) *shared {
 	return s
 }
 
-// want has the world be one object with these records.
+// want makes the world one object with these records.
 func (s *shared) want(sets ...dnsprovider.RRSet) {
 	s.world.set(records{"web": sets}, time.Now())
 	synctest.Wait()
 }
 
-// is checks the zone: lines without marks, and how many marks there are.
+// is checks the zone: lines without marks, and the number of marks.
 func (s *shared) is(marks int, want ...string) {
 	s.Helper()
 	var got []string
@@ -96,7 +96,7 @@ func (s *shared) says(reason string, published bool, words string) {
 	}
 }
 
-// behind checks of which objects the provider lacks changes.
+// behind checks for which objects the provider lacks changes.
 func (s *shared) behind(want ...string) {
 	s.Helper()
 	if got := slices.Sorted(maps.Keys(s.state.Objects)); !slices.Equal(got, want) {
@@ -171,7 +171,7 @@ func TestAZoneEditedByHandIsPutRight(t *testing.T) {
 	})
 }
 
-// liar says that it applied what it did not.
+// liar reports success without applying.
 type liar struct{ *memory }
 
 func (liar) Apply(context.Context, string, dnsprovider.ChangeSet) error { return nil }
@@ -202,7 +202,7 @@ func TestAFailingProviderSaysSoAndIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A call that gets no answer says nothing of the state before it: what waits for it is behind.
+// A call without an answer says nothing about the state before it: changes that wait for it are out of sync.
 func TestAHungProviderIsBehindWhileTheCallIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{gate: make(chan struct{}, 1)}
@@ -226,7 +226,7 @@ func TestAHungProviderIsBehindWhileTheCallIsUnderWay(t *testing.T) {
 
 		m.gate <- struct{}{}
 		synctest.Wait()
-		s.says(ReasonNotResponding, false, "") // the next call is under way
+		s.says(ReasonNotResponding, false, "") // the next call is in flight
 		s.behind("api")
 		m.gate <- struct{}{}
 		synctest.Wait()
@@ -235,7 +235,7 @@ func TestAHungProviderIsBehindWhileTheCallIsUnderWay(t *testing.T) {
 	})
 }
 
-// A panic in a call is the publisher's own, which is started again.
+// A panic in a call ends only its publisher, which is restarted.
 func TestAPanicOfAProviderIsThatOfItsPublisher(t *testing.T) {
 	m := &memory{}
 	p := newPublisher(NamedProvider{Name: "outside", Provider: m}, plan.Zone{Name: zone}, newWorld(), func(ProviderState) {})
@@ -247,7 +247,7 @@ func TestAPanicOfAProviderIsThatOfItsPublisher(t *testing.T) {
 	_ = p.watched(func() error { panic("out of its mind") })
 }
 
-// It may hang from the start: nobody knows then what it has.
+// A provider may hang from the start: then its content is unknown.
 func TestAProviderThatNeverAnsweredSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{gate: make(chan struct{}, 1)}
@@ -262,7 +262,7 @@ func TestAProviderThatNeverAnsweredSaysSo(t *testing.T) {
 	})
 }
 
-// While the next attempt is waited for, changes come too.
+// Changes also come while the next attempt is delayed.
 func TestWhatWaitsForTheNextAttemptIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
@@ -283,7 +283,7 @@ func TestWhatWaitsForTheNextAttemptIsBehind(t *testing.T) {
 	})
 }
 
-// names of Services, each with an address.
+// named returns names of Services, each with an address.
 func named(t *testing.T, names ...string) (sets []dnsprovider.RRSet) {
 	for i, name := range names {
 		sets = append(sets, set(t, name+".default.fed.svc", dnsprovider.A, fmt.Sprintf("192.0.2.%d", i+1)))
@@ -291,7 +291,7 @@ func named(t *testing.T, names ...string) (sets []dnsprovider.RRSet) {
 	return sets
 }
 
-// A federation whose store is new, or an old one, knows nothing of what runs: it must not empty the zone.
+// A federation with a new or restored store knows nothing of what runs: it must not empty the zone.
 func TestMostNamesAreNotRemovedInTheFirstPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{sets: append(named(t, "a", "b", "c", "d"), set(t, "www", dnsprovider.A, "192.0.2.9")), fails: 1}
@@ -307,7 +307,7 @@ func TestMostNamesAreNotRemovedInTheFirstPass(t *testing.T) {
 		s.is(0, "a A 192.0.2.1", "b A 192.0.2.2", "c A 192.0.2.3", "d A 192.0.2.4", "e A 192.0.2.1", "www A 192.0.2.9")
 		s.says(ReasonRemovalPendingApproval, false, "4 of 4")
 
-		s.want(set(t, "b.default.fed.svc", dnsprovider.A, "192.0.2.22")) // one is wanted after all, and e is no more
+		s.want(set(t, "b.default.fed.svc", dnsprovider.A, "192.0.2.22")) // one is wanted after all, and e is gone
 		s.is(0, "a A 192.0.2.1", "b A 192.0.2.22", "c A 192.0.2.3", "d A 192.0.2.4", "www A 192.0.2.9")
 		s.says(ReasonRemovalPendingApproval, false, "3 of 4")
 
@@ -322,7 +322,7 @@ func TestMostNamesAreNotRemovedInTheFirstPass(t *testing.T) {
 	})
 }
 
-// Half of the names may go, and so may all that go later.
+// Half of the names may go in the first pass, and everything later.
 func TestSomeNamesAreRemovedInTheFirstPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{sets: named(t, "a", "b", "c", "d")}
@@ -335,7 +335,7 @@ func TestSomeNamesAreRemovedInTheFirstPass(t *testing.T) {
 	})
 }
 
-// Somebody removes the names by hand, which does as well.
+// Names removed by hand need no approval.
 func TestWhatIsHeldMayGoByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{sets: named(t, "a", "b")}
@@ -353,7 +353,7 @@ func TestNothingLeavesTheZoneBeforeTheWorldIsPlanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{sets: named(t, "api", "web")}
 		s := startShared(t, m, m)
-		time.Sleep(2 * resyncTime) // caches of the federation take their time
+		time.Sleep(2 * resyncTime) // until the federation's caches have it
 		synctest.Wait()
 		s.is(0, "api A 192.0.2.1", "web A 192.0.2.2")
 		s.want(named(t, "api")...)
@@ -361,9 +361,9 @@ func TestNothingLeavesTheZoneBeforeTheWorldIsPlanned(t *testing.T) {
 	})
 }
 
-// The time to look at the zone again may come while a local provider fails. What it lacks is not forgotten then.
+// The zone may be due for a read while a local provider fails. Its missing records are not forgotten then.
 func TestALocalProviderThatFailedForLongGetsAll(t *testing.T) {
-	for range 20 { // which of two wake-ups goes first is left to chance
+	for range 20 { // which of two wake-ups comes first is random
 		synctest.Test(t, func(t *testing.T) {
 			m := &memory{fails: 1000}
 			s := startPublisher(t, NamedProvider{Name: "local", Provider: m, Local: true}, m)
@@ -446,6 +446,6 @@ func TestNamesThatAZoneFileHoldsAreSaid(t *testing.T) {
 		s.says(ReasonPublished, true, "all records")
 		h.names = []string{"www." + zone}
 		s.want(set(t, "www", dnsprovider.A, "192.0.2.2"))
-		s.says(ReasonOverriddenByZoneFile, true, "held by the zone file, which is served and not what the federation says: www.example.com.")
+		s.says(ReasonOverriddenByZoneFile, true, "held by the zone file, which wins over the federation: www.example.com.")
 	})
 }

@@ -14,31 +14,31 @@ import (
 	"federation/dnsprovider/split"
 )
 
-// quarantine is what a provider refuses, by name. It is left out of what is applied, so that all else goes on (ADR 89), and tried
-// again from time to time.
+// quarantine is what a provider refuses, by name. It is left out of changes, so that everything else is applied (ADR
+// 89), and retried from time to time.
 type quarantine map[string]*refusal
 
-// refusal is a name at which a provider does not take what is wanted.
+// refusal is a name whose records a provider refuses.
 type refusal struct {
 	// changes are what it refused.
 	changes dnsprovider.ChangeSet
-	// why is what it said; key is the object whose name it is, "" where it is of none.
+	// why is the provider's error; key is the object of the name, or "".
 	why, key string
-	// due is when it is tried again, pause how long was waited for that.
+	// due is the time of the next try, pause the delay before it.
 	due   time.Time
 	pause time.Duration
 }
 
 const (
-	// maxRefused is how many refused names one pass finds at most: the rest waits for the next one.
+	// maxRefused bounds how many refused names one pass finds: the rest waits for the next one.
 	maxRefused = 64
-	// maxAgain is the same of names that were refused before.
+	// maxAgain bounds retries of names that were refused before.
 	maxAgain = 4
-	// minPause is how long a refused name waits to be tried again, twice as long each time, maxPause at most.
+	// minPause is the delay before the first retry of a refused name. It doubles up to maxPause.
 	minPause, maxPause = 30 * time.Second, 30 * time.Minute
 )
 
-// next is when a name is due next; false: none is.
+// next returns when the next name is due; false if none is.
 func (q quarantine) next() (due time.Time, is bool) {
 	for _, r := range q {
 		if !is || r.due.Before(due) {
@@ -48,8 +48,8 @@ func (q quarantine) next() (due time.Time, is bool) {
 	return due, is
 }
 
-// part divides changes into those to apply, and those that were refused before and are due again. What waits is in neither; what
-// is no longer wanted is forgotten, if known says that all that is wanted of its object is known.
+// part divides changes into new ones and retries that are due. It leaves out those that still wait. It forgets those
+// that are no longer wanted, if known reports that everything wanted of the object is known.
 func (q quarantine) part(changes dnsprovider.ChangeSet, known func(key string) bool) (now, again dnsprovider.ChangeSet) {
 	by := map[string]dnsprovider.ChangeSet{}
 	for _, step := range changes {
@@ -69,8 +69,8 @@ func (q quarantine) part(changes dnsprovider.ChangeSet, known func(key string) b
 	return now, again
 }
 
-// note takes in what became of changes: what is made is out of quarantine, what is refused in it. What was tried again and
-// left waits as long as what was refused.
+// note records the result of changes: what was applied leaves quarantine, what was refused enters it. Retries that were
+// left over wait as long as refused ones.
 func (q quarantine) note(changes dnsprovider.ChangeSet, result split.Result, owner map[string]string) {
 	left := map[string]bool{}
 	for _, step := range result.Left {
@@ -80,7 +80,7 @@ func (q quarantine) note(changes dnsprovider.ChangeSet, result split.Result, own
 		name := split.About(step.Name)
 		r := q[name]
 		refused, is := result.Refused[name]
-		switch due := r == nil || !time.Now().Before(r.due); { // else the other step of the name was noted before
+		switch due := r == nil || !time.Now().Before(r.due); { // else the name's other step was recorded before
 		case is && due:
 			q.wait(name, refusal{changes: refused.Changes, why: refused.Err.Error(), key: owner[name]})
 		case left[name] && r != nil && due:
@@ -100,7 +100,7 @@ func (q quarantine) wait(name string, r refusal) {
 	q[name] = &r
 }
 
-// apply makes changes at the provider, from what it has. What it refuses it does not get, and next says so afterwards.
+// apply applies changes at the provider, given what it has, and then corrects next by what was refused.
 func (p *publisher) apply(ctx context.Context, changes dnsprovider.ChangeSet, have []dnsprovider.RRSet, next records) error {
 	now, again := p.quarantine.part(changes, func(key string) bool {
 		_, is := next[key]
@@ -139,7 +139,7 @@ func (p *publisher) applySplit(ctx context.Context, changes dnsprovider.ChangeSe
 	return result, err
 }
 
-// owners returns the objects that have or want names, by name.
+// owners returns the object of each name in the provider or in next.
 func (p *publisher) owners(next records) map[string]string {
 	owner := map[string]string{}
 	for key := range next {
@@ -152,7 +152,7 @@ func (p *publisher) owners(next records) map[string]string {
 	return owner
 }
 
-// keep has next say what is there at names where changes are not made: what was there before.
+// keep sets next to the previous content at names whose changes were not applied.
 func (p *publisher) keep(have []dnsprovider.RRSet, next records, owner map[string]string, left dnsprovider.ChangeSet) {
 	unmade := map[string]bool{}
 	for _, step := range left {
@@ -177,7 +177,7 @@ func (p *publisher) keep(have []dnsprovider.RRSet, next records, owner map[strin
 	}
 }
 
-// lasting returns the objects that lack records for as long as nothing else changes, with why.
+// lasting returns the objects that lack records until something changes, with the reason.
 func (p *publisher) lasting() map[string]plan.Reason {
 	all := map[string]plan.Reason{}
 	for key, why := range p.robbed {
@@ -194,7 +194,7 @@ func (p *publisher) lasting() map[string]plan.Reason {
 	return all
 }
 
-// without takes out of sets those at names in quarantine.
+// without removes the sets at names in quarantine.
 func (q quarantine) without(sets []dnsprovider.RRSet) []dnsprovider.RRSet {
 	if len(q) == 0 {
 		return sets

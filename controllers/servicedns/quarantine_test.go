@@ -13,7 +13,7 @@ import (
 	"federation/dnsprovider"
 )
 
-// refuses is a provider that does not take some names, and has one that is its own.
+// refuses is a provider that refuses some names, and reserves one.
 type refuses struct {
 	*memory
 	names []string
@@ -30,7 +30,7 @@ func (r *refuses) Apply(ctx context.Context, zone string, changes dnsprovider.Ch
 
 func (r *refuses) Reserves(name string) bool { return name == zone }
 
-// refused returns the objects of which a provider refuses records.
+// refused returns the objects whose records a provider refuses.
 func (s *shared) refused() (keys []string) {
 	for key, why := range s.state.Objects {
 		if why.Code == plan.Rejected {
@@ -41,8 +41,8 @@ func (s *shared) refused() (keys []string) {
 	return keys
 }
 
-// One object's name is refused: it alone says so, all others are published, now and later. It is tried again with growing pauses, and at
-// once when it changes.
+// A refused name affects only its object: all others are published, now and later. It is retried with growing delays,
+// and at once when it changes.
 func TestARefusedNameCostsItsOwnerOnly(t *testing.T) {
 	for _, local := range []bool{true, false} {
 		t.Run(fmt.Sprintf("local %t", local), func(t *testing.T) {
@@ -69,14 +69,14 @@ func TestARefusedNameCostsItsOwnerOnly(t *testing.T) {
 				}
 				s.says(ReasonRejected, true, "bad.example.com.")
 
-				// Others go on, at one call each.
+				// Others proceed with one call each.
 				before := s.calls
 				s.world.set(records{"Service shop/n00": {set(t, "n00", dnsprovider.A, "192.0.2.2")}}, time.Now())
 				synctest.Wait()
 				if lines := s.names(); !slices.Contains(lines, "n00 A 192.0.2.2") || s.calls != before+1 {
 					t.Errorf("%d calls: %q", s.calls-before, lines[:3])
 				}
-				// It stays so, whatever is read, and few calls are made.
+				// It stays so after reading the zone, with few calls.
 				before = s.calls
 				time.Sleep(time.Hour)
 				synctest.Wait()
@@ -85,12 +85,12 @@ func TestARefusedNameCostsItsOwnerOnly(t *testing.T) {
 				if calls := s.calls - before; calls > 30 {
 					t.Errorf("%d calls in an hour", calls)
 				}
-				// Its owner mends it: at once.
+				// Its owner corrects it: applied at once.
 				s.world.set(records{"Service shop/bad": {set(t, "good", dnsprovider.A, "192.0.2.66"), set(t, "bad2", dnsprovider.A, "192.0.2.66")}}, time.Now())
 				synctest.Wait()
 				has(101)
 				s.says(ReasonPublished, true, "all records")
-				// The provider takes it after all: soon.
+				// The provider accepts it after all: applied soon.
 				s.world.set(records{"Service shop/bad": {set(t, "bad", dnsprovider.A, "192.0.2.66")}}, time.Now())
 				synctest.Wait()
 				has(99)
@@ -104,7 +104,7 @@ func TestARefusedNameCostsItsOwnerOnly(t *testing.T) {
 	}
 }
 
-// A refused change leaves what was there, and what leaves for another reason leaves.
+// A refused change leaves the previous records, but records that leave for another reason do leave.
 func TestARefusedChangeLeavesWhatWasThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
@@ -123,7 +123,7 @@ func TestARefusedChangeLeavesWhatWasThere(t *testing.T) {
 	})
 }
 
-// Most names are refused, as by a key without leave: no pass takes for ever, and the provider says so.
+// Most names are refused, as by a key without permission: no pass runs for ever, and the provider's state reports it.
 func TestAProviderThatRefusesAllSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
@@ -149,7 +149,7 @@ func TestAProviderThatRefusesAllSaysSo(t *testing.T) {
 	})
 }
 
-// The zone's own name is one that this provider cannot have: it is not asked, and others are.
+// The zone's own name is reserved by this provider: it is not tried there, but elsewhere.
 func TestAReservedNameIsNotAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		apex, err := dnsprovider.New(zone, dnsprovider.A, 15, "192.0.2.1")

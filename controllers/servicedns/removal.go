@@ -16,17 +16,17 @@ import (
 	"federation/dnsprovider"
 )
 
-// removal is what a publisher holds back of its first pass (ADR 77). A federation whose store was lost and made again, or is an
-// old one, knows nothing of what runs. More than half of a zone is not removed by who has just begun to look.
+// removal is what a publisher holds back in its first pass (ADR 77). A federation whose store was lost or restored
+// knows nothing of what runs. A process that has just started does not remove more than half of a zone.
 type removal struct {
 	// names stay in the zone though nothing is known of them; of is how many names of ours it had.
 	names map[string]bool
 	of    int
-	// approved: a person has said that they may go.
+	// approved: a person has approved the removal.
 	approved bool
 }
 
-// approvalTimeout bounds a question to the federation's API.
+// approvalTimeout bounds a request to the federation's API.
 const approvalTimeout = 5 * time.Second
 
 func setNames(sets []dnsprovider.RRSet) map[string]bool {
@@ -37,7 +37,7 @@ func setNames(sets []dnsprovider.RRSet) map[string]bool {
 	return names
 }
 
-// hold takes out of have what is to stay, if the first pass would remove too many names.
+// hold removes from have what must stay, if the first pass would remove too many names.
 func (r *removal) hold(have, next []dnsprovider.RRSet) []dnsprovider.RRSet {
 	there, wanted := setNames(have), setNames(next)
 	r.names, r.of = map[string]bool{}, len(there)
@@ -52,7 +52,7 @@ func (r *removal) hold(have, next []dnsprovider.RRSet) []dnsprovider.RRSet {
 	return r.without(have)
 }
 
-// release lets go of names that are wanted after all, or have gone by another hand.
+// release drops names that are wanted after all, or are gone.
 func (r *removal) release(have, want []dnsprovider.RRSet) {
 	if len(r.names) == 0 {
 		return
@@ -61,7 +61,7 @@ func (r *removal) release(have, want []dnsprovider.RRSet) {
 	maps.DeleteFunc(r.names, func(name string, _ bool) bool { return wanted[name] || !there[name] })
 }
 
-// without returns have without what is held.
+// without returns have without the names held back.
 func (r *removal) without(have []dnsprovider.RRSet) []dnsprovider.RRSet {
 	if len(r.names) == 0 {
 		return have
@@ -69,7 +69,7 @@ func (r *removal) without(have []dnsprovider.RRSet) []dnsprovider.RRSet {
 	return slices.DeleteFunc(slices.Clone(have), func(set dnsprovider.RRSet) bool { return r.names[set.Name] })
 }
 
-// say adds to the state how many names are held, and how they are approved.
+// say adds to the state how many names are held back, and how to approve them.
 func (r *removal) say(s *ProviderState) {
 	s.Published, s.Reason = false, ReasonRemovalPendingApproval
 	s.Message = fmt.Sprintf("%d of %d names in the zone are of nothing that the federation knows, as after its store was lost, and stay: %s; to have them removed: "+
@@ -77,7 +77,7 @@ func (r *removal) say(s *ProviderState) {
 		v1beta1.FederationNamespace, v1beta1.DNSProvidersConfigMap, v1beta1.RemoveNamesAnnotation, s.Provider)
 }
 
-// approval reads whether a person has approved what is held back. If so, the next pass is as the first one was, and holds
+// approval reads whether a person has approved the removal. If so, the next pass is like the first one, but holds
 // nothing back.
 func (p *publisher) approval(ctx context.Context) bool {
 	if len(p.removal.names) == 0 || p.kube == nil {
@@ -94,7 +94,7 @@ func (p *publisher) approval(ctx context.Context) bool {
 	return true
 }
 
-// approvedFor returns the providers that the annotation names.
+// approvedFor returns the providers named in the annotation.
 func approvedFor(m metav1.Object) (providers []string) {
 	for name := range strings.SplitSeq(m.GetAnnotations()[v1beta1.RemoveNamesAnnotation], ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -104,7 +104,7 @@ func approvedFor(m metav1.Object) (providers []string) {
 	return providers
 }
 
-// withdraw takes the approval away that has been followed: another time is another decision.
+// withdraw removes an approval that was used: the next time is a new decision.
 func (p *publisher) withdraw(ctx context.Context) {
 	p.removal.approved = false
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
@@ -123,6 +123,6 @@ func (p *publisher) withdraw(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		klog.ErrorS(err, "The approval to remove names could not be taken away; take it away by hand", "provider", p.Name, "configMap", v1beta1.DNSProvidersConfigMap, "annotation", v1beta1.RemoveNamesAnnotation)
+		klog.ErrorS(err, "Cannot remove the approval to remove names; remove it by hand", "provider", p.Name, "configMap", v1beta1.DNSProvidersConfigMap, "annotation", v1beta1.RemoveNamesAnnotation)
 	}
 }

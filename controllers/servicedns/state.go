@@ -13,53 +13,54 @@ import (
 	"federation/dnsprovider"
 )
 
-// ProviderState is how a provider stands.
+// ProviderState is the state of a provider.
 type ProviderState struct {
 	// Provider is its name.
 	Provider string
-	// Published: it has all records, but for those of which Message says why not.
+	// Published: it has all records, except those that Message names.
 	Published bool
 	// Reason is one of those below; Message is a sentence for people.
 	Reason, Message string
-	// Objects are those whose records it does not have as they should be, by their key, with why.
+	// Objects are those whose records it lacks, by key, with the reason.
 	Objects map[string]plan.Reason
-	// Unread: this process has not read its zone yet, so of objects that have not changed since the start nothing is known.
+	// Unread: this process has not read its zone yet, so nothing is known of objects that have not changed since the
+	// start.
 	Unread bool
 }
 
 // Reasons of a ProviderState.
 const (
-	// ReasonPublished: all is well.
+	// ReasonPublished: all records are there.
 	ReasonPublished = "Published"
 	// ReasonFailing: the last attempt failed.
 	ReasonFailing = "Failing"
-	// ReasonNotResponding: an attempt is under way, and changes have waited for its end for too long.
+	// ReasonNotResponding: an attempt is in progress, and changes have waited for it for too long.
 	ReasonNotResponding = "NotResponding"
-	// ReasonRemovalPendingApproval: the first pass would have removed most names of the zone, which a person is to approve.
+	// ReasonRemovalPendingApproval: the first pass would have removed most names of the zone, which needs approval.
 	ReasonRemovalPendingApproval = "RemovalPendingApproval"
-	// ReasonChangesNotApplied: it said that it applied records, and does not have them.
+	// ReasonChangesNotApplied: it reported success for records that it does not have.
 	ReasonChangesNotApplied = "ChangesNotApplied"
-	// ReasonRejected: it does not take some records, which are as they were before; it has all others.
+	// ReasonRejected: it refuses some records, which stay as they were; it has all others.
 	ReasonRejected = "Rejected"
-	// ReasonDriftCorrected: somebody else changed our records in the zone, which was put right.
+	// ReasonDriftCorrected: somebody else changed our records in the zone, which was corrected.
 	ReasonDriftCorrected = "DriftCorrected"
 	// ReasonOverriddenByZoneFile: the provider's zone file has names of ours, and wins.
 	ReasonOverriddenByZoneFile = "OverriddenByZoneFile"
-	// ReasonNameConflict: others have records at names that ours should be at.
+	// ReasonNameConflict: others have records at our names.
 	ReasonNameConflict = "NameConflict"
 )
 
-// holder is a Provider at which somebody else goes first: what it is told of the names that he has it keeps, and serves
-// when he leaves them.
+// holder is a Provider in which another source takes precedence: it keeps records for names of that source, and serves
+// them when the source gives them up.
 type holder interface {
-	// Held returns those of the names that it was told of, sorted.
+	// Held returns those names, sorted.
 	Held() []string
 }
 
-// maxNamed bounds how many names a message has.
+// maxNamed bounds how many names a message lists.
 const maxNamed = 5
 
-// state sums up where the provider stands after a pass.
+// state returns the provider's state after a pass.
 func (p *publisher) state(err error) ProviderState {
 	s := ProviderState{Provider: p.Name, Published: true, Reason: ReasonPublished, Message: "the zone " + p.zone.Name + " has all records"}
 	var oldest time.Time
@@ -74,38 +75,38 @@ func (p *publisher) state(err error) ProviderState {
 		p.removal.say(&s)
 	case p.drifts > 1:
 		s.Published, s.Reason = false, ReasonChangesNotApplied
-		s.Message = fmt.Sprintf("the provider says that it applied what is not in the zone, %d times now: %s", p.drifts, some(namesOf(p.drift)))
+		s.Message = fmt.Sprintf("the provider reported success for records that are not in the zone, %d times now: %s", p.drifts, some(namesOf(p.drift)))
 	case len(p.quarantine) > 0:
 		names := slices.Sorted(maps.Keys(p.quarantine))
 		s.Published, s.Reason = p.count > 0, ReasonRejected
-		s.Message = fmt.Sprintf("it refuses records, which stay as they were, and has all others: %s; the first: %s", some(names), p.quarantine[names[0]].why)
+		s.Message = fmt.Sprintf("it refuses records, which stay as they were; it has all others: %s; the first: %s", some(names), p.quarantine[names[0]].why)
 	case p.drifts == 1:
-		s.Reason, s.Message = ReasonDriftCorrected, "the zone was not as it was applied, and was put right: "+some(namesOf(p.drift))
+		s.Reason, s.Message = ReasonDriftCorrected, "the zone differed from what was applied, and was corrected: "+some(namesOf(p.drift))
 	case len(p.held()) > 0:
-		s.Reason, s.Message = ReasonOverriddenByZoneFile, "held by the zone file, which is served and not what the federation says: "+some(p.held())
+		s.Reason, s.Message = ReasonOverriddenByZoneFile, "held by the zone file, which wins over the federation: "+some(p.held())
 	case len(p.taken) > 0:
-		s.Reason, s.Message = ReasonNameConflict, "others have records at names that are ours to have, which are left alone: "+some(slices.Sorted(maps.Keys(p.taken)))
+		s.Reason, s.Message = ReasonNameConflict, "others have records at names of the federation, which leaves them alone: "+some(slices.Sorted(maps.Keys(p.taken)))
 	}
 	return s
 }
 
-// notAnswering says that what was to be there at a time is not there yet.
+// notAnswering records that a change of that time is not published yet.
 func (s *ProviderState) notAnswering(since time.Time) {
 	s.Published, s.Reason = false, ReasonNotResponding
 	s.Message = "it has not answered since " + since.UTC().Format(time.RFC3339) + ": changes are not in its zone yet"
 	if s.Unread {
-		s.Message = "it has not answered since " + since.UTC().Format(time.RFC3339) + ": nothing is known of its zone yet"
+		s.Message = "it has not answered since " + since.UTC().Format(time.RFC3339) + ": its zone is unknown"
 	}
 }
 
-// say reports how the provider stands.
+// say reports the provider's state.
 func (p *publisher) say(s ProviderState) {
 	p.said = s
 	p.report(s)
 }
 
-// watched does what may take long. Meanwhile the provider's state changes as changes wait for it: no answer is no
-// evidence that it is as it was.
+// watched runs do, which may take long. Meanwhile it updates the provider's state as changes wait: no answer is no
+// evidence that nothing has changed.
 func (p *publisher) watched(do func() error) error {
 	lasting, unread, since := p.lasting(), p.applied == nil, time.Now() // which do may change
 	done, panicked := make(chan error, 1), make(chan string, 1)
@@ -124,7 +125,7 @@ func (p *publisher) watched(do func() error) error {
 		case err := <-done:
 			return err
 		case what := <-panicked:
-			panic(what) // here, where it is recovered from
+			panic(what) // here, where it is recovered
 		case now := <-tick.C:
 			s := p.said
 			var oldest time.Time
@@ -146,12 +147,11 @@ func (s ProviderState) equal(o ProviderState) bool {
 	return s.Published == o.Published && s.Reason == o.Reason && s.Message == o.Message && s.Unread == o.Unread && maps.Equal(s.Objects, o.Objects)
 }
 
-// behindAfter is how long a change may wait for a provider before it counts as behind, and its object says so: others go
-// on meanwhile.
+// behindAfter is how long a change may wait for a provider before it counts as out of sync and its object reports it.
 const behindAfter = 10 * time.Second
 
-// inTheWay returns the objects that the provider does not have as they should be, with why, and when the oldest change came
-// that has waited for too long; zero: none has.
+// inTheWay returns the objects whose records the provider lacks, with the reason, and the time of the oldest change
+// that has waited for too long; zero if none has.
 func (p *publisher) inTheWay(lasting map[string]plan.Reason) (objects map[string]plan.Reason, oldest time.Time) {
 	objects = maps.Clone(lasting)
 	waiting := p.world.changes(p.in)

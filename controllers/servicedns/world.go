@@ -9,7 +9,7 @@ import (
 	"federation/dnsprovider"
 )
 
-// records are those of objects, by the object's key.
+// records has the record sets of objects, by key.
 type records map[string][]dnsprovider.RRSet
 
 // all returns the records of all objects, in no order.
@@ -20,21 +20,21 @@ func (r records) all() (sets []dnsprovider.RRSet) {
 	return sets
 }
 
-// world is what shall be in DNS: what the planning goroutine writes and those of the providers read.
+// world is what should be in DNS. The planning goroutine writes it, those of the providers read it.
 type world struct {
 	mu sync.Mutex
-	// records are what shall be there. The slices are not changed.
+	// records is the wanted content. The slices are never changed in place.
 	records records
-	// planned tells that records are of all objects.
+	// planned: records covers all objects.
 	planned bool
 	inboxes map[*inbox]bool
 }
 
-// inbox tells one provider's goroutine which keys have other records than it has last taken.
+// inbox holds the keys whose records have changed since one provider's goroutine last took them.
 type inbox struct {
-	// keys have when the first of these changes came.
+	// keys has the time of the first change of each.
 	keys map[string]time.Time
-	// since is when the first change that led to that was seen; zero: nobody knows.
+	// since is when the first cause of a change was seen; zero if unknown.
 	since time.Time
 	wake  chan struct{}
 }
@@ -43,7 +43,7 @@ func newWorld() *world {
 	return &world{records: records{}, inboxes: map[*inbox]bool{}}
 }
 
-// set changes the records of some objects; nil takes them out.
+// set sets the records of some objects; nil removes them.
 func (w *world) set(next records, since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +60,7 @@ func (w *world) set(next records, since time.Time) {
 		}
 	}
 	if first {
-		changed = nil // whoever has an inbox takes all, and what changed since the start is nothing yet
+		changed = nil // an inbox takes everything first, so changes since the start do not matter
 	}
 	for in := range w.inboxes {
 		if len(changed) > 0 || first {
@@ -90,7 +90,7 @@ func (in *inbox) again() {
 	}
 }
 
-// join returns an inbox that has something to take as soon as the world is planned.
+// join returns an inbox that is filled once the world is planned.
 func (w *world) join() *inbox {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,15 +108,15 @@ func (w *world) leave(in *inbox) {
 	delete(w.inboxes, in)
 }
 
-// changes returns the keys that an inbox has, with when the first of their changes came.
+// changes returns the keys in an inbox, with the time of each first change.
 func (w *world) changes(in *inbox) map[string]time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(in.keys)
 }
 
-// take empties an inbox. It returns the records by key: of all objects, or of those with changes, where nil says
-// that there are none any more.
+// take empties an inbox. It returns the records by key: of all objects, or of those with changes; nil means that an
+// object has none any more.
 func (w *world) take(in *inbox, all bool) (some records, since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package lookup has what is believed of load balancers that are known by host names: the flags of both programs that plan
-// the zone, and a resolver that says whether it validated an answer. What it says is signed with our zone.
+// Package lookup decides how far to trust the host names of load balancers: it has the flags of both programs that plan the
+// zone, and a resolver that reports whether an answer was validated. The answers are signed with our zone.
 //
 //	flags := lookup.Flags{}
 //	flags.Add(fs, "dns-")

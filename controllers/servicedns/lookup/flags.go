@@ -18,7 +18,7 @@ const (
 	lookNone      = "None"
 )
 
-// Flags are what the flags say. Make one with Add.
+// Flags are the parsed flags. Register them with Add.
 type Flags struct {
 	prefix     string
 	resolver   string
@@ -34,7 +34,7 @@ func (f *Flags) Add(fs *pflag.FlagSet, prefix string) {
 	fs.BoolVar(&f.publicOnly, prefix+"public-addresses-only", false, "use only addresses of load balancers that are reachable from all of the internet: not private ones, nor those for documentation, benchmarks and shared use")
 }
 
-// Validate names the flag, its value and what is allowed.
+// Validate returns an error that names the flag, its value and what is allowed.
 func (f *Flags) Validate() error {
 	switch f.hosts {
 	case lookAll, lookNone:
@@ -54,7 +54,7 @@ func (f *Flags) Validate() error {
 // PublicOnly reports whether private addresses are not used.
 func (f *Flags) PublicOnly() bool { return f.publicOnly }
 
-// Refuse says which addresses of load balancers are not used, and why.
+// Refuse returns a function that returns an error for load balancer addresses that are not used.
 func (f *Flags) Refuse() func(netip.Addr) error {
 	if f.publicOnly {
 		return v1beta1.RefuseAllButPublicAddresses
@@ -62,7 +62,7 @@ func (f *Flags) Refuse() func(netip.Addr) error {
 	return v1beta1.RefuseAddress
 }
 
-// Fill sets the options that the flags are about. They are valid.
+// Fill sets the options that the flags control. The flags must be valid.
 func (f *Flags) Fill(o *servicedns.Options) {
 	o.Refuse = f.Refuse()
 	switch {
@@ -73,7 +73,7 @@ func (f *Flags) Fill(o *servicedns.Options) {
 	}
 }
 
-// none knows all hosts, and no address of any.
+// none resolves every host to no address.
 type none struct{}
 
 // LookupNetIP implements servicedns.Resolver.

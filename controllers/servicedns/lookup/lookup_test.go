@@ -16,7 +16,7 @@ import (
 	"federation/controllers/servicedns"
 )
 
-// serve answers for signed.test, validated, and for unsigned.test; it returns its address over TCP and TLS, and whom to trust.
+// serve answers for signed.test, validated, and for unsigned.test. It returns its address over TCP and TLS, and its CA.
 func serve(t *testing.T) (plain, overTLS string, trust *x509.CertPool) {
 	t.Helper()
 	handler := dns.HandlerFunc(func(w dns.ResponseWriter, asked *dns.Msg) {
@@ -39,7 +39,7 @@ func serve(t *testing.T) (plain, overTLS string, trust *x509.CertPool) {
 		_ = w.WriteMsg(m)
 	})
 	certificate := httptest.NewUnstartedServer(nil)
-	certificate.StartTLS() // for its certificate, which is of 127.0.0.1
+	certificate.StartTLS() // for its certificate, which is for 127.0.0.1
 	t.Cleanup(certificate.Close)
 	trust = x509.NewCertPool()
 	trust.AddCert(certificate.Certificate())
@@ -97,7 +97,7 @@ func TestWhatAResolverSays(t *testing.T) {
 	}
 }
 
-// A server that nobody vouches for is not asked.
+// A server with an untrusted certificate is not asked.
 func TestAResolverMustBeKnown(t *testing.T) {
 	_, overTLS, _ := serve(t)
 	r, err := newResolver("tls://"+overTLS, true)

@@ -13,21 +13,21 @@ import (
 	"github.com/miekg/dns"
 )
 
-// resolver asks one recursive resolver, over TLS, or over TCP on this machine: whoever is on the way could set the bit that says
-// that an answer is validated.
+// resolver asks one recursive resolver, over TLS or over TCP on this machine. On any other path somebody could set the
+// bit that marks an answer as validated.
 type resolver struct {
 	client    dns.Client
 	address   string
 	validated bool
 }
 
-// newResolver returns one of an address as tls://HOST[:PORT], or IP:PORT with an IP of this machine.
+// newResolver returns a resolver at tls://HOST[:PORT], or at IP:PORT with an IP of this machine.
 func newResolver(address string, validated bool) (*resolver, error) {
 	r := &resolver{client: dns.Client{Net: "tcp", Timeout: 5 * time.Second}, address: address, validated: validated}
 	rest, overTLS := strings.CutPrefix(address, "tls://")
 	if !overTLS {
 		if at, err := netip.ParseAddrPort(address); err != nil || !at.Addr().IsLoopback() {
-			return nil, errors.New("must be tls://HOST[:PORT], or IP:PORT with a loopback address: the way to others is not safe without TLS")
+			return nil, errors.New("must be tls://HOST[:PORT], or IP:PORT with a loopback address: the path to others is not safe without TLS")
 		}
 		return r, nil
 	}
@@ -72,7 +72,7 @@ func (r *resolver) LookupNetIP(ctx context.Context, _, host string) (all []netip
 	return all, nil
 }
 
-// addressesOf returns the addresses to which a name leads, by CNAMEs or at once; what else is in an answer does not count.
+// addressesOf returns the addresses of a name, directly or through CNAMEs. It ignores the rest of the answer.
 func addressesOf(name string, answer []dns.RR) (all []netip.Addr) {
 	for range answer { // a chain has no more links
 		for _, rr := range answer {

@@ -7,7 +7,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// believed returns those of the addresses that can be given out, and notes why the others cannot; what says what they are.
+// believed returns the addresses that may be published, and records why the others may not. what describes them.
 func (p *planner) believed(cluster, what string, addresses ...netip.Addr) (good []netip.Addr) {
 	for _, addr := range addresses {
 		if err := p.in.refuse(addr); err != nil {

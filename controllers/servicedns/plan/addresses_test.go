@@ -10,8 +10,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// One cluster says that its load balancer is at an address where none can be: it is neither given out, nor checked, nor offered to
-// other clusters, and the object says so. Other clusters' addresses and its own good ones go on.
+// A cluster reports a load balancer address that no load balancer can have. It is not published, not checked and not
+// offered to other clusters, and the object's condition reports it. Other addresses stay.
 func TestAddressesAreFiltered(t *testing.T) {
 	web := with(service("east-a=127.0.0.1,169.254.169.254", "east-b=0.0.0.0,192.0.2.2", "west-a=lb.cloud.test"), `{"healthCheck":{"type":"HTTP"}}`)
 	in := input(threeClusters(), web)
@@ -42,7 +42,7 @@ func TestAddressesAreFiltered(t *testing.T) {
 	}
 }
 
-// A host that stands for whoever asks (RFC 6761) is none of a load balancer.
+// A host that stands for whoever asks (RFC 6761) is no load balancer.
 func TestLocalhostIsNoLoadBalancer(t *testing.T) {
 	in := input(threeClusters(), service("east-a=localhost", "east-b=lb.LOCALHOST.", "west-a=localhost.cloud.test"))
 	got := Records(in)
@@ -55,7 +55,8 @@ func TestLocalhostIsNoLoadBalancer(t *testing.T) {
 	}
 }
 
-// A cluster has so many addresses and hosts of an object at most, and a host so many addresses: answers stay small, and lookups few.
+// The number of addresses and hosts per cluster and object, and of addresses per host, is bounded: answers stay small,
+// and lookups few.
 func TestWhatAClusterSaysIsBounded(t *testing.T) {
 	var some, hosts []string
 	var found []netip.Addr
@@ -80,7 +81,7 @@ func TestWhatAClusterSaysIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever a member says, no record, offer or check has an address where no load balancer can be.
+// Whatever a member reports, no record, offer or check has an address that no load balancer can have.
 func FuzzRecords(f *testing.F) {
 	f.Add("192.0.2.1", "lb.cloud.test", []byte{127, 0, 0, 1}, "shop.example.com")
 	f.Add("127.0.0.1", "", []byte{10, 0, 0, 1}, "example.com")

@@ -11,9 +11,9 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Target is a load balancer that is checked, and how.
+// Target is a load balancer with its health check.
 type Target struct {
-	// Namespace is that of the objects that ask for the check.
+	// Namespace is that of the objects with the check.
 	Namespace string
 	// Address is an IP address, or the canonical name of a host.
 	Address string
@@ -21,13 +21,13 @@ type Target struct {
 	Check v1beta1.DNSHealthCheck
 }
 
-// String is what is asked, for people: "HTTP 192.0.2.1:80/healthz".
+// String describes the check: "HTTP 192.0.2.1:80/healthz".
 func (t Target) String() string {
 	c := t.Check
 	return fmt.Sprintf("%s %s%s", c.Type, net.JoinHostPort(strings.TrimSuffix(t.Address, "."), fmt.Sprint(c.Port)), c.Path)
 }
 
-// Key tells a target from all others.
+// Key identifies a target.
 func (t Target) Key() string {
 	c := t.Check
 	key := t.String()
@@ -43,21 +43,21 @@ func (t Target) Key() string {
 	return fmt.Sprintf("%s every %ds timeout %ds rows %d/%d", key, c.PeriodSeconds, c.TimeoutSeconds, c.FailureThreshold, c.SuccessThreshold)
 }
 
-// Failure is a target that does not answer.
+// Failure is a failing target.
 type Failure struct {
 	// Target is its Key.
 	Target string `json:"target"`
-	// Since is when it began to count as failing.
+	// Since is when it began to fail.
 	Since time.Time `json:"since"`
-	// Why is what went wrong first, for people.
+	// Why describes the first error.
 	Why string `json:"why"`
 }
 
-// maxFailures bounds the text of failures in bytes: a ConfigMap has a megabyte.
+// maxFailures bounds the text of failures in bytes: a ConfigMap holds a megabyte.
 const maxFailures = 900_000
 
-// FormatFailures returns the value of v1beta1.DNSHealthChecksFailing: sorted, and the same for the same failures. Of more than
-// fit, the last are left out, and count as answering.
+// FormatFailures returns the value of v1beta1.DNSHealthChecksFailing: sorted, and deterministic. Failures that do not
+// fit are left out and count as healthy.
 func FormatFailures(all []Failure) string {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b Failure) int { return strings.Compare(a.Target, b.Target) })
@@ -66,7 +66,7 @@ func FormatFailures(all []Failure) string {
 	for _, f := range all {
 		f.Since = f.Since.UTC().Truncate(time.Second)
 		line, err := json.Marshal(f)
-		if size += len(line) + 2; err != nil || size > maxFailures { // a time of year 10000 has no JSON
+		if size += len(line) + 2; err != nil || size > maxFailures { // the year 10000 has no JSON form
 			break
 		}
 		lines = append(lines, string(line))
@@ -74,7 +74,7 @@ func FormatFailures(all []Failure) string {
 	return "[" + strings.Join(lines, ",\n") + "]"
 }
 
-// ParseFailures reads that value. Nothing, as before the first check, has no failures.
+// ParseFailures parses that value. An empty value has no failures.
 func ParseFailures(value string) (map[string]Failure, error) {
 	var all []Failure
 	if value != "" {
@@ -89,8 +89,8 @@ func ParseFailures(value string) (map[string]Failure, error) {
 	return failures, nil
 }
 
-// check ranks clusters lower that serve, as they say, and whose load balancers do not answer. Where these are more than
-// half of those that serve, it may be the federation that cannot reach them: then they stay as they are.
+// check ranks serving clusters lower if their load balancers fail the check. If more than half of the serving clusters
+// fail, the federation may be the one that cannot reach them: then all keep their rank.
 func (p *planner) check(parts []*part) {
 	if p.settings().HealthCheck == nil {
 		return
@@ -120,7 +120,7 @@ func (p *planner) check(parts []*part) {
 	}
 }
 
-// ask notes what is to be checked of a cluster's load balancers, and returns why it fails: none of them answers.
+// ask adds a cluster's load balancers to the targets, and returns why it fails: all of them fail.
 func (p *planner) ask(t *part) (why string) {
 	answers := false
 	for _, address := range slices.Concat(texts(t.addresses), t.hosts) {

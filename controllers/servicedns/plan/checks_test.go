@@ -10,7 +10,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// fails are the failures of the check of with at these addresses.
+// fails returns failures of an object's check at these addresses.
 func fails(o Object, addresses ...string) map[string]Failure {
 	failing := map[string]Failure{}
 	for _, address := range addresses {
@@ -69,7 +69,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// Objects with the same load balancer and check share a target; another check is another target.
+// Objects with the same load balancer and check share a target; a different check is a different target.
 func TestTargetsAreShared(t *testing.T) {
 	a := with(service("east-a=192.0.2.1"), `{"healthCheck":{"type":"HTTP"}}`)
 	b := named(with(service("east-a=192.0.2.1"), `{"healthCheck":{"type":"HTTP","port":80,"path":"/","periodSeconds":10}}`), KindService, "b", 1)

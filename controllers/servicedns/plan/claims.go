@@ -10,28 +10,27 @@ import (
 	"federation/dnsprovider"
 )
 
-// notGranted ends why an object does not have a host that is granted to others.
+// notGranted is the end of the message that a host is granted to others.
 const notGranted = " to other namespaces"
 
-// Claims know which objects want which hosts: names in the zone beyond those that a Service has by its own. Make
-// them with NewClaims.
+// Claims track which objects claim which hosts: names in the zone other than a Service's own. Make them with NewClaims.
 type Claims struct {
 	zone Zone
-	// claims are, by host, when each object that wants it was made, by the object's key.
+	// claims has, by host, the creation time of each claiming object, by its key.
 	claims map[string]map[string]time.Time
 	hosts  map[string][]string
-	// kept are the namespaces that hosts belong to, by host, as they were written down.
+	// kept has the owning namespaces, by host, as written to the ConfigMap.
 	kept map[string]Keep
 	// grants say which namespaces may have which hosts.
 	grants []*v1beta1.DNSNameGrant
 }
 
-// NewClaims returns claims of nobody.
+// NewClaims returns empty claims.
 func NewClaims(zone Zone) *Claims {
 	return &Claims{zone: zone, claims: map[string]map[string]time.Time{}, hosts: map[string][]string{}}
 }
 
-// Set notes what an object wants now. It returns the keys of the other objects for which that may change something.
+// Set records what an object claims now. It returns the keys of other objects that this may affect.
 func (c *Claims) Set(o *Object) (others []string) {
 	others = c.Drop(o.Key())
 	for _, host := range o.wanted() {
@@ -51,7 +50,7 @@ func (c *Claims) Set(o *Object) (others []string) {
 	return slices.DeleteFunc(others, func(key string) bool { return key == o.Key() })
 }
 
-// Drop forgets an object. It returns the keys of those for which that may change something.
+// Drop forgets an object. It returns the keys of objects that this may affect.
 func (c *Claims) Drop(key string) (others []string) {
 	for _, name := range c.hosts[key] {
 		delete(c.claims[name], key)
@@ -66,7 +65,7 @@ func (c *Claims) Drop(key string) (others []string) {
 	return others
 }
 
-// Keep takes in to which namespaces hosts belong. It returns the keys of the objects for which that may change something.
+// Keep sets the owners of hosts. It returns the keys of objects that this may affect.
 func (c *Claims) Keep(kept map[string]Keep) (some []string) {
 	before := c.kept
 	c.kept = kept
@@ -81,7 +80,7 @@ func (c *Claims) Keep(kept map[string]Keep) (some []string) {
 	return some
 }
 
-// Grant takes in which namespaces may have which hosts. Objects that want some are to be Set again.
+// Grant sets the grants. Objects with claims must be Set again.
 func (c *Claims) Grant(grants []*v1beta1.DNSNameGrant) { c.grants = grants }
 
 // granted reports whether objects of a namespace may have a host.
@@ -90,14 +89,14 @@ func (c *Claims) granted(namespace, name string) bool {
 	return granted
 }
 
-// keep returns to which namespace a host belongs; where it may not have it any more, to none.
+// keep returns the namespace that owns a host, unless it may not have it any more.
 func (c *Claims) keep(name string) (k Keep, belongs bool) {
 	k, belongs = c.kept[name]
 	return k, belongs && c.granted(k.Namespace, name)
 }
 
-// owner returns the key of the object that has a host, "" where none has: of those in the namespace that it belongs to, or of all
-// where it belongs to none yet, the oldest, then the first by its key.
+// owner returns the key of the object that gets a host, or "". Among those in the owning namespace, or all if there is
+// none, it is the oldest, then the first by key.
 func (c *Claims) owner(name string) (owner string) {
 	keep, belongs := c.keep(name)
 	for key, made := range c.claims[name] {
@@ -111,7 +110,7 @@ func (c *Claims) owner(name string) (owner string) {
 	return owner
 }
 
-// taken says why an object does not have a host that it wants. Of what is in other namespaces it says no more than that.
+// taken returns why an object does not get a host it claims. It reveals nothing more about objects in other namespaces.
 func (c *Claims) taken(name, key string) string {
 	owner := c.owner(name)
 	switch {
@@ -123,14 +122,14 @@ func (c *Claims) taken(name, key string) string {
 	return owner + " has it, which is older"
 }
 
-// namespaceOf returns the namespace in the Key of an Object.
+// namespaceOf returns the namespace of an Object's Key.
 func namespaceOf(key string) string {
 	_, name, _ := strings.Cut(key, " ")
 	namespace, _, _ := strings.Cut(name, "/")
 	return namespace
 }
 
-// wanted are the hosts that an object wants, as they are written: for as long as it is there, whether it has addresses or not.
+// wanted returns the hosts that an object claims, as written: for as long as it exists, with or without addresses.
 func (o *Object) wanted() []string {
 	switch {
 	case o.Kind == KindIngress:
@@ -141,7 +140,7 @@ func (o *Object) wanted() []string {
 	return nil
 }
 
-// claimable returns the canonical name of a host, and why nobody, or nobody in the namespace, can have it, if so.
+// claimable returns the canonical name of a host and, if nobody or nobody in the namespace can have it, why.
 func (c *Claims) claimable(namespace, host string) (name, fault string) {
 	name, err := dnsprovider.CanonicalName(host)
 	switch {

@@ -12,10 +12,10 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// ledger is what is written down, as in a ConfigMap.
+// ledger is the content of the ConfigMap.
 type ledger map[string]string
 
-// settle writes down what the claims say, and has them read it.
+// settle writes what the claims decide and reads it back.
 func (l ledger) settle(c *Claims, now time.Time) {
 	for name, text := range c.Settle(now) {
 		if delete(l, name); text != nil {
@@ -33,8 +33,8 @@ func claimant(kind, namespace, name string, made time.Time, hosts ...string) *Ob
 	return o
 }
 
-// Objects come and go, want other hosts, lose their addresses; the process is restarted; time passes. No host changes namespace before
-// an hour is over in which nobody in the namespace wanted it.
+// Objects come and go, claim other hosts and lose their addresses; the process restarts; time passes. No host changes
+// its namespace until nobody in the namespace has claimed it for an hour.
 func TestNoHostChangesNamespaceWithinTheHoldDown(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -50,7 +50,7 @@ func TestNoHostChangesNamespaceWithinTheHoldDown(t *testing.T) {
 			case 0:
 				delete(objects, key)
 				claims.Drop(key)
-			case 1, 2, 3: // wants other hosts; may be older than the one that has them
+			case 1, 2, 3: // claims other hosts; may be older than their owner
 				o := claimant(kind, strings.TrimSuffix(rest, "/web"), "web", now.Add(-time.Duration(r.IntN(1000))*time.Hour), fmt.Sprintf("h%d.example.com", r.IntN(4)))
 				if old := objects[key]; old != nil {
 					o.Created = old.Created
@@ -141,7 +141,7 @@ func TestWhoHasAHost(t *testing.T) {
 	}
 }
 
-// What one namespace leaves behind is bounded, and no other's.
+// What one namespace leaves behind is bounded, without effect on others.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	c, written := NewClaims(Zone{Federation: "fed", Name: zone}), ledger{}
@@ -181,7 +181,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever is written down by hand, hosts have one owner at most, who wants them, and settling once is enough.
+// Whatever the ConfigMap contains, a host has at most one owner, which claims it, and settling once is enough.
 func FuzzClaims(f *testing.F) {
 	f.Add("login.example.com", "shop", "login.example.com")
 	f.Add("login.example.com", "shop 2026-01-01T12:00:00Z", "Login.Example.com.")
@@ -211,7 +211,7 @@ func grant(suffix string, namespaces ...string) *v1beta1.DNSNameGrant {
 	return &v1beta1.DNSNameGrant{Spec: v1beta1.DNSNameGrantSpec{Suffix: suffix, Namespaces: namespaces}}
 }
 
-// A grant restricts its suffix as soon as it is there; the longest suffix decides; what was another namespace's goes at once.
+// A grant restricts its suffix at once. The longest suffix decides. A host of another namespace goes at once.
 func TestGrants(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	c, written := NewClaims(Zone{Federation: "fed", Name: zone}), ledger{}

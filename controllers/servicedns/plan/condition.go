@@ -6,47 +6,48 @@ import (
 	"strings"
 )
 
-// Condition is how an object stands in DNS.
+// Condition is the state of an object in DNS.
 type Condition struct {
-	// Published: it has the names that it asks for, and they answer.
+	// Published: it has all names it asks for, and they answer.
 	Published bool
 	// Reason is one of those below; Message is for people.
 	Reason, Message string
 }
 
-// Reasons of a Condition, what weighs more first.
+// Reasons of a Condition, the most severe first.
 const (
-	// NameInvalid: a name would be too long, or have a label that no name can have.
+	// NameInvalid: a name would be too long, or have an invalid label.
 	NameInvalid = "NameInvalid"
 	// HostConflict: another object has a host that this one wants.
 	HostConflict = "HostConflict"
 	// NotGranted: a DNSNameGrant gives a host that this one wants to other namespaces.
 	NotGranted = "NotGranted"
-	// Rejected: a provider does not take a record of it, or a name that only its server can have.
+	// Rejected: a provider refuses a record, or reserves a name for its server.
 	Rejected = "Rejected"
 	// ProviderOutOfSync: a provider does not have the records, or somebody else has the name there.
 	ProviderOutOfSync = "ProviderOutOfSync"
-	// AddressRejected: a member says that a load balancer is at an address where none can be, which is not used.
+	// AddressRejected: a member reports a load balancer address that no load balancer can have. It is not used.
 	AddressRejected = "AddressRejected"
-	// AddressesOmitted: the annotations of the object have no room for all addresses.
+	// AddressesOmitted: the object's annotations have no room for all addresses.
 	AddressesOmitted = "AddressesOmitted"
-	// NoHealthyClusters: the members say that nothing is ready anywhere.
+	// NoHealthyClusters: no member reports anything ready.
 	NoHealthyClusters = "NoHealthyClusters"
-	// FailStatic: addresses stay that do not serve as far as the federation can see, for it may be the federation that cannot.
+	// FailStatic: addresses stay though they do not serve as far as the federation can see, because it may be cut off
+	// itself.
 	FailStatic = "FailStatic"
-	// TopologyLabelsMissing: a cluster has no region or zones, and so no names there.
+	// TopologyLabelsMissing: a cluster has no region or zones, and so no names for them.
 	TopologyLabelsMissing = "TopologyLabelsMissing"
 	// AllPublished: none of that.
 	AllPublished = "Published"
 )
 
-// weights are the reasons in their order.
+// weights has the reasons, the most severe first.
 var weights = []string{NameInvalid, HostConflict, NotGranted, Rejected, ProviderOutOfSync, AddressRejected, AddressesOmitted, NoHealthyClusters, FailStatic, TopologyLabelsMissing, AllPublished}
 
-// maxTold bounds how many things a condition's message has.
+// maxTold bounds how many reasons a message has.
 const maxTold = 5
 
-// Condition sums up the plan of one object, and what the providers say of it; nil for one that has nothing to do with DNS.
+// Condition sums up the plan of one object and its providers' reasons; nil for an object without names in DNS.
 func (p Plan) Condition(providers []Reason) *Condition {
 	told := slices.DeleteFunc(slices.Concat(p.Reasons, providers), func(r Reason) bool { return r.Code == "" })
 	if len(p.Records)+len(told) == 0 {
@@ -73,8 +74,8 @@ func (p Plan) Condition(providers []Reason) *Condition {
 	return c
 }
 
-// MissingNames says why a cluster lacks names of its region or zones: what it says itself, or, by an example, that names
-// there cannot be. "" where it lacks nothing.
+// MissingNames returns why a cluster has no names for its region or zones: missing labels, or an example of an invalid
+// name. "" if none is missing.
 func (c *Cluster) MissingNames(invalid string) (reason, message string) {
 	switch {
 	case c.Region == "":

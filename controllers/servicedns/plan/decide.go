@@ -34,7 +34,7 @@ func (p *planner) answer(name string, l *level, given []*part) {
 	}
 	slices.Sort(all.hosts)
 	all.hosts = slices.Compact(all.hosts)
-	apex := name == p.in.Zone // where no CNAME may be
+	apex := name == p.in.Zone // no CNAME is allowed there
 	if alone := len(all.hosts) == 1 && len(all.addresses) == 0; alone && !apex {
 		p.add(dnsprovider.New(name, dnsprovider.CNAME, p.ttl(), all.hosts[0]))
 		return
@@ -60,14 +60,14 @@ func (p *planner) ttl() uint32 {
 	return p.in.TTL
 }
 
-// choice is what one cluster gives at a name, its hosts resolved.
+// choice is what one cluster contributes to a name, its hosts resolved.
 type choice struct {
 	region    string
 	weight    uint32
 	addresses []netip.Addr
 }
 
-// resolve puts the addresses of hosts to those that the clusters have. Clusters that have none are left out.
+// resolve adds the addresses of hosts to those of the clusters. It leaves out clusters without addresses.
 func (p *planner) resolve(name string, given []*part, hosts []string) (choices []choice) {
 	for _, host := range hosts {
 		p.plan.Resolve = append(p.plan.Resolve, host)
@@ -87,13 +87,13 @@ func (p *planner) resolve(name string, given []*part, hosts []string) (choices [
 	return choices
 }
 
-// resolved returns the addresses of a host that can be given out.
+// resolved returns the addresses of a host that may be published.
 func (p *planner) resolved(cluster, host string) []netip.Addr {
 	good := p.believed(cluster, "address %s of load balancer host "+host, p.in.Resolved[host]...)
 	return good[:min(len(good), maxOfCluster)]
 }
 
-// addAddresses adds a set for each family that there are addresses of.
+// addAddresses adds a record set for each address family.
 func (p *planner) addAddresses(name string, choices []choice) {
 	for _, t := range []dnsprovider.Type{dnsprovider.A, dnsprovider.AAAA} {
 		var some []choice
@@ -113,7 +113,7 @@ func (p *planner) addAddresses(name string, choices []choice) {
 	}
 }
 
-// variants are what the strategy lets a server choose from.
+// variants returns the choices that the strategy leaves to the server.
 func (p *planner) variants(choices []choice) (variants []dnsprovider.Variant) {
 	switch p.settings().Strategy {
 	case v1beta1.DNSWeighted:

@@ -1,5 +1,5 @@
-// Package plan decides which DNS records the federated Services have. It is pure: Records makes
-// values of values, and the order of what goes in does not matter.
+// Package plan decides which DNS records the federated Services have. It is pure: Records is a function of values, and the
+// order of its input does not matter.
 //
 // With P = <service>.<namespace>.<federation>.svc there are three levels of names:
 //
@@ -7,28 +7,27 @@
 //	region  P.<region>.<dns zone>
 //	global  P.<dns zone>
 //
-// Beyond these there are hosts: those of an Ingress' rules, and further ones that a Service's settings ask for. Of two
-// objects that want one, the older has it (Claims).
+// In addition there are hosts: those of an Ingress' rules, and extra ones from a Service's settings. If two objects claim a
+// host, the older one gets it (Claims).
 //
-// A level at which at least one cluster serves has the addresses of all that do. A level at which none does is a CNAME
-// to the next level up. A cluster serves when it is ready and the object's annotation lists addresses for it: a Service
-// has a ready endpoint there. The names of a zone and a region exist for every joined cluster that the annotation
-// names, also while it cannot be reached, so that clients near it are led on and not told "no such name".
+// A level at which at least one cluster serves has the addresses of all that do. A level at which none does is a CNAME to the
+// next level up. A cluster serves if it is ready and the object's annotation lists addresses for it: a Service has a ready
+// endpoint there. The names of a zone and region exist for every joined cluster in the annotation, even while it is
+// unreachable, so that clients near it follow the CNAME instead of getting "no such name".
 //
-// What a cluster has is ranked: it serves; it is drained; its load balancer does not answer the federation's check,
-// where the settings ask for one; it served when it was last seen. Global and host names give
-// the best rank that there is, so they are empty only when the members say that nothing is ready anywhere. Settings
-// say which of the clusters that serve are given: by weight and by region as variants, of which the server chooses.
+// Clusters are ranked: serving; drained; failing the federation's health check, if the settings have one; serving when last
+// seen. Global and host names have the addresses of the best rank, so they are empty only if no member reports anything ready.
+// Settings divide the answers among the serving clusters, by weight and by region: variants, from which the server chooses.
 //
-// A load balancer that is known by its host name becomes a CNAME where it is alone at its level:
-// then its own DNS keeps its addresses and their time to live. Beside others a name can have no
-// CNAME, so its addresses are needed: Plan.Resolve says which, and Input.Resolved brings them. Until
-// they are known, and where nothing else serves at the level, the first host name is used alone.
+// A load balancer known by its host name becomes a CNAME if it is alone at its level: then its own DNS controls its addresses
+// and their TTL. Beside others a name cannot have a CNAME, so its addresses are needed: Plan.Resolve lists such hosts, and
+// Input.Resolved has their addresses. Until they are known, and if nothing else serves at the level, the first host name is
+// used alone.
 //
-// Plan.Targets say which load balancers are to be checked, and Input.Failing brings those that do not answer. What has
-// not been checked counts as answering. When more than half of an object's clusters fail, though they say that they
-// serve, the check counts for nothing: it is more likely that the federation cannot reach them.
+// Plan.Targets lists the load balancers to check, Input.Failing those that fail. Unchecked ones count as healthy. If more
+// than half of an object's clusters fail though they report that they serve, the checks do not count: the federation is more
+// likely unable to reach them.
 //
-// What was traded: a zone or region whose label cannot be one label of a DNS name (a dot in it, say)
-// has no names at that level. To put something in its place could make two places share one name.
+// What was traded: a zone or region whose label is not a single DNS label (it contains a dot, say) has no names at that
+// level. A substitute could give two places the same name.
 package plan

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Keep says to which namespace a host belongs: that of the object that had it first. It is written down, so that no restart, no older
-// object that comes to want the host, and no moment without addresses gives the host to another namespace.
+// Keep says which namespace owns a host: that of the first object to claim it. It is stored, so that no restart, no
+// older object that claims the host later, and no moment without addresses gives the host to another namespace.
 type Keep struct {
 	Namespace string
-	// Until is how long it belongs to the namespace though no object there wants it any more; zero: one does.
+	// Until is how long the namespace keeps the host without a claim; zero while there is one.
 	Until time.Time
 }
 
 const (
 	// HoldDown is how long a host stays with its namespace after the last object there that wanted it.
 	HoldDown = time.Hour
-	// maxKeptOfOne bounds how many hosts belong to one namespace, maxKept how many bytes all take: a ConfigMap has a megabyte. Of others
-	// the oldest object that wants them has them.
+	// maxKeptOfOne bounds how many hosts one namespace owns, maxKept the bytes of all: a ConfigMap holds a megabyte.
+	// Hosts beyond that go to the oldest object that claims them.
 	maxKeptOfOne, maxKept = 1000, 800_000
 )
 
@@ -31,7 +31,7 @@ func (k Keep) until() string {
 	return ", until " + k.Until.UTC().Format(time.RFC3339)
 }
 
-// String is how it is written down.
+// String returns the stored form.
 func (k Keep) String() string {
 	if k.Until.IsZero() {
 		return k.Namespace
@@ -39,7 +39,7 @@ func (k Keep) String() string {
 	return k.Namespace + " " + k.Until.UTC().Format(time.RFC3339)
 }
 
-// ParseKept reads what is written down: the data of the ConfigMap v1beta1.DNSHostsConfigMap. What cannot be read belongs to nobody.
+// ParseKept parses the data of the ConfigMap v1beta1.DNSHostsConfigMap. A host with an invalid value belongs to nobody.
 func ParseKept(data map[string]string) map[string]Keep {
 	kept := make(map[string]Keep, len(data))
 	for name, text := range data {
@@ -58,8 +58,8 @@ func ParseKept(data map[string]string) map[string]Keep {
 	return kept
 }
 
-// Settle returns what to write down now: by the names of ConfigMap keys, nil for what to take away; nothing, where all is as it is to be.
-// Until that is read back, hosts are whose they were.
+// Settle returns the changes to write: by ConfigMap key, nil to delete; empty if there are none. Owners do not change
+// until the change is read back.
 func (c *Claims) Settle(now time.Time) map[string]*string {
 	next := map[string]Keep{}
 	for name, k := range c.kept {
@@ -97,13 +97,14 @@ func (c *Claims) Settle(now time.Time) map[string]*string {
 	return changes
 }
 
-// first returns the oldest object that wants a host, in whatever namespace.
+// first returns the oldest object that claims a host, in any namespace.
 func (c *Claims) first(name string) string {
 	free := Claims{claims: c.claims, grants: c.grants}
 	return free.owner(name)
 }
 
-// bound takes out what is too much: of each namespace, and of all, first what nobody wants, by when it ends, and then the last names.
+// bound removes what exceeds the limits, per namespace and in total: first hosts without a claim, by expiry, then the
+// last names.
 func bound(kept map[string]Keep) {
 	size, of := 0, map[string]int{}
 	for _, name := range slices.SortedFunc(maps.Keys(kept), func(a, b string) int {

@@ -8,15 +8,15 @@ import (
 	"federation/dnsprovider"
 )
 
-// namer makes the names of one Service.
+// namer builds the names of one Service.
 type namer struct{ prefix, zone string }
 
 func newNamer(in *Input, s *Object) namer {
 	return namer{prefix: fmt.Sprintf("%s.%s.%s.svc", s.Name, s.Namespace, in.Federation), zone: in.Zone}
 }
 
-// name returns the canonical name at the level that the labels give: none for the global one,
-// region, or zone and region. Each must be one label.
+// name returns the canonical name at the level of the labels: none for global, region, or zone and region. Each must be
+// a single DNS label.
 func (n namer) name(labels ...string) (string, error) {
 	for _, label := range labels {
 		if strings.Contains(label, ".") {
@@ -26,6 +26,6 @@ func (n namer) name(labels ...string) (string, error) {
 	return dnsprovider.CanonicalName(strings.Join(append(append([]string{n.prefix}, labels...), n.zone), "."))
 }
 
-// Owns reports whether a canonical name in the zone has the form of the names that Records makes for
-// the federation. Other names are somebody else's.
+// Owns reports whether a canonical name in the zone has the form of the names that Records makes for the federation.
+// Other names belong to others.
 func Owns(federation, zone, name string) bool { return v1beta1.ServiceName(federation, zone, name) }

@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// RankUnseen is the Rank of a cluster that cannot be reached, and served when it was last seen.
+// RankUnseen is the Rank of an unreachable cluster that served when last seen.
 const RankUnseen = int(unseen)
 
-// Offer is what one cluster has of a Service for clients in other clusters.
+// Offer is what one cluster offers of a Service to clients in other clusters.
 type Offer struct {
 	// Object is the Service's Key.
 	Object  string
 	Cluster string
 	Region  string
-	// Zone is the cluster's; "" where it has none or several.
+	// Zone is the cluster's; "" if it has none or several.
 	Zone string
-	// Addresses of its load balancers, those of their host names too; sorted, without duplicates.
+	// Addresses of its load balancers, including those of host names; sorted, without duplicates.
 	Addresses []netip.Addr
-	// Weight is its share of what is divided over clusters; 0: drained.
+	// Weight is its share of the traffic; 0 means drained.
 	Weight uint32
-	// Rank is 0 for a cluster that serves, and higher for one that is drained, fails its check, or is not seen: RankUnseen.
+	// Rank is 0 for a serving cluster, and higher for one that is drained, fails its check, or is unseen: RankUnseen.
 	Rank int
-	// Unresolved: a host name of its load balancers has not been looked up yet. More addresses may come.
+	// Unresolved: a host name of its load balancers is not resolved yet. More addresses may follow.
 	Unresolved bool
 }
 
-// offer notes what the clusters have of a Service, those that have nothing left out.
+// offer records what the clusters have of a Service, without those that have nothing.
 func (p *planner) offer(parts []*part) {
 	if !p.in.Offers || p.object.Kind != KindService {
 		return

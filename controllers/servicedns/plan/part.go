@@ -9,19 +9,19 @@ import (
 	"federation/dnsprovider"
 )
 
-// rank orders what clusters have: the best rank that has something at a name is given.
+// rank orders clusters: a name gets the addresses of the best rank that has any.
 type rank int
 
 const (
 	// serving: the cluster serves.
 	serving rank = iota
-	// drained: it serves, and is to be left alone while others do.
+	// drained: it serves, but should not while others do.
 	drained
-	// failing: it serves, as the member says, and does not answer the federation's check.
+	// failing: it reports that it serves, but fails the federation's check.
 	failing
-	// unseen: it served when it was last seen.
+	// unseen: it served when last seen.
 	unseen
-	// nothing: it has nothing to give.
+	// nothing: it has no addresses.
 	nothing
 )
 
@@ -29,15 +29,15 @@ const (
 type part struct {
 	*Cluster
 	rank rank
-	// why says in a few words where the cluster stands.
+	// why describes the rank.
 	why string
-	// weight and priority are those for this object.
+	// weight and priority apply to this object.
 	weight   uint32
 	priority int32
 	served
 }
 
-// served is what load balancers have: addresses, and names of hosts.
+// served has the addresses and host names of load balancers.
 type served struct {
 	addresses []netip.Addr
 	hosts     []string
@@ -50,7 +50,7 @@ func (s *served) add(more served) {
 
 func (s *served) nothing() bool { return len(s.addresses) == 0 && len(s.hosts) == 0 }
 
-// part returns what a cluster has for the object, and ranks it.
+// part returns what a cluster has for the object, with its rank.
 func (p *planner) part(cluster *Cluster, item v1beta1.ClusterServiceIngress) *part {
 	of := p.settings().ForCluster(cluster.Name)
 	out := &part{Cluster: cluster, weight: cluster.Weight, priority: of.Priority, served: p.served(cluster.Name, item)}
@@ -61,7 +61,7 @@ func (p *planner) part(cluster *Cluster, item v1beta1.ClusterServiceIngress) *pa
 	return out
 }
 
-// rank says where a cluster stands. Its reasons go to the plan where it does not simply serve.
+// rank ranks a cluster. Unless it simply serves, the reason goes into the plan.
 func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
 	switch {
 	case item.Items == nil:
@@ -90,10 +90,10 @@ func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
 	}
 }
 
-// maxOfCluster is how many addresses and hosts a cluster may have of one object, and how many addresses a host.
+// maxOfCluster bounds the addresses and hosts of a cluster per object, and the addresses of a host.
 const maxOfCluster = 16
 
-// served reads what load balancers have that can be given out.
+// served returns what may be published of the load balancers.
 func (p *planner) served(cluster string, item v1beta1.ClusterServiceIngress) (s served) {
 	items := item.Items[:min(len(item.Items), maxOfCluster)]
 	if n := len(item.Items) - len(items); n > 0 {
@@ -125,11 +125,11 @@ func (p *planner) addHost(s *served, cluster, hostname string) {
 	}
 }
 
-// choose returns the parts that a name gives, and says of each why it does or does not.
+// choose returns the parts that a name uses, and the standing of each.
 func (p *planner) choose(l *level) (given []*part, standings []Standing) {
 	best, first := nothing, int32(0)
 	for _, t := range l.parts {
-		last := t.rank > serving && l.up != "" // drained and unseen count where there is no next level
+		last := t.rank > serving && l.up != "" // drained and unseen count only at the last level
 		if t.rank < best && !last {
 			best = t.rank
 		}

@@ -11,8 +11,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Read takes from a federated Service or Ingress what matters; policies are those of its namespace. One that is being
-// deleted has no ingresses any more. It fails when an annotation cannot be read.
+// Read decodes a federated Service or Ingress. policies are those of its namespace. An object that is being deleted has
+// no ingresses. It fails if an annotation cannot be parsed.
 func Read(u *unstructured.Unstructured, policies []*v1beta1.PlacementPolicy) (o Object, err error) {
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "type")
 	o = Object{
@@ -36,7 +36,7 @@ func Read(u *unstructured.Unstructured, policies []*v1beta1.PlacementPolicy) (o 
 	return o, nil
 }
 
-// Hosts returns those of an Ingress' rules; of another object none.
+// Hosts returns the hosts of an Ingress' rules; none for other objects.
 func Hosts(u *unstructured.Unstructured) (hosts []string) {
 	rules, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "rules")
 	list, _ := rules.([]any)
@@ -49,11 +49,11 @@ func Hosts(u *unstructured.Unstructured) (hosts []string) {
 	return hosts
 }
 
-// Usability is what names depend on of a Cluster, but for who else is away: equal where nothing of that has changed.
+// Usability returns everything that names depend on of a Cluster, apart from other clusters' loss, as a comparable
+// string.
 func Usability(c *v1beta1.Cluster) string { return fmt.Sprint(ClusterOf(c, nil)) }
 
-// ClusterOf takes from a Cluster what matters; held are the names of those that count as they did though they cannot
-// be reached.
+// ClusterOf reads a Cluster. held has the names of those that count as before though they are unreachable.
 func ClusterOf(c *v1beta1.Cluster, held map[string]bool) Cluster {
 	return Cluster{
 		Name: c.Name, Ready: c.IsReached(), HeartbeatsStale: c.Condition(v1beta1.ClusterNodeHeartbeatsStale) != nil, Held: held[c.Name], Weight: uint32(max(c.DNSWeight(), 0)),

@@ -13,8 +13,8 @@ import (
 	"federation/dnsprovider"
 )
 
-// Records decides the records of the objects. But for the hosts that they claim they do not affect each other: the
-// plan of many is the plans of each, put together.
+// Records decides the records of the objects. Objects affect each other only by the hosts that they claim: the plan of
+// many is the union of the plans of each.
 func Records(in Input) Plan {
 	clusters := make(map[string]*Cluster, len(in.Clusters))
 	for i := range in.Clusters {
@@ -54,10 +54,10 @@ func Records(in Input) Plan {
 	return all
 }
 
-// level is one name and the clusters that it stands for.
+// level is one name with the clusters that it stands for.
 type level struct {
 	Level
-	// up is the name of the next level; empty where there is none.
+	// up is the name of the next level, or "".
 	up    string
 	parts []*part
 }
@@ -87,7 +87,7 @@ func (p *planner) settings() *v1beta1.DNSSettings {
 	return &v1beta1.DNSSettings{}
 }
 
-// observe finds the object's names, and what each cluster has for them.
+// observe finds the object's names and what each cluster has for them.
 func (p *planner) observe(clusters map[string]*Cluster) {
 	if p.object.Ingresses == nil {
 		return
@@ -122,13 +122,13 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 	p.offer(all)
 }
 
-// places makes the levels of a Service: those of all joined clusters' places, so that a name stays which pods there ask for,
-// and leads to who serves, while the cluster has no load balancer of the Service.
+// places makes the levels of a Service: those of all joined clusters' places. A name that pods there use thus exists,
+// and leads to a serving cluster, even while their cluster has no load balancer of the Service.
 func (p *planner) places(parts map[string]*part) {
 	if p.object.Kind != KindService {
 		return
 	}
-	known := map[string][]string{} // by place: many clusters share one
+	known := map[string][]string{} // by place, which many clusters may share
 	for i := range p.in.Clusters {
 		cluster := &p.in.Clusters[i]
 		has := parts[cluster.Name]
@@ -138,7 +138,7 @@ func (p *planner) places(parts map[string]*part) {
 		key := cluster.Region + "/" + strings.Join(cluster.Zones, "/")
 		names, ok := known[key]
 		if said := len(p.plan.Reasons); !ok {
-			if names = p.place(cluster); len(p.plan.Reasons) == said { // else it is said of each
+			if names = p.place(cluster); len(p.plan.Reasons) == said { // otherwise the reason names each
 				known[key] = names
 			}
 		}
@@ -148,7 +148,7 @@ func (p *planner) places(parts map[string]*part) {
 	}
 }
 
-// unlabelled notes the names that a cluster which has the object would have if its nodes had the labels.
+// unlabelled records the names that a cluster with the object would have if its nodes had the labels.
 func (p *planner) unlabelled(cluster *Cluster) {
 	switch {
 	case p.object.Kind != KindService:
@@ -159,7 +159,7 @@ func (p *planner) unlabelled(cluster *Cluster) {
 	}
 }
 
-// hosts returns the names that the object has got of those that it claims, and makes their levels.
+// hosts returns the names that the object gets of those it claims, and makes their levels.
 func (p *planner) hosts() (names []string) {
 	for _, host := range p.object.wanted() {
 		if host == "" {
@@ -167,7 +167,7 @@ func (p *planner) hosts() (names []string) {
 		}
 		name, fault := p.in.Claims.claimable(p.object.Namespace, host)
 		if fault != "" {
-			code := "" // hosts elsewhere are none of ours
+			code := "" // hosts outside the zone are not ours
 			if name, _ := dnsprovider.CanonicalName(host); name == p.in.Claims.zone.nameServer() {
 				code = Rejected
 			} else if strings.HasSuffix(fault, notGranted) {
@@ -183,7 +183,7 @@ func (p *planner) hosts() (names []string) {
 	return names
 }
 
-// place returns the names of a Service at the place of a cluster, and makes their levels.
+// place returns the names of a Service at a cluster's place, and makes their levels.
 func (p *planner) place(cluster *Cluster) []string {
 	namer := newNamer(p.in, p.object)
 	global, err := namer.name()

@@ -21,8 +21,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const zone = "example.com."
 
-// service makes "default/web" with what the annotation says of each cluster: "cluster=ip,host,…";
-// "cluster" alone has no ready endpoint.
+// service returns "default/web" with an annotation for each cluster: "cluster=ip,host,…"; "cluster" alone has no ready
+// endpoint.
 func service(items ...string) Object {
 	ingresses := &v1beta1.ServiceIngresses{}
 	for _, item := range items {
@@ -51,7 +51,7 @@ func threeClusters() []Cluster {
 	}
 }
 
-// input has those of the clusters that the objects are in. The others' places have names too: see elsewhere.
+// input has the clusters that the objects are in. Other clusters' places have names too: see elsewhere.
 func input(clusters []Cluster, objects ...Object) Input {
 	return elsewhere(slices.DeleteFunc(slices.Clone(clusters), func(c Cluster) bool {
 		return !slices.ContainsFunc(objects, func(o Object) bool {
@@ -60,12 +60,12 @@ func input(clusters []Cluster, objects ...Object) Input {
 	}), objects...)
 }
 
-// elsewhere is input with all the clusters.
+// elsewhere is input with all clusters.
 func elsewhere(clusters []Cluster, objects ...Object) Input {
 	return Input{Federation: "fed", Zone: zone, TTL: 15, Objects: objects, Clusters: clusters}
 }
 
-// lines shows records as "zone.region TYPE data", relative to web.default.fed.svc, "@" being global.
+// lines formats records as "zone.region TYPE data", relative to web.default.fed.svc; "@" is global.
 func lines(p Plan) (out []string) {
 	for _, set := range p.Records {
 		short := func(s string) string {
@@ -288,7 +288,7 @@ func TestHostNamesOfLoadBalancers(t *testing.T) {
 	}
 }
 
-// randomInput has up to 4 clusters in up to 2 regions, and up to 3 Services.
+// randomInput returns up to 4 clusters in up to 2 regions, and up to 3 Services.
 func randomInput(r *rand.Rand) Input {
 	in := input(nil)
 	for i := range r.IntN(5) {

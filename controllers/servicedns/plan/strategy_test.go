@@ -32,7 +32,7 @@ func named(o Object, kind, name string, day int) Object {
 	return o
 }
 
-// explained shows a plan as a newcomer would want to read it: each name, its answers, and each cluster's standing.
+// explained formats a plan for reading: each name, its answers, and each cluster's standing.
 func explained(p Plan) string {
 	var b strings.Builder
 	for _, n := range p.Names {
@@ -70,7 +70,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// Each has a golden file of its own, with every name and what each cluster has to do with it.
+// Each strategy has a golden file with every name and each cluster's part in it.
 func TestStrategies(t *testing.T) {
 	three := service("east-a=192.0.2.1,2001:db8::1", "east-b=192.0.2.2", "west-a=192.0.2.3")
 	for name, o := range map[string]Object{
@@ -106,7 +106,7 @@ func TestHosts(t *testing.T) {
 	golden(t, "hosts", explained(Records(in)))
 }
 
-// Claims that change one by one end as those that are made at once, and who is affected is told.
+// Claims changed one by one equal those made at once, and report the affected objects.
 func TestClaimsFollow(t *testing.T) {
 	a, b := named(service("east-a=192.0.2.1"), KindIngress, "a", 2), named(service("east-a=192.0.2.1"), KindIngress, "b", 1)
 	a.Hosts, b.Hosts = []string{"shop.example.com"}, []string{"shop.example.com"}

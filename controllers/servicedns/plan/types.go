@@ -17,19 +17,18 @@ type Input struct {
 	Federation string
 	// Zone is the canonical name of the DNS zone.
 	Zone string
-	// TTL of the records in seconds, where an object's settings have none.
+	// TTL of the records in seconds, unless an object's settings have one.
 	TTL     uint32
 	Objects []Object
-	// Claims say which object has which host; nil: as the Objects claim them.
+	// Claims decide which object has which host. Nil: as the Objects claim them.
 	Claims *Claims
 	// Clusters are the joined ones.
 	Clusters []Cluster
-	// Resolved has addresses of host names of load balancers, by canonical name. A host that is
-	// missing is not resolved yet.
+	// Resolved has the addresses of load balancers' host names, by canonical name. A missing host is not resolved yet.
 	Resolved map[string][]netip.Addr
-	// Refuse says which addresses are not used, and why; nil: as v1beta1.RefuseAddress.
+	// Refuse returns an error for addresses that are not used. Nil: v1beta1.RefuseAddress.
 	Refuse func(netip.Addr) error
-	// Failing are the targets that do not answer, by Target.Key.
+	// Failing are the failing targets, by Target.Key.
 	Failing map[string]Failure
 	// Explain asks for Plan.Names.
 	Explain bool
@@ -37,77 +36,78 @@ type Input struct {
 	Offers bool
 }
 
-// Kinds of objects that have names.
+// Kinds of objects with names.
 const (
 	KindService = "Service"
 	KindIngress = "Ingress"
 )
 
-// Object is what matters of a federated Service or Ingress.
+// Object is a federated Service or Ingress, reduced to what names need.
 type Object struct {
 	// Kind is KindService or KindIngress.
 	Kind            string
 	Namespace, Name string
-	// Created is when it was made: of two that want a host, the older has it.
+	// Created is the creation time: of two objects that claim a host, the older one gets it.
 	Created time.Time
 	// Type of a Service.
 	Type corev1.ServiceType
 	// Hosts are those of an Ingress' rules.
 	Hosts []string
-	// Ingresses is the object's annotation; nil when it has none yet.
+	// Ingresses is the object's annotation; nil if it has none yet.
 	Ingresses *v1beta1.ServiceIngresses
-	// Settings are those of its annotation or else its policy; nil for the defaults.
+	// Settings are those of its annotation, or else of its policy; nil for the defaults.
 	Settings *v1beta1.DNSSettings
 }
 
-// Key names the object among all, as "Service shop/web".
+// Key identifies the object: "Service shop/web".
 func (o *Object) Key() string { return o.Kind + " " + o.Namespace + "/" + o.Name }
 
-// Cluster is what matters of a member cluster.
+// Cluster is a member cluster, reduced to what names need.
 type Cluster struct {
 	Name string
-	// Ready is false for a cluster that cannot be reached: its addresses do not count.
+	// Ready is false for an unreachable cluster: its addresses do not count.
 	Ready bool
-	// HeartbeatsStale is true for a cluster that is ready again while its nodes have not been heard of: it counts as not ready.
+	// HeartbeatsStale is true for a cluster that is ready again but whose nodes' heartbeats are stale: it counts as not
+	// ready.
 	HeartbeatsStale bool
-	// Held is true for a cluster that cannot be reached because, most likely, nothing can be reached from here: its
-	// addresses count as they did.
+	// Held is true for a cluster that is unreachable probably because the federation is cut off: its addresses count as
+	// before.
 	Held bool
-	// Weight is its weight in DNS. One of 0 is drained: its addresses count only at the global level, and only where no
-	// other cluster serves.
+	// Weight is its weight in DNS. 0 means drained: its addresses count only at the global level, and only if no other
+	// cluster serves.
 	Weight uint32
 	Zones  []string
 	Region string
 }
 
-// Plan is what Records decided.
+// Plan is the result of Records.
 type Plan struct {
 	// Records are sorted by dnsprovider.Compare.
 	Records []dnsprovider.RRSet
-	// Reasons say why something is not, or not as one might expect; sorted.
+	// Reasons say why something is missing or unexpected; sorted.
 	Reasons []Reason
-	// Resolve are the host names whose addresses are needed, canonical and sorted.
+	// Resolve has the host names to resolve, canonical and sorted.
 	Resolve []string
-	// Targets are what is to be checked; sorted by their keys.
+	// Targets has the load balancers to check, sorted by key.
 	Targets []Target
-	// Names are, where they are asked for, all names sorted, those without records too.
+	// Names has, if requested, all names sorted, including those without records.
 	Names []Name
-	// Offers are, where they are asked for, what clusters have of Services; sorted by object and cluster.
+	// Offers has, if requested, what clusters have of Services; sorted by object and cluster.
 	Offers []Offer
 }
 
-// Reason says why something is not in DNS, or not as one might expect.
+// Reason says why something is missing in DNS, or unexpected.
 type Reason struct {
-	// Object is its Key.
+	// Object is the object's Key.
 	Object string
-	// Cluster is empty when the reason is not one cluster's.
+	// Cluster is empty if the reason does not concern one cluster.
 	Cluster string
-	// Code is one of those of Condition, where the reason is worth one.
+	// Code is a reason of Condition, if it matters there.
 	Code    string
 	Message string
 }
 
-// String gives the reason as one line.
+// String formats the reason as one line.
 func (r Reason) String() string {
 	if r.Cluster == "" {
 		return fmt.Sprintf("%s: %s", r.Object, r.Message)
@@ -126,23 +126,23 @@ const (
 	LevelHost   Level = "host"
 )
 
-// Name is one name of an object, with what each cluster has to do with it.
+// Name is one name of an object, with each cluster's part in it.
 type Name struct {
 	// Name is canonical.
 	Name   string
 	Object string
 	Level  Level
-	// Records are what the name answers, by type; none: the name has no data.
+	// Records are the name's answers by type; none if it has no data.
 	Records []dnsprovider.RRSet
 	// Clusters are those whose place the name stands for, sorted.
 	Clusters []Standing
 }
 
-// Standing is what one cluster has to do with a name.
+// Standing is one cluster's part in a name.
 type Standing struct {
 	Cluster string
 	// Given: its addresses are in the answers.
 	Given bool
-	// Why is a few words for people.
+	// Why is a short explanation.
 	Why string
 }

@@ -10,7 +10,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// What a process cannot see of a cluster that others reach is not given out while another cluster serves, and not forgotten.
+// Addresses that this process cannot see though others reach the cluster are kept, but not published while another
+// cluster serves.
 func TestWhatIsNotSeenOfACluster(t *testing.T) {
 	unseen := func(o Object, clusters ...string) Object {
 		for i := range o.Ingresses.Items {
@@ -45,7 +46,7 @@ func TestWhatIsNotSeenOfACluster(t *testing.T) {
 	}
 }
 
-// A cluster that the leader does not reach, and most processes do, serves.
+// A cluster that most processes reach serves, even if the leader does not reach it.
 func TestAClusterThatMostReach(t *testing.T) {
 	c := &v1beta1.Cluster{}
 	c.Status.Conditions = []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: corev1.ConditionFalse}}

@@ -2,24 +2,24 @@ package plan
 
 import "federation/dnsprovider"
 
-// Zone is a DNS zone, and whose names in it are.
+// Zone is a DNS zone and the rule for which of its names are ours.
 type Zone struct {
 	// Federation is the federation's name.
 	Federation string
 	// Name is canonical.
 	Name string
-	// Shared: others write to the zone too. What is ours beyond the names that Owns knows is marked.
+	// Shared: others write to the zone too. Our names beyond those that Owns recognizes are marked.
 	Shared bool
 }
 
 // nameServer is the name of the built-in server.
 func (z Zone) nameServer() string { return "ns." + z.Name }
 
-// Owns reports whether a canonical name has the form of a Service's names: then it is ours.
+// Owns reports whether a canonical name has the form of a Service's names, and is thus ours.
 func (z Zone) Owns(name string) bool { return Owns(z.Federation, z.Name, name) }
 
-// Marked returns the sets and, in a shared zone, the marks of the names that do not have that form. Sets whose name
-// cannot be marked are left out.
+// Marked returns the sets and, in a shared zone, marks for the names that do not have that form. It leaves out sets
+// whose name cannot be marked.
 func (z Zone) Marked(sets []dnsprovider.RRSet) []dnsprovider.RRSet {
 	if !z.Shared {
 		return sets
@@ -40,8 +40,8 @@ func (z Zone) Marked(sets []dnsprovider.RRSet) []dnsprovider.RRSet {
 	return out
 }
 
-// Split parts a zone's content in what is ours, which we may change, and what is others'. Beyond the names that Owns
-// knows, ours are, in a shared zone, marks and the answers at marked names; in another one those at the names in put.
+// Split divides a zone's content into ours, which we may change, and others'. Beyond the names that Owns recognizes,
+// ours are the marks and the answers at marked names in a shared zone, and those at the names in put in any other.
 func (z Zone) Split(all []dnsprovider.RRSet, put map[string]bool) (ours, others []dnsprovider.RRSet) {
 	if z.Shared {
 		put = dnsprovider.Marked(all, z.Federation)
@@ -63,13 +63,13 @@ func (z Zone) Split(all []dnsprovider.RRSet, put map[string]bool) (ours, others 
 	return ours, others
 }
 
-// answers reports whether a record of the type answers where a name leads.
+// answers reports whether a record of the type is an answer.
 func answers(t dnsprovider.Type) bool {
 	return t == dnsprovider.A || t == dnsprovider.AAAA || t == dnsprovider.CNAME
 }
 
-// Taken returns the names among those of want at which others have records that ours cannot stand beside: answers,
-// or anything where one of the two is a CNAME. Those names are theirs.
+// Taken returns the names in want at which others have records that ours cannot coexist with: answers, or anything if
+// one of the two is a CNAME. Those names are theirs.
 func Taken(others, want []dnsprovider.RRSet) map[string]bool {
 	types := map[string][]dnsprovider.Type{}
 	for _, set := range others {

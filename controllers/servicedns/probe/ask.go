@@ -19,32 +19,33 @@ import (
 )
 
 const (
-	// maxHeader bounds the head of an answer in bytes. Its body is not read.
+	// maxHeader bounds the header of a response in bytes. Its body is not read.
 	maxHeader = 16 << 10
-	// maxWhy bounds what is told of a failure in bytes.
+	// maxWhy bounds the description of a failure in bytes.
 	maxWhy = 160
-	// Statuses from okay on are answers; from failed on they are not.
+	// Statuses from okay up to failed are healthy.
 	okay, failed = 200, 400
 )
 
-// asker asks targets.
+// asker probes targets.
 type asker struct {
 	trust  *x509.CertPool
 	refuse func(netip.Addr) error
 }
 
-// Asker returns what asks a target once, for who counts by themselves; refuse says which addresses are not asked.
+// Asker returns a function that probes a target once, for callers that count by themselves. refuse returns an error for
+// addresses that must not be dialed.
 func Asker(trust *x509.CertPool, refuse func(netip.Addr) error) func(context.Context, plan.Target) error {
 	return (&asker{trust: trust, refuse: refuse}).ask
 }
 
-// Unknown tells whether an error says nothing of the target, and Why in a few words what went wrong.
+// Unknown reports whether an error says nothing about the target.
 func Unknown(err error) bool { return ours(err) }
 
-// Why says in a few words what went wrong.
+// Why describes an error briefly.
 func Why(err error) string { return why(err) }
 
-// ask asks a target once, for its timeout at most. nil: it answered.
+// ask probes a target once, for its timeout at most. Nil means healthy.
 func (a *asker) ask(ctx context.Context, t plan.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.Check.TimeoutSeconds)*time.Second)
 	defer cancel()
@@ -52,14 +53,14 @@ func (a *asker) ask(ctx context.Context, t plan.Target) error {
 	if t.Check.Type == v1beta1.DNSHealthCheckTCP {
 		conn, err := a.dialer().DialContext(ctx, "tcp", address)
 		if err == nil {
-			_ = conn.Close() // it was accepted, which is all we asked
+			_ = conn.Close() // it accepted, which is the whole check
 		}
 		return err
 	}
 	return a.askHTTP(ctx, t.Check, address)
 }
 
-// dialer connects to no address where no load balancer can be. It is the last to see the address, after any lookup.
+// dialer refuses addresses that no load balancer can have. It checks the address after any lookup.
 func (a *asker) dialer() *net.Dialer {
 	return &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
@@ -89,14 +90,14 @@ func (a *asker) askHTTP(ctx context.Context, c v1beta1.DNSHealthCheck, address s
 	if err != nil {
 		return err
 	}
-	_ = answer.Body.Close() // it is not read
+	_ = answer.Body.Close() // the body is not read
 	if answer.StatusCode < okay || answer.StatusCode >= failed {
 		return fmt.Errorf("status %d", answer.StatusCode)
 	}
 	return nil
 }
 
-// ours reports whether an error says nothing of the target.
+// ours reports whether an error says nothing about the target.
 func ours(err error) bool {
 	var lookup *net.DNSError
 	if errors.As(err, &lookup) {
@@ -110,7 +111,7 @@ func ours(err error) bool {
 	return errors.Is(err, context.Canceled)
 }
 
-// why says in a few words what went wrong, without what differs from one time to the next.
+// why describes an error briefly, without details that differ from one time to the next.
 func why(err error) string {
 	text := err.Error()
 	var dial *net.OpError

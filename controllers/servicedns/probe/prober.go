@@ -13,23 +13,23 @@ import (
 	"federation/controllers/servicedns/plan"
 )
 
-// maxAsked bounds how many targets are asked at once, maxOfOne how many of one namespace: whose load balancers hang takes no
-// other's turn.
+// maxAsked bounds concurrent checks, maxOfOne those of one namespace: a namespace whose load balancers hang does not
+// delay others.
 const maxAsked, maxOfOne = 256, 32
 
 // Options are what a Prober needs.
 type Options struct {
-	// Failing are the targets that failed when they were last asked, by key: they do until they answer again.
+	// Failing are the targets that failed at their last check, by key. They fail until they answer again.
 	Failing map[string]plan.Failure
-	// Trust are the authorities whose certificates are taken. Default: the system's.
+	// Trust are the trusted certificate authorities. Default: the system's.
 	Trust *x509.CertPool
-	// Refuse says which addresses are not asked, and why. Default: v1beta1.RefuseAddress.
+	// Refuse returns an error for addresses that must not be dialed. Default: v1beta1.RefuseAddress.
 	Refuse func(netip.Addr) error
-	// Observe, if set, is called with the outcome of each question: "ok", "failed", or "unknown" where it is our own fault.
+	// Observe, if set, is called with the outcome of each check: "ok", "failed", or "unknown" after a local error.
 	Observe func(check v1beta1.DNSHealthCheckType, outcome string, took time.Duration)
 }
 
-// Prober asks targets. Make it with New.
+// Prober checks targets. Make it with New.
 type Prober struct {
 	Options
 	ask     func(context.Context, plan.Target) error
@@ -43,7 +43,7 @@ type Prober struct {
 	failing map[string]plan.Failure
 }
 
-// New makes a prober of no targets.
+// New makes a prober without targets.
 func New(o Options) *Prober {
 	if o.Observe == nil {
 		o.Observe = func(v1beta1.DNSHealthCheckType, string, time.Duration) {}
@@ -57,10 +57,10 @@ func New(o Options) *Prober {
 	}
 }
 
-// Changed has an element when other targets fail than before.
+// Changed has an element when the set of failing targets has changed.
 func (p *Prober) Changed() <-chan struct{} { return p.changed }
 
-// Failing returns those that fail.
+// Failing returns the failing targets.
 func (p *Prober) Failing() (all []plan.Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *Prober) Failing() (all []plan.Failure) {
 	return all
 }
 
-// Want has these targets asked, and no others, until ctx ends. ctx is the same in all calls.
+// Want sets the targets to check until ctx ends. ctx must be the same in all calls.
 func (p *Prober) Want(ctx context.Context, targets []plan.Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,11 +103,11 @@ func (p *Prober) Want(ctx context.Context, targets []plan.Target) {
 		inUse[t.Namespace] = true
 	}
 	maps.DeleteFunc(p.shares, func(namespace string, _ chan struct{}) bool { return !inUse[namespace] })
-	p.Options.Failing = nil // what was known is of those that were wanted first
+	p.Options.Failing = nil // the known failures apply to the first targets only
 	p.wake()
 }
 
-// Again has Changed say so once more: for who could not do with it what he should.
+// Again makes Changed fire again, for a consumer that failed.
 func (p *Prober) Again() { p.wake() }
 
 func (p *Prober) wake() {
@@ -117,7 +117,7 @@ func (p *Prober) wake() {
 	}
 }
 
-// run asks one target until ctx ends. share are the slots of its namespace.
+// run checks one target until ctx ends. share has the slots of its namespace.
 func (p *Prober) run(ctx context.Context, t plan.Target, s standing, share chan struct{}) {
 	interval := time.Duration(t.Check.PeriodSeconds) * time.Second
 	for wait := time.Duration(rand.Int64N(int64(interval))); pause(ctx, wait); wait = interval*9/10 + time.Duration(rand.Int64N(int64(interval/5))) {
@@ -147,7 +147,7 @@ func (p *Prober) run(ctx context.Context, t plan.Target, s standing, share chan 
 	}
 }
 
-// take waits for a slot, and returns whether there is one before ctx ends.
+// take waits for a slot, and reports whether it got one before ctx ended.
 func take(ctx context.Context, slots chan struct{}) bool {
 	select {
 	case <-ctx.Done():
@@ -157,7 +157,7 @@ func take(ctx context.Context, slots chan struct{}) bool {
 	}
 }
 
-// pause reports whether ctx goes on after that time.
+// pause reports whether ctx is still alive after d.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -169,7 +169,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// note writes down that a target fails, or does not any more, unless it is not wanted meanwhile.
+// note records that a target fails or has recovered, unless it is no longer wanted.
 func (p *Prober) note(ctx context.Context, t plan.Target, fails bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +182,7 @@ func (p *Prober) note(ctx context.Context, t plan.Target, fails bool, err error)
 	p.wake()
 }
 
-// Outcomes of a question.
+// Outcomes of a check.
 const (
 	ok      = "ok"
 	bad     = "failed"
@@ -199,14 +199,14 @@ func outcomeOf(err error) string {
 	return bad
 }
 
-// standing is what is thought of a target.
+// standing is the current state of a target.
 type standing struct {
 	failing bool
-	// streak is how many outcomes in a row spoke against that.
+	// streak is how many outcomes in a row contradict it.
 	streak int32
 }
 
-// after returns what is thought after one more outcome.
+// after returns the state after one more outcome.
 func (s standing) after(ok bool, c v1beta1.DNSHealthCheck) standing {
 	if ok != s.failing {
 		return standing{failing: s.failing}

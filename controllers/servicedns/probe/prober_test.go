@@ -28,7 +28,7 @@ func target(address string, port uint16, c v1beta1.DNSHealthCheck) plan.Target {
 	return plan.Target{Address: address, Check: c.WithDefaults()}
 }
 
-// Real servers: what each type takes for an answer, and what it says of what is none.
+// Real servers show what each type accepts as healthy, and how it describes failures.
 func TestAsk(t *testing.T) {
 	answers := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -85,7 +85,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// notLoopback is v1beta1.RefuseAddress, which lets these tests' servers through.
+// notLoopback is v1beta1.RefuseAddress, except that it allows these tests' servers.
 func notLoopback(addr netip.Addr) error {
 	if addr.Unmap().IsLoopback() {
 		return nil
@@ -93,7 +93,7 @@ func notLoopback(addr netip.Addr) error {
 	return v1beta1.RefuseAddress(addr)
 }
 
-// A host that leads to the machine itself is not asked, whatever the check is: what is decided by is the address that is dialed.
+// A host that resolves to this machine is not probed, whatever the check: the dialed address decides.
 func TestAHostThatLeadsToUsIsNotAsked(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
@@ -113,7 +113,7 @@ func TestAHostThatLeadsToUsIsNotAsked(t *testing.T) {
 	}
 }
 
-// Whose load balancers hang holds up his own checks, and nobody else's.
+// A namespace whose load balancers hang delays its own checks only.
 func TestANamespaceHasItsShareOfTheSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -168,7 +168,7 @@ func TestOurOwnFaultIsNoFailure(t *testing.T) {
 	}
 }
 
-// network is one in which some addresses are dead.
+// network is a network with some dead addresses.
 type network struct {
 	mu    sync.Mutex
 	dead  map[string]error
@@ -219,7 +219,7 @@ func TestRowsDecide(t *testing.T) {
 		n.set("192.0.2.1", errors.New("refused"))
 		is(17 * time.Second) // two in a row at most
 		is(17*time.Second, "192.0.2.1:80")
-		n.set("192.0.2.2", syscall.EMFILE) // ours
+		n.set("192.0.2.2", syscall.EMFILE) // a local error
 		is(time.Minute, "192.0.2.1:80")
 		n.set("192.0.2.1", nil)
 		is(8*time.Second, "192.0.2.1:80") // one in a row
@@ -259,7 +259,7 @@ func TestWhatFailedBeforeFails(t *testing.T) {
 	})
 }
 
-// A thousand targets that never answer in time hold up none of the others for longer than their slots take.
+// A thousand targets that never answer in time delay the others no longer than their slots take.
 func TestAtMostSoManyAreAskedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
