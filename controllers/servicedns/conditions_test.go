@@ -26,7 +26,8 @@ import (
 	"federation/dnsprovider"
 )
 
-// office is a federation with a controller that leads, in the time of a synctest bubble, and a provider of others.
+// office is a federation with a leading controller, in the time of a synctest bubble, and a provider that others write
+// to.
 type office struct {
 	*testing.T
 	api      *memapi.API

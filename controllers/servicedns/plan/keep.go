@@ -17,7 +17,7 @@ type Keep struct {
 }
 
 const (
-	// HoldDown is how long a host stays with its namespace after the last object there that wanted it.
+	// HoldDown is how long a namespace keeps a host after its last claim.
 	HoldDown = time.Hour
 	// maxKeptOfOne bounds how many hosts one namespace owns, maxKept the bytes of all: a ConfigMap holds a megabyte.
 	// Hosts beyond that go to the oldest object that claims them.
