@@ -18,20 +18,20 @@ import (
 	"federation/dnsprovider/dnssec"
 )
 
-// readEvery is how often the Secret is read, and waitEvery while there are no keys yet.
+// readEvery is the period of reading the Secret, waitEvery the same while there are no keys yet.
 const readEvery, waitEvery = 30 * time.Second, time.Second
 
-// Options are what keeps a zone signed.
+// Options configure the signing of a zone.
 type Options struct {
 	// Secrets are those of v1beta1.FederationNamespace.
 	Secrets typedcorev1.SecretInterface
 	// Zone is the canonical name of the zone.
 	Zone string
-	// Make says to make a key where there is none. Without it the key is waited for.
+	// Make creates a key if there is none. Without it Run waits for the key.
 	Make bool
 	// Use is called with the keys at first, and when they have changed.
 	Use func(*dnssec.Signer) error
-	// Ready is called once when the keys are used; nil: nobody waits for it.
+	// Ready, if set, is called once the keys are in use.
 	Ready func()
 }
 
@@ -41,13 +41,13 @@ type used struct {
 	submit []uint16
 }
 
-// Run has the keys used until the context ends, and returns nil then. What fails is tried again.
+// Run keeps the keys in use until the context ends, and then returns nil. It retries what fails.
 func (o Options) Run(ctx context.Context) error {
 	var now *used
 	for {
 		next, err := o.once(ctx, now)
 		if err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "No new keys to sign the zone with", "zone", o.Zone)
+			klog.ErrorS(err, "Cannot update the keys that sign the zone; will retry", "zone", o.Zone)
 		}
 		if err == nil {
 			if now == nil && o.Ready != nil {
@@ -67,7 +67,7 @@ func (o Options) Run(ctx context.Context) error {
 	}
 }
 
-// once uses the keys in the Secret, unless they are those that are used already. It returns them.
+// once puts the keys of the Secret in use, unless they are already. It returns them.
 func (o Options) once(ctx context.Context, now *used) (*used, error) {
 	secret, err := o.Secrets.Get(ctx, v1beta1.DNSKeysSecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && o.Make {
@@ -86,7 +86,7 @@ func (o Options) once(ctx context.Context, now *used) (*used, error) {
 	return &used{secret.Data, ring.Signer.Submit}, o.Use(ring.Signer)
 }
 
-// make makes a key, unless another one was quicker.
+// make creates a key, unless another process was faster.
 func (o Options) make(ctx context.Context) (*corev1.Secret, error) {
 	key, err := dnssec.NewKey(dnssec.ECDSAP256)
 	if err != nil {
@@ -101,10 +101,10 @@ func (o Options) make(ctx context.Context) (*corev1.Secret, error) {
 		return o.Secrets.Get(ctx, v1beta1.DNSKeysSecret, metav1.GetOptions{})
 	}
 	if err == nil {
-		klog.InfoS("Made the key that signs the zone", "zone", o.Zone, "secret", klog.KObj(secret), "ds", key.DS(o.Zone).String())
+		klog.InfoS("Created the key that signs the zone", "zone", o.Zone, "secret", klog.KObj(secret), "ds", key.DS(o.Zone).String())
 	}
 	return secret, err
 }
 
-// now is the time as it is written down: in seconds.
+// now returns the time as it is stored: in seconds.
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }

@@ -31,7 +31,7 @@ func newKey(t *testing.T) []byte {
 	return text
 }
 
-// runs keeps a zone signed until the test ends. What is used last is in the result.
+// runs keeps a zone signed until the test ends. The result points to the last signer.
 func runs(ctx context.Context, secrets typedcorev1.SecretInterface, make bool) (last **dnssec.Signer) {
 	last = new(*dnssec.Signer)
 	go func() {

@@ -21,17 +21,17 @@ import (
 	"federation/dnsprovider/dnssec"
 )
 
-// decideEvery is how often the keys are looked at, and askEvery how often the parent zone is asked.
+// decideEvery is the period of decisions, askEvery that of queries of the parent zone.
 const decideEvery, askEvery = time.Minute, 10 * time.Minute
 
-// Keeper rolls the keys of a zone. One process at a time runs it; two would not do harm.
+// Keeper rolls over the keys of a zone. One process at a time runs it; two would do no harm.
 type Keeper struct {
 	// Secrets are those of v1beta1.FederationNamespace.
 	Secrets typedcorev1.SecretInterface
 	// Zone is the canonical name of the zone.
 	Zone     string
 	Settings plan.Settings
-	// Above asks for the zone's DS records: those of each server of the parent zone, or an error unless all answered.
+	// Above queries the zone's DS records: those of each server of the parent zone, or an error unless all answered.
 	Above    func(ctx context.Context, zone string) ([][]*dns.DS, error)
 	Recorder record.EventRecorder
 }
@@ -49,7 +49,7 @@ func (k Keeper) Run(ctx context.Context) {
 			asked = time.Now()
 		}
 		if err := k.once(ctx, ask); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "The keys of the zone stay as they are; will be tried again", "zone", k.Zone)
+			klog.ErrorS(err, "Cannot update the keys of the zone; will retry", "zone", k.Zone)
 		}
 		select {
 		case <-ctx.Done():
@@ -59,11 +59,11 @@ func (k Keeper) Run(ctx context.Context) {
 	}
 }
 
-// once decides what becomes of the keys now, and writes it down in one piece.
+// once decides what to do with the keys now, and writes the result in one update.
 func (k Keeper) once(ctx context.Context, ask bool) error {
 	secret, err := k.Secrets.Get(ctx, v1beta1.DNSKeysSecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil // who signs makes the first one
+		return nil // a signing process creates the first one
 	}
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (k Keeper) once(ctx context.Context, ask bool) error {
 	return k.write(ctx, secret, ring, d)
 }
 
-// write does what was decided.
+// write carries out a decision.
 func (k Keeper) write(ctx context.Context, secret *corev1.Secret, ring Ring, d plan.Decision) error {
 	keys := ring.Signer.Keys()
 	if d.Make {
@@ -111,7 +111,7 @@ func (k Keeper) write(ctx context.Context, secret *corev1.Secret, ring Ring, d p
 	return nil
 }
 
-// parent is what the parent zone has, nil where that is not known.
+// parent returns what the parent zone has, or nil if unknown.
 func (k Keeper) parent(ctx context.Context, secret *corev1.Secret, keys []dnssec.Key, ask bool) (*plan.Parent, error) {
 	said, err := confirmed(secret)
 	if said != nil || err != nil || !ask {
@@ -124,7 +124,7 @@ func (k Keeper) parent(ctx context.Context, secret *corev1.Secret, keys []dnssec
 	return match(k.Zone, keys, answers), nil
 }
 
-// match tells which keys the DS records of the servers are of.
+// match returns which keys the servers' DS records belong to.
 func match(zone string, keys []dnssec.Key, servers [][]*dns.DS) *plan.Parent {
 	p := &plan.Parent{}
 	for i, records := range servers {

@@ -29,7 +29,7 @@ type above struct {
 
 func (a *above) ask(context.Context, string) ([][]*dns.DS, error) { return a.servers[:], a.err }
 
-// keeps rolls keys until the test ends; the last key of a zone that is signed with them is in the result.
+// keeps rolls over keys until the test ends. last points to the last key of a zone that is signed with them.
 func keeps(ctx context.Context, secrets typedcorev1.SecretInterface, a *above) (last **dnssec.Signer, events chan string) {
 	last = runs(ctx, secrets, true)
 	recorder := record.NewFakeRecorder(1000)
@@ -62,14 +62,14 @@ func annotate(t *testing.T, secrets typedcorev1.SecretInterface, key, value stri
 	}
 }
 
-// TestAKeyIsRolled goes through a roll with what a server of the zone signs with at each point.
+// TestAKeyIsRolled follows a rollover and checks what a server of the zone signs with at each point.
 func TestAKeyIsRolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		secrets, a := fake.NewClientset().CoreV1().Secrets(v1beta1.FederationNamespace), &above{}
 		signs, events := keeps(ctx, secrets, a)
-		time.Sleep(49*time.Hour + decideEvery/2) // what is done here is done between two looks
+		time.Sleep(49*time.Hour + decideEvery/2) // between two passes
 		old := (*signs).Key
 		if got := (*signs).Submitted(); len(got) != 1 || got[0].Tag() != old.Tag() {
 			t.Fatalf("the parent zone is to have DS records of %v, want %d", got, old.Tag())
@@ -89,7 +89,7 @@ func TestAKeyIsRolled(t *testing.T) {
 		if next.Tag() == old.Tag() || next.Algorithm != old.Algorithm || len((*signs).More) != 1 || (*signs).Submitted()[0].Tag() != next.Tag() {
 			t.Fatalf("the new key does not sign: %+v", ringOf(t, secrets).State)
 		}
-		a.servers[0] = []*dns.DS{next.DS(zone)} // the other server of the parent zone is late
+		a.servers[0] = []*dns.DS{next.DS(zone)} // the other server of the parent zone lags
 		time.Sleep(3 * 24 * time.Hour)
 		if ring := ringOf(t, secrets); len((*signs).More) != 1 || !strings.Contains(ring.State.Waits, fmt.Sprint(next.Tag())) {
 			t.Fatalf("the old key went before all servers of the parent zone had followed: %+v", ring.State)
@@ -111,7 +111,8 @@ func TestAKeyIsRolled(t *testing.T) {
 	})
 }
 
-// TestWhoCannotAskIsTold: a roll waits while the parent zone cannot be asked, says so, and goes on when people say what it has.
+// TestWhoCannotAskIsTold checks that a rollover waits while the parent zone cannot be queried, reports it, and
+// continues when a person confirms the DS record.
 func TestWhoCannotAskIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
@@ -164,7 +165,7 @@ func TestWhatPeopleSayIsChecked(t *testing.T) {
 	}
 }
 
-// TestDSRecordsAreKnownByTheirDigest: a tag alone says nothing.
+// TestDSRecordsAreKnownByTheirDigest checks that a tag alone identifies no key.
 func TestDSRecordsAreKnownByTheirDigest(t *testing.T) {
 	key, err := dnssec.NewKey(dnssec.Ed25519)
 	if err != nil {

@@ -42,7 +42,7 @@ func observe(zone string, s plan.State) {
 	dsPublished.WithLabelValues(zone).Set(value)
 }
 
-// forget takes the metrics away of who keeps the keys no more.
+// forget removes the metrics of a process that no longer keeps the keys.
 func forget(zone string) {
 	keyCount.DeletePartialMatch(map[string]string{"zone": zone})
 	dsPublished.DeleteLabelValues(zone)

@@ -18,18 +18,18 @@ import (
 	"federation/dnsprovider/dnssec"
 )
 
-// signing is the entry with the key that signs.
+// signing is the entry with the signing key.
 const signing = "signing.pem"
 
-// Ring is the Secret with the keys, read.
+// Ring is the parsed Secret with the keys.
 type Ring struct {
 	// Signer signs with the keys.
 	Signer *dnssec.Signer
-	// State is what is remembered of them; its Keys are none where nobody has rolled them yet.
+	// State is the keys' state. It has no Keys before the first rollover.
 	State plan.State
 }
 
-// Read reads the Secret. The error names the entry, and has nothing of a key in it.
+// Read parses the Secret. The error names the entry, and contains nothing of a key.
 func Read(zone string, secret *corev1.Secret) (r Ring, err error) {
 	if r.Signer, err = signer(zone, secret.Data); err != nil {
 		return r, fmt.Errorf("secret %s/%s: %w", v1beta1.FederationNamespace, v1beta1.DNSKeysSecret, err)
@@ -41,7 +41,7 @@ func Read(zone string, secret *corev1.Secret) (r Ring, err error) {
 	if err := json.Unmarshal([]byte(text), &r.State); err != nil {
 		return r, fmt.Errorf("secret %s/%s: annotation %s: %w", v1beta1.FederationNamespace, v1beta1.DNSKeysSecret, v1beta1.DNSSECKeysAnnotation, err)
 	}
-	r.Signer.Submit = append([]uint16{}, r.State.Submit...) // of none is not of all
+	r.Signer.Submit = append([]uint16{}, r.State.Submit...) // none, which differs from all
 	return r, nil
 }
 
@@ -69,7 +69,7 @@ func signer(zone string, data map[string][]byte) (*dnssec.Signer, error) {
 	return s, nil
 }
 
-// adopted is the state with the keys that there are.
+// adopted returns the state with the existing keys.
 func (r Ring) adopted(now time.Time) plan.State {
 	more := []uint16{}
 	for _, k := range r.Signer.More {
@@ -101,7 +101,7 @@ func put(secret *corev1.Secret, s plan.State, keys []dnssec.Key) error {
 	return err
 }
 
-// makeKey makes a key whose tag no other one has.
+// makeKey creates a key with a unique tag.
 func makeKey(a dnssec.Algorithm, others []dnssec.Key) (dnssec.Key, error) {
 	for {
 		key, err := dnssec.NewKey(a)
@@ -111,7 +111,7 @@ func makeKey(a dnssec.Algorithm, others []dnssec.Key) (dnssec.Key, error) {
 	}
 }
 
-// confirmed is what people say that the parent zone has; nil where they say nothing.
+// confirmed returns what people say that the parent zone has, or nil.
 func confirmed(secret *corev1.Secret) (*plan.Parent, error) {
 	text := secret.Annotations[v1beta1.DNSSECParentDSAnnotation]
 	if text == "" {

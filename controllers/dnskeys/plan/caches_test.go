@@ -9,22 +9,23 @@ import (
 	"time"
 )
 
-// world is a zone with its servers, the parent zone with its, and all that a resolver somewhere may have in its cache. A step is a minute.
+// world is a zone with its servers, the parent zone with its servers, and all that a resolver may have in its cache. A
+// step is a minute.
 type world struct {
 	*rand.Rand
-	settings Settings // how long things really take
+	settings Settings // the real durations
 	now      time.Time
 	secret   State // what the federation has written
 	servers  []server
 	above    []parent
 	registry []uint16 // what the parent zone is going to have
-	// cached are, by what they say, when a server said it last.
+	// cached has, by content, when a server last sent it.
 	ds, keys map[string]cached
 	signers  map[uint16]time.Time
 	made     uint16
 }
 
-// server has what it read of the federation some time ago; no keys: it does not sign yet.
+// server has what it last read from the federation; without keys it does not sign yet.
 type server struct {
 	read time.Time
 	has  State
@@ -40,7 +41,7 @@ type cached struct {
 	last time.Time
 }
 
-// people is how the parent zone comes to its DS records.
+// people submits DS records to the parent zone.
 type people func(w *world)
 
 var habits = map[string]people{
@@ -82,12 +83,12 @@ func newWorld(seed uint64, real Settings) *world {
 	return w
 }
 
-// late reports whether something is done now that takes up to as long as a change takes to all servers.
+// late reports whether a change reaches a server now that may take up to Propagation.
 func (w *world) late(since time.Time) bool {
 	return w.now.Sub(since) >= w.settings.Propagation-time.Minute || w.IntN(max(int(w.settings.Propagation/time.Minute), 1)) == 0
 }
 
-// step lets a minute pass, with the federation as settings say.
+// step lets a minute pass with these settings.
 func (w *world) step(settings Settings, do people) {
 	w.now = w.now.Add(time.Minute)
 	do(w)
@@ -117,7 +118,7 @@ func (w *world) step(settings Settings, do people) {
 	}
 }
 
-// say is what resolvers may hear from a server.
+// say adds to the caches what resolvers may get from a server.
 func (w *world) say(s State) {
 	w.signers[s.Active()] = w.now
 	if len(s.Keys) > 0 {
@@ -129,7 +130,7 @@ func (w *world) say(s State) {
 	}
 }
 
-// look is what the federation sees in the parent zone.
+// look returns what the federation sees in the parent zone.
 func (w *world) look() *Parent {
 	p := &Parent{All: w.above[0].ds}
 	for _, one := range w.above {
@@ -143,7 +144,7 @@ func (w *world) look() *Parent {
 	return p
 }
 
-// refused looks at every mix of what may be in caches, and returns one that a validator refuses.
+// refused tries every mix of cached records, and returns one that a validator refuses.
 func (w *world) refused() string {
 	forget := func(all map[string]cached, ttl time.Duration) {
 		maps.DeleteFunc(all, func(_ string, c cached) bool { return w.now.Sub(c.last) > ttl })
@@ -167,7 +168,7 @@ func (w *world) refused() string {
 	return ""
 }
 
-// play lets a zone live for a while, and returns how many keys it had, and the first mix that is refused.
+// play runs a zone for a while. It returns how many keys it had, and the first mix that is refused.
 func play(seed uint64, real, settings Settings, do people) (made uint16, bad string) {
 	w := newWorld(seed, real)
 	for range 4000 {
@@ -179,13 +180,13 @@ func play(seed uint64, real, settings Settings, do people) (made uint16, bad str
 	return w.made, ""
 }
 
-// randomSettings are some minutes each, so that a roll is a matter of hours.
+// randomSettings are some minutes each, so that a rollover takes hours.
 func randomSettings(r *rand.Rand) Settings {
 	some := func() time.Duration { return time.Duration(1+r.IntN(60)) * time.Minute }
 	return Settings{KeyTTL: some(), MaxTTL: some(), DSTTL: some(), Propagation: some(), Lifetime: time.Duration(r.IntN(3)) * 5 * time.Hour}
 }
 
-// TestNoMixOfCachesIsRefused rolls keys in random worlds: whatever resolvers have in their caches must fit together.
+// TestNoMixOfCachesIsRefused rolls over keys in random worlds: whatever resolvers have cached must validate together.
 func TestNoMixOfCachesIsRefused(t *testing.T) {
 	for name, do := range habits {
 		keys := 0
@@ -204,7 +205,7 @@ func TestNoMixOfCachesIsRefused(t *testing.T) {
 	}
 }
 
-// TestEachWaitIsNeeded: with any of the waits left out, some mix is refused. So the test above can fail.
+// TestEachWaitIsNeeded checks that without any of the waits some mix is refused. So the test above can fail.
 func TestEachWaitIsNeeded(t *testing.T) {
 	for name, without := range map[string]func(*Settings){
 		"the keys' TTL":       func(s *Settings) { s.KeyTTL = 0 },

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Decide decides what becomes of the keys now. Nothing that it says depends on how often it is asked.
+// Decide decides what to do with the keys now. The result does not depend on how often it is called.
 func Decide(s State, settings Settings, f Facts) Decision {
 	s.Keys = slices.Clone(s.Keys)
 	d := &Decision{State: s}
@@ -27,7 +27,7 @@ func (d *Decision) tell(reason, format string, args ...any) {
 	d.Events = append(d.Events, Event{reason, fmt.Sprintf(format, args...)})
 }
 
-// observe takes up what the parent zone has.
+// observe records what the parent zone has.
 func (d *Decision) observe(f Facts) {
 	p, s := f.Parent, &d.State
 	if p == nil {
@@ -51,7 +51,7 @@ func (d *Decision) observe(f Facts) {
 	}
 }
 
-// activate has the published key sign the zone, when every cache that has keys has it among them.
+// activate makes the published key sign the zone once every cache that has keys has it.
 func (d *Decision) activate(settings Settings, now time.Time) {
 	s := &d.State
 	next, old := s.in(Published), s.in(Active)
@@ -63,7 +63,7 @@ func (d *Decision) activate(settings Settings, now time.Time) {
 	d.tell("KeyActive", "key %d signs the zone in place of key %d. The parent zone must have its DS record: kubectl federation dns ds", next.Tag, old.Tag)
 }
 
-// remove takes the retired key out, when nothing in any cache leads to it.
+// remove removes the retired key once no cached record leads to it.
 func (d *Decision) remove(settings Settings, now time.Time) {
 	s := &d.State
 	old := s.in(Retired)
@@ -76,7 +76,7 @@ func (d *Decision) remove(settings Settings, now time.Time) {
 	d.tell("KeyRemoved", "key %d is gone: the roll to key %d is done", tag, s.Active())
 }
 
-// begin asks for a new key.
+// begin requests a new key.
 func (d *Decision) begin(settings Settings, f Facts) {
 	active := d.State.in(Active)
 	old := settings.Lifetime > 0 && !f.Now.Before(active.Since.Add(settings.Lifetime))
@@ -86,7 +86,8 @@ func (d *Decision) begin(settings Settings, f Facts) {
 	}
 }
 
-// submit says for which key the parent zone is to have a DS record: none while caches may have answers from before the zone was signed.
+// submit sets for which key the parent zone should have a DS record: none while caches may have answers from before the
+// zone was signed.
 func (d *Decision) submit(settings Settings, now time.Time) {
 	d.State.Submit = nil
 	if !now.Before(d.State.Signed.Add(settings.forgotten())) {
@@ -94,13 +95,13 @@ func (d *Decision) submit(settings Settings, now time.Time) {
 	}
 }
 
-// learnt is after what time every cache has a key that is in the zone, or asks for it.
+// learnt returns the time until every cache has a key that is in the zone, or asks for it.
 func (s Settings) learnt() time.Duration { return s.Propagation + s.KeyTTL }
 
-// forgotten is after what time no cache has an answer from before a change.
+// forgotten returns the time until no cache has an answer from before a change.
 func (s Settings) forgotten() time.Duration { return s.Propagation + s.MaxTTL }
 
-// removable is when the retired key may go, if the parent zone stays as it is seen.
+// removable returns when the retired key may go, if the parent zone stays as observed.
 func (s *State) removable(settings Settings) time.Time {
 	signed := s.in(Active).Since.Add(settings.forgotten())
 	above := s.ParentSince.Add(settings.Propagation + max(settings.DSTTL, s.ParentTTL))
@@ -110,7 +111,7 @@ func (s *State) removable(settings Settings) time.Time {
 	return signed
 }
 
-// waits says what is waited for.
+// waits returns what is waited for.
 func (s *State) waits(settings Settings) string {
 	active := s.Active()
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -9,7 +9,7 @@ import (
 
 var began = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// TestARollAsAStory shows a whole roll: what happens at which hour, and what is said.
+// TestARollAsAStory shows a whole rollover by the hour, with its messages.
 func TestARollAsAStory(t *testing.T) {
 	settings := DefaultSettings(time.Hour)
 	s := Add(State{}, 11, began)
@@ -30,7 +30,7 @@ func TestARollAsAStory(t *testing.T) {
 			said = first
 			story = append(story, fmt.Sprintf("%d h: waits: %s", hour, first))
 		}
-		if hour == 24*3 || hour == 24*10 { // people hand in what they are told to
+		if hour == 24*3 || hour == 24*10 { // a person submits the requested DS record
 			above = &Parent{All: s.Submit, Any: s.Submit, TTL: time.Hour}
 		}
 	}
@@ -54,7 +54,7 @@ func TestARollAsAStory(t *testing.T) {
 	}
 }
 
-// TestTheRetiredKeyStays tells why it must not go, one reason after another.
+// TestTheRetiredKeyStays checks each reason why it must not go.
 func TestTheRetiredKeyStays(t *testing.T) {
 	settings := DefaultSettings(time.Hour)
 	both := State{Keys: []Key{{11, Retired, began}, {22, Active, began}}, Signed: began.Add(-time.Hour * 1000)}
@@ -110,7 +110,7 @@ func TestAKeyIsRolledWhenItIsOldOrSomebodyAsks(t *testing.T) {
 	}
 }
 
-// TestKeysPutInByHand: what people do to the Secret is taken up.
+// TestKeysPutInByHand checks that manual changes of the Secret are taken up.
 func TestKeysPutInByHand(t *testing.T) {
 	s := Adopt(State{}, 11, nil, began)
 	if s.Active() != 11 || s.Signed != began {

@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// Phase is where a key stands.
+// Phase is the phase of a key.
 type Phase string
 
 // The phases, in their order.
 const (
-	// Published is a key that is in the zone, and signs nothing but the keys.
+	// Published is a key that is in the zone, and signs only the keys.
 	Published Phase = "Published"
 	// Active is the key that signs the zone.
 	Active Phase = "Active"
-	// Retired is a key that has signed the zone: caches, or the parent zone, may need it yet.
+	// Retired is a key that has signed the zone: caches, or the parent zone, may still need it.
 	Retired Phase = "Retired"
 )
 
-// Key is what is known of a key beside the key.
+// Key is the state of a key, without the key.
 type Key struct {
-	// Tag is its short number (RFC 4034, appendix B). No two keys of a zone have the same one.
+	// Tag is its key tag (RFC 4034, appendix B). It is unique in a zone.
 	Tag   uint16 `json:"tag"`
 	Phase Phase  `json:"phase"`
 	// Since is when the phase began.
 	Since time.Time `json:"since"`
 }
 
-// State is what is remembered of the keys of a zone.
+// State is the stored state of a zone's keys.
 type State struct {
-	// Keys are at most one Active, and in the order in which they came.
+	// Keys are in order of creation, with at most one Active.
 	Keys []Key `json:"keys"`
 	// Signed is since when the zone is signed.
 	Signed time.Time `json:"signed"`
-	// Submit are the keys for which the parent zone is to have DS records: what CDS and CDNSKEY name (RFC 7344).
+	// Submit are the keys for which the parent zone should have DS records: CDS and CDNSKEY name them (RFC 7344).
 	Submit []uint16 `json:"submit,omitempty"`
 	// ParentSince is since when the parent zone is seen to have the DS record of the active key and no other of ours, or of no key at
 	// all; zero when it is not seen to.
@@ -125,8 +125,8 @@ func Add(s State, tag uint16, now time.Time) State {
 	return s
 }
 
-// Adopt returns the state with the keys that there are: signing signs, more do not. Somebody may have put keys in, taken
-// them out, or exchanged them, by hand: a key that is not known is one that is published now.
+// Adopt returns the state with the existing keys: signing signs, more do not. Somebody may have added, removed or
+// exchanged keys by hand: an unknown key counts as published now.
 func Adopt(s State, signing uint16, more []uint16, now time.Time) State {
 	there := append([]uint16{signing}, more...)
 	s.Keys = slices.DeleteFunc(slices.Clone(s.Keys), func(k Key) bool { return !slices.Contains(there, k.Tag) })
