@@ -14,7 +14,7 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// The node agent does not import the federation's API: what they have in common stands in both.
+// The node agent does not import the federation's API, so both declare what they have in common.
 func TestTheNodeAgentSaysTheSame(t *testing.T) {
 	for ours, theirs := range map[string]string{
 		v1beta1.RemoteServiceLabel:      ruleset.LabelRemoteService,
@@ -33,7 +33,7 @@ func TestTheNodeAgentSaysTheSame(t *testing.T) {
 	}
 }
 
-// The node agent leads to the clusters that the slices name, by their weights, and nearer ones first.
+// The node agent routes to the clusters of the slices by weight, nearer ones first.
 func TestTheNodeAgentReadsTheSlices(t *testing.T) {
 	web := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{

@@ -31,9 +31,9 @@ type Options struct {
 	Workers int
 	// WriteTimeout bounds one write to a member; default 10 s.
 	WriteTimeout time.Duration
-	// Owns tells which Services are this controller's; the others are as if they were not there. Default: all.
+	// Owns reports whether this controller handles a Service; it ignores the others. Default: all.
 	Owns func(namespace, name string) bool
-	// Withdraw has the slices that are there taken away, and none written.
+	// Withdraw deletes the existing slices and writes none.
 	Withdraw bool
 }
 
@@ -41,11 +41,11 @@ type Options struct {
 type Member struct {
 	Name   string
 	Client dynamic.Interface
-	// Informers are the member's, limited to objects that bear our mark.
+	// Informers are the member's, limited to objects with our label.
 	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 }
 
-// Controller writes what members are to know of each other.
+// Controller writes to each member which other clusters serve its Services.
 type Controller struct {
 	Options
 
@@ -70,8 +70,8 @@ func New(o Options) *Controller {
 	return &Controller{Options: o, members: map[*member]bool{}}
 }
 
-// Engage takes up work in a member until ctx is done, which it must be when Run's is. It subscribes to the member's informers
-// and returns; the caller starts them. After the end of Run it does nothing.
+// Engage starts work in a member until ctx is done, which must be no later than Run's. It subscribes to the member's
+// informers and returns; the caller starts them. After the end of Run it does nothing.
 func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	m, err := c.newMember(mem)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	return nil
 }
 
-// begin has work done until Run ends; false if it has ended.
+// begin runs work until Run ends; it returns false if Run has ended.
 func (c *Controller) begin(work func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *Controller) begin(work func()) bool {
 	return !c.ended
 }
 
-// Run follows the offers until ctx is done. When it returns, no write is under way.
+// Run follows the offers until ctx is done. When it returns, no write is in flight.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.Offers.follow(c.changed)()
 	<-ctx.Done()
@@ -104,7 +104,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// changed has a Service looked at in all members.
+// changed enqueues a Service for all members.
 func (c *Controller) changed(service string) {
 	if !c.owns(service) {
 		return
@@ -121,7 +121,7 @@ func (c *Controller) owns(service string) bool {
 	return err == nil && c.Owns(namespace, name)
 }
 
-// join counts a member in; leave counts it out.
+// join adds a member; leave removes it.
 func (c *Controller) join(m *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,7 +28,7 @@ import (
 	"federation/controllers/servicedns/plan"
 )
 
-// api is a member's API in memory, and what our controller wrote to it.
+// api is a member's API in memory, with what our controller wrote to it.
 type api struct {
 	*memapi.API
 	others dynamic.Interface // requests that are not counted
@@ -69,7 +69,7 @@ func (a *api) fail(fault func(context.Context, memapi.Request) error) {
 	a.fault = fault
 }
 
-// read returns what was written since the last time, sorted.
+// read returns the writes since the last call, sorted.
 func (a *api) read() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +89,7 @@ func (a *api) create(t *testing.T, r schema.GroupVersionResource, text string) {
 	}
 }
 
-// service is the copy of shop/NAME.
+// service creates the copy of shop/NAME.
 func (a *api) service(t *testing.T, name string) {
 	t.Helper()
 	a.create(t, services, `{apiVersion: v1, kind: Service, metadata: {namespace: shop, name: `+name+`, labels: {federation.kubernetes.io/managed-by: fed}, annotations: {federation.kubernetes.io/copy-of: Service/shop/`+name+`}}, spec: {ports: [{name: http, protocol: TCP, port: 80}]}}`)
@@ -109,7 +109,7 @@ func (a *api) remove(t *testing.T, r schema.GroupVersionResource, name string) {
 	}
 }
 
-// fleet are members, and the offers of the federation.
+// fleet has members, and the offers of the federation.
 type fleet struct {
 	offers  *Offers
 	members map[string]*api
@@ -124,7 +124,7 @@ func newFleet(names ...string) *fleet {
 	return f
 }
 
-// run runs a controller while do does.
+// run runs a controller while do runs.
 func (f *fleet) run(t *testing.T, o Options, do func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -159,7 +159,8 @@ func (f *fleet) run(t *testing.T, o Options, do func()) {
 
 func calm() { time.Sleep(time.Second); synctest.Wait() }
 
-// wrote fails unless the members got just these writes since the last time: "member: writes", those without any left out.
+// wrote fails unless the members got exactly these writes since the last call: "member: writes", without members that
+// got none.
 func (f *fleet) wrote(t *testing.T, what string, want ...string) {
 	t.Helper()
 	calm()
@@ -174,7 +175,7 @@ func (f *fleet) wrote(t *testing.T, what string, want ...string) {
 	}
 }
 
-// offers are "CLUSTER=ADDRESS"; "!" before it is for one that is not seen.
+// offers parses "CLUSTER=ADDRESS"; a leading "!" marks a cluster that is not seen.
 func offers(items ...string) []plan.Offer {
 	out := []plan.Offer{}
 	for _, item := range items {
@@ -192,7 +193,7 @@ func (f *fleet) set(service string, o []plan.Offer) {
 	f.offers.Set(map[string][]plan.Offer{service: o})
 }
 
-// Each change costs so many writes, and no more.
+// Each change costs exactly these writes.
 func TestWritesForEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("east", "north", "west")
@@ -232,7 +233,7 @@ func TestWritesForEachChange(t *testing.T) {
 	})
 }
 
-// Who cannot tell what clusters have changes nothing.
+// A controller that does not know what clusters have changes nothing.
 func TestNothingGoesForWhatIsNotKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("east")
@@ -260,7 +261,7 @@ func TestServicesOfOthersAreLeftAlone(t *testing.T) {
 	})
 }
 
-// Without the slices nothing is written, and what was goes, whoever knows of offers or does not.
+// With Withdraw nothing is written and existing slices go, whether or not offers are known.
 func TestWithdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("east")
@@ -278,7 +279,7 @@ func TestWithdraw(t *testing.T) {
 	})
 }
 
-// A slice of somebody else that has the name of one of ours stays as it is.
+// A foreign slice with the name of one of ours stays as it is.
 func TestAForeignSliceIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("east")
@@ -341,7 +342,7 @@ func TestAMemberThatHangsHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// An account of before this version has no right to write slices: an event says so, and there is no storm of tries.
+// An account of an earlier version has no permission to write slices: an event reports it, without a storm of retries.
 func TestRightsThatAreMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("east")
@@ -368,8 +369,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 	})
 }
 
-// What comes of one write must not look as if the next were still to be made, and an answer that comes late must not bring back
-// what has gone.
+// An event of one write must not repeat the next write, and a late response must not restore a deleted slice.
 func TestWhatTheCacheHasNotSeen(t *testing.T) {
 	slice := func(version, uid string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
@@ -407,7 +407,7 @@ func TestWhatTheCacheHasNotSeen(t *testing.T) {
 	}
 }
 
-// A member that comes as the controller has ended leaves nothing behind: the bubble ends only when all that began in it has.
+// A member that joins as the controller ends leaves nothing behind: the bubble ends only when all its goroutines have.
 func TestAMemberThatComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -1,5 +1,5 @@
-// Package crosscluster tells each member where else its Services are served: for each other cluster with load balancer addresses of
-// a Service it writes an EndpointSlice there, which the node agent reads (ADR 46).
+// Package crosscluster writes to each member which other clusters serve its Services: for each other cluster with load
+// balancer addresses of a Service, an EndpointSlice that the node agent reads (ADR 46).
 //
 //	offers := crosscluster.NewOffers()            // one in a process
 //	names, err := servicedns.New(servicedns.Options{…, Offers: offers.Set})
@@ -7,11 +7,11 @@
 //	err = c.Engage(ctx, member)                   // for each member that can be reached, with propagation's informers
 //	err = c.Run(ctx)
 //
-// What clusters have of a Service, and how they are, is what servicedns finds for DNS: it is handed over in the process, for nothing
-// of it is more to be decided or kept. Nothing is watched for it at the federation, and in members only what propagation
-// watches there anyhow.
+// The offers, what clusters have of a Service and their rank, are what servicedns finds for DNS. They are handed over in the
+// process, because nothing more is decided or stored. The federation is not watched for them, and members only as propagation
+// watches them anyhow.
 //
-// Each member has a queue, workers and deadlines of its own, so a slow one holds up nobody. An item is a Service; a worker compares what
-// the slices in the cache are with what they should be (package plan) and writes what differs, with preconditions. An unchanged
-// world is not written to. A member that cannot be reached keeps what it has.
+// Each member has its own queue, workers and deadlines, so a slow one delays no other. An item is a Service. A worker compares
+// the slices in the cache with the desired ones (package plan) and writes the differences, with preconditions. Without a
+// change it writes nothing. An unreachable member keeps what it has.
 package crosscluster

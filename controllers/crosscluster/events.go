@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// tellAgain is after which time something is told of anew: before the API server forgets the event of it.
+	// tellAgain is the period at which an event is repeated: shorter than the API server keeps events.
 	tellAgain = 30 * time.Minute
-	// certain is for how long a write must have been refused till it is told of: a cache that is behind has caught up by then.
-	// How often says nothing: each change of a Service is one more try.
+	// certain is how long a write must have been refused before an event reports it: a stale cache has caught up by
+	// then. The number of tries says nothing, because each change of a Service adds one.
 	certain = 10 * time.Second
 )
 
-// told is when what is amiss is to be told of next. The zero value is ready.
+// told is when to repeat the event of a problem. The zero value is ready to use.
 type told struct {
 	mu   sync.Mutex
 	next map[string]time.Time
 }
 
-// due reports whether it is time to tell of something, once it has been amiss for so long, and notes that it is done.
+// due reports whether it is time for an event of a problem that has lasted for amiss, and records that it was sent.
 func (t *told) due(what string, amiss time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,17 +51,17 @@ func (t *told) forget(what string) {
 	delete(t.next, what)
 }
 
-// lacksRights tells of rights that are not there.
+// lacksRights emits an event about missing permissions.
 func (m *member) lacksRights(err error) {
 	if !m.told.due("rights", 0) {
 		return
 	}
 	cluster := &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
 	m.Recorder.Eventf(cluster, corev1.EventTypeWarning, v1beta1.EventMissingPermissions,
-		"the nodes here are not told of other clusters: %s; join the cluster again (kubectl federation join) to give the federation the rights", v1beta1.Printable(err.Error()))
+		"the nodes here do not learn of other clusters: %s; join the cluster again (kubectl federation join) to give the federation the permissions", v1beta1.Printable(err.Error()))
 }
 
-// tell tells of writes for a Service that the member refuses, which trying again does not mend. in is the copy there. The message
+// tell emits an event about refused writes for a Service that retries will not mend. in is the copy there. The message
 // is CLUSTER: "SLICE": why; "SLICE": why.
 func (m *member) tell(service string, in *corev1.Service, err error) {
 	switch {

@@ -43,7 +43,7 @@ func (c *Controller) newMember(mem Member) (*member, error) {
 		errs = append(errs, slices.AddIndexers(cache.Indexers{byRemote: func(obj any) ([]string, error) { return serviceOf(obj), nil }}))
 	}
 	errs = append(errs, m.wake(slices, serviceOf), m.wake(m.Informers(services), func(obj any) []string {
-		key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(obj) // fails for nothing that informers bring
+		key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(obj) // never fails for objects of informers
 		return []string{key}
 	}))
 	if err := errors.Join(errs...); err != nil {
@@ -53,7 +53,7 @@ func (c *Controller) newMember(mem Member) (*member, error) {
 	return m, nil
 }
 
-// wake has the Services looked at that an object is of when it comes, goes or changes.
+// wake enqueues the Services of an object that is added, changed or deleted.
 func (m *member) wake(informer cache.SharedIndexInformer, of func(obj any) []string) error {
 	add := func(obj any) {
 		for _, service := range of(obj) {
@@ -71,7 +71,7 @@ func (m *member) wake(informer cache.SharedIndexInformer, of func(obj any) []str
 	return err
 }
 
-// serviceOf is the Service of one of our slices; of other slices none.
+// serviceOf returns the Service of one of our slices; nothing for other slices.
 func serviceOf(obj any) []string {
 	slice := held.Object(obj)
 	if slice == nil || !plan.Ours(slice.GetLabels()) {
@@ -80,16 +80,16 @@ func serviceOf(obj any) []string {
 	return []string{slice.GetNamespace() + "/" + slice.GetLabels()[v1beta1.RemoteServiceLabel]}
 }
 
-// end takes our handlers off the informers, and ends the queue.
+// end removes our handlers from the informers, and shuts down the queue.
 func (m *member) end() {
 	m.queue.ShutDown()
 	for _, undo := range m.undo {
-		_ = undo() // an informer that has ended has no handlers to take off
+		_ = undo() // a stopped informer has no handlers to remove
 	}
 }
 
-// serve works until ctx is done. It begins when the member's caches are full and it is known what clusters have: before,
-// all would look as if it were to go. What the caches have been filled with is in the queue by then.
+// serve works until ctx is done. It begins when the member's caches are synced and the offers are known: before that,
+// every slice would look superfluous. By then the queue has everything that is in the caches.
 func (m *member) serve(ctx context.Context) {
 	defer m.end()
 	if !cache.WaitForCacheSync(ctx.Done(), m.Informers(services).HasSynced, m.Informers(endpointSlices).HasSynced) {
@@ -113,7 +113,7 @@ func (m *member) serve(ctx context.Context) {
 	workers.Wait()
 }
 
-// run works off the queue until it is shut down. An item that fails comes again, later and later.
+// run processes the queue until it is shut down. A failed item is requeued with growing delays.
 func (m *member) run(ctx context.Context) {
 	for {
 		service, quit := m.queue.Get()
@@ -130,8 +130,8 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// look gathers what is known of a Service here. ok is false where nothing is to be concluded from it: what cannot be read at
-// the federation stays in members as it is.
+// look returns what is known of a Service here. ok is false if nothing can be concluded from it: if the federation's
+// object cannot be parsed, members keep what they have.
 func (m *member) look(service string) (in plan.Input, ok bool) {
 	offers, known := m.Offers.of(service)
 	in = plan.Input{Member: m.Name, Federation: m.Federation, Offers: offers}

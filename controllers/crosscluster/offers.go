@@ -9,7 +9,7 @@ import (
 
 // Offers are what clusters have of all Services, by namespace/name. They outlive the controllers that follow them.
 type Offers struct {
-	// planned is closed once all Services have been told of.
+	// planned is closed once the offers of all Services are known.
 	planned chan struct{}
 	settle  func()
 
@@ -18,7 +18,7 @@ type Offers struct {
 	followers map[*func(service string)]bool
 }
 
-// NewOffers returns Offers of which nobody has told yet.
+// NewOffers returns empty Offers.
 func NewOffers() *Offers {
 	planned := make(chan struct{})
 	return &Offers{
@@ -27,7 +27,7 @@ func NewOffers() *Offers {
 	}
 }
 
-// Set takes in what has changed; nil: there is no such Service any more. The first call has all Services.
+// Set takes in changes; nil means that a Service no longer exists. The first call has all Services.
 func (o *Offers) Set(changed map[string][]plan.Offer) {
 	defer o.settle()
 	o.mu.Lock()
@@ -45,8 +45,8 @@ func (o *Offers) Set(changed map[string][]plan.Offer) {
 	}
 }
 
-// of returns what is known of a Service. It may not be changed. known is false where there is no such Service, or where it
-// could not be read.
+// of returns the offers of a Service, which must not be changed. known is false if the Service does not exist or could
+// not be parsed.
 func (o *Offers) of(service string) (offers []plan.Offer, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,7 +54,7 @@ func (o *Offers) of(service string) (offers []plan.Offer, known bool) {
 	return offers, known
 }
 
-// follow has changed called, which must not block, for each Service that changes. It returns the end of that.
+// follow calls changed, which must not block, for each Service that changes, until unfollow is called.
 func (o *Offers) follow(changed func(service string)) (unfollow func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

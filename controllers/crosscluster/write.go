@@ -15,13 +15,13 @@ import (
 	"federation/controllers/crosscluster/plan"
 )
 
-// fieldManager is the name under which slices are written.
+// fieldManager owns the fields of slices.
 const fieldManager = "federation"
 
-// lackingRetry is how often a Service is tried again in a member that does not let us write slices.
+// lackingRetry is the retry period of a Service in a member where we have no permission to write slices.
 const lackingRetry = 5 * time.Minute
 
-// sync brings the slices of one Service to what the member is to hold.
+// sync makes the slices of one Service as desired.
 func (m *member) sync(ctx context.Context, service string) error {
 	in, ok := m.look(service)
 	if !ok {
@@ -44,7 +44,7 @@ func (m *member) sync(ctx context.Context, service string) error {
 	return err
 }
 
-// write does one operation.
+// write carries out one operation.
 func (m *member) write(ctx context.Context, service string, op plan.Operation) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.WriteTimeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func (m *member) write(ctx context.Context, service string, op plan.Operation) (
 		}
 		if apierrors.IsNotFound(err) {
 			m.written.forget(service, op.Slice.Name)
-			return nil // the garbage collector was first
+			return nil // the garbage collector was faster
 		}
 		return err
 	}
@@ -75,7 +75,7 @@ func (m *member) write(ctx context.Context, service string, op plan.Operation) (
 		m.written.forget(service, op.Slice.Name)
 	}
 	if apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("one that is not the federation's has the name, and is left as it is: %w", err)
+		return fmt.Errorf("a foreign object has the name and is left alone: %w", err)
 	}
 	if err == nil {
 		m.written.note(service, op.Slice.Name, left{slice: got})

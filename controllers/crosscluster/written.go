@@ -10,14 +10,14 @@ import (
 	"federation/controllers/held"
 )
 
-// written is what our writes left in a member that its cache has not seen yet: what comes of one write must not look as if the
-// next ones were still to be made.
+// written has the results of our writes that a member's cache has not seen yet: an event of one write must not repeat
+// the next ones.
 type written struct {
 	mu   sync.Mutex
-	left map[string]map[string]left // by Service, and the slice's name
+	left map[string]map[string]left // by Service, then slice name
 }
 
-// left is what one write left: the slice, or its UID where it was deleted.
+// left is the result of one write: the slice, or its UID if it was deleted.
 type left struct {
 	slice   *unstructured.Unstructured
 	deleted types.UID
@@ -35,7 +35,7 @@ func (w *written) note(service, name string, l left) {
 	w.left[service][name] = l
 }
 
-// gone notes that the cache has seen an object go. That our write of it came before that is known by the UID.
+// gone records that the cache has seen an object go. The UID shows whether our write came before.
 func (w *written) gone(u *unstructured.Unstructured) {
 	for _, service := range serviceOf(u) {
 		w.mu.Lock()
@@ -46,7 +46,7 @@ func (w *written) gone(u *unstructured.Unstructured) {
 	}
 }
 
-// forget drops what was noted of a slice that is not there.
+// forget drops the record of a slice that does not exist.
 func (w *written) forget(service, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *written) drop(service, name string) {
 	}
 }
 
-// over returns the slices of a Service as the cache has them, with what our writes left put over them where the cache is behind.
+// over returns the slices of a Service from the cache, replaced by our newer writes where the cache is stale.
 func (w *written) over(service string, cached []any) (all []*unstructured.Unstructured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

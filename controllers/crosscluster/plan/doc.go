@@ -1,14 +1,14 @@
-// Package plan decides which EndpointSlices a member holds of other clusters. It is pure: Operate compares what a
-// member is to hold for one Service with what it holds, and returns the writes that are missing.
+// Package plan decides which EndpointSlices of other clusters a member has. It is pure: Operate compares the desired slices of
+// one Service with the existing ones, and returns the missing writes.
 //
-// A slice has the load balancer addresses of one other cluster, of one family. Its labels are those of KEP-1645, and it
-// lacks kubernetes.io/service-name: to kube-proxy it is nobody's (ADR 46). It is owned by the copy of the Service, so that
-// the member's own garbage collector takes it when the copy goes.
+// A slice has the load balancer addresses of one other cluster, of one family. Its labels are those of KEP-1645. It lacks
+// kubernetes.io/service-name, so kube-proxy ignores it (ADR 46). It is owned by the copy of the Service, so that the member's
+// garbage collector deletes it with the copy.
 //
-// A cluster is ready there when none of the other clusters is better: the clusters that serve; where none does, the drained ones;
-// then those that fail their check; then those that cannot be seen. So the addresses of a cluster are never out of use
-// only because the federation cannot see (fail static). A cluster that says itself that it has no ready endpoint has no slice.
+// A cluster's addresses are ready if no other cluster has a better rank: serving; if none, drained; then failing their check;
+// then unseen. So addresses never go out of use only because the federation cannot see their cluster (fail static). A cluster
+// that reports no ready endpoint has no slice.
 //
-// What was traded: the ports are those of the member's own copy. Overrides that give a Service other ports in some
-// clusters are not followed.
+// What was traded: the ports are those of the member's own copy. Overrides that give a Service other ports in some clusters
+// are not followed.
 package plan

@@ -18,18 +18,18 @@ type Input struct {
 	Member string
 	// Federation is the value of v1beta1.ManagedByLabel.
 	Federation string
-	// Service is its copy in the member; nil where it has none.
+	// Service is its copy in the member, or nil.
 	Service *corev1.Service
 	// Offers are what all clusters have of the Service, sorted by cluster.
 	Offers []servicedns.Offer
-	// Have are our slices in the member for the Service.
+	// Have are our existing slices in the member for the Service.
 	Have []*discoveryv1.EndpointSlice
 }
 
-// Verb is what is done to a slice.
+// Verb is an operation on a slice.
 type Verb string
 
-// The writes to a member. An update carries the resource version of what was seen, a delete its UID.
+// The writes to a member. An update carries the observed resource version, a delete the UID.
 const (
 	Create Verb = "create"
 	Update Verb = "update"
@@ -42,8 +42,8 @@ type Operation struct {
 	Slice *discoveryv1.EndpointSlice
 }
 
-// Operate returns the writes that bring the member to what it is to hold, sorted by the names of slices: none where it holds
-// that. New slices come before those that go, so that a Service whose clusters change is not without any.
+// Operate returns the writes that are missing in the member, sorted by slice name. New slices come before deletions, so
+// that a Service whose clusters change is never without any.
 func Operate(in Input) (operations []Operation) {
 	want, kept := in.desired()
 	var gone []Operation
@@ -65,7 +65,7 @@ func Operate(in Input) (operations []Operation) {
 	return append(operations, gone...)
 }
 
-// same reports whether a slice is as it is wanted. What others have put on it besides does not matter.
+// same reports whether a slice is as desired. It ignores what others have added.
 func same(want, have *discoveryv1.EndpointSlice) bool {
 	contains := func(have, want map[string]string) bool {
 		for key, value := range want {
@@ -82,7 +82,7 @@ func same(want, have *discoveryv1.EndpointSlice) bool {
 		apiequality.Semantic.DeepEqual(want.Endpoints, have.Endpoints) && apiequality.Semantic.DeepEqual(want.Ports, have.Ports)
 }
 
-// Ours reports whether a slice in a member is one that Operate made.
+// Ours reports whether a slice in a member was made by Operate.
 func Ours(labels map[string]string) bool {
 	return labels[discoveryv1.LabelManagedBy] == Manager && labels[v1beta1.RemoteServiceLabel] != ""
 }

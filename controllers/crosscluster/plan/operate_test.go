@@ -17,14 +17,14 @@ import (
 	servicedns "federation/controllers/servicedns/plan"
 )
 
-// web is the copy in the member.
+// web returns the copy in the member.
 func web() *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}, Spec: corev1.ServiceSpec{
 		Ports: []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}, {Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53}},
 	}}
 }
 
-// offer is of a cluster "REGION-ZONE", from "ADDRESS,…".
+// offer returns an offer of a cluster "REGION-ZONE", from "ADDRESS,…".
 func offer(cluster string, rank int, addresses string) servicedns.Offer {
 	region, zone, _ := strings.Cut(cluster, "-")
 	o := servicedns.Offer{Object: "Service shop/web", Cluster: cluster, Region: region, Zone: zone, Weight: 100, Rank: rank}
@@ -38,7 +38,7 @@ func input(offers ...servicedns.Offer) Input {
 	return Input{Member: "east-a", Federation: "fed", Service: web(), Offers: offers}
 }
 
-// show tells operations in short: "create web.east-b.v4 192.0.2.1 ready weight 100".
+// show formats operations: "create web.east-b.v4 192.0.2.1 ready weight 100".
 func show(operations []Operation) (out []string) {
 	for _, op := range operations {
 		line := fmt.Sprintf("%s %s", op.Verb, op.Slice.Name)
@@ -60,7 +60,7 @@ func show(operations []Operation) (out []string) {
 	return out
 }
 
-// after is what the member holds once the operations are done.
+// after returns the input once the operations are done.
 func after(in Input, operations []Operation) Input {
 	for _, op := range operations {
 		in.Have = slices.DeleteFunc(slices.Clone(in.Have), func(s *discoveryv1.EndpointSlice) bool { return s.Name == op.Slice.Name })
@@ -154,7 +154,7 @@ func TestWhatChanges(t *testing.T) {
 	}
 }
 
-// A slice of the API holds 1000 endpoints.
+// A slice holds at most 1000 endpoints.
 func TestManyAddresses(t *testing.T) {
 	o := offer("east-b", 0, "")
 	for a := netip.MustParseAddr("10.0.0.1"); len(o.Addresses) < 2100; a = a.Next() {
@@ -169,7 +169,7 @@ func TestManyAddresses(t *testing.T) {
 	}
 }
 
-// The whole of one slice, as the node agent reads it.
+// The complete slice, as the node agent reads it.
 func TestOneSlice(t *testing.T) {
 	got, err := yaml.Marshal(Operate(input(offer("east-b", 0, "192.0.2.2")))[0].Slice)
 	want := `addressType: IPv4
@@ -212,7 +212,8 @@ ports:
 	}
 }
 
-// A thousand clusters would be a million slices of each Service: a member holds those of some, the best, near it, and not all members the same.
+// A thousand clusters would be a million slices of each Service. A member has those of some: the best and nearest, and
+// not the same in all members.
 func TestManyClusters(t *testing.T) {
 	var offers []servicedns.Offer
 	for i := range 1000 {

@@ -23,14 +23,15 @@ const Manager = "federation.kubernetes.io"
 const (
 	// MaxWeight is the highest weight of an address.
 	MaxWeight = 1000
-	// maxEndpoints is how many endpoints the API allows in a slice.
+	// maxEndpoints is the API's maximum of endpoints in a slice.
 	maxEndpoints = 1000
-	// maxSources is how many other clusters' slices a member holds of a Service: with all, it would be their number squared in all members.
+	// maxSources is the maximum of other clusters with slices in a member per Service: without it the total would grow
+	// with the square of the number of clusters.
 	maxSources = 64
 )
 
-// desired are the slices that the member is to hold, by name. kept are the clusters whose slices stay as they are, for not all of
-// their addresses are known yet.
+// desired returns the slices that the member should have, by name. kept are the clusters whose slices stay as they are
+// because not all of their addresses are known yet.
 func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[string]bool) {
 	want, kept = map[string]*discoveryv1.EndpointSlice{}, map[string]bool{}
 	if in.Service == nil || in.Service.DeletionTimestamp != nil || len(in.Service.Spec.Ports) == 0 {
@@ -50,9 +51,9 @@ func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[
 	return want, kept
 }
 
-// others are the offers of the other clusters, with the addresses that a slice can hold: the API refuses such as no packet can
-// be sent to through a network.
-// Of very many those are taken that serve best, those in the member's region before others, and by chance, for each member another one.
+// others returns the offers of the other clusters, with the addresses that a slice may hold: the API rejects those that
+// cannot be routed to. Of very many it takes the best ranks, the member's region first, then by a pseudo-random order
+// that differs between members.
 func (in Input) others() (others []servicedns.Offer) {
 	region := ""
 	for _, o := range in.Offers {
@@ -72,11 +73,11 @@ func (in Input) others() (others []servicedns.Offer) {
 	return others[:maxSources]
 }
 
-// chance is a number that a cluster has for the member, and another one for other members.
+// chance returns a pseudo-random number of a cluster that differs between members.
 func (in Input) chance(o servicedns.Offer) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(in.Member + "/" + o.Cluster)) // never fails
-	n := h.Sum64() * 0x9e3779b97f4a7c15                 // names differ at their ends, which change only few bits
+	n := h.Sum64() * 0x9e3779b97f4a7c15                 // names differ at their ends, which changes only few bits
 	return n ^ n>>32
 }
 
@@ -90,7 +91,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// best is the lowest rank of offers with an address.
+// best returns the lowest rank of offers with an address.
 func best(offers []servicedns.Offer) int {
 	least := -1
 	for _, o := range offers {
@@ -105,8 +106,8 @@ func ofFamily(o servicedns.Offer, family discoveryv1.AddressType) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return a.Is4() != (family == discoveryv1.AddressTypeIPv4) })
 }
 
-// slice is the n-th slice of an offer in a family, without endpoints. No other Service's has its name, as the names of Services have
-// no dots.
+// slice returns the n-th slice of an offer in a family, without endpoints. Its name is unique because names of Services
+// have no dots.
 func (in Input) slice(o servicedns.Offer, family discoveryv1.AddressType, n int) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
@@ -133,13 +134,13 @@ func (in Input) slice(o servicedns.Offer, family discoveryv1.AddressType, n int)
 	return s
 }
 
-// weight is that of each address of a cluster: together they have the cluster's.
+// weight returns the weight of each address of a cluster: together they have the cluster's.
 func weight(o servicedns.Offer) int {
 	return min(MaxWeight, max(1, int(o.Weight)/len(o.Addresses)))
 }
 
-// endpoints has one for each address, with its cluster's zone. serving tells a drained cluster, or one that fails its check,
-// from a dead one, as it does of pods that end.
+// endpoints returns one endpoint per address, with its cluster's zone. serving distinguishes a drained or failing
+// cluster from a dead one, as for terminating pods.
 func endpoints(o servicedns.Offer, addresses []netip.Addr, ready bool) (out []discoveryv1.Endpoint) {
 	serving := ready || o.Rank < servicedns.RankUnseen
 	for _, a := range addresses {
