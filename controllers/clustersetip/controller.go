@@ -28,49 +28,49 @@ var (
 	ipAddresses = networkingv1.SchemeGroupVersion.WithResource("ipaddresses")
 )
 
-// catchUp is how long the cache may take to see a write of ours.
+// catchUp is how long the cache may take to see our write.
 const catchUp = 10 * time.Second
 
 // passTimeout bounds one pass.
 const passTimeout = time.Minute
 
-// retry is how long to wait after a pass of which something failed.
+// retry is the delay after a failed pass.
 const retry = time.Second
 
 // Options are what a Controller needs. All but Ranges are required.
 type Options struct {
 	Ranges plan.Ranges
-	// Client writes to the federation, and Informers are the federation's, shared with others and started by them.
+	// Client writes to the federation. Informers are the federation's, shared with others, which start them.
 	Client    dynamic.Interface
 	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 	// Recorder takes events about Services.
 	Recorder record.EventRecorder
 }
 
-// Controller gives clusterset IPs. Make it with New.
+// Controller allocates clusterset IPs. Make it with New.
 type Controller struct {
 	Options
 	services, addresses cache.SharedIndexInformer
-	// wake has an element when there is something to look at.
+	// wake has an element when a pass is due.
 	wake chan struct{}
 
 	mu sync.Mutex
-	// asking are the Services that have the annotation, or our condition, by namespace/name. They are not changed.
+	// asking are the Services with the annotation or our condition, by namespace/name. They are never changed in place.
 	asking map[string]*corev1.Service
 
-	// told and written belong to the goroutine of Run: the last event of a Service, and the addresses that we have claimed and the
-	// cache has not seen.
+	// told and written belong to Run's goroutine: the last event of each Service, and the addresses claimed but not yet
+	// in the cache.
 	told    map[string]string
 	written map[netip.Addr]claimed
 }
 
-// claimed is whose an address has been made, and until when the cache must have seen it.
+// claimed is the owner of a new address, and until when the cache must have seen it.
 type claimed struct {
 	key   string
 	until time.Time
 }
 
-// New makes a controller. It takes its informers, so that their owner starts them; Run subscribes.
+// New makes a controller. It requests its informers, so that their owner can start them; Run subscribes.
 func New(o Options) *Controller {
 	return &Controller{
 		Options: o, services: o.Informers(services), addresses: o.Informers(ipAddresses),
@@ -78,13 +78,13 @@ func New(o Options) *Controller {
 	}
 }
 
-// Run gives addresses until ctx is done.
+// Run allocates addresses until ctx is done.
 func (c *Controller) Run(ctx context.Context) error {
 	first, err := c.services.AddEventHandler(handle(c.serviceChanged))
 	if err != nil {
 		return fmt.Errorf("watching Services: %w", err)
 	}
-	defer func() { _ = c.services.RemoveEventHandler(first) }() // fails only for a handler that is not there
+	defer func() { _ = c.services.RemoveEventHandler(first) }() // fails only for a handler that is not registered
 	second, err := c.addresses.AddEventHandler(handle(func(any, bool) { c.wakeUp() }))
 	if err != nil {
 		return fmt.Errorf("watching IPAddresses: %w", err)
@@ -106,7 +106,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// handle calls changed for each object, and whether it is gone.
+// handle calls changed for each object, with whether it is gone.
 func handle(changed func(obj any, gone bool)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { changed(obj, false) }, UpdateFunc: func(_, obj any) { changed(obj, false) }, DeleteFunc: func(obj any) { changed(obj, true) },
@@ -120,9 +120,9 @@ func (c *Controller) wakeUp() {
 	}
 }
 
-// serviceChanged takes in a Service that has to do with us, or had.
+// serviceChanged takes in a Service that concerns us now or did before.
 func (c *Controller) serviceChanged(obj any, gone bool) {
-	key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(obj) // fails for nothing that informers bring
+	key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(obj) // never fails for objects of informers
 	var service *corev1.Service
 	if u, ok := obj.(*unstructured.Unstructured); ok && !gone {
 		service = read(u)
@@ -131,7 +131,7 @@ func (c *Controller) serviceChanged(obj any, gone bool) {
 	defer c.mu.Unlock()
 	was := c.asking[key]
 	if was != nil && service != nil && was.UID == service.UID && resourceversion.Of(was) >= resourceversion.Of(service) {
-		c.wakeUp() // it is what a write of ours left, or came before it
+		c.wakeUp() // the result of our write, or older
 		return
 	}
 	if c.asking[key] = service; service == nil {
@@ -142,7 +142,7 @@ func (c *Controller) serviceChanged(obj any, gone bool) {
 	}
 }
 
-// read returns a Service that has the annotation or our condition, with what is read of it; nil for another.
+// read decodes a Service with the annotation or our condition, and returns nil for others.
 func read(u *unstructured.Unstructured) *corev1.Service {
 	s := &corev1.Service{}
 	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
@@ -161,7 +161,7 @@ func asks(s *corev1.Service) bool {
 	return there && s.Spec.Type != corev1.ServiceTypeExternalName
 }
 
-// pass does what Decide says of the world as the caches have it.
+// pass carries out what Decide returns for the cached objects.
 func (c *Controller) pass(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
@@ -189,7 +189,7 @@ func (c *Controller) pass(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// observe returns what is to be decided about, and the Services by key.
+// observe returns the input of Decide, and the Services by key.
 func (c *Controller) observe() (in plan.Input, objects map[string]*corev1.Service) {
 	in = plan.Input{Ranges: c.Ranges, Held: map[netip.Addr]string{}}
 	for _, obj := range c.addresses.GetStore().List() {

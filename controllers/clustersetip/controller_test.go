@@ -55,7 +55,7 @@ func (s *stage) carry(_ context.Context, r memapi.Request, do func() error) erro
 	return err
 }
 
-// run runs a controller while do does.
+// run runs a controller while do runs.
 func (s *stage) run(do func(), ranges ...string) {
 	s.Helper()
 	r, err := plan.ParseRanges(ranges)
@@ -110,7 +110,8 @@ func (s *stage) annotate(name, value string) {
 	}
 }
 
-// is fails unless Services say, and IPAddresses hold, just this: "web=ADDRESS" and "ADDRESS:shop/web"; and these were the writes.
+// is fails unless Services and IPAddresses are exactly these: "web=ADDRESS" and "ADDRESS:shop/web"; and these were the
+// writes.
 func (s *stage) is(what string, writes int, want ...string) {
 	s.Helper()
 	calm()
@@ -174,7 +175,7 @@ func TestTheLifeOfAnAddress(t *testing.T) {
 			if got := s.condition("late"); got != "" {
 				t.Errorf("condition %q once it has one", got)
 			}
-			s.annotate("api", `"10.0.0.2"`) // which admission refuses
+			s.annotate("api", `"10.0.0.2"`) // admission rejects it
 			s.is("two say the same", 3, "10.0.0.1:shop/web", "10.0.0.2:shop/late", "api=auto", "late=10.0.0.2", "web=10.0.0.1")
 			s.told("ClusterSetIPRangeFull 10.0.0.2 is held by shop/late; all addresses of 10.0.0.0/30 are held")
 			if err := s.user.Resource(services).Namespace("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
@@ -185,7 +186,7 @@ func TestTheLifeOfAnAddress(t *testing.T) {
 	})
 }
 
-// What has gone wrong while nobody looked is put right by the first pass of the next leader.
+// The first pass of a new leader corrects what went wrong while there was none.
 func TestRepair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)

@@ -1,12 +1,13 @@
-// Package clustersetip gives Services that ask for them addresses that are the same in all clusters (ADR 47).
+// Package clustersetip allocates addresses that are the same in all clusters to Services that ask for them (ADR 47).
 //
 //	c, err := clustersetip.New(clustersetip.Options{Ranges: ranges, …})
 //	err = c.Run(ctx)  // in one process at a time
 //
-// A Service asks by the annotation federation.kubernetes.io/clusterset-ip: auto. What it gets is held by an IPAddress object of
-// that name (networking.k8s.io/v1) at the federation, whose creation is the one step that decides, and then written into the
-// annotation, which propagates to the copies. An IPAddress that somebody else makes reserves its address.
+// A Service asks with the annotation federation.kubernetes.io/clusterset-ip: auto. Its address is held by an IPAddress object
+// of that name (networking.k8s.io/v1) at the federation, whose creation is the one deciding step. The address is then written
+// to the annotation, which propagates to the copies. An IPAddress that somebody else creates reserves its address.
 //
-// Each change of a Service that asks, or of an IPAddress, makes one pass over all of them (package plan): there is no other repair
-// loop, for a pass is one. What a Service cannot have, or lost, is told by events and the condition ClusterSetIPAllocated.
+// Each change of a Service with the annotation, or of an IPAddress, triggers one pass over all of them (package plan). There
+// is no separate repair loop, because a pass is one. Events and the condition ClusterSetIPAllocated report what a Service
+// cannot have or has lost.
 package clustersetip

@@ -29,7 +29,7 @@ const (
 	manager = fieldManager
 )
 
-// holder is the key of the Service that one of our IPAddresses is of; "" for one that is not ours.
+// holder returns the key of the Service of one of our IPAddresses; "" if it is not ours.
 func holder(u *unstructured.Unstructured) string {
 	ref, _, _ := unstructured.NestedStringMap(u.Object, "spec", "parentRef")
 	if u.GetLabels()[networkingv1.LabelManagedBy] != manager || ref["resource"] != services.Resource {
@@ -38,7 +38,8 @@ func holder(u *unstructured.Unstructured) string {
 	return ref["namespace"] + "/" + ref["name"]
 }
 
-// claim makes the address the Service's. One that is its already, which the cache has not seen, is as good.
+// claim creates the IPAddress for a Service. It succeeds if the Service has it already, which the cache may not show
+// yet.
 func (c *Controller) claim(ctx context.Context, a netip.Addr, s *corev1.Service) error {
 	family := "IPv6"
 	if a.Is4() {
@@ -58,12 +59,13 @@ func (c *Controller) claim(ctx context.Context, a netip.Addr, s *corev1.Service)
 	}
 	there, err := c.Client.Resource(ipAddresses).Get(ctx, a.String(), metav1.GetOptions{})
 	if err == nil && holder(there) != holder(u) {
-		err = fmt.Errorf("%s has been taken meanwhile: Service %s/%s gets another", a, s.Namespace, s.Name)
+		err = fmt.Errorf("%s has been taken meanwhile: Service %s/%s gets another address", a, s.Namespace, s.Name)
 	}
 	return err
 }
 
-// write writes the annotation of a Service as it was seen: who took it off meanwhile does not get it back.
+// write writes the annotation of a Service at its observed version, so that an annotation removed meanwhile does not
+// come back.
 func (c *Controller) write(ctx context.Context, s *corev1.Service, value string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": s.UID, "resourceVersion": s.ResourceVersion, "annotations": map[string]string{v1beta1.ClusterSetIPAnnotation: value},
@@ -73,13 +75,13 @@ func (c *Controller) write(ctx context.Context, s *corev1.Service, value string)
 	}
 	got, err := c.Client.Resource(services).Namespace(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // the watch brings what came in between, and with it the next pass
+		return nil // the watch brings what came in between, and triggers the next pass
 	}
 	c.wrote(got, err)
 	return err
 }
 
-// wrote notes a Service as a write of ours left it, before the watch brings it.
+// wrote records a Service as our write left it, before the watch brings it.
 func (c *Controller) wrote(got *unstructured.Unstructured, err error) {
 	if err != nil {
 		return
@@ -92,9 +94,8 @@ func (c *Controller) wrote(got *unstructured.Unstructured, err error) {
 	}
 }
 
-// release deletes the IPAddress of an address that its Service needs no more: it is gone, not only on its way out, for its copies
-// have the address till then. A cache is not enough to do that by: the Service
-// itself is asked.
+// release deletes the IPAddress of an address that its Service no longer needs. The Service must be gone, not only
+// terminating, because its copies have the address until then. The cache may be stale, so it reads the Service itself.
 func (c *Controller) release(ctx context.Context, a netip.Addr, key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
 	u, err := c.Client.Resource(services).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -115,7 +116,7 @@ func (c *Controller) release(ctx context.Context, a netip.Addr, key string) erro
 	return err
 }
 
-// tell writes on a Service what is wrong with its addresses, and sends an event when that is news.
+// tell writes the condition about a Service's addresses, and emits an event when it changes.
 func (c *Controller) tell(ctx context.Context, s *corev1.Service, faults []plan.Fault) error {
 	key, is := s.Namespace+"/"+s.Name, conditionOf(s)
 	var reason string
@@ -143,20 +144,20 @@ func (c *Controller) tell(ctx context.Context, s *corev1.Service, faults []plan.
 	return c.apply(ctx, s, status)
 }
 
-// apply has our part of a Service's status be this and no more.
+// apply applies our part of a Service's status, and nothing else.
 func (c *Controller) apply(ctx context.Context, s *corev1.Service, status *corev1.ServiceStatus) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
 		return err
 	}
-	delete(content, "loadBalancer") // which has no omitempty, and is not ours
+	delete(content, "loadBalancer") // it has no omitempty, and is not ours
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "status": content}}
 	u.SetName(s.Name)
 	u.SetNamespace(s.Namespace)
 	u.SetUID(s.UID)
 	got, err := c.Client.Resource(services).Namespace(s.Namespace).ApplyStatus(ctx, s.Name, u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or another one has its name
+		return nil // gone or replaced
 	}
 	c.wrote(got, err)
 	return err

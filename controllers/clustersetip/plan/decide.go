@@ -15,60 +15,61 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Service is one that has the annotation.
+// Service is one with the annotation.
 type Service struct {
 	// Key is namespace/name.
 	Key string
 	// Value is that of v1beta1.ClusterSetIPAnnotation.
 	Value string
-	// Families that it asks for; none: the first that there is a range of.
+	// Families that it asks for; none means the first with a range.
 	Families []corev1.IPFamily
-	// Dual: it takes both families where there are ranges of both.
+	// Dual: it gets both families if both have ranges.
 	Dual    bool
 	Created time.Time
 }
 
-// Input is everything that Decide decides from.
+// Input is everything that Decide depends on.
 type Input struct {
 	Ranges Ranges
-	// Services are those that have the annotation, in any order.
+	// Services are those with the annotation, in any order.
 	Services []Service
-	// Held are the addresses that have an IPAddress, with the key of whose they are; "" for one that is none of ours: it is
+	// Held are the addresses with an IPAddress, with the key of the owning Service. "" means that it is not ours: it is
 	// taken, and left alone.
 	Held map[netip.Addr]string
 }
 
-// Reasons of a Fault, and of the condition that tells it.
+// Reasons of a Fault, and of its condition.
 const (
 	RangeMissing = "RangeMissing" // no range of the family
 	RangeFull    = "RangeFull"    // all addresses are held
-	Clash        = "Clash"        // another Service held what this one said: it gets another
-	OutOfRange   = "OutOfRange"   // it has an address that is in no range, and keeps it
+	Clash        = "Clash"        // another Service held the annotated address: it gets another
+	OutOfRange   = "OutOfRange"   // its address is in no range; it keeps it
 )
 
-// Fault is what is wrong with a Service's addresses, or was.
+// Fault is what is or was wrong with a Service's addresses.
 type Fault struct{ Reason, Message string }
 
-// Decision is what is to be done, in this order.
+// Decision is what to do, in this order.
 type Decision struct {
-	// Claims are addresses to be held from now on, with the Service's key.
+	// Claims are addresses to claim, with the Service's key.
 	Claims map[netip.Addr]string
-	// Values are annotations to be written, by the Service's key, once its claims have been made.
+	// Values are annotations to write once the claims are made, by the Service's key.
 	Values map[string]string
-	// Leaks are addresses that nobody needs any more, sorted.
+	// Leaks are addresses that are no longer needed, sorted.
 	Leaks []netip.Addr
 	// Faults by the Service's key.
 	Faults map[string][]Fault
 }
 
-// Decide gives each Service that asks its addresses. Of two that say the same the holder has it, else the older.
+// Decide allocates addresses to the Services that ask. If two annotations have the same address, the holder keeps it,
+// else the older Service.
 func Decide(in Input) Decision {
 	d := decider{Input: in, Decision: Decision{Claims: map[netip.Addr]string{}, Values: map[string]string{}, Faults: map[string][]Fault{}}, own: map[string][]netip.Addr{}, needed: map[netip.Addr]bool{}}
 	for _, a := range slices.SortedFunc(maps.Keys(in.Held), netip.Addr.Compare) {
 		d.own[in.Held[a]] = append(d.own[in.Held[a]], a)
 	}
 	services := slices.SortedFunc(slices.Values(in.Services), func(a, b Service) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Key, b.Key)) })
-	for _, s := range services { // first what they say, so that none of it is given to another
+	for _, s := range services { // annotated addresses first, so that none is given to another
 		d.keep(s)
 	}
 	for _, s := range services {
@@ -85,12 +86,12 @@ func Decide(in Input) Decision {
 type decider struct {
 	Input
 	Decision
-	own    map[string][]netip.Addr // what each holds
+	own    map[string][]netip.Addr // the addresses that each holds
 	needed map[netip.Addr]bool
 }
 
-// families are those that a Service gets addresses of, IPv4 being true: also of one that it has an address of and there is no
-// range of any more.
+// families returns the families in which a Service gets addresses; true is IPv4. They include one in which it has an
+// address though there is no range any more.
 func (d *decider) families(s Service) (ipv4 []bool) {
 	for _, f := range s.Families {
 		ipv4 = append(ipv4, f == corev1.IPv4Protocol)
@@ -108,16 +109,16 @@ func (d *decider) families(s Service) (ipv4 []bool) {
 	return ipv4
 }
 
-// said is the address of a family that a Service says that it has.
+// said returns the address of a family in a Service's annotation.
 func said(s Service, ipv4 bool) (a netip.Addr, ok bool) {
-	all, _ := v1beta1.ParseClusterSetIPs(s.Value, field.NewPath("value")) // what cannot be read says nothing
+	all, _ := v1beta1.ParseClusterSetIPs(s.Value, field.NewPath("value")) // an invalid value has no addresses
 	if i := slices.IndexFunc(all, func(a netip.Addr) bool { return a.Is4() == ipv4 }); i >= 0 {
 		return all[i], true
 	}
 	return a, false
 }
 
-// keep claims what a Service says and nobody holds.
+// keep claims an annotated address that nobody holds.
 func (d *decider) keep(s Service) {
 	for _, ipv4 := range d.families(s) {
 		a, ok := said(s, ipv4)
@@ -128,7 +129,7 @@ func (d *decider) keep(s Service) {
 		claimer, claimed := d.Claims[a]
 		switch {
 		case held && holder != s.Key:
-			d.fault(s, Clash, "%s is held by %s", a, cmp.Or(holder, "an IPAddress that is none of ours"))
+			d.fault(s, Clash, "an IPAddress that is not the federation's", a, cmp.Or(holder, "an IPAddress that is none of ours"))
 		case claimed:
 			d.fault(s, Clash, "%s is also said by %s, which is older", a, claimer)
 		case !held:
@@ -137,7 +138,7 @@ func (d *decider) keep(s Service) {
 	}
 }
 
-// give finds a Service's addresses, and has them written where it does not say them.
+// give finds a Service's addresses, and has them written if the annotation lacks them.
 func (d *decider) give(s Service) {
 	var texts []string
 	families := d.families(s)
@@ -155,13 +156,13 @@ func (d *decider) give(s Service) {
 	}
 }
 
-// address returns the address of a family that is the Service's: the one that it says, one that it holds, or a free one.
+// address returns a Service's address of a family: the annotated one, one that it holds, or a free one.
 func (d *decider) address(s Service, ipv4 bool) (a netip.Addr, ok bool) {
 	mine := func(a netip.Addr) bool { return a.Is4() == ipv4 && (d.Held[a] == s.Key || d.Claims[a] == s.Key) }
 	r := d.Ranges.family(ipv4)
 	if a, ok := said(s, ipv4); ok && mine(a) {
 		if r == nil || !contains(*r, a) {
-			d.fault(s, OutOfRange, "%s is in no range of the federation, and stays until the annotation is taken off", a)
+			d.fault(s, OutOfRange, "%s is in no range of the federation, and stays until the annotation is removed", a)
 		}
 		return a, true
 	}

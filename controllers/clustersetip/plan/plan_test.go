@@ -28,7 +28,7 @@ func service(key, value string, day int) Service {
 	return Service{Key: key, Value: value, Created: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)}
 }
 
-// show tells a decision in lines, sorted.
+// show formats a decision in lines, sorted.
 func show(d Decision) (out []string) {
 	for a, key := range d.Claims {
 		out = append(out, fmt.Sprint("claim ", a, " ", key))
@@ -106,8 +106,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Whatever is said and held: once all is done nothing is left to do, no address has two holders or two that say it, and the order
-// of what goes in does not matter.
+// Whatever is annotated and held: once everything is done nothing is left to do, no address has two holders or is in
+// two annotations, and the order of the input does not matter.
 func TestLaws(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	values := []string{"auto", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.9.9.9", "rubbish", "10.0.0.1,fd00::1"}
@@ -128,7 +128,7 @@ func TestLaws(t *testing.T) {
 		}
 		next := done(t, in)
 		if len(d.Leaks) > 0 {
-			next = done(t, next) // who found the range full gets what has been released
+			next = done(t, next) // a Service that found the range full gets a released address
 		}
 		if left := Decide(next); len(left.Claims)+len(left.Values)+len(left.Leaks) > 0 {
 			t.Fatalf("of %+v\nafter %q there is more to do: %q", in, show(d), show(left))
@@ -136,7 +136,7 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// done is the world once what Decide says has been done.
+// done returns the input once a decision has been carried out.
 func done(t *testing.T, in Input) Input {
 	t.Helper()
 	d, next, said := Decide(in), Input{Ranges: in.Ranges, Held: maps.Clone(in.Held)}, map[string]string{}

@@ -8,16 +8,15 @@ import (
 	"slices"
 )
 
-// Ranges are the networks that addresses are taken from: at most one a family. The first family is that of a Service that does not
-// say which it wants.
+// Ranges are the networks to allocate from: at most one per family. The first one's family is the default.
 type Ranges []netip.Prefix
 
-// Limits of a range: what is smaller has no room, what is larger nobody fills.
+// Limits of a range: a smaller one has no room, a larger one is never filled.
 const (
 	minBits, maxBits4, maxBits6 = 2, 24, 64
 )
 
-// ParseRanges reads networks in CIDR notation. The error names what is wrong with which.
+// ParseRanges parses networks in CIDR notation. The error names the invalid one.
 func ParseRanges(texts []string) (ranges Ranges, err error) {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
@@ -39,7 +38,7 @@ func ParseRanges(texts []string) (ranges Ranges, err error) {
 	return ranges, nil
 }
 
-// family is the range of a family; nil where there is none.
+// family returns the range of a family, or nil.
 func (r Ranges) family(ipv4 bool) *netip.Prefix {
 	if i := slices.IndexFunc(r, func(p netip.Prefix) bool { return p.Addr().Is4() == ipv4 }); i >= 0 {
 		return &r[i]
@@ -47,12 +46,12 @@ func (r Ranges) family(ipv4 bool) *netip.Prefix {
 	return nil
 }
 
-// contains reports whether an address can be given: the first of a network and the last are not.
+// contains reports whether an address can be allocated: the first and the last of a network cannot.
 func contains(p netip.Prefix, a netip.Addr) bool {
 	return p.Contains(a) && a != p.Addr() && p.Contains(a.Next())
 }
 
-// free returns the first address that is not taken, from where the name says on, around the whole range.
+// free returns the first free address from the name's position on, wrapping around the range.
 func free(p netip.Prefix, name string, taken func(netip.Addr) bool) (a netip.Addr, ok bool) {
 	size := new(big.Int).Lsh(big.NewInt(1), uint(p.Addr().BitLen()-p.Bits()))
 	size.Sub(size, big.NewInt(2))
