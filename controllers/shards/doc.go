@@ -1,17 +1,17 @@
-// Package shards shares the virtual shards of the federation out among replicas of the controllers.
+// Package shards divides the federation's virtual shards among the replicas of the controllers.
 //
 //	err := shards.Run(ctx, shards.Options{Leases: leases, Name: hostname, Work: func(ctx context.Context, held plan.Set) error { … }})
 //
-// Work runs with the shards that this replica holds, and runs anew when they change. Replicas meet in Leases:
+// Work runs with the shards that this replica holds, and is restarted when they change. Replicas coordinate by Leases:
 //
-//   - Each has one of its own, which it renews. Whose Lease has not changed for Timing.Duration is dead; one
-//     who has not managed to renew his for Timing.Deadline, which is less, stops his work by himself.
-//   - One more Lease bears the table: who holds which shard. It is written only when something changes, and
-//     only by one who saw what was there before (resourceVersion), so two never hold one shard.
+//   - Each has its own, which it renews. A replica whose Lease has not changed for Timing.Duration is dead. A replica that
+//     has not renewed its Lease for Timing.Deadline, which is less, stops its work.
+//   - One more Lease has the table: who holds which shard. It is written only when something changes, and only at the
+//     observed resourceVersion, so two never hold one shard.
 //
-// Two writes every four seconds for each replica are all that this costs at rest.
+// At rest the cost is two writes every four seconds per replica.
 //
-// What was traded: work is ended and begun anew when the set changes, with new caches, instead of caches
-// that grow and shrink. It costs a moment in which this replica writes nothing. Nobody can stop a request
-// that a member has taken and not yet answered; it is why writes to members carry preconditions.
+// What was traded: when the set changes, work is restarted with new caches, instead of caches that grow and shrink. For a
+// moment this replica writes nothing. A request that a member has accepted and not answered cannot be stopped, which is why
+// writes to members carry preconditions.
 package shards

@@ -18,7 +18,7 @@ import (
 
 var leasesResource = coordinationv1.Resource("leases")
 
-// server keeps Leases as an apiserver does: versions grow, writes that name another one are refused.
+// server keeps Leases as an apiserver does: versions grow, and writes at another version are refused.
 type server struct {
 	mu       sync.Mutex
 	version  int
@@ -32,7 +32,7 @@ func newServer() *server {
 	return &server{leases: map[string]*coordinationv1.Lease{}, watchers: map[chan watch.Event]bool{}}
 }
 
-// store puts a Lease, or with nil deletes what is there.
+// store stores a Lease, or deletes it if nil.
 func (s *server) store(name string, lease *coordinationv1.Lease) *coordinationv1.Lease {
 	kind, there := watch.Modified, s.leases[name]
 	switch {
@@ -58,7 +58,7 @@ func (s *server) store(name string, lease *coordinationv1.Lease) *coordinationv1
 	return lease.DeepCopy()
 }
 
-// wire is one replica's way to the server. Cut, its requests hang until they are given up.
+// wire is one replica's connection to the server. While cut, its requests hang until their deadline.
 type wire struct {
 	*server
 	cutter sync.Mutex
@@ -165,8 +165,8 @@ func (w *wire) List(ctx context.Context, _ metav1.ListOptions) (*coordinationv1.
 	return list, nil
 }
 
-// Watch sends what happens from now on, and ends when the wire is cut. That between a list and its watch
-// nothing is missed holds because the tests' time stands still between the two.
+// Watch sends events from now on, and ends when the wire is cut. Nothing is missed between a list and its watch,
+// because the tests' time does not advance between the two.
 func (w *wire) Watch(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
 	if err := w.pass(ctx); err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func (w *wire) Watch(ctx context.Context, _ metav1.ListOptions) (watch.Interface
 	return stopper{out, ended}, nil
 }
 
-// IsWatchListSemanticsUnSupported has informers list, and then watch.
+// IsWatchListSemanticsUnSupported makes informers list and then watch.
 func (w *wire) IsWatchListSemanticsUnSupported() bool { return true }
 
 type stopper struct {

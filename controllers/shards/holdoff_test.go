@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestACrashLoopMovesNothing: a process that dies again and again, each time under a new name and after it has lived for longer than
-// Settle, moves shards a few times and then no more; one that stays gets its share.
+// TestACrashLoopMovesNothing checks that a process that crashes repeatedly, each time under a new name and after living
+// longer than Settle, moves shards a few times and then no more, and gets its share once it stays.
 func TestACrashLoopMovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "a", "b")

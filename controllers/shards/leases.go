@@ -30,7 +30,7 @@ type Leases interface {
 }
 
 const (
-	// TableName is the name of the Lease that bears the table.
+	// TableName is the name of the Lease with the table.
 	TableName = "federation-shards"
 	// TableAnnotation holds the table: JSON, for each replica its shards.
 	TableAnnotation = "federation.kubernetes.io/shards"
@@ -54,7 +54,7 @@ func newInformer(leases Leases) cache.SharedIndexInformer {
 	}, leases), &coordinationv1.Lease{}, 0, cache.Indexers{})
 }
 
-// newReplica is the Lease of a replica, with its annotations.
+// newReplica returns the Lease of a replica, with its annotations.
 func newReplica(name string, t Timing, says map[string]string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: "replica"}, Annotations: says},
@@ -69,19 +69,19 @@ func renewPatch(says map[string]string) []byte {
 	return patch
 }
 
-// table is the table as a Lease has it.
+// tableOf parses the table in a Lease.
 func tableOf(lease *coordinationv1.Lease) (plan.Table, error) {
 	if lease == nil {
 		return plan.Table{}, nil
 	}
 	t, err := plan.ParseTable(lease.Annotations[TableAnnotation])
 	if err != nil {
-		return t, fmt.Errorf("the table of shards cannot be read: annotation %s of the Lease %s: %w; delete the Lease, and it is made anew", TableAnnotation, TableName, err)
+		return t, fmt.Errorf("the table of shards cannot be read: annotation %s of the Lease %s: %w; delete the Lease, and it is created again", TableAnnotation, TableName, err)
 	}
 	return t, nil
 }
 
-// writeTable writes the table in place of what was. The error is a conflict when that is not there any more.
+// writeTable writes the table at the version of was. It returns a conflict if that version is gone.
 func writeTable(ctx context.Context, leases Leases, was *coordinationv1.Lease, t plan.Table) (*coordinationv1.Lease, error) {
 	if was == nil {
 		return leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
@@ -96,7 +96,7 @@ func writeTable(ctx context.Context, leases Leases, was *coordinationv1.Lease, t
 	return leases.Update(ctx, lease, metav1.UpdateOptions{})
 }
 
-// readTable asks for the table past any cache; nil where there is none.
+// readTable reads the table from the API, past any cache; nil if there is none.
 func readTable(ctx context.Context, leases Leases) (*coordinationv1.Lease, error) {
 	lease, err := leases.Get(ctx, TableName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -25,18 +25,17 @@ type session struct {
 	informer  cache.SharedIndexInformer
 	wake      chan struct{}
 	others    sightings
-	last      *coordinationv1.Lease // the table as we wrote or read it last
-	cached    bool                  // the cache had the table at the last look
+	last      *coordinationv1.Lease // the table as last written or read
+	cached    bool                  // the cache had the table at the last pass
 	work      *work
-	complaint string // what is wrong with the table, to be said once
+	complaint string // what is wrong with the table; logged once
 }
 
 func newSession(o Options, informer cache.SharedIndexInformer, name string) *session {
 	return &session{Options: o, name: name, informer: informer, wake: make(chan struct{}, 1), others: newSightings(o.Timing)}
 }
 
-// run returns when ctx is done, the work has failed, or the Lease is lost: then with errLost. No work of it
-// goes on.
+// run returns when ctx is done, the work has failed, or the Lease is lost: then with errLost. No work of it runs on.
 func (s *session) run(ctx context.Context) error {
 	handler, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { s.look() }, UpdateFunc: func(any, any) { s.look() }, DeleteFunc: func(any) { s.look() },
@@ -44,7 +43,7 @@ func (s *session) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.informer.RemoveEventHandler(handler) }() // fails only when it is gone
+	defer func() { _ = s.informer.RemoveEventHandler(handler) }() // fails only for a stopped informer
 	renewed, err := s.begin(ctx)
 	if err != nil {
 		return nil // ctx is done
@@ -67,7 +66,7 @@ func (s *session) look() {
 	}
 }
 
-// says are the annotations of the replica's Lease.
+// says returns the annotations of the replica's Lease.
 func (s *session) says() map[string]string {
 	says := map[string]string{}
 	if s.Statements != nil {
@@ -76,7 +75,7 @@ func (s *session) says() map[string]string {
 	return says
 }
 
-// begin makes the Lease, however long that takes, and returns when it was asked for.
+// begin creates the Lease, however long that takes, and returns when the successful request was sent.
 func (s *session) begin(ctx context.Context) (time.Duration, error) {
 	for {
 		asked := s.Clock()
@@ -87,8 +86,8 @@ func (s *session) begin(ctx context.Context) (time.Duration, error) {
 			s.Renewed(asked)
 			return asked, nil
 		}
-		klog.FromContext(ctx).V(1).Info("Cannot make the replica's Lease yet", "lease", s.name, "err", err)
-		if apierrors.IsAlreadyExists(err) { // made by a try of ours whose answer was lost
+		klog.FromContext(ctx).V(1).Info("Cannot create the replica's Lease yet; will retry", "lease", s.name, "err", err)
+		if apierrors.IsAlreadyExists(err) { // made by an earlier try whose response was lost
 			_ = s.Leases.Delete(ctx, s.name, metav1.DeleteOptions{}) // or by the next try
 		}
 		select {
@@ -99,8 +98,7 @@ func (s *session) begin(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// keep renews the Lease, and calls lose when the deadline has passed without: counted from when the last
-// renewal that succeeded was asked for.
+// keep renews the Lease, and calls lose when Deadline has passed since the last successful renewal was sent.
 func (s *session) keep(ctx context.Context, renewed time.Duration, lose context.CancelCauseFunc) {
 	for {
 		left := func() time.Duration { return renewed + s.Timing.Deadline - s.Clock() }
@@ -132,7 +130,7 @@ func (s *session) keep(ctx context.Context, renewed time.Duration, lose context.
 	}
 }
 
-// share takes turns until the session ends, and returns why.
+// share takes turns until the session ends, and returns the cause.
 func (s *session) share(ctx context.Context) error {
 	for {
 		again, err := s.turn(ctx)
@@ -145,7 +143,7 @@ func (s *session) share(ctx context.Context) error {
 		case err := <-s.work.end():
 			s.work = nil
 			if ctx.Err() == nil {
-				return errors.Join(errors.New("the work with the shards has ended by itself"), err)
+				return errors.Join(errors.New("the work with the shards ended unexpectedly"), err)
 			}
 		case <-s.wake:
 		case <-time.After(again):
@@ -153,11 +151,11 @@ func (s *session) share(ctx context.Context) error {
 	}
 }
 
-// retry is how soon a turn is taken again after a write that failed, mostly because another was faster.
+// retry is the delay before the next turn after a failed write; mostly another replica was faster.
 const retry = 200 * time.Millisecond
 
-// turn looks who lives, does what plan.Next says, and has the work run with what is held then. It returns
-// when to look again; an error ends the session.
+// turn reads which replicas are alive, does what plan.Next returns, and runs the work with the shards it holds. It
+// returns when to run again; an error ends the session.
 func (s *session) turn(ctx context.Context) (again time.Duration, err error) {
 	seen := s.others.look(s.informer.GetStore(), s.name, time.Now())
 	lease := s.table()
@@ -165,7 +163,7 @@ func (s *session) turn(ctx context.Context) (again time.Duration, err error) {
 	if err != nil {
 		if s.complaint != err.Error() {
 			s.complaint = err.Error()
-			klog.FromContext(ctx).Error(err, "No shards are shared out")
+			klog.FromContext(ctx).Error(err, "No shards are assigned")
 		}
 		return s.Timing.Duration, s.stop(ctx)
 	}
@@ -187,7 +185,7 @@ func (s *session) turn(ctx context.Context) (again time.Duration, err error) {
 	return seen.again, s.start(ctx, table.Held(s.name))
 }
 
-// table is the newest that is known.
+// table returns the newest known table.
 func (s *session) table() *coordinationv1.Lease {
 	obj, _, _ := s.informer.GetStore().GetByKey(v1beta1.FederationNamespace + "/" + TableName)
 	cached, _ := obj.(*coordinationv1.Lease)
@@ -198,8 +196,8 @@ func (s *session) table() *coordinationv1.Lease {
 	return newer(cached, s.last)
 }
 
-// write makes the table what the turn says. Before anything is taken from a dead replica its Lease is looked
-// at past the cache, which may be late: if it has changed, the replica lives.
+// write writes the table of the turn. Before it takes shards from a dead replica, it reads that replica's Lease past
+// the cache, which may be stale: if the Lease has changed, the replica is alive.
 func (s *session) write(ctx context.Context, was *coordinationv1.Lease, turn plan.Turn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timing.Deadline)
 	defer cancel()
@@ -225,7 +223,7 @@ func (s *session) write(ctx context.Context, was *coordinationv1.Lease, turn pla
 	return nil
 }
 
-// bury deletes the Leases of the dead who hold nothing any more; one of the living does it.
+// bury deletes the Leases of dead replicas that hold nothing any more; one of the live replicas does it.
 func (s *session) bury(ctx context.Context, seen sight, table plan.Table) {
 	if len(seen.live) == 0 || seen.live[0] != s.name {
 		return
@@ -237,16 +235,16 @@ func (s *session) bury(ctx context.Context, seen sight, table plan.Table) {
 		version := dead.ResourceVersion
 		err := s.Leases.Delete(ctx, dead.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
 		if err != nil && !apierrors.IsNotFound(err) {
-			klog.FromContext(ctx).V(1).Info("The Lease of a dead replica stays for now", "lease", dead.Name, "err", err)
+			klog.FromContext(ctx).V(1).Info("Cannot delete the Lease of a dead replica yet", "lease", dead.Name, "err", err)
 		}
 	}
 }
 
-// leave deletes the Lease: the others see it go, and take what was held. If it can't, it ends by itself.
+// leave deletes the Lease, so that the others take its shards at once. If that fails, the Lease expires.
 func (s *session) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := s.Leases.Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		klog.FromContext(ctx).V(1).Info("The replica's Lease is left to end by itself", "lease", s.name, "err", err)
+		klog.FromContext(ctx).V(1).Info("Cannot delete the replica's Lease; it will expire", "lease", s.name, "err", err)
 	}
 }

@@ -18,36 +18,36 @@ import (
 type Options struct {
 	// Leases are those of the federation's namespace.
 	Leases Leases
-	// Name of this process, which no other has, such as host and process id: part of the names of Leases.
+	// Name of this process, unique, such as host and process id: part of the names of its Leases.
 	Name string
-	// Work works with the shards that are held, until ctx is done. When it returns, no write is under way any
-	// more. It is called anew when the set changes. If it ends by itself, Run ends with its error.
+	// Work works with the held shards until ctx is done. When it returns, no write is in flight. It is called again
+	// when the set changes. If it ends by itself, Run ends with its error.
 	Work func(ctx context.Context, held plan.Set) error
-	// Timing is DefaultTiming where it is zero.
+	// Timing defaults to DefaultTiming.
 	Timing Timing
-	// Clock is by what the age of a renewal is measured. Nil: writegate.BootTime, for the monotonic clock stands still while the machine is
-	// suspended, and the other replicas' clocks do not.
+	// Clock measures the age of a renewal. Nil: writegate.BootTime, because the monotonic clock stops while the machine
+	// is suspended, and other replicas' clocks do not.
 	Clock func() time.Duration
-	// Renewed is called with the time, by Clock, at which each renewal that succeeded was asked for. Optional.
+	// Renewed is called with the time, by Clock, at which each successful renewal was sent. Optional.
 	Renewed func(asked time.Duration)
-	// Statements are what this replica says in its Lease of clusters, and hears of them in others'. Optional.
+	// Statements are exchanged in Leases: what this replica and the others report of clusters. Optional.
 	Statements *Statements
 }
 
-// Timing says how fast replicas are at what they do. A replica that dies is missed after Duration.
+// Timing sets how fast replicas react. A replica that dies is noticed after Duration.
 type Timing struct {
-	// Duration without a change of its Lease makes a replica dead for the others.
+	// Duration without a change of its Lease makes a replica count as dead.
 	Duration time.Duration
-	// Deadline without a renewal makes a replica stop. It is less than Duration by the time that work needs to end.
+	// Deadline without a renewal makes a replica stop. It is less than Duration by the time that work takes to stop.
 	Deadline time.Duration
 	// Renew is the time between two renewals.
 	Renew time.Duration
-	// Settle is how long the same replicas have lived before shards move from one to another; twice as long for each change of who
-	// lives in the ten minutes before.
+	// Settle is how long the set of live replicas must be unchanged before shards move from one to another. It doubles
+	// with each change in the previous ten minutes.
 	Settle time.Duration
 }
 
-// DefaultTiming has a dead replica's shards taken over within 10 s.
+// DefaultTiming takes over a dead replica's shards within 10 s.
 func DefaultTiming() Timing {
 	return Timing{Duration: 8 * time.Second, Deadline: 5 * time.Second, Renew: 2 * time.Second, Settle: 3 * time.Second}
 }
@@ -72,11 +72,11 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// errLost ends a session: others may take over what this replica held.
+// errLost ends a session: others may take over the shards of this replica.
 var errLost = errors.New("the replica's Lease could not be renewed in time")
 
-// Run shares the shards out until ctx is done. A replica that has lost its Lease stops its work and begins
-// anew, under another name, when it can be renewed again. It returns nil when ctx is done.
+// Run takes part in sharing until ctx is done, and then returns nil. A replica that has lost its Lease stops its work
+// and starts again, under another name, when it can renew again.
 func Run(ctx context.Context, o Options) error {
 	if err := o.complete(); err != nil {
 		return err
@@ -109,7 +109,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// leaseOf is the name of the n-th Lease of a process.
+// leaseOf returns the name of the n-th Lease of a process.
 func leaseOf(process string, n int) string { return fmt.Sprintf("%s%s-%d", leasePrefix, process, n) }
 
 const leasePrefix = "federation-replica-"

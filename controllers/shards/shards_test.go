@@ -20,7 +20,7 @@ import (
 	"federation/controllers/writegate"
 )
 
-// fleet are replicas over one server. It notices when a shard is worked with by two.
+// fleet is a set of replicas of one server. It notices when two work with one shard.
 type fleet struct {
 	*testing.T
 	server   *server
@@ -34,7 +34,7 @@ type replica struct {
 	name  string
 	stop  context.CancelFunc
 	ended chan error
-	// suspended is for how long its machine was suspended: its timers stood still, and CLOCK_BOOTTIME did not.
+	// suspended is how long its machine was suspended: its timers stopped, CLOCK_BOOTTIME did not.
 	suspended atomic.Int64
 	gate      *writegate.Gate
 	// says has its statements; found are the clusters that it knows, and whether they are well.
@@ -99,7 +99,7 @@ func (f *fleet) rests(name string) {
 	}
 }
 
-// end ends a replica in order.
+// end shuts a replica down in order.
 func (f *fleet) end(name string) {
 	r := f.replicas[name]
 	delete(f.replicas, name)
@@ -109,7 +109,7 @@ func (f *fleet) end(name string) {
 	}
 }
 
-// kill ends a replica at once, and without a word: nothing of it gets to the server any more.
+// kill ends a replica at once: none of its requests reach the server any more.
 func (f *fleet) kill(name string) {
 	r := f.replicas[name]
 	delete(f.replicas, name)
@@ -125,7 +125,7 @@ func (f *fleet) endAll() {
 	}
 }
 
-// held is how many shards each replica works with.
+// held returns how many shards each replica works with.
 func (f *fleet) held() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +136,7 @@ func (f *fleet) held() map[string]int {
 	return held
 }
 
-// balanced waits until all shards are worked with by all replicas alike, and returns how long that took.
+// balanced waits until all replicas work with equally many shards, and returns how long that took.
 func (f *fleet) balanced(limit time.Duration) time.Duration {
 	f.Helper()
 	began := time.Now()
@@ -210,7 +210,8 @@ func TestWritesAtRest(t *testing.T) {
 	})
 }
 
-// TestWhoWasSuspendedWritesNothing: the machine of a replica is suspended and goes on. Its timers do not know; its shards may be another's.
+// TestWhoWasSuspendedWritesNothing suspends and resumes the machine of a replica. Its timers do not notice, but its
+// shards may be another's.
 func TestWhoWasSuspendedWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "a", "b")
@@ -263,7 +264,7 @@ func TestWhoIsCutOffStopsBeforeOthersBegin(t *testing.T) {
 	})
 }
 
-// TestNeverTwo has replicas come, go, die, and lose and find the way to the server, at random.
+// TestNeverTwo makes replicas come, go, die, and lose and regain their connection, at random.
 func TestNeverTwo(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -316,7 +317,7 @@ func TestWorkThatEndsEndsTheReplica(t *testing.T) {
 	})
 }
 
-// A table that is broken, or deleted, by hand: nobody works, until it is readable or made anew.
+// If the table is broken or deleted by hand, nobody works until it is readable or created again.
 func TestATableThatSomebodyTouched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "a", "b")

@@ -8,17 +8,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// sightings remember when each replica's Lease was last seen to change, by our own clock: clocks of
-// different machines are never compared.
+// sightings remembers when each replica's Lease was last seen to change, by our own clock: clocks of different machines
+// are never compared.
 type sightings struct {
 	timing  Timing
 	seen    map[string]sighting
 	live    []string
-	since   time.Time   // when live became what it is
-	changes []time.Time // when live changed, within the last calm
+	since   time.Time   // since live is what it is
+	changes []time.Time // changes of live within the last calm
 }
 
-// calm is how long changes of who lives are remembered.
+// calm is how long changes of the set of live replicas are remembered.
 const calm = 10 * time.Minute
 
 type sighting struct {
@@ -33,10 +33,10 @@ type sight struct {
 	live    []string // sorted
 	dead    []*coordinationv1.Lease
 	settled bool
-	again   time.Duration // until that changes by itself
+	again   time.Duration // until that changes without an event
 }
 
-// look takes in what the cache has. self lives, whatever the cache says.
+// look reads the cache. self is alive, whatever the cache says.
 func (s *sightings) look(store cache.Store, self string, now time.Time) sight {
 	out := sight{live: []string{self}, again: s.timing.Duration}
 	there := map[string]bool{}
@@ -77,8 +77,9 @@ func (s *sightings) look(store cache.Store, self string, now time.Time) sight {
 	return out
 }
 
-// holdOff is for how long the same replicas must have lived before shards move from one to another: it doubles with each change of
-// who lives, so that one that crashes again and again soon moves nothing. What a dead one held is taken at once, whatever this says.
+// holdOff returns how long the set of live replicas must be unchanged before shards move from one to another. It
+// doubles with each change, so that a replica in a crash loop soon moves nothing. The shards of a dead replica are
+// taken at once regardless.
 func (s *sightings) holdOff(now time.Time) time.Duration {
 	s.changes = slices.DeleteFunc(s.changes, func(at time.Time) bool { return now.Sub(at) >= calm })
 	wait := s.timing.Settle
@@ -88,7 +89,7 @@ func (s *sightings) holdOff(now time.Time) time.Duration {
 	return wait
 }
 
-// duration is what the Lease's owner says, who may be of another version than we are.
+// duration returns the duration in the Lease, whose owner may be of another version.
 func (s *sightings) duration(lease *coordinationv1.Lease) time.Duration {
 	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
 		return max(time.Duration(*seconds)*time.Second, s.timing.Duration)
@@ -96,7 +97,7 @@ func (s *sightings) duration(lease *coordinationv1.Lease) time.Duration {
 	return s.timing.Duration
 }
 
-// known reports whether a Lease is as it was when it was last looked at.
+// known reports whether a Lease is as it was at the last pass.
 func (s *sightings) known(lease *coordinationv1.Lease) bool {
 	return s.seen[lease.Name].version == lease.ResourceVersion
 }

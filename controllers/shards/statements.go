@@ -14,11 +14,11 @@ import (
 	"federation/controllers/writegate"
 )
 
-// StatementAnnotation is on the Leases of replicas: what a replica says of clusters that somebody judges lost. It is renewed with the Lease,
-// and counts for as long as that lives (ADR 87).
+// StatementAnnotation is on the Leases of replicas: what a replica reports of clusters that somebody judges lost. It is
+// renewed with the Lease, and valid while that is (ADR 87).
 const StatementAnnotation = "federation.kubernetes.io/statement"
 
-// Statements are what the replicas say of clusters. Make them with NewStatements, and hand them to Run.
+// Statements are what the replicas report of clusters. Make them with NewStatements, and pass them to Run.
 type Statements struct {
 	found func() map[string]bool
 	clock func() time.Duration
@@ -27,15 +27,15 @@ type Statements struct {
 	others map[string]stated // by process
 }
 
-// stated is what a process said last.
+// stated is the last statement of a process.
 type stated struct {
 	plan.Statement
 	lease, version string
-	until          time.Duration // it counts
+	until          time.Duration // it is valid
 }
 
-// NewStatements makes them for a replica that finds of clusters whether they are well. found may be called at any time; it is not asked
-// about clusters of which nothing is known here. clock is that of Options; nil is the same there.
+// NewStatements makes Statements for a replica. found returns whether clusters are well. It may be called at any time,
+// and leaves out clusters of which nothing is known. clock is as in Options, as is its default.
 func NewStatements(found func() map[string]bool, clock func() time.Duration) *Statements {
 	if clock == nil {
 		clock = writegate.BootTime
@@ -43,7 +43,8 @@ func NewStatements(found func() map[string]bool, clock func() time.Duration) *St
 	return &Statements{found: found, clock: clock, others: map[string]stated{}}
 }
 
-// Others are the statements of the other replicas that live, by process. One that makes none, as of an older version, is not among them.
+// Others returns the statements of the other live replicas, by process. It leaves out replicas without one, as of an
+// older version.
 func (s *Statements) Others() map[string]plan.Statement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,12 +57,12 @@ func (s *Statements) Others() map[string]plan.Statement {
 	return others
 }
 
-// own is the statement of this replica.
+// own returns the statement of this replica.
 func (s *Statements) own() string {
 	return plan.State(s.found(), slices.Collect(maps.Values(s.Others()))).String()
 }
 
-// hear has what Leases say noted as they change, until unhear is called.
+// hear records the statements in Leases as they change, until unhear is called.
 func (s *Statements) hear(informer cache.SharedIndexInformer, self string, t Timing) (unhear func(), err error) {
 	note := func(obj any) {
 		if lease, ok := obj.(*coordinationv1.Lease); ok && lease.Labels[label] == "replica" && processOf(lease.Name) != processOf(self) {
@@ -75,10 +76,10 @@ func (s *Statements) hear(informer cache.SharedIndexInformer, self string, t Tim
 			}
 		},
 	})
-	return func() { _ = informer.RemoveEventHandler(handler) }, err // fails only when it is gone
+	return func() { _ = informer.RemoveEventHandler(handler) }, err // fails only for a stopped informer
 }
 
-// note keeps what a Lease says from now on. A relist that brings what is known is no sign of life.
+// note records a Lease's statement. A relist that brings a known version is no sign of life.
 func (s *Statements) note(lease *coordinationv1.Lease, t Timing) {
 	statement, ok := plan.ParseStatement(lease.Annotations[StatementAnnotation])
 	s.mu.Lock()
@@ -92,7 +93,7 @@ func (s *Statements) note(lease *coordinationv1.Lease, t Timing) {
 	}
 }
 
-// forget forgets who has left.
+// forget drops a replica that has left.
 func (s *Statements) forget(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +103,7 @@ func (s *Statements) forget(key string) {
 	}
 }
 
-// processOf is the name of the process that has a Lease: it may have had others before, and has one vote.
+// processOf returns the name of a Lease's process. It may have had other Leases before, and has one vote.
 func processOf(lease string) string {
 	process := strings.TrimPrefix(lease, leasePrefix)
 	if at := strings.LastIndex(process, "-"); at > 0 {

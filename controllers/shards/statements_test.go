@@ -32,7 +32,7 @@ func TestReplicasSayWhatTheyFind(t *testing.T) {
 		f.finds("a", map[string]bool{"x": false, "y": true})
 		f.finds("b", map[string]bool{"x": true, "y": true})
 		time.Sleep(5 * time.Second)
-		f.hears("a", `map[b:{"well":["x"]} c:{}]`) // y is doubted by nobody, and c knows nothing
+		f.hears("a", `map[b:{"well":["x"]} c:{}]`) // nobody doubts y, and c knows nothing
 		f.hears("b", `map[a:{"lost":["x"]} c:{}]`)
 
 		f.finds("a", map[string]bool{"x": true})
@@ -42,7 +42,7 @@ func TestReplicasSayWhatTheyFind(t *testing.T) {
 	})
 }
 
-// A statement counts for as long as its Lease lives, whether or not somebody buries that. What a relist brings once more is no sign of life.
+// A statement is valid while its Lease is, whether or not somebody deletes that. A relist is no sign of life.
 func TestAStatementDiesWithItsLease(t *testing.T) {
 	now := time.Duration(0)
 	s := NewStatements(nil, func() time.Duration { return now })
@@ -76,7 +76,7 @@ func TestTheDeadSayNothing(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		f.kill("b")
 		time.Sleep(time.Second)
-		f.hears("a", `map[b:{"well":["x"]} c:{}]`) // it may live
+		f.hears("a", `map[b:{"well":["x"]} c:{}]`) // it may be alive
 		time.Sleep(DefaultTiming().Duration)
 		f.hears("a", `map[c:{}]`)
 		f.end("c")
@@ -84,7 +84,7 @@ func TestTheDeadSayNothing(t *testing.T) {
 	})
 }
 
-// A replica that lost its Lease has another one, and one vote.
+// A replica that lost its Lease has a new one, and still one vote.
 func TestOneVoteAProcess(t *testing.T) {
 	s := NewStatements(nil, func() time.Duration { return 0 })
 	says := func(lease, version, statement string) *coordinationv1.Lease {
@@ -94,7 +94,7 @@ func TestOneVoteAProcess(t *testing.T) {
 	}
 	s.note(says(leaseOf("host-1", 0), "1", `{"lost":["x"]}`), DefaultTiming())
 	s.note(says(leaseOf("host-1", 1), "2", `{"well":["x"]}`), DefaultTiming())
-	s.forget("federation-system/" + leaseOf("host-1", 0)) // somebody buries it
+	s.forget("federation-system/" + leaseOf("host-1", 0)) // somebody deletes it
 	if got := fmt.Sprint(s.Others()); got != `map[host-1:{"well":["x"]}]` {
 		t.Errorf("they say %s", got)
 	}

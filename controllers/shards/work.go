@@ -17,7 +17,7 @@ type work struct {
 	ended  chan error
 }
 
-// end is ready when the work has ended; never, where there is none.
+// end returns a channel that is ready when the work has ended; never if there is none.
 func (w *work) end() <-chan error {
 	if w == nil {
 		return nil
@@ -25,7 +25,7 @@ func (w *work) end() <-chan error {
 	return w.ended
 }
 
-// start has the work run with a set: what runs with it goes on, what runs with another is stopped first.
+// start runs the work with a set. Work with the same set continues; work with another one is stopped first.
 func (s *session) start(ctx context.Context, held plan.Set) error {
 	if ctx.Err() != nil || (s.work != nil && s.work.held == held) {
 		return nil
@@ -42,11 +42,10 @@ func (s *session) start(ctx context.Context, held plan.Set) error {
 	return nil
 }
 
-// ErrStuck has to end the process, for nothing else ends the work.
-var ErrStuck = errors.New("the work with shards that may be another's by now does not end")
+// ErrStuck must end the process, because nothing else ends the work.
+var ErrStuck = errors.New("the work with shards that may belong to another replica does not end")
 
-// stop returns when the work has ended, if there is any. Once ctx, that of the session, is done, it must
-// not take longer than until others may begin.
+// stop returns when the work, if any, has ended. Once the session's ctx is done, it gives up before others may begin.
 func (s *session) stop(ctx context.Context) error {
 	if s.work == nil {
 		return nil

@@ -1,9 +1,8 @@
-// Package plan divides the virtual shards over the replicas of the controllers.
+// Package plan divides the virtual shards among the replicas of the controllers.
 //
 //	turn := plan.Next(table, live, self, settled)
 //
-// Each replica asks the same function for itself. What it returns moves as few shards as can be, and comes
-// to rest with no replica holding two more than another. It may be asked with an old table or by replicas
-// that don't agree on who lives: then some shards move more than once, but who holds a shard is written in
-// one place, by a conditional write, so that two never hold one.
+// Each replica calls the same function for itself. It moves as few shards as possible, and comes to rest with no replica
+// holding two more than another. Replicas may call it with an old table, or disagree about who is alive: then some shards
+// move more than once. But the table is in one place and written conditionally, so two never hold one shard.
 package plan

@@ -7,10 +7,10 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Table says which replica holds each shard; "" where none does.
+// Table has the holder of each shard, or "".
 type Table [v1beta1.Shards]string
 
-// ParseTable reads what String returned; "" is a table without holders.
+// ParseTable parses what String returned; "" is a table without holders.
 func ParseTable(text string) (t Table, err error) {
 	if text == "" {
 		return t, nil
@@ -31,7 +31,7 @@ func ParseTable(text string) (t Table, err error) {
 	return t, nil
 }
 
-// String returns JSON: for each holder its shards as ranges.
+// String returns JSON: the shards of each holder as ranges.
 func (t Table) String() string {
 	sets := map[string]string{}
 	for _, holder := range t {
@@ -53,8 +53,8 @@ func (t Table) Held(holder string) (s Set) {
 	return s
 }
 
-// Aim returns the table that replicas come to: all shards held by those that live, none with two more than
-// another, and as few moved as can be.
+// Aim returns the table that replicas converge to: all shards held by live replicas, none with two more than another,
+// and as few moves as possible.
 func Aim(now Table, live []string) Table {
 	if len(live) == 0 {
 		return now
@@ -77,7 +77,7 @@ func Aim(now Table, live []string) Table {
 	return aim
 }
 
-// quotas has how many shards each replica is to hold. What does not divide goes to those that hold most.
+// quotas returns how many shards each replica should hold. The remainder goes to those that hold most.
 func quotas(now Table, live []string) map[string]int {
 	byHeld := slices.Clone(live)
 	slices.SortFunc(byHeld, func(a, b string) int {
@@ -99,20 +99,20 @@ func quotas(now Table, live []string) map[string]int {
 	return quota
 }
 
-// Turn is what one replica is to do now.
+// Turn is what one replica does next.
 type Turn struct {
-	// Take are shards that nobody holds, or one who is dead.
+	// Take are shards without a holder, or with a dead one.
 	Take Set
-	// From are those dead ones, sorted.
+	// From are those dead holders, sorted.
 	From []string
-	// Give are shards that the replica holds and others are to hold.
+	// Give are shards that the replica holds and others should hold.
 	Give Set
-	// Table is what is to be written: all of that done.
+	// Table is the table to write, with all of that done.
 	Table Table
 }
 
-// Next returns what self is to do. live are the replicas that live, self among them. Nothing is given up
-// until the table is settled: that the same replicas have lived for a while.
+// Next returns what self does next. live are the live replicas, including self. Nothing is given up until the set of
+// live replicas has settled.
 func Next(now Table, live []string, self string, settled bool) Turn {
 	aim, turn := Aim(now, live), Turn{Table: now}
 	for shard, holder := range now {

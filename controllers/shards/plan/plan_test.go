@@ -81,7 +81,7 @@ func TestFewMove(t *testing.T) {
 	}
 }
 
-// TestLaws has replicas come, die and leave, in any order, each acting on an old table now and then.
+// TestLaws makes replicas come, die and leave in any order, each sometimes acting on an old table.
 func TestLaws(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -111,7 +111,7 @@ func TestLaws(t *testing.T) {
 		if len(live) == 0 {
 			continue
 		}
-		for range 2 { // all have had their turn: those who give, then those who take
+		for range 2 { // all have had their turn: first those that give, then those that take
 			for _, self := range live {
 				table = Next(table, live, self, true).Table
 			}

@@ -49,7 +49,7 @@ func (s Set) String() string {
 	return strings.Join(parts, ",")
 }
 
-// ParseSet reads what String returned.
+// ParseSet parses what String returned.
 func ParseSet(text string) (s Set, err error) {
 	if text == "" {
 		return 0, nil

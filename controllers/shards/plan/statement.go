@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// Statement is what a replica says of the clusters that it probes: of those that somebody judges lost, and of no others.
+// Statement is what a replica reports of clusters that somebody judges lost, and of no others.
 type Statement struct {
-	// Lost are those that it judges lost.
+	// Lost are those that it judges lost itself.
 	Lost []string `json:"lost,omitempty"`
 	// Well are those that another replica judges lost and that answer this one.
 	Well []string `json:"well,omitempty"`
 }
 
 const (
-	// maxStated is how many clusters a statement names of either sort: the first by name, so that all replicas name the same.
+	// maxStated is the maximum of clusters in each list: the first by name, so that all replicas name the same.
 	maxStated = 64
-	// maxStatement is the size up to which a statement is read.
+	// maxStatement is the maximum size of a statement in bytes; a larger one is ignored.
 	maxStatement = 64 << 10
 )
 
-// State makes the statement of a replica by what it found, by cluster: whether it is well. A cluster that is missing there it knows nothing
-// of. others are the statements of the replicas that live.
+// State returns a replica's statement. found has, by cluster, whether it is well; the replica knows nothing of missing
+// ones. others are the statements of the live replicas.
 func State(found map[string]bool, others []Statement) (s Statement) {
 	doubted := map[string]bool{}
 	for _, other := range others {
@@ -46,13 +46,13 @@ func (s Statement) bounded() Statement {
 	return s
 }
 
-// String is the statement as an annotation has it.
+// String returns the annotation's value.
 func (s Statement) String() string {
 	text, _ := json.Marshal(s) // never fails
 	return string(text)
 }
 
-// ParseStatement reads a statement. ok: it is one.
+// ParseStatement parses a statement. ok is false if it is invalid.
 func ParseStatement(text string) (s Statement, ok bool) {
 	if len(text) > maxStatement || json.Unmarshal([]byte(text), &s) != nil {
 		return Statement{}, false

@@ -33,7 +33,8 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// A federation that is cut off from a thousand clusters must not write their names each two seconds; and a Lease may say anything.
+// A federation that is cut off from a thousand clusters must not write their names every two seconds, and a Lease may
+// contain anything.
 func TestStatementsAreBounded(t *testing.T) {
 	found, doubt := map[string]bool{}, Statement{}
 	for i := range 1000 {
