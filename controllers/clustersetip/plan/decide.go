@@ -129,7 +129,7 @@ func (d *decider) keep(s Service) {
 		claimer, claimed := d.Claims[a]
 		switch {
 		case held && holder != s.Key:
-			d.fault(s, Clash, "an IPAddress that is not the federation's", a, cmp.Or(holder, "an IPAddress that is none of ours"))
+			d.fault(s, Clash, "%s is held by %s", a, cmp.Or(holder, "an IPAddress that is not the federation's"))
 		case claimed:
 			d.fault(s, Clash, "%s is also said by %s, which is older", a, claimer)
 		case !held:
