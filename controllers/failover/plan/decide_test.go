@@ -123,7 +123,7 @@ func (f *fleet) wait(d time.Duration) {
 	}
 }
 
-// phases are those of all clusters: "a:FailedOver b:FailingBack10".
+// phases returns those of all clusters: "a:FailedOver b:FailingBack10".
 func (f *fleet) phases() string {
 	var out []string
 	for _, c := range f.clusters {
