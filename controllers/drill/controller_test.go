@@ -54,7 +54,7 @@ func (l *oneLease) Delete(context.Context, string, metav1.DeleteOptions) error {
 	return nil
 }
 
-// isolated are the clusters that the Lease names.
+// isolated returns the clusters that the Lease names.
 func (l *oneLease) isolated() ([]string, bool) {
 	if l.is == nil {
 		return nil, true

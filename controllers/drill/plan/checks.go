@@ -223,7 +223,7 @@ func (d *drill) measure() {
 	}
 }
 
-// missing are the replicas that are not ready, as the guardrail counts them.
+// missing returns how many replicas are not ready, as the guardrail counts them.
 func (d *drill) missing() int64 {
 	if d.isolates() {
 		return d.lostElsewhere()

@@ -74,7 +74,7 @@ func (d *drill) lastDrill() (name string, at time.Time) {
 	return name, at
 }
 
-// predictedUnplaced are the replicas that would fit nowhere, by object.
+// predictedUnplaced returns the replicas that would fit nowhere, by object.
 func (d *drill) predictedUnplaced() map[string]int64 {
 	unplaced := map[string]int64{}
 	if d.moves() {
@@ -106,7 +106,7 @@ func (d *drill) brokenBudgets(more map[string]int64) (broken []string) {
 	return broken
 }
 
-// home are the replicas that an object had in clusters before they were failed over.
+// home returns how many replicas an object had in clusters before they were failed over.
 func (o *Object) home(clusters []string) (n int64) {
 	placed := o.Home
 	if placed == nil {

@@ -79,7 +79,7 @@ func (d *drill) enter(phase v1beta1.DrillPhase) {
 	d.step.Status.Phase, d.step.Status.PhaseSince, d.step.LookAgain = phase, d.micro(), tick
 }
 
-// since is how long the phase has lasted.
+// since returns how long the phase has lasted.
 func (d *drill) since() time.Duration {
 	if d.Status.PhaseSince == nil {
 		return 0

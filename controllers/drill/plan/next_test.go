@@ -105,7 +105,7 @@ func (m *made) world() *World {
 	}
 }
 
-// isolated are the clusters that the process is cut off from: for 30 s after it has seen the Lease renewed.
+// isolated returns the clusters that the process is cut off from: for 30 s after it has seen the Lease renewed.
 func (m *made) isolated() []string {
 	if m.lease.Drill == "" || m.now.Sub(m.heard) >= 30*time.Second {
 		return nil

@@ -75,7 +75,7 @@ func NextOfSchedule(of *v1beta1.FailoverDrillSchedule, w *Scheduling) ScheduleSt
 	return s.step
 }
 
-// mine are the drills of the schedule, the oldest first.
+// mine returns the drills of the schedule, the oldest first.
 func (s *schedule) mine() []*v1beta1.FailoverDrill {
 	mine := slices.DeleteFunc(slices.Clone(s.Drills), func(d *v1beta1.FailoverDrill) bool { return !metav1.IsControlledBy(d, s.FailoverDrillSchedule) })
 	slices.SortFunc(mine, func(a, b *v1beta1.FailoverDrill) int {
