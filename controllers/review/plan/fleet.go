@@ -166,7 +166,7 @@ func (f *Fleet) Drop(kind, namespace, name string) (touched Touched) {
 	return touched
 }
 
-// clustersOf are the clusters in which an object has replicas that can be lost.
+// clustersOf returns the clusters in which an object has replicas that can be lost.
 func clustersOf(o *placement.Object) (some []string) {
 	if o.Current == nil || o.Finished {
 		return nil

@@ -12,7 +12,7 @@ import (
 	placement "federation/controllers/placement/plan"
 )
 
-// asFleet is a fleet of what an input has.
+// asFleet returns a fleet of what an input has.
 func asFleet(in *Input) *Fleet {
 	f := NewFleet(*in.Info, failover.SettingsOf(*in.Info))
 	f.SetWorld(asRead(in.Clusters), in.Policies)
