@@ -12,7 +12,7 @@ type Zone struct {
 	Shared bool
 }
 
-// nameServer is the name of the built-in server.
+// nameServer returns the name of the built-in server.
 func (z Zone) nameServer() string { return "ns." + z.Name }
 
 // Owns reports whether a canonical name has the form of a Service's names, and is thus ours.
