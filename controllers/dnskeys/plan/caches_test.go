@@ -180,7 +180,7 @@ func play(seed uint64, real, settings Settings, do people) (made uint16, bad str
 	return w.made, ""
 }
 
-// randomSettings are some minutes each, so that a rollover takes hours.
+// randomSettings returns some minutes each, so that a rollover takes hours.
 func randomSettings(r *rand.Rand) Settings {
 	some := func() time.Duration { return time.Duration(1+r.IntN(60)) * time.Minute }
 	return Settings{KeyTTL: some(), MaxTTL: some(), DSTTL: some(), Propagation: some(), Lifetime: time.Duration(r.IntN(3)) * 5 * time.Hour}
