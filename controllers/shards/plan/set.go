@@ -18,7 +18,7 @@ const All = Set(1<<v1beta1.Shards - 1)
 // Has reports whether a shard is in the set.
 func (s Set) Has(shard int) bool { return s&(1<<shard) != 0 }
 
-// Len is the number of shards in the set.
+// Len returns the number of shards in the set.
 func (s Set) Len() int { return bits.OnesCount64(uint64(s)) }
 
 // Shards returns the shards of the set in order.
