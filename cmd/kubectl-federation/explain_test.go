@@ -329,7 +329,7 @@ func TestASecretSaysWhyItIsWhereItIs(t *testing.T) {
 	}{
 		"nothing refers to it": {`{\"clusters\":{}}`, nil, "a 0 nothing refers to it; a policy or --propagate-secrets=All would take it to clusters, b 0 nothing refers to it; a policy or --propagate-secrets=All would take it to clusters"},
 		"everywhere":           {`{\"clusters\":{},\"everywhere\":true}`, []*unstructured.Unstructured{daemon}, "a 1 goes to every cluster, by --propagate-secrets=All, b 1 goes to every cluster, by --propagate-secrets=All"},
-		"with a DaemonSet":     {`{\"clusters\":{\"a\":1}}`, []*unstructured.Unstructured{daemon}, "a 1 goes where goes what refers to it: DaemonSet logs, b 0 does not go there, for DaemonSet logs does not"},
+		"with a DaemonSet":     {`{\"clusters\":{\"a\":1}}`, []*unstructured.Unstructured{daemon}, "a 1 goes where its referrers go: DaemonSet logs, b 0 does not go there, because DaemonSet logs does not"},
 	} {
 		o := fromJSON(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"default","name":"pass","annotations":{"federation.kubernetes.io/placement":"`+c.placement+`"}}}`)
 		gold := clusterAt("a", 0)

@@ -20,31 +20,31 @@ import (
 // DefaultGracePeriod is how long a cluster may be away before its replicas are placed elsewhere.
 const DefaultGracePeriod = 30 * time.Second
 
-// Options are what a Controller needs.
+// Options configure a Controller.
 type Options struct {
 	// Client writes to the federation.
 	Client dynamic.Interface
 	// Informers hands out the federation's informers, which others start.
 	Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
-	// Recorder takes events about what moved.
+	// Recorder takes events about moves.
 	Recorder record.EventRecorder
-	// GracePeriod counts for clusters that are not ready and have no failover state in their status: how long their
-	// replicas stay placed there. 0: for ever, for it is the failover controller that decides.
+	// GracePeriod applies to clusters that are not ready and have no failover state: how long their replicas stay
+	// placed there. 0 means for ever, because the failover controller decides.
 	GracePeriod time.Duration
-	// SecretsEverywhere: Secrets and ServiceAccounts go to every cluster, not only where that goes which refers to them.
+	// SecretsEverywhere places Secrets and ServiceAccounts on every cluster, not only where their referrers are.
 	SecretsEverywhere bool
-	// Resolve finds the resource of a custom kind, and whether its objects have a namespace. Nil: policies can name
+	// Resolve returns the resource of a custom kind, and whether its objects are namespaced. Nil: policies can name
 	// built-in kinds only.
 	Resolve func(apiVersion, kind string) (resource schema.GroupVersionResource, namespaced bool, err error)
-	// Definitions are the CustomResourceDefinitions that Resolve goes by. Nil: they never change.
+	// Definitions are the CustomResourceDefinitions that Resolve uses. Nil: they never change.
 	Definitions cache.SharedIndexInformer
-	// Start starts informers that were first asked for after the others had been started. Nil: not needed.
+	// Start starts informers that are requested after the others were started. Nil: not needed.
 	Start func()
-	// Writers is how many placements are written at once; 16 if zero.
+	// Writers is the number of parallel writes; 16 if zero.
 	Writers int
 }
 
-// key names an object, or one of the passes below.
+// key identifies an object, or one of the passes below.
 type key struct {
 	resource schema.GroupVersionResource
 	types.NamespacedName
@@ -52,19 +52,19 @@ type key struct {
 
 // Passes over many objects, in place of a resource.
 var (
-	// everything is all objects, or those of a namespace.
+	// everything stands for all objects, or those of a namespace.
 	everything = schema.GroupVersionResource{Resource: "everything"}
-	// short are the objects that changed room can help.
+	// short stands for the objects that more room can help.
 	short = schema.GroupVersionResource{Resource: "short"}
 )
 
 // Times of the controller.
 const (
-	gather     = 20 * time.Millisecond // how long changes of clusters and policies are gathered into one pass
-	roomPause  = 5 * time.Second       // at least between two passes because of room
-	reportLag  = 20 * time.Second      // after a decision, the time until a capacity report has seen its pods
-	maxBatch   = 1000                  // objects that are decided in one go
-	quietAbove = 100                   // changed objects in one go, above which each is not announced by an event
+	gather     = 20 * time.Millisecond // delay that batches changes of clusters and policies into one pass
+	roomPause  = 5 * time.Second       // minimum time between two passes because of room
+	reportLag  = 20 * time.Second      // time after a decision until a capacity report includes its pods
+	maxBatch   = 1000                  // maximum of objects decided in one pass
+	quietAbove = 100                   // number of changed objects in a pass above which most get no event
 )
 
 // Controller places federated objects.
@@ -78,7 +78,7 @@ type Controller struct {
 	kinds   kinds
 	intents intents
 	tally   tally
-	state   state // of the one goroutine that decides
+	state   state // belongs to the deciding goroutine
 	events  events
 }
 
@@ -115,7 +115,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		synced = append(synced, c.Informers(resource).HasSynced)
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-		return nil // asked to end before there was anything to end
+		return nil // ctx ended before the start
 	}
 	work.Go(func() {
 		c.remember(ctx)
@@ -130,7 +130,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// shutDown ends the queues, which have goroutines of their own from the start.
+// shutDown shuts down the queues, which have goroutines from the start.
 func (c *Controller) shutDown() {
 	c.decide.ShutDown()
 	c.write.ShutDown()
@@ -138,7 +138,7 @@ func (c *Controller) shutDown() {
 	c.resolve.ShutDown()
 }
 
-// drain handles what is in a queue, again after a pause where it fails.
+// drain processes a queue, and requeues failed items with backoff.
 func drain[K comparable](ctx context.Context, q workqueue.TypedRateLimitingInterface[K], handle func(context.Context, K) error) {
 	for {
 		k, quit := q.Get()

@@ -24,7 +24,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 
 var replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 
-// fleet is a federation in memory with a placement controller at work.
+// fleet is a federation in memory with a running placement controller.
 type fleet struct {
 	t      *testing.T
 	client *fake.FakeDynamicClient
@@ -33,7 +33,7 @@ type fleet struct {
 	stop   func()
 }
 
-// inFleet runs do with a controller at work, in a bubble whose time passes when all wait.
+// inFleet runs do beside a controller, in a bubble whose time passes when all goroutines wait.
 func inFleet(t *testing.T, do func(*fleet)) {
 	t.Helper()
 	inFleetWith(t, func(*Options) {}, do)
@@ -56,7 +56,7 @@ func inFleetWith(t *testing.T, change func(*Options), do func(*fleet)) {
 	})
 }
 
-// start starts a controller, which stop ends.
+// start starts a controller; stop stops it.
 func (f *fleet) start() {
 	ctx, stop := context.WithCancel(f.t.Context())
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(f.client, 0)
@@ -85,7 +85,7 @@ func (f *fleet) start() {
 	}
 }
 
-// settle lets what was woken be done. It takes less time than the grace period.
+// settle lets the controller finish. It takes less time than the grace period.
 func (f *fleet) settle() { time.Sleep(time.Second); synctest.Wait() }
 
 func (f *fleet) cluster(name, ready string) {
@@ -119,7 +119,7 @@ func (f *fleet) replicaSet(replicas int64, annotations map[string]any) {
 	f.settle()
 }
 
-// placement is the annotation as it stands.
+// placement returns the current annotation.
 func (f *fleet) placement() string {
 	f.t.Helper()
 	u, err := f.client.Resource(replicaSets).Namespace("shop").Get(f.t.Context(), "web", metav1.GetOptions{})
@@ -129,7 +129,7 @@ func (f *fleet) placement() string {
 	return u.GetAnnotations()[v1beta1.PlacementAnnotation]
 }
 
-// patches is how often the controller wrote.
+// patches returns how often the controller wrote.
 func (f *fleet) patches() (n int) {
 	for _, a := range f.client.Actions() {
 		if a.GetVerb() == "patch" {
@@ -166,7 +166,7 @@ func TestOneWriteWhenChangedNoneOtherwise(t *testing.T) {
 		if _, err := sets.Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		f.cluster("west-a", "True") // looked at again, nothing new
+		f.cluster("west-a", "True") // decided again, nothing new
 		f.expect(`{"clusters":{"east-a":2,"west-a":2}}`, 1)
 
 		_ = unstructured.SetNestedField(u.Object, int64(6), "spec", "replicas")

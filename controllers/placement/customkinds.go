@@ -12,7 +12,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// wantKinds has the custom kinds resolved that a policy names.
+// wantKinds starts to resolve the custom kinds that a policy names.
 func (c *Controller) wantKinds(p *v1beta1.PlacementPolicy) {
 	for _, r := range p.Spec.ResourceSelectors {
 		kind := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
@@ -26,7 +26,7 @@ func (c *Controller) wantKinds(p *v1beta1.PlacementPolicy) {
 	}
 }
 
-// served says why the objects of a kind are not placed; nil where they are. The definition of a custom kind may be gone by now.
+// served returns why the objects of a kind are not placed, or nil. The definition of a custom kind may be gone.
 func (c *Controller) served(kind schema.GroupVersionKind) error {
 	err, _ := c.kinds.failure(kind)
 	if err == nil && c.Resolve != nil && v1beta1.FederatedKindOf(c.kinds.resource(kind).GroupResource()) == nil {
@@ -35,7 +35,7 @@ func (c *Controller) served(kind schema.GroupVersionKind) error {
 	return err
 }
 
-// watchDefinitions reports the policies that name a kind when its definition comes, changes or goes.
+// watchDefinitions reports the policies that name a kind when its definition changes.
 func (c *Controller) watchDefinitions() error {
 	if c.Definitions == nil {
 		return nil
@@ -58,7 +58,7 @@ func (c *Controller) watchDefinitions() error {
 
 var errNotSpread = errors.New("it is not a kind that is spread over clusters")
 
-// resolveKind finds out what a custom kind is served as, and watches its objects.
+// resolveKind resolves a custom kind, and watches its objects.
 func (c *Controller) resolveKind(ctx context.Context, kind schema.GroupVersionKind) error {
 	err := errNotSpread
 	if c.Resolve != nil {

@@ -17,11 +17,11 @@ import (
 	"federation/controllers/placement/plan"
 )
 
-// kinds are those whose objects are placed: the built-in ones, and custom ones that policies name.
+// kinds are the placed kinds: the built-in ones, and custom ones that policies name.
 type kinds struct {
 	sync.Mutex
 	known  map[schema.GroupVersionResource]schema.GroupVersionKind
-	failed map[schema.GroupVersionKind]error // why a custom kind cannot be served; nil while that is not known
+	failed map[schema.GroupVersionKind]error // why a custom kind cannot be served; nil while unknown
 }
 
 func (k *kinds) all() map[schema.GroupVersionResource]schema.GroupVersionKind {
@@ -30,7 +30,7 @@ func (k *kinds) all() map[schema.GroupVersionResource]schema.GroupVersionKind {
 	return maps.Clone(k.known)
 }
 
-// failure says why a kind is not placed: nil where it is; asked reports whether anybody has asked for it yet.
+// failure returns why a kind is not placed, or nil; asked reports whether it has been requested.
 func (k *kinds) failure(kind schema.GroupVersionKind) (err error, asked bool) {
 	k.Lock()
 	defer k.Unlock()
@@ -43,7 +43,7 @@ func (k *kinds) failure(kind schema.GroupVersionKind) (err error, asked bool) {
 	return err, asked
 }
 
-// resource is what a kind that is placed is served as.
+// resource returns the resource of a placed kind.
 func (k *kinds) resource(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	k.Lock()
 	defer k.Unlock()
@@ -82,12 +82,12 @@ func (c *Controller) add(resource schema.GroupVersionResource, kind schema.Group
 	return err
 }
 
-// asks is what placement looks at in a federated object, but for its placement.
+// asks returns what placement reads of a federated object, except its placement, as a comparable string.
 func asks(u *unstructured.Unstructured) string {
 	spec, _ := u.Object["spec"].(map[string]any)
 	a := u.GetAnnotations()
 	var refers []v1beta1.Reference
-	if u.GetGeneration() == 0 { // as of a ServiceAccount: else another generation tells
+	if u.GetGeneration() == 0 { // no generation, as in a ServiceAccount
 		refers = v1beta1.References(u.GroupVersionKind().GroupKind(), u.Object)
 	}
 	return fmt.Sprint(refers, u.GetUID(), u.GetGeneration(), u.GetDeletionTimestamp() != nil, spec["replicas"], spec["parallelism"], u.GetLabels(),
@@ -98,7 +98,8 @@ func placed(u *unstructured.Unstructured) string {
 	return u.GetAnnotations()[v1beta1.PlacementAnnotation]
 }
 
-// watchClusters decides all anew when what may be used changes, and what is short of room when room does.
+// watchClusters enqueues all objects when the usability of a cluster changes, and those that are short of room when its
+// room does.
 func (c *Controller) watchClusters() error {
 	changed := func(obj any) {
 		u, ok := obj.(*unstructured.Unstructured)
@@ -132,13 +133,14 @@ func (c *Controller) watchClusters() error {
 	return err
 }
 
-// events remembers what clusters looked like.
+// events remembers the last seen state of clusters.
 type events struct {
 	sync.Mutex
 	seen map[string]map[aspect]string
 }
 
-// aspect is what is remembered of a cluster: what it can be used for, which kinds it forbids, or what policies select it by.
+// aspect is a part of that state: what a cluster can be used for, which kinds it forbids, or what policies select it
+// by.
 type aspect int
 
 const (
@@ -147,7 +149,7 @@ const (
 	topology
 )
 
-// news notes an aspect of a cluster, and reports whether it is new.
+// news records an aspect of a cluster, and reports whether it changed.
 func (e *events) news(cluster string, of aspect, is string) bool {
 	e.Lock()
 	defer e.Unlock()
@@ -168,7 +170,7 @@ func (e *events) gone(cluster string) {
 	delete(e.seen, cluster)
 }
 
-// watchPolicies decides the objects of a namespace anew when its policies change.
+// watchPolicies enqueues the objects of a namespace when its policies change.
 func (c *Controller) watchPolicies() error {
 	changedFor := func(obj any, pause time.Duration) {
 		name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
@@ -185,7 +187,7 @@ func (c *Controller) watchPolicies() error {
 	changed := func(obj any) { changedFor(obj, gather) }
 	_, err := c.Informers(v1beta1.PoliciesResource).AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, first bool) {
-			if first { // its objects are not decided yet: it would be said to govern fewer
+			if first { // its objects are not decided yet: the status would count too few
 				changedFor(obj, statusPause)
 				return
 			}

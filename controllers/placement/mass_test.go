@@ -12,15 +12,15 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// TestAMassFailoverIsOnePassAndOneWriteEach: all that a dead cluster had is decided at once, the urgent first, and
-// written once; a second look writes nothing.
+// TestAMassFailoverIsOnePassAndOneWriteEach checks that all objects of a dead cluster are decided at once, by priority,
+// and written once; another pass writes nothing.
 func TestAMassFailoverIsOnePassAndOneWriteEach(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		f.cluster("east-a", "True")
 		f.cluster("west-a", "True")
 		f.apply(v1beta1.PoliciesResource, policy(`{priority: 5, resourceSelectors: [{apiVersion: apps/v1, kind: ReplicaSet, labelSelector: {matchLabels: {urgent: "yes"}}}]}`))
 		urgent := map[string]bool{}
-		const n = 90 // a watch of the fake holds 100 events
+		const n = 90 // a watch of the fake client buffers 100 events
 		for i := range n {
 			u := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "apps/v1", "kind": "ReplicaSet",
@@ -49,7 +49,7 @@ func TestAMassFailoverIsOnePassAndOneWriteEach(t *testing.T) {
 		if len(first) != n {
 			t.Fatalf("%d writes for %d objects", len(first), n)
 		}
-		for _, name := range first[:n/3-16] { // 16 are written at once
+		for _, name := range first[:n/3-16] { // 16 are written in parallel
 			if !urgent[name] {
 				t.Errorf("%s is among the first to be written", name)
 			}

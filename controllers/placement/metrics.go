@@ -11,7 +11,7 @@ import (
 var (
 	placements = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "federation_placements_total",
-		Help: "Placements that were written, by kind: first, moved, removed.",
+		Help: "Placements written, by kind: first, moved, removed.",
 	}, []string{"change"})
 	passSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
 		Name:    "federation_placement_pass_duration_seconds",

@@ -15,14 +15,14 @@ import (
 	"federation/controllers/supervisor"
 )
 
-// item is an object of a pass.
+// item is an object in a pass.
 type item struct {
 	key
 	u *unstructured.Unstructured
 	plan.Object
 }
 
-// decideWhatComes decides, until the queue is shut down, what is in it, as much at once as there is.
+// decideWhatComes processes the queue in batches until it is shut down.
 func (c *Controller) decideWhatComes(ctx context.Context) {
 	for {
 		k, quit := c.decide.Get()
@@ -43,8 +43,8 @@ func (c *Controller) decideWhatComes(ctx context.Context) {
 	}
 }
 
-// passProtected decides what is in the batch. Where that panics it decides one after the other, so that the one which cannot be
-// decided holds up no other; it is tried again, later and later.
+// passProtected decides a batch. If that panics, it decides the objects one by one, so that an object that panics
+// delays no other; it is requeued with backoff.
 func (c *Controller) passProtected(ctx context.Context, batch []key) {
 	decide := func(keys []key) error {
 		return supervisor.Protect(ctx, "placement", func() error { c.pass(ctx, keys, time.Now()); return nil })
@@ -62,8 +62,8 @@ func (c *Controller) passProtected(ctx context.Context, batch []key) {
 	}
 }
 
-// pass decides objects in the order of their priority. What is not divided comes after the workloads, which it may
-// have to follow.
+// pass decides objects in the order of their priority. Undivided objects come after the workloads, which they may have
+// to follow.
 func (c *Controller) pass(ctx context.Context, batch []key, now time.Time) {
 	defer observePass(now)
 	w := c.look(now)
@@ -101,7 +101,7 @@ func order(items []item, w *plan.World) []int {
 	return plan.Order(objects, w)
 }
 
-// expand replaces passes by the objects they are over.
+// expand replaces passes by their objects.
 func (c *Controller) expand(batch []key) map[key]bool {
 	all := map[key]bool{}
 	for _, k := range batch {
@@ -123,7 +123,7 @@ func (c *Controller) expand(batch []key) map[key]bool {
 	return all
 }
 
-// names are the objects of a kind, in one namespace or in all.
+// names returns the objects of a kind, in one namespace or in all.
 func (c *Controller) names(resource schema.GroupVersionResource, namespace string) (out []types.NamespacedName) {
 	indexer := c.Informers(resource).GetIndexer()
 	var keys []string
@@ -141,8 +141,8 @@ func (c *Controller) names(resource schema.GroupVersionResource, namespace strin
 	return out
 }
 
-// lacking are the objects that changed room can help: those with replicas that fit nowhere or overflow, and those
-// with pods that a cluster reports as unschedulable.
+// lacking returns the objects that more room can help: those with unschedulable or overflow replicas, and those with
+// pods that a cluster reports as unschedulable.
 func (c *Controller) lacking() (out []key) {
 	for k := range c.state.short {
 		out = append(out, k)
@@ -162,7 +162,7 @@ func (c *Controller) lacking() (out []key) {
 	return out
 }
 
-// read reads an object as the caches have it, with what was decided for it and is not in them yet.
+// read reads an object from the caches, with a newer decision that is not in them yet.
 func (c *Controller) read(k key) (item, bool) {
 	obj, ok, err := c.Informers(k.resource).GetStore().GetByKey(k.String())
 	u, _ := obj.(*unstructured.Unstructured)
@@ -176,7 +176,7 @@ func (c *Controller) read(k key) (item, bool) {
 	o, err := plan.Read(u)
 	if err != nil {
 		c.Recorder.Event(u, corev1.EventTypeWarning, "InvalidPlacement", err.Error())
-		return item{}, false // its next change brings it here again
+		return item{}, false // its next change enqueues it
 	}
 	if decided, ok := c.intents.ahead(k, u); ok {
 		o.Current, o.Pending = v1beta1.ParsePlacement(decided), decided == v1beta1.PlacementPending
@@ -192,7 +192,7 @@ func federated(k key, u *unstructured.Unstructured) bool {
 	return v1beta1.Federated(k.resource.GroupResource(), k.Namespace, k.Name, corev1.SecretType(kind))
 }
 
-// forget drops what is remembered of an object that is no more.
+// forget drops what is remembered of a deleted object.
 func (c *Controller) forget(k key) {
 	delete(c.state.short, k)
 	c.intents.drop(k)
@@ -200,13 +200,13 @@ func (c *Controller) forget(k key) {
 	c.wake(k.Namespace, c.state.refersTo(k, referrer{}))
 }
 
-// change is a decision that is to be written.
+// change is a decision to write.
 type change struct {
 	key
 	intent *intent
 }
 
-// place decides one object, and notes what follows for others.
+// place decides one object, and records what follows for others.
 func (c *Controller) place(i *item, w *plan.World, now time.Time) (change, bool) {
 	c.follow(i)
 	d := plan.Decide(i.Object, w, now)

@@ -21,7 +21,7 @@ import (
 	"federation/controllers/placement/plan"
 )
 
-// statusPause is how long changes are gathered into one write of a policy's status.
+// statusPause is the delay that batches changes into one write of a policy's status.
 const statusPause = time.Second
 
 // tally counts the objects that policies govern.
@@ -31,7 +31,7 @@ type tally struct {
 	objects map[types.NamespacedName]int32
 }
 
-// governs notes which policy governs an object; "" for none.
+// governs records which policy governs an object; "" for none.
 func (c *Controller) governs(k key, policy string) {
 	c.tally.Lock()
 	defer c.tally.Unlock()
@@ -65,7 +65,7 @@ func (t *tally) count(policy types.NamespacedName) int32 {
 	return t.objects[policy]
 }
 
-// reportPoliciesOf reports the policies that name a kind, about which something became known.
+// reportPoliciesOf enqueues the policies that name a kind whose state changed.
 func (c *Controller) reportPoliciesOf(kind schema.GroupKind) {
 	for _, obj := range c.Informers(v1beta1.PoliciesResource).GetStore().List() {
 		u, ok := obj.(*unstructured.Unstructured)
@@ -80,15 +80,15 @@ func (c *Controller) reportPoliciesOf(kind schema.GroupKind) {
 	}
 }
 
-// reportPolicies reports all policies: clusters have come or gone, or forbid other kinds than before.
+// reportPolicies enqueues all policies: clusters have come or gone, or forbid other kinds.
 func (c *Controller) reportPolicies() {
 	for _, name := range c.names(v1beta1.PoliciesResource, "") {
 		c.policies.AddAfter(name, statusPause)
 	}
 }
 
-// reportPolicy writes the status of a policy, if it changed: how many objects it governs, and whether all kinds that
-// it names can be spread.
+// reportPolicy writes the status of a policy if it changed: how many objects it governs, and whether all its kinds can
+// be spread.
 func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName) error {
 	obj, ok, err := c.Informers(v1beta1.PoliciesResource).GetStore().GetByKey(name.String())
 	u, _ := obj.(*unstructured.Unstructured)
@@ -103,7 +103,7 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 		return nil
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.UID}, "status": map[string]any{
-		"observedGeneration": status.ObservedGeneration, "objects": status.Objects, "conditions": status.Conditions, // 0 objects are said, too
+		"observedGeneration": status.ObservedGeneration, "objects": status.Objects, "conditions": status.Conditions, // 0 is written, too
 	}})
 	if err != nil {
 		return err
@@ -116,13 +116,13 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 		return nil
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "The status of a policy will be written again", "policy", name)
+		klog.FromContext(ctx).Error(err, "Cannot write the status of a policy; will retry", "policy", name)
 	}
 	return err
 }
 
-// accepted is the condition that the federation can do what a policy says. It names the clusters that forbid a kind, and names that no
-// cluster has.
+// accepted returns the condition whether the federation can do what a policy asks for. It names clusters that forbid a
+// kind, and names of clusters that do not exist.
 func (c *Controller) accepted(p *v1beta1.PlacementPolicy) metav1.Condition {
 	var not, nowhere, partly []string
 	clusters := c.clusters()
@@ -164,7 +164,7 @@ func (c *Controller) accepted(p *v1beta1.PlacementPolicy) metav1.Condition {
 	return out
 }
 
-// clusters are those that have joined, whether they are ready or not.
+// clusters returns the joined clusters, ready or not.
 func (c *Controller) clusters() (all []*v1beta1.Cluster) {
 	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -174,10 +174,10 @@ func (c *Controller) clusters() (all []*v1beta1.Cluster) {
 	return all
 }
 
-// maxNamed is how many clusters a condition names one by one.
+// maxNamed is the maximum of clusters that a condition names.
 const maxNamed = 10
 
-// forbidden says which of the clusters of a policy forbid a kind; nowhere: each of them does.
+// forbidden returns which of a policy's clusters forbid a kind; nowhere: each of them does.
 func (c *Controller) forbidden(p *v1beta1.PlacementPolicy, kind schema.GroupVersionKind, all []*v1beta1.Cluster) (why string, nowhere bool) {
 	resource := c.kinds.resource(kind).GroupResource()
 	var by []string

@@ -29,7 +29,7 @@ func (f *fleet) apply(resource schema.GroupVersionResource, text string) {
 	f.settle()
 }
 
-// annotation is the placement annotation of an object in the namespace shop.
+// annotation returns the placement annotation of an object in the namespace shop.
 func (f *fleet) annotation(resource schema.GroupVersionResource, name string) string {
 	f.t.Helper()
 	u, err := f.client.Resource(resource).Namespace("shop").Get(f.t.Context(), name, metav1.GetOptions{})
@@ -39,7 +39,7 @@ func (f *fleet) annotation(resource schema.GroupVersionResource, name string) st
 	return u.GetAnnotations()[v1beta1.PlacementAnnotation]
 }
 
-// clustersOf are the clusters by the placement annotation, "none" without one.
+// clustersOf returns the clusters in the placement annotation, or "none".
 func (f *fleet) clustersOf(resource schema.GroupVersionResource, name string) string {
 	f.t.Helper()
 	value := f.annotation(resource, name)
@@ -89,7 +89,7 @@ func TestAConfigMapGoesWhereItsPolicySaysAndEverywhereWithoutOne(t *testing.T) {
 	})
 }
 
-// TestAPolicyThatGovernsNothingAnyMoreSaysSo: none are as much of a number as one.
+// TestAPolicyThatGovernsNothingAnyMoreSaysSo checks that a count of 0 is written.
 func TestAPolicyThatGovernsNothingAnyMoreSaysSo(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		f.cluster("east-a", "True")
@@ -210,7 +210,7 @@ func TestACustomKindIsPlacedWhenAPolicyNamesIt(t *testing.T) {
 	})
 }
 
-// TestAcceptedSaysWhatCannotBe: with the names that no cluster has.
+// TestAcceptedSaysWhatCannotBe checks the condition for names of clusters that do not exist.
 func TestAcceptedSaysWhatCannotBe(t *testing.T) {
 	for _, c := range []struct{ spec, reason, says string }{
 		{`clusters: {names: [west-a]}`, "Accepted", "all kinds can be spread"},
@@ -242,7 +242,7 @@ func TestAcceptedSaysWhatCannotBe(t *testing.T) {
 	}
 }
 
-// TestAcceptedFollowsTheClusters: one that joins may be the one that was named.
+// TestAcceptedFollowsTheClusters checks that the condition changes when the named cluster joins.
 func TestAcceptedFollowsTheClusters(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		f.cluster("east-a", "True")
@@ -273,7 +273,7 @@ func (f *fleet) status(cluster, field string, value any) {
 	}
 }
 
-// forbid has a cluster say which kinds it forbids.
+// forbid sets which kinds a cluster forbids.
 func (f *fleet) forbid(cluster string, kinds ...string) {
 	f.t.Helper()
 	clusters := f.client.Resource(v1beta1.ClustersResource)
@@ -289,7 +289,7 @@ func (f *fleet) forbid(cluster string, kinds ...string) {
 	}
 }
 
-// accepted is the condition of the policy.
+// accepted returns the condition of the policy.
 func (f *fleet) accepted() metav1.Condition {
 	f.t.Helper()
 	u, err := f.client.Resource(v1beta1.PoliciesResource).Namespace("shop").Get(f.t.Context(), "p", metav1.GetOptions{})

@@ -14,7 +14,7 @@ import (
 	"federation/controllers/supervisor"
 )
 
-// follow tells an object where that goes which refers to it.
+// follow sets where the referrers of an object go.
 func (c *Controller) follow(i *item) {
 	var from []plan.Reach
 	for k := range c.state.referred[reference{i.Namespace, v1beta1.Reference{Kind: i.Kind, Name: i.Name}}] {
@@ -29,7 +29,7 @@ func (c *Controller) follow(i *item) {
 	i.Follow = plan.Follow(from)
 }
 
-// takeAlong wakes what an object refers to and takes along, if that or where it goes is news.
+// takeAlong enqueues what an object refers to and takes along, if that or its clusters changed.
 func (c *Controller) takeAlong(i *item, d *plan.Decision, w *plan.World) {
 	next := referrer{kind: i.Kind, reach: w.Reach(&i.Object, d)}
 	if !d.Wait {
@@ -41,8 +41,8 @@ func (c *Controller) takeAlong(i *item, d *plan.Decision, w *plan.World) {
 	c.wake(i.key.Namespace, c.state.refersTo(i.key, next))
 }
 
-// remember takes up, before anything is decided, what refers to what and where it is placed: else what comes first would be taken for
-// something that nothing refers to.
+// remember records all references and the referrers' placements before anything is decided: otherwise the first objects
+// would seem to have no referrers.
 func (c *Controller) remember(ctx context.Context) {
 	w := c.look(time.Now())
 	for resource, kind := range c.kinds.all() {
@@ -50,7 +50,7 @@ func (c *Controller) remember(ctx context.Context) {
 			continue
 		}
 		for _, name := range c.names(resource, "") {
-			_ = supervisor.Protect(ctx, "placement", func() error { // it comes again by itself
+			_ = supervisor.Protect(ctx, "placement", func() error { // it is requeued
 				if i, ok := c.read(key{resource, name}); ok {
 					c.takeAlong(&i, plan.Standing(&i.Object), w)
 				}
@@ -60,7 +60,7 @@ func (c *Controller) remember(ctx context.Context) {
 	}
 }
 
-// referable are the resources of what others refer to.
+// referable has the resources of kinds that others refer to.
 var referable = map[string]schema.GroupVersionResource{
 	"ConfigMap": corev1.SchemeGroupVersion.WithResource("configmaps"), "Secret": corev1.SchemeGroupVersion.WithResource("secrets"),
 	"ServiceAccount": corev1.SchemeGroupVersion.WithResource("serviceaccounts"),

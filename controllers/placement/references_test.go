@@ -20,13 +20,13 @@ var (
 	onlyWest        = `annotations: {federation.alpha.kubernetes.io/cluster-selector: '[{"key": "side", "operator": "In", "values": ["west"]}]'}`
 )
 
-// confined is a new Secret or ServiceAccount, as admission lets it in.
+// confined returns a new Secret or ServiceAccount as admitted.
 func confined(kind, name, more string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: %s, metadata: {name: %s, namespace: shop, uid: %s, creationTimestamp: %q,
   annotations: {federation.kubernetes.io/placement: pending}}%s}`, kind, name, "u"+name, time.Now().UTC().Format(time.RFC3339), more)
 }
 
-// goes is where an object goes by its placement annotation.
+// goes returns where an object goes by its placement annotation.
 func (f *fleet) goes(resource schema.GroupVersionResource, name string) string {
 	f.t.Helper()
 	if p := v1beta1.ParsePlacement(f.annotation(resource, name)); p != nil && p.Everywhere {
@@ -52,7 +52,8 @@ func (f *fleet) remove(resource schema.GroupVersionResource, name string) {
 	f.settle()
 }
 
-// TestSecretsGoWhereThatGoesWhichRefersToThem: one row for each kind that does, and nowhere when it is gone.
+// TestSecretsGoWhereThatGoesWhichRefersToThem has one row per referring kind, and checks that the Secret leaves with
+// its referrer.
 func TestSecretsGoWhereThatGoesWhichRefersToThem(t *testing.T) {
 	pod := `spec: {volumes: [{name: v, secret: {secretName: pass}}], containers: [{name: c}]}`
 	for kind, c := range map[string]struct{ text, goes string }{
@@ -91,7 +92,7 @@ func TestSecretsGoWhereThatGoesWhichRefersToThem(t *testing.T) {
 	}
 }
 
-// TestASecretThatNothingRefersTo goes nowhere, and says so once; everywhere if it is asked for.
+// TestASecretThatNothingRefersTo checks that it goes nowhere and one event says so, or everywhere if requested.
 func TestASecretThatNothingRefersTo(t *testing.T) {
 	for everywhere, want := range map[bool]string{false: "", true: "everywhere"} {
 		inFleetWith(t, func(o *Options) { o.SecretsEverywhere = everywhere }, func(f *fleet) {
@@ -119,7 +120,7 @@ func TestASecretThatNothingRefersTo(t *testing.T) {
 	}
 }
 
-// TestAnAccountTakesItsSecretsAlong: where a workload takes the account.
+// TestAnAccountTakesItsSecretsAlong checks that Secrets follow an account that a workload takes along.
 func TestAnAccountTakesItsSecretsAlong(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		f.cluster("east-a", "True")
@@ -142,7 +143,8 @@ func TestAnAccountTakesItsSecretsAlong(t *testing.T) {
 	})
 }
 
-// TestAStartTakesNoSecretAway: what refers to it is known before anything is decided, in whatever order objects come.
+// TestAStartTakesNoSecretAway checks that referrers are known before anything is decided, in whatever order objects
+// come.
 func TestAStartTakesNoSecretAway(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		f.cluster("east-a", "True")

@@ -12,25 +12,25 @@ import (
 	"federation/controllers/placement/plan"
 )
 
-// state is what the one goroutine that decides remembers from object to object.
+// state is what the deciding goroutine remembers between objects.
 type state struct {
 	clusters map[string]read[v1beta1.Cluster]
 	policies map[string]read[v1beta1.PlacementPolicy]
 	world    *plan.World
 	reserved map[string][]reservation // by cluster
-	short    map[key]bool             // objects that lack room, or whose pods do
+	short    map[key]bool             // objects short of room, or whose pods are
 	refers   map[key]referrer         // objects that take along what they refer to
 	referred map[reference]map[key]bool
 }
 
-// read is an object and the version that it was read from.
+// read is a decoded object and its version.
 type read[T any] struct {
 	version string
 	object  *T
 }
 
-// reservation is room that was given away and that a capacity report may not have seen yet. Those of a cluster are
-// in the order of their time.
+// reservation is room that was assigned and that a capacity report may not include yet. A cluster's reservations are in
+// order of time.
 type reservation struct {
 	at       time.Time
 	requests corev1.ResourceList
@@ -62,7 +62,7 @@ func newState() state {
 	}
 }
 
-// look returns the world as it is now. It is made anew only if a cluster or a policy is another one than before.
+// look returns the current world. It is rebuilt only if a cluster or a policy has changed.
 func (c *Controller) look(now time.Time) *plan.World {
 	s := &c.state
 	clusters, newClusters := refresh(s.clusters, c.Informers(v1beta1.ClustersResource).GetStore().List(), readCluster)
@@ -75,7 +75,7 @@ func (c *Controller) look(now time.Time) *plan.World {
 	return s.world
 }
 
-// refresh reads those objects that are of another version than before, and forgets those that are no more.
+// refresh decodes the objects whose version has changed, and forgets deleted ones.
 func refresh[T any](known map[string]read[T], list []any, parse func(*unstructured.Unstructured) *T) (all []*T, changed bool) {
 	seen := make(map[string]bool, len(list))
 	for _, obj := range list {
@@ -99,7 +99,7 @@ func refresh[T any](known map[string]read[T], list []any, parse func(*unstructur
 	return all, changed
 }
 
-// outdated reports whether the ledger still counts what the capacity reports have seen by now.
+// outdated reports whether the ledger still counts what the capacity reports include by now.
 func (s *state) outdated(now time.Time) bool {
 	for _, reservations := range s.reserved {
 		if now.Sub(reservations[0].at) > reportLag {
@@ -109,8 +109,8 @@ func (s *state) outdated(now time.Time) bool {
 	return false
 }
 
-// reserve takes from the world's new ledger what was given away and that the capacity reports cannot have seen.
-// A report is written only when it says something new: that there is none younger than the decision says nothing.
+// reserve takes from the world's new ledger what was assigned and the capacity reports cannot include. A report is
+// written only when it changes: the lack of a newer one means nothing.
 func (s *state) reserve(now time.Time) {
 	still := map[string][]reservation{}
 	for _, cluster := range s.world.Clusters {
@@ -137,7 +137,7 @@ func (s *state) give(o *plan.Object, d *plan.Decision, now time.Time) {
 	}
 }
 
-// refersTo notes what an object refers to and takes along, and where it goes. It returns what has to be decided anew.
+// refersTo records what an object refers to and takes along, and where it goes. It returns what must be decided again.
 func (s *state) refersTo(k key, next referrer) (wake []v1beta1.Reference) {
 	was, known := s.refers[k]
 	if !known && len(next.to) == 0 {
@@ -163,7 +163,7 @@ func (s *state) refersTo(k key, next referrer) (wake []v1beta1.Reference) {
 func readCluster(u *unstructured.Unstructured) *v1beta1.Cluster {
 	out := &v1beta1.Cluster{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
-		out.Status = v1beta1.ClusterStatus{} // what cannot be read counts as not ready
+		out.Status = v1beta1.ClusterStatus{} // an object that cannot be decoded counts as not ready
 	}
 	return out
 }

@@ -22,23 +22,23 @@ import (
 const (
 	// writeTimeout bounds one write to the federation.
 	writeTimeout = 30 * time.Second
-	// retryAfter is when an object is decided again that had another placement than was thought.
+	// retryAfter is the delay before deciding an object again whose placement was another than expected.
 	retryAfter = time.Second
 )
 
-// intent is a decision on its way into the object, until the caches have it.
+// intent is a decision on its way to the object, until the caches have it.
 type intent struct {
-	u        *unstructured.Unstructured // the version that it was decided for
+	u        *unstructured.Unstructured // the version that was decided
 	value    string                     // of the annotation; "" for none
-	was      string                     // the value that it takes the place of
+	was      string                     // the value that it replaces
 	first    bool                       // there was no placement before
-	quiet    bool                       // do not announce it
+	quiet    bool                       // without an event
 	decision plan.Decision
 	done     bool // it is written,
 	left     resourceversion.Left
 }
 
-// intents are those of all objects.
+// intents are the intents of all objects.
 type intents struct {
 	sync.Mutex
 	of map[key]*intent
@@ -68,7 +68,7 @@ func (i *intents) drop(k key) {
 	delete(i.of, k)
 }
 
-// dropThis forgets an intent, unless another one has taken its place.
+// dropThis forgets an intent, unless another one has replaced it.
 func (i *intents) dropThis(k key, in *intent) {
 	i.Lock()
 	defer i.Unlock()
@@ -98,7 +98,7 @@ func (i *intents) ahead(k key, u *unstructured.Unstructured) (value string, ok b
 	return in.value, true
 }
 
-// arrived reports whether the placement that is in an object now is the one that was decided for it.
+// arrived reports whether an object has the placement that was decided for it.
 func (i *intents) arrived(k key, u *unstructured.Unstructured) bool {
 	i.Lock()
 	defer i.Unlock()
@@ -110,7 +110,7 @@ func (i *intents) arrived(k key, u *unstructured.Unstructured) bool {
 	return true
 }
 
-// writeIntent writes what was decided last for an object: one patch.
+// writeIntent writes the last decision about an object: one patch.
 func (c *Controller) writeIntent(ctx context.Context, k key) error {
 	in := c.intents.get(k)
 	if in == nil || in.done {
@@ -119,14 +119,14 @@ func (c *Controller) writeIntent(ctx context.Context, k key) error {
 	version, err := c.patch(ctx, k, in)
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		c.intents.dropThis(k, in) // gone, or another one by now: its event brings it here again
+		c.intents.dropThis(k, in) // gone or replaced: its event enqueues it again
 		return nil
 	case apierrors.IsInvalid(err):
-		c.intents.dropThis(k, in) // it has another placement than this was decided from, by another process or a write whose answer was lost
+		c.intents.dropThis(k, in) // another process has changed the placement, or a write whose response was lost
 		c.decide.AddAfter(k, retryAfter)
 		return nil
 	case err != nil:
-		klog.FromContext(ctx).Error(err, "The placement will be written again", "resource", k.resource.Resource, "object", k.NamespacedName)
+		klog.FromContext(ctx).Error(err, "Cannot write the placement; will retry", "resource", k.resource.Resource, "object", k.NamespacedName)
 		return err
 	}
 	c.intents.wrote(in, version)
@@ -135,9 +135,8 @@ func (c *Controller) writeIntent(ctx context.Context, k key) error {
 	return nil
 }
 
-// patch puts the placement on the object that it was decided for, and on no other one of its name, in place of the placement that it was
-// decided from: who has led before and does not know yet writes nothing over what was decided since. A placement that is
-// no more is written as "".
+// patch writes the placement to the object that it was decided for, by UID, and only over the placement that it was
+// decided from: a former leader that does not know yet overwrites nothing newer. A removed placement is written as "".
 func (c *Controller) patch(ctx context.Context, k key, in *intent) (version string, err error) {
 	body, err := json.Marshal(in.operations())
 	if err != nil {
@@ -152,7 +151,7 @@ func (c *Controller) patch(ctx context.Context, k key, in *intent) (version stri
 	return u.GetResourceVersion(), nil
 }
 
-// operations are the patch, as RFC 6902 has it.
+// operations returns the patch (RFC 6902).
 func (in *intent) operations() []map[string]any {
 	const annotations = "/metadata/annotations"
 	key := annotations + "/" + strings.ReplaceAll(v1beta1.PlacementAnnotation, "/", "~1")
@@ -174,7 +173,7 @@ func hasPlacement(u *unstructured.Unstructured) bool {
 	return there
 }
 
-// announce tells of a decision by events. Where very many objects moved at once, only of what has no place.
+// announce emits events about a decision. If very many objects moved at once, only about unschedulable replicas.
 func (c *Controller) announce(in *intent) {
 	d := &in.decision
 	if !in.first && d.Moved != "" && !in.quiet {

@@ -10,7 +10,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// A placement takes the place of the one that it was decided from, and of no other: who has led before, and does not know, moves nothing.
+// A placement replaces only the one it was decided from: a former leader that does not know yet moves nothing.
 func TestAPlacementReplacesTheOneItWasDecidedFrom(t *testing.T) {
 	object := func(uid string, annotations map[string]any) *unstructured.Unstructured {
 		metadata := map[string]any{"name": "web", "uid": uid}

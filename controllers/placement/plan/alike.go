@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// Alike reports whether decisions about two versions of an object are the same: nothing that they depend on differs.
+// Alike reports whether two versions of an object get the same decision: they differ in nothing that it depends on.
 func Alike(a, b *Object) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name &&
 		a.Divided == b.Divided && a.Whole == b.Whole && a.Volumes == b.Volumes && a.Replicas == b.Replicas && a.Pending == b.Pending && a.Finished == b.Finished &&

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// DecideAll places many objects out of one ledger of room, those of higher priority first, so that they do not all
-// count on the same room. The decisions are in the order of the objects; the world's ledger is left as it was.
+// DecideAll places many objects from one ledger of room, higher priority first, so that they do not all count on the
+// same room. The decisions are in the order of the objects. The world's ledger does not change.
 func DecideAll(objects []Object, w *World, now time.Time) []Decision {
 	with := *w
 	with.Ledger = w.Ledger.Clone()
 	return DecideAndTake(objects, &with, now)
 }
 
-// DecideAndTake is DecideAll, but that what is placed is taken from the world's ledger.
+// DecideAndTake is DecideAll, but takes the room from the world's ledger.
 func DecideAndTake(objects []Object, w *World, now time.Time) []Decision {
 	out := make([]Decision, len(objects))
 	for _, i := range Order(objects, w) {
@@ -24,8 +24,8 @@ func DecideAndTake(objects []Object, w *World, now time.Time) []Decision {
 	return out
 }
 
-// Order says in what order objects are placed: by the priority of their policies, then those that have replicas in
-// clusters that are lost, then by namespace, name and kind.
+// Order returns the order of placement: by the priority of their policies, then those with replicas in lost clusters,
+// then by namespace, name and kind.
 func Order(objects []Object, w *World) []int {
 	type rank struct {
 		priority int32
@@ -49,7 +49,7 @@ func Order(objects []Object, w *World) []int {
 	return out
 }
 
-// loses reports whether an object has replicas in a cluster that is lost.
+// loses reports whether an object has replicas in a lost cluster.
 func (w *World) loses(o *Object) bool {
 	if o.Current == nil {
 		return false

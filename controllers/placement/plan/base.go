@@ -2,8 +2,8 @@ package plan
 
 import "federation/scheduler"
 
-// base is what there is without any return: the last placement, if nothing but clusters has changed since, else a plan
-// in which what is returning gets no more than it has, unless there is no other place.
+// base returns the plan without any return: the last placement, if only clusters have changed since, else a plan in
+// which a returning cluster gets no more than it has, unless there is no other place.
 func (d *deciding) base(last map[string]int64) scheduler.Result {
 	if d.settled() {
 		return scheduler.Result{Plan: last, Reasons: map[string][]string{}}
@@ -21,7 +21,7 @@ func (d *deciding) base(last map[string]int64) scheduler.Result {
 	return result
 }
 
-// addTo plans more on top of a result, from which nothing is moved; clusters that return get what they can hold.
+// addTo plans more on top of a result, from which nothing moves. Returning clusters get what they can hold.
 func (d *deciding) addTo(result scheduler.Result) scheduler.Result {
 	prefs := *d.wants.preferences
 	prefs.Rebalance = false
@@ -29,7 +29,8 @@ func (d *deciding) addTo(result scheduler.Result) scheduler.Result {
 	return d.draft(result.Plan, false)
 }
 
-// settled reports whether the last placement is still one: all replicas are placed, by the same inputs, where they may be.
+// settled reports whether the last placement still holds: all replicas are placed, by the same inputs, where they may
+// be.
 func (d *deciding) settled() bool {
 	p := d.o.Current
 	if p == nil || p.Unschedulable > 0 || p.Inputs != d.wants.inputs || sum(p.Clusters) != d.o.Replicas {

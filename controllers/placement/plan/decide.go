@@ -11,35 +11,35 @@ import (
 	"federation/scheduler"
 )
 
-// Decision is a placement and what led to it.
+// Decision is a placement with its causes.
 type Decision struct {
-	// Placement is what the object's annotation is to say, unless None or Wait.
+	// Placement is the new content of the object's annotation, unless None or Wait.
 	Placement v1beta1.Placement
-	// None: no annotation is to be there. The object goes to all clusters that its selector selects.
+	// None: the object should have no annotation. It goes to all clusters that its selector selects.
 	None bool
 	// Wait: it is not decided yet. The annotation stays as it is.
 	Wait bool
-	// Changed: the annotation is to be written.
+	// Changed: the annotation must be written.
 	Changed bool
-	// Moved says in words what changed against the last placement; "" where no number did.
+	// Moved describes the changes from the last placement; "" if no number changed.
 	Moved string
-	// Cause says in a few words why; "" where nothing changed.
+	// Cause describes why; "" if nothing changed.
 	Cause string
-	// Unreferred: the object goes nowhere, for nothing refers to it.
+	// Unreferred: the object goes nowhere, because nothing refers to it.
 	Unreferred bool
-	// LookAgain is how long the decision holds if nothing else changes; 0: for ever.
+	// LookAgain is how long the decision holds if nothing else changes; 0 means for ever.
 	LookAgain time.Duration
-	// Policy is the name of the policy that governs the object; "" where there is none.
+	// Policy is the name of the governing policy, or "".
 	Policy string
-	// Stranded are replicas that are to leave their clusters and stay there, for no cluster can be used.
+	// Stranded is the number of replicas that should leave their clusters and stay, because no cluster can be used.
 	Stranded int64
-	// Notes are what people should know of the decision.
+	// Notes are further remarks on the decision.
 	Notes []string
-	// Reasons has, per cluster, what made its number, in the order it was applied.
+	// Reasons has, by cluster, what made its number, in the order of application.
 	Reasons map[string][]string
 }
 
-// Value is what the placement annotation is to be; "" stands for none.
+// Value returns the new placement annotation; "" means none.
 func (d *Decision) Value() string {
 	if d.None {
 		return ""
@@ -47,25 +47,25 @@ func (d *Decision) Value() string {
 	return d.Placement.String()
 }
 
-// deciding is one decision while it is made.
+// deciding is one decision in the making.
 type deciding struct {
 	o        *Object
 	w        *World
 	now      time.Time
 	wants    wants
 	demand   scheduler.Demand
-	seats    []seat // the clusters that are selected, by name
+	seats    []seat // the selected clusters, by name
 	unmet    []string
-	left     []string // what is said of clusters that have left the federation
+	left     []string // notes on clusters that have left the federation
 	stranded bool     // no cluster can be used
 	reasons  map[string][]string
-	quiet    bool // give no reasons
+	quiet    bool // no reasons
 
 	result Decision
 }
 
-// Decide places an object. It takes nothing from the world's ledger: see Take. With no cluster that can be used at
-// all, what is placed stays where it is: there is nowhere to move to.
+// Decide places an object. It takes nothing from the world's ledger: see Take. If no cluster can be used, what is
+// placed stays: there is nowhere to move it.
 func Decide(o Object, w *World, now time.Time) Decision {
 	d := &deciding{o: &o, w: w, now: now, wants: wanted(&o, w), reasons: map[string][]string{}, quiet: w.Terse}
 	d.o.Divided = o.Divided || d.wants.policy != nil && o.hasSpecReplicas && !builtIn(&o) && d.wants.preferences != nil && d.wants.policy.Spec.ReplicaPreferences != nil
@@ -88,8 +88,8 @@ func Decide(o Object, w *World, now time.Time) Decision {
 	return d.result
 }
 
-// finished leaves a Job that has ended where it ran, whatever becomes of the clusters: placed elsewhere it would run again. What
-// found no room for it is looked for no longer.
+// finished leaves a finished Job where it ran, whatever happens to the clusters: placed elsewhere it would run again.
+// It drops what was unschedulable.
 func (d *deciding) finished() {
 	last := d.o.Current
 	if last == nil {
@@ -100,11 +100,11 @@ func (d *deciding) finished() {
 	p.Overflow, p.Unschedulable = nil, 0
 	d.result.Placement, d.result.Changed = p, !same(last, &p)
 	for name := range p.Clusters {
-		d.explain(name, "the Job is finished: it is not placed anew")
+		d.explain(name, "the Job is finished: it is not placed again")
 	}
 }
 
-// seat finds the clusters that are selected, and what each may have.
+// seat finds the selected clusters, and what each may have.
 func (d *deciding) seat() {
 	d.demand = scheduler.Demand{}
 	if d.o.Divided && d.w.Ledger.Limits() {
@@ -133,7 +133,7 @@ func (d *deciding) seat() {
 	d.strand()
 }
 
-// strand lets all clusters keep what they have where none can be used.
+// strand lets all clusters keep what they have if none can be used.
 func (d *deciding) strand() {
 	if slices.ContainsFunc(d.seats, func(s seat) bool { return s.use == usable }) {
 		return
@@ -165,7 +165,7 @@ func (d *deciding) introduce(s *seat) {
 	}
 }
 
-// withWords adds to a reason what the cluster says itself.
+// withWords appends the cluster's own message to a reason.
 func withWords(reason, says string) string {
 	if says == "" {
 		return reason
@@ -192,7 +192,7 @@ func (d *deciding) take(r scheduler.Result, home map[string]int64) {
 	}
 	for i := range d.seats {
 		switch s := &d.seats[i]; {
-		case !s.usable(100): // of a cluster that is short of something else than room, nothing is asked in addition
+		case !s.usable(100): // a cluster that is short of something else than room gets no overflow
 			delete(p.Overflow, s.cluster.Name)
 		case p.Overflow[s.cluster.Name] == 0 && d.waits(s):
 			p.Overflow[s.cluster.Name] = 1
@@ -208,8 +208,9 @@ func (d *deciding) take(r scheduler.Result, home map[string]int64) {
 	}
 }
 
-// waits reports whether only pods in a cluster show that there is no room. One of these stays asked for: without any it would
-// look as if there were room again, and replicas would go to and fro. None is where no other cluster has any.
+// waits reports whether only pods in a cluster show that there is no room. One of these stays requested: without any,
+// there would seem to be room again, and replicas would move back and forth. If no other cluster has room, none is
+// kept.
 func (d *deciding) waits(s *seat) bool {
 	n := d.result.Placement.Clusters[s.cluster.Name]
 	if s.stuck == 0 || !s.misleads || n >= d.o.Replicas || d.o.Whole {
@@ -232,7 +233,7 @@ func (d *deciding) conclude() {
 	p := &r.Placement
 	p.Notes = d.notes()
 	r.Notes = slices.Concat(d.wants.notes, p.Notes)
-	if d.stranded && len(d.seats) > 0 { // not written down: it would be a write for each object, when all is lost
+	if d.stranded && len(d.seats) > 0 { // not written: it would be a write for each object while all clusters are lost
 		r.Notes = append(r.Notes, "no cluster can be used: all stays where it is")
 	}
 	fit(p)
@@ -254,15 +255,16 @@ func (d *deciding) conclude() {
 }
 
 const (
-	// maxPlacement is how many bytes a placement may have, its history not counted, as long as there is something to leave out.
+	// maxPlacement is the maximum size of a placement in bytes without its history, as long as there is something to
+	// leave out.
 	maxPlacement = 160 << 10
-	// maxNotes is how many notes it has.
+	// maxNotes is the maximum of notes.
 	maxNotes = 10
-	// tooLarge is the note of one that is without its overflow.
-	tooLarge = "there are too many clusters to write down what full ones would have had: they are not asked for it"
+	// tooLarge is the note on a placement without its overflow.
+	tooLarge = "there are too many clusters to record the overflow of full ones: it is not requested"
 )
 
-// fit leaves out what a placement can do without, where the object's annotations may have no room for it.
+// fit leaves out what a placement can do without, if the object's annotations may have no room for it.
 func fit(p *v1beta1.Placement) {
 	if more := len(p.Notes) - maxNotes; more > 0 {
 		p.Notes = append(slices.Clone(p.Notes[:maxNotes]), fmt.Sprintf("and %d more", more))
@@ -272,7 +274,7 @@ func fit(p *v1beta1.Placement) {
 	}
 }
 
-// notes are what the placement says beside its numbers.
+// notes returns the remarks in the placement.
 func (d *deciding) notes() []string {
 	switch {
 	case d.result.Unreferred:
@@ -285,7 +287,7 @@ func (d *deciding) notes() []string {
 	return slices.Concat(d.unmet, d.left)
 }
 
-// same reports whether two placements say the same, except for what they remember.
+// same reports whether two placements are equal, apart from their history.
 func same(a, b *v1beta1.Placement) bool {
 	return a.Everywhere == b.Everywhere && maps.Equal(a.Clusters, b.Clusters) && maps.Equal(a.Overflow, b.Overflow) && a.Unschedulable == b.Unschedulable &&
 		a.Policy == b.Policy && maps.Equal(a.Home, b.Home) && slices.Equal(a.Notes, b.Notes)

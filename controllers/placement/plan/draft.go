@@ -7,8 +7,8 @@ import (
 	"federation/scheduler"
 )
 
-// draft divides the replicas over the seats, where from says what is taken to run already. held limits clusters
-// that are returning to what they have.
+// draft divides the replicas among the seats; from is what counts as running. held limits returning clusters to what
+// they have.
 func (d *deciding) draft(from map[string]int64, held bool) scheduler.Result {
 	r := scheduler.Request{Key: d.o.Key(), Replicas: d.o.Replicas, Preferences: d.wants.preferences, Terse: d.quiet}
 	var seats []*seat
@@ -28,8 +28,8 @@ func (d *deciding) draft(from map[string]int64, held bool) scheduler.Result {
 	return d.spread(r, seats)
 }
 
-// stays is how many replicas a cluster keeps that is lost with their volumes, whatever others are to have: all, unless somebody asks for
-// something else than before.
+// stays returns how many replicas a lost cluster with their volumes keeps, whatever others should have: all, unless the
+// object or its policy now asks for something else.
 func (d *deciding) stays(s *seat) int64 {
 	p := d.o.Current
 	if !s.lost || !d.o.Volumes || p.Inputs != d.wants.inputs || sum(p.Clusters)+p.Unschedulable > d.o.Replicas {
@@ -38,7 +38,7 @@ func (d *deciding) stays(s *seat) int64 {
 	return s.last
 }
 
-// limit is the most that a cluster may have, and why where it is not for its room.
+// limit returns the most that a cluster may have, and why, if that is not its room.
 func (s *seat) limit(held bool) (*int64, string) {
 	switch {
 	case s.use == keeps, held && s.percent < 100:
@@ -51,8 +51,8 @@ func (s *seat) limit(held bool) (*int64, string) {
 	return s.room, ""
 }
 
-// spread plans over the clusters that spread constraints leave, so that it meets them. A cluster that can hold
-// nothing does not count.
+// spread plans on the clusters that spread constraints allow, so that they are met. A cluster that can hold nothing
+// does not count.
 func (d *deciding) spread(r scheduler.Request, seats []*seat) scheduler.Result {
 	candidates := slices.DeleteFunc(d.candidates(r, seats), func(c scheduler.Candidate) bool { return c.Fits == 0 })
 	chosen, why := scheduler.Select(r.Key, candidates, d.wants.spread)
@@ -98,7 +98,7 @@ func (d *deciding) candidates(r scheduler.Request, seats []*seat) []scheduler.Ca
 	return out
 }
 
-// sum of the numbers of clusters.
+// sum returns the sum over all clusters.
 func sum(of map[string]int64) (n int64) {
 	for _, v := range of {
 		n += v
@@ -106,7 +106,7 @@ func sum(of map[string]int64) (n int64) {
 	return n
 }
 
-// bounded returns the preferences that force each cluster between two numbers; between them the shares count.
+// bounded returns preferences that keep each cluster between two numbers, divided by share.
 func bounded(low, high, share map[string]int64) *v1beta1.ReplicaPreferences {
 	out := &v1beta1.ReplicaPreferences{Rebalance: true, Clusters: map[string]v1beta1.ClusterPreferences{}}
 	for name, most := range high {

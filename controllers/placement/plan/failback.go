@@ -10,12 +10,12 @@ import (
 
 // divide decides the numbers of a divided object.
 //
-// While clusters are out or returning, the placement of before is kept as home. Then the decision is a step from
-// base, what is there now, towards full, what there would be if all that is not out served: a returning cluster gets
-// its share of what it has in full; the others give up only as much as that takes, and nothing else moves.
+// While clusters are out or returning, the earlier placement is kept as home. Then the decision is a step from base, the
+// current state, towards full, the state if all that is not out served: a returning cluster gets its share of what it has in
+// full. The others give up only as much as that takes, and nothing else moves.
 //
-// What a cluster may have can depend on what it has. So, while clusters are out or returning, and where spread
-// constraints choose among them, it is decided again on the result, until that stays as it is.
+// What a cluster may have can depend on what it has. So, while clusters are out or returning, and where spread constraints
+// choose among them, the decision is repeated on its result until it no longer changes.
 func (d *deciding) divide() {
 	d.divideOnce()
 	settled := len(d.wants.spread) == 0 && len(d.result.Placement.Home) == 0 && (d.o.Current == nil || len(d.o.Current.Home) == 0)
@@ -33,10 +33,10 @@ func (d *deciding) divide() {
 	}
 }
 
-// maxRounds bounds how often is decided again: of random cases hardly any takes more than two.
+// maxRounds bounds the repetitions: hardly any random case takes more than two.
 const maxRounds = 4
 
-// next is the decision on the result of d, by the same room.
+// next returns the decision on the result of d, with the same room.
 func (d *deciding) next() *deciding {
 	o, last := *d.o, d.result.Placement
 	o.Current = &last
@@ -66,7 +66,7 @@ func (d *deciding) divideOnce() {
 	}
 }
 
-// last is the last placement.
+// last returns the last placement.
 func (d *deciding) last() map[string]int64 {
 	if d.o.Current == nil {
 		return nil
@@ -74,16 +74,17 @@ func (d *deciding) last() map[string]int64 {
 	return d.o.Current.Clusters
 }
 
-// never reports whether what was moved stays where it is.
+// never reports whether moved replicas stay where they are.
 func (d *deciding) never() bool { return d.wants.failover.Failback == v1beta1.FailbackNever }
 
-// unchanged reports whether the object and its policy ask for the same as when the last placement was decided.
+// unchanged reports whether the object and its policy ask for the same as in the last placement.
 func (d *deciding) unchanged() bool {
 	p := d.o.Current
 	return p != nil && p.Inputs == d.wants.inputs && sum(p.Clusters)+p.Unschedulable == d.o.Replicas
 }
 
-// stay lets what was moved off clusters stay where it is, though they serve again, unless there is no other place.
+// stay leaves replicas that were moved off clusters where they are though these serve again, unless there is no other
+// place.
 func (d *deciding) stay(last, home map[string]int64) scheduler.Result {
 	all := slices.Clone(d.seats)
 	for i := range d.seats {
@@ -105,9 +106,9 @@ func (d *deciding) stay(last, home map[string]int64) scheduler.Result {
 	return result
 }
 
-// remember returns the placement before clusters went out: the one of now, if one has just gone. Clusters that are
-// no more, or are not to have the object any more, are left out of it. Where nothing is to go back, it has only what
-// was in the clusters that went out, until the object or its policy changes.
+// remember returns the placement before clusters went out: the current one, if one has just gone. It leaves out
+// clusters that are gone or should not have the object any more. If nothing is to fail back, it has only what was in
+// the clusters that went out, until the object or its policy changes.
 func (d *deciding) remember(last map[string]int64) map[string]int64 {
 	var home map[string]int64
 	if d.o.Current != nil {
@@ -132,7 +133,7 @@ func (d *deciding) remember(last map[string]int64) map[string]int64 {
 	return kept
 }
 
-// away reports whether a cluster cannot be given yet what it has in home, and whether one is returning.
+// away reports whether a cluster cannot have yet what it has in home, and whether one is returning.
 func (d *deciding) away(home map[string]int64) (away, returning bool) {
 	for i := range d.seats {
 		s := &d.seats[i]
@@ -142,8 +143,8 @@ func (d *deciding) away(home map[string]int64) (away, returning bool) {
 	return away, returning
 }
 
-// step goes from what is there towards what is to be, as far as clusters that return may. Nothing is asked in
-// addition meanwhile: what has no place is decided anew when there is room.
+// step goes from the current towards the desired state, as far as returning clusters may. It requests no overflow: a
+// replica without a place is decided again when there is room.
 func (d *deciding) step(last, home map[string]int64) {
 	base := d.base(last)
 	from := home
@@ -170,23 +171,23 @@ func (d *deciding) step(last, home map[string]int64) {
 	d.take(result, home)
 }
 
-// short reports whether a returning cluster has less than it is to have.
+// short reports whether a returning cluster has less than it should.
 func (d *deciding) short(plan, full map[string]int64) bool {
 	return slices.ContainsFunc(d.seats, func(s seat) bool {
 		return s.use == usable && s.percent < 100 && plan[s.cluster.Name] < full[s.cluster.Name]
 	})
 }
 
-// share is a part of n. It is rounded up or down by a hash of object and cluster, so that of many objects with a
-// replica or two each the same part returns as of one with many.
+// share returns a cluster's share of n. A hash of object and cluster decides the rounding, so that of many objects with
+// one or two replicas the same share returns as of one with many.
 func (d *deciding) share(n int64, s *seat) int64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s.cluster.Name + "/" + d.o.Key()))
 	return (n*s.percent + int64(h.Sum32()%100)) / 100
 }
 
-// give lets clusters that have more than in full give up what others rise by, each in proportion to what it has to
-// give. What they cannot give, the others do not get.
+// give lets clusters with more than in full give up what others gain, each in proportion to its surplus. What they
+// cannot give, the others do not get.
 func (d *deciding) give(base, full scheduler.Result, goal map[string]int64) scheduler.Result {
 	low, high, part := map[string]int64{}, map[string]int64{}, map[string]int64{}
 	var rises int64
@@ -214,7 +215,7 @@ func (d *deciding) give(base, full scheduler.Result, goal map[string]int64) sche
 	result := scheduler.Result{Plan: goal, Reasons: full.Reasons, Unschedulable: max(0, d.o.Replicas-sum(goal))}
 	for name, n := range goal {
 		if was := base.Plan[name]; n < was {
-			d.explain(name, "gives replicas back to clusters that return")
+			d.explain(name, "gives replicas back to returning clusters")
 		} else if n > full.Plan[name] {
 			d.explain(name, "keeps more than its share until clusters are back")
 		}
@@ -222,7 +223,7 @@ func (d *deciding) give(base, full scheduler.Result, goal map[string]int64) sche
 	return result
 }
 
-// cut takes n from the rises of goal over base, the last by name first.
+// cut takes n from the gains of goal over base, the last by name first.
 func cut(goal, base map[string]int64, n int64) {
 	for _, name := range slices.Backward(sortedNames(goal)) {
 		less := min(n, max(0, goal[name]-base[name]))

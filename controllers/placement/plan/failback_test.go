@@ -40,7 +40,7 @@ func (s *story) phase(name string, phase v1beta1.FailoverPhase, percent int32) {
 	c.Status.Failover = &v1beta1.ClusterFailover{Phase: phase, Percent: percent, LostAt: &metav1.Time{Time: now}}
 }
 
-// expect decides and carries out: the numbers must be as said, and the cause.
+// expect decides and applies, and checks the numbers and the cause.
 func (s *story) expect(want map[string]int64, cause string) Decision {
 	s.t.Helper()
 	d := s.decide()
@@ -50,7 +50,7 @@ func (s *story) expect(want map[string]int64, cause string) Decision {
 	return d
 }
 
-// decide decides a minute later, and carries out.
+// decide decides a minute later, and applies.
 func (s *story) decide() Decision {
 	var policies []*v1beta1.PlacementPolicy
 	if s.policy != nil {
@@ -64,7 +64,8 @@ func (s *story) decide() Decision {
 
 type numbers = map[string]int64
 
-// TestTheReasonsSayOnlyThatItWasPlaced: of a cluster that returns nothing runs yet of what the placement before had there.
+// TestTheReasonsSayOnlyThatItWasPlaced checks the reasons for a returning cluster, in which nothing of the earlier
+// placement runs yet.
 func TestTheReasonsSayOnlyThatItWasPlaced(t *testing.T) {
 	s := newStory(t, replicaSet(20, nil), "a", "b")
 	s.decide()
@@ -113,8 +114,8 @@ func TestFailbackByStages(t *testing.T) {
 	}
 }
 
-// TestWhatHasVolumesStaysWhileAnotherClusterReturns: what goes back to one cluster is not taken from one that is lost, for the pods there
-// can't be stopped and their volumes can't be moved.
+// TestWhatHasVolumesStaysWhileAnotherClusterReturns checks that a failback takes nothing from a lost cluster with
+// volumes: its pods cannot be stopped, and the volumes cannot be moved.
 func TestWhatHasVolumesStaysWhileAnotherClusterReturns(t *testing.T) {
 	o := replicaSet(12, nil)
 	o.Volumes = true

@@ -11,7 +11,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// TestAFinishedJobIsNotPlacedAnew: whatever becomes of its clusters or of its number. What goes on is.
+// TestAFinishedJobIsNotPlacedAnew checks that a finished Job stays whatever happens to its clusters or its number, and
+// an unfinished one does not.
 func TestAFinishedJobIsNotPlacedAnew(t *testing.T) {
 	drained := cluster("a", 0)
 	drained.Spec.Taints = []corev1.Taint{{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute}}

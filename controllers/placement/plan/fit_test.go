@@ -8,7 +8,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// What a placement can do without it is without, before the API refuses it.
+// A placement drops what it can do without before the API would reject it.
 func TestPlacementsOfManyClustersFit(t *testing.T) {
 	of := func(clusters, length int) map[string]int64 {
 		out := map[string]int64{}

@@ -13,14 +13,14 @@ import (
 
 // Reach is where an object goes.
 type Reach struct {
-	// Everywhere: to every cluster, to those that join later, too.
+	// Everywhere: to every cluster, including those that join later.
 	Everywhere bool
-	// Clusters, sorted, that it goes to.
+	// Clusters that it goes to, sorted.
 	Clusters []string
 }
 
-// Reach returns where an object goes by a decision: the clusters that it is in, and those that it goes back to.
-// In one that it leaves, the copies of what it refers to stay until it has left: propagation sees to that.
+// Reach returns where an object goes by a decision: its clusters, and those that it will go back to. In a cluster that
+// it leaves, copies of what it refers to stay until it has left: propagation does that.
 func (w *World) Reach(o *Object, d *Decision) Reach {
 	switch {
 	case d.Wait, d.None && !builtIn(o):
@@ -42,7 +42,7 @@ func (w *World) Reach(o *Object, d *Decision) Reach {
 	return Reach{Clusters: sortedNames(withoutZeros(all))}
 }
 
-// Follow returns where an object goes that is referred to from all of these.
+// Follow returns where an object with these referrers goes.
 func Follow(referrers []Reach) *Reach {
 	all := map[string]int64{}
 	for _, r := range referrers {
@@ -56,7 +56,7 @@ func Follow(referrers []Reach) *Reach {
 	return &Reach{Clusters: sortedNames(all)}
 }
 
-// Standing is the last decision about an object, as it says itself.
+// Standing returns the last decision about an object, from its annotation.
 func Standing(o *Object) *Decision {
 	switch {
 	case o.Current != nil:
@@ -67,8 +67,8 @@ func Standing(o *Object) *Decision {
 	return &Decision{None: true}
 }
 
-// References are the objects that an object refers to and takes along: all, where its policy says that; else those of kinds that
-// go nowhere by themselves.
+// References returns the objects that an object refers to and takes along: all, if its policy says so; else those of
+// confined kinds.
 func (w *World) References(o *Object) (all []v1beta1.Reference) {
 	if p := w.Policy(o); p != nil && p.Spec.PropagateReferences {
 		return o.References()
@@ -84,18 +84,18 @@ func (w *World) References(o *Object) (all []v1beta1.Reference) {
 	return all
 }
 
-// References are what an object refers to.
+// References returns what an object refers to.
 func (o *Object) References() []v1beta1.Reference {
 	return v1beta1.References(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), o.content)
 }
 
-// confined reports whether the object is of a kind that goes nowhere by itself.
+// confined reports whether objects of the kind go nowhere unless referred to.
 func (o *Object) confined() bool { return o.APIVersion == "v1" && v1beta1.ConfinedKinds[o.Kind] }
 
-// Unreferred is what is said of an object that goes nowhere.
+// Unreferred is the note on an object that goes nowhere.
 const Unreferred = "nothing refers to it; a policy or --propagate-secrets=All would take it to clusters"
 
-// follow lets an object go where that goes which refers to it.
+// follow sends an object where its referrers go.
 func (d *deciding) follow() {
 	by, plan := strings.Join(d.o.Followed, ", "), map[string]int64{}
 	for _, name := range d.o.Follow.Clusters {
@@ -105,14 +105,14 @@ func (d *deciding) follow() {
 	d.result.Placement.Everywhere = d.o.Follow.Everywhere
 	for _, c := range d.w.Clusters {
 		if d.o.Follow.Everywhere || plan[c.Name] > 0 {
-			d.explain(c.Name, "goes where goes what refers to it: "+by)
+			d.explain(c.Name, "goes where its referrers go: "+by)
 		} else {
-			d.explain(c.Name, fmt.Sprintf("does not go there, for %s does not", by))
+			d.explain(c.Name, fmt.Sprintf("does not go there, because %s does not", by))
 		}
 	}
 }
 
-// confine keeps an object away from clusters: nothing refers to it, or nothing has yet.
+// confine keeps an object away from clusters: nothing refers to it, or nothing does yet.
 func (d *deciding) confine() {
 	d.take(scheduler.Result{}, nil)
 	why := "goes to every cluster, by --propagate-secrets=All"

@@ -15,7 +15,7 @@ import (
 // maxCauses bounds how many clusters a cause names.
 const maxCauses = 3
 
-// changes is what changed from one placement to the next.
+// changes returns what changed between two placements.
 func changes(last, next *v1beta1.Placement) (d v1beta1.PlacementDecision) {
 	if last == nil {
 		last = &v1beta1.Placement{}
@@ -49,7 +49,7 @@ func add(d *v1beta1.PlacementDecision, last, next map[string]int64, overflow boo
 	}
 }
 
-// remembered puts a decision in front of a history.
+// remembered prepends a decision to a history.
 func remembered(history []v1beta1.PlacementDecision, d v1beta1.PlacementDecision) []v1beta1.PlacementDecision {
 	out := append([]v1beta1.PlacementDecision{d}, history...)
 	return out[:min(len(out), v1beta1.MaxDecisions)]
@@ -57,8 +57,8 @@ func remembered(history []v1beta1.PlacementDecision, d v1beta1.PlacementDecision
 
 func seconds(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
 
-// cause says why the decision differs from the last one: what changed of the object and its policy and, if nothing
-// did, what of the clusters.
+// cause returns why the decision differs from the last one: what changed in the object and its policy or, if nothing
+// did, in the clusters.
 func (d *deciding) cause() string {
 	last := d.o.Current
 	if last == nil {
@@ -85,7 +85,7 @@ func (d *deciding) cause() string {
 	return "which clusters it may use changed"
 }
 
-// changedInputs names what differs of what the object and its policy ask for.
+// changedInputs returns the changed inputs of the object and its policy.
 func (d *deciding) changedInputs(last *v1beta1.Placement) (parts []string) {
 	was, is := inputs(last.Inputs), inputs(d.wants.inputs)
 	if d.o.Divided && was[0] != is[0] {
@@ -105,13 +105,13 @@ func (d *deciding) changedInputs(last *v1beta1.Placement) (parts []string) {
 	return parts
 }
 
-// inputs takes Placement.Inputs apart: preferences, selector, policy.
+// inputs splits Placement.Inputs: preferences, selector, policy.
 func inputs(text string) (out [3]string) {
 	copy(out[:], strings.SplitN(text, "/", 3))
 	return out
 }
 
-// changedClusters names the clusters whose state made the decision.
+// changedClusters returns the clusters whose state caused the decision.
 func (d *deciding) changedClusters(last *v1beta1.Placement) (parts []string) {
 	next := &d.result.Placement
 	seen := map[string]bool{}

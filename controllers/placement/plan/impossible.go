@@ -11,8 +11,8 @@ import (
 	"federation/scheduler"
 )
 
-// Impossible says why a policy cannot have its objects placed on the clusters there are: a reason as conditions have it, and a message that
-// names the field. It is empty where it can, and while no cluster has joined.
+// Impossible returns why a policy's objects cannot be placed on the existing clusters: a condition reason, and a
+// message that names the field. Both are empty if they can, and while no cluster has joined.
 func Impossible(p *v1beta1.PlacementPolicy, clusters []*v1beta1.Cluster) (reason, message string) {
 	selected := slices.DeleteFunc(slices.Clone(clusters), func(c *v1beta1.Cluster) bool {
 		return !p.Spec.Clusters.Matches(c) || c.RefusesNamespace(p.Namespace) != ""
@@ -45,7 +45,7 @@ func Impossible(p *v1beta1.PlacementPolicy, clusters []*v1beta1.Cluster) (reason
 	return "", ""
 }
 
-// prefers reports whether a policy says how replicas divide, and names a kind that is divided or may be.
+// prefers reports whether a policy divides replicas, and names a kind that is or may be divided.
 func prefers(p *v1beta1.PlacementPolicy) bool {
 	return p.Spec.ReplicaPreferences != nil && slices.ContainsFunc(p.Spec.ResourceSelectors, func(r v1beta1.ResourceSelector) bool {
 		return Preferences(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()) != "" || !builtIn(&Object{APIVersion: r.APIVersion, Kind: r.Kind})

@@ -119,7 +119,7 @@ func (w *walk) change() {
 	}
 }
 
-// phase brings a cluster one step on: lost, out, returning by stages, serving.
+// phase takes a cluster one step further: lost, out, returning by stages, serving.
 func (w *walk) phase(c *v1beta1.Cluster) {
 	ready := corev1.ConditionFalse
 	f := v1beta1.ClusterFailover{LostAt: &metav1.Time{Time: w.now.Add(-time.Minute)}}
@@ -143,7 +143,7 @@ func (w *walk) world(clusters []*v1beta1.Cluster) *World {
 	return NewWorld(clusters, []*v1beta1.PlacementPolicy{w.policy})
 }
 
-// step decides, checks the laws, and carries the decision out.
+// step decides, checks the laws, and applies the decision.
 func (w *walk) step() {
 	w.now = w.now.Add(time.Minute)
 	before := w.o.Current
@@ -168,7 +168,8 @@ func (w *walk) step() {
 	}
 }
 
-// steady: what is said to be keeps its numbers, also where others have taken room, and where clusters are lost that it is not in.
+// steady checks that a steady object keeps its numbers, even if others take room or clusters are lost that it is not
+// in.
 func (w *walk) steady(world *World) {
 	if !world.Steady(&w.o) {
 		return
@@ -189,8 +190,8 @@ func (w *walk) steady(world *World) {
 	}
 }
 
-// gaveBack reports whether a cluster of which the room is known gave some back. How much is known when it is reported:
-// until then its overflow may be another one.
+// gaveBack reports whether a cluster with known room gave some back. How much is unknown until its next report: until
+// then its overflow may differ.
 func (w *walk) gaveBack(before, after *v1beta1.Placement) bool {
 	for _, c := range w.clusters {
 		if before != nil && c.Status.Capacity != nil && before.Clusters[c.Name]+before.Overflow[c.Name] > after.Clusters[c.Name]+after.Overflow[c.Name] {
@@ -200,7 +201,7 @@ func (w *walk) gaveBack(before, after *v1beta1.Placement) bool {
 	return false
 }
 
-// order: in what order clusters are given does not matter.
+// order checks that the order of clusters does not matter.
 func (w *walk) order(d Decision) {
 	other := append([]*v1beta1.Cluster(nil), w.clusters...)
 	w.rng.Shuffle(len(other), func(i, j int) { other[i], other[j] = other[j], other[i] })
@@ -209,7 +210,8 @@ func (w *walk) order(d Decision) {
 	}
 }
 
-// limits: what is out has nothing, what must not grow does not, what has no room gets none.
+// limits checks that a cluster that is out has nothing, one that must not grow does not, and one without room gets
+// none.
 func (w *walk) limits(before *v1beta1.Placement, d *Decision) {
 	had, over := map[string]int64{}, map[string]int64{}
 	if before != nil {

@@ -13,34 +13,34 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Object is what matters of a federated object.
+// Object is a federated object, reduced to what decisions need.
 type Object struct {
 	APIVersion, Kind, Namespace, Name string
 	Labels                            map[string]string
-	// Divided: its replicas are divided over the clusters. The others go to each of their clusters as they are.
+	// Divided: its replicas are divided among the clusters. Other objects go to each of their clusters as they are.
 	Divided bool
-	// Whole: all replicas go to one cluster, and go elsewhere only if they have to.
+	// Whole: all replicas go to one cluster, and move only if they must.
 	Whole bool
-	// Volumes: its pods have volumes of their cluster. Elsewhere they would start without what is on these. Jobs begin again anyhow.
+	// Volumes: its pods have volumes in their cluster. Elsewhere they would start without their data. Jobs start over
+	// anyway.
 	Volumes bool
 	// Replicas to divide; for a Job its parallelism.
 	Replicas int64
-	// Preferences by its annotation; nil where it has none.
+	// Preferences by its annotation, or nil.
 	Preferences *v1beta1.ReplicaPreferences
-	// Selector of clusters by its annotation; nil where it has none.
+	// Selector of clusters by its annotation, or nil.
 	Selector labels.Selector
-	// Current is the last placement, nil where there is none.
+	// Current is the last placement, or nil.
 	Current *v1beta1.Placement
-	// Pending: it waits for its first placement and goes nowhere before.
+	// Pending: it waits for its first placement and goes nowhere before that.
 	Pending bool
 	// Created is when it was created.
 	Created time.Time
-	// Finished: it is a Job that has ended. Nothing of it is placed any more.
+	// Finished: it is a finished Job, which is not placed any more.
 	Finished bool
-	// Made are its pods in clusters that cannot make more, by the name of the cluster.
+	// Made has its pods in clusters that cannot create more, by cluster.
 	Made map[string]int64
-	// Follow is where that goes which refers to it and takes it along; nil where nothing does. Followed names
-	// what does, for the reasons.
+	// Follow is where its referrers that take it along go; nil if there are none. Followed names them, for the reasons.
 	Follow   *Reach
 	Followed []string
 
@@ -52,10 +52,10 @@ type Object struct {
 	hasSpecReplicas               bool
 }
 
-// Key is NAMESPACE/NAME.
+// Key returns NAMESPACE/NAME.
 func (o *Object) Key() string { return o.Namespace + "/" + o.Name }
 
-// At is how many replicas the last placement has in a cluster.
+// At returns how many replicas the last placement has in a cluster.
 func (o *Object) At(cluster string) int64 {
 	if o.Current == nil {
 		return 0
@@ -63,7 +63,7 @@ func (o *Object) At(cluster string) int64 {
 	return o.Current.Clusters[cluster]
 }
 
-// unmade is how many of the pods that are asked for in a cluster it cannot make.
+// unmade returns how many of the pods that are requested of a cluster it cannot create.
 func (o *Object) unmade(cluster string, asked int64) int64 {
 	made, told := o.Made[cluster]
 	if !told {
@@ -72,11 +72,11 @@ func (o *Object) unmade(cluster string, asked int64) int64 {
 	return max(0, asked-made)
 }
 
-// dividedKinds have replicas that are divided.
+// dividedKinds are the kinds whose replicas are divided.
 var dividedKinds = divisions(v1beta1.FederatedKinds)
 
-// division is how the objects of a kind are divided: the field of their spec with the number, and the annotation
-// with their preferences.
+// division says how objects of a kind are divided: the spec field with the number, and the annotation with their
+// preferences.
 type division struct{ field, annotation string }
 
 func divisions(kinds []v1beta1.FederatedKind) map[schema.GroupKind]division {
@@ -94,10 +94,10 @@ func divisions(kinds []v1beta1.FederatedKind) map[schema.GroupKind]division {
 	return out
 }
 
-// Preferences names the annotation with the preferences of a divided kind; "" for any other kind.
+// Preferences returns the preferences annotation of a divided kind, or "".
 func Preferences(kind schema.GroupKind) string { return dividedKinds[kind].annotation }
 
-// Read reads a federated object. The error names the annotation that cannot be read.
+// Read decodes a federated object. The error names the invalid annotation.
 func Read(u *unstructured.Unstructured) (Object, error) {
 	annotations := u.GetAnnotations()
 	o := Object{
@@ -116,7 +116,7 @@ func Read(u *unstructured.Unstructured) (Object, error) {
 	}
 	o.Replicas, o.hasSpecReplicas = number(spec[o.replicasField])
 	if divided && !o.hasSpecReplicas {
-		o.Replicas = 1 // as Kubernetes has it
+		o.Replicas = 1 // Kubernetes' default
 	}
 	return o, o.readAnnotations(annotations, kind.annotation)
 }
@@ -126,7 +126,7 @@ func claims(templates any) bool {
 	return len(list) > 0
 }
 
-// hasClaims reports whether pods of a template use PersistentVolumeClaims, which every cluster has of its own.
+// hasClaims reports whether pods of a template use PersistentVolumeClaims, which are local to a cluster.
 func hasClaims(template map[string]any) bool {
 	spec, _ := template["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)

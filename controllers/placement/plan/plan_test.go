@@ -14,7 +14,7 @@ import (
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// cluster is ready, or has not been for the time that is given.
+// cluster returns a cluster that is ready, or has not been for awayFor.
 func cluster(name string, awayFor time.Duration) *v1beta1.Cluster {
 	status := corev1.ConditionTrue
 	if awayFor > 0 {
@@ -28,7 +28,7 @@ func cluster(name string, awayFor time.Duration) *v1beta1.Cluster {
 	}
 }
 
-// replicaSet is an object whose replicas are divided.
+// replicaSet returns an object with divided replicas.
 func replicaSet(replicas int64, last map[string]int64) Object {
 	o := Object{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "default", Name: "web", Divided: true, Replicas: replicas, replicasField: "replicas"}
 	if last != nil {
@@ -77,7 +77,7 @@ func TestDecideWithoutFailoverState(t *testing.T) {
 	}
 }
 
-// What follows workloads says so when they have gone elsewhere, whatever became of the cluster where it was.
+// An object that follows workloads says so when they have moved, whatever happened to their cluster.
 func TestWhatFollowsSaysWhom(t *testing.T) {
 	o := Object{APIVersion: "v1", Kind: "Secret", Namespace: "default", Name: "pass", Follow: &Reach{Clusters: []string{"b"}}, Followed: []string{"Deployment web"},
 		Current: &v1beta1.Placement{Clusters: map[string]int64{"a": 1}}}

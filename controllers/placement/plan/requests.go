@@ -6,9 +6,9 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// Requests are what one pod of the object asks of a node, counted as Kubernetes counts it: with init containers,
-// sidecars and overhead; where a container has a limit and no request, the limit is its request. A template that
-// cannot be read asks for nothing.
+// Requests returns what one pod of the object requests of a node, as Kubernetes counts it: with init containers,
+// sidecars and overhead; a container with a limit and no request requests its limit. A template that cannot be parsed
+// requests nothing.
 func (o *Object) Requests() corev1.ResourceList {
 	if o.requests != nil || o.template == nil {
 		return o.requests
@@ -27,7 +27,7 @@ func (o *Object) Requests() corev1.ResourceList {
 	return o.requests
 }
 
-// asking keeps, of a pod's spec, what its requests depend on.
+// asking keeps the fields of a pod's spec that its requests depend on.
 func asking(spec map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, field := range []string{"overhead", "resources"} {

@@ -19,7 +19,7 @@ const (
 	usable use = iota
 	// keeps: no more than it has.
 	keeps
-	// out: nothing. What it had is remembered, and goes back.
+	// out: nothing. What it had is remembered, and returns.
 	out
 )
 
@@ -27,17 +27,17 @@ const (
 type seat struct {
 	cluster *v1beta1.Cluster
 	group   group
-	last    int64 // replicas by the last placement
+	last    int64 // replicas in the last placement
 	use     use
-	percent int64  // of what it would have: less than 100 while it returns
+	percent int64  // of its full number: less than 100 while it returns
 	because string // why it is not simply usable
 	until   time.Duration
-	room    *int64 // the most it can hold; nil where nothing is known to limit it
-	lost    bool   // it is lost, and no failover is wanted
-	stuck   int64  // pods of the object that have been unschedulable there, or cannot be made
-	says    string // what the scheduler there says of the unschedulable ones
-	unmade  int64  // those of them that cannot be made
-	// misleads: the sums of its nodes and pods say that there is room for more, or did when more was asked for.
+	room    *int64 // the most it can hold; nil if not known to be limited
+	lost    bool   // it is lost, and failover is disabled
+	stuck   int64  // pods of the object that are unschedulable there, or cannot be created
+	says    string // the scheduler's message about the unschedulable ones
+	unmade  int64  // those of them that cannot be created
+	// misleads: by its nodes and pods there is room for more, or was when more was requested, though pods are stuck.
 	misleads bool
 }
 
@@ -91,8 +91,8 @@ func (d *deciding) phase(s *seat) {
 	}
 }
 
-// gone seats the clusters that have left the federation with replicas whose volumes are there: these are not started on empty volumes
-// elsewhere unless a policy asks for failover.
+// gone seats the clusters that have left the federation with replicas and their volumes: these are not started on empty
+// volumes elsewhere unless a policy asks for failover.
 func (d *deciding) gone() {
 	if d.o.Current == nil || !d.o.Divided || !d.o.Volumes || !d.wants.failover.Disabled {
 		return
@@ -109,7 +109,7 @@ func (d *deciding) gone() {
 	}
 }
 
-// lost: what is there goes elsewhere, unless the policy says otherwise.
+// lost moves what is there elsewhere, unless the policy says otherwise.
 func (d *deciding) lost(s *seat, at *metav1.Time) {
 	f := d.wants.failover
 	if f.Disabled {
@@ -154,7 +154,7 @@ func (d *deciding) taint(s *seat, t *corev1.Taint) {
 	}
 }
 
-// tolerated says, for the reasons, of each taint that would keep the object off a cluster and does not, that it is tolerated.
+// tolerated returns a reason for each tolerated taint that would otherwise keep the object off a cluster.
 func (d *deciding) tolerated(c *v1beta1.Cluster) (why []string) {
 	for i := range c.Spec.Taints {
 		t := &c.Spec.Taints[i]
@@ -170,7 +170,7 @@ func (d *deciding) tolerated(c *v1beta1.Cluster) (why []string) {
 	return why
 }
 
-// tolerates reports whether any of the tolerations tolerates a taint, and for how long if not for ever.
+// tolerates reports whether a toleration matches a taint, and for how long if not for ever.
 func tolerates(all []corev1.Toleration, t *corev1.Taint, now time.Time) (left time.Duration, ok bool) {
 	for i := range all {
 		if !matches(&all[i], t) {
@@ -181,7 +181,7 @@ func tolerates(all []corev1.Toleration, t *corev1.Taint, now time.Time) (left ti
 			return 0, true
 		}
 		if t.TimeAdded == nil {
-			continue // no time from which it could count
+			continue // nothing to count from
 		}
 		if more := t.TimeAdded.Add(time.Duration(*seconds) * time.Second).Sub(now); more > left {
 			left, ok = more, true
@@ -190,7 +190,7 @@ func tolerates(all []corev1.Toleration, t *corev1.Taint, now time.Time) (left ti
 	return left, ok
 }
 
-// matches is the rule of Kubernetes by which a toleration is for a taint.
+// matches reports whether a toleration matches a taint, by Kubernetes' rule.
 func matches(tol *corev1.Toleration, t *corev1.Taint) bool {
 	if tol.Effect != "" && tol.Effect != t.Effect || tol.Key != "" && tol.Key != t.Key {
 		return false
@@ -198,7 +198,7 @@ func matches(tol *corev1.Toleration, t *corev1.Taint) bool {
 	return tol.Operator == corev1.TolerationOpExists || tol.Key != "" && tol.Value == t.Value
 }
 
-// evicts reports whether a cluster has a taint that removes what does not tolerate it.
+// evicts reports whether a cluster has a taint that evicts what does not tolerate it.
 func evicts(c *v1beta1.Cluster) bool {
 	for _, t := range c.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoExecute {
@@ -210,14 +210,14 @@ func evicts(c *v1beta1.Cluster) bool {
 
 // How old a decision must be
 const (
-	// … for its pods to be running that have not been reported as unschedulable: a pod is after 60 s.
+	// … so that its pods run unless they are reported as unschedulable, which takes 60 s.
 	overflowSettles = 75 * time.Second
-	// … for what a cluster reports to be about it.
+	// … so that a cluster's report includes it.
 	reportSettles = 30 * time.Second
 )
 
-// capacity sets the most that a cluster can hold of the object: what is there and can run, and room for more. Where
-// pods of the object are unschedulable, or cannot be made, there is no room, whatever the sums say.
+// capacity sets the most that a cluster can hold of the object: what is there and can run, plus the free room. If pods
+// of the object are unschedulable, or cannot be created, there is no room, whatever the sums say.
 func (d *deciding) capacity(s *seat) {
 	asked := s.last
 	if d.o.Current != nil {
@@ -247,7 +247,7 @@ func (d *deciding) capacity(s *seat) {
 	s.room = &most
 }
 
-// old reports whether the last decision is so old. If it is not, the seat is to be looked at again when it is.
+// old reports whether the last decision is older than age. If not, the decision is repeated when it is.
 func (d *deciding) old(s *seat, age time.Duration) bool {
 	if d.o.Current == nil || len(d.o.Current.History) == 0 {
 		return true

@@ -7,11 +7,11 @@ import (
 	"federation/scheduler"
 )
 
-// Steady reports whether it is certain, without deciding, that Decide leaves an object's numbers as they are, however much or little room the
-// ledger has: so it takes nothing from the ledger, and whoever places many objects may pass it over. It looks at the clusters that the
-// object is in, not at all. False says nothing: it has to be decided.
+// Steady reports whether Decide certainly leaves an object's numbers as they are, whatever room the ledger has. Such an object
+// takes nothing from the ledger, so a caller that places many may skip it. Steady reads only the clusters that the object is
+// in. False means nothing: the object must be decided.
 //
-// An object that is steady stays so where other clusters than its own are lost or drained.
+// A steady object stays steady if clusters other than its own are lost or drained.
 func (w *World) Steady(o *Object) bool {
 	if o.Finished || !o.Divided {
 		return true
@@ -24,7 +24,7 @@ func (w *World) Steady(o *Object) bool {
 	return !wants.preferences.Rebalance && minimumsAreMet(wants.preferences, p) && w.stays(o, &wants) && w.spreadIsMet(o, &wants)
 }
 
-// minimumsAreMet reports whether each cluster with a minimum has it. Who has one by "*" is not looked for.
+// minimumsAreMet reports whether each cluster with a minimum has it. It returns false for a minimum of "*".
 func minimumsAreMet(prefs *v1beta1.ReplicaPreferences, p *v1beta1.Placement) bool {
 	for name, c := range prefs.Clusters {
 		if c.MinReplicas > p.Clusters[name] {
@@ -34,7 +34,7 @@ func minimumsAreMet(prefs *v1beta1.ReplicaPreferences, p *v1beta1.Placement) boo
 	return true
 }
 
-// stays reports whether each cluster that the object is in may keep what it has of it.
+// stays reports whether each cluster of the object may keep what it has of it.
 func (w *World) stays(o *Object, wants *wants) bool {
 	for name, n := range o.Current.Clusters {
 		if n == 0 {
@@ -56,8 +56,8 @@ func (w *World) stuckIn(cluster string, o *Object) bool {
 	return stuck
 }
 
-// spreadIsMet reports whether the clusters that the object is in meet its spread constraints as they are. Where some ask for
-// groups and others limit them, that depends on more than these.
+// spreadIsMet reports whether the object's clusters meet its spread constraints as they are. If some require groups and
+// others limit them, that depends on more than these.
 func (w *World) spreadIsMet(o *Object, wants *wants) bool {
 	limits := slices.ContainsFunc(wants.spread, func(c v1beta1.SpreadConstraint) bool { return c.MaxGroups != nil })
 	asks := slices.ContainsFunc(wants.spread, func(c v1beta1.SpreadConstraint) bool { return c.MinGroups > 1 })

@@ -12,8 +12,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// TestWhereOnlyPodsShowThatThereIsNoRoom: by the sums there is room, but more pods than the limits of clusters find no node, or are not
-// made. They go where they can run, and from then on nothing goes to and fro.
+// TestWhereOnlyPodsShowThatThereIsNoRoom checks clusters that have room by the sums, but in which pods beyond a limit
+// find no node or are not created. These go where they can run, and then nothing moves back and forth.
 func TestWhereOnlyPodsShowThatThereIsNoRoom(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -61,7 +61,7 @@ func TestWhereOnlyPodsShowThatThereIsNoRoom(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotMadeMovesOnce: what clusters could make may be told late, and is true all the same.
+// TestWhatIsNotMadeMovesOnce checks that a late report of what clusters can create still counts.
 func TestWhatIsNotMadeMovesOnce(t *testing.T) {
 	s := newStory(t, replicaSet(24, nil), "a", "b")
 	s.report(nil, false)
@@ -74,7 +74,7 @@ func TestWhatIsNotMadeMovesOnce(t *testing.T) {
 	}
 }
 
-// report has the clusters say that they have room, and which pods of the object run in none: over the limit of each.
+// report makes the clusters report room, and which pods of the object run in none: those over each limit.
 func (s *story) report(limits numbers, made bool) {
 	s.o.Made = numbers{}
 	for name, c := range s.clusters {
@@ -91,7 +91,7 @@ func (s *story) report(limits numbers, made bool) {
 	}
 }
 
-// What the cluster's scheduler says is the reason and the cause, in place of "no room".
+// The message of the cluster's scheduler is the reason and the cause, in place of "no room".
 func TestTheSchedulersWordsAreTheReason(t *testing.T) {
 	const says = "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims"
 	a := cluster("a", 0)

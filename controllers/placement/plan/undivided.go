@@ -10,12 +10,12 @@ import (
 	"federation/scheduler"
 )
 
-// patience is how long a new Secret or ServiceAccount, or a ConfigMap where a policy of its namespace takes references along, waits
-// for something that refers to it, before it is decided where it goes without.
+// patience is how long a new Secret or ServiceAccount, or a ConfigMap where a policy of its namespace takes references
+// along, waits for a referrer before it is decided without.
 const patience = 3 * time.Second
 
-// ungoverned decides for an object whose replicas are not divided and that no policy governs: it goes where that goes which
-// refers to it, or else, unless it is of a kind that then goes nowhere, everywhere, without any annotation.
+// ungoverned decides about an undivided object without a policy: it goes where its referrers go; without any it goes
+// nowhere if its kind is confined, else everywhere, without an annotation.
 func (d *deciding) ungoverned() {
 	left := d.o.Created.Add(patience).Sub(d.now)
 	switch {
@@ -32,12 +32,12 @@ func (d *deciding) ungoverned() {
 	}
 }
 
-// mayFollow reports whether something may yet come along that takes the object with it.
+// mayFollow reports whether a referrer that takes the object along may still come.
 func (d *deciding) mayFollow() bool {
 	return d.o.confined() && !d.w.SecretsEverywhere || referable[d.o.Kind] && d.w.TakesReferences(d.o.Namespace)
 }
 
-// follows reports whether an object goes where that goes which refers to it, for nothing else says where, as before.
+// follows reports whether an object goes where its referrers go because nothing else decides, as in its last placement.
 func (d *deciding) follows() bool {
 	return !d.o.Divided && d.wants.policy == nil && d.o.Selector == nil && d.o.Follow != nil && d.o.Current.Policy == ""
 }
@@ -45,8 +45,8 @@ func (d *deciding) follows() bool {
 // referable are the kinds that workloads refer to.
 var referable = map[string]bool{"ConfigMap": true, "Secret": true, "ServiceAccount": true}
 
-// runs are the built-in kinds that are not divided and run something by themselves. What is of another built-in kind
-// may be of use to what still runs in a cluster, and does no harm: neither taints nor failover remove it.
+// runs are the undivided built-in kinds that run something by themselves. Objects of other built-in kinds may be of use
+// to what still runs in a cluster, and do no harm: neither taints nor failover remove them.
 var runs = map[string]bool{"DaemonSet": true, "CronJob": true}
 
 func builtIn(o *Object) bool {
@@ -55,7 +55,7 @@ func builtIn(o *Object) bool {
 	})
 }
 
-// settle lets an object that is not divided stay, and come, where nothing would be gained by its absence.
+// settle lets an undivided object stay in, or enter, a cluster where its absence would gain nothing.
 func (d *deciding) settle(s *seat) {
 	moves := slices.ContainsFunc(d.wants.spread, func(c v1beta1.SpreadConstraint) bool { return c.MaxGroups != nil })
 	s.percent = 100
@@ -68,7 +68,7 @@ func (d *deciding) settle(s *seat) {
 	}
 }
 
-// everywhere is the plan of an object whose replicas are not divided: 1 for each cluster that may have it.
+// everywhere returns the plan of an undivided object: 1 for each cluster that may have it.
 func (d *deciding) everywhere(from map[string]int64) map[string]int64 {
 	r := scheduler.Request{Key: d.o.Key(), Replicas: math.MaxInt32}
 	var seats []*seat

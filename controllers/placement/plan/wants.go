@@ -10,16 +10,16 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// wants is what is asked for an object: by its annotations and, where these say nothing, by its policy.
+// wants is what an object asks for: by its annotations or, without these, by its policy.
 type wants struct {
-	policy      *policy // nil where none governs it
+	policy      *policy // nil if none governs it
 	preferences *v1beta1.ReplicaPreferences
-	preferredBy string // where the preferences are from, for the reasons
+	preferredBy string // the source of the preferences, for the reasons
 	selector    labels.Selector
 	spread      []v1beta1.SpreadConstraint
 	tolerations []corev1.Toleration
 	failover    v1beta1.FailoverPolicy
-	stay        string // why what is in a lost cluster stays there, where failover is disabled
+	stay        string // why replicas in a lost cluster stay there, if failover is disabled
 	inputs      string
 	notes       []string
 }
@@ -57,12 +57,12 @@ func wanted(o *Object, w *World) wants {
 	return out
 }
 
-// keepWhole asks for one cluster, whatever else is asked for. What runs there is not moved back to where it was: it would begin again.
+// keepWhole requests one cluster, whatever else is requested. What runs there does not fail back: it would start over.
 func (a *wants) keepWhole() {
 	one, spread := int32(1), []v1beta1.SpreadConstraint{{SpreadBy: v1beta1.SpreadByCluster}}
 	for _, c := range a.spread {
 		if c.MinGroups > 1 {
-			a.notes = append(a.notes, "an Indexed Job goes whole to one cluster: minGroups of the spread constraints counts for nothing")
+			a.notes = append(a.notes, "an Indexed Job goes whole to one cluster: minGroups of the spread constraints is ignored")
 		}
 		if c.SpreadBy != v1beta1.SpreadByCluster {
 			spread = append(spread, v1beta1.SpreadConstraint{SpreadBy: c.SpreadBy, MaxGroups: c.MaxGroups})
@@ -83,7 +83,7 @@ func textHash(text string) string {
 	return hashOf(text)
 }
 
-// refuses says why a cluster is not for objects of a namespace, or not selected for this one; "" where it is.
+// refuses returns why a cluster is not for objects of a namespace, or not selected for this one; "" if it is.
 func (a *wants) refuses(namespace string, c *v1beta1.Cluster, w *World) string {
 	if why := c.RefusesNamespace(namespace); why != "" {
 		return why
@@ -100,7 +100,7 @@ func (a *wants) refuses(namespace string, c *v1beta1.Cluster, w *World) string {
 	return a.policy.refuses(c.Name, w.Clusters)
 }
 
-// selected says by what a cluster is selected, for the reasons.
+// selected returns why a cluster is selected, for the reasons.
 func (a *wants) selected(c *v1beta1.Cluster) (why []string) {
 	switch {
 	case a.selector != nil:

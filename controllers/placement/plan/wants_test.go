@@ -16,7 +16,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// object reads an object from YAML.
+// object decodes an object from YAML.
 func object(t *testing.T, text string) Object {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -57,7 +57,7 @@ func TestWhichPolicyGoverns(t *testing.T) {
 	}
 }
 
-// What selects clusters, a policy or an annotation, is written by users; whom a cluster is for, by its operators.
+// Users choose clusters by policy or annotation; operators choose which namespaces a cluster is for.
 func TestAClusterIsForNamespaces(t *testing.T) {
 	a, b := cluster("a", 0), cluster("b", 0)
 	b.Spec.AllowedNamespaces = []string{"shop"}
@@ -98,7 +98,7 @@ func TestTheAnnotationWinsAndSaysSo(t *testing.T) {
 	}
 }
 
-// TestWhatHasNoReplicasMovesForNoRoom: how much clusters can hold says nothing of an object that is copied as it is.
+// TestWhatHasNoReplicasMovesForNoRoom checks that room does not matter to an undivided object.
 func TestWhatHasNoReplicasMovesForNoRoom(t *testing.T) {
 	o := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: conf, namespace: default, annotations: {
   federation.kubernetes.io/placement: '{"clusters":{"a":1},"policy":"p"}'}}}`)
@@ -143,7 +143,7 @@ func TestTaintsAndTolerations(t *testing.T) {
 	}
 }
 
-// TestWhatIsToleratedIsAmongTheReasons: who sees a taint on a cluster is told why it holds nothing up.
+// TestWhatIsToleratedIsAmongTheReasons checks that the reasons of a tainted cluster name the toleration.
 func TestWhatIsToleratedIsAmongTheReasons(t *testing.T) {
 	minute, added := int64(60), metav1.NewTime(now.Add(-20*time.Second))
 	p := governed(v1beta1.PlacementPolicySpec{Tolerations: []corev1.Toleration{
@@ -185,8 +185,8 @@ func TestRequestsAndReferences(t *testing.T) {
 	}
 }
 
-// TestAMassFailoverSharesTheRoom: of many objects that lose their cluster, those of high priority find room, and
-// no cluster gets more than fits.
+// TestAMassFailoverSharesTheRoom checks that of many objects that lose their cluster, those of high priority find room,
+// and no cluster gets more than fits.
 func TestAMassFailoverSharesTheRoom(t *testing.T) {
 	room := func(name string, cpus int64) *v1beta1.Cluster {
 		c := cluster(name, 0)

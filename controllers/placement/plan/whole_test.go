@@ -12,7 +12,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// TestAnIndexedJobGoesWhole: to one cluster, from which only its loss and what people ask for move it.
+// TestAnIndexedJobGoesWhole checks that it goes to one cluster, from which only its loss or a request moves it.
 func TestAnIndexedJobGoesWhole(t *testing.T) {
 	job := func(placement string) Object {
 		return object(t, fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: shards, namespace: default, annotations: {

@@ -16,26 +16,26 @@ import (
 	"federation/scheduler"
 )
 
-// World is all that decisions depend on besides the object and the time. Make it with NewWorld. Many decisions may
-// be made at once with one World, as long as nobody takes from its Ledger.
+// World is all that decisions depend on besides the object and the time. Make it with NewWorld. Decisions may run
+// concurrently with one World, as long as nobody takes from its Ledger.
 type World struct {
 	// Clusters by name.
 	Clusters []*v1beta1.Cluster
 	// Policies of all namespaces.
 	Policies []*v1beta1.PlacementPolicy
-	// Ledger has the room in the clusters: at first as they report it. Whoever decides one object after the
-	// other takes from it what was decided: see Take.
+	// Ledger has the room in the clusters: at first as they report it. A caller that decides one object after another
+	// takes each decision from it: see Take.
 	Ledger *scheduler.Ledger
-	// Grace counts for a cluster that is not ready and of which nobody keeps a failover state: how long its
-	// replicas stay placed there. 0: for ever.
+	// Grace applies to a cluster that is not ready and has no failover state: how long its replicas stay placed there.
+	// 0 means for ever.
 	Grace time.Duration
-	// SecretsEverywhere: Secrets and ServiceAccounts that no policy governs go to every cluster, not only where that goes
-	// which refers to them.
+	// SecretsEverywhere: Secrets and ServiceAccounts without a policy go to every cluster, not only where their
+	// referrers go.
 	SecretsEverywhere bool
-	// Terse leaves the reasons out of decisions.
+	// Terse omits the reasons.
 	Terse bool
 
-	byNamespace map[string][]*policy // the one that wins first
+	byNamespace map[string][]*policy // the winning one first
 	lost        map[string]bool      // clusters that lose what they have, unless it is tolerated
 	stuck       map[stuckKey]v1beta1.UnschedulablePods
 	groups      []group        // of Clusters, by index
@@ -46,16 +46,16 @@ type stuckKey struct{ cluster, kind, namespace, name string }
 
 type group struct{ zone, region string }
 
-// policy is a PlacementPolicy, read.
+// policy is a parsed PlacementPolicy.
 type policy struct {
 	*v1beta1.PlacementPolicy
-	selectors []labels.Selector // of spec.resourceSelectors; nil where there is none
+	selectors []labels.Selector // of spec.resourceSelectors; nil without one
 	hash      string            // of what decisions depend on
 	once      sync.Once
 	refusals  map[string]string // by cluster: why spec.clusters does not select it
 }
 
-// NewWorld reads clusters and policies, neither of which it changes.
+// NewWorld parses clusters and policies. It does not change them.
 func NewWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) *World {
 	w := &World{
 		Clusters: slices.Clone(clusters), Policies: policies, Ledger: scheduler.NewLedger(clusters),
@@ -92,7 +92,7 @@ func readPolicy(p *v1beta1.PlacementPolicy) *policy {
 		}
 		selector, err := metav1.LabelSelectorAsSelector(r.LabelSelector)
 		if err != nil {
-			selector = labels.Nothing() // admission refuses it
+			selector = labels.Nothing() // admission rejects it
 		}
 		out.selectors[i] = selector
 	}
@@ -101,7 +101,7 @@ func readPolicy(p *v1beta1.PlacementPolicy) *policy {
 	return out
 }
 
-// hashOf is a short hash of values, which must be such that JSON can say all of them.
+// hashOf returns a short hash of values that JSON can encode.
 func hashOf(values ...any) string {
 	h := fnv.New32a()
 	if err := json.NewEncoder(h).Encode(values); err != nil {
@@ -110,7 +110,7 @@ func hashOf(values ...any) string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// refuses says why the policy does not select a cluster; "" where it does.
+// refuses returns why the policy does not select a cluster, or "".
 func (p *policy) refuses(cluster string, all []*v1beta1.Cluster) string {
 	p.once.Do(func() {
 		p.refusals = map[string]string{}
@@ -123,8 +123,8 @@ func (p *policy) refuses(cluster string, all []*v1beta1.Cluster) string {
 	return p.refusals[cluster]
 }
 
-// Policy returns the policy that governs an object: of those of its namespace that select it the one with the
-// highest priority, then the first by name. Nil if there is none.
+// Policy returns the policy that governs an object: of those in its namespace that select it, the one with the highest
+// priority, then the first by name. Nil if there is none.
 func (w *World) Policy(o *Object) *v1beta1.PlacementPolicy {
 	if p := w.policy(o); p != nil {
 		return p.PlacementPolicy
@@ -149,7 +149,8 @@ func (p *policy) selects(i int, o *Object) bool {
 		(p.selectors[i] == nil || p.selectors[i].Matches(labels.Set(o.Labels)))
 }
 
-// Selects reports whether an object may be in a cluster, as far as the cluster is for its namespace, and its annotations and its policy select clusters.
+// Selects reports whether an object may be in a cluster: the cluster is for its namespace, and its annotations and
+// policy select the cluster.
 func (w *World) Selects(o *Object, c *v1beta1.Cluster) bool {
 	wants := wanted(o, w)
 	return wants.refuses(o.Namespace, c, w) == ""
@@ -173,7 +174,7 @@ func (w *World) Take(o *Object, d *Decision) {
 	}
 }
 
-// Usability is what decisions depend on of a cluster, but for its room: equal where nothing of that has changed.
+// Usability returns what decisions depend on of a cluster, except its room, as a comparable string.
 func Usability(c *v1beta1.Cluster) string {
 	f := v1beta1.ClusterFailover{}
 	if c.Status.Failover != nil {
