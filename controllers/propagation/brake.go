@@ -23,13 +23,13 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// brake keeps a member from losing very many copies at once whose objects the federation does not know (ADR 85). All that share the objects
-// judge by all copies in the member, so they come to the same end.
+// brake keeps a member from losing very many copies at once whose objects the federation does not know (ADR 85). All
+// processes that share the objects judge by all copies in the member, so they agree.
 type brake struct {
-	turn chan struct{} // is full while somebody has what follows
+	turn chan struct{} // full while somebody holds the lock
 	plan.Brake
 	waiting map[types.UID]waiting
-	// clearing: the member has just been taken up, and the caches are full: nothing is to be waited for.
+	// clearing: the member has just been engaged, and its caches are full: no waiting.
 	clearing atomic.Bool
 	wake     chan struct{}
 }
@@ -39,7 +39,7 @@ func (b *brake) init() {
 	b.clearing.Store(true)
 }
 
-// lock waits for its turn, no longer than ctx lasts: who has it may be asking a member that does not answer.
+// lock waits for the lock until ctx ends: its holder may be asking a member that does not answer.
 func (b *brake) lock(ctx context.Context) error {
 	select {
 	case b.turn <- struct{}{}:
@@ -57,16 +57,16 @@ type waiting struct {
 	since time.Time
 }
 
-// errHeld says that a copy is not deleted yet. What has it deleted wakes its key.
+// errHeld means that a copy is not deleted yet. The event that allows its deletion enqueues its key.
 var errHeld = errors.New("its object is not known, and so are those of very many copies: it is deleted when somebody approves it")
 
 const (
-	// gathering is how long a copy whose object vanished waits for others: when the federation is restored under a running
-	// process, they vanish one after the other.
+	// gathering is how long a copy whose object vanished waits for others: when the federation is restored under a
+	// running process, objects vanish one after another.
 	gathering = 10 * time.Second
-	// brakeReview is how often what is held is judged again.
+	// brakeReview is the period at which held copies are judged again.
 	brakeReview = 30 * time.Second
-	// brakeExamples is how many copies are named.
+	// brakeExamples is how many copies a message names.
 	brakeExamples = 10
 )
 
@@ -77,13 +77,13 @@ func (b *brake) signal() {
 	}
 }
 
-// deletions are those of copies whose objects the federation does not know, in all members.
+// deletions handles copies whose objects the federation does not know, in all members.
 type deletions struct {
 	*view
 	*hub
 }
 
-// mayDelete returns nil if a copy whose object is not known may be deleted.
+// mayDelete returns nil if a copy of an unknown object may be deleted.
 func (d *deletions) mayDelete(ctx context.Context, m *member, k key, have *unstructured.Unstructured) error {
 	b := &m.brake
 	if err := b.lock(ctx); err != nil {
@@ -115,10 +115,11 @@ func (d *deletions) mayDelete(ctx context.Context, m *member, k key, have *unstr
 		b.signal()
 		return errHeld
 	}
-	return fmt.Errorf("%s: it is not the copy any more that was seen, or its object is known by now", k)
+	return fmt.Errorf("%s: it is not the observed copy any more, or its object is known now", k)
 }
 
-// judge gathers the copies of unknown objects in a member, and has the brake judge them. It is called with the brake locked.
+// judge collects the copies of unknown objects in a member, and has the brake judge them. The caller holds the brake's
+// lock.
 func (d *deletions) judge(ctx context.Context, m *member) error {
 	recorded, err := d.recorded(ctx)
 	if err != nil {
@@ -143,7 +144,7 @@ func (d *deletions) judge(ctx context.Context, m *member) error {
 	return nil
 }
 
-// eachCopy goes through the copies of a kind in a member: those in the cache, or, where other processes have some, all that there are.
+// eachCopy visits the copies of a kind in a member: those in the cache or, if other processes own some, all of them.
 func (d *deletions) eachCopy(ctx context.Context, m *member, k *plan.Kind, do func(*unstructured.Unstructured)) error {
 	each := func(u *unstructured.Unstructured) {
 		if u != nil && v1beta1.IsCopy(u, k.GroupKind(), d.Federation) {
@@ -170,7 +171,7 @@ func (d *deletions) eachCopy(ctx context.Context, m *member, k *plan.Kind, do fu
 	}
 }
 
-// watchBrake lets go what somebody approves, judges again what is held, and keeps the Cluster saying what that is, until ctx is done.
+// watchBrake releases approved copies, judges held ones again, and updates the Cluster's status, until ctx is done.
 func (d *deletions) watchBrake(ctx context.Context, m *member) {
 	for ctx.Err() == nil {
 		if err := d.reviewHeld(ctx, m); err != nil && ctx.Err() == nil {
@@ -205,7 +206,7 @@ func (d *deletions) reviewHeld(ctx context.Context, m *member) error {
 	return d.sayHeld(ctx, m, now)
 }
 
-// stillHeld judges again what is held, and what the Cluster says that is, and wakes what may go; nil: nothing is held.
+// stillHeld judges the held copies and the Cluster's status again, and enqueues what may go; nil if nothing is held.
 func (d *deletions) stillHeld(ctx context.Context, m *member, cluster *v1beta1.Cluster) (*v1beta1.PendingDeletions, error) {
 	b := &m.brake
 	if err := b.lock(ctx); err != nil {
@@ -223,7 +224,7 @@ func (d *deletions) stillHeld(ctx context.Context, m *member, cluster *v1beta1.C
 	}
 	for uid, w := range b.waiting {
 		if _, still := b.May(uid); !still {
-			delete(b.waiting, uid) // its object is known by now, or it has gone
+			delete(b.waiting, uid) // its object is known now, or it has gone
 		}
 		if may, _ := b.May(uid); may {
 			m.queue.Add(w.key)
@@ -236,7 +237,7 @@ func (d *deletions) stillHeld(ctx context.Context, m *member, cluster *v1beta1.C
 	return &v1beta1.PendingDeletions{Resource: d.only(), Set: set, Copies: int32(copies), Of: int32(of), Examples: some}, nil
 }
 
-// only is the one kind that this controller has, "" where it has all that are built in.
+// only returns the one kind of this controller, or "" if it has all built-in kinds.
 func (d *deletions) only() string {
 	if len(d.Kinds) == 1 {
 		return d.Kinds[0].Resource.GroupResource().String()
@@ -244,7 +245,7 @@ func (d *deletions) only() string {
 	return ""
 }
 
-// saidHeld is what a Cluster says that this controller holds.
+// saidHeld returns what a Cluster's status says that this controller holds.
 func (d *deletions) saidHeld(cluster *v1beta1.Cluster) *v1beta1.PendingDeletions {
 	i := slices.IndexFunc(cluster.Status.DeletionsPendingApproval, func(h v1beta1.PendingDeletions) bool { return h.Resource == d.only() })
 	if i < 0 {
@@ -253,7 +254,7 @@ func (d *deletions) saidHeld(cluster *v1beta1.Cluster) *v1beta1.PendingDeletions
 	return &cluster.Status.DeletionsPendingApproval[i]
 }
 
-// sayHeld has the Cluster say what this controller holds.
+// sayHeld writes what this controller holds to the Cluster's status.
 func (d *deletions) sayHeld(ctx context.Context, m *member, now *v1beta1.PendingDeletions) error {
 	clusters := d.Client.Resource(v1beta1.ClustersResource)
 	var news string

@@ -26,7 +26,7 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// meter is an API in memory, and a count of what our controller asks of it beside lists and watches.
+// meter is an API in memory that counts our controller's requests other than lists and watches.
 type meter struct {
 	*memapi.API
 	others dynamic.Interface // requests that are not counted: users, and a member's own controllers
@@ -58,7 +58,7 @@ func (m *meter) count(_ context.Context, r memapi.Request, do func() error) erro
 	return do()
 }
 
-// read returns what was counted since the last time, as "apply replicasets 1, …".
+// read returns the counts since the last call, as "apply replicasets 1, …".
 func (m *meter) read() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,11 +108,11 @@ func (m *meter) create(t *testing.T, gvr schema.GroupVersionResource, namespace,
 	}
 }
 
-// fleet is a federation with members, and a controller that can be started anew.
+// fleet is a federation with members, and a controller that can be restarted.
 type fleet struct {
 	federation *meter
 	members    map[string]*meter
-	clients    map[string]*memapi.Client // of the controller that runs, by member
+	clients    map[string]*memapi.Client // of the running controller, by member
 }
 
 func newFleet(t *testing.T, names ...string) *fleet {
@@ -131,7 +131,7 @@ func newFleet(t *testing.T, names ...string) *fleet {
 	return f
 }
 
-// run runs a controller while do does.
+// run runs a controller while do runs.
 func (f *fleet) run(t *testing.T, o Options, do func()) {
 	ctx, stop := context.WithCancel(t.Context())
 	client := f.federation.Client("federation", f.federation.count)
@@ -160,7 +160,7 @@ func (f *fleet) run(t *testing.T, o Options, do func()) {
 
 func calm() { time.Sleep(5 * time.Second); synctest.Wait() }
 
-// read returns the calls at the federation, and those that each member got; where they differ, by member.
+// read returns the calls at the federation, and those that each member got; by member if they differ.
 func (f *fleet) read() (federation, members string) {
 	all := map[string]string{}
 	for name, m := range f.members {
@@ -183,7 +183,7 @@ metadata: {name: web, annotations: {federation.kubernetes.io/placement: '{"clust
 spec: {replicas: 6, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "web:1"}]}}}
 `
 
-// Each change costs so many calls, and no more.
+// Each change costs exactly these calls.
 func TestCallsForEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "east-a", "east-b", "west-a")
@@ -243,7 +243,7 @@ func TestCallsForEachChange(t *testing.T) {
 	})
 }
 
-// The copies that members delete with a namespace are not made again, and nothing is told of them.
+// Copies that members delete with a namespace are not created again, and no event mentions them.
 func TestCallsWhileANamespaceGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "east-a", "east-b", "west-a")

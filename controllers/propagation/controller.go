@@ -17,10 +17,10 @@ import (
 	"federation/controllers/supervisor"
 )
 
-// Informers hands out informers that are shared with others and started by them.
+// Informers returns informers that are shared with others, which start them.
 type Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 
-// Options are what a Controller needs. All are required but the last six.
+// Options configure a Controller. All but the last six are required.
 type Options struct {
 	// Client writes to the federation.
 	Client dynamic.Interface
@@ -34,16 +34,16 @@ type Options struct {
 	Workers int
 	// WriteTimeout bounds one write to a member; default 10 s.
 	WriteTimeout time.Duration
-	// Reports is how many statuses a second are written to the federation in the long run; default 30.
+	// Reports is the sustained rate of status writes to the federation per second; default 30.
 	Reports int
-	// Unmade is how long a member must have failed to make pods for it to count; default 60 s.
+	// Unmade is how long a member must have failed to create pods before it counts; default 60 s.
 	Unmade time.Duration
-	// Kinds are those that are propagated; default plan.Federated().
+	// Kinds are the propagated kinds; default plan.Federated().
 	Kinds []plan.Kind
-	// Owns tells which objects are this controller's. The others are as if they were not there: their copies
-	// are not touched either. Its answer for an object must not change while the controller runs. Default: all.
+	// Owns reports whether this controller owns an object. It ignores other objects and does not touch their copies.
+	// The answer for an object must not change while the controller runs. Default: all.
 	Owns func(kind *plan.Kind, namespace, name string) bool
-	// Shared: other controllers own others of the objects of these kinds.
+	// Shared: other controllers own other objects of these kinds.
 	Shared bool
 }
 
@@ -51,14 +51,14 @@ type Options struct {
 type Member struct {
 	Name   string
 	Client dynamic.Interface
-	// Informers are the member's, limited to objects that bear our mark.
+	// Informers are the member's, limited to objects with our label.
 	Informers Informers
-	// HeartbeatsStale reports whether the nodes of the member have yet to be heard of since it was away (ADR 56). It is known here before its Cluster
-	// says so. Optional: that is waited for.
+	// HeartbeatsStale reports whether the heartbeats of the member's nodes are stale since it was away (ADR 56). It is
+	// known here before the Cluster's status has it. Optional.
 	HeartbeatsStale func() bool
 }
 
-// key names a federated object, and its copies.
+// key identifies a federated object and its copies.
 type key = plan.Key
 
 // Controller propagates federated objects to members.
@@ -108,7 +108,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// assemble makes the parts of a controller. Nothing happens yet.
+// assemble makes the parts of a controller, without starting anything.
 func assemble(o Options) *Controller {
 	v, s := &view{Options: o}, newMembers()
 	h := &hub{view: v}
@@ -119,14 +119,14 @@ func assemble(o Options) *Controller {
 	}
 }
 
-// Run works until ctx is done, and ends the work in all members with it: when it returns, no write is under
-// way. The informers must have been started.
+// Run works until ctx is done, and ends the work in all members with it: when it returns, no write is in flight. The
+// informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.serving.end()
 	defer c.unlisten()
 	defer c.shutDown()
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
-		return nil // asked to end before there was anything to end
+		return nil // ctx ended before the start
 	}
 	var reporters sync.WaitGroup
 	reporters.Go(func() { c.giveTurns(ctx) })
@@ -139,18 +139,18 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// shutDown ends the queues of reports. It may be called again.
+// shutDown shuts down the report queues. It may be called again.
 func (c *Controller) shutDown() {
 	c.reports.ShutDown()
 	c.dues.waiting.ShutDown()
 }
 
-// work takes items from a queue until it is shut down. An item that fails comes again, later and later.
+// work processes a queue until it is shut down. A failed item is requeued with backoff.
 func work(ctx context.Context, q workqueue.TypedRateLimitingInterface[key], do func(context.Context, key) error) {
 	for {
 		k, quit := q.Get()
 		if quit || ctx.Err() != nil {
-			return // what is cut off by the end looks as if it were lost: nothing is to be concluded from it
+			return // an error after the end of ctx means nothing: it only looks like a lost member
 		}
 		if err := supervisor.Protect(ctx, "propagation", func() error { return do(ctx, k) }); err != nil {
 			klog.FromContext(ctx).V(2).Info("Failed, will retry", "object", k.String(), "err", err)

@@ -42,7 +42,7 @@ func (a api) informers(r schema.GroupVersionResource) cache.SharedIndexInformer 
 	return a.factory.ForResource(r).Informer()
 }
 
-// writes are the verbs of what was written, with the names.
+// writes returns the verbs and names of the writes.
 func (a api) writes() (out []string) {
 	for _, action := range a.client.Actions() {
 		if named, ok := action.(interface{ GetName() string }); ok && !slices.Contains([]string{"get", "create"}, action.GetVerb()) {
@@ -66,18 +66,18 @@ func configMap(labels, annotations map[string]string) *unstructured.Unstructured
 
 var mark = map[string]string{v1beta1.ManagedByLabel: "fed"}
 
-// bound are the annotations of a copy, of ConfigMap shop/config if no kind is given.
+// bound returns the annotations of a copy, of ConfigMap shop/config if no kind is given.
 func bound(source string, kind ...string) map[string]string {
 	of := append(kind, "ConfigMap")[0] + "/shop/config"
 	return map[string]string{v1beta1.CopyOfAnnotation: of, v1beta1.SourceAnnotation: source}
 }
 
-// engage runs do with a controller over a federation and one member, east-a.
+// engage runs do beside a controller over a federation and one member, east-a.
 func engage(t *testing.T, federation, member api, do func()) {
 	engageWith(t, federation, member, member.informers, do)
 }
 
-// engageWith has other informers of the member.
+// engageWith is engage with other informers of the member.
 func engageWith(t *testing.T, federation, member api, informers Informers, do func()) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -104,7 +104,8 @@ func engageWith(t *testing.T, federation, member api, informers Informers, do fu
 	})
 }
 
-// A controller ends while the registry engages a member: of the member nothing is left. A queue that was would be a deadlock here.
+// A controller ends while the registry engages a member: nothing of the member remains. A remaining queue would
+// deadlock here.
 func TestAMemberThatComesAfterTheEnd(t *testing.T) {
 	federation, member := newAPI(), newAPI()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,8 +126,8 @@ func TestAMemberThatComesAfterTheEnd(t *testing.T) {
 
 func settle() { time.Sleep(time.Second); synctest.Wait() }
 
-// A cluster can be engaged while its Cluster object is not in the cache: it has just joined, or leaves.
-// That its labels are not known must not be taken for labels that do not match.
+// A cluster can be engaged while its Cluster object is not in the cache: it has just joined, or is leaving. Its unknown
+// labels must not count as labels that do not match.
 func TestNothingIsDeletedByLabelsThatAreNotKnown(t *testing.T) {
 	selector := map[string]string{v1beta1.ClusterSelectorAnnotation: `[{"key":"tier","operator":"In","values":["gold"]}]`}
 	federation, member := newAPI(configMap(nil, selector)), newAPI(configMap(mark, bound("u1")))
@@ -145,8 +146,8 @@ func TestNothingIsDeletedByLabelsThatAreNotKnown(t *testing.T) {
 	})
 }
 
-// A request that was under way when a member was lost may be carried out when it is back, after its
-// stale copies have been cleared.
+// A request that was in flight when a member was lost may be carried out when it is back, after its stale copies were
+// cleared.
 func TestACopyThatComesLateGoes(t *testing.T) {
 	federation, member := newAPI(), newAPI()
 	engage(t, federation, member, func() {
@@ -165,13 +166,13 @@ func TestACopyThatComesLateGoes(t *testing.T) {
 	})
 }
 
-// unlisted is the informer of what a member does not let us list: it counts as empty.
+// unlisted is the informer of a resource that a member does not let us list: it counts as empty.
 type unlisted struct{ cache.SharedIndexInformer }
 
 func (unlisted) HasSynced() bool { return true }
 func (unlisted) Lacking() bool   { return true }
 
-// Where a member does not let us see endpoints, or Services, their addresses stay what they were.
+// If a member does not let us list endpoints or Services, their addresses stay as they were.
 func TestAddressesStayWhereRightsAreMissing(t *testing.T) {
 	const was = `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.1"}]}]}`
 	for _, forbidden := range []schema.GroupVersionResource{plan.EndpointSlices, services} {
@@ -202,8 +203,8 @@ func TestAddressesStayWhereRightsAreMissing(t *testing.T) {
 	}
 }
 
-// A copy of an object that was deleted and created again while the member was away goes first; one that was orphaned is released; and one
-// of which nothing is known is taken over.
+// In a returning member, the copy of an object that was deleted and created again is deleted first, an orphaned one is
+// released, and one of which nothing is known is adopted.
 func TestACopyOfAnEarlierObject(t *testing.T) {
 	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
 	for record, want := range map[string]struct {
@@ -237,8 +238,7 @@ func TestACopyOfAnEarlierObject(t *testing.T) {
 	}
 }
 
-// What goes to a namespace that is still to come to a member is not tried before: thousands of refusals would stand before
-// the namespace.
+// Objects wait for their namespace in a member: thousands of refused writes would delay the namespace.
 func TestObjectsWaitForTheirNamespace(t *testing.T) {
 	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
 	ns := configMap(nil, nil)

@@ -18,31 +18,31 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// FieldManager is the name under which the federation applies to members.
+// FieldManager is the federation's field manager in members.
 const FieldManager = "federation"
 
-// applyOptions are those of every apply. Without FieldValidation a member parses the body once more, to look for keys that
-// are there twice; a field that its schema does not have is an error all the same.
+// applyOptions are the options of every apply. Without FieldValidation a member parses the body once more to find
+// duplicate keys; a field that is not in its schema is an error regardless.
 var applyOptions = metav1.PatchOptions{FieldManager: FieldManager, Force: new(true), FieldValidation: metav1.FieldValidationIgnore}
 
-// errForeign says that an object of the name is there that is not ours.
-var errForeign = errors.New("an object of this name is there that this federation does not manage; it is left as it is")
+// errForeign means that an object of the name exists that is not ours.
+var errForeign = errors.New("an object of this name is there that this federation does not manage; it is left alone")
 
-// dispatcher writes to members, each time with what has to be so for the write to be carried out.
+// dispatcher writes to members, each write with its preconditions.
 type dispatcher struct {
 	*view
 	*hub
 	*deletions
 }
 
-// operation is what is to be done with one copy.
+// operation is what to do with one copy.
 type operation struct {
 	plan.Step
 	have      *unstructured.Unstructured
 	federated *unstructured.Unstructured
 }
 
-// operate carries out an operation. That the copy is gone by then is no error.
+// operate carries out an operation. A copy that is gone is no error.
 func (d *dispatcher) operate(ctx context.Context, m *member, k key, op operation) error {
 	if op.Verb == plan.Nothing || op.Verb == plan.Wait {
 		return nil
@@ -62,15 +62,15 @@ func (d *dispatcher) operate(ctx context.Context, m *member, k key, op operation
 		err = d.release(ctx, m, k, op.have)
 	}
 	if apierrors.IsNotFound(err) && op.Verb != plan.Create {
-		err = nil // it is gone: the watch will say so
+		err = nil // it is gone: the watch will show that
 	}
 	observeWrite(m.Name, op.Verb, started, err)
 	m.lanes.wrote(k, time.Since(started), err)
 	return err
 }
 
-// provided is what has to be so for an update to be carried out: the copy is the one that was observed and, where pods come or go with
-// what is written, as it was then. A process that was paused may have lost the shard meanwhile: what it was about to write is of before.
+// provided returns the precondition of an update: the copy has the observed UID and, if the write adds or removes pods,
+// the observed version. A process that was paused may have lost the shard meanwhile, and its write would be stale.
 func provided(k key, op operation) plan.Precondition {
 	p := plan.Precondition{UID: op.have.GetUID()}
 	if k.Kind.Paced && plan.ChangesPods(op.Want, op.have, k.Kind.Divided) {
@@ -79,8 +79,8 @@ func provided(k key, op operation) plan.Precondition {
 	return p
 }
 
-// create makes the copy unless an object of that name is there. One that is a copy was made by us and has not reached
-// the cache: it is brought up to date.
+// create creates the copy unless an object of that name exists. If that is a copy, we made it and the cache does not
+// have it yet: it is updated.
 func (d *dispatcher) create(ctx context.Context, m *member, k key, op operation) error {
 	err := d.apply(ctx, m, k, op, plan.NotThere)
 	if !apierrors.IsConflict(err) {
@@ -99,8 +99,8 @@ func (d *dispatcher) create(ctx context.Context, m *member, k key, op operation)
 	return d.apply(ctx, m, k, op, plan.Precondition{UID: there.GetUID()})
 }
 
-// isCopy reports whether an object is our copy. One that lost a mark (somebody took the label off, or the annotation) but still has
-// the hash is ours too; one that is marked as another's is not.
+// isCopy reports whether an object is our copy. One that lost its label or annotation but still has the hash is ours
+// too; one that is marked as another's is not.
 func (d *dispatcher) isCopy(there *unstructured.Unstructured, k key) bool {
 	if v1beta1.IsCopy(there, k.Kind.GroupKind(), d.Federation) {
 		return true
@@ -110,7 +110,7 @@ func (d *dispatcher) isCopy(there *unstructured.Unstructured, k key) bool {
 	return hashed && (label == "" || label == d.Federation) && (of == "" || of == v1beta1.CopyOf(k.Kind.GroupKind(), k.Namespace, k.Name))
 }
 
-// apply sends the desired object with a precondition, and notes what came of it.
+// apply sends the desired object with a precondition, and records the result.
 func (d *dispatcher) apply(ctx context.Context, m *member, k key, op operation, provided plan.Precondition) error {
 	body := op.Want.Body(provided)
 	m.Begin(k)
@@ -129,12 +129,12 @@ func (d *dispatcher) apply(ctx context.Context, m *member, k key, op operation, 
 	return nil
 }
 
-// applier is a client that applies at less cost than others: it returns what package held takes.
+// applier is a client with a cheaper apply: it returns what package held accepts.
 type applier interface {
 	Apply(ctx context.Context, r schema.GroupVersionResource, name types.NamespacedName, body []byte, o metav1.PatchOptions) (any, error)
 }
 
-// send applies an object and returns what came of it, as package held takes it.
+// send applies an object and returns the result in a form that package held accepts.
 func (m *member) send(ctx context.Context, k key, body []byte) (any, error) {
 	if a, ok := m.Client.(applier); ok {
 		return a.Apply(ctx, k.Kind.Resource, k.NamespacedName, body, applyOptions)
@@ -147,7 +147,7 @@ func (m *member) send(ctx context.Context, k key, body []byte) (any, error) {
 	return got, nil
 }
 
-// settled is plan.Settle of what came of a write.
+// settled is plan.Settle of the result of a write.
 func settled(want plan.Desired, got any) string {
 	if a, ok := got.(answer); ok && plan.Holds(want, a.Typed()) {
 		return ""
@@ -155,8 +155,8 @@ func settled(want plan.Desired, got any) string {
 	return plan.Settle(want, held.Object(got))
 }
 
-// delete deletes the copy that was observed, once. Where the federated object is missing, or is another
-// one than the copy was made of, the federation itself is asked first: a cache is not enough to delete by.
+// delete deletes the observed copy, once. If the federated object is missing, or is not the copy's source, it first
+// asks the federation itself: a cache is not enough to delete by.
 func (d *dispatcher) delete(ctx context.Context, m *member, k key, op operation) error {
 	if m.IsRemoved(k, op.have.GetUID()) {
 		return nil
@@ -180,13 +180,13 @@ func (d *dispatcher) delete(ctx context.Context, m *member, k key, op operation)
 		}
 	}
 	if err = d.deleteObserved(ctx, m, k, op); err == nil {
-		m.event(d.Recorder, v1beta1.EventStaleCopyDeleted, "%s is deleted: it is a copy of an object that is not at the federation any more (UID %s)",
+		m.event(d.Recorder, v1beta1.EventStaleCopyDeleted, "%s is deleted: its object no longer exists at the federation (UID %s)",
 			k, op.have.GetAnnotations()[v1beta1.SourceAnnotation])
 	}
 	return err
 }
 
-// deleteObserved deletes the copy if it is still the one that was observed.
+// deleteObserved deletes the copy if it is still the observed one.
 func (d *dispatcher) deleteObserved(ctx context.Context, m *member, k key, op operation) error {
 	policy := metav1.DeletePropagationBackground
 	if op.Want.Foreground {
@@ -202,7 +202,7 @@ func (d *dispatcher) deleteObserved(ctx context.Context, m *member, k key, op op
 	return err
 }
 
-// release takes our marks off a copy. From then on it is not ours to delete, though the cache may have it still.
+// release removes our marks from a copy. From then on it is not ours to delete, even if the cache still has it.
 func (d *dispatcher) release(ctx context.Context, m *member, k key, have *unstructured.Unstructured) error {
 	uid := have.GetUID()
 	if m.IsRemoved(k, uid) {
@@ -215,7 +215,7 @@ func (d *dispatcher) release(ctx context.Context, m *member, k key, have *unstru
 	return err
 }
 
-// releasePatch takes our marks off a copy.
+// releasePatch returns the patch that removes our marks from a copy.
 func releasePatch(have *unstructured.Unstructured) []byte {
 	b, _ := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": have.GetUID(), "resourceVersion": have.GetResourceVersion(),

@@ -10,36 +10,36 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// A status is for people and for other controllers, and a report costs the federation more than the write
-// to a member that it tells about. So a report waits until the copies have settled, the longer the more objects are due,
-// and reports of many objects take turns: what changes again meanwhile is told together. DNS and deletions don't wait.
+// A report costs the federation more than the write to a member that it is about, and only people and other controllers
+// read it. So a report waits until the copies have settled, for longer the more objects are due, and reports of many
+// objects take turns: changes in between are reported together. DNS and deletions do not wait.
 const (
-	settleTime = 250 * time.Millisecond // without a change, until an object is reported, where few are due
-	settleLong = 5 * time.Second        // the same where very many are
-	settleMost = 4                      // times as long: from its first change until it is reported in any case
-	dueShare   = 4                      // an object settles for this part of the time that the reports of all that are due take
-	burst      = 2                      // seconds of reports that go out at once after a time without
+	settleTime = 250 * time.Millisecond // time without a change until an object is reported, if few are due
+	settleLong = 5 * time.Second        // the same if very many are
+	settleMost = 4                      // factor: maximum time from the first change to the report
+	dueShare   = 4                      // an object settles for this share of the time that all due reports take
+	burst      = 2                      // seconds' worth of reports that go out at once after a quiet period
 )
 
-// What was asked for comes before what is told of it: while members wait for writes, a turn takes yield longer, or until they have
-// not waited for as long as lull.
+// Writes come before reports of them: while members have pending writes, a turn waits for yield, or until there have
+// been none for lull.
 const (
 	yield = 500 * time.Millisecond
 	lull  = yield / 5
 )
 
-// dues are the objects whose status is to be reported.
+// dues are the objects whose status is due for a report.
 type dues struct {
 	limit   *rate.Limiter
-	waiting workqueue.TypedInterface[key] // for their turn, first come first served
-	unspent atomic.Int64                  // turns that came and were for nothing
+	waiting workqueue.TypedInterface[key] // waiting for their turn, first in first out
+	unspent atomic.Int64                  // turns that nobody used
 
 	mu   sync.Mutex
-	of   map[key]due  // when they changed
-	turn map[key]bool // of those that have asked for their turn, whether it has come
+	of   map[key]due  // time of change
+	turn map[key]bool // of the objects that wait for a turn: whether it has come
 }
 
-// due is when an object that is not reported yet changed.
+// due has the times of the first and the last unreported change of an object.
 type due struct{ first, last time.Time }
 
 func newDues(aSecond int) *dues {
@@ -49,7 +49,7 @@ func newDues(aSecond int) *dues {
 	}
 }
 
-// note notes a change. If it is the first one since the last report, it returns when that is to be asked for; 0: it has been.
+// note records a change. If it is the first since the last report, it returns when to ask for the report, else 0.
 func (d *dues) note(k key, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,14 +64,14 @@ func (d *dues) note(k key, now time.Time) time.Duration {
 	return d.settling()
 }
 
-// settling is how long an object is to be without a change for now, until it is reported.
+// settling returns how long an object must be unchanged before its report, for now.
 func (d *dues) settling() time.Duration {
 	all := float64(len(d.of)+len(d.turn)) / float64(d.limit.Limit()) * float64(time.Second)
 	return min(max(time.Duration(all)/dueShare, settleTime), settleLong)
 }
 
-// settled reports whether the report of an object may be written as far as its changes go; what was noted is forgotten
-// then. If not, it is to be asked again after a while; 0: when its turn has come. An object without changes has settled.
+// settled reports whether the changes of an object have settled; it then forgets them. If not, again is when to ask
+// again; 0: when its turn comes. An object without changes has settled.
 func (d *dues) settled(k key, now time.Time) (yes bool, again time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +92,7 @@ func (d *dues) settled(k key, now time.Time) (yes bool, again time.Duration) {
 	return true, 0
 }
 
-// takeTurn reports whether it is the turn of an object to be looked at, and reported. If not it comes, see giveTurns.
+// takeTurn reports whether an object has its turn. If not, it joins the queue, see giveTurns.
 func (d *dues) takeTurn(k key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,7 +105,7 @@ func (d *dues) takeTurn(k key) bool {
 	return false
 }
 
-// wait waits for the next turn that there is to give: one that came and was for nothing, or a new one.
+// wait waits for the next turn: an unused one, or a new one.
 func (d *dues) wait(ctx context.Context) error {
 	if d.unspent.Add(-1) >= 0 {
 		return nil
@@ -125,7 +125,7 @@ func (d *dues) give(k key) bool {
 	return asked
 }
 
-// drop forgets what was noted of an object: it is reported at once, or not at all.
+// drop forgets the changes of an object: it is reported at once, or not at all.
 func (d *dues) drop(k key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -136,7 +136,7 @@ func TestReportsYieldToWrites(t *testing.T) {
 		go c.giveTurns(t.Context())
 		turn := func(name string) time.Duration {
 			began, k := time.Now(), key{NamespacedName: types.NamespacedName{Name: name}}
-			c.dues.turn[key{}] = false // somebody waits already
+			c.dues.turn[key{}] = false // a goroutine is already waiting
 			if c.dues.takeTurn(k) {
 				t.Fatalf("%s got its turn before others that wait", name)
 			}
@@ -161,7 +161,7 @@ func TestReportsYieldToWrites(t *testing.T) {
 	})
 }
 
-// Reports are the larger part of what a federated object costs: their number for a number of changes must not grow.
+// Reports are the larger part of an object's cost: they must not grow with the number of changes.
 func TestReportsOfManyChangesComeTogether(t *testing.T) {
 	replicaSets := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}

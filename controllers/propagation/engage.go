@@ -17,8 +17,8 @@ import (
 	"federation/controllers/supervisor"
 )
 
-// Engage takes up work in a member until ctx is done. It subscribes to the member's informers and
-// returns; the caller starts them. After the end of Run it does nothing.
+// Engage starts work in a member until ctx is done. It subscribes to the member's informers and returns; the caller
+// starts them. After the end of Run it does nothing.
 func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	m := newMember(mem, c.view)
 	var errs []error
@@ -34,11 +34,11 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	return err
 }
 
-// patience is how long a member's caches may take to fill before work begins without those that have not: the
-// federation may lack the right to list a kind there.
+// patience is how long a member's caches may take to sync before work begins without the missing ones: the federation
+// may not be allowed to list a kind there.
 const patience = 10 * time.Second
 
-// serve waits for the caches, clears what is stale, and then works.
+// serve waits for the caches, clears stale copies, and then works.
 func (c *Controller) serve(ctx context.Context, m *member) {
 	log := klog.FromContext(ctx).WithValues("cluster", m.Name)
 	defer m.unlisten()
@@ -51,7 +51,7 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 		return
 	}
 	started := time.Now()
-	c.join(m) // from now on a delete waits for this member: what goes while it is cleared is not missed
+	c.join(m) // from now on deletes wait for this member, also those that come while it is cleared
 	stale := c.clearStale(ctx, m, c.Kinds)
 	m.brake.clearing.Store(false)
 	for _, k := range c.objects() {
@@ -86,22 +86,22 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 	log.Info("Disengaged")
 }
 
-// join counts a member in.
+// join adds a member.
 func (c *Controller) join(m *member) { c.countEngaged(c.add(m)) }
 
-// countEngaged is for the built-in kinds: the propagations of custom kinds engage the same members.
+// countEngaged counts for the built-in kinds only: the propagations of custom kinds engage the same members.
 func (c *Controller) countEngaged(n int) {
 	if c.kindOf(namespaces) != nil {
 		engaged.Set(float64(n))
 	}
 }
 
-// leave counts a member out.
+// leave removes a member.
 func (c *Controller) leave(m *member) {
 	c.countEngaged(c.remove(m))
 	for _, k := range c.objects() {
 		if k.Kind.Endpoints {
-			c.reports.AddAfter(k, settleTime) // not at once: as the process ends its members leave, which is no news
+			c.reports.AddAfter(k, settleTime) // with a delay: when the process ends its members leave, which needs no report
 		} else {
 			c.report(k)
 		}
@@ -109,7 +109,7 @@ func (c *Controller) leave(m *member) {
 	c.wakeAllWaiting()
 }
 
-// resyncUnconfirmed has those objects synced again whose writes the cache has not seen, until ctx is done.
+// resyncUnconfirmed enqueues the objects whose writes the cache has not seen, until ctx is done.
 func (m *member) resyncUnconfirmed(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(context.Context) {
 		for _, k := range m.Unconfirmed(time.Now()) {
@@ -118,7 +118,7 @@ func (m *member) resyncUnconfirmed(ctx context.Context) {
 	}, resourceversion.Believed/10)
 }
 
-// fill waits until the member's caches are full, and returns the kinds of which they are not after a while.
+// fill waits for the member's caches, and returns the kinds whose caches are not synced after patience.
 func (c *Controller) fill(ctx context.Context, m *member) (late []*plan.Kind) {
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -126,13 +126,13 @@ func (c *Controller) fill(ctx context.Context, m *member) (late []*plan.Kind) {
 		k := &c.Kinds[i]
 		if !cache.WaitForCacheSync(patient.Done(), func() bool { return m.ready(k) }) {
 			late = append(late, k)
-			klog.FromContext(ctx).Info("Objects of a kind cannot be listed in the member: work goes on without", "cluster", m.Name, "kind", k.Kind)
+			klog.FromContext(ctx).Info("Cannot list objects of a kind in the member; continuing without", "cluster", m.Name, "kind", k.Kind)
 		}
 	}
 	return late
 }
 
-// takeUpLate takes up work with a kind whose cache in the member fills late.
+// takeUpLate starts work with a kind whose cache in the member syncs late.
 func (c *Controller) takeUpLate(ctx context.Context, m *member, k *plan.Kind) {
 	if !cache.WaitForCacheSync(ctx.Done(), func() bool { return m.ready(k) }) {
 		return
@@ -143,8 +143,8 @@ func (c *Controller) takeUpLate(ctx context.Context, m *member, k *plan.Kind) {
 	}
 }
 
-// clearStale removes the copies of federated objects that are no more, or are to go, before anything
-// else happens in a member that returns. It returns how many there were. Those that could not be dealt with are tried again.
+// clearStale deletes the copies of federated objects that are deleted or must go, before anything else happens in a
+// returning member. It returns their number. Failed ones are retried.
 func (c *Controller) clearStale(ctx context.Context, m *member, kinds []plan.Kind) (stale int) {
 	var keys []key
 	for i := range kinds {

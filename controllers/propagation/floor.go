@@ -9,7 +9,7 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// floor is what a copy of an autoscaler is to have as its least number, while replicas leave other clusters; 0: its own.
+// floor returns the minimum that a copy of an autoscaler should have while replicas leave other clusters; 0: its own.
 func (s *snapshots) floor(ctx context.Context, m *member, of plan.Source, t plan.Target, k key) (int64, error) {
 	if k.Kind.Resource != autoscalers || of.Object == nil || !of.Goes(t) {
 		return 0, nil
@@ -30,7 +30,7 @@ func (s *snapshots) floor(ctx context.Context, m *member, of plan.Source, t plan
 	return floor, nil
 }
 
-// leaving is how many replicas of a workload are in clusters that are to have none.
+// leaving returns how many replicas of a workload are in clusters that should have none.
 func (s *snapshots) leaving(ctx context.Context, k key, w plan.Source) (n int64, err error) {
 	for _, m := range s.all() {
 		if w.Share(m.Name) > 0 {
@@ -45,7 +45,8 @@ func (s *snapshots) leaving(ctx context.Context, k key, w plan.Source) (n int64,
 	return n, nil
 }
 
-// wakeFloors has the autoscalers synced whose workloads leave a member that has just been engaged: while it was away, nothing was known to leave it.
+// wakeFloors enqueues the autoscalers whose workloads leave a newly engaged member: while it was away, that was not
+// visible.
 func (c *Controller) wakeFloors(ctx context.Context, m *member) {
 	kind := c.kindOf(autoscalers)
 	if kind == nil {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// handlers are the registrations of a controller, or of one member, at informers that live longer than it.
+// handlers are the event handlers of a controller, or of one member, on informers that outlive it.
 type handlers struct {
 	mu   sync.Mutex
 	undo []func() error
@@ -25,7 +25,7 @@ func (h *handlers) listen(informer cache.SharedIndexInformer, handler cache.Reso
 	return nil
 }
 
-// unlisten takes all handlers off again.
+// unlisten removes all handlers.
 func (h *handlers) unlisten() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -34,10 +34,10 @@ func (h *handlers) unlisten() {
 		errs = append(errs, undo())
 	}
 	h.undo = nil
-	_ = errors.Join(errs...) // an informer that has ended has no handlers to take off
+	_ = errors.Join(errs...) // a stopped informer has no handlers to remove
 }
 
-// index adds an index to an informer, unless another controller has added it before.
+// index adds an index to an informer, unless another controller has added it.
 func index(informer cache.SharedIndexInformer, name string, of cache.IndexFunc) error {
 	if _, there := informer.GetIndexer().GetIndexers()[name]; there {
 		return nil

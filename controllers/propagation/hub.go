@@ -18,13 +18,13 @@ import (
 	"federation/controllers/held"
 )
 
-// hub is the API of the federation: what is written there, and what it is asked for where a cache is not enough.
+// hub is the federation's API: writes, and reads for which a cache is not enough.
 type hub struct {
 	view    *view
 	patched sync.Map // key → resourceversion.Left by our last patch of the federated object
 }
 
-// patch patches the federated object and notes the version that came of it.
+// patch patches the federated object and records the new version.
 func (h *hub) patch(ctx context.Context, k key, kind types.PatchType, body []byte, subresources ...string) error {
 	got, err := resource(h.view.Client, k).Patch(ctx, k.Name, kind, body, metav1.PatchOptions{FieldManager: FieldManager}, subresources...)
 	if apierrors.IsNotFound(err) {
@@ -35,28 +35,29 @@ func (h *hub) patch(ctx context.Context, k key, kind types.PatchType, body []byt
 	}
 	after := resourceversion.Of(got)
 	if got.GetDeletionTimestamp() != nil && len(got.GetFinalizers()) == 0 {
-		after++ // it went with that, and the answer is what it was before
+		after++ // the object went with the patch; the response has the version before
 	}
 	h.patched.Store(k, resourceversion.LeftAt(after))
 	if h.view.packed(k) == nil {
-		h.patched.Delete(k) // that was the last of it, and the cache knows
+		h.patched.Delete(k) // the object is gone, and the cache knows
 	}
 	return nil
 }
 
-// isOurPatch reports whether our last patch made a version of a federated object: that is no news.
+// isOurPatch reports whether our last patch made a version of a federated object, which then needs no handling.
 func (h *hub) isOurPatch(k key, u held.Named) bool {
 	v, ok := h.patched.Load(k)
 	return ok && v.(resourceversion.Left).Is(u)
 }
 
-// awaitsOurPatch reports whether a version of a federated object is as it was before our last patch, which the cache has yet to see.
+// awaitsOurPatch reports whether a version of a federated object is older than our last patch, which the cache has yet
+// to see.
 func (h *hub) awaitsOurPatch(k key, u held.Named) bool {
 	v, ok := h.patched.Load(k)
 	return ok && v.(resourceversion.Left).Unseen(u)
 }
 
-// confirm asks the federation whether what the cache has, nil for nothing, is still so.
+// confirm checks with the federation that the cached object, nil for none, is current.
 func (h *hub) confirm(ctx context.Context, k key, cached *unstructured.Unstructured) error {
 	there, err := resource(h.view.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
 	switch {
@@ -76,7 +77,7 @@ func hasFinalizers(u held.Named) bool {
 	return slices.Contains(u.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer)
 }
 
-// addFinalizers adds ours to an object that is older than the admission which does.
+// addFinalizers adds our finalizers to an object that is older than the admission plugin that does.
 func (h *hub) addFinalizers(ctx context.Context, k key, federated held.Named) error {
 	return h.setFinalizers(ctx, k, federated, slices.Compact(slices.Sorted(slices.Values(append(
 		slices.Clone(federated.GetFinalizers()), v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer)))))

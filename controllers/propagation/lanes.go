@@ -10,21 +10,21 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// lanes is the order in which a member's queue hands out objects. Kinds take turns, and so do, of each kind, what is to go and what is to stay.
-// A lane whose writes hang and fail, as they do where an admission webhook does not answer, gets few of the workers until one succeeds: else it
-// would have all of them before long, and what is of other kinds, or to go, would wait behind thousands of timeouts.
+// lanes is the order in which a member's queue hands out objects. Kinds take turns, and within a kind deletions and others do.
+// A lane whose writes hang and fail, as with an admission webhook that does not answer, gets few of the workers until one
+// succeeds. Otherwise it would soon have all of them, and other kinds and deletions would wait behind thousands of timeouts.
 //
 // It implements workqueue.Queue.
 type lanes struct {
 	workers int
-	leaves  func(key) bool // is the object, which may be no more, to go?
+	leaves  func(key) bool // reports whether the object, which may be gone, must go
 
 	mu    sync.Mutex
 	byOf  map[laneOf]*lane
 	all   []*lane
 	next  int           // whose turn it is
 	of    map[key]*lane // where a key waits
-	taken map[key]*lane // where a key was that a worker has
+	taken map[key]*lane // the lane of a key that a worker has
 }
 
 type laneOf struct {
@@ -33,20 +33,20 @@ type laneOf struct {
 }
 
 type lane struct {
-	keys    []key // some may have gone to another lane
+	keys    []key // some may have moved to another lane
 	waiting int   // keys that have not
 	taken   int   // keys that workers have
 	hangs   bool
 }
 
-// hangsAfter is what a write takes at least that counts as hung if it fails.
+// hangsAfter is the minimum duration of a failed write that counts as hung.
 const hangsAfter = 2 * time.Second
 
 func newLanes(workers int, leaves func(key) bool) *lanes {
 	return &lanes{workers: workers, leaves: leaves, byOf: map[laneOf]*lane{}, of: map[key]*lane{}, taken: map[key]*lane{}}
 }
 
-// queue is a queue with these lanes.
+// queue returns a queue with these lanes.
 func (l *lanes) queue(limiter workqueue.TypedRateLimiter[key]) workqueue.TypedRateLimitingInterface[key] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[key]{
 		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{
@@ -71,7 +71,7 @@ func (l *lanes) Push(k key) {
 	to.waiting++
 }
 
-// Touch moves a key that waits to another lane if it is to go by now, or is not any more.
+// Touch moves a waiting key to another lane if it must go now, or no longer must.
 func (l *lanes) Touch(k key) { l.Push(k) }
 
 func (l *lanes) lane(of laneOf) *lane {
@@ -82,7 +82,7 @@ func (l *lanes) lane(of laneOf) *lane {
 	return l.byOf[of]
 }
 
-// Len is how many keys may be taken.
+// Len returns how many keys may be taken.
 func (l *lanes) Len() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,8 @@ func (l *lanes) Len() (n int) {
 	return n
 }
 
-// open reports whether a worker may take something from a lane: of one that hangs an eighth of them may, of all that hang half.
+// open reports whether a worker may take a key from a lane: a hanging lane gets an eighth of the workers, all hanging
+// lanes together half.
 func (l *lanes) open(one *lane) bool {
 	if one.waiting == 0 || !one.hangs {
 		return one.waiting > 0
@@ -108,7 +109,7 @@ func (l *lanes) open(one *lane) bool {
 	return one.taken < max(1, l.workers/8) && sum < max(1, l.workers/2)
 }
 
-// Pop takes the next key. It is called only where Len is above 0.
+// Pop takes the next key. It must be called only if Len is above 0.
 func (l *lanes) Pop() (k key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +131,7 @@ func (l *lanes) Pop() (k key) {
 	return k
 }
 
-// wrote notes how long a write took for a key that a worker has, and what came of it.
+// wrote records the duration and result of a write for a key that a worker has.
 func (l *lanes) wrote(k key, took time.Duration, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +140,7 @@ func (l *lanes) wrote(k key, took time.Duration, err error) {
 	}
 }
 
-// done notes that a worker is about to give a key back.
+// done records that a worker is about to return a key.
 func (l *lanes) done(k key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"federation/controllers/fleettest/memapi"
 )
 
-// A webhook of a member hangs for one kind, of which there are many. What is of another kind gets there, and what is deleted goes.
+// A member's webhook hangs for one kind with many objects. Other kinds still get through, and deletions do.
 func TestAKindThatHangsHoldsUpNoOther(t *testing.T) {
 	const many = 500
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestAKindThatHangsHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() { _ = c.Run(ctx) }()
-		time.Sleep(12 * time.Second) // at first nobody knows
+		time.Sleep(12 * time.Second) // at first that is unknown
 		if m.Get(configMaps, "default", "before") == nil {
 			t.Error("an object of another kind waits")
 		}
@@ -56,7 +56,7 @@ func TestAKindThatHangsHoldsUpNoOther(t *testing.T) {
 		if m.Get(configMaps, "default", "after") == nil {
 			t.Error("a new object of another kind waits")
 		}
-		time.Sleep(10 * time.Second) // its last write may have been under way
+		time.Sleep(10 * time.Second) // its last write may have been in flight
 		if f.federation.Get(replicaSets, "default", name) != nil {
 			t.Error("a delete of an object of that kind waits")
 		}

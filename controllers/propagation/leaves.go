@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// leavesEvery is the time between two looks at what keeps a copy in a cluster that it is to leave.
+	// leavesEvery is the period of checking what keeps a copy in a cluster that it should leave.
 	leavesEvery = 5 * time.Second
-	// movesTogether is how long the placements of objects that move together may come one after the other.
+	// movesTogether is within what time the placements of objects that move together are written.
 	movesTogether = 30 * time.Second
 )
 
-// needed says what keeps a copy in a cluster that it is to leave; "": nothing, or it is not to leave.
+// needed returns what keeps a copy in a cluster that it should leave; "" if nothing does, or it need not leave.
 func (s *snapshots) needed(ctx context.Context, m *member, of plan.Source, t plan.Target, k key) (why string, err error) {
 	since := m.Leaving(k, of.Leaves(t), time.Now())
 	if since.IsZero() {
@@ -44,7 +44,8 @@ func (s *snapshots) needed(ctx context.Context, m *member, of plan.Source, t pla
 	return why, err
 }
 
-// servesAlone says that a copy is the only one that serves; "" where it does not serve, or another one does that stays.
+// servesAlone returns a reason if a copy is the only one that serves; "" if it does not serve, or another one that
+// stays does.
 func (s *snapshots) servesAlone(m *member, of plan.Source, k key) string {
 	if !k.Kind.Addresses {
 		return ""
@@ -61,8 +62,9 @@ func (s *snapshots) servesAlone(m *member, of plan.Source, k key) string {
 	return "stays until another cluster serves"
 }
 
-// neededByWorkload says which workload of the namespace still has pods in a member that need an object: of several the first by name,
-// for a note that says another one each time is written again each time. justNow: it is to leave only since a moment ago.
+// neededByWorkload returns which workload of the namespace still has pods in a member that need an object. Of several
+// it is the first by name, so that the note does not change each time. justNow: the object has to leave only since a
+// moment ago.
 func (s *snapshots) neededByWorkload(ctx context.Context, m *member, of plan.Source, k key, justNow bool) (string, error) {
 	for i := range plan.Kinds {
 		kind := &plan.Kinds[i]
@@ -72,14 +74,14 @@ func (s *snapshots) neededByWorkload(ctx context.Context, m *member, of plan.Sou
 		workloads := s.inNamespace(kind, k.Namespace)
 		slices.SortFunc(workloads, func(a, b any) int { return strings.Compare(held.About(a).GetName(), held.About(b).GetName()) })
 		for _, obj := range workloads {
-			u := held.Object(obj) // of another process's there is the metadata
+			u := held.Object(obj) // the cache has only metadata of other processes' objects
 			w := plan.Workload{Kind: kind, Name: u.GetName(), Placement: plan.Read(u)}
 			if !of.MayBeFor(w, m.Name, justNow) {
 				continue
 			}
 			var err error
 			if w.Copy, err = s.copyOfAny(ctx, m, key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: k.Namespace, Name: w.Name}}); err != nil {
-				return "", fmt.Errorf("whether %s %s needs it is not known: %w", kind.Kind, w.Name, err)
+				return "", fmt.Errorf("cannot tell whether %s %s needs it: %w", kind.Kind, w.Name, err)
 			}
 			if why := of.NeededBy(w); why != "" {
 				return why, nil
@@ -89,7 +91,7 @@ func (s *snapshots) neededByWorkload(ctx context.Context, m *member, of plan.Sou
 	return "", nil
 }
 
-// copyOfAny returns our copy of an object in a member, whichever process makes it; nil where there is none.
+// copyOfAny returns our copy of an object in a member, whichever process owns it, or nil.
 func (s *snapshots) copyOfAny(ctx context.Context, m *member, k key) (*unstructured.Unstructured, error) {
 	if own := s.kindOf(k.Kind.Resource); own != nil && s.owns(k) {
 		u, _ := m.Observe(key{Kind: own, NamespacedName: k.NamespacedName})
@@ -110,7 +112,7 @@ func (s *snapshots) copyOfAny(ctx context.Context, m *member, k key) (*unstructu
 	return u, err
 }
 
-// answers are what a member said when it was asked for other processes' copies: many objects may ask for the same.
+// answers caches a member's answers about other processes' copies: many objects may ask for the same.
 type answers struct {
 	mu sync.Mutex
 	of map[key]copyAt

@@ -23,13 +23,13 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// member is one engaged member: what is to be done there, and what is known of it.
+// member is one engaged member: its queue, and what is known of it.
 type member struct {
 	Member
 	*ledger.Ledger
 	queue   workqueue.TypedRateLimitingInterface[key]
 	lanes   *lanes       // of the queue
-	writing atomic.Int32 // writes under way
+	writing atomic.Int32 // writes in flight
 	joined  time.Time
 	handlers
 	asked  answers
@@ -47,27 +47,27 @@ func newMember(mem Member, v *view) *member {
 
 func (m *member) String() string { return fmt.Sprintf("member %s", m.Name) }
 
-// silent reports whether the nodes of the member have yet to be heard of since it was away.
+// silent reports whether the heartbeats of the member's nodes are stale since it was away.
 func (m *member) silent() bool { return m.HeartbeatsStale != nil && m.HeartbeatsStale() }
 
-// ready reports whether the member's cache of a kind is full.
+// ready reports whether the member's cache of a kind is synced.
 func (m *member) ready(k *plan.Kind) bool {
 	return m.Informers(k.Resource).HasSynced() && (!k.Endpoints || m.Informers(plan.EndpointSlices).HasSynced())
 }
 
-// unknown reports whether an empty cache says nothing: it is not full yet, or the member does not let us fill it.
+// unknown reports whether an empty cache means nothing: it is not synced, or the member does not let us list.
 func (m *member) unknown(r schema.GroupVersionResource) bool {
 	informer := m.Informers(r)
 	lacks, ok := informer.(interface{ Lacking() bool })
 	return !informer.HasSynced() || ok && lacks.Lacking()
 }
 
-// copyOf returns what is known of the object in this member, for the report.
+// copyOf returns the state of the object in this member, for the report.
 func (m *member) copyOf(k key) (plan.Copy, types.UID) {
 	u, last := m.Read(k)
 	c := plan.Copy{Cluster: m.Name, State: last.State, Message: last.Message, Object: u, Looked: last.Generation, Outdated: last.Outdated, Unlisted: m.unknown(k.Kind.Resource)}
 	if c.State == "" {
-		c.State, c.Message = plan.Pending, "has not been looked at yet"
+		c.State, c.Message = plan.Pending, "has not been synced yet"
 	}
 	if k.Kind.Endpoints {
 		c.ReadyEndpoints = m.readyEndpoints(k.NamespacedName)
@@ -94,17 +94,17 @@ func (m *member) readyEndpoints(service types.NamespacedName) bool {
 	return false
 }
 
-// event is about what is done in a member that no federated object stands for.
+// event emits an event about a member that belongs to no federated object.
 func (m *member) event(to record.EventRecorder, reason, format string, args ...any) {
 	to.Eventf(aboutCluster(m.Name), corev1.EventTypeNormal, reason, format, args...)
 }
 
-// aboutCluster is a Cluster as events need it.
+// aboutCluster returns a Cluster for events.
 func aboutCluster(name string) *v1beta1.Cluster {
 	return &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// members are those that are engaged.
+// members are the engaged members.
 type members struct {
 	started time.Time
 
@@ -117,21 +117,21 @@ func newMembers() *members {
 	return &members{started: time.Now(), engaged: map[string]*member{}, away: map[string]time.Time{}}
 }
 
-// member returns the one of a cluster; nil where it is not engaged.
+// member returns the member of a cluster, or nil.
 func (s *members) member(name string) *member {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.engaged[name]
 }
 
-// all returns the members that are engaged now, in no order.
+// all returns the engaged members, in no order.
 func (s *members) all() []*member {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Collect(maps.Values(s.engaged))
 }
 
-// add counts a member in, and returns how many there are.
+// add adds a member, and returns their number.
 func (s *members) add(m *member) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *members) add(m *member) int {
 	return len(s.engaged)
 }
 
-// remove counts a member out, unless another one has its name by now, and returns how many there are.
+// remove removes a member, unless another one has its name by now, and returns their number.
 func (s *members) remove(m *member) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *members) remove(m *member) int {
 	return len(s.engaged)
 }
 
-// couldBeEngaged notes that a cluster could be engaged from now on, and reports whether it is not.
+// couldBeEngaged records that a cluster can be engaged from now on, and reports whether it is not yet.
 func (s *members) couldBeEngaged(cluster string) (awaited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *members) couldBeEngaged(cluster string) (awaited bool) {
 	return true
 }
 
-// awaySince returns since when a cluster is not engaged that could be.
+// awaySince returns since when a cluster that could be engaged is not.
 func (s *members) awaySince(cluster string) time.Time {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -16,15 +16,15 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// foreignRetry is how often we look whether a foreign object has made room.
+// foreignRetry is the period of checking whether a foreign object is gone.
 const foreignRetry = 30 * time.Second
 
-// syncMember brings one object to what is wanted in one member: snapshot, decision, write, outcome.
+// syncMember takes one object to its desired state in one member: snapshot, decision, write, outcome.
 func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	if !c.owns(k) {
 		return c.syncOthers(ctx, m, k)
 	}
-	if !m.ready(k.Kind) { // once it is, all of the kind is synced
+	if !m.ready(k.Kind) { // once it is synced, so are all objects of the kind
 		if m.Record(k, ledger.Outcome{State: plan.Unreachable, Message: fmt.Sprintf("its objects of kind %s cannot be listed", k.Kind.Kind)}) {
 			c.report(k)
 		}
@@ -41,8 +41,8 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	return c.conclude(m, k, conclusion{operation: op, err: c.dispatch.operate(ctx, m, k, op)})
 }
 
-// decide returns the next step. Those of one object that depend on other members are decided one at a time, and what each takes
-// from the others is reserved.
+// decide returns the next step. Steps of one object that depend on other members are decided one at a time, and reserve
+// what they take from the others.
 func (c *Controller) decide(m *member, k key, snapshot plan.Snapshot) plan.Step {
 	if !snapshot.DependsOnMembers() {
 		m.Reserve(k, nil, "")
@@ -65,10 +65,10 @@ func (c *Controller) decide(m *member, k key, snapshot plan.Snapshot) plan.Step 
 // othersTime is how long another process has to make a copy that our objects wait for.
 const othersTime = 5 * time.Second
 
-// syncOthers notes whether a copy that another process makes may still come to a member, and wakes what depends on it where not: our
-// objects depend on their namespace, and on their autoscaler. Whether a member has such a copy its informer says. That there will be
-// none, since the member refuses it or has an object of that name, only the other process knows. So it gets some time, and then the
-// member is asked.
+// syncOthers records whether a copy that another process owns may still come to a member, and if not enqueues what
+// depends on it: our objects depend on their namespace and on their autoscaler. The member's informer shows whether the
+// copy exists. That there will be none, because the member rejects it or has a foreign object of the name, only the
+// other process knows. So it gets some time, and then we ask the member.
 func (c *Controller) syncOthers(ctx context.Context, m *member, k key) error {
 	federated := c.object(k)
 	if !OfAllShards(k.Kind.Resource) || federated == nil {
@@ -100,11 +100,11 @@ func (c *Controller) syncOthers(ctx context.Context, m *member, k key) error {
 type conclusion struct {
 	operation
 	err error
-	// leaving: the object is to be nowhere, and waits for its copies to be gone.
+	// leaving: the object should be nowhere, and waits for its copies to go.
 	leaving bool
 }
 
-// conclude notes the outcome, reports it if it is news, and says whether to try again.
+// conclude records the outcome, reports it if it changed, and returns an error to retry.
 func (c *Controller) conclude(m *member, k key, end conclusion) error {
 	if end.federated == nil && end.have == nil && end.err == nil {
 		m.Forget(k)
@@ -127,7 +127,7 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 	return end.err
 }
 
-// outcome is what is remembered of a conclusion.
+// outcome returns what the ledger keeps of a conclusion.
 func (end conclusion) outcome() ledger.Outcome {
 	now := ledger.Outcome{State: plan.Synced, Outdated: end.outdated()}
 	switch {
@@ -146,7 +146,7 @@ func (end conclusion) outcome() ledger.Outcome {
 	case end.WaitsFor != "":
 		now.State, now.Message = plan.Progressing, end.WaitsFor
 	}
-	now.Message = v1beta1.Printable(now.Message) // what a member says of a refusal may be megabytes, and is kept
+	now.Message = v1beta1.Printable(now.Message) // a member's message may be megabytes long, and is kept
 	if end.federated != nil {
 		now.Generation = end.federated.GetGeneration()
 		if end.leaving && end.have == nil && end.err == nil {
@@ -156,7 +156,7 @@ func (end conclusion) outcome() ledger.Outcome {
 	return now
 }
 
-// outdated reports whether the copy is left with another pod template than the federated object has.
+// outdated reports whether the copy keeps a pod template other than the federated object's.
 func (end conclusion) outdated() bool {
 	if end.have == nil {
 		return false
@@ -164,8 +164,8 @@ func (end conclusion) outdated() bool {
 	return end.Want.Kept || end.Want.Refusal != "" || end.err != nil && end.Want.Object != nil && !plan.SameTemplate(end.Want, end.have)
 }
 
-// refused reports whether the member understood and said no: it will say so again. An answer 500 without a
-// reason is what an apply gets that cannot be merged, such as one with two environment variables of a name.
+// refused reports whether the member understood the request and rejected it: it will reject it again. An apply that
+// cannot be merged, such as one with two environment variables of one name, gets a 500 without a reason.
 func refused(err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return false // it will be gone soon

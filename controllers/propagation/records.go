@@ -19,9 +19,9 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// A copy names the UID of its federated object. What became of objects whose copies may turn up after them is recorded by their UIDs,
-// in one ConfigMap for each shard: of a member that is away, of a cluster that is not a member for the time being, of one that is
-// restored from a backup (ADR 63).
+// A copy names the UID of its federated object. The fate of objects whose copies may turn up later is recorded by UID,
+// in one ConfigMap per shard: copies in a member that is away, in a cluster that is not a member for the time being, or
+// in one that is restored from a backup (ADR 63).
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
@@ -31,8 +31,8 @@ func recordsName(k key) string {
 	return fmt.Sprintf("%s%d", recordsPrefix, v1beta1.Shard(k.Namespace, k.Name))
 }
 
-// recordDeletion records what becomes of the copies of an object that is being deleted. away: there are members that may have copies of
-// which nothing is known yet, so older records are kept.
+// recordDeletion records what happens to the copies of an object that is being deleted. away: members may have copies
+// of which nothing is known yet, so older records are kept.
 func (h *hub) recordDeletion(ctx context.Context, k key, uid types.UID, fate plan.Fate, away bool) error {
 	now := time.Now()
 	record := plan.Deletion{Fate: fate, At: now, Object: k.String()}
@@ -54,14 +54,14 @@ func (h *hub) recordDeletion(ctx context.Context, k key, uid types.UID, fate pla
 		expired[key] = nil
 	}
 	if len(expired) > 0 {
-		if _, err := h.patchRecords(ctx, k, expired); err != nil { // the next record will do it
-			klog.FromContext(ctx).Error(err, "Records of deleted objects that have expired stay for now", "configMap", recordsName(k))
+		if _, err := h.patchRecords(ctx, k, expired); err != nil { // the next record will retry
+			klog.FromContext(ctx).Error(err, "Cannot remove expired records of deleted objects yet", "configMap", recordsName(k))
 		}
 	}
 	return nil
 }
 
-// fateOf returns what was recorded of the object that a copy is of; "" where nothing was.
+// fateOf returns the recorded fate of a copy's object, or "".
 func (h *hub) fateOf(ctx context.Context, k key, copied *unstructured.Unstructured) (plan.Fate, error) {
 	u, err := h.records().Get(ctx, recordsName(k), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -87,7 +87,7 @@ func (h *hub) patchRecords(ctx context.Context, k key, data map[string]any) (*un
 	return h.records().Patch(ctx, recordsName(k), types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
 }
 
-// recorded are the UIDs of the objects whose deletion is recorded.
+// recorded returns the UIDs of the objects whose deletion is recorded.
 func (h *hub) recorded(ctx context.Context) (map[types.UID]bool, error) {
 	all, err := h.records().List(ctx, metav1.ListOptions{})
 	if err != nil {

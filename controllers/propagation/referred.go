@@ -16,20 +16,20 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// What refers to a Secret or ServiceAccount in a member may be another process's to make, may have been orphaned, or may have been
-// the cluster's own from the start. So before a copy leaves, the member itself is asked who refers to it.
+// What refers to a Secret or ServiceAccount in a member may be owned by another process, orphaned, or the cluster's own
+// from the start. So before a copy leaves, the member itself is asked for referrers.
 
 const (
-	// referrersAge is how old an answer to that may be: objects of a namespace often leave together.
+	// referrersAge is the maximum age of that answer: objects of a namespace often leave together.
 	referrersAge = time.Second
-	// seldom is the longest time between two looks at what is still referred to.
+	// seldom is the longest time between two checks for referrers.
 	seldom = 5 * time.Minute
 	// referrersPage and referrersPages bound what is read of one kind in one namespace.
 	referrersPage, referrersPages = 500, 100
 )
 
-// referredThere says what refers to an object in a member, whoever made that; "" where nothing does, or it is of a kind whose copies don't
-// wait for that.
+// referredThere returns what refers to an object in a member, whoever made it; "" if nothing does, or if copies of the
+// kind do not wait for referrers.
 func (s *snapshots) referredThere(ctx context.Context, m *member, k key) (string, error) {
 	if !v1beta1.Confined(k.Kind.Resource.GroupResource()) {
 		return "", nil
@@ -38,7 +38,7 @@ func (s *snapshots) referredThere(ctx context.Context, m *member, k key) (string
 	defer cancel()
 	by, err := m.refers.in(ctx, m.Client, k.Namespace)
 	if err != nil {
-		return "", fmt.Errorf("whether anything there refers to it is not known: %w", err)
+		return "", fmt.Errorf("cannot tell whether anything there refers to it: %w", err)
 	}
 	if who := by[v1beta1.Reference{Kind: k.Kind.Kind, Name: k.Name}]; who != "" {
 		return fmt.Sprintf("stays for %s there, which refers to it", who), nil
@@ -46,25 +46,25 @@ func (s *snapshots) referredThere(ctx context.Context, m *member, k key) (string
 	return "", nil
 }
 
-// againAfter is when what keeps a copy in a cluster is looked at again: the longer it has, the more seldom.
+// againAfter returns when to check again what keeps a copy in a cluster: the longer it has, the later.
 func againAfter(leaves time.Duration) time.Duration { return min(max(leavesEvery, leaves/4), seldom) }
 
-// referrersThere are what refers to Secrets and ServiceAccounts in the namespaces of a member, by what it refers to, as was read lately
-// or is being read.
+// referrersThere caches what refers to Secrets and ServiceAccounts in the namespaces of a member, by reference.
 type referrersThere struct {
 	mu sync.Mutex
 	of map[string]*referrersAt
 }
 
-// referrersAt are those of one namespace. They are there when read is closed.
+// referrersAt are those of one namespace. They are valid once read is closed.
 type referrersAt struct {
 	read chan struct{}
 	by   map[v1beta1.Reference]string
 	err  error
-	at   time.Time // when it was asked for
+	at   time.Time // time of the request
 }
 
-// in returns those of one namespace. One reads them; the others that need them meanwhile wait for that, each as long as it may.
+// in returns those of one namespace. One caller reads them; other callers wait for it meanwhile, each until its own
+// deadline.
 func (r *referrersThere) in(ctx context.Context, client dynamic.Interface, namespace string) (map[v1beta1.Reference]string, error) {
 	r.mu.Lock()
 	maps.DeleteFunc(r.of, func(_ string, had *referrersAt) bool { return time.Since(had.at) >= referrersAge })
@@ -89,7 +89,7 @@ func (r *referrersThere) in(ctx context.Context, client dynamic.Interface, names
 	}
 }
 
-// readReferrers reads what refers to Secrets and ServiceAccounts in a namespace, and does something.
+// readReferrers reads what refers to Secrets and ServiceAccounts in a namespace.
 func readReferrers(ctx context.Context, client dynamic.Interface, namespace string) (map[v1beta1.Reference]string, error) {
 	by := map[v1beta1.Reference]string{}
 	for i := range v1beta1.Referrers {

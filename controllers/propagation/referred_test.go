@@ -15,7 +15,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// slowMember lists what it is asked for after a while.
+// slowMember answers lists with a delay.
 type slowMember struct {
 	dynamic.Interface
 	dynamic.NamespaceableResourceInterface
@@ -47,7 +47,8 @@ func (m slowMember) List(ctx context.Context, o metav1.ListOptions) (*unstructur
 	return list, nil
 }
 
-// TestManyAskAMemberOnceWhoRefersToThem: who asks while that is read waits for it, no longer than it may, and holds up nobody.
+// TestManyAskAMemberOnceWhoRefersToThem checks that callers wait for a read in progress, no longer than their deadline,
+// and delay nobody.
 func TestManyAskAMemberOnceWhoRefersToThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lists, all := 0, referrersThere{}

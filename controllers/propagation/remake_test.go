@@ -11,7 +11,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// TestACopyThatSomebodyDeletesAgainAndAgain is created again at once some times, then with growing pauses; and it says so.
+// TestACopyThatSomebodyDeletesAgainAndAgain checks that it is created again at once some times, then with growing
+// pauses, and that the status says so.
 func TestACopyThatSomebodyDeletesAgainAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "east-a")
@@ -42,7 +43,7 @@ func TestACopyThatSomebodyDeletesAgainAndAgain(t *testing.T) {
 			if member.Get(configMaps, "default", "web") == nil {
 				t.Error("nobody deletes it any more, and it is not created")
 			}
-			for range 10 { // what the federation deletes itself counts for nothing
+			for range 10 { // deletions by the federation do not count
 				if err := f.federation.others.Resource(configMaps).Namespace("default").Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}); err != nil {
 					t.Fatal(err)
 				}

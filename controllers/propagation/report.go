@@ -19,15 +19,16 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// reporter keeps the status of federated objects, and lets those go that are being deleted.
+// reporter keeps the status of federated objects up to date, and removes the finalizers of those that are being
+// deleted.
 type reporter struct {
 	*view
 	*members
 	*hub
 	reports workqueue.TypedRateLimitingInterface[key]
 	dues    *dues
-	pending sync.Map // key → time since when a copy of it has been pending, of kinds without conditions
-	told    sync.Map // key → cluster → message of the last event, so that each is sent once
+	pending sync.Map // key → time since when a copy has been pending, for kinds without conditions
+	told    sync.Map // key → cluster → message of the last event, so that each is emitted once
 }
 
 func newReporter(v *view, s *members, h *hub) *reporter {
@@ -37,8 +38,8 @@ func newReporter(v *view, s *members, h *hub) *reporter {
 	}
 }
 
-// syncReport writes to the federated object what its copies sum up to: one patch, if it changed. An
-// object that is being deleted is let go once its copies are.
+// syncReport writes the total of its copies to the federated object: one patch, if it changed. It releases an object
+// that is being deleted once its copies are gone.
 func (r *reporter) syncReport(ctx context.Context, k key) error {
 	if !r.owns(k) {
 		return nil
@@ -49,7 +50,7 @@ func (r *reporter) syncReport(ctx context.Context, k key) error {
 		}
 		return nil
 	}
-	obj := r.packed(k) // nothing is unpacked before it is its turn
+	obj := r.packed(k) // nothing is unpacked before its turn
 	if obj == nil {
 		r.forget(k)
 		return nil
@@ -67,7 +68,7 @@ func (r *reporter) syncReport(ctx context.Context, k key) error {
 	case !leaves && r.namespaceTerminates(k):
 		return nil
 	case pending > 0:
-		r.reports.AddAfter(k, pending) // or sooner: a member that is engaged reports all that it has synced
+		r.reports.AddAfter(k, pending) // or sooner: when a member is engaged, all that it has synced is reported
 		return nil
 	case leaves:
 		return r.finish(ctx, k, known)
@@ -102,7 +103,7 @@ func (r *reporter) reportInTurn(ctx context.Context, k key, obj any) error {
 	return r.patch(ctx, k, types.MergePatchType, body, "status")
 }
 
-// forget drops what is known of an object that is no more.
+// forget drops what is known of a deleted object.
 func (r *reporter) forget(k key) {
 	r.patched.Delete(k)
 	r.told.Delete(k)
@@ -110,12 +111,13 @@ func (r *reporter) forget(k key) {
 	r.dues.drop(k)
 }
 
-// notedAfter is how long a copy may be pending, or moving, before that is noted on an object of a kind without conditions.
+// notedAfter is how long a copy may be pending or progressing before an object of a kind without conditions has a note
+// of it.
 const notedAfter = 10 * time.Second
 
-// overlook takes, for kinds without conditions, what has not been pending or moving for long for in place: to note it, and to
-// take the note off again, would be two writes for each object that is made or moved. What is noted already stays noted: a process
-// that has just taken the object over does not know for how long it has been so.
+// overlook treats, for kinds without conditions, copies that have not been pending or progressing for long as synced:
+// to add and remove the note would be two writes for each object that is created or moved. An existing note stays: a
+// process that has just taken over the object does not know how long it has been so.
 func (r *reporter) overlook(k key, federated *unstructured.Unstructured, copies []plan.Copy) {
 	pending := func(one plan.Copy) bool { return one.State == plan.Pending || one.State == plan.Progressing }
 	if !k.Kind.Notes() || !slices.ContainsFunc(copies, pending) {
@@ -138,8 +140,8 @@ func (r *reporter) overlook(k key, federated *unstructured.Unstructured, copies 
 	}
 }
 
-// initialSyncPending returns how long to delay a report while a member that is said to be ready is still being engaged: to
-// call it unreachable, or its copy pending, would be two writes for nothing.
+// initialSyncPending returns how long to delay a report while a ready member is still being engaged: to call it
+// unreachable, or its copy pending, would be two useless writes.
 func (r *reporter) initialSyncPending(k key, now time.Time) time.Duration {
 	for _, u := range r.clusters() {
 		since := r.started
@@ -156,8 +158,8 @@ func (r *reporter) initialSyncPending(k key, now time.Time) time.Duration {
 	return 0
 }
 
-// copies returns what is known of an object in each cluster that it goes to, sorted by cluster; and of one that
-// it no longer goes to, while something of it is there.
+// copies returns what is known of an object in each cluster that it goes to, sorted by cluster; and in one that it no
+// longer goes to, while something of it is there.
 func (r *reporter) copies(k key, federated *unstructured.Unstructured) (copies []plan.Copy) {
 	source, clusters := r.source(k, federated), r.clusters()
 	slices.SortFunc(clusters, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
@@ -177,12 +179,12 @@ func (r *reporter) copies(k key, federated *unstructured.Unstructured) (copies [
 	return copies
 }
 
-// aloneAfter is for how long this process may not reach a cluster that the federation reaches, until what it knows of it counts as old
-// (ADR 87): longer than it takes to agree that the cluster is lost, or to engage it again.
+// aloneAfter is how long this process may fail to reach a cluster that the federation reaches, until its state of it
+// counts as stale (ADR 87): longer than it takes to agree that the cluster is lost, or to engage it again.
 const aloneAfter = 20 * time.Second
 
-// alone reports whether this process has not reached a cluster for a while that the federation reaches. An object whose addresses there
-// count is reported again when that will be.
+// alone reports whether this process has not reached a cluster for a while that the federation reaches. An object whose
+// addresses there count is reported again when that time comes.
 func (r *reporter) alone(k key, cluster *unstructured.Unstructured, now time.Time) bool {
 	if !k.Kind.Addresses || !plan.IsReached(cluster) {
 		return false
@@ -194,7 +196,8 @@ func (r *reporter) alone(k key, cluster *unstructured.Unstructured, now time.Tim
 	return left <= 0
 }
 
-// countUnmade counts the pods that a cluster could not make for long enough, or has the object reported again when it will be.
+// countUnmade counts the pods that a cluster has been unable to create for long enough, or schedules a report for that
+// time.
 func (r *reporter) countUnmade(k key, source plan.Source, one *plan.Copy) {
 	if !k.Kind.Failure {
 		return
@@ -207,7 +210,7 @@ func (r *reporter) countUnmade(k key, source plan.Source, one *plan.Copy) {
 	}
 }
 
-// events tells people of refusals and foreign objects, once each.
+// events emits events about rejected operations and foreign objects, once each.
 func (r *reporter) events(federated *unstructured.Unstructured, k key, copies []plan.Copy) {
 	value, _ := r.told.Load(k)
 	before, _ := value.(map[string]string)
@@ -231,8 +234,8 @@ func (r *reporter) events(federated *unstructured.Unstructured, k key, copies []
 // clearing is how long records are kept at least after a member has been engaged: until its stale copies are gone.
 const clearing = 10 * time.Minute
 
-// finish takes our finalizers off an object that is being deleted when no member that can be reached
-// has a copy of it any more. Members that cannot be reached are cleared when they return.
+// finish removes our finalizers from an object that is being deleted when no reachable member has a copy of it any
+// more. Unreachable members are cleared when they return.
 func (r *reporter) finish(ctx context.Context, k key, federated held.Named) error {
 	if !slices.ContainsFunc(federated.GetFinalizers(), isOurs) {
 		return nil
@@ -241,11 +244,11 @@ func (r *reporter) finish(ctx context.Context, k key, federated held.Named) erro
 	for _, m := range r.all() {
 		cleared = cleared && time.Since(m.joined) > clearing
 		if !m.ready(k.Kind) {
-			continue // as good as not reachable: no copy can have been made
+			continue // as good as unreachable: no copy can have been created
 		}
 		engaged[m.Name] = true
 		if _, left := m.copyOf(k); left != federated.GetUID() {
-			return nil // its queue has the key; its outcome brings us here again
+			return nil // its queue has the key, and its outcome brings us here again
 		}
 	}
 	if err := r.recordEnd(ctx, k, federated, engaged, cleared); err != nil {
@@ -254,11 +257,11 @@ func (r *reporter) finish(ctx context.Context, k key, federated held.Named) erro
 	return r.setFinalizers(ctx, k, federated, slices.DeleteFunc(slices.Clone(federated.GetFinalizers()), isOurs))
 }
 
-// recordEnd records the deletion of an object, where a copy of it may turn up later that nobody could tell from others. cleared:
-// the members that are engaged have been for long enough to have no stale copies any more.
+// recordEnd records the deletion of an object if a copy of it may turn up later that could not be told from others.
+// cleared: the engaged members have been for long enough to have no stale copies.
 func (r *reporter) recordEnd(ctx context.Context, k key, federated held.Named, engaged map[string]bool, cleared bool) error {
 	if federated.GetDeletionTimestamp() == nil {
-		return nil // it only is to be nowhere
+		return nil // it should only be nowhere
 	}
 	away := slices.ContainsFunc(r.clusters(), func(u *unstructured.Unstructured) bool { return !engaged[u.GetName()] })
 	switch {

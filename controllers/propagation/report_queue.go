@@ -9,7 +9,7 @@ import (
 	"federation/controllers/held"
 )
 
-// report has the status of an object reported once its copies have settled.
+// report enqueues a report of an object once its copies have settled.
 func (r *reporter) report(k key) {
 	if k.Kind.Endpoints {
 		r.reportNow(k)
@@ -20,13 +20,13 @@ func (r *reporter) report(k key) {
 	}
 }
 
-// reportNow is for what does not wait.
+// reportNow enqueues a report at once.
 func (r *reporter) reportNow(k key) {
 	r.dues.drop(k)
 	r.reports.Add(k)
 }
 
-// reportOrFinish is report, but an object that is being deleted does not wait.
+// reportOrFinish is report, except that an object that is being deleted does not wait.
 func (r *reporter) reportOrFinish(k key) {
 	if federated := r.packed(k); federated == nil || held.About(federated).GetDeletionTimestamp() != nil {
 		r.reportNow(k)
@@ -60,7 +60,8 @@ func (r *reporter) giveTurns(ctx context.Context) {
 	}
 }
 
-// calmsDown waits until members have not waited for writes for a while, and reports whether that came before it was too long.
+// calmsDown waits until members have had no pending writes for a while, and reports whether that came before the time
+// limit.
 func (r *reporter) calmsDown(ctx context.Context) bool {
 	const step = lull / 5
 	var quiet time.Duration
@@ -72,8 +73,8 @@ func (r *reporter) calmsDown(ctx context.Context) bool {
 	}) == nil
 }
 
-// busy reports whether most members have more writes before them than a fraction of what can be under way. One that is slow is
-// not most.
+// busy reports whether most members have more pending writes than a fraction of the writes that can be in flight. A
+// single slow member does not count.
 func (r *reporter) busy() bool {
 	members, behind := r.all(), 0
 	for _, m := range members {

@@ -12,7 +12,7 @@ import (
 	"federation/controllers/fleettest/memapi"
 )
 
-// A condition that another controller writes while ours is under way stays, and ours comes all the same.
+// A condition that another controller writes while our write is in flight stays, and ours arrives all the same.
 func TestOthersConditionsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)

@@ -13,7 +13,8 @@ type serving struct {
 	all     sync.WaitGroup
 }
 
-// start has do run until ctx is done or the controller has ended. If it has, do does not run, and start returns false.
+// start runs do until ctx is done or the controller has ended. If it has ended already, start returns false without
+// calling do.
 func (s *serving) start(ctx context.Context, do func(context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +38,7 @@ func (s *serving) start(ctx context.Context, do func(context.Context)) bool {
 	return true
 }
 
-// end ends all of it, and returns when it has ended.
+// end ends all of it, and waits for that.
 func (s *serving) end() {
 	s.mu.Lock()
 	s.ended = true

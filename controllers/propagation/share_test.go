@@ -16,8 +16,8 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// Two controllers share the objects: each makes its own copies and lets those of the other be, though it does
-// not know their federated objects.
+// Two controllers share the objects: each creates its own copies and leaves the other's alone, though it does not know
+// their federated objects.
 func TestOthersObjectsAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "east-a")
@@ -49,7 +49,7 @@ func TestOthersObjectsAreLeftAlone(t *testing.T) {
 	})
 }
 
-// A custom kind is an instance with a row of its own. Objects go as they are; their status is nobody's here.
+// A custom kind is an instance with a row of its own. Objects go unchanged; their status is left alone.
 func TestACustomKind(t *testing.T) {
 	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ status: {phase: Big}
 	})
 }
 
-// A controller that ends leaves nothing behind in informers that live on, and its members' neither.
+// A controller that ends leaves no handlers in informers that live on, nor do its members.
 func TestAControllerEndsWholly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "east-a", "west-a")
@@ -109,14 +109,14 @@ func TestAControllerEndsWholly(t *testing.T) {
 				before = runtime.NumGoroutine()
 			}
 		}
-		// What a controller leaves is at least one for each member; one that is nobody's may be what other tests left, which goes on ending.
+		// A leak would be at least one per member; goroutines of other tests may still be ending.
 		if after := runtime.NumGoroutine(); after >= before+2*len(members) {
 			t.Errorf("%d goroutines, there were %d two controllers ago", after, before)
 		}
 	})
 }
 
-// A member that does not let one kind be listed gets the others all the same; a delete does not wait for it.
+// A member that does not let us list one kind gets the others all the same, and a delete does not wait for it.
 func TestAKindThatCannotBeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "east-a")

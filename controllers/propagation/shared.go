@@ -12,18 +12,18 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// Members go through objects side by side, but not in step. So what was read and made of an object for one member is kept for the
-// others, for as long as it is asked for, and then for one or two terms: what all objects together take would be too much.
+// Members go through objects concurrently, but not in step. So what was read and made of an object for one member is
+// cached for the others while it is used, and then for one or two terms: for all objects together it would be too much.
 const (
 	term     = 5 * time.Second
-	termMost = 512 // objects; more of them end a term sooner
+	termMost = 512 // objects; with more of them a term ends sooner
 )
 
-// shared has what several members need of federated objects.
+// shared caches what several members need of federated objects.
 type shared struct {
 	mu          sync.Mutex
 	recent, old map[key]*version
-	ends        *time.Timer // the term; nil where nothing is kept
+	ends        *time.Timer // the term; nil while the cache is empty
 }
 
 // version is one version of a federated object.
@@ -32,7 +32,7 @@ type version struct {
 	number string // its resourceVersion
 	object *unstructured.Unstructured
 	common plan.Common
-	// placement is plan.Read of the object.
+	// placement returns plan.Read of the object.
 	placement func() *v1beta1.Placement
 }
 
@@ -40,7 +40,7 @@ func (v *version) is(o held.Named) bool {
 	return v != nil && v.uid == o.GetUID() && v.number == o.GetResourceVersion()
 }
 
-// version returns what there is of an object as it is held.
+// version returns what is cached of an object as it is held.
 func (s *shared) version(k key, obj any) *version {
 	about := held.About(obj)
 	s.mu.Lock()

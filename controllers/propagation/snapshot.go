@@ -12,15 +12,15 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// snapshots gather what plan.Next decides by: what the caches and the ledgers say and, where these cannot know it, what the
-// federation or the member says when it is asked.
+// snapshots gathers what plan.Next decides from: the caches and the ledgers and, where these cannot know it, requests
+// to the federation or the member.
 type snapshots struct {
 	*view
 	*members
 	*hub
 }
 
-// snapshot is what there is to know about an object in one member. With an error it has what was known until then.
+// snapshot returns what is known of an object in one member. With an error it has what was known until then.
 func (s *snapshots) snapshot(ctx context.Context, m *member, k key) (now plan.Snapshot, err error) {
 	federated := s.object(k)
 	now.Source = plan.Source{Kind: k.Kind, Object: federated}
@@ -49,7 +49,7 @@ func (s *snapshots) snapshot(ctx context.Context, m *member, k key) (now plan.Sn
 	return now, nil
 }
 
-// beforeCreate adds what matters only to an object of which the member has no copy yet.
+// beforeCreate adds what matters only to an object without a copy in the member.
 func (s *snapshots) beforeCreate(m *member, k key, now *plan.Snapshot) {
 	if k.Kind.Siblings {
 		now.Target.Siblings = s.siblings(m, k)
@@ -66,8 +66,9 @@ func (s *snapshots) beforeCreate(m *member, k key, now *plan.Snapshot) {
 	}
 }
 
-// observe returns our copy in a member. It may be of an object that had the name before. If that is known to have been deleted, the copy goes
-// first. If not, the federation has never seen it, as after a restore from a backup: then the copy is adopted.
+// observe returns our copy in a member. Its source may be an earlier object of the name. If that one's deletion is
+// recorded, the copy is deleted first. If not, the federation has never seen it, as after a restore from a backup: then
+// the copy is adopted.
 func (s *snapshots) observe(ctx context.Context, m *member, k key, federated *unstructured.Unstructured) (have *unstructured.Unstructured, settled string, err error) {
 	have, settled = m.Observe(k)
 	if federated == nil || have == nil || federated.GetDeletionTimestamp() != nil || !plan.OfAnother(federated, have) {
@@ -83,7 +84,7 @@ func (s *snapshots) observe(ctx context.Context, m *member, k key, federated *un
 		return have, settled, err
 	}
 	m.Adopt(k, plan.SourceUID(have))
-	m.event(s.Recorder, v1beta1.EventCopyAdopted, "%s is taken over as it is: nothing is known of the object that it is a copy of (UID %s)", k, plan.SourceUID(have))
+	m.event(s.Recorder, v1beta1.EventCopyAdopted, "%s is adopted as it is: nothing is known of the object that it is a copy of (UID %s)", k, plan.SourceUID(have))
 	have, settled = m.Observe(k)
 	return have, settled, nil
 }
@@ -101,7 +102,7 @@ func (s *snapshots) awaitsNamespace(m *member, k key) bool {
 	return known && m.MayCome(ns) && s.source(ns, federated).Goes(target)
 }
 
-// siblings returns the copies that other members hold of an object.
+// siblings returns the copies of an object in other members.
 func (s *snapshots) siblings(m *member, k key) map[string]*unstructured.Unstructured {
 	out := map[string]*unstructured.Unstructured{}
 	for _, other := range s.all() {
@@ -112,7 +113,7 @@ func (s *snapshots) siblings(m *member, k key) map[string]*unstructured.Unstruct
 	return out
 }
 
-// withMembers adds how each engaged member stands with the object.
+// withMembers adds the state of the object in each engaged member.
 func (s *snapshots) withMembers(now plan.Snapshot, m *member, k key) plan.Snapshot {
 	all := s.all()
 	if now.Own = slices.Index(all, m); now.Own < 0 { // it has just been lost
@@ -134,8 +135,8 @@ func (s *snapshots) standing(m *member, of plan.Source, k key) plan.Standing {
 	return one
 }
 
-// scaled reports whether an autoscaler of the federation scales an object in a member: a copy of one is there, though it may be
-// of one that is no more at the federation, or one is to come.
+// scaled reports whether an autoscaler of the federation scales an object in a member: a copy of one is there, possibly
+// of a deleted one, or one is to come.
 func (s *snapshots) scaled(m *member, of plan.Source, t plan.Target) bool {
 	kind := s.kindOf(autoscalers)
 	if !of.Kind.Paced || of.Object == nil || kind == nil {
@@ -154,7 +155,7 @@ func autoscalerComes(m *member, of plan.Source, t plan.Target) bool {
 	})
 }
 
-// autoscalersSynced reports whether the autoscalers of an object have been synced in all members that are given.
+// autoscalersSynced reports whether the autoscalers of an object have been synced in all given members.
 func (s *snapshots) autoscalersSynced(of plan.Source, in []*member) bool {
 	for _, m := range in {
 		for _, a := range of.Autoscalers {

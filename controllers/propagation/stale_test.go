@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestWhoSeesAnOldCopyChangesNothing: a process that does not see any more how a copy is, because another one has its shard by now, neither
-// shrinks the copy, nor takes it back to an older template, nor deletes it. When it sees the copy it does what is to be done.
+// TestWhoSeesAnOldCopyChangesNothing checks that a process with a stale copy, because another one has its shard by now,
+// neither shrinks the copy, nor rolls it back, nor deletes it. Once it sees the current copy it acts.
 func TestWhoSeesAnOldCopyChangesNothing(t *testing.T) {
 	const share = `{metadata: {annotations: {federation.kubernetes.io/placement: '{"clusters":{"east-a":`
 	for name, change := range map[string]func(f *fleet, t *testing.T){

@@ -59,7 +59,7 @@ type triggers struct {
 	handlers
 }
 
-// subscribe has all that happens at the federation trigger what follows.
+// subscribe makes events at the federation trigger what follows.
 func (t *triggers) subscribe(k *plan.Kind) error {
 	wake := func(obj any) {
 		this := keyOf(k, held.About(obj))
@@ -68,7 +68,7 @@ func (t *triggers) subscribe(k *plan.Kind) error {
 		case t.owns(this):
 			t.changed(this)
 		case OfAllShards(k.Resource):
-			for _, m := range t.all() { // what became of it there is asked in a while
+			for _, m := range t.all() { // its fate there is read after a while
 				m.queue.AddAfter(this, othersTime)
 			}
 		}
@@ -86,7 +86,7 @@ func (t *triggers) subscribe(k *plan.Kind) error {
 	})
 }
 
-// changed has an object synced in all members, and reported.
+// changed enqueues an object in all members, and its report.
 func (t *triggers) changed(k key) {
 	for _, m := range t.all() {
 		m.queue.Add(k)
@@ -94,7 +94,7 @@ func (t *triggers) changed(k key) {
 	t.reportOrFinish(k)
 }
 
-// watchClusters has all that goes to a cluster looked at when what selects it changes.
+// watchClusters enqueues all that goes to a cluster when what selects it changes.
 func (t *triggers) watchClusters() error {
 	return t.listen(t.Informers(v1beta1.ClustersResource), cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(is any) { t.syncAllIn(held.Object(is).GetName()); t.reportAll() },
@@ -118,11 +118,11 @@ func (t *triggers) clusterChanged(was, is any) {
 		t.reportAddressesLater()
 	}
 	if plan.IsSilent(before) && !plan.IsSilent(after) {
-		t.wakeAllWaiting() // what its copies say counts from now on
+		t.wakeAllWaiting() // the status of its copies counts from now on
 	}
 }
 
-// syncAllIn has everything synced in a cluster, if it is engaged.
+// syncAllIn enqueues everything in a cluster, if it is engaged.
 func (t *triggers) syncAllIn(cluster string) {
 	if m := t.member(cluster); m != nil {
 		for _, k := range t.objects() {
@@ -131,7 +131,7 @@ func (t *triggers) syncAllIn(cluster string) {
 	}
 }
 
-// reportAddressesLater has what has addresses reported once a cluster that could be engaged should have been.
+// reportAddressesLater enqueues a report of everything with addresses for when a cluster should have been engaged.
 func (t *triggers) reportAddressesLater() {
 	for i := range t.Kinds {
 		if k := &t.Kinds[i]; k.Addresses {
@@ -142,7 +142,7 @@ func (t *triggers) reportAddressesLater() {
 	}
 }
 
-// watchPolicies keeps the policies, and wakes the objects that one governs when it changes.
+// watchPolicies caches the policies, and enqueues the objects that a changed one governs.
 func (t *triggers) watchPolicies() error {
 	keep := func(obj any) {
 		u := held.Object(obj)
@@ -151,7 +151,7 @@ func (t *triggers) watchPolicies() error {
 			return // only its status changed
 		}
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p) != nil {
-			return // the API stores none that cannot be read
+			return // the API stores no invalid ones
 		}
 		t.typed.Store(name, p)
 		t.policyChanged(name)
@@ -178,7 +178,7 @@ func (t *triggers) policyChanged(policy types.NamespacedName) {
 	}
 }
 
-// watchAutoscalers wakes the target of an autoscaler at the federation when it comes, goes or changes.
+// watchAutoscalers enqueues the target of an autoscaler at the federation when the autoscaler changes.
 func (t *triggers) watchAutoscalers() error {
 	if t.kindOf(autoscalers) == nil {
 		return nil
@@ -203,7 +203,7 @@ func (t *triggers) watchAutoscalers() error {
 	}})
 }
 
-// autoscalersChanged has the autoscalers of a workload synced, whose replicas may be about to leave a cluster.
+// autoscalersChanged enqueues the autoscalers of a workload whose replicas may be about to leave a cluster.
 func (t *triggers) autoscalersChanged(k key) {
 	if !k.Kind.Paced {
 		return
@@ -215,7 +215,7 @@ func (t *triggers) autoscalersChanged(k key) {
 	}
 }
 
-// watchCopies wakes the member's queue when a copy changed, those that wait for it, and the report always.
+// watchCopies enqueues a changed copy in its member, the copies that wait for it, and always the report.
 func (t *triggers) watchCopies(m *member, k *plan.Kind) error {
 	changed := func(obj any) (key, bool) {
 		this := keyOf(k, held.About(obj))
@@ -229,10 +229,10 @@ func (t *triggers) watchCopies(m *member, k *plan.Kind) error {
 	return m.listen(held.By(m.Informers(k.Resource)), cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if initial {
-				return // serve looks at all of these
+				return // serve handles all of these
 			}
 			if this, ours := changed(obj); ours && m.IsNews(this, held.About(obj)) {
-				m.queue.Add(this) // it may have come late: a request that was under way when the member was lost
+				m.queue.Add(this) // it may have come late: by a request in flight when the member was lost
 			}
 			if k.Resource == namespaces {
 				t.namespaceCame(m, held.About(obj).GetName())
@@ -253,7 +253,7 @@ func (t *triggers) watchCopies(m *member, k *plan.Kind) error {
 	})
 }
 
-// namespaceCame has all synced that goes to a namespace which a member has by now, or refuses: it waited for that.
+// namespaceCame enqueues everything that waits for a namespace which a member now has or rejects.
 func (t *triggers) namespaceCame(m *member, name string) {
 	for i := range t.Kinds {
 		for _, obj := range t.inNamespace(&t.Kinds[i], name) {
@@ -264,7 +264,8 @@ func (t *triggers) namespaceCame(m *member, name string) {
 	}
 }
 
-// watchScaling wakes the target of an autoscaler when its copy in a member comes, goes or takes another target.
+// watchScaling enqueues the target of an autoscaler when its copy in a member is added, deleted or takes another
+// target.
 func (t *triggers) watchScaling(m *member) error {
 	if t.kindOf(autoscalers) == nil {
 		return nil
@@ -282,7 +283,8 @@ func (t *triggers) watchScaling(m *member) error {
 	}})
 }
 
-// autoscalerCame has what an autoscaler scales synced in a member, where the autoscaler came or went or was refused.
+// autoscalerCame enqueues what an autoscaler scales in a member when the autoscaler was added, deleted or rejected
+// there.
 func (t *triggers) autoscalerCame(m *member, autoscaler *unstructured.Unstructured) {
 	if k, ok := t.targetOf(autoscaler); ok && t.owns(k) {
 		m.queue.Add(k)
@@ -290,7 +292,7 @@ func (t *triggers) autoscalerCame(m *member, autoscaler *unstructured.Unstructur
 	}
 }
 
-// dependentsOf has those objects synced in a member that depend on one of which something became known there.
+// dependentsOf enqueues those objects in a member that depend on one whose state there became known.
 func (t *triggers) dependentsOf(k key, m *member, federated *unstructured.Unstructured) {
 	switch {
 	case k.Kind.Resource == namespaces && !m.MayCome(k):
@@ -318,7 +320,7 @@ func (t *triggers) watchEndpoints(m *member) error {
 	return m.listen(informer, cache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, is any) { wake(is) }, DeleteFunc: wake})
 }
 
-// wakeWaiting has an object synced in those members where it waits for others.
+// wakeWaiting enqueues an object in those members where it waits for others.
 func (t *triggers) wakeWaiting(k key) {
 	for _, cluster := range t.waitingFor(k) {
 		if m := t.member(cluster); m != nil {
@@ -327,14 +329,15 @@ func (t *triggers) wakeWaiting(k key) {
 	}
 }
 
-// wakeAllWaiting has all synced that waits: a member came or went.
+// wakeAllWaiting enqueues everything that waits: a member came or went.
 func (t *triggers) wakeAllWaiting() {
 	for _, k := range t.thatWait() {
 		t.wakeWaiting(k)
 	}
 }
 
-// wakeWhenHeardOf wakes what waits for pods of a member once its nodes have been heard of. Only one that has just returned is silent.
+// wakeWhenHeardOf enqueues what waits for pods of a member once its nodes' heartbeats are current. Only a member that
+// has just returned is silent.
 func (t *triggers) wakeWhenHeardOf(ctx context.Context, m *member) {
 	if !m.silent() {
 		return
@@ -348,7 +351,7 @@ func (t *triggers) wakeWhenHeardOf(ctx context.Context, m *member) {
 		case <-tick.C:
 		}
 	}
-	t.wakeAllWaiting() // its Cluster may never have said that it was silent
+	t.wakeAllWaiting() // its Cluster may never have reported it as silent
 }
 
 func serviceOf(slice *unstructured.Unstructured) types.NamespacedName {
@@ -361,7 +364,7 @@ func scaleTargetRef(autoscaler *unstructured.Unstructured) (kind, name string) {
 	return kind, name
 }
 
-// scaleTarget is the index value of what an autoscaler scales.
+// scaleTarget returns the index value of what an autoscaler scales.
 func scaleTarget(autoscaler *unstructured.Unstructured) string {
 	kind, name := scaleTargetRef(autoscaler)
 	return kind + "/" + autoscaler.GetNamespace() + "/" + name

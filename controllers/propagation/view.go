@@ -18,17 +18,17 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// view reads what the caches of the federation say. It asks nobody.
+// view reads the federation's caches. It makes no requests.
 type view struct {
 	Options
 	policies
 	shared
 }
 
-// policies has the PlacementPolicies as they were read last.
+// policies caches the decoded PlacementPolicies.
 type policies struct{ typed sync.Map } // types.NamespacedName → *v1beta1.PlacementPolicy
 
-// policy returns a policy; nil where it is not known.
+// policy returns a policy, or nil if unknown.
 func (p *policies) policy(name types.NamespacedName) *v1beta1.PlacementPolicy {
 	if known, ok := p.typed.Load(name); ok {
 		return known.(*v1beta1.PlacementPolicy)
@@ -38,7 +38,7 @@ func (p *policies) policy(name types.NamespacedName) *v1beta1.PlacementPolicy {
 
 func (v *view) owns(k key) bool { return v.Owns(k.Kind, k.Namespace, k.Name) }
 
-// synced reports whether the caches of the federation are full.
+// synced reports whether the federation's caches are synced.
 func (v *view) synced() bool {
 	for i := range v.Kinds {
 		if !v.Informers(v.Kinds[i].Resource).HasSynced() {
@@ -48,7 +48,7 @@ func (v *view) synced() bool {
 	return v.Informers(v1beta1.ClustersResource).HasSynced()
 }
 
-// kindOf returns the row of a resource; nil where it is not propagated here.
+// kindOf returns the row of a resource; nil if this controller does not propagate it.
 func (v *view) kindOf(resource schema.GroupVersionResource) *plan.Kind {
 	for i := range v.Kinds {
 		if v.Kinds[i].Resource == resource {
@@ -58,7 +58,7 @@ func (v *view) kindOf(resource schema.GroupVersionResource) *plan.Kind {
 	return nil
 }
 
-// object returns the federated object of a key; nil where there is none, or none that is propagated.
+// object returns the federated object of a key; nil if there is none, or if it is not propagated.
 func (v *view) object(k key) *unstructured.Unstructured {
 	obj := v.packed(k)
 	if obj == nil {
@@ -67,7 +67,7 @@ func (v *view) object(k key) *unstructured.Unstructured {
 	return v.version(k, obj).object
 }
 
-// packed is object, but without unpacking: nil, or what package held takes.
+// packed is object without unpacking: nil, or what package held accepts.
 func (v *view) packed(k key) any {
 	obj, ok, err := held.By(v.Informers(k.Kind.Resource)).GetStore().GetByKey(k.StoreKey())
 	if err != nil || !ok || !isFederated(k.Kind, obj) {
@@ -88,7 +88,7 @@ func isFederated(k *plan.Kind, obj any) bool {
 	return v1beta1.Federated(k.Resource.GroupResource(), o.GetNamespace(), o.GetName(), corev1.SecretType(secretType))
 }
 
-// leaves reports whether an object is to be nowhere.
+// leaves reports whether an object should be nowhere.
 func (v *view) leaves(k key) bool {
 	obj := v.packed(k)
 	return obj == nil || held.About(obj).GetDeletionTimestamp() != nil
@@ -108,7 +108,7 @@ func (v *view) objectsOf(k *plan.Kind) (keys []key) {
 			keys = append(keys, this)
 		}
 	}
-	slices.SortFunc(keys, func(a, b key) int { // so that all members go through them side by side
+	slices.SortFunc(keys, func(a, b key) int { // so that all members go through them in the same order
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return keys
@@ -134,12 +134,12 @@ func (v *view) othersObjects() (keys []key) {
 func (v *view) inNamespace(k *plan.Kind, namespace string) []any {
 	objects, err := held.By(v.Informers(k.Resource)).GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
-		return nil // without an index, each comes by itself, later
+		return nil // without an index, each is enqueued by itself later
 	}
 	return objects
 }
 
-// namespaceOf returns the federated namespace of an object; nil where there is none.
+// namespaceOf returns the federated namespace of an object, or nil.
 func (v *view) namespaceOf(k key) (key, *unstructured.Unstructured) {
 	kind := v.kindOf(namespaces)
 	if kind == nil || k.Namespace == "" {
@@ -149,8 +149,8 @@ func (v *view) namespaceOf(k key) (key, *unstructured.Unstructured) {
 	return ns, v.object(ns)
 }
 
-// namespaceTerminates reports whether the namespace of an object is being deleted. Members delete what is in it: what goes there is not
-// created again, nor reported.
+// namespaceTerminates reports whether the namespace of an object is being deleted. Members delete what is in it: such
+// objects are neither created again nor reported.
 func (v *view) namespaceTerminates(k key) bool {
 	_, federated := v.namespaceOf(k)
 	return federated != nil && federated.GetDeletionTimestamp() != nil
@@ -173,7 +173,7 @@ func (v *view) source(k key, federated *unstructured.Unstructured) plan.Source {
 	return s
 }
 
-// autoscalersOf returns the autoscalers at the federation that have the object as their target.
+// autoscalersOf returns the autoscalers at the federation that target the object.
 func (v *view) autoscalersOf(k key) (out []plan.Source) {
 	kind := v.kindOf(autoscalers)
 	if kind == nil {
@@ -181,7 +181,7 @@ func (v *view) autoscalersOf(k key) (out []plan.Source) {
 	}
 	objects, err := v.Informers(autoscalers).GetIndexer().ByIndex(byTarget, k.Kind.Kind+"/"+k.Namespace+"/"+k.Name)
 	if err != nil {
-		return nil // there is no index where there is no kind
+		return nil // without the kind there is no index
 	}
 	for _, obj := range objects {
 		out = append(out, v.source(keyOf(kind, held.Object(obj)), held.Object(obj)))
@@ -189,7 +189,7 @@ func (v *view) autoscalersOf(k key) (out []plan.Source) {
 	return out
 }
 
-// targetOf returns what an autoscaler scales, if it is of a kind whose replicas are divided.
+// targetOf returns what an autoscaler scales, if its replicas are divided.
 func (v *view) targetOf(autoscaler *unstructured.Unstructured) (k key, ok bool) {
 	kind, name := scaleTargetRef(autoscaler)
 	for i := range v.Kinds {
@@ -222,8 +222,8 @@ func (v *view) clusters() (all []*unstructured.Unstructured) {
 	return all
 }
 
-// target returns a Cluster as plan knows it, and whether it is known: one that has just joined may be engaged
-// before our cache has it, and one that leaves may be engaged still. Nothing is decided about such a one.
+// target returns a Cluster as plan needs it, and whether it is known: a joining cluster may be engaged before our cache
+// has it, and a leaving one may still be engaged. Nothing is decided about unknown ones.
 func (v *view) target(m *member) (plan.Target, bool) {
 	obj, ok, _ := v.Informers(v1beta1.ClustersResource).GetStore().GetByKey(m.Name)
 	if !ok {
@@ -233,7 +233,7 @@ func (v *view) target(m *member) (plan.Target, bool) {
 	return plan.Target{Cluster: asTarget(u), Federation: v.Federation, HeartbeatsStale: m.silent() || plan.IsSilent(u)}, true
 }
 
-// asTarget keeps of a Cluster what selects it, and what its copies may say.
+// asTarget keeps of a Cluster what selects it, and what bounds its copies' status.
 func asTarget(u *unstructured.Unstructured) *v1beta1.Cluster {
 	cluster := &v1beta1.Cluster{}
 	cluster.Name, cluster.Labels = u.GetName(), u.GetLabels()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// waits has the copies that wait for other copies: by the law, or for their turn in a rollout.
+// waits tracks the copies that wait for other copies: by the law, or for their turn in a rollout.
 type waits struct {
 	locks [64]sync.Mutex // by object: two members must not both count on the same ready replicas
 
@@ -19,7 +19,7 @@ func (w *waits) lock(k key) *sync.Mutex {
 	return &w.locks[h.Sum32()%uint32(len(w.locks))]
 }
 
-// wait notes whether a copy waits. Note it before looking at the others, so that no change of theirs is missed.
+// wait records whether a copy waits. Call it before looking at the others, so that no change of theirs is missed.
 func (w *waits) wait(k key, cluster string, waits bool) {
 	w.waiting.Lock()
 	defer w.waiting.Unlock()

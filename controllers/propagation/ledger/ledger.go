@@ -1,13 +1,12 @@
-// Package ledger remembers, for one member, what the caches do not say of each copy: what our own last write left
-// until the watch has brought it, what a write that is about to go out takes away, what is being removed, and how
-// the last sync ended.
+// Package ledger remembers, for one member, what the caches do not have of each copy: our last write until the watch has
+// brought it, what a write that is about to go out takes away, what is being removed, and how the last sync ended.
 //
 //	l := ledger.New(federationUID, stores)   // stores of the member's informers
 //	copy, settled := l.Observe(key)
 //	l.Begin(key); got, err := apply(…); again := l.End(key, got, settled)
 //	news := l.Record(key, outcome)
 //
-// One lock guards all of it. Nothing here waits, and nothing is asked of anybody.
+// One lock guards it. Nothing here blocks or makes requests.
 package ledger
 
 import (
@@ -24,10 +23,10 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// catchUp is how long a write of ours is believed without the cache having seen it.
+// catchUp is how long a write of ours is trusted without the cache having seen it.
 const catchUp = resourceversion.Believed
 
-// Ledger is what is remembered of the copies in one member. It may be used by several at a time.
+// Ledger is what is remembered of the copies in one member. It is safe for concurrent use.
 type Ledger struct {
 	federation string
 	stores     func(*plan.Kind) cache.Store
@@ -41,42 +40,42 @@ type entry struct {
 	// written is the copy as our last write left it, until the cache has caught up.
 	written any
 	until   time.Time
-	// applying: a write of ours is under way; met is the version of the copy that came by the watch meanwhile.
+	// applying: a write of ours is in flight; met is the version of the copy that the watch brought meanwhile.
 	applying bool
 	met      string
-	// removed is the UID of the copy that we asked to be deleted, or released.
+	// removed is the UID of the copy that we deleted or released.
 	removed types.UID
-	// gone is the UID of the copy that went last; removals are those of which somebody else did that.
+	// gone is the UID of the last copy that went; removals are those that somebody else deleted.
 	gone     types.UID
 	removals plan.Removals
-	// adopted is the UID of an object that is not known to have been deleted, though another one has its name: a copy of it is
-	// taken for a copy of that one.
+	// adopted is the UID of an object without a recorded deletion, whose name another object has now: its copies are
+	// adopted as copies of that one.
 	adopted types.UID
-	// settled is what the member made of our last application, see plan.Settle.
+	// settled is what the member changed of our last apply, see plan.Settle.
 	settled string
 	outcome Outcome
-	// reserved is what a write that is about to go out shrinks the copy to; ceiling what the last one did, until
-	// the member has carried it out: no more ready replicas than that are counted.
+	// reserved is the number to which a pending write shrinks the copy; ceiling is that of the last one until the
+	// member has carried it out. At most that many ready replicas count.
 	reserved, ceiling *int64
-	// template is the pod template that is about to be written, as plan.TemplateAnnotation.
+	// template is the pod template of a pending write, as plan.TemplateAnnotation.
 	template string
-	// floor is the least number that a copy of an autoscaler has, until floorUntil at least.
+	// floor is the minimum of an autoscaler's copy, until floorUntil at least.
 	floor      int64
 	floorUntil time.Time
-	// leavesSince is since when the copy is to leave the member; zero where it is not.
+	// leavesSince is since when the copy should leave the member; zero if it should not.
 	leavesSince time.Time
 }
 
 // Outcome is how a sync of an object in the member ended.
 type Outcome struct {
-	// State and Message say how. Without a State it has not been synced yet.
+	// State and Message describe it. Without a State it has not been synced yet.
 	State   plan.State
 	Message string
-	// Left is the UID of the federated object whose copy is known to be gone, or not ours any more.
+	// Left is the UID of the federated object whose copy is known to be gone, or no longer ours.
 	Left types.UID
 	// Generation is that of the federated object.
 	Generation int64
-	// Outdated: the copy has another pod template than the federated object.
+	// Outdated: the copy's pod template differs from the federated object's.
 	Outdated bool
 }
 
@@ -94,8 +93,8 @@ func (l *Ledger) entry(k plan.Key) *entry {
 	return e
 }
 
-// Observe returns our copy in the member: what the cache has or, until it has caught up, what our last write left; nil where
-// there is none. settled is what the member made of that write.
+// Observe returns our copy in the member: the cached one or, until the cache has caught up, what our last write left;
+// nil if there is none. settled is what the member changed of that write.
 func (l *Ledger) Observe(k plan.Key) (copy *unstructured.Unstructured, settled string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +102,8 @@ func (l *Ledger) Observe(k plan.Key) (copy *unstructured.Unstructured, settled s
 	return u, e.settled
 }
 
-// current is Observe for who holds the lock. The cache is read under it: what is read before may be older than a write
-// that has been caught up with, and forgotten, since.
+// current is Observe with the lock held. It must read the cache under the lock: an earlier read may be older than a
+// write that has been seen, and forgotten, since.
 func (l *Ledger) current(k plan.Key) (*unstructured.Unstructured, *entry) {
 	var cached *unstructured.Unstructured
 	if obj, ok, _ := l.stores(k.Kind).GetByKey(k.StoreKey()); ok {
@@ -116,11 +115,11 @@ func (l *Ledger) current(k plan.Key) (*unstructured.Unstructured, *entry) {
 	}
 	if e.written != nil {
 		u := held.Object(e.written)
-		e.written = u // if it is asked for once, it is again
+		e.written = u // requested again after one request
 		return u, e
 	}
 	if cached != nil && !v1beta1.IsCopy(cached, k.Kind.GroupKind(), l.federation) {
-		return nil, e // somebody's own, with our labels
+		return nil, e // somebody's own object with our labels
 	}
 	if cached != nil && e.adopted != "" && plan.SourceUID(cached) == e.adopted {
 		return plan.Adopted(cached), e
@@ -128,15 +127,15 @@ func (l *Ledger) current(k plan.Key) (*unstructured.Unstructured, *entry) {
 	return cached, e
 }
 
-// Begin notes that a write of ours is under way, which has to End.
+// Begin records that a write of ours is in flight, until End.
 func (l *Ledger) Begin(k plan.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entry(k).applying = true
 }
 
-// End notes that the write is not under way any more, and what it left, as package held takes it; nil where it failed. settled
-// is what the member made of it. End reports whether the watch brought anything else than that meanwhile.
+// End records that the write is done and its result, as package held accepts it; nil if it failed. settled is what the
+// member changed of it. End reports whether the watch brought anything else meanwhile.
 func (l *Ledger) End(k plan.Key, got any, settled string) (again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,12 +154,12 @@ func (e *entry) wrote(got any, settled string) {
 		e.ceiling, e.reserved = e.reserved, nil
 	}
 	if e.gone == held.About(got).GetUID() {
-		return // it went while the answer was under way
+		return // it went before the response arrived
 	}
 	e.written, e.until = got, time.Now().Add(catchUp)
 }
 
-// caughtUp reports whether the version that the cache has is what our last write left, which is forgotten then.
+// caughtUp reports whether the cached version is the result of our last write, which is then forgotten.
 func (e *entry) caughtUp(version string) bool {
 	if e.written == nil || held.About(e.written).GetResourceVersion() != version {
 		return false
@@ -169,8 +168,8 @@ func (e *entry) caughtUp(version string) bool {
 	return true
 }
 
-// IsNews reports whether a version of a copy that the watch brought is to be looked at: it is not what our own last write left,
-// nor came while one is under way, after which that is seen.
+// IsNews reports whether a version of a copy from the watch needs a sync: our last write did not make it, and none is
+// in flight, whose End handles it.
 func (l *Ledger) IsNews(k plan.Key, version held.Named) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +196,7 @@ func (l *Ledger) Unconfirmed(now time.Time) (keys []plan.Key) {
 	return keys
 }
 
-// Record keeps how a sync ended, and reports whether that is news.
+// Record stores how a sync ended, and reports whether that changed.
 func (l *Ledger) Record(k plan.Key, now Outcome) (news bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +206,7 @@ func (l *Ledger) Record(k plan.Key, now Outcome) (news bool) {
 	return news
 }
 
-// Read is Observe, with how the last sync ended.
+// Read is Observe with the outcome of the last sync.
 func (l *Ledger) Read(k plan.Key) (copy *unstructured.Unstructured, last Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,7 +222,7 @@ func (l *Ledger) Synced(k plan.Key) bool {
 	return e != nil && e.outcome.State != ""
 }
 
-// MayCome reports whether a copy may come yet, or again: nothing has been found that keeps it away.
+// MayCome reports whether a copy may still come, or come again: nothing has been found that prevents it.
 func (l *Ledger) MayCome(k plan.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -231,7 +230,7 @@ func (l *Ledger) MayCome(k plan.Key) bool {
 	return e == nil || e.outcome.State != plan.Rejected && e.outcome.State != plan.Conflict && e.outcome.State != plan.Unreachable
 }
 
-// Forget drops what is remembered of an object that is no more anywhere.
+// Forget drops an object that exists nowhere any more.
 func (l *Ledger) Forget(k plan.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,7 +27,7 @@ func newRig() rig {
 	return rig{New("fed", func(*plan.Kind) cache.Store { return store }), store, plan.Key{Kind: k, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}}
 }
 
-// web is our copy in a version.
+// web returns our copy in a version.
 func web(version string, change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": map[string]any{"replicas": int64(3)}}}
 	u.SetNamespace("shop")
@@ -49,7 +49,7 @@ func (r rig) cached(t *testing.T, u *unstructured.Unstructured) {
 	}
 }
 
-// version is that of what is observed; "" for nothing.
+// version returns the version of the observed copy, or "".
 func (r rig) version() string {
 	u, _ := r.Observe(r.key)
 	if u == nil {
@@ -73,7 +73,7 @@ func TestObserve_OwnWriteUntilTheCacheHasIt(t *testing.T) {
 		if got := r.version(); got != "6" {
 			t.Errorf("version %s, want what the cache has by now", got)
 		}
-		r.cached(t, web("4")) // the store was put back to a backup
+		r.cached(t, web("4")) // the store was restored from a backup
 		r.Begin(r.key)
 		r.End(r.key, web("9"), "")
 		if unconfirmed := r.Unconfirmed(time.Now()); len(unconfirmed) != 0 {
@@ -143,7 +143,7 @@ func TestGone_EndsWhatWasRemembered(t *testing.T) {
 		t.Errorf("version %s of a copy that is gone", got)
 	}
 	r.Begin(r.key)
-	r.End(r.key, web("6"), "") // its answer was under way
+	r.End(r.key, web("6"), "") // its response was late
 	if got := r.version(); got != "" {
 		t.Errorf("version %s of a copy that went before its write was answered", got)
 	}

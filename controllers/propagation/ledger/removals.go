@@ -9,28 +9,28 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// Removed notes that a copy has been deleted or released: once is enough.
+// Removed records that a copy has been deleted or released, so that this happens once.
 func (l *Ledger) Removed(k plan.Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entry(k).removed = uid
 }
 
-// IsRemoved reports whether that has been noted of a copy, and no write came after.
+// IsRemoved reports whether that has been recorded of a copy, without a later write.
 func (l *Ledger) IsRemoved(k plan.Key, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.entry(k).removed == uid
 }
 
-// Adopt notes that copies which name a source are taken for copies of the object that has the name now.
+// Adopt records that copies which name a source count as copies of the object that has the name now.
 func (l *Ledger) Adopt(k plan.Key, source types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entry(k).adopted = source
 }
 
-// Gone notes that a copy is no more.
+// Gone records that a copy is gone.
 func (l *Ledger) Gone(k plan.Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *Ledger) Gone(k plan.Key, uid types.UID) {
 	}
 }
 
-// Pause returns for how long a copy is not to be created, since somebody else deletes it again and again, and why.
+// Pause returns how long a copy must not be created because somebody else keeps deleting it, and why.
 func (l *Ledger) Pause(k plan.Key, now time.Time) (left time.Duration, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *Ledger) Pause(k plan.Key, now time.Time) (left time.Duration, why strin
 	return left, why
 }
 
-// Leaving notes whether a copy is to leave the member, and returns since when it is; zero where it is not.
+// Leaving records whether a copy should leave the member, and returns since when; zero if it should not.
 func (l *Ledger) Leaving(k plan.Key, leaves bool, now time.Time) (since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

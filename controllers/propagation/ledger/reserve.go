@@ -9,8 +9,8 @@ import (
 // floorStays is how long an autoscaler keeps its floor after the last replica has left: until the load has come.
 const floorStays = time.Minute
 
-// Reserve notes what a write that is about to go out takes from others that wait: the number to which it shrinks a copy, nil
-// for none, and the pod template that it rolls out, as plan.TemplateAnnotation, "" for none.
+// Reserve records what a pending write takes from others: the number to which it shrinks a copy, or nil, and the pod
+// template that it rolls out, as plan.TemplateAnnotation, or "".
 func (l *Ledger) Reserve(k plan.Key, replicas *int64, template string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -20,9 +20,9 @@ func (l *Ledger) Reserve(k plan.Key, replicas *int64, template string) {
 	}
 }
 
-// Standing returns how the member stands with an object, for those that depend on it: its copy, the template that is about to be
-// written, and the number of ready replicas that can be counted on at most, since our own shrinking is about to take the others; nil:
-// no less than the copy says.
+// Standing returns the member's state of an object for decisions that depend on it: its copy, the template of a pending
+// write, and the number of ready replicas that may count, because our own shrinking is about to take the others; nil:
+// as the copy says.
 func (l *Ledger) Standing(s plan.Source, k plan.Key) (of plan.Standing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,8 +39,8 @@ func (l *Ledger) Standing(s plan.Source, k plan.Key) (of plan.Standing) {
 	return of
 }
 
-// KeepFloor notes the least number that a copy of an autoscaler is to have, 0 for none, and returns it or the one that
-// is to stay for a while.
+// KeepFloor records the minimum of an autoscaler's copy, 0 for none, and returns it or an earlier one that must last a
+// while.
 func (l *Ledger) KeepFloor(k plan.Key, floor int64, now time.Time) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

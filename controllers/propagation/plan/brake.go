@@ -16,11 +16,12 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Brake decides whether the copies in a member may be deleted whose objects the federation does not know: they are not there, and no
-// deletion of them is recorded (ADR 85). Some may. If very many would go at once, something is wrong with the federation rather than
-// with them, as after a restore from an old backup: they are held until a person approves it. The zero value is ready for use.
+// Brake decides whether the copies in a member may be deleted whose objects the federation does not know: they do not
+// exist, and no deletion of them is recorded (ADR 85). A few may. If very many would go at once, something is wrong
+// with the federation rather than with them, as after a restore from an old backup: they are held until a person
+// approves. The zero value is ready to use.
 type Brake struct {
-	// granted are those that might go without a word, and since when; approved those of which somebody has said so.
+	// granted are those that may go without approval, and since when; approved those with approval.
 	granted  map[types.UID]time.Time
 	approved map[types.UID]bool
 	held     map[types.UID]string
@@ -29,14 +30,15 @@ type Brake struct {
 }
 
 const (
-	// What goes without a word: so many copies, or so great a part of those that a member has, whichever is more.
+	// Deletions without approval: so many copies, or such a share of a member's copies, whichever is more.
 	brakeCopies  = 10
 	brakePercent = 20
 	// atOnce is the time within which deletions count together.
 	atOnce = 10 * time.Minute
 )
 
-// Judge takes in all copies of unknown objects, by their UIDs, with a name for people, and how many copies the member has, them included.
+// Judge takes in all copies of unknown objects, by UID, with a name for messages. copies is the number of all copies in
+// the member, including these.
 func (b *Brake) Judge(unknown map[types.UID]string, copies int, now time.Time) {
 	maps.DeleteFunc(b.granted, func(uid types.UID, at time.Time) bool {
 		_, there := unknown[uid]
@@ -70,7 +72,7 @@ func (b *Brake) Judge(unknown map[types.UID]string, copies int, now time.Time) {
 	}
 }
 
-// setOf names a set of copies.
+// setOf returns the name of a set of copies.
 func setOf(copies map[types.UID]string) string {
 	sum := sha256.New()
 	for _, uid := range slices.Sorted(maps.Keys(copies)) {
@@ -79,7 +81,7 @@ func setOf(copies map[types.UID]string) string {
 	return hex.EncodeToString(sum.Sum(nil))[:12]
 }
 
-// Approve lets those go that are held, if theirs is among the sets that somebody has approved, and reports whether it is.
+// Approve releases the held copies if sets has their set, and reports whether it does.
 func (b *Brake) Approve(sets []string) bool {
 	if b.set == "" || !slices.Contains(sets, b.set) {
 		return false
@@ -94,7 +96,7 @@ func (b *Brake) Approve(sets []string) bool {
 	return true
 }
 
-// May reports whether a copy may be deleted, and whether that is known: if not, it is to be judged first.
+// May reports whether a copy may be deleted, and whether that is known: if not, it must be judged first.
 func (b *Brake) May(uid types.UID) (may, known bool) {
 	_, granted := b.granted[uid]
 	_, held := b.held[uid]
@@ -108,8 +110,8 @@ func (b *Brake) Held(most int) (copies, of int, set string, some []string) {
 	return len(b.held), b.of, b.set, some[:min(most, len(some))]
 }
 
-// SayHeld has a Cluster say what is held of a custom kind, or of all built-in kinds (""); nil: nothing is. It returns what is news for
-// people, if there is any.
+// SayHeld sets in a Cluster's status what is held of a custom kind, or of all built-in kinds (""); nil: nothing. It
+// returns the message of an event, if one is due.
 func SayHeld(c *v1beta1.Cluster, resource string, now *v1beta1.PendingDeletions, at time.Time) (news string) {
 	all := slices.DeleteFunc(slices.Clone(c.Status.DeletionsPendingApproval), func(h v1beta1.PendingDeletions) bool { return h.Resource == resource })
 	if now != nil {

@@ -36,7 +36,7 @@ func TestVeryManyUnknownCopiesAreHeld(t *testing.T) {
 	}
 }
 
-// TestUnknownCopiesAddUp: a few at a time are as many as all at once, until some time has passed.
+// TestUnknownCopiesAddUp checks that a few at a time count like all at once, until some time has passed.
 func TestUnknownCopiesAddUp(t *testing.T) {
 	var b Brake
 	now := time.Unix(0, 0)
@@ -51,7 +51,8 @@ func TestUnknownCopiesAddUp(t *testing.T) {
 	}
 }
 
-// TestWhatIsApprovedIsOneSet: neither another one, nor what comes to it later; and what is known again is not held.
+// TestWhatIsApprovedIsOneSet checks that an approval covers neither another set nor later copies, and that copies whose
+// object is known again are not held.
 func TestWhatIsApprovedIsOneSet(t *testing.T) {
 	var b Brake
 	now := time.Unix(0, 0)
@@ -82,7 +83,7 @@ func TestWhatIsApprovedIsOneSet(t *testing.T) {
 	}
 }
 
-// TestTheClusterSaysWhatIsHeld: of built-in kinds and of custom ones each for itself, and all of it in one condition.
+// TestTheClusterSaysWhatIsHeld checks that built-in kinds and each custom kind are counted apart, in one condition.
 func TestTheClusterSaysWhatIsHeld(t *testing.T) {
 	c, at := &v1beta1.Cluster{}, time.Unix(1000, 0)
 	c.Name = "east-a"

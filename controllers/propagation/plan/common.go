@@ -2,21 +2,22 @@ package plan
 
 import "sync"
 
-// Common has what the copies of one version of a federated object have in common: clusters that get the same are told the same,
-// made once. The zero value is ready to use, by several at a time.
+// Common caches the configurations that copies of one version of a federated object share, so that each is made once.
+// The zero value is ready to use; it is safe for concurrent use.
 type Common struct {
 	mu   sync.Mutex
 	made map[alike]*configuration
 }
 
-// alike is all, besides the version of the object, that the configuration of a copy depends on where it has nothing of its own.
+// alike is everything, besides the object's version, that a shared configuration depends on.
 type alike struct {
 	federation    string
 	number        int64
 	divided, pace bool
 }
 
-// common returns the configuration of a copy, which others may have too: it is not to be changed. Not ok: it has something of its own.
+// common returns a configuration that other copies may share: it must not be changed. ok is false if the copy has
+// something of its own.
 func (s Source) common(t Target, number *int64) (c *configuration, ok bool) {
 	own := s.Kind.Custom || s.Kind.Adapt != nil || s.Policy != nil && len(s.Policy.Spec.Overrides) > 0 ||
 		t.Template != nil || t.Floor > 0 || t.Scaled || leftByAutoscaler(t.Have)
@@ -34,7 +35,7 @@ func (s Source) common(t Target, number *int64) (c *configuration, ok bool) {
 	}
 	c, err := s.configure(t, number)
 	if err != nil {
-		return nil, false // whoever asks makes its own, and tells
+		return nil, false // each caller makes its own, and reports the error
 	}
 	c.fresh = sync.OnceValue(func() []byte { return c.body(NotThere) })
 	if s.Common.made == nil {

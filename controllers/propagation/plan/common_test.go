@@ -6,7 +6,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// What clusters have in common is what each would get alone, in whatever order they ask, though the policy changes in between.
+// A shared configuration equals the one that each cluster would get alone, in whatever order they ask, even if the
+// policy changes in between.
 func TestCommonIsWhatEachGetsAlone(t *testing.T) {
 	here := v1beta1.Override{
 		Clusters:  &v1beta1.ClusterAffinity{Names: []string{"east-a"}},

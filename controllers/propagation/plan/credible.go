@@ -15,17 +15,17 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// What is taken of a copy.
+// What is taken from a copy.
 const (
 	maxAddresses  = 16
 	maxConditions = 32
 )
 
-// AddressRejected: the copy is as desired, but its cluster says of it addresses that are not used.
+// AddressRejected: the copy is as desired, but its cluster reports addresses that are not used.
 const AddressRejected State = "AddressRejected"
 
-// credible returns the copies with what their clusters say of them parsed and bounded. The API takes a status as a whole: of what one
-// cluster says, nothing may keep what the others say from it, or stand in for what they lack.
+// credible returns the copies with their reported status parsed and bounded. The API validates a status as a whole:
+// what one cluster reports must neither block what the others report nor make up for what they lack.
 func credible(k *Kind, federated *unstructured.Unstructured, copies []Copy) []Copy {
 	out := slices.Clone(copies)
 	most := int64(math.MaxInt32 / max(1, len(copies)))
@@ -56,7 +56,7 @@ func credible(k *Kind, federated *unstructured.Unstructured, copies []Copy) []Co
 	return out
 }
 
-// credibleValue is what is taken of one field of a copy's status; nil: nothing.
+// credibleValue returns what is taken of one field of a copy's status, or nil.
 func credibleValue(key string, value any, most int64) any {
 	switch v := value.(type) {
 	case int64:
@@ -94,8 +94,8 @@ func credibleConditions(list []any) []any {
 	return out
 }
 
-// serves is how many replicas of a copy can count as serving: its share, or, while it still has more, that, but no more than are asked for
-// in all. Where an autoscaler of its cluster owns the number, that says.
+// serves returns how many replicas of a copy can count as serving: its share or, while it still has more, that, but no
+// more than are requested in all. If an autoscaler of its cluster owns the number, the cluster decides.
 func (s Source) serves(c *Copy) int64 {
 	has := Applied(s, c.Object)
 	if ScaledByMember(c.Object) || c.Object.GetAnnotations()[AutoscaledAnnotation] != "" {
@@ -104,7 +104,7 @@ func (s Source) serves(c *Copy) int64 {
 	return max(s.Share(c.Cluster), min(has, s.Asked()))
 }
 
-// credibleReplicas makes the numbers agree, as the API wants them to.
+// credibleReplicas makes the numbers consistent, as the API requires.
 func credibleReplicas(status map[string]any, serve int64) {
 	for _, key := range []string{"readyReplicas", "availableReplicas"} {
 		if n, ok := status[key].(int64); ok {
@@ -117,7 +117,7 @@ func credibleReplicas(status map[string]any, serve int64) {
 	noMore(status, "availableReplicas", "readyReplicas")
 }
 
-// noMore bounds one number by another.
+// noMore limits one number by another.
 func noMore(status map[string]any, key, by string) {
 	if n, ok := status[key].(int64); ok {
 		most, _ := status[by].(int64)
@@ -125,7 +125,7 @@ func noMore(status map[string]any, key, by string) {
 	}
 }
 
-// addresses puts the load balancer's addresses that can be used into the clean status, and says which cannot.
+// addresses copies the usable load balancer addresses into the clean status, and reports the others.
 func (c *Copy) addresses(status, clean map[string]any) {
 	list, _, _ := unstructured.NestedFieldNoCopy(status, "loadBalancer", "ingress")
 	items, _ := list.([]any)
@@ -156,7 +156,7 @@ func (c *Copy) addresses(status, clean map[string]any) {
 	}
 }
 
-// within keeps of an address what is in the networks that the cluster may have addresses in.
+// within returns the part of an address that is in the cluster's allowed networks.
 func (c *Copy) within(address map[string]any) (map[string]any, string) {
 	if len(c.LoadBalancers) == 0 {
 		return address, ""
@@ -165,7 +165,7 @@ func (c *Copy) within(address map[string]any) (map[string]any, string) {
 		return nil, fmt.Sprintf("its load balancer host name %q is not used: the Cluster's spec.loadBalancerCIDRs allows addresses only", host)
 	}
 	text, _ := address["ip"].(string)
-	ip, _ := netip.ParseAddr(text) // which credibleAddress wrote
+	ip, _ := netip.ParseAddr(text) // credibleAddress wrote it
 	for _, cidr := range c.LoadBalancers {
 		if n, err := netip.ParsePrefix(cidr); err == nil && n.Contains(ip) {
 			return address, ""
@@ -174,7 +174,7 @@ func (c *Copy) within(address map[string]any) (map[string]any, string) {
 	return nil, fmt.Sprintf("its load balancer address %s is not used: it is not in the Cluster's spec.loadBalancerCIDRs (%s)", ip, joined(c.LoadBalancers, ", "))
 }
 
-// credibleAddress is what can be used of an item of status.loadBalancer.ingress, and what is wrong with the rest.
+// credibleAddress returns the usable part of an item of status.loadBalancer.ingress, and what is wrong with the rest.
 func credibleAddress(said map[string]any) (address map[string]any, fault string) {
 	address = map[string]any{}
 	ip, _ := said["ip"].(string)

@@ -29,7 +29,7 @@ func serving(t *testing.T, cluster, status string) Copy {
 	return Copy{Cluster: cluster, State: Synced, Looked: 1, ReadyEndpoints: true, Object: parse(t, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"status":`+status+`}`)}
 }
 
-// What one cluster says must not keep from the API what others say: the API takes a status as a whole.
+// What one cluster reports must not block what others report: the API validates a status as a whole.
 func TestAddressesAreParsed(t *testing.T) {
 	for said, want := range map[string]string{
 		`[{"ip":"192.0.2.7"}]`:                           `192.0.2.7`,
@@ -88,7 +88,7 @@ func TestAddressesOfAClusterAreBounded(t *testing.T) {
 	}
 }
 
-// A cluster could name the address of another one, or of anybody, as its own.
+// A cluster could report the address of another cluster, or of anybody, as its own.
 func TestAddressesAreInTheNetworksOfTheCluster(t *testing.T) {
 	c := serving(t, "east-a", `{"loadBalancer":{"ingress":[{"ip":"192.0.2.7"},{"ip":"203.0.113.9"},{"hostname":"lb.example.com"},{"ip":"2001:db8::7"}]}}`)
 	c.LoadBalancers = []string{"192.0.2.0/24", "2001:db8::/32"}
@@ -107,7 +107,8 @@ func TestAddressesAreInTheNetworksOfTheCluster(t *testing.T) {
 	}
 }
 
-// Where no load balancer can be is in no status, which tools hand to people. The annotation has it: DNS, which reads that, says why it is not used.
+// Addresses that no load balancer can have are in no status, which tools show to people. The annotation has them: DNS,
+// which reads it, reports why they are not used.
 func TestAddressesThatLeadNowhereAreInNoStatus(t *testing.T) {
 	for _, kindOf := range []string{"Service", "Ingress"} {
 		c := serving(t, "east-a", `{"loadBalancer":{"ingress":[{"ip":"127.0.0.1"},{"ip":"::ffff:127.0.0.1"},{"ip":"169.254.169.254"},{"ip":"0.0.0.0"},{"ip":"10.1.2.3"},{"hostname":"lb.example.com"}]}}`)
@@ -122,7 +123,7 @@ func TestAddressesThatLeadNowhereAreInNoStatus(t *testing.T) {
 	}
 }
 
-// What a cluster says of itself does not stand in for what others lack.
+// What a cluster reports of itself does not make up for what others lack.
 func TestNumbersAreBounded(t *testing.T) {
 	federated := parse(t, strings.ReplaceAll(web, "ReplicaSet", "Deployment"))
 	annotate(v1beta1.PlacementAnnotation, `{"clusters":{"east-a":5,"west-a":15}}`)(federated)
@@ -146,7 +147,7 @@ func TestTextsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzSummarize: whatever two clusters say, the API can take the status that is made of it.
+// FuzzSummarize checks that the API accepts the status, whatever two clusters report.
 func FuzzSummarize(f *testing.F) {
 	for i := range Kinds {
 		f.Add(uint(i), []byte(`{"replicas":3,"readyReplicas":7,"availableReplicas":-1,"active":1e3,"succeeded":9000000000,"startTime":"now","conditions":[{"type":"Complete","status":"True"}]}`),
@@ -205,7 +206,7 @@ func typedStatus(kind string) any {
 	return &networkingv1.IngressStatus{}
 }
 
-// plausible checks what Kubernetes' validation asks of all these statuses.
+// plausible checks what Kubernetes' validation requires of all these statuses.
 func plausible(t *testing.T, value any) {
 	t.Helper()
 	switch v := value.(type) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Fate is what becomes of the copies of a federated object that was deleted.
+// Fate is what happens to the copies of a deleted federated object.
 type Fate string
 
 const (
@@ -22,7 +22,7 @@ type Deletion struct {
 	Fate Fate
 	// At is when the object was deleted, to the second.
 	At time.Time
-	// Object is its kind, namespace and name, for people.
+	// Object is its kind, namespace and name, for messages.
 	Object string
 }
 
@@ -31,7 +31,7 @@ func (d Deletion) String() string {
 	return d.At.UTC().Format(time.RFC3339) + " " + string(d.Fate) + " " + d.Object
 }
 
-// ParseDeletion reads a record; false where it is none.
+// ParseDeletion parses a record; false if it is none.
 func ParseDeletion(value string) (d Deletion, ok bool) {
 	at, rest, _ := strings.Cut(value, " ")
 	fate, object, _ := strings.Cut(rest, " ")
@@ -41,16 +41,17 @@ func ParseDeletion(value string) (d Deletion, ok bool) {
 	return d, err == nil && (d.Fate == Deleted || d.Fate == Orphaned)
 }
 
-// How long records are kept, and how many of each fate: with the longest names 1,300 of them stay below the limit of a ConfigMap.
+// How long records are kept, and how many of each fate: 1,300 of them with the longest names stay below the limit of a
+// ConfigMap.
 const (
 	KeepOrphaned = 30 * 24 * time.Hour
 	MostOrphaned = 1000
 	MostDeleted  = 300
 )
 
-// Expired returns the keys of the records that need not be kept any longer. Members that are away may hold a copy however old its
-// record is; once all are back, those that were deleted are dealt with, but a member may still be restored from a backup that
-// has a copy which was orphaned since.
+// Expired returns the keys of the records that are no longer needed. While members are away, all records are: they may
+// hold a copy however old its record is. Once all are back, those of deleted objects are dealt with, but a member may
+// still be restored from a backup with a copy that was orphaned since.
 func Expired(records map[string]string, away bool, now time.Time) (keys []string) {
 	kept := map[Fate][]string{}
 	at := map[string]time.Time{}

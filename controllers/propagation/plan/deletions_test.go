@@ -40,7 +40,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestExpiredIsBounded: the oldest go where there are too many, and what is left fits into a ConfigMap.
+// TestExpiredIsBounded checks that the oldest records go if there are too many, and that the rest fits into a
+// ConfigMap.
 func TestExpiredIsBounded(t *testing.T) {
 	records, longest := map[string]string{}, strings.Repeat("n", 253+63+validation.DNS1123SubdomainMaxLength+validation.DNS1123LabelMaxLength)
 	for fate, n := range map[Fate]int{Orphaned: MostOrphaned + 2, Deleted: MostDeleted + 1} {

@@ -14,24 +14,23 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Desired is what is wanted in one member, and why.
+// Desired is what one member should have, and why.
 type Desired struct {
 	Presence Presence
 	configuration
-	// Source is SourceOf the federated object that the copy is of.
+	// Source is SourceOf the federated object.
 	Source string
-	// Foreground: a copy that has to go is deleted after what it owns.
+	// Foreground: a copy that must go is deleted after what it owns.
 	Foreground bool
-	// Reason says in a few words why, for people.
+	// Reason says briefly why.
 	Reason string
-	// Refusal says why the federation itself cannot say what is wanted: an override does not apply. The copy
-	// stays as it is.
+	// Refusal says why the desired state is undefined: an override does not apply. The copy stays as it is.
 	Refusal string
 }
 
-// configuration is what is to be applied, for Present and IfThere. Other clusters may get the very same: nobody changes it.
+// configuration is what to apply, for Present and IfThere. Other clusters may share it: it is never changed.
 type configuration struct {
-	// Object is what to apply; nil where there is nothing.
+	// Object is what to apply, or nil.
 	Object *unstructured.Unstructured
 	// Hash identifies Object.
 	Hash string
@@ -41,16 +40,17 @@ type configuration struct {
 	fresh func() []byte // Body(NotThere), which is made once
 }
 
-// Precondition is what has to be so for an apply to do anything: else it is a conflict.
+// Precondition is what must hold for an apply to take effect: else it is a conflict.
 type Precondition struct {
 	UID             types.UID
 	ResourceVersion string
 }
 
-// NotThere is that there is no object of the name: no object has this version, for etcd's first write makes revision 2.
+// NotThere means that no object of the name exists: no object has this version, because etcd's first write makes
+// revision 2.
 var NotThere = Precondition{ResourceVersion: "1"}
 
-// Body is the JSON to apply.
+// Body returns the JSON to apply.
 func (d Desired) Body(provided Precondition) []byte {
 	if provided == NotThere && d.fresh != nil {
 		return d.fresh()
@@ -69,7 +69,7 @@ func (c *configuration) body(provided Precondition) []byte {
 	return JSON(whole)
 }
 
-// Desire decides what a member is to hold of a federated object.
+// Desire decides what a member should have of a federated object.
 func Desire(s Source, t Target) Desired {
 	presence, number, reason := s.Wanted(t)
 	d := Desired{Presence: presence, Reason: reason}
@@ -77,7 +77,7 @@ func Desire(s Source, t Target) Desired {
 		d.Source = SourceOf(s.Object)
 	}
 	if presence == Absent && (t.Number != nil || t.Needed != "") {
-		d.Presence = IfThere // it goes, but only as far as the law allows, or what needs it
+		d.Presence = IfThere // it goes, but only as far as the law, or what needs it, allows
 	}
 	if t.Number != nil {
 		number = t.Number
@@ -98,7 +98,7 @@ func Desire(s Source, t Target) Desired {
 	return d
 }
 
-// configure makes the configuration to apply. The error is of an override.
+// configure makes the configuration to apply. An error is that of an override.
 func (s Source) configure(t Target, number *int64) (*configuration, error) {
 	u, err := s.content(t)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s Source) configure(t Target, number *int64) (*configuration, error) {
 	}
 	spec, _ := u.Object["spec"].(map[string]any)
 	if field := s.divided(); field != "" && spec != nil {
-		delete(spec, field) // where there is no number, it is a member's autoscaler that owns it
+		delete(spec, field) // without a number, a member's autoscaler owns it
 		if number != nil {
 			spec[field] = *number
 		}
@@ -120,7 +120,7 @@ func (s Source) configure(t Target, number *int64) (*configuration, error) {
 	return s.seal(u, t), nil
 }
 
-// seal marks the configuration as ours, and takes its hash.
+// seal marks the configuration as ours, and computes its hash.
 func (s Source) seal(u *unstructured.Unstructured, t Target) *configuration {
 	u.SetLabels(withMarks(u.GetLabels(), s.Object, t.Federation))
 	annotations := u.GetAnnotations()
@@ -151,8 +151,8 @@ func (s Source) seal(u *unstructured.Unstructured, t Target) *configuration {
 	return c
 }
 
-// content is the federated object as a cluster gets it, without numbers and marks: without what speaks of the
-// federated object only, adapted and overridden for the cluster.
+// content returns the federated object as a cluster gets it, without numbers and marks: stripped of what concerns only
+// the federated object, adapted and overridden for the cluster.
 func (s Source) content(t Target) (*unstructured.Unstructured, error) {
 	content := make(map[string]any, len(s.Object.Object))
 	for key, value := range s.Object.Object {
@@ -180,7 +180,7 @@ func (s Source) content(t Target) (*unstructured.Unstructured, error) {
 	return s.override(u, t)
 }
 
-// givenClusterIPs are the cluster IPs of a Service, where they are none of its user's: each member has its own.
+// givenClusterIPs returns the cluster IP fields of a Service if the user did not set them: each member has its own.
 func givenClusterIPs(service *unstructured.Unstructured) [][]string {
 	ip, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
 	if !(v1beta1.ServiceIPs{Annotations: service.GetAnnotations()}).Given(ip) {
@@ -189,7 +189,7 @@ func givenClusterIPs(service *unstructured.Unstructured) [][]string {
 	return [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}}
 }
 
-// withoutNulls copies a JSON value without the nulls in its maps: they say nothing.
+// withoutNulls copies a JSON value without the nulls in its maps: they mean nothing.
 func withoutNulls(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -210,7 +210,7 @@ func withoutNulls(value any) any {
 	return runtime.DeepCopyJSONValue(value)
 }
 
-// withMarks adds the labels by which we find our copies: whose they are, and of which shard.
+// withMarks adds the labels by which we find our copies: federation and shard.
 func withMarks(from map[string]string, federated *unstructured.Unstructured, federation string) map[string]string {
 	out := maps.Clone(from)
 	if out == nil {
@@ -221,16 +221,16 @@ func withMarks(from map[string]string, federated *unstructured.Unstructured, fed
 	return out
 }
 
-// notPassedOn are annotations that speak of the federated object, not of its copies.
+// notPassedOn are annotations of the federated object that its copies do not get.
 var notPassedOn = map[string]bool{
 	"kubectl.kubernetes.io/last-applied-configuration": true,
 	"deployment.kubernetes.io/revision":                true,
 }
 
-// forMembers are those of the federation's annotations that speak to the node agents of members.
+// forMembers are those of the federation's annotations that node agents of members read.
 var forMembers = map[string]bool{v1beta1.FallbackAnnotation: true, v1beta1.FallbackBelowAnnotation: true, v1beta1.ClusterSetIPAnnotation: true}
 
-// passedOn are the annotations that a copy has of its federated object. An address that is yet to be given is none.
+// passedOn returns the annotations that a copy gets from its federated object. It leaves out a pending address.
 func passedOn(from map[string]string) map[string]string {
 	out := make(map[string]string, len(from)+1)
 	for key, value := range from {
@@ -243,7 +243,7 @@ func passedOn(from map[string]string) map[string]string {
 	return out
 }
 
-// hashOf hashes a JSON value: equal values give equal hashes, since maps are marshalled in order.
+// hashOf hashes a JSON value. Equal values give equal hashes, because maps are marshalled in order.
 func hashOf(value any) string {
 	sum := sha256.Sum256(JSON(value))
 	return hex.EncodeToString(sum[:8])

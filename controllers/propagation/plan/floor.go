@@ -2,10 +2,12 @@ package plan
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// What leaves a cluster is load elsewhere, which the autoscalers there see when it has come: too late for the pods that it finds. So while
-// replicas leave, autoscalers of the federation keep a number of them at least in the clusters that are to have them.
+// Replicas that leave a cluster leave load to others, whose autoscalers notice it only when it has come: too late for
+// their pods. So while replicas leave, autoscalers of the federation keep a minimum in the clusters that should have
+// them.
 
-// Floor is how many replicas an autoscaler keeps at least in a cluster, and no more than most, while so many leave others: its part of these.
+// Floor returns the minimum of an autoscaler in a cluster, at most `most`, while so many replicas leave others: its
+// share of these.
 func (s Source) Floor(cluster string, leaving, most int64) int64 {
 	share, placed := s.Share(cluster), s.placed()
 	if placed == 0 {
@@ -14,7 +16,7 @@ func (s Source) Floor(cluster string, leaving, most int64) int64 {
 	return min(most, share, (leaving*share+placed-1)/placed)
 }
 
-// Leaving sums up the replicas in clusters that are to have none.
+// Leaving returns the number of replicas in clusters that should have none.
 func Leaving(shares []Share) (n int64) {
 	for _, share := range shares {
 		if share.Placed == 0 {
@@ -24,7 +26,7 @@ func Leaving(shares []Share) (n int64) {
 	return n
 }
 
-// Most is how many replicas the autoscalers of an object make in a cluster at most.
+// Most returns the maximum of the object's autoscalers in a cluster.
 func (s Source) Most(t Target) (most int64) {
 	for _, a := range s.Autoscalers {
 		d := Desire(a, Target{Cluster: t.Cluster, Federation: t.Federation})
@@ -38,7 +40,7 @@ func (s Source) Most(t Target) (most int64) {
 	return most
 }
 
-// keepsAtLeast raises the least number of an autoscaler.
+// keepsAtLeast raises the minimum of an autoscaler.
 func keepsAtLeast(autoscaler *unstructured.Unstructured, floor int64) {
 	least, _, _ := unstructured.NestedInt64(autoscaler.Object, "spec", "minReplicas")
 	most, _, _ := unstructured.NestedInt64(autoscaler.Object, "spec", "maxReplicas")

@@ -10,11 +10,11 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// generatedJobLabels are put by the API of each cluster on a Job's template, and into its selector.
+// generatedJobLabels are added by each cluster's API to a Job's template and selector.
 var generatedJobLabels = []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"}
 
-// adaptJob takes out what the API of the federation generated, for a member generates its own, and gives a
-// cluster its part of the completions; of an Indexed Job, all.
+// adaptJob removes what the federation's API generated, because a member generates its own, and gives a cluster its
+// share of the completions; of an Indexed Job, all.
 func adaptJob(content map[string]any, s Source, t Target) {
 	spec, _ := content["spec"].(map[string]any)
 	if manual, _, _ := unstructured.NestedBool(spec, "manualSelector"); !manual {
@@ -28,7 +28,7 @@ func adaptJob(content map[string]any, s Source, t Target) {
 		return
 	}
 	completions -= RoundOf(s.Object).Succeeded
-	if t.Have != nil { // they cannot be changed any more
+	if t.Have != nil { // they are immutable
 		if has, ok, _ := unstructured.NestedInt64(t.Have.Object, "spec", "completions"); ok {
 			spec["completions"] = has
 		} else {
@@ -39,8 +39,8 @@ func adaptJob(content map[string]any, s Source, t Target) {
 	spec["completions"] = s.completions(completions, t)
 }
 
-// completions is the part of a cluster that has no copy yet: of what is left when those of the clusters that
-// work on theirs are taken off, and what was done where no more is to be done.
+// completions returns the share of a cluster without a copy: of what is left without the shares of the clusters that
+// work on theirs and the results of those that do nothing more.
 func (s Source) completions(all int64, t Target) int64 {
 	asPlaced := divide(all, s.shares(func(string) bool { return true }))
 	left, asDivided := all, true
@@ -60,16 +60,17 @@ func (s Source) completions(all int64, t Target) int64 {
 	return divide(max(0, left), s.shares(func(name string) bool { return siblings[name] == nil }))[t.Cluster.Name]
 }
 
-// Round is one division of a Job's completions over clusters. Those of a copy cannot be changed: what is missing when all copies
-// are complete, since a cluster was lost or drained with its part, is divided in another round, with new copies in place of the old.
+// Round is one division of a Job's completions among clusters. A copy's completions are immutable. If completions are
+// missing when all copies are complete, because a cluster was lost or drained with its share, they are divided in
+// another round, with new copies in place of the old.
 type Round struct {
 	Number int64 `json:"round"`
-	// Succeeded and Failed are the pods of the rounds before.
+	// Succeeded and Failed are the pods of the earlier rounds.
 	Succeeded int64 `json:"succeeded"`
 	Failed    int64 `json:"failed,omitempty"`
 }
 
-// RoundOf reads the round that a federated object is in; the first one, where nothing is said.
+// RoundOf reads the current round of a federated object; the first by default.
 func RoundOf(federated *unstructured.Unstructured) Round {
 	r := Round{}
 	text := federated.GetAnnotations()[v1beta1.JobRoundAnnotation]
@@ -79,7 +80,7 @@ func RoundOf(federated *unstructured.Unstructured) Round {
 	return r
 }
 
-// next is the round after this one with what its copies did.
+// next returns the next round, with the results of these copies.
 func (r Round) next(copies []Copy) string {
 	r.Number++
 	r.Succeeded += sum(copies, "status", "succeeded")
@@ -88,8 +89,8 @@ func (r Round) next(copies []Copy) string {
 	return string(text)
 }
 
-// jobRound is the round that a Job is to be in: the next one where its copies are complete and completions are missing.
-// A success policy says by itself when enough have succeeded.
+// jobRound returns the round that a Job should be in: the next one if its copies are complete and completions are
+// missing. A success policy decides by itself when enough have succeeded.
 func jobRound(federated *unstructured.Unstructured, copies []Copy) string {
 	r, copies := RoundOf(federated), ofSource(federated, copies)
 	all, counted, _ := unstructured.NestedInt64(federated.Object, "spec", "completions")
@@ -100,7 +101,7 @@ func jobRound(federated *unstructured.Unstructured, copies []Copy) string {
 	return federated.GetAnnotations()[v1beta1.JobRoundAnnotation]
 }
 
-// shares are the clusters that take part, with what the placement gives them.
+// shares returns the shares of the clusters that take part, by the placement.
 func (s Source) shares(take func(cluster string) bool) map[string]int64 {
 	out := map[string]int64{}
 	for name := range s.Placement.Clusters {

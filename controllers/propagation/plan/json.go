@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// JSON returns a JSON value as encoding/json writes it, byte for byte: hashes are taken of it, and last longer than this
-// program. It takes a fifth of the time, since of such a value all types are known.
+// JSON returns a JSON value as encoding/json writes it, byte for byte: hashes of it outlive this program. It takes a
+// fifth of the time, because the types in such a value are known.
 func JSON(value any) []byte { return appendJSON(make([]byte, 0, 2048), value) }
 
 func appendJSON(b []byte, value any) []byte {
@@ -65,11 +65,11 @@ func appendList(b []byte, list []any) []byte {
 	return append(b, ']')
 }
 
-// appendString leaves to encoding/json what it would not write as it is.
+// appendString uses encoding/json for what needs escapes.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			text, _ := json.Marshal(s) // of a text it cannot fail
+			text, _ := json.Marshal(s) // never fails for a string
 			return append(b, text...)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// someJSON makes a value of the types that unstructured objects have, and of some that they do not.
+// someJSON returns a value of the types in unstructured objects, and of some others.
 func someJSON(r *rand.Rand, depth int) any {
 	texts := []string{"", "web", "a/b.c-1", `"`, `\`, "<b>&", "é", "\u2028", "\x00\n", "\xff", "~ "}
 	switch n := r.Intn(10); {

@@ -2,7 +2,7 @@ package plan
 
 import "k8s.io/apimachinery/pkg/types"
 
-// Key names a federated object, and its copies.
+// Key identifies a federated object and its copies.
 type Key struct {
 	Kind *Kind
 	types.NamespacedName
@@ -10,7 +10,7 @@ type Key struct {
 
 func (k Key) String() string { return k.Kind.Kind + " " + k.NamespacedName.String() }
 
-// StoreKey is the object's key in the store of an informer.
+// StoreKey returns the object's key in an informer's store.
 func (k Key) StoreKey() string {
 	if k.Namespace == "" {
 		return k.Name

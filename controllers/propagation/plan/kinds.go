@@ -15,25 +15,26 @@ type Kind struct {
 	Resource schema.GroupVersionResource
 	// Kind is the name of the kind.
 	Kind string
-	// Custom: not built into Kubernetes. Which of its objects are federated is not for v1beta1.Federated to say.
+	// Custom: not built into Kubernetes. v1beta1.Federated does not decide which of its objects are federated.
 	Custom bool
-	// ByPolicy: an object goes nowhere unless a placement says so. Of the others, those go everywhere of which none does.
+	// ByPolicy: an object goes nowhere unless a placement says so. Without a placement, objects of other kinds go
+	// everywhere.
 	ByPolicy bool
-	// Divided is the field below spec whose number the placement divides over the clusters, such as
-	// "replicas"; "" for a kind whose objects go to each selected cluster as they are.
+	// Divided is the field below spec whose number the placement divides among the clusters, such as "replicas"; "" for
+	// a kind whose objects go to each selected cluster as they are.
 	Divided string
 	// Paced: the number shrinks only as far as the law allows, see Pace. The kind has status.readyReplicas.
 	Paced bool
-	// Spare tells how many of a copy's replicas can go without any that is ready going with them. Nil: those
-	// that are not ready, for members take these first.
+	// Spare returns how many of a copy's replicas can go without taking a ready one. Nil: those that are not ready,
+	// because members delete these first.
 	Spare func(copy *unstructured.Unstructured) int64
 	// Drop are fields of the federated object that members own: they are never sent.
 	Drop [][]string
-	// Given tells which fields the federation itself filled in, in this object: they are never sent either. Nil: none.
+	// Given returns the fields that the federation itself set in this object: they are never sent either. Nil: none.
 	Given func(federated *unstructured.Unstructured) [][]string
 	// Adapt changes what is sent to a cluster where leaving out fields is not enough.
 	Adapt func(content map[string]any, s Source, t Target)
-	// Siblings: Adapt wants to know the copies in other clusters before it makes a new one.
+	// Siblings: Adapt needs the copies in other clusters before it makes a new one.
 	Siblings bool
 	// Healthy reports whether all of a copy runs as its spec says. Nil: rollouts do not wait for the kind.
 	Healthy func(copy *unstructured.Unstructured) bool
@@ -42,19 +43,19 @@ type Kind struct {
 	// Addresses: the copies have load balancers, whose addresses DNS learns from the federated object. Without Endpoints
 	// those of each copy count.
 	Addresses bool
-	// NeededByPods: pods need what the copies hold or do. Where one goes, it goes after the pods, see Leaves.
+	// NeededByPods: pods need what the copies hold or do. A copy leaves after the pods, see Leaves.
 	NeededByPods bool
 	// Failure: the kind has the condition ReplicaFailure, see Unmade.
 	Failure bool
-	// Rounds: the copies may have to be replaced for what they lack in sum, see Round.
+	// Rounds: the copies may have to be replaced for what is missing in total, see Round.
 	Rounds bool
-	// Status sums up the copies in what the federated object's status is to have. Nil: no status.
+	// Status returns the federated object's status from its copies. Nil: no status.
 	Status func(federated *unstructured.Unstructured, copies []Copy) map[string]any
 	// NoConditions: the status has no place for conditions. UpdateTimes: they have a lastUpdateTime.
 	NoConditions, UpdateTimes bool
 }
 
-// GroupKind is the kind with its group.
+// GroupKind returns the kind with its group.
 func (k *Kind) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.Resource.Group, Kind: k.Kind}
 }
@@ -62,20 +63,20 @@ func (k *Kind) GroupKind() schema.GroupKind {
 // EndpointSlices are watched in members beside the kinds that have Endpoints.
 var EndpointSlices = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 
-// CustomResourceDefinitions is the row of what defines custom kinds. It is in no table: only those
-// definitions are propagated whose kind a policy names.
+// CustomResourceDefinitions is the row of the definitions of custom kinds. It is in no table: a definition is
+// propagated only if a policy names its kind.
 var CustomResourceDefinitions = Kind{
 	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 	Kind:     "CustomResourceDefinition", Custom: true,
 }
 
-// CustomKind is the row of a kind of which nothing is known but its name. Its objects go where policies say, as they are,
-// without their status, and their status at the federation is left to whoever writes it.
+// CustomKind returns the row of a kind of which only the name is known. Its objects go where policies say, unchanged
+// and without their status. Their status at the federation is left alone.
 func CustomKind(resource schema.GroupVersionResource, kind string) Kind {
 	return Kind{Resource: resource, Kind: kind, Custom: true, ByPolicy: true}
 }
 
-// Federated are the rows of v1beta1.FederatedResources, in their order.
+// Federated returns the rows of v1beta1.FederatedResources, in their order.
 func Federated() []Kind {
 	kinds := make([]Kind, 0, len(v1beta1.FederatedResources))
 	for _, r := range v1beta1.FederatedResources {
@@ -86,7 +87,7 @@ func Federated() []Kind {
 	return kinds
 }
 
-// KindOf returns the row of a resource of Kubernetes' own in any version, nil where there is none.
+// KindOf returns the row of a built-in resource in any version, or nil.
 func KindOf(resource schema.GroupVersionResource) *Kind {
 	if resource.GroupResource() == CustomResourceDefinitions.Resource.GroupResource() {
 		return &CustomResourceDefinitions
@@ -102,14 +103,14 @@ func builtin(group, version, resource, kind string) Kind {
 	return Kind{Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, Kind: kind}
 }
 
-// Notes reports whether objects of the kind have no conditions: what is wrong with their copies is noted in
-// v1beta1.PropagatedAnnotation.
+// Notes reports whether objects of the kind have no conditions: v1beta1.PropagatedAnnotation then reports what is wrong
+// with their copies.
 func (k *Kind) Notes() bool { return k.Status == nil || k.NoConditions }
 
 // with returns the row with more columns filled in.
 func (k Kind) with(fill func(*Kind)) Kind { fill(&k); return k }
 
-// Kinds are all built-in kinds that can be propagated, in the order in which they have to be created.
+// Kinds are all built-in kinds that can be propagated, in order of creation.
 var Kinds = []Kind{
 	builtin("", "v1", "namespaces", "Namespace").with(func(k *Kind) { k.Drop = [][]string{{"spec"}} }),
 	builtin("", "v1", "serviceaccounts", "ServiceAccount").with(func(k *Kind) { k.NeededByPods, k.Drop = true, [][]string{{"secrets"}} }),
@@ -139,7 +140,7 @@ var Kinds = []Kind{
 	}),
 	builtin("batch", "v1", "jobs", "Job").with(func(k *Kind) {
 		k.Divided, k.Siblings, k.Rounds, k.Adapt, k.Status = "parallelism", true, true, adaptJob, jobStatus
-		k.Drop = [][]string{{"spec", "ttlSecondsAfterFinished"}} // a copy that went by itself would be made, and run, again
+		k.Drop = [][]string{{"spec", "ttlSecondsAfterFinished"}} // a copy that expired would be created, and run, again
 	}),
 	builtin("batch", "v1", "cronjobs", "CronJob").with(func(k *Kind) { k.Status, k.NoConditions = cronJobStatus, true }),
 	builtin("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler").with(func(k *Kind) { k.Status = autoscalerStatus }),

@@ -9,10 +9,10 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// What moves a workload to other clusters often moves what its pods need, too. The pods stay until others are ready: what they need leaves
-// after them, and what bears addresses when another cluster has some.
+// A move of a workload often moves what its pods need, too. The pods stay until others are ready. What they need leaves
+// after them, and what has addresses leaves when another cluster has some.
 
-// Leaves reports whether a copy of a kind that pods need is to leave a cluster while its federated object stays.
+// Leaves reports whether a copy of a kind that pods need should leave a cluster while its federated object stays.
 func (s Source) Leaves(t Target) bool {
 	if !s.Kind.NeededByPods || s.Object == nil || s.leaving() || t.Have == nil || Outlived(SourceOf(s.Object), t.Have) {
 		return false
@@ -21,18 +21,19 @@ func (s Source) Leaves(t Target) bool {
 	return presence == Absent
 }
 
-// Workload is a paced object of the namespace, as it is in a cluster that an object is to leave.
+// Workload is a paced object of the namespace, as it is in a cluster that an object should leave.
 type Workload struct {
 	Kind *Kind
 	Name string
-	// Placement of the federated object; nil where it has none.
+	// Placement of the federated object, or nil.
 	Placement *v1beta1.Placement
-	// Copy is what the cluster has of it; nil: nothing.
+	// Copy is its copy in the cluster, or nil.
 	Copy *unstructured.Unstructured
 }
 
-// MayBeFor reports whether a workload that leaves a cluster may need an object that leaves it, as far as can be said without its copy. Of one
-// that stays there it is taken that it does without; but for a moment, since what moves together is not decided in one write.
+// MayBeFor reports whether a workload that leaves a cluster may need an object that leaves it, as far as that is known
+// without its copy. A workload that stays there is assumed not to, except for a moment (justNow), because what moves
+// together is not decided in one write.
 func (s Source) MayBeFor(w Workload, cluster string, justNow bool) bool {
 	if w.Placement == nil || !justNow && w.Placement.Clusters[cluster]+w.Placement.Overflow[cluster] > 0 {
 		return false
@@ -40,7 +41,7 @@ func (s Source) MayBeFor(w Workload, cluster string, justNow bool) bool {
 	return s.governs(w) || referable[s.Kind.Kind]
 }
 
-// governs reports whether one policy governs object and workload.
+// governs reports whether one policy governs both object and workload.
 func (s Source) governs(w Workload) bool {
 	return s.Placement != nil && s.Placement.Policy != "" && s.Placement.Policy == w.Placement.Policy
 }
@@ -48,7 +49,7 @@ func (s Source) governs(w Workload) bool {
 // referable are the kinds that pods refer to.
 var referable = map[string]bool{"ConfigMap": true, "Secret": true, "ServiceAccount": true}
 
-// NeededBy says what a workload of which MayBeFor is true needs an object for; "" where it does not.
+// NeededBy returns what a workload with MayBeFor needs an object for, or "".
 func (s Source) NeededBy(w Workload) string {
 	n := Applied(Source{Kind: w.Kind}, w.Copy)
 	if n == 0 || !s.governs(w) && !s.refersToIt(w) {

@@ -6,78 +6,78 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Snapshot is all that decides what is done with one object in one member.
+// Snapshot is all that decides what to do with one object in one member.
 type Snapshot struct {
-	// Source is the object as the federation has it.
+	// Source is the federated object.
 	Source Source
-	// Target is the member, with the copy that was observed there.
+	// Target is the member, with the observed copy.
 	Target Target
-	// ClusterUnknown: the Cluster of the member is not in the cache yet, or not any more.
+	// ClusterUnknown: the member's Cluster is not in the cache, yet or any more.
 	ClusterUnknown bool
-	// Settled is what the member made of the last application, see Settle.
+	// Settled is what the member changed of the last apply, see Settle.
 	Settled string
-	// Namespace is how the namespace of an object stands of which the member has no copy yet.
+	// Namespace is the state of the namespace of an object without a copy in the member.
 	Namespace NamespaceState
-	// Paused says why a copy is not to be created again for now; "": it may.
+	// Paused says why a copy must not be created again for now; "" if it may.
 	Paused string
-	// Members are those that are engaged, and Own is the one of the Target among them. They are needed where DependsOnMembers.
+	// Members are the engaged members, and Own is the Target's among them. They are needed if DependsOnMembers.
 	Members []Standing
 	Own     int
-	// AutoscalersSynced: the autoscalers of the object have been synced in all Members. Until then nobody knows which of these refuse one,
-	// and with it whether less is asked for than the object says.
+	// AutoscalersSynced: the object's autoscalers have been synced in all Members. Until then it is unknown which of
+	// these refuse one, and so whether fewer replicas are requested than the object says.
 	AutoscalersSynced bool
 }
 
-// NamespaceState is what of the namespace of an object keeps it from being created.
+// NamespaceState is what prevents an object's creation in its namespace.
 type NamespaceState int
 
 const (
 	// NamespaceReady: nothing does.
 	NamespaceReady NamespaceState = iota
-	// NamespaceTerminating: it is being deleted at the federation, and so will be the object.
+	// NamespaceTerminating: it is being deleted at the federation, and the object will be.
 	NamespaceTerminating
-	// NamespaceMissing: it is to come to the member, and is not there yet.
+	// NamespaceMissing: the member should have it, and does not yet.
 	NamespaceMissing
 )
 
-// Standing is how one member stands with an object that is shared out among several.
+// Standing is one member's state of an object that is divided among several.
 type Standing struct {
 	Target
 	// ClusterUnknown and Unlisted: its Cluster, or its copies of the kind, are not known yet.
 	ClusterUnknown, Unlisted bool
-	// AutoscalerComes: an autoscaler of the federation is to scale the object there.
+	// AutoscalerComes: an autoscaler of the federation should scale the object there.
 	AutoscalerComes bool
-	// MostReady is the number of ready replicas that can be counted on at most, since a write of ours is about to take the
-	// others; nil: the copy says it.
+	// MostReady is the maximum of ready replicas that may count, because a write of ours is about to take the others;
+	// nil: as the copy says.
 	MostReady *int64
-	// Template is the hash of the pod template that is about to be written there; "": none is.
+	// Template is the hash of the pod template of a pending write there, or "".
 	Template string
 }
 
-// Step is what is done next with one object in one member, and why.
+// Step is the next operation on one object in one member, and why.
 type Step struct {
 	Verb Verb
-	// Want is what the member is to have now.
+	// Want is what the member should have now.
 	Want Desired
-	// WaitsFor says what keeps the member from what it is to have in the end; "": nothing.
+	// WaitsFor says what keeps the member from its final state, or "".
 	WaitsFor string
-	// Replicas is the number to which the step shrinks the copy, as far as it does; nil: it does not. Nobody else is to count on more ready
-	// ones there.
+	// Replicas is the number to which the step shrinks the copy; nil if it does not. Other steps must not count on more
+	// ready ones there.
 	Replicas *int64
-	// Template is the hash of the pod template that the step rolls out in its turn; "": none.
+	// Template is the hash of the pod template that the step rolls out in its turn, or "".
 	Template string
 }
 
-// DependsOnMembers reports whether what is done in one member depends on how all of them stand: its copy shrinks, or changes roll
-// out in turns. Then steps of one object are decided one at a time.
+// DependsOnMembers reports whether the step in one member depends on the state of all: its copy shrinks, or changes
+// roll out in turns. Then an object's steps are decided one at a time.
 func (s Snapshot) DependsOnMembers() bool {
 	_, shrinks := s.Source.Shrinks(s.Target)
 	return !s.ClusterUnknown && (shrinks || s.Source.Rollout() != nil)
 }
 
-// Next decides the one step that brings a member nearer to what it is to have of an object. It makes all decisions of
-// propagation: what the copy looks like (Desire), how far it may shrink (Pace), whose turn in a rollout it is (MayUpdate), what
-// is done about it (Operate), and what a create waits for.
+// Next decides the one step that takes a member closer to what it should have of an object. It makes all decisions of
+// propagation: what the copy looks like (Desire), how far it may shrink (Pace), whose turn in a rollout it is
+// (MayUpdate), the operation (Operate), and what a create waits for.
 func Next(s Snapshot) Step {
 	if s.ClusterUnknown && s.Source.Object != nil {
 		return s.operate(Step{Want: Desired{Reason: "the Cluster has not been seen yet"}})
@@ -101,7 +101,7 @@ func Next(s Snapshot) Step {
 	return s.operate(step)
 }
 
-// operate gives a step its verb.
+// operate sets the verb of a step.
 func (s Snapshot) operate(step Step) Step {
 	step.Verb = Operate(step.Want, s.Target.Have, s.Settled)
 	if step.Verb != Create {
@@ -109,12 +109,12 @@ func (s Snapshot) operate(step Step) Step {
 	}
 	wait := ""
 	switch {
-	case !s.Source.hasFinalizer(v1beta1.DeleteFromClustersFinalizer): // put on by admission, or by the report for objects older than that
+	case !s.Source.hasFinalizer(v1beta1.DeleteFromClustersFinalizer): // added by admission, or by the report for older objects
 		wait = "waits for its finalizers"
 	case s.Namespace == NamespaceTerminating:
 		wait = "its namespace is being deleted"
 	case s.Namespace == NamespaceMissing:
-		wait = "waits for its namespace" // to try before is a write for nothing, and thousands of them would stand before the namespace
+		wait = "waits for its namespace" // an earlier try would be a useless write, and thousands of them would delay the namespace
 	case s.Paused != "":
 		wait = s.Paused
 	default:
@@ -124,7 +124,8 @@ func (s Snapshot) operate(step Step) Step {
 	return step
 }
 
-// pace returns the number that a copy which is to shrink to goal has for now, by the law, and what it waits for where that is more.
+// pace returns the number that a copy which should shrink to goal may have now, by the law, and what it waits for if
+// that is more.
 func (s Snapshot) pace(goal int64) (*int64, string) {
 	shares := make([]Share, 0, len(s.Members))
 	for _, one := range s.Members {
@@ -142,7 +143,7 @@ func (s Snapshot) pace(goal int64) (*int64, string) {
 	}
 	now := Pace(shares, s.Own, asked)
 	if ScaledByMember(s.Target.Have) && now > goal {
-		now = own.Applied // by steps would be a fight with its autoscaler: all at once, when it may
+		now = own.Applied // steps would fight its autoscaler: all at once, when it may
 	}
 	if now == goal {
 		return &now, ""
@@ -150,7 +151,7 @@ func (s Snapshot) pace(goal int64) (*int64, string) {
 	return &now, HeldBack(*own, now, Ready(shares), asked)
 }
 
-// share is what the member holds of an object. What our own shrinking is about to take counts no more.
+// share returns what the member has of an object. Replicas that our own shrinking is about to take no longer count.
 func (m Standing) share(s Source) Share {
 	share := ShareOf(s, m.Target)
 	if m.MostReady != nil {
@@ -160,7 +161,7 @@ func (m Standing) share(s Source) Share {
 	return share
 }
 
-// turns returns how the members stand in a rollout; want is what the one that is looked at would get.
+// turns returns the members' states in a rollout; want is what the current one would get.
 func (s Snapshot) turns(want Desired) (turns []Turn) {
 	for _, m := range s.Members {
 		if presence, _, _ := s.Source.Wanted(m.Target); m.ClusterUnknown || m.Unlisted || presence != Present {

@@ -10,7 +10,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// snapshot is what the engine would know of a simulated move when it looks at one cluster.
+// snapshot returns what the engine would know of a simulated move when it syncs one cluster.
 func (s *simulation) snapshot(kind *Kind, own int) Snapshot {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "u1", "finalizers": []any{v1beta1.DeleteFromClustersFinalizer}},
@@ -45,7 +45,7 @@ func (s *simulation) snapshot(kind *Kind, own int) Snapshot {
 	return now
 }
 
-// replicas is the number that a step leaves a copy with.
+// replicas returns the number of a copy after a step.
 func (step Step) replicas(have *unstructured.Unstructured) int64 {
 	switch step.Verb {
 	case Create, Update:
@@ -57,8 +57,8 @@ func (step Step) replicas(have *unstructured.Unstructured) int64 {
 	return Applied(Source{Kind: &Kind{Divided: "replicas"}}, have)
 }
 
-// TestNextKeepsTheLaw: the law of ready replicas holds at every step that Next decides, over random moves, and each way to decide
-// with less than a snapshot has, or faster than it allows, breaks it.
+// TestNextKeepsTheLaw checks that the law of ready replicas holds at every step that Next decides, over random moves,
+// and that each way to decide with less than a snapshot, or faster than it allows, breaks it.
 func TestNextKeepsTheLaw(t *testing.T) {
 	k := kind(t, "ReplicaSet")
 	for _, mutant := range []struct {
@@ -118,7 +118,7 @@ func TestNextKeepsTheLaw(t *testing.T) {
 	}
 }
 
-// TestNext: what a create waits for, and whose turn it is, is decided from the snapshot alone.
+// TestNext checks that the snapshot alone decides what a create waits for, and whose turn it is.
 func TestNext(t *testing.T) {
 	configMap := func(change func(*Snapshot)) Snapshot {
 		now := Snapshot{
@@ -152,8 +152,9 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestNextRollsOutInTurn: of two clusters with the old pod template the first by order gets the new one, the other waits and keeps its own;
-// while a write of the first is under way, it counts as updated and not healthy.
+// TestNextRollsOutInTurn checks that of two clusters with the old pod template the first by order gets the new one
+// while the other waits and keeps its own. While a write to the first is in flight, it counts as updated and not
+// healthy.
 func TestNextRollsOutInTurn(t *testing.T) {
 	template := func(image string) map[string]any {
 		return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "image": image}}}}

@@ -12,27 +12,26 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Verb is what is done to a member's copy.
+// Verb is an operation on a member's copy.
 type Verb string
 
 const (
-	// Nothing: the copy is as it should be.
+	// Nothing: the copy is as desired.
 	Nothing Verb = ""
-	// Wait: a copy is on its way out; what comes next depends on it being gone.
+	// Wait: a copy is terminating; the next operation needs it gone.
 	Wait Verb = "wait"
-	// Create applies the object provided that there is none of that name.
+	// Create applies the object if none of that name exists.
 	Create Verb = "create"
-	// Update applies the object provided that it is still the one observed.
+	// Update applies the object if it is still the observed one.
 	Update Verb = "update"
-	// Delete deletes the copy observed.
+	// Delete deletes the observed copy.
 	Delete Verb = "delete"
-	// Release takes our marks off the copy and leaves it.
+	// Release removes our marks from the copy and leaves it.
 	Release Verb = "release"
 )
 
-// Operate returns the one operation that brings a member from what is observed to what is desired.
-// observed is our copy there, nil where there is none. settled is what the member made of the last
-// application where it did not take it as it was (Settle), else "".
+// Operate returns the one operation that takes a member from the observed to the desired state. observed is our copy
+// there, or nil. settled is what the member changed of the last apply (Settle), or "".
 func Operate(d Desired, observed *unstructured.Unstructured, settled string) Verb {
 	switch {
 	case d.Presence == Undecided:
@@ -54,7 +53,7 @@ func Operate(d Desired, observed *unstructured.Unstructured, settled string) Ver
 	return Update
 }
 
-// SourceOf is what copies of a federated object bear as their source: its UID, and of a Job its round.
+// SourceOf returns the source that copies of a federated object name: its UID, and for a Job its round.
 func SourceOf(federated *unstructured.Unstructured) string {
 	if r := RoundOf(federated); r.Number > 1 {
 		return fmt.Sprintf("%s/%d", federated.GetUID(), r.Number)
@@ -62,27 +61,27 @@ func SourceOf(federated *unstructured.Unstructured) string {
 	return string(federated.GetUID())
 }
 
-// Outlived reports whether a copy is of another source: of an object that was deleted at the federation and created again while
-// the member was away, or of an earlier round of a Job. It goes first, as it would have, and what cannot be changed in it with it. (A copy of
-// an object that is not known to have been deleted is Adopted.)
+// Outlived reports whether a copy has another source: an object that was deleted at the federation and created again
+// while the member was away, or an earlier round of a Job. It is deleted first, as it would have been, and its
+// immutable fields with it. (A copy of an object without a known deletion is Adopted.)
 func Outlived(source string, observed *unstructured.Unstructured) bool {
 	of := observed.GetAnnotations()[v1beta1.SourceAnnotation]
 	return source != "" && of != "" && of != source
 }
 
-// SourceUID is the UID of the federated object that a copy names as its source.
+// SourceUID returns the UID that a copy names as its source.
 func SourceUID(observed *unstructured.Unstructured) types.UID {
 	uid, _, _ := strings.Cut(observed.GetAnnotations()[v1beta1.SourceAnnotation], "/")
 	return types.UID(uid)
 }
 
-// OfAnother reports whether a copy is of another object than the one that has the name now.
+// OfAnother reports whether a copy's source is another object than the one that has the name now.
 func OfAnother(federated, observed *unstructured.Unstructured) bool {
 	uid := SourceUID(observed)
 	return uid != "" && uid != federated.GetUID()
 }
 
-// Adopted is a copy without its source: what differs between it and what is wanted is written, as any drift.
+// Adopted returns a copy without its source: what differs from the desired state is written, like any drift.
 func Adopted(observed *unstructured.Unstructured) *unstructured.Unstructured {
 	about, _ := observed.Object["metadata"].(map[string]any)
 	annotations, _ := about["annotations"].(map[string]any)
@@ -93,8 +92,8 @@ func Adopted(observed *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// InSync reports whether a copy is as desired: it bears the hash of what we want, and each value that
-// we want stands in it, or differs only as the member itself made it differ when we applied it.
+// InSync reports whether a copy is as desired: it has the hash of the desired object, and each desired value is in it,
+// or differs only as the member changed it when we applied it.
 func InSync(d Desired, observed *unstructured.Unstructured, settled string) bool {
 	if !d.Kept && observed.GetAnnotations()[v1beta1.AppliedHashAnnotation] != d.Hash {
 		return false
@@ -102,9 +101,8 @@ func InSync(d Desired, observed *unstructured.Unstructured, settled string) bool
 	return contains(d.Object.Object, observed.Object) || settled != "" && settled == Settle(d, observed)
 }
 
-// Settle returns what identifies the difference that a member (its admission, its defaults, its
-// version) makes between what we applied and what it holds; "" where there is none. Without it, we
-// and the member would write for ever.
+// Settle returns an identifier of the changes that a member (its admission, its defaults, its version) makes to what we
+// apply; "" if none. Without it, we and the member would write for ever.
 func Settle(d Desired, observed *unstructured.Unstructured) string {
 	if contains(d.Object.Object, observed.Object) {
 		return ""
@@ -112,8 +110,8 @@ func Settle(d Desired, observed *unstructured.Unstructured) string {
 	return d.Hash + hashOf(project(d.Object.Object, observed.Object))
 }
 
-// contains reports whether each value of want stands in have. Lists are matched by the items' names
-// where they have one, so that what a member adds to them does no harm; else item by item.
+// contains reports whether have has each value of want. Lists are matched by the items' names if they have one, so that
+// items added by the member do not matter; else item by item.
 func contains(want, have any) bool {
 	switch w := want.(type) {
 	case map[string]any:
@@ -147,7 +145,7 @@ func contains(want, have any) bool {
 	return equal(want, have)
 }
 
-// equal compares scalars. An empty value that is missing is as good as there.
+// equal compares scalars. A missing value equals an empty one.
 func equal(want, have any) bool {
 	if have == nil {
 		return want == nil || reflect.ValueOf(want).IsZero()
@@ -217,8 +215,8 @@ func byName(list []any, like any) any {
 	return nil
 }
 
-// SameSource reports whether two versions of a federated object, or of a copy, ask the same of the
-// members: only their status, or what we ourselves noted on them, differs.
+// SameSource reports whether two versions of a federated object, or of a copy, ask the same of the members: only their
+// status, or our own annotations, differ.
 func SameSource(a, b *unstructured.Unstructured) bool {
 	if a.GetUID() != b.GetUID() || (a.GetDeletionTimestamp() == nil) != (b.GetDeletionTimestamp() == nil) ||
 		!reflect.DeepEqual(a.GetLabels(), b.GetLabels()) || !reflect.DeepEqual(a.GetFinalizers(), b.GetFinalizers()) ||
@@ -231,7 +229,7 @@ func SameSource(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(content(a), content(b))
 }
 
-// asked are those of the federation's annotations, on an object or on a copy, that members' copies depend on.
+// asked are the federation's annotations, on an object or on a copy, that members' copies depend on.
 var asked = []string{
 	v1beta1.PlacementAnnotation, v1beta1.ClusterSelectorAnnotation, v1beta1.JobRoundAnnotation,
 	v1beta1.AppliedHashAnnotation, v1beta1.CopyOfAnnotation, v1beta1.SourceAnnotation, v1beta1.ScaledByAnnotation, TemplateAnnotation, AutoscaledAnnotation,
@@ -255,7 +253,7 @@ func content(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// ChangesPods reports whether a copy gets another number in the field of its spec, or another pod template.
+// ChangesPods reports whether a copy's number, in the field of its spec, or its pod template changes.
 func ChangesPods(want Desired, have *unstructured.Unstructured, field string) bool {
 	is, _, _ := unstructured.NestedInt64(have.Object, "spec", field)
 	number, given, _ := unstructured.NestedInt64(want.Object.Object, "spec", field)

@@ -12,8 +12,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// override applies the overrides of the policy that match the cluster to u, which nobody else has. The error names the
-// policy, the field and the cause; then u is good for nothing.
+// override applies the policy's overrides for the cluster to u, which must not be shared. The error names the policy,
+// the field and the cause; u is then unusable.
 func (s Source) override(u *unstructured.Unstructured, t Target) (*unstructured.Unstructured, error) {
 	if s.Policy == nil {
 		return u, nil
@@ -43,13 +43,13 @@ func (s Source) override(u *unstructured.Unstructured, t Target) (*unstructured.
 	return out, nil
 }
 
-// Try says what of the policy's overrides does not work on the object for a cluster, whether it goes there or not.
+// Try returns the error of the policy's overrides on the object for a cluster, whether it goes there or not.
 func (s Source) Try(t Target) error {
 	_, err := s.content(t)
 	return err
 }
 
-// fixedFields are those that overrides may not change, besides those in metadata.
+// fixedFields returns the fields that overrides may not change, besides those in metadata.
 func (s Source) fixedFields() [][]string {
 	fields := [][]string{{"apiVersion"}, {"kind"}, {"status"}}
 	if f := s.divided(); f != "" {
@@ -68,13 +68,13 @@ func (s Source) fixed(object map[string]any) map[string]any {
 	out := map[string]any{"metadata": metadata(object)}
 	for _, path := range s.fixedFields() {
 		if value, ok, _ := unstructured.NestedFieldCopy(object, path...); ok {
-			_ = unstructured.SetNestedField(out, value, path...) // the way there is made here
+			_ = unstructured.SetNestedField(out, value, path...) // the path is created here
 		}
 	}
 	return out
 }
 
-// overridden is the object that a patch made, if it may be like that. What was fixed before is given.
+// overridden returns the patched object, if it is valid. fixed is its state before the patch.
 func (s Source) overridden(fixed map[string]any, p *patch) (*unstructured.Unstructured, error) {
 	object, ok := p.root.(map[string]any)
 	if !ok {
@@ -98,7 +98,7 @@ func (s Source) overridden(fixed map[string]any, p *patch) (*unstructured.Unstru
 	out := &unstructured.Unstructured{Object: object}
 	kind, _, _ := unstructured.NestedString(object, "type")
 	if !s.Kind.Custom && !v1beta1.Federated(s.Kind.Resource.GroupResource(), out.GetNamespace(), out.GetName(), corev1.SecretType(kind)) {
-		return nil, fmt.Errorf("what they make of it is not federated: each cluster makes its own")
+		return nil, fmt.Errorf("what they make of it is not federated: each cluster has its own")
 	}
 	if n := len(JSON(object)); n > maxPatched {
 		return nil, fmt.Errorf("they make it %d bytes long; at most %d bytes can be stored", n, maxPatched)

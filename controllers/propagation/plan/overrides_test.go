@@ -14,7 +14,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Whoever may write a policy could let each operation double the object, until the federation had no memory left.
+// The author of a policy could double the object with each operation, until the federation had no memory left.
 func TestOverridesDoNotGrowWithoutBound(t *testing.T) {
 	within, beside := v1beta1.Override{}, v1beta1.Override{JSONPatch: []v1beta1.JSONPatchOperation{op("add", "/spec/a", `{}`), op("add", "/spec/b", `{"x":"`+strings.Repeat("x", 100)+`"}`)}}
 	var one []v1beta1.Override
@@ -62,7 +62,7 @@ func TestOverridesMakeNothingThatIsNotFederated(t *testing.T) {
 	}
 }
 
-// FuzzOverride: whatever operations say, the result is small, soon there, and what identifies the object is as it was.
+// FuzzOverride checks that whatever operations do, the result is small and fast, and keeps what identifies the object.
 func FuzzOverride(f *testing.F) {
 	for _, operations := range []string{
 		`[{"op":"copy","from":"/spec","path":"/spec/a"},{"op":"copy","from":"/spec","path":"/spec/b"}]`,
@@ -84,7 +84,7 @@ func FuzzOverride(f *testing.F) {
 		s := governed(source(kind(t, "ReplicaSet"), was.DeepCopy()), v1beta1.Override{JSONPatch: operations})
 		began := time.Now()
 		got, err := s.override(was.DeepCopy(), east)
-		if took := time.Since(began); took > 10*time.Second { // a machine may be busy; what doubles takes for ever
+		if took := time.Since(began); took > 10*time.Second { // a machine may be busy; doubling would take for ever
 			t.Errorf("it took %v", took)
 		}
 		if !reflect.DeepEqual(s.Object, was) {
@@ -104,7 +104,7 @@ func FuzzOverride(f *testing.F) {
 		if !reflect.DeepEqual(before, after) {
 			t.Errorf("%v replicas", after)
 		}
-		for _, m := range []string{"labels", "annotations"} { // else what marks it as ours is lost
+		for _, m := range []string{"labels", "annotations"} { // else our marks are lost
 			if _, _, err := unstructured.NestedStringMap(got.Object, "metadata", m); err != nil {
 				t.Error(err)
 			}

@@ -16,7 +16,7 @@ import (
 func TestPace(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		shares []Share // the first one is asked for
+		shares []Share // the first one is decided
 		asked  int64
 		want   int64
 	}{
@@ -67,32 +67,32 @@ func TestAskedFor(t *testing.T) {
 	}
 }
 
-// simulated is a cluster as it is, and as it is seen.
+// simulated is a cluster with its real and its reported state.
 type simulated struct {
 	applied, target int64
-	ready, total    int64 // pods as they are
-	seen, seenTotal int64 // pods as the status said last
-	carried         bool  // the status is of the number applied last
-	writing         int64 // the number of a write that is under way; -1: none is
-	ceiling         int64 // no more ready ones count, from the decision to shrink until it is carried out; -1: no limit
-	asked           int64 // the least that was asked for when it was told a number that it has yet to carry out
-	away, never     bool  // cannot be reached; pods never get ready
+	ready, total    int64 // the real pods
+	seen, seenTotal int64 // the pods in the last status
+	carried         bool  // the status is for the last applied number
+	writing         int64 // the number of a write in flight; -1: none
+	ceiling         int64 // at most so many ready ones count, from the decision to shrink until it is carried out; -1: no limit
+	asked           int64 // the least that was requested when it got a number that it has yet to carry out
+	away, never     bool  // unreachable; pods never get ready
 }
 
 type simulation struct {
 	r        *rand.Rand
-	decide   func(s *simulation, own int) int64 // the number that a cluster is to have now
+	decide   func(s *simulation, own int) int64 // the number that a cluster should have now
 	clusters []*simulated
 	asked    int64
 	log      []string
-	broken   string // how the law was broken, or the move does not end
+	broken   string // how the law was broken, or that the move does not end
 }
 
 func (s *simulation) note(format string, args ...any) {
 	s.log = append(s.log, fmt.Sprintf(format, args...))
 }
 
-// shares are what the engine knows.
+// shares returns what the engine knows.
 func (s *simulation) shares(own int) (shares []Share, at int) {
 	for i, c := range s.clusters {
 		if i == own {
@@ -112,20 +112,20 @@ func (s *simulation) shares(own int) (shares []Share, at int) {
 	return shares, at
 }
 
-// settles takes the limit off once the last number is carried out, as far as its status says.
+// settles removes the limit once the last number is carried out, by its status.
 func (c *simulated) settles() {
 	if c.writing < 0 && c.carried && c.seenTotal <= c.applied {
 		c.ceiling = -1
 	}
 }
 
-// act is a look of the engine at one cluster. What it decides is written a while later.
+// act syncs one cluster. The decision is written a while later.
 func (s *simulation) act(i int) {
 	c := s.clusters[i]
 	if c.away || c.writing >= 0 {
 		return
 	}
-	s.status(i) // that one of its own pods has got ready this very moment is not to be known, and not tested
+	s.status(i) // a pod of its own that has only just become ready cannot be known, and is not tested
 	next := s.decide(s, i)
 	if next == c.applied {
 		return
@@ -137,7 +137,7 @@ func (s *simulation) act(i int) {
 	c.writing, c.asked = next, min(c.asked, s.asked)
 }
 
-// land has the write of a cluster arrive.
+// land lets the write to a cluster arrive.
 func (s *simulation) land(i int) {
 	if c := s.clusters[i]; c.writing >= 0 && !c.away {
 		s.note("cluster %d: has %d", i, c.writing)
@@ -145,7 +145,7 @@ func (s *simulation) land(i int) {
 	}
 }
 
-// readyInAll counts what is ready and known to be: of a pod that got ready a moment ago nobody can know.
+// readyInAll counts the ready pods that are known to be: one that just became ready cannot be known.
 func (s *simulation) readyInAll() (n int64) {
 	for _, c := range s.clusters {
 		if !c.away {
@@ -155,8 +155,7 @@ func (s *simulation) readyInAll() (n int64) {
 	return n
 }
 
-// carry is what a member's controllers do: make pods, and delete them, those that are not ready first. Here the
-// law is checked.
+// carry does what a member's controllers do: create and delete pods, those that are not ready first. It checks the law.
 func (s *simulation) carry(i int) {
 	c, before := s.clusters[i], s.readyInAll()
 	c.total = c.applied
@@ -170,7 +169,7 @@ func (s *simulation) carry(i int) {
 	s.note("cluster %d carries out %d: %d ready", i, c.applied, c.ready)
 }
 
-// status is a member's word on what is there.
+// status updates a member's reported state.
 func (s *simulation) status(i int) {
 	c := s.clusters[i]
 	c.seen, c.seenTotal, c.carried = c.ready, c.total, c.total == c.applied
@@ -189,14 +188,15 @@ func (s *simulation) retarget() {
 		left -= c.target
 	}
 	for _, c := range s.clusters {
-		if c.asked != math.MaxInt64 { // what others were allowed meanwhile, they were by this
+		if c.asked != math.MaxInt64 { // what others were allowed meanwhile was based on this
 			c.asked = min(c.asked, s.asked)
 		}
 	}
 	s.note("asked for %d", s.asked)
 }
 
-// fault reports whether this is a moment for faults: what they take while a member is about to shrink is on them.
+// fault reports whether a fault may happen now: replicas that it takes while a member is about to shrink are its own
+// fault.
 func (s *simulation) fault() bool {
 	return !slices.ContainsFunc(s.clusters, func(c *simulated) bool { return c.total > c.applied || c.writing >= 0 && c.writing < c.total })
 }
@@ -219,13 +219,13 @@ func (s *simulation) step() {
 		s.note("cluster %d away: %v", i, c.away)
 	case 2:
 		c.never = !c.never
-	case 3: // a pod fails; that is known at once
+	case 3: // a pod fails, which is known at once
 		c.ready = max(0, c.ready-1)
 		s.status(i)
 	case 4, 5, 6, 7:
 		s.carry(i)
 	case 8, 9, 10, 11:
-		if !c.never { // of pods that are about to be deleted, none gets ready: that would be a race of milliseconds
+		if !c.never { // of pods that are about to be deleted, none gets ready: that race would last milliseconds
 			stay := c.applied
 			if c.writing >= 0 {
 				stay = min(stay, c.writing)
@@ -265,7 +265,7 @@ func (s *simulation) breaks(format string, args ...any) {
 	}
 }
 
-// simulate runs one random move, and returns how it breaks the law; "" where it does not.
+// simulate runs one random move, and returns how it breaks the law, or "".
 func simulate(seed uint64, decide func(s *simulation, own int) int64) string {
 	s := &simulation{r: rand.New(rand.NewPCG(seed, 1)), decide: decide, asked: 20, log: []string{fmt.Sprintf("seed %d", seed)}}
 	for range 2 + s.r.IntN(5) {
@@ -279,7 +279,7 @@ func simulate(seed uint64, decide func(s *simulation, own int) int64) string {
 	return s.broken
 }
 
-// The law holds at every step of a move, whatever becomes of pods and clusters, and the move ends.
+// The law holds at every step of a move, whatever happens to pods and clusters, and the move ends.
 func TestTheLawInRandomMoves(t *testing.T) {
 	for seed := range uint64(2000) {
 		if broken := simulate(seed, func(s *simulation, own int) int64 {

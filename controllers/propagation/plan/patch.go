@@ -12,11 +12,11 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// maxPatched is how many bytes a copy with overrides may have, and how many they may add to it: what etcd stores at most.
+// maxPatched is the maximum size in bytes of a copy with overrides, and of what they may add: etcd stores no more.
 const maxPatched = 3 << 19
 
-// patch is a JSON patch (RFC 6902) under way. It counts what operations add before they do, so that no number of them makes
-// something large, or takes long. (The library would count copies alone, by a limit for the whole process.)
+// patch is a JSON patch (RFC 6902) in progress. It counts what operations add before they do, so that no number of them
+// makes something large or takes long. (The library would count only copies, by a limit for the whole process.)
 type patch struct {
 	root  any
 	added int // bytes
@@ -24,7 +24,7 @@ type patch struct {
 
 func newPatch(root any) *patch { return &patch{root: root} }
 
-// apply applies one operation. It applies only where RFC 6902 says so.
+// apply applies one operation, only as RFC 6902 allows.
 func (p *patch) apply(op v1beta1.JSONPatchOperation) error {
 	if op.Path == "" {
 		return errors.New("must not be the whole object")
@@ -57,7 +57,7 @@ func (p *patch) apply(op v1beta1.JSONPatchOperation) error {
 	return fmt.Errorf("no such operation")
 }
 
-// put does what an operation says with a value of so many bytes.
+// put applies an operation with a value of a given size in bytes.
 func (p *patch) put(op v1beta1.JSONPatchOperation, value any, size int) error {
 	if op.Op == "test" {
 		is, err := at(p.root, op.Path)
@@ -92,7 +92,7 @@ func remove(container any, token string) (any, error) {
 	return container, nil
 }
 
-// replace puts a value into the place of another.
+// replace returns a change that replaces a value.
 func replace(value any) func(any, string) (any, error) {
 	return func(container any, token string) (any, error) {
 		if _, err := child(container, token); err != nil {
@@ -108,7 +108,7 @@ func replace(value any) func(any, string) (any, error) {
 	}
 }
 
-// insert adds a value: to a map, to the end of a list ("-"), or before one of its items.
+// insert returns a change that adds a value: to a map, to the end of a list ("-"), or before one of its items.
 func insert(value any) func(any, string) (any, error) {
 	return func(container any, token string) (any, error) {
 		switch c := container.(type) {

@@ -40,7 +40,7 @@ func kind(t *testing.T, name string) *Kind {
 	return nil
 }
 
-// Admission puts finalizers on what it calls federated; each of these must have a row.
+// Admission adds finalizers to what it calls federated; each of these must have a row.
 func TestKindsAreTheFederatedResources(t *testing.T) {
 	var rows []schema.GroupVersionResource
 	for _, k := range Federated() {
@@ -59,7 +59,7 @@ func cluster(name string, labels map[string]string) *v1beta1.Cluster {
 	return c
 }
 
-// source is an object with the placement that it bears, and no policy.
+// source returns an object with the placement in its annotation, and no policy.
 func source(k *Kind, federated *unstructured.Unstructured) Source {
 	s := Source{Kind: k, Object: federated}
 	if federated != nil {
@@ -157,7 +157,7 @@ func TestPresence(t *testing.T) {
 	}
 }
 
-// What a namespace may not use gets nothing new of it, by whatever it would go there, and not the namespace either.
+// A namespace gets no new objects in a cluster that is not for it, and not the namespace itself either.
 func TestAClusterIsForNamespaces(t *testing.T) {
 	everywhere := annotate(v1beta1.PlacementAnnotation, `{"everywhere":true}`)
 	chosen := annotate(v1beta1.ClusterSelectorAnnotation, `[{"key":"tier","operator":"In","values":["gold"]}]`)
@@ -207,7 +207,7 @@ func deleting(finalizers ...string) func(*unstructured.Unstructured) {
 	}
 }
 
-// asApplied is the copy as a member holds it: with defaults and what it owns.
+// asApplied returns the copy as a member has it: with defaults and the fields it owns.
 func asApplied(d Desired) *unstructured.Unstructured {
 	u := d.Object.DeepCopy()
 	u.SetUID("copy")
@@ -341,7 +341,8 @@ func TestServiceSummaryIsWhatDNSReads(t *testing.T) {
 	}
 }
 
-// TestWhatOnlyWeDoNotSee: what is known of a cluster that others reach is marked as old, until it is seen again.
+// TestWhatOnlyWeDoNotSee checks that the state of a cluster that only others reach is marked as stale until it is seen
+// again.
 func TestWhatOnlyWeDoNotSee(t *testing.T) {
 	federated := parse(t, service)
 	seen := `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}]}]}`
@@ -359,7 +360,7 @@ func TestWhatOnlyWeDoNotSee(t *testing.T) {
 		{Copy{State: Synced, Object: parse(t, lb("192.0.2.9")), ReadyEndpoints: true}, seen, seen},
 	} {
 		step.copy.Cluster = "east-a"
-		// west-a is unreachable and nothing is known of it: nothing is said.
+		// west-a is unreachable and nothing is known of it: no entry.
 		s := Summarize(kind(t, "Service"), federated, []Copy{step.copy, {Cluster: "west-a", State: Unreachable, Alone: true}}, "2026-01-02T00:00:00Z")
 		if got := s.Annotations[v1beta1.ServiceIngressesAnnotation]; got != step.want {
 			t.Errorf("got  %v\nwant %v", got, step.want)
@@ -368,7 +369,7 @@ func TestWhatOnlyWeDoNotSee(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeListedKeepsItsAddresses: no right to list something is no word of the member that nothing is there.
+// TestWhatCannotBeListedKeepsItsAddresses checks that a missing permission to list does not count as an empty list.
 func TestWhatCannotBeListedKeepsItsAddresses(t *testing.T) {
 	const before = `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}]},{"cluster":"east-b","items":null}]}`
 	for name, c := range map[string]struct {
@@ -447,7 +448,7 @@ func TestSameSource(t *testing.T) {
 	}
 }
 
-// Of the federation's annotations copies have those that speak to node agents. An address that is asked for is none yet.
+// Copies have only the federation's annotations for node agents. A pending address is left out.
 func TestAnnotationsForMembers(t *testing.T) {
 	service := func(value string) *unstructured.Unstructured {
 		return parse(t, `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop, uid: u1, annotations: {team: shop,

@@ -9,7 +9,7 @@ import (
 
 var errNothingThere = errors.New("there is nothing at that path")
 
-// at returns the value that a JSON pointer (RFC 6901) points to.
+// at returns the value at a JSON pointer (RFC 6901).
 func at(value any, pointer string) (any, error) {
 	if pointer == "" {
 		return value, nil
@@ -23,7 +23,7 @@ func at(value any, pointer string) (any, error) {
 	return value, nil
 }
 
-// child returns the value that one token of a JSON pointer names.
+// child returns the value at one token of a JSON pointer.
 func child(value any, token string) (any, error) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -40,8 +40,8 @@ func child(value any, token string) (any, error) {
 	return nil, errNothingThere
 }
 
-// edit lets change replace the container of what a JSON pointer points to, and returns what the value is then. The last token of the
-// pointer is given.
+// edit lets change replace the container of the value at a JSON pointer, and returns the resulting value. change gets
+// the pointer's last token.
 func edit(value any, pointer string, change func(container any, token string) (any, error)) (any, error) {
 	token, rest, more := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
 	if !more {
@@ -66,7 +66,7 @@ func edit(value any, pointer string, change func(container any, token string) (a
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~").Replace
 
-// index reads an index below n.
+// index parses an index below n.
 func index(token string, n int) (int, error) {
 	i, err := strconv.Atoi(token)
 	if err != nil || strconv.Itoa(i) != token || i < 0 {

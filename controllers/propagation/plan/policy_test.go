@@ -69,7 +69,7 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// An operation applies only where RFC 6902 says so.
+// An operation applies only as RFC 6902 allows.
 func TestOperationsOfAnOverride(t *testing.T) {
 	const doc = `{"a": {"b": 1, "null": null, "x/y~z": 2}, "list": [1, 2]}`
 	for _, c := range []struct {
@@ -125,7 +125,7 @@ func TestOperationsOfAnOverride(t *testing.T) {
 	}
 }
 
-// Our own labels cannot be overridden away: without them, nobody would find the copy again.
+// Overrides cannot remove our own labels: without them, the copy would not be found again.
 func TestOverridesLeaveOurMarks(t *testing.T) {
 	d := Desire(governed(source(kind(t, "ReplicaSet"), parse(t, web)), v1beta1.Override{JSONPatch: []v1beta1.JSONPatchOperation{op("replace", "/metadata/labels", `{}`)}}), east)
 	if d.Object.GetLabels()[v1beta1.ManagedByLabel] != "uid-1" {
@@ -205,7 +205,7 @@ func autoscaler(t *testing.T, annotations ...string) Source {
 	return source(kind(t, "HorizontalPodAutoscaler"), u)
 }
 
-// TestAutoscalersComeWhereTheyGo: in other clusters the number is the placement's.
+// TestAutoscalersComeWhereTheyGo checks that in other clusters the placement decides the number.
 func TestAutoscalersComeWhereTheyGo(t *testing.T) {
 	silver, gold := `[{"key":"tier","operator":"In","values":["silver"]}]`, `[{"key":"tier","operator":"In","values":["gold"]}]`
 	leaving := autoscaler(t, v1beta1.ClusterSelectorAnnotation, silver)
@@ -262,8 +262,8 @@ func TestMayUpdate(t *testing.T) {
 	}
 }
 
-// A copy whose turn has not come keeps its pod template; its number moves all the same, and while nothing
-// moves it is not written to.
+// A copy that waits for its turn keeps its pod template. Its number still changes, and without a change it is not
+// written.
 func TestACopyKeepsItsTemplateUntilItsTurn(t *testing.T) {
 	k := kind(t, "Deployment")
 	before := source(k, parse(t, strings.ReplaceAll(web, "ReplicaSet", "Deployment")))
@@ -317,7 +317,7 @@ func TestCompletionsAreWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A member of a newer version has fields that we do not know, and defaults of its own: they are never written against.
+// Unknown fields and defaults of a newer member are never overwritten.
 func TestFieldsOfANewerMemberStay(t *testing.T) {
 	for i := range Kinds {
 		k := &Kinds[i]
@@ -332,8 +332,8 @@ func TestFieldsOfANewerMemberStay(t *testing.T) {
 	}
 }
 
-// What is missing when all copies are complete is divided anew, among all that have a share; of the round before nothing counts but
-// what it did.
+// Completions that are missing when all copies are complete are divided again among all that have a share; of the
+// earlier round only its results count.
 func TestWhatAJobLacksIsAnotherRound(t *testing.T) {
 	k := kind(t, "Job")
 	job := func(annotations, spec string) *unstructured.Unstructured {

@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// A copy that somebody else deletes is created again at once. Where that happens again and again, somebody means it, and each time takes
-// what belongs to it, such as a load balancer: then ever longer pauses come before the next one.
+// A copy that somebody else deletes is created again at once. If that happens repeatedly, it is intended, and each time
+// takes what belongs to the copy, such as a load balancer: so each further creation waits longer.
 const (
 	remakesAtOnce   = 3
 	firstPause      = 5 * time.Second
 	longestPause    = 5 * time.Minute
-	lastedLongAgain = 5 * time.Minute // a copy that lasted for so long begins from none
+	lastedLongAgain = 5 * time.Minute // after a copy that lasted so long the pauses start over
 )
 
-// Removals are the deletions of an object's copies in a member by somebody else, each soon after the copy was created.
+// Removals counts the deletions of an object's copies in a member by somebody else, each soon after the copy was
+// created.
 type Removals struct {
 	count int
 	last  time.Time
@@ -29,10 +30,10 @@ func (r *Removals) Add(now time.Time) {
 	r.last = now
 }
 
-// Left is how long the copy is not to be created yet.
+// Left returns how long the copy must not be created yet.
 func (r *Removals) Left(now time.Time) time.Duration { return r.last.Add(r.pause()).Sub(now) }
 
-// Reason says why it is not.
+// Reason returns why not.
 func (r *Removals) Reason() string {
 	return fmt.Sprintf("somebody else deleted it %d times in a row: it is created again after a pause of %s", r.count, r.pause())
 }

@@ -10,16 +10,16 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// TemplateAnnotation is, on a copy whose policy says how changes roll out, the hash of the pod template that the
-// federation applied last.
+// TemplateAnnotation is on a copy whose policy orders rollouts: the hash of the pod template that the federation
+// applied last.
 const TemplateAnnotation = "federation.kubernetes.io/template-hash"
 
-// Turn is how one cluster stands in a rollout.
+// Turn is the state of one cluster in a rollout.
 type Turn struct {
 	Cluster string
-	// Reachable: something can be known and done there. A cluster that is not is passed over.
+	// Reachable: its state is known and it can be written to. Unreachable clusters are skipped.
 	Reachable bool
-	// Holds: it has a copy, and is to have one.
+	// Holds: it has a copy, and should have one.
 	Holds bool
 	// Updated: its copy has the new pod template.
 	Updated bool
@@ -27,9 +27,9 @@ type Turn struct {
 	Healthy bool
 }
 
-// MayUpdate reports whether a cluster may get the new pod template now and, where not, what it waits for. Clusters
-// go in the policy's order, then by name; each when those before it are healthy with the new template and nobody
-// else is under way.
+// MayUpdate reports whether a cluster may get the new pod template now and, if not, what it waits for. Clusters go in
+// the policy's order, then by name: each when those before it are healthy with the new template and no other is in
+// progress.
 func MayUpdate(turns []Turn, cluster string, policy *v1beta1.RolloutPolicy) (bool, string) {
 	if policy.Paused {
 		return false, "the rollout is paused"
@@ -63,13 +63,13 @@ func rank(order []string, cluster string) int {
 	return len(order)
 }
 
-// paces reports whether changes of the pod template reach the clusters in an order.
+// paces reports whether changes of the pod template reach the clusters in order.
 func (s Source) paces() bool {
 	return s.Kind.Healthy != nil && s.Policy != nil && s.Policy.Spec.Rollout != nil &&
 		(s.Policy.Spec.Rollout.Paused || s.Policy.Spec.Rollout.Strategy == v1beta1.RolloutOneClusterAtATime)
 }
 
-// Rollout returns the policy by which changes of the pod template reach the clusters; nil: all at once.
+// Rollout returns the policy for changes of the pod template; nil: all clusters at once.
 func (s Source) Rollout() *v1beta1.RolloutPolicy {
 	if !s.paces() {
 		return nil
@@ -77,7 +77,7 @@ func (s Source) Rollout() *v1beta1.RolloutPolicy {
 	return s.Policy.Spec.Rollout
 }
 
-// Updated reports whether a copy has the pod template that is desired.
+// Updated reports whether a copy has the desired pod template.
 func Updated(d Desired, copy *unstructured.Unstructured) bool {
 	want, found := d.Object.GetAnnotations()[TemplateAnnotation]
 	if have, ok := copy.GetAnnotations()[TemplateAnnotation]; ok && found {
@@ -86,7 +86,7 @@ func Updated(d Desired, copy *unstructured.Unstructured) bool {
 	return SameTemplate(d, copy)
 }
 
-// SameTemplate reports whether all that is desired of the pod template stands in a copy.
+// SameTemplate reports whether a copy has all desired values of the pod template.
 func SameTemplate(d Desired, copy *unstructured.Unstructured) bool {
 	return contains(templateOf(d.Object), templateOf(copy))
 }
@@ -96,8 +96,9 @@ func templateOf(u *unstructured.Unstructured) any {
 	return template
 }
 
-// TurnOf is how a cluster stands in a rollout; d is what it would have if it were its turn. One without a copy is passed over: its copy will be
-// made with the new template. One whose overrides do not apply is not: it gets the change when they do, as one that refuses it.
+// TurnOf returns a cluster's state in a rollout; d is what it would get in its turn. A cluster without a copy is
+// skipped: its copy will be created with the new template. A cluster whose overrides do not apply is not: it gets the
+// change when they do, like one that refuses it.
 func TurnOf(k *Kind, d Desired, t Target) Turn {
 	turn := Turn{Cluster: t.Cluster.Name, Reachable: true, Holds: t.Have != nil && (d.Object != nil || d.Refusal != "")}
 	if turn.Holds && d.Object != nil {

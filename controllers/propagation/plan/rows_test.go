@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write what comes out into testdata/rows")
 
-// sections reads a file of testdata: a text, then parts that begin with a line "-- name --".
+// sections parses a file of testdata: a text, then parts that begin with a line "-- name --".
 func sections(t *testing.T, path string) (text string, names []string, parts map[string]string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -34,7 +34,7 @@ func sections(t *testing.T, path string) (text string, names []string, parts map
 	return text, names, parts
 }
 
-// TestSecretsWaitForAPlacement: without one they go nowhere, unless they say themselves where.
+// TestSecretsWaitForAPlacement checks that without one they go nowhere, unless they have a selector of their own.
 func TestSecretsWaitForAPlacement(t *testing.T) {
 	for annotations, want := range map[string]Presence{
 		`{}`: Undecided,
@@ -54,8 +54,7 @@ func TestSecretsWaitForAPlacement(t *testing.T) {
 	}
 }
 
-// Each row has a file: a federated object and its copies, and what comes of them: what east-a is sent, and what
-// the federated object's status is to have.
+// Each row has a file: a federated object and its copies, what east-a is sent, and the federated object's status.
 func TestRows(t *testing.T) {
 	for i := range Kinds {
 		k := &Kinds[i]

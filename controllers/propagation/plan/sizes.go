@@ -12,16 +12,16 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// What a report is to leave of an object's annotations, and of its size.
+// What a report must leave free of an object's annotations and size.
 const (
 	// spareRoom is left for what others write.
 	spareRoom = 8 << 10
-	// maxUnion is how many addresses status.loadBalancer has at most: a request to etcd may have 1.5 MiB.
+	// maxUnion is the maximum of addresses in status.loadBalancer: a request to etcd may have 1.5 MiB.
 	maxUnion = 2048
 )
 
-// roomFor is how many bytes the value of an annotation may have beside the others. Where replicas are divided, the placement may still grow:
-// in a failover it has all clusters twice.
+// roomFor returns how many bytes the value of an annotation may have beside the others. If replicas are divided, it
+// leaves room for the placement to grow: in a failover it has all clusters twice.
 func roomFor(federated *unstructured.Unstructured, key string) int {
 	left := v1beta1.MaxAnnotations - spareRoom - len(key)
 	for other, value := range federated.GetAnnotations() {
@@ -38,8 +38,8 @@ func roomFor(federated *unstructured.Unstructured, key string) int {
 	return left
 }
 
-// fitted returns what of the ingresses fits into so many bytes, as an annotation has them. First each cluster has fewer addresses, then there
-// are fewer clusters: those that serve stay. What is left out is counted.
+// fitted returns the ingresses that fit into so many bytes, as the annotation's value. First it reduces the addresses
+// per cluster, then the clusters: those that serve stay. It counts what it leaves out.
 func fitted(s v1beta1.ServiceIngresses, most int) string {
 	text, all := s.String(), s.Items
 	for n := maxAddresses / 2; n > 0 && len(text) > most; n /= 2 {
@@ -53,12 +53,12 @@ func fitted(s v1beta1.ServiceIngresses, most int) string {
 		text = s.String()
 	}
 	if len(s.Items) == 0 && len(text) > most+spareRoom {
-		return "" // not even that has room
+		return "" // not even that fits
 	}
 	return text
 }
 
-// atMost are the clusters with their first n addresses.
+// atMost returns the clusters with their first n addresses.
 func atMost(all []v1beta1.ClusterServiceIngress, n int) []v1beta1.ClusterServiceIngress {
 	some := slices.Clone(all)
 	for i := range some {
@@ -67,7 +67,8 @@ func atMost(all []v1beta1.ClusterServiceIngress, n int) []v1beta1.ClusterService
 	return some
 }
 
-// first are the clusters that fit into so many bytes: those that serve, those that are not seen, those that have nothing ready; by name.
+// first returns the clusters that fit into so many bytes: those that serve, those that are not seen, those with nothing
+// ready; by name.
 func first(all []v1beta1.ClusterServiceIngress, most int) []v1beta1.ClusterServiceIngress {
 	worth := func(c v1beta1.ClusterServiceIngress) int {
 		switch {
@@ -91,7 +92,7 @@ func first(all []v1beta1.ClusterServiceIngress, most int) []v1beta1.ClusterServi
 	return some
 }
 
-// omitted counts what some of all lack; nil where they lack nothing.
+// omitted counts what is in all and not in some; nil if nothing is missing.
 func omitted(all, some []v1beta1.ClusterServiceIngress) *v1beta1.OmittedIngresses {
 	addresses := func(of []v1beta1.ClusterServiceIngress) (n int) {
 		for i := range of {
@@ -106,14 +107,14 @@ func omitted(all, some []v1beta1.ClusterServiceIngress) *v1beta1.OmittedIngresse
 	return &left
 }
 
-// fittedPods returns what of pods by cluster fits into so many bytes: the largest numbers.
+// fittedPods returns the pods by cluster that fit into so many bytes: the largest numbers.
 func fittedPods(pods map[string]int64, most int) string {
-	text, _ := json.Marshal(pods) // a map of strings to numbers can be said
+	text, _ := json.Marshal(pods) // never fails for a map of numbers
 	if len(text) > most {
 		names := slices.SortedFunc(maps.Keys(pods), func(a, b string) int { return cmp.Or(cmp.Compare(pods[b], pods[a]), strings.Compare(a, b)) })
 		kept, size := map[string]int64{}, len("{}")
 		for _, name := range names {
-			one, _ := json.Marshal(map[string]int64{name: pods[name]}) // "{}" has the length of a comma and one more
+			one, _ := json.Marshal(map[string]int64{name: pods[name]}) // "{}" is as long as a comma and one more
 			if size += len(one); size > most {
 				break
 			}

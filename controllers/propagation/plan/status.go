@@ -2,7 +2,7 @@ package plan
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// The status of each kind: what Kind.Status of its row makes of the copies.
+// The status of each kind: what Kind.Status of its row returns.
 
 func sum(copies []Copy, fields ...string) (total int64) {
 	for _, c := range copies {
@@ -14,7 +14,7 @@ func sum(copies []Copy, fields ...string) (total int64) {
 	return total
 }
 
-// observedGeneration is the object's generation once every cluster that can be seen has taken it in.
+// observedGeneration returns the object's generation once every visible cluster has observed it.
 func observedGeneration(federated *unstructured.Unstructured, copies []Copy) int64 {
 	for _, c := range copies {
 		seen := c.Object == nil || statusOf(c.Object, "observedGeneration") >= c.Object.GetGeneration()
@@ -25,7 +25,7 @@ func observedGeneration(federated *unstructured.Unstructured, copies []Copy) int
 	return federated.GetGeneration()
 }
 
-// sums makes the status of a kind that consists of numbers.
+// sums returns the status function of a kind that consists of numbers.
 func sums(fields ...string) func(*unstructured.Unstructured, []Copy) map[string]any {
 	return func(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 		status := map[string]any{"observedGeneration": observedGeneration(federated, copies)}

@@ -9,7 +9,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// jobStatus sums up the copies. The API lets what is counted only grow, and a Job that has finished stay as it is.
+// jobStatus sums up the copies. The API lets counts only grow, and a finished Job must stay as it is.
 func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	if v1beta1.JobEnd(federated) != "" {
 		return map[string]any{}
@@ -43,8 +43,8 @@ func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]a
 	return status
 }
 
-// ofSource leaves out what clusters have of another source: of an earlier object of the name, or of an earlier round. Of an Indexed
-// Job, where it is no longer placed does not count either: all of it is done again.
+// ofSource leaves out copies of another source: an earlier object of the name, or an earlier round. For an Indexed Job
+// it also leaves out clusters where it is no longer placed: all of it is done again.
 func ofSource(federated *unstructured.Unstructured, copies []Copy) []Copy {
 	out, source := slices.Clone(copies), Source{Object: federated, Placement: Read(federated)}
 	again := v1beta1.IndexedJob(federated) && source.Placement != nil
@@ -56,12 +56,12 @@ func ofSource(federated *unstructured.Unstructured, copies []Copy) []Copy {
 	return out
 }
 
-// atRest reports whether no pod of the copies is left that may still succeed.
+// atRest reports whether no pod of the copies may still succeed.
 func atRest(copies []Copy) bool {
 	return sum(copies, "status", "active")+sum(copies, "status", "terminating") == 0
 }
 
-// startOf is when the first copy started, as first reported: it cannot be changed.
+// startOf returns when the first copy started, as first reported: it is immutable.
 func startOf(federated *unstructured.Unstructured, copies []Copy) string {
 	if at, _, _ := unstructured.NestedString(federated.Object, "status", "startTime"); at != "" {
 		return at
@@ -78,8 +78,8 @@ func startOf(federated *unstructured.Unstructured, copies []Copy) string {
 	return first
 }
 
-// ended tells how a Job ended: Complete, Failed, or "" while it goes on. It has ended when it has in each cluster
-// that has a share of it.
+// ended returns how a Job ended: Complete, Failed, or "" while it runs. It has ended when it has in each cluster with a
+// share of it.
 func ended(federated *unstructured.Unstructured, copies []Copy) string {
 	placement := Read(federated)
 	if placement == nil {

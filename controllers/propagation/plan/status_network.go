@@ -18,8 +18,9 @@ func ingressesOf(u *unstructured.Unstructured) []any {
 	return list
 }
 
-// loadBalancer is the union of the copies' load balancer addresses, sorted, without duplicates and without those where no load balancer can be:
-// DNS, which says why, leaves them out too. Where they are very many, there are fewer of each copy.
+// loadBalancer returns the union of the copies' load balancer addresses, sorted, without duplicates and without those
+// that no load balancer can have: DNS, which reports why, leaves them out too. If they are very many, it takes fewer of
+// each copy.
 func loadBalancer(copies []Copy) map[string]any {
 	seen, each := map[string]any{}, max(1, maxUnion/max(1, len(copies)))
 	for _, c := range copies {
@@ -56,14 +57,14 @@ func ingressStatus(_ *unstructured.Unstructured, copies []Copy) map[string]any {
 
 func serviceStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	if kind, _, _ := unstructured.NestedString(federated.Object, "spec", "type"); kind != string(corev1.ServiceTypeLoadBalancer) {
-		return map[string]any{} // the API takes addresses for this type only
+		return map[string]any{} // the API allows addresses for this type only
 	}
 	return map[string]any{"loadBalancer": loadBalancer(copies)}
 }
 
-// serviceIngresses is the value of the annotation by which DNS learns what serves where. Of a cluster that cannot be seen,
-// or that does not let us list what is asked here, it keeps what was last known: who reads it knows whether it is there, but for
-// a cluster that only this process does not reach.
+// serviceIngresses returns the value of the annotation from which DNS learns what serves where. For a cluster that
+// cannot be seen, or that does not let us list, it keeps the last known value: readers know whether the cluster is
+// there, except for one that only this process does not reach.
 func serviceIngresses(k *Kind, federated *unstructured.Unstructured, copies []Copy) string {
 	before := map[string]v1beta1.ClusterServiceIngress{}
 	for _, item := range v1beta1.ParseServiceIngresses(federated.GetAnnotations()[v1beta1.ServiceIngressesAnnotation]).Items {

@@ -8,8 +8,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// updated sums up the pods of the newest template. A copy that has not got the newest yet has none of these,
-// whatever its own cluster calls updated.
+// updated counts the pods of the newest template. A copy without the newest template has none, whatever its own cluster
+// calls updated.
 func updated(copies []Copy, field string) (total int64) {
 	for _, c := range copies {
 		if c.Object != nil && !c.Outdated {
@@ -29,8 +29,8 @@ func replicaSetStatus(federated *unstructured.Unstructured, copies []Copy) map[s
 
 var deploymentSums = sums("replicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 
-// deploymentStatus is what `kubectl rollout status`, Helm and Flux read. Progressing has the reasons of Kubernetes' own controller:
-// NewReplicaSetAvailable once each cluster has, and runs, all that is placed there.
+// deploymentStatus returns what `kubectl rollout status`, Helm and Flux read. Progressing has the reasons of
+// Kubernetes' own controller: NewReplicaSetAvailable once each cluster runs all that is placed there.
 func deploymentStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	status := deploymentSums(federated, copies)
 	status["updatedReplicas"] = updated(copies, "updatedReplicas")
@@ -57,8 +57,8 @@ func deploymentStatus(federated *unstructured.Unstructured, copies []Copy) map[s
 
 var statefulSetSums = sums("replicas", "readyReplicas", "availableReplicas", "currentReplicas")
 
-// statefulSetStatus is what `kubectl rollout status`, Helm and Flux read: while any copy rolls, or has not got the newest template, its revisions are
-// the object's.
+// statefulSetStatus returns what `kubectl rollout status`, Helm and Flux read. While any copy rolls, or lacks the
+// newest template, its revisions are the object's.
 func statefulSetStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	status := statefulSetSums(federated, copies)
 	status["updatedReplicas"] = updated(copies, "updatedReplicas")
@@ -102,7 +102,8 @@ func autoscalerStatus(federated *unstructured.Unstructured, copies []Copy) map[s
 	return status
 }
 
-// summedCondition sums up one condition of the copies: alarm where any of them says so, with the names of these; else what the others say.
+// summedCondition returns one condition of the copies: alarm if any of them has it, with their names; else what the
+// others report.
 func summedCondition(copies []Copy, kind, alarm string) []any {
 	var out map[string]any
 	var alarmed []string
@@ -131,7 +132,7 @@ func summedCondition(copies []Copy, kind, alarm string) []any {
 	return []any{out}
 }
 
-// latest is the latest of the copies' times, as RFC 3339 in UTC, which sorts as text; "" where there is none.
+// latest returns the latest of the copies' times, as RFC 3339 in UTC, which sorts as text; "" if there is none.
 func latest(copies []Copy, field string) (at string) {
 	for _, c := range copies {
 		if c.Object != nil {
@@ -142,7 +143,7 @@ func latest(copies []Copy, field string) (at string) {
 	return at
 }
 
-// bounded joins what is said of clusters, of at most maxNamed.
+// bounded joins texts about clusters, at most maxNamed.
 func bounded(texts []string) string { return joined(texts, "; ") }
 
 func joined(texts []string, by string) string {

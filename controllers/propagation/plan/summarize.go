@@ -11,22 +11,22 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// State is how a federated object stands in one cluster.
+// State is the state of a federated object in one cluster.
 type State string
 
 // States of a copy.
 const (
-	// Synced: the copy is as desired (or is rightly not there).
+	// Synced: the copy is as desired (or rightly absent).
 	Synced State = "Synced"
 	// Progressing: the copy is as the law and the rollout allow for now; Message says what it waits for.
 	Progressing State = "Progressing"
-	// Pending: an operation is under way or will be tried again.
+	// Pending: an operation is in progress or will be retried.
 	Pending State = "Pending"
-	// Rejected: the member refused the operation; Message has its words.
+	// Rejected: the member rejected the operation; Message has its words.
 	Rejected State = "Rejected"
 	// Conflict: an object of that name is there that is not ours; it is left alone.
 	Conflict State = "Conflict"
-	// Unreachable: the cluster cannot be reached; nothing is known of the copy.
+	// Unreachable: the cluster is unreachable; nothing is known of the copy.
 	Unreachable State = "Unreachable"
 )
 
@@ -34,32 +34,33 @@ const (
 type Copy struct {
 	Cluster string
 	State   State
-	// Message says more about a State other than Synced.
+	// Message explains a State other than Synced.
 	Message string
-	// Object is the observed copy, nil where there is none or nothing is known.
+	// Object is the observed copy; nil if there is none or nothing is known.
 	Object *unstructured.Unstructured
-	// Looked is the generation of the federated object at which the copy was last looked at.
+	// Looked is the generation of the federated object at the last sync of the copy.
 	Looked int64
-	// Outdated: the copy has another pod template than the federated object.
+	// Outdated: the copy's pod template differs from the federated object's.
 	Outdated bool
-	// Unmade is how many pods the cluster could not make for a while, see Unmade.
+	// Unmade is how many pods the cluster has been unable to create for a while, see Unmade.
 	Unmade int64
-	// ReadyEndpoints: at least one endpoint of the copy is ready. EndpointsUnknown: the cluster does not let us see them.
+	// ReadyEndpoints: at least one endpoint of the copy is ready. EndpointsUnknown: the cluster does not let us list
+	// them.
 	ReadyEndpoints, EndpointsUnknown bool
-	// LoadBalancers are the networks that addresses may be in; none: any.
+	// LoadBalancers are the allowed networks of addresses; none means any.
 	LoadBalancers []string
-	// Unlisted: the cluster does not let us see objects of this kind. That there is no Object says nothing.
+	// Unlisted: the cluster does not let us list objects of this kind. A missing Object means nothing.
 	Unlisted bool
-	// Alone: it is Unreachable for this process, and the federation reaches it.
+	// Alone: it is Unreachable for this process only; the federation reaches it.
 	Alone bool
 }
 
-// ConditionPropagated is the type of the condition that says whether all clusters are as desired.
+// ConditionPropagated is the type of the condition whether all clusters are as desired.
 const ConditionPropagated = v1beta1.ConditionPropagated
 
-// Summary is what is to be written to the federated object. It is empty where nothing changes.
+// Summary is what to write to the federated object. It is empty if nothing changes.
 type Summary struct {
-	// Version is the resource version of the object as it was summed up.
+	// Version is the resource version of the summed-up object.
 	Version string
 	// Status is merged into the status.
 	Status map[string]any
@@ -70,8 +71,8 @@ type Summary struct {
 // Empty reports whether there is nothing to write.
 func (s Summary) Empty() bool { return len(s.Status) == 0 && len(s.Annotations) == 0 }
 
-// Patch returns the summary as a JSON merge patch (RFC 7386) of the subresource status. Such a patch replaces lists as a whole:
-// with conditions, others' among them, it is for no other version of the object than the one they were read from. Nor is it with another
+// Patch returns the summary as a JSON merge patch (RFC 7386) of the subresource status. Such a patch replaces lists as
+// a whole: with conditions, which include others', it requires the version that they were read from. So does another
 // round of a Job, which cannot be taken back: a process that held the object's shard before may write late.
 func (s Summary) Patch() map[string]any {
 	patch, metadata := map[string]any{}, map[string]any{}
@@ -90,8 +91,8 @@ func (s Summary) Patch() map[string]any {
 	return patch
 }
 
-// Summarize sums up the copies of an object and returns what differs from what the object says
-// already. now is the time for conditions that change, as RFC 3339.
+// Summarize sums up the copies of an object and returns what differs from its present status. now is the time for
+// changed conditions, as RFC 3339.
 func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now string) Summary {
 	s := Summary{Version: federated.GetResourceVersion()}
 	copies = credible(k, federated, copies)
@@ -128,7 +129,7 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 	return s
 }
 
-// annotate sets an annotation, if it is another than before; "" takes it off.
+// annotate sets an annotation if it has changed; "" removes it.
 func (s *Summary) annotate(federated *unstructured.Unstructured, key, text string) {
 	if text == federated.GetAnnotations()[key] {
 		return
@@ -142,7 +143,7 @@ func (s *Summary) annotate(federated *unstructured.Unstructured, key, text strin
 	}
 }
 
-// same compares a status value with the one there is; nothing, zero and empty are the same.
+// same compares a status value with the present one; missing, zero and empty are equal.
 func same(want, have any) bool {
 	if isEmpty(want) && isEmpty(have) {
 		return true
@@ -171,7 +172,7 @@ func hasCondition(u *unstructured.Unstructured, kind, status string) bool {
 	return v1beta1.ConditionOf(u, kind)["status"] == status
 }
 
-// IsReady reports whether a Cluster was ready when it was looked at last.
+// IsReady reports whether a Cluster was ready at its last health check.
 func IsReady(cluster *unstructured.Unstructured) bool {
 	return hasCondition(cluster, string(v1beta1.ClusterReady), "True")
 }
@@ -182,8 +183,8 @@ func IsReached(cluster *unstructured.Unstructured) bool {
 	return IsReady(cluster) || partly["status"] == "True" && partly["reason"] == v1beta1.ReasonReachableByMajority
 }
 
-// IsSilent reports whether the nodes of a cluster have not been heard of since it returned (ADR 56). Of one that is not said to be ready
-// yet that is not known.
+// IsSilent reports whether the heartbeats of a cluster's nodes are stale since it returned (ADR 56). For a cluster that
+// is not reported as ready yet that is unknown.
 func IsSilent(cluster *unstructured.Unstructured) bool {
 	return !IsReady(cluster) || hasCondition(cluster, string(v1beta1.ClusterNodeHeartbeatsStale), "True")
 }
@@ -201,12 +202,12 @@ func condition(kind string, ok bool, yes, no, message string) map[string]any {
 	return c
 }
 
-// maxNamed bounds how many clusters a condition names one by one.
+// maxNamed is the maximum of clusters that a condition names.
 const maxNamed = 10
 
 func andMore(n int) string { return fmt.Sprintf("and %d more", n) }
 
-// propagated is the condition that all clusters are as desired. It names those that are not.
+// propagated returns the condition that all clusters are as desired. It names those that are not.
 func propagated(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	var not []string
 	reason := ""
@@ -229,7 +230,7 @@ func propagated(federated *unstructured.Unstructured, copies []Copy) map[string]
 	return condition(v1beta1.ConditionPropagated, len(not) == 0, "AllClusters", reason, message)
 }
 
-// autoscaled are the clusters in which an autoscaler decides how many replicas a copy has.
+// autoscaled returns the clusters in which an autoscaler decides how many replicas a copy has.
 func autoscaled(copies []Copy) (clusters []string) {
 	for _, c := range copies {
 		if c.Object != nil && (ScaledByMember(c.Object) || c.Object.GetAnnotations()[AutoscaledAnnotation] != "") {
@@ -239,11 +240,11 @@ func autoscaled(copies []Copy) (clusters []string) {
 	return clusters
 }
 
-// notPropagated is the value of v1beta1.PropagatedAnnotation; "" where no cluster says that it is not as desired. One that cannot be
-// reached says nothing, and its Cluster says that.
+// notPropagated returns the value of v1beta1.PropagatedAnnotation; "" if no cluster reports that it is not as desired.
+// An unreachable one does not count; its Cluster reports that.
 func notPropagated(federated *unstructured.Unstructured, copies []Copy, now string) string {
 	if federated.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending && federated.GetDeletionTimestamp() == nil {
-		return "" // it goes nowhere yet, which the placement says
+		return "" // it goes nowhere yet; the placement says so
 	}
 	c := propagated(federated, slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return c.State == Unreachable }))
 	if c["status"] == "True" {
@@ -257,7 +258,7 @@ func notPropagated(federated *unstructured.Unstructured, copies []Copy, now stri
 	return string(text)
 }
 
-// worse returns the reason that people should hear of first.
+// worse returns the more severe of two reasons.
 func worse(a, b string) string {
 	order := []string{string(Rejected), string(Conflict), string(AddressRejected), "InsufficientCapacity", string(Unreachable), string(Progressing), string(Pending), ""}
 	if slices.Index(order, a) <= slices.Index(order, b) {
@@ -266,7 +267,8 @@ func worse(a, b string) string {
 	return b
 }
 
-// mergeConditions puts conditions in the object's list: others stay, times change with the status, and that of the last update with the reason too.
+// mergeConditions merges conditions into the object's list: others stay, the transition time changes with the status,
+// the update time with the reason too.
 func (k *Kind) mergeConditions(federated *unstructured.Unstructured, wanted []any, now string) []any {
 	list, _, _ := unstructured.NestedSlice(federated.Object, "status", "conditions")
 	for _, item := range wanted {

@@ -9,8 +9,8 @@ import (
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
-// TestToolsReadTheStatus: what Helm 4, Flux and kpt conclude from what the copies sum up to, by the library they all use: done when each cluster
-// has the change and runs it, and not before; failed when one is stuck.
+// TestToolsReadTheStatus checks what Helm 4, Flux and kpt conclude from the total status, by the library they all use:
+// done when each cluster runs the change, and not before; failed when one is stuck.
 func TestToolsReadTheStatus(t *testing.T) {
 	const placed = `metadata: {name: web, namespace: shop, uid: u1, generation: 2, annotations: {federation.kubernetes.io/placement: '{"clusters":{"east-a":2,"west-a":1}}'}}
 `
@@ -74,7 +74,7 @@ func TestToolsReadTheStatus(t *testing.T) {
 	}
 }
 
-// concluded is what kstatus says of an object once its summary is written.
+// concluded returns kstatus' result for an object once its summary is written.
 func concluded(t *testing.T, federated *unstructured.Unstructured, copies []Copy) *kstatus.Result {
 	t.Helper()
 	if s := Summarize(kind(t, federated.GetKind()), federated, copies, "2026-01-03T00:00:00Z"); len(s.Status) > 0 {
@@ -87,8 +87,8 @@ func concluded(t *testing.T, federated *unstructured.Unstructured, copies []Copy
 	return got
 }
 
-// TestWhenAConditionWasUpdated: lastUpdateTime follows the reason, as Kubernetes' own controller has it, and lastTransitionTime the status; an object of
-// before, which has none, gets one.
+// TestWhenAConditionWasUpdated checks that lastUpdateTime follows the reason, as in Kubernetes' own controller, and
+// lastTransitionTime the status. An earlier object without one gets one.
 func TestWhenAConditionWasUpdated(t *testing.T) {
 	const first, second = "2026-01-03T00:00:00Z", "2026-01-04T00:00:00Z"
 	copies := func(updated string) []Copy {

@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// Holds reports whether each value that is desired stands in a typed object: what contains tells of the same object made
-// unstructured, which takes ten times as long. Its kind is not looked at. False may also mean that it takes that to know.
+// Holds reports whether a typed object has each desired value. It agrees with contains on the same object converted to
+// unstructured, which takes ten times as long. It ignores the kind. False may also mean that only the conversion can
+// tell.
 func Holds(d Desired, typed any) bool {
 	want := d.Object.Object
 	have := reflect.Indirect(reflect.ValueOf(typed))
@@ -21,7 +22,7 @@ func Holds(d Desired, typed any) bool {
 	return true
 }
 
-// holds is contains, but of a typed value. The zero reflect.Value is one that is missing.
+// holds is contains for a typed value. The zero reflect.Value is a missing one.
 func holds(want any, have reflect.Value) bool {
 	for have.IsValid() && (have.Kind() == reflect.Pointer || have.Kind() == reflect.Interface) {
 		if speaks(have.Type()) {
@@ -97,7 +98,7 @@ func holdsEach(want []any, have reflect.Value) bool {
 	return true
 }
 
-// elementNamed is byName of a typed list.
+// elementNamed is byName for a typed list.
 func elementNamed(list reflect.Value, name string) reflect.Value {
 	for i := range list.Len() {
 		if item := reflect.Indirect(list.Index(i)); item.Kind() == reflect.Struct {
@@ -109,7 +110,7 @@ func elementNamed(list reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// said is a typed value as JSON says it.
+// said returns the JSON form of a typed value.
 func said(v reflect.Value) (value any) {
 	text, err := json.Marshal(v.Interface())
 	if err != nil || json.Unmarshal(text, &value) != nil {
@@ -125,7 +126,7 @@ var (
 
 func speaks(t reflect.Type) bool { return t.Implements(marshaler) }
 
-// fieldOf returns the field that has a name in JSON.
+// fieldOf returns the field with a JSON name.
 func fieldOf(v reflect.Value, name string) reflect.Value {
 	known, ok := fields.Load(v.Type())
 	if !ok {
@@ -140,7 +141,7 @@ func fieldOf(v reflect.Value, name string) reflect.Value {
 	return v.FieldByIndex(index)
 }
 
-// addFields adds the fields of a type that is found at an index path. Those of what is inlined are its own.
+// addFields adds the fields of a type at an index path, including those of inlined fields.
 func addFields(to map[string][]int, t reflect.Type, at []int) {
 	for i := range t.NumField() {
 		field, path := t.Field(i), append(slices.Clone(at), i)

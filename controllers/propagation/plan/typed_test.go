@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// spoil changes one value somewhere in a JSON value, or takes it out, or adds one.
+// spoil changes, removes or adds one value somewhere in a JSON value.
 func spoil(r *rand.Rand, value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -49,7 +49,7 @@ func spoil(r *rand.Rand, value any) any {
 	return value
 }
 
-// What is told of a typed object must be what is told of the same object made unstructured.
+// Holds of a typed object must agree with contains of the same object as unstructured.
 func TestHoldsIsContains(t *testing.T) {
 	const seed = 5
 	r := rand.New(rand.NewSource(seed))

@@ -10,12 +10,13 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// replicaFailure is what the controllers of ReplicaSets and of Deployments say where a pod cannot be made: the member refuses it, as
-// for a ResourceQuota. Those of StatefulSets and Jobs say so in events only.
+// replicaFailure is the condition with which the controllers of ReplicaSets and Deployments report that a pod cannot be
+// created: the member rejects it, as for a ResourceQuota. Those of StatefulSets and Jobs report it only in events.
 const replicaFailure = string(appsv1.ReplicaSetReplicaFailure)
 
-// Unmade is how many pods of its share a cluster cannot make, and since when. A copy that asks for more than the share, as its member
-// does not let us write, lacks no more than that: placement would take away what runs. Those of an autoscaler are its own business.
+// Unmade returns how many pods of its share a cluster cannot create, and since when. Pods beyond the share, which
+// remain if we may not write there, do not count: placement would take away running ones. Nor do those of an
+// autoscaler.
 func Unmade(copy *unstructured.Unstructured, share int64) (pods int64, since time.Time) {
 	c := v1beta1.ConditionOf(copy, replicaFailure)
 	if c["status"] != "True" || c["reason"] != "FailedCreate" || ScaledByMember(copy) {
@@ -23,12 +24,12 @@ func Unmade(copy *unstructured.Unstructured, share int64) (pods int64, since tim
 	}
 	wanted, _, _ := unstructured.NestedInt64(copy.Object, "spec", "replicas")
 	at, _ := c["lastTransitionTime"].(string)
-	since, _ = time.Parse(time.RFC3339, at) // if it cannot be read, it has been so for long
+	since, _ = time.Parse(time.RFC3339, at) // if it cannot be parsed, it counts as old
 	return max(0, min(wanted, share)-statusOf(copy, "replicas")), since
 }
 
-// podsMade is the value of v1beta1.CreatedPodsAnnotation; "" where all are made. What is there stays true when the share has been made
-// smaller since, which what is not there would not.
+// podsMade returns the value of v1beta1.CreatedPodsAnnotation; "" if all pods are created. The number of created pods
+// stays true if the share shrinks, which the number of missing ones would not.
 func podsMade(federated *unstructured.Unstructured, copies []Copy) string {
 	pods := map[string]int64{}
 	for _, c := range copies {
@@ -42,7 +43,7 @@ func podsMade(federated *unstructured.Unstructured, copies []Copy) string {
 	return fittedPods(pods, roomFor(federated, v1beta1.CreatedPodsAnnotation))
 }
 
-// failure is the condition that members cannot make pods; none where they always could.
+// failure returns the condition that members cannot create pods; none if they always could.
 func failure(federated *unstructured.Unstructured, copies []Copy) (conditions []any) {
 	var failed []string
 	for _, c := range copies {

@@ -41,7 +41,8 @@ func TestUnmade(t *testing.T) {
 	}
 }
 
-// What is not made is told in a condition and in the annotation by which placement knows, and taken back when it is made.
+// A condition reports pods that are not created, as does the annotation that placement reads; both end when they are
+// created.
 func TestWhatIsNotMadeIsTold(t *testing.T) {
 	k := kind(t, "ReplicaSet")
 	federated := parse(t, fmt.Sprintf(replicaSetText, "", 12, "False", "x"))
