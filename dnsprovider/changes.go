@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Step is what changes at one name, to be done at once: Old goes, then New comes.
+// Step is a change at one name, to be made atomically: Old goes, then New comes.
 type Step struct {
 	Name string
 	// Old are the sets that are there now and go or change, sorted by type.
 	Old []RRSet
-	// New are the sets that come or change, as they shall be, sorted by type.
+	// New are the sets that come or change, in their final form, sorted by type.
 	New []RRSet
 }
 
@@ -44,7 +44,7 @@ func sorted(sets []RRSet) []RRSet {
 	return slices.SortedFunc(slices.Values(sets), Compare)
 }
 
-// firstName is the least name in two sorted lists, of which one at least has any.
+// firstName returns the least name in two sorted lists, of which one at least has any.
 func firstName(a, b []RRSet) string {
 	if len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name {
 		return a[0].Name
@@ -61,8 +61,8 @@ func cutName(sets []RRSet, name string) (of, rest []RRSet) {
 	return sets[:n], sets[n:]
 }
 
-// Apply returns what current becomes by the changes, sorted; current stays as it is. It is what
-// every Provider does to a zone, and fails as a Provider does: see Step.Apply.
+// Apply returns the result of the changes on current, sorted, without changing current. It is what every Provider does
+// to a zone, and fails as a Provider does: see Step.Apply.
 func (c ChangeSet) Apply(current []RRSet) ([]RRSet, error) {
 	zone := byName(current)
 	for _, step := range c {
@@ -80,9 +80,9 @@ func (c ChangeSet) Apply(current []RRSet) ([]RRSet, error) {
 	return result, nil
 }
 
-// Apply returns what the sets at the step's name become, sorted by type. It fails with a
-// ConflictError when an old set is not there as it is expected, or a new one is already; and with
-// another error when the outcome would have a CNAME beside something else (RFC 2181, section 10.1).
+// Apply returns the sets at the step's name after the step, sorted by type. It fails with a ConflictError if an old set
+// is not as expected, or a new one exists already; and with another error if the result would have a CNAME beside
+// something else (RFC 2181, section 10.1).
 func (s Step) Apply(current []RRSet) ([]RRSet, error) {
 	for _, old := range s.Old {
 		if !slices.ContainsFunc(current, old.Equal) {
@@ -124,15 +124,15 @@ func writeLines(b *strings.Builder, sign string, sets []RRSet) {
 	}
 }
 
-// ConflictError says that a zone is not as a ChangeSet expects it: read it again and diff again.
+// ConflictError means that a zone is not as a ChangeSet expects: read it again and diff again.
 type ConflictError struct {
-	// Expected is the set that should be there; without Rdata: none should.
+	// Expected is the expected set; without Rdata: none.
 	Expected RRSet
 	// Found is the set of that name and type that is there, nil for none.
 	Found *RRSet
 }
 
-// Error says what was expected and what is there.
+// Error returns what was expected and what is there.
 func (e *ConflictError) Error() string {
 	expected, found := "no record", "no record"
 	if len(e.Expected.Rdata) > 0 {

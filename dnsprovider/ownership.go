@@ -14,9 +14,9 @@ const (
 	markTTL = 300
 )
 
-// Mark returns the record by which a name is known as owner's in a zone that others write to, too: a
-// TXT record at _federation.NAME, beside which NAME itself can be a CNAME. It fails for a name that is
-// too long to be marked. Owner is a DNS label.
+// Mark returns the record that marks a name as owner's in a zone that others write to: a TXT record at
+// _federation.NAME, beside which NAME itself can be a CNAME. It fails for a name that is too long to be marked. Owner
+// is a DNS label.
 func Mark(name, owner string) (RRSet, error) {
 	set, err := New(markLabel+"."+name, TXT, markTTL, fmt.Sprintf("%q", markLabel+"="+owner))
 	if err != nil {

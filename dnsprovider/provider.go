@@ -10,13 +10,13 @@ type Provider interface {
 	// that the provider does not hold.
 	Records(ctx context.Context, zone string) ([]RRSet, error)
 
-	// Apply makes all changes, or none when it fails. Of more changes than the provider's protocol
-	// takes at once it makes the first, as many as it says, when it fails. A ConflictError (errors.As)
-	// means that the zone is not as the changes expect it; a RefusedError, that the provider does not
-	// take one of them, whenever it is asked; other errors are worth another attempt later. No reader sees half of a Step, and when Apply has returned without an error the provider
-	// has the records. When the context has ended they may or may not be there.
+	// Apply makes all changes, or none if it fails. If there are more changes than the provider's protocol takes at once,
+	// it makes some of the first ones and returns a PartialError. A ConflictError (errors.As) means that the zone is not
+	// as the changes expect. A RefusedError means that the provider will never take one of them. Other errors are worth
+	// another attempt later. No reader sees half of a Step. When Apply has returned without an error, the provider has the
+	// records. When the context has ended, it may or may not have them.
 	//
-	// A caller that knows a zone in full calls Apply even when nothing changes, once after its start:
-	// a provider without a memory of its own answers no questions before that.
+	// A caller that knows a zone in full calls Apply once after its start even if nothing changes: a provider without
+	// persistent memory answers no questions before that.
 	Apply(ctx context.Context, zone string, changes ChangeSet) error
 }

@@ -22,7 +22,7 @@ const (
 // maxTTL is the largest time to live in seconds (RFC 2181, section 8).
 const maxTTL = 1<<31 - 1
 
-// RRSet is all records of one name and type. Make it with New: then equal sets are equal text.
+// RRSet has all records of one name and type. Make it with New: then equal sets are equal text.
 type RRSet struct {
 	// Name is canonical: lower-case and with the final dot.
 	Name string
@@ -31,14 +31,14 @@ type RRSet struct {
 	TTL uint32
 	// Rdata has the data of each record in presentation format, sorted, each once. Never empty.
 	Rdata []string
-	// Variants are the answers that a server that can choose gives one of, sorted; none: always all of Rdata.
-	// Make a set that has some with NewChoice.
+	// Variants are the alternatives that a server which can choose gives one of, sorted; none: always all of Rdata.
+	// Make a set with variants by NewChoice.
 	Variants []Variant
 }
 
-// New makes an RRSet in canonical form: names lower-case with a final dot, addresses in their
-// shortest form, data sorted and each once. It fails when there is no data, the name or the TTL is
-// out of bounds, a CNAME has more than one target, or data does not suit the type.
+// New makes an RRSet in canonical form: names lower-case with a final dot, addresses in their shortest form, data
+// sorted without duplicates. It fails if there is no data, if the name or the TTL is out of bounds, if a CNAME has
+// several targets, or if data is invalid for the type.
 func New(name string, t Type, ttl uint32, rdata ...string) (RRSet, error) {
 	canonical, err := CanonicalName(name)
 	if err != nil {

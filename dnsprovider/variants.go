@@ -17,18 +17,18 @@ type Variant struct {
 	Region string
 }
 
-// Chooser is what a Provider also is if its server gives one variant of a set to each who asks. Other
-// providers are given sets without variants: see Plain.
+// Chooser is implemented by a Provider whose server gives one variant of a set to each client. Other providers get sets
+// without variants: see Plain.
 type Chooser interface {
 	Provider
 	// Chooses does nothing: having it is the promise.
 	Chooses()
 }
 
-// NewChoice makes a set of addresses that gives one of the variants at a time, in canonical form; its
-// Rdata is the union of theirs. With a single variant there is nothing to choose, and the set has none.
-// It fails where New does, for another type than A and AAAA, and when the variants have neither a
-// weight each, and no region, nor a region of its own each, and no weight.
+// NewChoice makes a set of addresses that gives one of the variants at a time, in canonical form; its Rdata is the
+// union of theirs. With a single variant there is nothing to choose, and the set has none. It fails where New does, for
+// types other than A and AAAA, and unless the variants have either a weight each and no region, or a distinct region
+// each and no weight.
 func NewChoice(name string, t Type, ttl uint32, variants ...Variant) (RRSet, error) {
 	var union []string
 	for _, v := range variants {
@@ -52,7 +52,7 @@ func NewChoice(name string, t Type, ttl uint32, variants ...Variant) (RRSet, err
 	return set, set.checkVariants()
 }
 
-// checkVariants tells what is wrong with sorted variants.
+// checkVariants returns what is wrong with sorted variants.
 func (s RRSet) checkVariants() error {
 	weighted := s.Variants[0].Weight > 0
 	for i, v := range s.Variants {
@@ -66,7 +66,7 @@ func (s RRSet) checkVariants() error {
 	return nil
 }
 
-// Plain returns the set without variants, as a server has it that always gives all of Rdata.
+// Plain returns the set without variants, for a server that always gives all of Rdata.
 func (s RRSet) Plain() RRSet {
 	s.Variants = nil
 	return s

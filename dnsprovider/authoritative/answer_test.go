@@ -12,7 +12,7 @@ import (
 	"federation/dnsprovider"
 )
 
-// filled is a snapshot with the sample zone.
+// filled returns a snapshot with the sample zone.
 func filled(t testing.TB, sets []dnsprovider.RRSet) *snapshot {
 	t.Helper()
 	first, err := newSnapshot(testZone, nil, 5)
@@ -51,7 +51,7 @@ func packed(t testing.TB, change func(*dns.Msg)) []byte {
 	return b
 }
 
-// messages are well-formed and broken ones, with the code of the answer; -1: no answer.
+// messages returns well-formed and broken ones, with the code of the answer; -1: no answer.
 func messages(t testing.TB) map[string]struct {
 	message []byte
 	rcode   int

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// batchSize is how many packets go through one system call at most.
+	// batchSize is the maximum of packets per system call.
 	batchSize = 64
 	// packetSize is what we read of a packet: no query that we answer over UDP is longer.
 	packetSize = 2048
@@ -28,7 +28,7 @@ type batch struct {
 	// received, queued and sent count what is in in and out.
 	received, queued, sent int
 	err                    error
-	// receive and send are bound once, as making them anew costs memory.
+	// receive and send are bound once, because binding them each time allocates memory.
 	receiveFunc, sendFunc func(fd uintptr) bool
 }
 
@@ -84,8 +84,8 @@ func (b *batch) tryReceive(fd uintptr) bool {
 	return true
 }
 
-// pass calls recvmmsg or sendmmsg, which do not wait here. Go's scheduler is not told of it: it would take the
-// processor away from the goroutine after some 20 µs, and give it back, time and again (ADR 51).
+// pass calls recvmmsg or sendmmsg, which do not block here. It does not tell Go's scheduler, which would take the
+// processor from the goroutine after some 20 µs and give it back, time and again (ADR 51).
 func pass(call, fd uintptr, packets []mmsghdr) (n int, errno unix.Errno) {
 	for {
 		r, _, errno := unix.RawSyscall6(call, fd, uintptr(unsafe.Pointer(&packets[0])), uintptr(len(packets)), unix.MSG_DONTWAIT, 0, 0)
@@ -95,10 +95,10 @@ func pass(call, fd uintptr, packets []mmsghdr) (n int, errno unix.Errno) {
 	}
 }
 
-// message is the i-th packet that was received; its capacity has room for the answer.
+// message returns the i-th packet that was received; its capacity has room for the answer.
 func (b *batch) message(i int) []byte { return b.packets[i].data[:b.in[i].length] }
 
-// from is the sender of the i-th packet.
+// from returns the sender of the i-th packet.
 func (b *batch) from(i int) netip.Addr {
 	p := &b.packets[i]
 	if p.from.Family == unix.AF_INET {
@@ -120,7 +120,7 @@ func (b *batch) queue(i int, reply []byte) {
 	b.queued++
 }
 
-// send sends what is queued. A client that cannot be reached asks again, or not.
+// send sends the queue. A client that cannot be reached asks again, or not.
 func (b *batch) send() error {
 	for b.sent < b.queued {
 		if err := b.conn.Write(b.sendFunc); err != nil {

@@ -77,7 +77,7 @@ func randomSets(t *testing.T, r *rand.Rand) (sets []dnsprovider.RRSet) {
 	return sets
 }
 
-// randomQuery asks for a name that is there, one that may be, or one outside; spelled anyhow.
+// randomQuery asks for an existing name, a possible one, or one outside the zone, in random case.
 func randomQuery(r *rand.Rand, sets []dnsprovider.RRSet) *dns.Msg {
 	name := randomName(r)
 	switch r.IntN(10) {
@@ -149,7 +149,7 @@ func compare(t *testing.T, r *rand.Rand, name string, other func(*testing.T, str
 	}
 }
 
-// said is what two servers of one zone must say alike. Left out is what RFCs leave to the server:
+// said returns what two servers of one zone must say alike. Left out is what RFCs leave to the server:
 //   - of an answer to ANY all but whether there is one (RFC 8482, section 4);
 //   - the case of letters, as BIND and Knot spell names as the zone does and we as the client does (RFC 4343, section 4);
 //   - the order of records (RFC 2181, section 5);

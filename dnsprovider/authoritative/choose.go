@@ -10,22 +10,22 @@ import (
 	"federation/dnsprovider"
 )
 
-// Locator tells which regions are near an address of the internet.
+// Locator returns the regions near an address of the internet.
 type Locator interface {
-	// Near returns the regions, the nearest first; none when it does not know. It is called for each
-	// answer that depends on it, by several goroutines, and gets a network's first address where only
-	// the network is known.
+	// Near returns the regions, the nearest first; none if it does not know. It is called for each answer that depends
+	// on it, by several goroutines. If only the client's network is known, it gets that network's first address.
 	Near(client netip.Addr) []string
 }
 
-// variant is one of the answers of which a name gives one: by weight, or by region.
+// variant is one of the answers that a name chooses from: by weight, or by region.
 type variant struct {
 	weight uint32
 	region string
 	records
 }
 
-// variants packs those of a set: for each its weight (4 bytes), its region and the size of that (1), and its records.
+// variants packs the variants of a set: for each its weight (4 bytes), its region and the size of that (1), and its
+// records.
 func (p packer) variants(t uint16, set dnsprovider.RRSet) (string, error) {
 	var b []byte
 	for _, v := range set.Variants {
@@ -73,7 +73,7 @@ func (r *responder) choose(a *answer) records {
 	return a.records
 }
 
-// weight is the sum of the variants' weights; 0 for variants by region.
+// weight returns the sum of the variants' weights; 0 for variants by region.
 func (a *answer) weight() (sum uint64) {
 	for v := range a.variants() {
 		sum += uint64(v.weight)
@@ -102,8 +102,8 @@ func (a *answer) of(region string) (records, bool) {
 	return records{}, false
 }
 
-// near returns the regions near the client, or near his resolver if that does not tell more. What it
-// tells is then also for whom the answer is good (RFC 7871, section 7.2.1).
+// near returns the regions near the client, or near its resolver if the client subnet does not help. The scope of the
+// answer is set accordingly (RFC 7871, section 7.2.1).
 func (r *responder) near() []string {
 	if r.service.Locator == nil {
 		return nil

@@ -14,21 +14,21 @@ const (
 	// clientCookie and serverCookie are the sizes of the two parts (RFC 9018, section 3).
 	clientCookie, serverCookie = 8, 16
 	cookieSize                 = clientCookie + serverCookie
-	// cookieAge is for how many seconds a cookie is taken; after half of it a new one is sent; one may
-	// be ahead by cookieAhead, as clocks of servers differ (RFC 9018, section 4.3).
+	// cookieAge is the lifetime of a cookie in seconds; after half of it a new one is sent. A cookie may be cookieAhead
+	// in the future, because clocks of servers differ (RFC 9018, section 4.3).
 	cookieAge, cookieAhead = 3600, 300
 )
 
 // CookieSecret is the key of the cookies. Servers that share an address share it.
 type CookieSecret [16]byte
 
-// cookieSecrets are those whose cookies are valid; new ones are made with the current. previous is zero if there is none.
+// cookieSecrets are the valid secrets; new cookies use the current one. previous is zero if there is none.
 type cookieSecrets struct{ current, previous CookieSecret }
 
-// cookieLifetime is how long a secret that nobody else has makes cookies (RFC 9018, section 5).
+// cookieLifetime is how long a secret that is not shared makes cookies (RFC 9018, section 5).
 const cookieLifetime = 24 * time.Hour
 
-// cookieSecrets are those of the moment.
+// cookieSecrets returns the current secrets.
 func (s *service) cookieSecrets() *cookieSecrets {
 	if now := s.cookies.Load(); now != nil {
 		return now
@@ -36,7 +36,7 @@ func (s *service) cookieSecrets() *cookieSecrets {
 	return &cookieSecrets{s.CookieSecret, s.PreviousCookieSecret}
 }
 
-// rotateCookieSecret makes another secret the current one. Cookies of the one before are valid as long as they are young enough.
+// rotateCookieSecret makes a new secret the current one. Cookies of the previous one stay valid until they expire.
 func (s *service) rotateCookieSecret() {
 	s.cookies.Store(&cookieSecrets{newCookieSecret(), s.cookieSecrets().current})
 }
@@ -62,7 +62,7 @@ func newCookieSecret() (secret CookieSecret) {
 // cookie is what a client sends to show that its address is its own (RFC 7873).
 type cookie struct {
 	sent bool
-	// whole tells that the server's part was sent too; of ours it has the form.
+	// whole means that the server's part was sent too, in the form of ours.
 	whole  bool
 	client [clientCookie]byte
 	server [serverCookie]byte
@@ -80,8 +80,8 @@ func (c *cookie) parse(data []byte) bool {
 	return true
 }
 
-// renew reports whether the server's part is ours and was made for the client; it then is what the
-// client is to send next time. now is in seconds since 1970, and wraps.
+// renew reports whether the server's part is ours and was made for the client, and replaces it by the next one. now is
+// in seconds since 1970, and wraps.
 func (c *cookie) renew(secrets *cookieSecrets, client netip.Addr, now uint32) (valid bool) {
 	if !c.sent {
 		return false
@@ -101,7 +101,7 @@ func (c *cookie) renew(secrets *cookieSecrets, client netip.Addr, now uint32) (v
 	return valid
 }
 
-// hash is SipHash-2-4 of both parts and the address (RFC 9018, section 4.4).
+// hash returns SipHash-2-4 of both parts and the address (RFC 9018, section 4.4).
 func (c *cookie) hash(secret *CookieSecret, client netip.Addr) uint64 {
 	var input [clientCookie + 8 + 16]byte
 	copy(input[:], c.client[:])

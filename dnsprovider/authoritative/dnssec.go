@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// renewEvery is how often signatures are looked at, and renewBatch how many names are signed anew in
-	// one go: between two of those changes have their turn.
+	// renewEvery is the period of checking signatures. renewBatch is how many names are signed again in one edit:
+	// changes get their turn in between.
 	renewEvery, renewBatch = time.Hour, 100
 )
 
-// Sign has all that is in the zone signed, now and when it changes; nil: signed no more. It takes some 50 µs
-// for each record set, and the zone is answered as before meanwhile. A signed zone is not transferred.
+// Sign signs everything in the zone, now and when it changes; nil ends that. It takes some 50 µs per record set;
+// meanwhile the zone is answered unsigned. A signed zone is not transferred.
 func (s *Server) Sign(signer *dnssec.Signer) error {
 	s.applying.Lock()
 	defer s.applying.Unlock()
@@ -56,7 +56,7 @@ func (e edit) packAgain(n node) error {
 	return nil
 }
 
-// nameOf is a name of the zone as text.
+// nameOf returns a name of the zone as text.
 func nameOf(wire string) string {
 	name, _, _ := dns.UnpackDomainName([]byte(wire), 0) // the zone has none that cannot be unpacked
 	return name
@@ -114,7 +114,7 @@ func packSignatures(list []*dns.RRSIG, ttl uint32) signature {
 	return newSignature(dnssec.Due(list[0]), uint16(len(list)), packed)
 }
 
-// signatureData is the data of a signature on the wire (RFC 4034, section 3.1).
+// signatureData returns the data of a signature on the wire (RFC 4034, section 3.1).
 func signatureData(s *dns.RRSIG) []byte {
 	data := binary.BigEndian.AppendUint16(nil, s.TypeCovered)
 	data = append(data, s.Algorithm, s.Labels)
@@ -147,7 +147,7 @@ func (p packer) signSet(set dnsprovider.RRSet, values []string) (signature, erro
 	return p.sign(recordsOf(set), set.TTL)
 }
 
-// startRenewing makes signatures anew before they end, until the context does.
+// startRenewing renews signatures before they expire, until the context ends.
 func (s *Server) startRenewing(ctx context.Context, running *sync.WaitGroup) {
 	running.Go(func() {
 		tick := time.NewTicker(renewEvery)
@@ -165,7 +165,7 @@ func (s *Server) startRenewing(ctx context.Context, running *sync.WaitGroup) {
 	})
 }
 
-// renew makes the signatures anew that are due.
+// renew renews the signatures that are due.
 func (s *Server) renew(now time.Time) error {
 	var due []string
 	for n := range s.current.Load().names.all() {
@@ -198,7 +198,7 @@ func (s *Server) renewNames(names []string) error {
 	return s.publish(old, next, nil)
 }
 
-// due reports whether a signature of the name is to be made anew.
+// due reports whether a signature of the name must be renewed.
 func (n node) due(now time.Time) bool {
 	for a := range n.answers() {
 		if s := a.signature; s != "" && !now.Before(s.due()) {

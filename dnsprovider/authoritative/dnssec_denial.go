@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// maxDenials bounds the proofs that are kept, for names that exist and for others; denialsASecond bounds those that are
-	// made for names that do not exist, as there is any number of them.
+	// maxDenials bounds the cached proofs, for names that exist and for others. denialsASecond bounds new proofs for
+	// names that do not exist, of which there is no end.
 	maxDenials, denialsASecond = 16384, 4000
 	denialShards               = 16
 )
 
-// denials makes the proofs that something is not there when they are asked for, and keeps some. Those for names that exist
-// have no limit: there are only so many, and who asks for AAAA of a name with A is anybody.
+// denials makes and caches proofs that something does not exist. Those for existing names have no limit: their number
+// is bounded, and anybody may ask for AAAA of a name with A.
 type denials struct {
-	// proven limits those for clients whose address is proven, by a cookie or TCP; unproven those for the others, whom
-	// anybody can pretend to be.
+	// proven limits proofs for clients with a proven address, by a cookie or TCP; unproven those for the others, whose
+	// address may be forged.
 	proven, unproven *rate.Limiter
 	shards           [denialShards]denialShard
 }
@@ -39,7 +39,7 @@ func newDenials() *denials {
 	return &denials{proven: limit(), unproven: limit()}
 }
 
-// limit is the one that holds for a client.
+// limit returns the one that holds for a client.
 func (d *denials) limit(proven bool) *rate.Limiter {
 	if proven {
 		return d.proven
@@ -47,14 +47,14 @@ func (d *denials) limit(proven bool) *rate.Limiter {
 	return d.unproven
 }
 
-// existing returns the proof of what a name has not.
+// existing returns the proof of the types that a name lacks.
 func (d *denials) existing(s *snapshot, name []byte, n node) *records {
 	shard := d.shard(s, name)
 	defer shard.mu.Unlock()
 	return shard.of(s, shard.exists, name, nil, n.types()...)
 }
 
-// missing returns the proof that there is no such name; nil when more were asked for than the limit allows.
+// missing returns the proof that a name does not exist; nil above the limit.
 func (d *denials) missing(s *snapshot, name []byte, limit *rate.Limiter) *records {
 	shard := d.shard(s, name)
 	defer shard.mu.Unlock()
@@ -71,7 +71,7 @@ func (d *denials) shard(s *snapshot, name []byte) *denialShard {
 	return shard
 }
 
-// of returns the proof that is kept, or makes it if the limit, unless it is nil, allows that.
+// of returns the cached proof, or makes it if the limit, unless nil, allows that.
 func (*denialShard) of(s *snapshot, kept map[string]*records, name []byte, limit *rate.Limiter, types ...uint16) *records {
 	key := string(name)
 	for _, t := range types {
@@ -99,7 +99,7 @@ func (*denialShard) of(s *snapshot, kept map[string]*records, name []byte, limit
 	return made
 }
 
-// types are those that a name has.
+// types returns those that a name has.
 func (n node) types() (types []uint16) {
 	for a := range n.answers() {
 		types = append(types, a.rtype)
@@ -107,9 +107,9 @@ func (n node) types() (types []uint16) {
 	return types
 }
 
-// deny puts the proof that a name has not what was asked for, if the client wants one and the zone is signed. A name
-// that does not exist is then one without types (RFC 9824, section 3.2), with the code that belongs to that
-// unless the client takes the other (section 5).
+// deny adds the proof that a name lacks the type, if the client wants one and the zone is signed. A name that does not
+// exist is then one without types (RFC 9824, section 3.2), with the code for that, unless the client accepts the other
+// (section 5).
 func (r *responder) deny(name []byte, n node, owner int) {
 	e := &r.query.edns
 	if !e.do || r.snapshot.signer == nil {
@@ -126,8 +126,8 @@ func (r *responder) deny(name []byte, n node, owner int) {
 	}
 }
 
-// proof returns the proof of what a name has not; nil where the client gets none, because it or all together ask for too many.
-// The limit for its network comes first, so that one network cannot use up what there is for all.
+// proof returns the proof of what a name lacks; nil if the client, or all together, exceed a limit. The limit of its
+// network is checked first, so that one network cannot use up the total.
 func (r *responder) proof(name []byte, n node) *records {
 	d := r.service.denials
 	if n != "" {

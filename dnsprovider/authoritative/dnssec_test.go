@@ -141,8 +141,8 @@ func TestProofsAreBounded(t *testing.T) {
 	}
 }
 
-// A flood of names that do not exist, from sources that anybody can make up, costs nobody else an answer: not who asks
-// for what a name has not that exists, nor who asks over TCP or with a cookie.
+// A flood of names that do not exist, from forged sources, costs other clients no answer: neither those that ask for
+// missing types of existing names, nor those that use TCP or a cookie.
 func TestAFloodOfNamesCostsNobodyElseAProof(t *testing.T) {
 	s, _ := startSigned(t, dnssec.Ed25519)
 	s.denials.unproven = rate.NewLimiter(0, 0) // it is used up
@@ -164,7 +164,7 @@ func TestAFloodOfNamesCostsNobodyElseAProof(t *testing.T) {
 	}
 }
 
-// One network that floods is limited before it uses up the proofs that there are for all.
+// A network that floods is limited before it uses up the total of proofs.
 func TestOneNetworkDoesNotUseUpTheProofs(t *testing.T) {
 	s, _ := startSigned(t, dnssec.Ed25519)
 	s.limiter = newLimiter(10)
@@ -234,7 +234,7 @@ func TestASignedZoneIsNotTransferred(t *testing.T) {
 	}
 }
 
-// TestKnotIsToldThatASignedZoneIsNotTransferred has a real secondary ask for it: it says so, and has nothing.
+// TestKnotIsToldThatASignedZoneIsNotTransferred checks that a real secondary reports the refusal, and has no zone.
 func TestKnotIsToldThatASignedZoneIsNotTransferred(t *testing.T) {
 	s := startPrimary(t, Options{})
 	key, err := dnssec.NewKey(dnssec.Ed25519)
@@ -280,7 +280,7 @@ func TestLongNamesAreDenied(t *testing.T) {
 	}
 }
 
-// TestDelvValidates has BIND's validator look at answers of all kinds.
+// TestDelvValidates makes BIND's validator check answers of all kinds.
 func TestDelvValidates(t *testing.T) {
 	delv := servertest.Find(t, "delv", "bind9-dnsutils")
 	for _, a := range []dnssec.Algorithm{dnssec.ECDSAP256, dnssec.Ed25519} {

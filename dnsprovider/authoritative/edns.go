@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// plainSize is what a client takes over UDP that says nothing about it (RFC 1035, section 2.3.4).
+	// plainSize is the UDP size of a client without EDNS (RFC 1035, section 2.3.4).
 	plainSize = 512
-	// ednsSize is what we send over UDP at most, and take: it passes everywhere without fragments.
+	// ednsSize is the maximum that we send and accept over UDP: it passes everywhere without fragments.
 	ednsSize = 1232
 	// optSize is the size of an OPT record without options (RFC 6891, section 6.1.2).
 	optSize = 11
@@ -18,23 +18,23 @@ const (
 	optionHeader = 4
 )
 
-// edns is what the OPT record of a query says (RFC 6891), and what ours will.
+// edns is the content of a query's OPT record (RFC 6891), and of ours.
 type edns struct {
 	present bool
-	// size is what the client takes over UDP, in bytes.
+	// size is the client's UDP size in bytes.
 	size    uint16
 	version uint8
 	do      bool
-	// compact tells that the client takes "no such name" as the code of a compact denial (RFC 9824, section 5).
+	// compact means that the client accepts "no such name" as the code of a compact denial (RFC 9824, section 5).
 	compact bool
-	// malformed tells that an option is not as its RFC says.
+	// malformed means that an option violates its RFC.
 	malformed bool
 	cookie    cookie
 	subnet    subnet
 	// nsid is asked for, then answered (RFC 5001).
 	wantsNSID bool
 	nsid      string
-	// extended is what we have to say beside the code (RFC 8914); 0: nothing.
+	// extended is our extended error (RFC 8914); 0: none.
 	extended uint16
 }
 
@@ -66,7 +66,7 @@ func (e *edns) options(list []byte, size int) bool {
 	return true
 }
 
-// option reads one option. Those that are not known are left alone.
+// option reads one option and ignores unknown ones.
 func (e *edns) option(code uint16, data []byte) {
 	ok := true
 	switch code {
@@ -80,7 +80,7 @@ func (e *edns) option(code uint16, data []byte) {
 	e.malformed = e.malformed || !ok
 }
 
-// limit is how long the answer may be over UDP.
+// limit returns how long the answer may be over UDP.
 func (e *edns) limit() int {
 	if !e.present {
 		return plainSize
@@ -88,7 +88,7 @@ func (e *edns) limit() int {
 	return min(max(int(e.size), plainSize), ednsSize)
 }
 
-// length is the size of our OPT record.
+// length returns the size of our OPT record.
 func (e *edns) length() int {
 	if !e.present {
 		return 0
@@ -142,7 +142,7 @@ func appendOption(reply []byte, code uint16, size int) []byte {
 	return append(reply, byte(code>>8), byte(code), byte(size>>8), byte(size))
 }
 
-// subnet is the part of the address of the client behind a resolver that it tells us (RFC 7871).
+// subnet is the client's network as its resolver reports it (RFC 7871).
 type subnet struct {
 	sent bool
 	// family is 1 for IPv4, 2 for IPv6.
@@ -151,7 +151,7 @@ type subnet struct {
 	address       [16]byte
 }
 
-// bytes is how many bytes of the address are sent.
+// bytes returns how many bytes of the address are sent.
 func (s *subnet) bytes() int { return (int(s.source) + 7) / 8 }
 
 // parse reads the option. It returns false when it is not as RFC 7871, section 6, says.
@@ -170,7 +170,7 @@ func (s *subnet) parse(data []byte) bool {
 	return spare == 0 || s.address[s.bytes()-1]<<(8-spare) == 0
 }
 
-// addressSize is the size of an address of a family, 0 for one that is not known.
+// addressSize returns the size of an address of a family, 0 for one that is not known.
 func addressSize(family uint16) uint8 {
 	switch family {
 	case 1:
@@ -181,7 +181,7 @@ func addressSize(family uint16) uint8 {
 	return 0
 }
 
-// client is the address of the client as far as it is told; not valid if nothing is.
+// client returns the known part of the client's address; invalid if nothing is known.
 func (s *subnet) client() netip.Addr {
 	switch {
 	case !s.sent || s.source == 0:

@@ -14,7 +14,7 @@ import (
 	"federation/dnsprovider"
 )
 
-// answered is the answer of s to a message, from 192.0.2.99 over UDP; nil for none.
+// answered returns the answer of s to a message, from 192.0.2.99 over UDP; nil for none.
 func answered(t *testing.T, r *responder, s *snapshot, m *dns.Msg) *dns.Msg {
 	t.Helper()
 	message, err := m.Pack()
@@ -39,7 +39,7 @@ func withOption(name string, options ...dns.EDNS0) *dns.Msg {
 	return m
 }
 
-// optionText is what our OPT record has, "" for an empty one.
+// optionText returns what our OPT record has, "" for an empty one.
 func optionText(m *dns.Msg) string {
 	var parts []string
 	for _, o := range m.IsEdns0().Option {
@@ -288,8 +288,7 @@ func TestNearestAnswers(t *testing.T) {
 	}
 }
 
-// TestUnusualMessagesGetTheUsualAnswers asks everything twice: plainly, and in a way that only the
-// parser of miekg/dns takes.
+// TestUnusualMessagesGetTheUsualAnswers asks everything twice: plainly, and in a form that only miekg/dns parses.
 func TestUnusualMessagesGetTheUsualAnswers(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	sets := randomSets(t, random)

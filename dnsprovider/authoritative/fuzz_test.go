@@ -11,7 +11,7 @@ import (
 	"federation/dnsprovider/dnssec"
 )
 
-// offline is a server of the sample without sockets.
+// offline returns a server of the sample without sockets.
 func offline(t testing.TB, options Options) *Server {
 	t.Helper()
 	s := &Server{zone: testZone, transfers: newTransfers(options.Transfers)}
@@ -21,7 +21,8 @@ func offline(t testing.TB, options Options) *Server {
 	return s
 }
 
-// FuzzSigned: whatever is sent with a signature, only who has the key gets the zone, or anything at all but a refusal.
+// FuzzSigned checks that whatever is sent with a signature, only a client with the key gets the zone, or anything but a
+// refusal.
 func FuzzSigned(f *testing.F) {
 	key := testKey(f)
 	s := offline(f, Options{Transfers: Transfers{Keys: []Key{key}}})
@@ -53,7 +54,7 @@ func FuzzSigned(f *testing.F) {
 		f.Add(sign(f, m, wrong), byte(0), true)
 	}
 	f.Fuzz(func(t *testing.T, message []byte, how byte, udp bool) {
-		switch how % 3 { // as it is, by who has the key, by who has another
+		switch how % 3 { // as it is, with the key, with another key
 		case 1:
 			message = sign(t, message, key.Secret)
 		case 2:

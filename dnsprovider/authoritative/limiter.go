@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// limiter bounds the answers a second that go over UDP to one network, so that who sends queries with
-// the address of another cannot flood him through us. It has the memory of a fixed number of
-// networks; those that get the least answers are forgotten first.
+// limiter bounds the answers per second over UDP to one network, so that nobody can flood a network through us with a
+// forged source address. It remembers a fixed number of networks; those with the fewest answers are forgotten first.
 type limiter struct {
 	// perSecond is what a network may get of each class of answers.
 	perSecond uint64
@@ -31,8 +30,8 @@ const MaxRateLimit = countMask
 // limiterSet is one line of the processor's cache with the counts of eight networks.
 type limiterSet [8]atomic.Uint64
 
-// answerClass tells answers apart that are counted apart: so no flood of names that do not exist
-// hinders those who ask for names that do.
+// answerClass separates the limits: a flood of names that do not exist must not hinder clients that ask for names that
+// do.
 type answerClass uint64
 
 const (
@@ -63,8 +62,8 @@ func (l *limiter) exceeded(client netip.Addr, class answerClass, second uint32, 
 	return false
 }
 
-// find returns where the count of an owner is kept in this second, and what is there: if it is new, in
-// the place of an older second's or else of the least.
+// find returns where the count of an owner is kept in this second, and its value. A new one takes the place of an older
+// second's, or else of the smallest.
 func (s *limiterSet) find(owner, now uint64) (slot *atomic.Uint64, value uint64) {
 	least := ^uint64(0)
 	for i := range s {
@@ -83,7 +82,7 @@ func (s *limiterSet) find(owner, now uint64) (slot *atomic.Uint64, value uint64)
 	return slot, value
 }
 
-// network is the part of an address that is counted as one: /24 of IPv4, /56 of IPv6.
+// network returns the part of an address that is counted as one: /24 of IPv4, /56 of IPv6.
 func network(client netip.Addr) uint64 {
 	if client.Is4() {
 		a := client.As4()

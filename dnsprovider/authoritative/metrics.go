@@ -38,7 +38,7 @@ func (c *counters) count(qtype uint16, rcode int) {
 	c.answers[t][r].Add(1)
 }
 
-// observe notes how long n queries took that were answered together.
+// observe records how long n queries took that were answered together.
 func (c *counters) observe(took time.Duration, n int) {
 	i := 0
 	for i < len(tookBounds) && took > tookBounds[i] {

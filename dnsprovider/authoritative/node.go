@@ -13,12 +13,12 @@ import (
 	"federation/dnsprovider"
 )
 
-// node is what a name has, as one piece of memory: in a large zone it is waiting for memory that a lookup costs,
-// and the garbage collector has nothing to look through in it. A name that has only names below it (an empty
-// non-terminal) has a node too: it exists (RFC 8020). "" is no node.
+// node is what a name has, as one piece of memory: in a large zone a lookup costs the wait for memory, and the garbage
+// collector has nothing to scan in it. A name with only names below it (an empty non-terminal) has a node too: it exists
+// (RFC 8020). "" is no node.
 //
-// It is the number of names directly below that exist (4 bytes, as all numbers little end first), the size of the name (1),
-// the name in lower case and as on the wire, and the answers.
+// It is the number of existing names directly below (4 bytes, as all numbers little endian), the size of the name (1), the
+// name in lower case and wire format, and the answers.
 type node string
 
 const (
@@ -92,14 +92,14 @@ func (n node) children() uint32 {
 	return uint32At(string(n), 0)
 }
 
-// withChildren is the node of that name with another number of names below it.
+// withChildren returns the node of that name with another number of names below it.
 func (n node) withChildren(name string, children uint32) node {
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, nameAt+len(name)+len(n.packed())), children)
 	b = append(append(b, byte(len(name))), name...)
 	return node(append(b, n.packed()...))
 }
 
-// packed are the answers as they lie in the node.
+// packed returns the answers as they lie in the node.
 func (n node) packed() string {
 	if n == "" {
 		return ""
@@ -107,7 +107,8 @@ func (n node) packed() string {
 	return string(n[nameAt+int(n[nameSizeAt]):])
 }
 
-// find returns what the name has of a type; false for nothing. ANY is the first: one set is enough (RFC 8482, section 4.1).
+// find returns what the name has of a type; false if nothing. For ANY it is the first set: one is enough (RFC 8482,
+// section 4.1).
 func (n node) find(t uint16) (a answer, found bool) {
 	for b := n.packed(); b != ""; b = b[uint32At(b, 0):] {
 		if got := uint16At(b, 4); got == t || t == dns.TypeANY {
@@ -124,7 +125,7 @@ func answerAt(b string) (a answer) {
 	return a
 }
 
-// answers are what the name has of each type: of the provider's records and the server's own.
+// answers returns what the name has of each type: of the provider's records and the server's own.
 func (n node) answers() iter.Seq[answer] {
 	return func(yield func(answer) bool) {
 		for b := n.packed(); b != "" && yield(answerAt(b)); {
@@ -133,7 +134,8 @@ func (n node) answers() iter.Seq[answer] {
 	}
 }
 
-// sets are the provider's records, sorted. name is the node's as text. It is not for the names that have the server's own.
+// sets returns the provider's records, sorted. name is the node's as text. It is not for the names that have the
+// server's own.
 func (n node) sets(name string) (all []dnsprovider.RRSet) {
 	for a := range n.answers() {
 		all = append(all, a.set(name))
@@ -142,7 +144,7 @@ func (n node) sets(name string) (all []dnsprovider.RRSet) {
 	return all
 }
 
-// set is what packSet has made the answer of.
+// set returns the set that packSet has packed into the answer.
 func (a *answer) set(name string) dnsprovider.RRSet {
 	set := dnsprovider.RRSet{Name: name, Type: dnsprovider.Type(dns.Type(a.rtype).String()), TTL: binary.BigEndian.Uint32([]byte(a.packed[6:10]))}
 	switch set.Type {
@@ -163,7 +165,7 @@ func (a *answer) set(name string) dnsprovider.RRSet {
 	return set
 }
 
-// addresses are those in records of the types A and AAAA, as text.
+// addresses returns the addresses in A and AAAA records, as text.
 func (r *records) addresses() []string {
 	list := make([]string, 0, r.count)
 	for b := r.packed; b != ""; {
@@ -174,8 +176,8 @@ func (r *records) addresses() []string {
 	return list
 }
 
-// signature is what signs records: when it is to be made anew, in seconds since 1970 (8 bytes), how many
-// records it is (2), and these. "" in a zone that is not signed.
+// signature has the signatures of records: when they must be renewed, in seconds since 1970 (8 bytes), their number
+// (2), and the records. "" in an unsigned zone.
 type signature string
 
 func newSignature(due time.Time, count uint16, packed []byte) signature {

@@ -17,10 +17,10 @@ const (
 	notifyTimeout, maxNotifyPause = 2 * time.Second, time.Minute
 )
 
-// target is a server that is told of changes.
+// target is a server that is notified of changes.
 type target struct {
 	address netip.AddrPort
-	// wake has an element when there is something new to tell.
+	// wake has an element when there is a change to notify of.
 	wake chan struct{}
 }
 
@@ -31,7 +31,7 @@ func (t *target) changed() {
 	}
 }
 
-// startNotify tells each of the servers of changes until the context ends.
+// startNotify notifies each of the servers of changes until the context ends.
 func (s *Server) startNotify(ctx context.Context, running *sync.WaitGroup) {
 	for _, t := range s.transfers.targets {
 		running.Go(func() { s.notify(ctx, t) })
@@ -62,7 +62,7 @@ func (s *Server) notify(ctx context.Context, t *target) {
 	}
 }
 
-// notifyOnce sends the current SOA and waits for the answer, of whatever code: it has been heard then.
+// notifyOnce sends the current SOA and waits for a response; any code confirms receipt.
 func (s *Server) notifyOnce(ctx context.Context, t *target) error {
 	key := s.transfers.Keys[0]
 	soa := s.current.Load().soa

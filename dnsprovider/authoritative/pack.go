@@ -33,12 +33,12 @@ const (
 type answer struct {
 	rtype uint16
 	records
-	// more depends on the type. Of a CNAME it is where that leads to, as on the wire, if it is in the zone; of addresses the
-	// variants of which one is given (choose.go), if any; of other types the values as text, one a line.
+	// more depends on the type: for a CNAME its target in wire format if that is in the zone; for addresses the
+	// variants to choose from (choose.go), if any; for other types the values as text, one per line.
 	more string
 }
 
-// stride is the size of one record where all have the same and their order is free to change, else 0.
+// stride returns the size of one record where all have the same and their order is free to change, else 0.
 func (a *answer) stride() int {
 	switch a.rtype {
 	case dns.TypeA:
@@ -49,7 +49,7 @@ func (a *answer) stride() int {
 	return 0
 }
 
-// wireName is a canonical name of dnsprovider, which has no escapes, as it is on the wire.
+// wireName returns a canonical name of dnsprovider, which has no escapes, in wire format.
 func wireName(name string) string {
 	b := make([]byte, 0, len(name)+1)
 	for label := range strings.SplitSeq(strings.TrimSuffix(name, "."), ".") {
@@ -78,7 +78,7 @@ func (p packer) packSets(sets []dnsprovider.RRSet) ([]answer, error) {
 	return answers, nil
 }
 
-// packSet packs a set. It refuses sets that are not canonical, and types that would change what other names mean.
+// packSet packs a set. It refuses sets that are not canonical, and types that would change the meaning of other names.
 func (p packer) packSet(set dnsprovider.RRSet) (answer, error) {
 	t := dns.StringToType[string(set.Type)]
 	if err := check(set, t); err != nil {
@@ -197,7 +197,7 @@ func (p packer) packNS(name string) (answer, error) {
 	}}, err
 }
 
-// relative is a name of the zone on the wire, with room for a pointer to the zone's name at its end.
+// relative returns a name of the zone on the wire, with room for a pointer to the zone's name at its end.
 func (p packer) relative(name string) []byte {
 	w := wireName(name)
 	return append([]byte(w[:len(w)-len(p.wire)]), 0xc0, 0)

@@ -15,7 +15,7 @@ const (
 	maxName = 255
 )
 
-// query is what a message asks. It is filled anew for each message, without memory of its own.
+// query is what a message asks. It is reused for each message without allocating.
 type query struct {
 	// name is the name asked for, in lower case; it is kept in lower.
 	name  []byte
@@ -27,8 +27,8 @@ type query struct {
 	edns          edns
 }
 
-// parse reads the messages that nearly all clients send: one question, and at most an OPT record
-// behind it. It returns false for all others, which unusual takes.
+// parse reads the messages that nearly all clients send: one question, and at most an OPT record. It returns false for
+// all others, which unusual parses.
 func (q *query) parse(message []byte) bool {
 	counts := binary.BigEndian.Uint64(message[4:])
 	if message[2]&opcodeBits != 0 || counts&^1 != 1<<48 { // one question, and at most one additional record

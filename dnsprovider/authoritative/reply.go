@@ -16,19 +16,18 @@ import (
 // maxChain bounds the CNAMEs in one answer.
 const maxChain = 16
 
-// responder answers one message at a time. It is used anew for each, so that none costs memory.
+// responder answers one message at a time. It is reused, so that none allocates memory.
 type responder struct {
 	query    query
 	snapshot *snapshot
-	// reply is the answer while it is made. It begins as the message itself, whose ID and question
-	// stay where they are.
+	// reply is the answer in the making. It begins as the message itself, whose ID and question stay in place.
 	reply []byte
-	// room is how long the sections of the answer may be, with what is before them.
+	// room is the maximum size of the answer's sections, including what is before them.
 	room int
 	from origin
-	// target is where the last CNAME leads to.
+	// target is the target of the last CNAME.
 	target [maxName]byte
-	// touched has what is read ahead only to have been read.
+	// touched keeps the prefetch from being optimized away.
 	touched byte
 	// service says how to answer; second is the time in seconds since 1970.
 	service  *service
@@ -36,7 +35,7 @@ type responder struct {
 	second   uint32
 	// special answers messages of secondaries. Of several answers it returns the last, nil if there is none.
 	special func(message []byte, from origin) (reply []byte, handled bool)
-	// known: a cookie shows that the client is who it says. counted: the answer has been counted for its network.
+	// known: a cookie proves the client's address. counted: the answer has been counted for its network.
 	known, counted bool
 	header
 }
@@ -53,7 +52,7 @@ type service struct {
 	limiter *limiter
 	denials *denials
 	cookies atomic.Pointer[cookieSecrets]
-	// away tells that the zone is not kept up at the moment.
+	// away means that the zone is not kept up to date at the moment.
 	away atomic.Bool
 }
 
@@ -61,16 +60,14 @@ type service struct {
 type header struct {
 	rcode         int
 	authoritative bool
-	// limited tells that the network of the client has had its share; overflow that there was more to
-	// say than room.
+	// limited: the client's network has reached its limit. overflow: there was more to say than room.
 	limited, overflow              bool
 	answers, authority, additional uint16
 }
 
-// respond answers a message in the place where it lies. buf may be written to its full length, as
-// far as the answer may be long; message is its beginning. It returns nil for what must not be
-// answered: what is too short to have a header, and answers, as two servers would then answer each
-// other for ever.
+// respond answers a message in place. buf may be written to its full length, up to the maximum size of an answer;
+// message is its beginning. It returns nil for what must not be answered: messages too short for a header, and
+// responses, because two servers would answer each other for ever.
 func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
 	r.from, r.header, r.known, r.counted = from, header{}, false, false
 	if len(message) < headerSize || message[2]&0x80 != 0 {
@@ -114,7 +111,7 @@ func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
 	return r.finish()
 }
 
-// tooMany counts the answer, once, and reports whether the client's network has had its share. Each 512 bytes that have been
+// tooMany counts the answer, once, and reports whether the client's network has reached its limit. Each 512 bytes
 // written so far count as one.
 func (r *responder) tooMany() bool {
 	if r.counted {
@@ -126,12 +123,11 @@ func (r *responder) tooMany() bool {
 	return r.limited
 }
 
-// slip is which part of the answers that are too many is sent, without records: who is real asks
-// again over TCP, and who is not gets no more bytes than were sent in his name.
+// slip is which fraction of the answers above the limit is sent, without records: a real client asks again over TCP,
+// and the victim of a forged address gets no more bytes than were sent in its name.
 const slip = 2
 
-// extend sets what our OPT record is going to say. It reports whether a cookie shows that the client
-// is who he says.
+// extend prepares our OPT record. It reports whether a cookie proves the client's address.
 func (r *responder) extend() (known bool) {
 	e := &r.query.edns
 	if !e.present {
@@ -149,7 +145,7 @@ func (r *responder) extend() (known bool) {
 	return e.cookie.renew(r.service.cookieSecrets(), r.from.client, r.second)
 }
 
-// class is what the answer counts as.
+// class returns what the answer counts as.
 func (r *responder) class() answerClass {
 	switch {
 	case r.answers > 0:
@@ -160,7 +156,7 @@ func (r *responder) class() answerClass {
 	return classError
 }
 
-// guarded is respond, but no message can take the process down, with everything else that is in it.
+// guarded returns respond, but no message can take the process down, with everything else that is in it.
 func (r *responder) guarded(s *snapshot, message []byte, from origin) (reply []byte) {
 	defer func() {
 		if broken := recover(); broken != nil {
@@ -190,7 +186,7 @@ func (r *responder) log(reply []byte) {
 		"rcode", dns.RcodeToString[r.rcode], "bytes", len(reply), "limited", r.limited)
 }
 
-// decide answers from the zone, or says why not.
+// decide answers from the zone, or explains why not.
 func (r *responder) decide() {
 	q, s := &r.query, r.snapshot
 	switch {
@@ -247,7 +243,7 @@ func (r *responder) follow() {
 	}
 }
 
-// positive puts the answer that was looked for, its addresses in turns, as many clients take the first.
+// positive adds the requested answer, rotating its addresses, because many clients use the first.
 func (r *responder) positive(a *answer, owner int) {
 	first, at, chosen := 0, len(r.reply), r.choose(a)
 	if stride := a.stride(); chosen.count > 1 && stride > 0 {
@@ -259,13 +255,13 @@ func (r *responder) positive(a *answer, owner int) {
 	}
 }
 
-// negative puts the SOA, which says how long there will be nothing.
+// negative adds the SOA, which says how long the denial may be cached.
 func (r *responder) negative() {
 	r.authority += r.putSigned(&r.snapshot.negative.records, r.zoneAt(), 0)
 }
 
-// nameServers saves who asks for the name server, whose name is at the offset, the next question.
-// Its addresses are left out when there is no room for them.
+// nameServers adds the addresses of the name server, whose name is at the offset, which saves the client a question.
+// They are left out if there is no room.
 func (r *responder) nameServers(name int) {
 	if r.overflow {
 		return
@@ -280,7 +276,7 @@ func (r *responder) nameServers(name int) {
 	}
 }
 
-// zoneAt is where the question has the name of the zone.
+// zoneAt returns where the question has the name of the zone.
 func (r *responder) zoneAt() int { return headerSize + len(r.query.name) - len(r.snapshot.wire) }
 
 // putSigned puts records, and their signature if the client wants it. It returns how many that are.
@@ -327,8 +323,8 @@ func pointOwners(records []byte, name int) {
 // pointTo writes a pointer to a name at an offset (RFC 1035, section 4.1.4).
 func pointTo(b []byte, name int) { binary.BigEndian.PutUint16(b, 0xc000|uint16(name)) }
 
-// finish writes the header and our OPT record. What does not fit into the size goes as a whole, as a
-// client that sees TC must ask again over TCP anyhow.
+// finish writes the header and our OPT record. If not everything fits, no records are sent, because a client that sees
+// TC must ask again over TCP anyway.
 func (r *responder) finish() []byte {
 	if r.overflow {
 		r.header = header{rcode: r.rcode, authoritative: r.authoritative, limited: r.limited, overflow: true}

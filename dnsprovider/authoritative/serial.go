@@ -11,8 +11,8 @@ import (
 // newer reports whether one serial number is newer than another (RFC 1982): the numbers are a circle.
 func newer(a, b uint32) bool { return int32(a-b) > 0 }
 
-// nextSerial is the time in seconds, so that it grows over restarts too, or one more when there were
-// more changes than seconds.
+// nextSerial returns the time in seconds, so that it also grows over restarts, or one more if there were more changes
+// than seconds.
 func nextSerial(serial, now uint32) uint32 {
 	if newer(now, serial) {
 		return now
@@ -20,13 +20,14 @@ func nextSerial(serial, now uint32) uint32 {
 	return serial + 1
 }
 
-// askAttempts is how often a secondary is asked what it has, where no answer comes.
+// askAttempts is how often a secondary without an answer is asked for its serial.
 const askAttempts = 3
 
-// overtake asks a secondary that has just been told of the zone what it has. If its number is newer than ours and than any
-// that we would give now, then it has a zone of before our clock was set back, and would keep that until the time has come
-// again: the zone gets a number that is newer still. Other replicas' numbers are no newer than the time, and are let be
-// (ADR 28); where their clock is ahead, they may do the same, so it is done a few times at most until the zone changes.
+// overtake asks a secondary that has just been notified for its serial. If that is newer than ours and than any that we
+// would use now, the secondary has a zone from before our clock was set back, and would keep it until that time comes
+// again. So the zone gets a serial that is newer still. Other replicas' serials are no newer than the time, and are
+// left alone (ADR 28); if their clock is ahead, they may do the same, so it is done at most a few times until the zone
+// changes.
 func (s *Server) overtake(ctx context.Context, t *target) {
 	has, ok := s.serialOf(ctx, t)
 	if !ok || !newer(has, uint32(time.Now().Unix())) {
@@ -44,7 +45,7 @@ func (s *Server) overtake(ctx context.Context, t *target) {
 	}
 }
 
-// serialOf asks a secondary for its serial number; false where it does not say, signed by our key.
+// serialOf asks a secondary for its serial; false if it does not answer, signed by our key.
 func (s *Server) serialOf(ctx context.Context, t *target) (serial uint32, ok bool) {
 	key := s.transfers.Keys[0]
 	client := dns.Client{Timeout: notifyTimeout, TsigSecret: map[string]string{key.Name: key.Secret}}

@@ -24,24 +24,23 @@ type Options struct {
 	// NameServers are the addresses of ns.<zone>, the name server at the apex. Default: the listening
 	// address, unless that is all addresses.
 	NameServers []netip.Addr
-	// NegativeTTL is how many seconds "no such name" may be remembered. Default: 5.
+	// NegativeTTL is how many seconds "no such name" may be cached. Default: 5.
 	NegativeTTL uint32
-	// NSID is what the server says when asked which of several it is (RFC 5001); "": nothing.
+	// NSID identifies this server among several (RFC 5001); "": none.
 	NSID string
 	// CookieSecret is the key of the cookies (RFC 9018). Default: a random one, another each day.
 	CookieSecret CookieSecret
-	// PreviousCookieSecret is one whose cookies are valid, too: what CookieSecret was before. Default: none.
+	// PreviousCookieSecret is a second valid secret: the previous CookieSecret. Default: none.
 	PreviousCookieSecret CookieSecret
-	// RateLimit is how many answers a second go over UDP to one network (/24, /56), of each class: with
-	// records, without, errors. Of the others half are not sent, half say "ask over TCP". Clients with
-	// a valid cookie have no limit. An answer counts as one for each 512 bytes. Default: 100; less than 0: no limit; at most MaxRateLimit.
+	// RateLimit is the maximum of answers per second over UDP to one network (/24, /56), of each class: with records,
+	// without, errors. Above it half of the answers are dropped, half say "ask over TCP". Clients with a valid cookie
+	// have no limit. An answer counts as one per 512 bytes. Default: 100; less than 0: no limit; at most MaxRateLimit.
 	RateLimit int
-	// Locator says where clients are, for sets with variants by region. Default: it is not known.
+	// Locator locates clients, for sets with variants by region. Default: none.
 	Locator Locator
-	// Transfers say who may have the whole zone. Default: nobody.
+	// Transfers configure who may transfer the zone. Default: nobody.
 	Transfers Transfers
-	// Threads is the number of sockets for UDP, each with a goroutine of its own. Default: the processors
-	// that Go uses.
+	// Threads is the number of UDP sockets, each with its own goroutine. Default: GOMAXPROCS.
 	Threads int
 	// MaxConns bounds the TCP connections at one time; further ones are closed. Default: 512.
 	MaxConns int
@@ -66,14 +65,14 @@ type Server struct {
 	counters []*counters
 	conns    conns
 	current  atomic.Pointer[snapshot]
-	// applying is held by the one who makes the next snapshot.
+	// applying is held while the next snapshot is made.
 	applying sync.Mutex
 }
 
 var _ dnsprovider.Chooser = (*Server)(nil)
 
-// New opens the sockets; Run serves them, and closes them at its end. It fails when the zone is no
-// name of a zone, or the address cannot be had.
+// New opens the sockets; Run serves them, and closes them at its end. It fails if the zone is no valid name, or if it
+// cannot listen at the address.
 func New(options Options) (*Server, error) {
 	zone, err := dnsprovider.CanonicalName(options.Zone)
 	if err != nil {
@@ -131,13 +130,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Addr is where the server listens, over UDP and TCP.
+// Addr returns where the server listens, over UDP and TCP.
 func (s *Server) Addr() netip.AddrPort {
 	at := s.streams[0].Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
-// TLSAddr is where it listens for DNS over TLS; not valid if nowhere.
+// TLSAddr returns where it listens for DNS over TLS; not valid if nowhere.
 func (s *Server) TLSAddr() netip.AddrPort {
 	if len(s.streams) < 2 {
 		return netip.AddrPort{}
@@ -145,7 +144,7 @@ func (s *Server) TLSAddr() netip.AddrPort {
 	return s.streams[1].Addr().(*net.TCPAddr).AddrPort()
 }
 
-// Zone is the canonical name of the zone.
+// Zone returns the canonical name of the zone.
 func (s *Server) Zone() string { return s.zone }
 
 // Run answers until the context ends. It returns nil then.
@@ -156,7 +155,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.startUDP(ctx, &running)
 	s.startNotify(ctx, &running)
 	s.startRenewing(ctx, &running)
-	if s.CookieSecret == (CookieSecret{}) { // one that is given is shared: whoever gives it gives the next one
+	if s.CookieSecret == (CookieSecret{}) { // a configured secret is shared: its owner rotates it
 		running.Go(func() { s.rotateCookieSecrets(ctx) })
 	}
 	for _, listener := range s.streams {
@@ -174,7 +173,8 @@ func (s *Server) Records(_ context.Context, zone string) ([]dnsprovider.RRSet, e
 	return s.current.Load().sets(), nil
 }
 
-// RecordsOf returns the record sets of one canonical name of the zone, without the server's own. It costs no more than a question.
+// RecordsOf returns the record sets of one canonical name of the zone, without the server's own. It costs as much as a
+// question.
 func (s *Server) RecordsOf(name string) []dnsprovider.RRSet {
 	now := s.current.Load()
 	if now.reserves(name) {
@@ -183,8 +183,8 @@ func (s *Server) RecordsOf(name string) []dnsprovider.RRSet {
 	return now.lookup(wireName(name)).sets(name)
 }
 
-// Apply makes the changes; the next question is answered from them. The first call, which may be
-// empty, ends the time in which every question gets SERVFAIL. See dnsprovider.Provider.
+// Apply makes the changes; the next question is answered from them. Until the first call, which may be empty, every
+// question gets SERVFAIL. See dnsprovider.Provider.
 func (s *Server) Apply(_ context.Context, zone string, changes dnsprovider.ChangeSet) error {
 	if err := s.holds(zone); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (s *Server) Apply(_ context.Context, zone string, changes dnsprovider.Chang
 	return s.publish(old, next, changes)
 }
 
-// publish makes an edit what is answered from.
+// publish makes an edit the current snapshot.
 func (s *Server) publish(old *snapshot, next edit, changes dnsprovider.ChangeSet) error {
 	s.transfers.leaps.Store(0)
 	return s.publishAs(nextSerial(old.soa.Serial, uint32(time.Now().Unix())), old, next, changes)
@@ -221,14 +221,14 @@ func (s *Server) publishAs(serial uint32, old *snapshot, next edit, changes dnsp
 	return nil
 }
 
-// Chooses is the promise to give one variant of a set at a time. See dnsprovider.Chooser.
+// Chooses marks the server as one that gives one variant of a set at a time. See dnsprovider.Chooser.
 func (s *Server) Chooses() {}
 
 // Reserves reports whether a name has the server's own records: the zone itself, and its name server. See dnsprovider.Reserver.
 func (s *Server) Reserves(name string) bool { return s.current.Load().reserves(name) }
 
-// SetAway reports whether what the zone is made from is out of reach. The server goes on to answer, and
-// says that the answers may be stale (RFC 8914, code 3).
+// SetAway sets whether the source of the zone is unreachable. The server then still answers, and marks the answers as
+// possibly stale (RFC 8914, code 3).
 func (s *Server) SetAway(away bool) { s.away.Store(away) }
 
 func (s *Server) holds(zone string) error {

@@ -45,7 +45,7 @@ func start(t *testing.T, options Options) *Server {
 	return s
 }
 
-// zoneLines is providertest.Sets below testZone.
+// zoneLines returns providertest.Sets below testZone.
 func zoneLines(t testing.TB, lines string) []dnsprovider.RRSet {
 	t.Helper()
 	return providertest.Sets(t, testZone, lines)
@@ -86,7 +86,7 @@ func exchange(t *testing.T, s *Server, network string, m *dns.Msg) *dns.Msg {
 	return reply
 }
 
-// summary is a reply in one line: code, flags, data of the answer, types in the authority section.
+// summary returns a reply in one line: code, flags, data of the answer, types in the authority section.
 func summary(m *dns.Msg) string {
 	parts := []string{dns.RcodeToString[m.Rcode]}
 	if m.Authoritative {

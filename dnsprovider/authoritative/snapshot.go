@@ -60,7 +60,7 @@ func newSnapshot(zone string, nameServers []netip.Addr, negativeTTL uint32) (*sn
 	return e.finish(uint32(time.Now().Unix()))
 }
 
-// addresses are the packed addresses of the server's own name.
+// addresses returns the packed addresses of the server's own name.
 func (s *snapshot) addresses(list []netip.Addr) (answers []answer, err error) {
 	texts := map[dnsprovider.Type][]string{}
 	for _, a := range list {
@@ -99,7 +99,7 @@ func (s *snapshot) own(name string) bool { return name == s.wire || name == wire
 // reserves reports whether a canonical name has the server's own records.
 func (s *snapshot) reserves(name string) bool { return name == s.soa.Ns || name == s.zone }
 
-// provided gives the provider's records, a name at a time, in no order.
+// provided yields the provider's records, a name at a time, in no order.
 func (s *snapshot) provided() iter.Seq[[]dnsprovider.RRSet] {
 	return func(yield func([]dnsprovider.RRSet) bool) {
 		for n := range s.names.all() {
@@ -146,7 +146,7 @@ func (e edit) change(step dnsprovider.Step) error {
 	return nil
 }
 
-// set gives a name, as on the wire, the answers in the place of what it had, and keeps count in the names above.
+// set replaces the answers of a name in wire format, and updates the counts in the names above.
 func (e edit) set(name string, answers []answer) {
 	old := e.lookup(name)
 	e.put(old, newNode(name, old.children(), answers))
@@ -173,7 +173,7 @@ func (e edit) put(old, n node) {
 	e.put(parent, parent.withChildren(above, children))
 }
 
-// negativeTTL is how many seconds it may be remembered that there is nothing (RFC 2308, section 3).
+// negativeTTL returns how many seconds a denial may be cached (RFC 2308, section 3).
 func (s *snapshot) negativeTTL() uint32 { return min(s.soa.Hdr.Ttl, s.soa.Minttl) }
 
 // finish gives the snapshot its serial number.

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// table has the nodes by the hash of their names. It is a tree of two levels with a small hash table
-// at each leaf. What an edit does not touch, the old table and the new one share: a change of a name
-// copies one leaf, whose size is that of the zone divided by 4096, and what is above it.
+// table has the nodes by the hash of their names. It is a tree of two levels with a small hash table at each leaf. The
+// old and the new table share what an edit does not touch: a change of a name copies one leaf, a 4096th of the zone,
+// and what is above it.
 type table struct {
 	branches [fanout]*branch
 }
@@ -38,7 +38,7 @@ type slot struct {
 
 var seed = maphash.MakeSeed()
 
-// hashOf is the hash of a name as on the wire, in lower case.
+// hashOf returns the hash of a name as on the wire, in lower case.
 func hashOf(name []byte) uint64 { return maphash.Bytes(seed, name) }
 
 // find returns the node of a name as on the wire, in lower case; "" when it does not exist.
@@ -58,7 +58,7 @@ func (t *table) find(hash uint64, name []byte) node {
 	}
 }
 
-// slots are those of the leaf for a hash.
+// slots returns those of the leaf for a hash.
 func (t *table) slots(hash uint64) []slot {
 	b := t.branches[hash>>(64-fanoutBits)]
 	if b == nil {
@@ -67,9 +67,9 @@ func (t *table) slots(hash uint64) []slot {
 	return b.leaves[hash>>(64-2*fanoutBits)%fanout].slots
 }
 
-// touch reads what find is going to, of the name in a message's question. Done for several messages before
-// they are answered, their waits for memory overlap: a large zone is not in the processor's cache. It is a hint, and not for
-// names with capitals. What it returns means nothing.
+// touch prefetches the memory that find will read for the name in a message's question. If it is called for several
+// messages before they are answered, their waits for memory overlap: a large zone does not fit into the processor's
+// cache. It is only a hint, and does not work for names with capitals. The result means nothing.
 func (t *table) touch(message []byte) byte {
 	end := headerSize
 	for end < len(message) && message[end] != 0 {
@@ -96,7 +96,7 @@ func (t *table) touch(message []byte) byte {
 	}
 }
 
-// firstSlot is where the search for a hash begins in a leaf of that many slots.
+// firstSlot returns where the search for a hash begins in a leaf of that many slots.
 func firstSlot(hash uint64, slots int) int { return int(uint64(uint32(hash)) * uint64(slots) >> 32) }
 
 // all gives the nodes in no order.
@@ -127,7 +127,7 @@ func (b *branch) all() iter.Seq[*leaf] {
 	}
 }
 
-// put makes n the node of its name; the edit of that number owns what it makes anew.
+// put makes n the node of its name; the edit of that number owns what it copies.
 func (t *table) put(edit uint64, n node) {
 	hash := maphash.String(seed, n.name())
 	l := t.owned(edit, hash)
@@ -137,7 +137,7 @@ func (t *table) put(edit uint64, n node) {
 	l.insert(slot{hash, n})
 }
 
-// remove takes the node of a name away.
+// remove removes the node of a name.
 func (t *table) remove(edit uint64, name string) {
 	l := t.owned(edit, maphash.String(seed, name))
 	l.rebuild(len(l.slots), name)

@@ -22,7 +22,7 @@ type conns struct {
 	networks   map[uint64]int
 }
 
-// take reports whether a client may have another one; if so, it is given back with release.
+// take reports whether a client may open another connection; if so, release must follow.
 func (c *conns) take(client netip.Addr) bool {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -43,7 +43,7 @@ func (c *conns) release(client netip.Addr) {
 	}
 }
 
-// serveTCP takes connections until the listener is closed, and no more at a time than are allowed.
+// serveTCP accepts connections until the listener is closed, within the limits.
 func (s *Server) serveTCP(ctx context.Context, listener net.Listener, running *sync.WaitGroup) {
 	for {
 		conn, err := listener.Accept()
@@ -78,8 +78,8 @@ type stream struct {
 // connection has one only while it answers.
 var workspaces = sync.Pool{New: func() any { return new([2 + dns.MaxMsgSize]byte) }}
 
-// serveConn answers the messages of one connection in turn, until the client leaves, is silent for
-// too long, or sends what gets no answer.
+// serveConn answers the messages of one connection in turn, until the client leaves, is silent for too long, or sends a
+// message that gets no answer.
 func (s *Server) serveConn(ctx context.Context, conn net.Conn, client netip.Addr) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Transfers say who may have the whole zone, and is told when it changes.
+// Transfers configure who may transfer the zone, and who is notified when it changes.
 type Transfers struct {
-	// Keys are those with which the zone may be had (AXFR, RFC 5936; IXFR, RFC 1995). None: nobody may.
+	// Keys are those with which the zone may be transferred (AXFR, RFC 5936; IXFR, RFC 1995). None: nobody may.
 	Keys []Key
-	// Networks are those from which it may be had, with a key. None: any.
+	// Networks are those from which it may be transferred, with a key. None: any.
 	Networks []netip.Prefix
-	// Notify are the servers that are told of changes (NOTIFY, RFC 1996), signed with the first key.
+	// Notify are the servers to notify of changes (NOTIFY, RFC 1996), signed with the first key.
 	Notify []netip.AddrPort
 }
 
 const (
-	// maxTransfers bounds the transfers at one time, and transfersASecond those in the long run.
+	// maxTransfers bounds concurrent transfers, transfersASecond their sustained rate.
 	maxTransfers, transfersASecond = 8, 20
 	// transferTimeout is how long a message of a transfer may take.
 	transferTimeout = 10 * time.Second
@@ -35,7 +35,7 @@ const (
 	messageRecords = 32 << 10
 )
 
-// transfers is what the server remembers for those who follow it.
+// transfers is what the server remembers of its secondaries.
 type transfers struct {
 	Transfers
 	journal journal
@@ -44,7 +44,7 @@ type transfers struct {
 	targets []*target
 	// leaps counts how often the serial number was raised over a secondary's since the zone changed.
 	leaps atomic.Int32
-	// complain bounds what is logged about refusals.
+	// complain limits the logging of refusals.
 	complain rate.Sometimes
 }
 
@@ -64,7 +64,7 @@ func (s *Server) signedPacket(message []byte, from origin) ([]byte, bool) {
 	return s.signed(message, from, nil)
 }
 
-// signedMessage answers messages of a connection. All but the last one of a transfer it writes by itself.
+// signedMessage answers messages of a connection. It writes all but the last one of a transfer itself.
 func (s *Server) signedMessage(conn net.Conn, out *bufio.Writer) func([]byte, origin) ([]byte, bool) {
 	return func(message []byte, from origin) ([]byte, bool) {
 		return s.signed(message, from, func(part []byte) error {
@@ -124,7 +124,7 @@ func (s *Server) plain(t *signed, from origin) ([]byte, error) {
 	return t.sign(answer, dns.RcodeSuccess)
 }
 
-// transfer sends the zone, or what has changed in it.
+// transfer sends the zone, or its changes.
 func (s *Server) transfer(send *sender, from origin) error {
 	now, question := s.current.Load(), send.query.Question[0]
 	incremental := question.Qtype == dns.TypeIXFR
@@ -170,7 +170,7 @@ func (t *Transfers) allow(client netip.Addr) bool {
 	return len(t.Networks) == 0 || slices.ContainsFunc(t.Networks, func(n netip.Prefix) bool { return n.Contains(client) })
 }
 
-// refuseSigned says why a signed zone cannot be had (ADR 32), and logs it now and then.
+// refuseSigned returns why a signed zone cannot be had (ADR 32), and logs it now and then.
 func (s *Server) refuseSigned(send *sender, from origin) error {
 	const why = "the zone is signed while it is asked for, and cannot be transferred"
 	s.transfers.complain.Do(func() {
@@ -184,7 +184,7 @@ func (s *Server) refuseSigned(send *sender, from origin) error {
 	return send.send(m)
 }
 
-// askedFrom returns the serial number that the one who asks for changes has (RFC 1995, section 3).
+// askedFrom returns the serial number of the client that asks for changes (RFC 1995, section 3).
 func askedFrom(query *dns.Msg) (uint32, bool) {
 	if len(query.Ns) != 1 {
 		return 0, false

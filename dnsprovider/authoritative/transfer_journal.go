@@ -14,7 +14,7 @@ import (
 const (
 	// journalSets bounds the record sets that the journal holds.
 	journalSets = 50_000
-	// journalClients bounds the clients of which it knows what they have.
+	// journalClients is the maximum of clients whose serial it remembers.
 	journalClients = 256
 )
 
@@ -24,8 +24,8 @@ type client struct {
 	address netip.Addr
 }
 
-// journal has the last changes of the zone. What it says is for a client that had the serial number it
-// starts from of us: the same number of another replica may be another zone (ADR 28).
+// journal has the last changes of the zone. An entry is valid only for a client that got its starting serial from us:
+// the same serial of another replica may be another zone (ADR 28).
 type journal struct {
 	mu      sync.Mutex
 	entries []journalEntry
@@ -47,7 +47,7 @@ func (e journalEntry) size() (n int) {
 	return n
 }
 
-// observe takes the changes that led from one snapshot to the next, and has the secondaries told.
+// observe records the changes between two snapshots, and has the secondaries notified.
 func (t *transfers) observe(old, next *snapshot, changes dnsprovider.ChangeSet) {
 	if len(t.Keys) == 0 {
 		return
@@ -74,7 +74,7 @@ func (j *journal) add(e journalEntry) {
 	j.entries = slices.Delete(j.entries, 0, drop)
 }
 
-// sent notes what a client has. Where there are too many of them, another one gets the whole zone next time.
+// sent records a client's serial. If there are too many clients, another one gets the whole zone next time.
 func (j *journal) sent(c client, serial uint32) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -90,8 +90,8 @@ func (j *journal) sent(c client, serial uint32) {
 	j.clients[c] = serial
 }
 
-// since returns the records that bring a client from a serial number to a snapshot (RFC 1995, section 4);
-// false when they are not known, or the number isn't one that the client has of us.
+// since returns the records that take a client from a serial to a snapshot (RFC 1995, section 4); false if they are not
+// known, or the client does not have that serial from us.
 func (j *journal) since(c client, serial uint32, now *snapshot) (iter.Seq[dns.RR], bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -109,7 +109,7 @@ func (j *journal) since(c client, serial uint32, now *snapshot) (iter.Seq[dns.RR
 	return now.increments(slices.Clone(j.entries[first : last+1])), true
 }
 
-// increments are the records of entries that end at the snapshot: for each what goes behind the old SOA,
+// increments returns the records of entries that end at the snapshot: for each what goes behind the old SOA,
 // and what comes behind the new one.
 func (s *snapshot) increments(entries []journalEntry) iter.Seq[dns.RR] {
 	return func(yield func(dns.RR) bool) {

@@ -56,7 +56,7 @@ func (s *sender) send(m *dns.Msg) error {
 	return err
 }
 
-// transferred is the whole zone, between two copies of its SOA (RFC 5936, section 2.2).
+// transferred returns the whole zone, between two copies of its SOA (RFC 5936, section 2.2).
 func (s *snapshot) transferred() iter.Seq[dns.RR] {
 	return func(yield func(dns.RR) bool) {
 		if !yield(&s.soa) {
@@ -71,7 +71,7 @@ func (s *snapshot) transferred() iter.Seq[dns.RR] {
 	}
 }
 
-// transferredSets are all records but the SOA.
+// transferredSets returns all records but the SOA.
 func (s *snapshot) transferredSets() iter.Seq[dns.RR] {
 	return func(yield func(dns.RR) bool) {
 		ns := dns.RR_Header{Name: s.zone, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: ownTTL}
@@ -95,7 +95,7 @@ func (s *snapshot) transferredSets() iter.Seq[dns.RR] {
 	}
 }
 
-// ownAddresses are those of the zone's name server.
+// ownAddresses returns those of the zone's name server.
 func (s *snapshot) ownAddresses() (list []dns.RR) {
 	for a := range s.lookup(wireName(s.soa.Ns)).answers() {
 		list = append(list, recordsOf(a.set(s.soa.Ns))...)
@@ -103,7 +103,7 @@ func (s *snapshot) ownAddresses() (list []dns.RR) {
 	return list
 }
 
-// recordsOf are the records of a set that the snapshot has taken, so that they can be parsed.
+// recordsOf returns the records of a set that the snapshot has taken, so that they can be parsed.
 func recordsOf(set dnsprovider.RRSet) []dns.RR {
 	list := make([]dns.RR, 0, len(set.Rdata))
 	for _, data := range set.Rdata {

@@ -34,7 +34,7 @@ func startPrimary(t *testing.T, options Options) *Server {
 	return start(t, options)
 }
 
-// received is what a client with the key gets: the records of a transfer.
+// received returns what a client with the key gets: the records of a transfer.
 func received(t *testing.T, conn *dns.Conn, m *dns.Msg, key Key) ([]dns.RR, error) {
 	t.Helper()
 	m.SetTsig(key.Name, key.Algorithm+".", 300, time.Now().Unix())
@@ -67,7 +67,7 @@ func transferOf(t *testing.T, s *Server, m *dns.Msg) []dns.RR {
 	return all
 }
 
-// lines are records as sorted text, without the SOAs.
+// lines returns records as sorted text, without the SOAs.
 func lines(rrs []dns.RR) string {
 	var list []string
 	for _, rr := range rrs {
@@ -79,7 +79,7 @@ func lines(rrs []dns.RR) string {
 	return strings.Join(list, "\n")
 }
 
-// zoneOf is what a transfer of the server's zone should be.
+// zoneOf returns what a transfer of the server's zone should be.
 func zoneOf(t *testing.T, s *Server) string {
 	t.Helper()
 	all := []dns.RR{ask(t, s, "tcp", testZone, dns.TypeNS).Answer[0], ask(t, s, "tcp", "ns."+testZone, dns.TypeA).Answer[0]}
@@ -261,7 +261,7 @@ func TestTransfersAreOnlyForTheNetworks(t *testing.T) {
 	}
 }
 
-// sentRaw is the answer to a message over UDP, unchecked.
+// sentRaw returns the answer to a message over UDP, unchecked.
 func sentRaw(t *testing.T, s *Server, message []byte) *dns.Msg {
 	t.Helper()
 	conn, err := net.Dial("udp", s.Addr().String())

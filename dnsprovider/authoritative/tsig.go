@@ -13,7 +13,7 @@ import (
 	"federation/dnsprovider"
 )
 
-// Key is a secret that this server shares with others (TSIG, RFC 8945): who has it may have the whole zone.
+// Key is a secret that this server shares with others (TSIG, RFC 8945): whoever has it may transfer the zone.
 type Key struct {
 	// Name is canonical, and the same at both.
 	Name string
@@ -61,8 +61,8 @@ type signed struct {
 	answering bool
 }
 
-// verify reads the signature of a message. The code is that of RFC 8945, section 5.2; s can sign what is
-// said in answer, unless that is BADKEY or BADSIG.
+// verify checks the signature of a message. The code is that of RFC 8945, section 5.2; s can sign the response, unless
+// the code is BADKEY or BADSIG.
 func verify(keys []Key, message []byte, query *dns.Msg) (s *signed, code uint16) {
 	t := query.IsTsig()
 	s = &signed{query: query, mac: t.MAC}
@@ -99,7 +99,7 @@ func (s *signed) sign(m *dns.Msg, code uint16) ([]byte, error) {
 	return packed, err
 }
 
-// refuse packs the answer to a message whose signature is not right.
+// refuse packs the response to a message with an invalid signature.
 func (s *signed) refuse(code uint16) ([]byte, error) {
 	return s.sign(new(dns.Msg).SetRcode(s.query, dns.RcodeNotAuth), code)
 }

@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// startUDP answers packets in as many goroutines as there are sockets: memory is bounded, and what
-// is too much the kernel drops.
+// startUDP answers packets in one goroutine per socket: memory is bounded, and the kernel drops the excess.
 func (s *Server) startUDP(ctx context.Context, running *sync.WaitGroup) {
 	for i, socket := range s.udp {
 		running.Go(func() { s.serveUDP(ctx, socket, s.counters[i]) })
 	}
 }
 
-// SpareProcessor sees to it that Go's scheduler has a processor (GOMAXPROCS) beside those of the UDP sockets, which
+// SpareProcessor makes sure that Go's scheduler has a processor (GOMAXPROCS) beside those of the UDP sockets, which
 // keep theirs as long as packets come without a pause. A program that does more than UDP calls it once.
 func (s *Server) SpareProcessor() {
 	if sockets := len(s.udp); runtime.GOMAXPROCS(0) <= sockets {
@@ -56,10 +55,10 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn, counters *co
 	}
 }
 
-// pause is how long we wait after an error of a socket that may pass, such as no file left.
+// pause is the delay after a temporary error of a socket, such as no file left.
 const pause = 10 * time.Millisecond
 
-// wait reports whether to go on after an error of a socket, and waits a little if so.
+// wait reports whether to continue after an error of a socket, after a short delay.
 func wait(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 		return false

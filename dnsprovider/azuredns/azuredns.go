@@ -30,7 +30,7 @@ const (
 	maxRetries = 5
 	// atOnce is how many names are changed at the same time.
 	atOnce = 10
-	// maxNames is how many names are asked for one by one; beyond that the whole zone is read.
+	// maxNames is the maximum of names read one by one; beyond that the whole zone is read.
 	maxNames = 10
 	perPage  = 500
 )
@@ -51,8 +51,8 @@ type id struct {
 	typ  dnsprovider.Type
 }
 
-// New makes a provider. It fails without a subscription or group, or when the SDK finds no kind of
-// credentials; whether these are good shows at the first use.
+// New makes a provider. It fails without a subscription or group, or if the SDK finds no credentials; whether these are
+// valid shows at the first use.
 func New(o Options) (dnsprovider.Provider, error) {
 	credential, err := azidentity.NewDefaultAzureCredential(nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprov
 	return sets, nil
 }
 
-// pages adds to found what the API lists: all, or what ends with the name.
+// pages adds to found what the API lists: everything, or what ends with the name.
 func (a *api) pages(ctx context.Context, zone, name string, found map[id]*armdns.RecordSet) error {
 	options := &armdns.RecordSetsClientListAllByDNSZoneOptions{Top: new(int32(perPage))}
 	if name != "" && name != zone {
@@ -134,8 +134,7 @@ func (a *api) pages(ctx context.Context, zone, name string, found map[id]*armdns
 	return nil
 }
 
-// Change changes several names at once, each set by a request of its own. It is not "all or none".
-// See batch.Service.
+// Change changes several names at once, each set by its own request. It is not atomic. See batch.Service.
 func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
 	a.mu.Lock()
 	tags := a.tags[zone]
@@ -147,7 +146,7 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 	return group.Wait()
 }
 
-// explain says what an answer means here.
+// explain adds what an API error means here.
 func (a *api) explain(err error) error {
 	var said *azcore.ResponseError
 	if !errors.As(err, &said) {

@@ -11,7 +11,7 @@ import (
 	"federation/dnsprovider"
 )
 
-// relative is a name as Azure has it: without the zone, "@" for the zone itself.
+// relative returns a name in Azure's form: without the zone, "@" for the zone itself.
 func relative(name, zone string) string {
 	if name == zone {
 		return "@"
@@ -19,7 +19,7 @@ func relative(name, zone string) string {
 	return strings.TrimSuffix(name, "."+zone)
 }
 
-// idOf is false for a set that has none of the fields that every set has.
+// idOf returns false for a set that has none of the fields that every set has.
 func idOf(theirs *armdns.RecordSet, zone string) (id, bool) {
 	if theirs == nil || theirs.Name == nil || theirs.Type == nil || theirs.Properties == nil {
 		return id{}, false
@@ -31,7 +31,7 @@ func idOf(theirs *armdns.RecordSet, zone string) (id, bool) {
 	return id{name, dnsprovider.Type(path.Base(*theirs.Type))}, true // "Microsoft.Network/dnszones/A"
 }
 
-// ours is a record set in our form; false for one that is no plain set of our types.
+// ours returns a record set in our form; false for one that is no plain set of our types.
 func ours(key id, theirs *armdns.RecordSet) (dnsprovider.RRSet, bool) {
 	p := theirs.Properties
 	if p.TTL == nil || *p.TTL < 0 || p.TargetResource != nil && p.TargetResource.ID != nil {
@@ -61,7 +61,7 @@ func text(s *string) string {
 	return *s
 }
 
-// theirs fails for text that is no text of a TXT record.
+// theirs fails if the text is not valid for a TXT record.
 func theirs(set dnsprovider.RRSet) (armdns.RecordSet, error) {
 	p := &armdns.RecordSetProperties{TTL: new(int64(set.TTL))}
 	for _, data := range set.Rdata {
@@ -83,7 +83,7 @@ func theirs(set dnsprovider.RRSet) (armdns.RecordSet, error) {
 	return armdns.RecordSet{Properties: p}, nil
 }
 
-// quoted is the strings of a TXT record as they stand in a zone file; Azure has them bare.
+// quoted returns the strings of a TXT record in zone file format; Azure has them bare.
 func quoted(strs []*string) string {
 	var parts []string
 	for _, s := range strs {
@@ -92,7 +92,7 @@ func quoted(strs []*string) string {
 	return strings.Join(parts, " ")
 }
 
-// unquoted is the way back from quoted.
+// unquoted reverses quoted.
 func unquoted(data string) (strs []*string, err error) {
 	rr, err := dns.NewRR(". 0 IN TXT " + data)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"federation/dnsprovider"
 )
 
-// news are steps that bring as many addresses as said, one name each.
+// news returns steps that bring as many addresses as said, one name each.
 func news(t *testing.T, sizes ...int) (c dnsprovider.ChangeSet) {
 	for i, n := range sizes {
 		var addresses []string

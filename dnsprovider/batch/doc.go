@@ -1,16 +1,15 @@
-// Package batch has what providers share that stand before a service whose API takes changes in
-// batches of limited size: it makes a dnsprovider.Provider of two calls, List and Change.
+// Package batch has what providers of services share whose APIs take changes in batches of limited size: it makes a
+// dnsprovider.Provider from two calls, List and Change.
 //
 //	&batch.Provider{Name: "Route 53", Service: api, Most: 32000, Size: characters}
 //
-// What fits into one batch is one call of Change, and as atomic as that. What does not is read and
-// checked whole before the first batch goes out, so that it is not stale from the beginning, and
-// then goes batch by batch; steps stay whole. A failure in between is a PartialError: that is as near
-// as such a service comes to "all or none".
+// Changes that fit into one batch are one call of Change, and as atomic as that. Larger ones are read and checked as a whole
+// before the first batch is sent, so that they are not stale from the start. They are then sent batch by batch; steps stay
+// whole. A failure in between is a PartialError: the closest to atomicity that such a service allows.
 //
-// A service that does not compare (Blind) is read and checked before every change. Between that and
-// the change somebody else may write unseen, another process; the next reading finds it.
+// A service that does not compare (Blind) is read and checked before every change. Between that and the change another process
+// may write unseen; the next read finds it.
 //
-// A service that takes no TTL below some least gets that instead (MinTTL). Who reads finds what he
-// wrote: otherwise each look at the zone would find a difference, and write again.
+// A service with a minimum TTL (MinTTL) gets that instead of a smaller one. A caller that reads finds the TTL that it wrote:
+// otherwise each read of the zone would find a difference, and write again.
 package batch

@@ -12,14 +12,13 @@ import (
 
 // Service is a DNS service's API. Names of zones are canonical. Errors need not name the zone.
 type Service interface {
-	// List returns what the zone holds, in any order, without SOA and NS at the apex and without what is
-	// no plain set of records. It fails for a zone that the service does not hold. Where names are given,
-	// only those are needed, others may be there too, and a Change of them may follow. No other List with
-	// names is called between these two; but such without names may be at any time.
+	// List returns what the zone holds, in any order, without SOA and NS at the apex and without what is no plain set
+	// of records. It fails for a zone that the service does not hold. If names are given, only those are needed, others
+	// may be included, and a Change of them may follow. No other List with names is called between these two; but such
+	// without names may be at any time.
 	List(ctx context.Context, zone string, names ...string) ([]dnsprovider.RRSet, error)
-	// Change makes all of the changes, or none when it fails. A RefusedError means that the service
-	// found them not to suit the zone. Whether that is because the zone is not as they expect it, Provider
-	// finds out by reading it.
+	// Change makes all of the changes, or none if it fails. A RefusedError means that the service rejects them for the
+	// zone. Whether that is because the zone has changed, Provider finds out by reading it.
 	Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error
 }
 
@@ -99,7 +98,7 @@ func (p *Provider) suits(changes dnsprovider.ChangeSet, zone string) error {
 	return nil
 }
 
-// change makes one batch. When it is refused, the zone says why, if it is not as expected.
+// change makes one batch. If it is refused, reading the zone may show a conflict.
 func (p *Provider) change(ctx context.Context, zone string, batch dnsprovider.ChangeSet) error {
 	err := p.Service.Change(ctx, zone, batch)
 	var refused *dnsprovider.RefusedError
@@ -125,7 +124,7 @@ func (p *Provider) check(ctx context.Context, zone string, changes dnsprovider.C
 	return err
 }
 
-// told says which service and zone an error is about.
+// told adds the service and the zone to an error.
 func (p *Provider) told(err error, zone string) error {
 	return fmt.Errorf("%s, zone %s: %w", p.Name, zone, err)
 }

@@ -6,9 +6,8 @@ import (
 	"federation/dnsprovider"
 )
 
-// asked remembers which TTLs were asked for where a service has larger ones, so that who reads the
-// zone finds what he wrote. After a restart he finds the larger ones once; what he then writes
-// changes nothing in the service.
+// asked remembers which TTLs were requested where a service has larger ones, so that a caller that reads the zone finds
+// what it wrote. After a restart it finds the larger ones once; what it then writes changes nothing in the service.
 type asked struct {
 	mu sync.Mutex
 	// ttl is in seconds, by the set's key.
@@ -34,7 +33,7 @@ func raise(changes dnsprovider.ChangeSet, least uint32) dnsprovider.ChangeSet {
 	return dnsprovider.Diff(before, after)
 }
 
-// remember notes what was asked for below least.
+// remember records the requested TTLs below least.
 func (a *asked) remember(changes dnsprovider.ChangeSet, least uint32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,7 +53,7 @@ func (a *asked) remember(changes dnsprovider.ChangeSet, least uint32) {
 	}
 }
 
-// lower gives the sets that have the least TTL the one that was asked for. It changes sets.
+// lower replaces the least TTL in sets by the requested one.
 func (a *asked) lower(sets []dnsprovider.RRSet, least uint32) []dnsprovider.RRSet {
 	a.mu.Lock()
 	defer a.mu.Unlock()

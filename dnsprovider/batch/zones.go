@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Zones finds the zone that is meant among those of a name, and remembers its ID. It must not be copied.
+// Zones finds the zone of a name, and caches its ID. It must not be copied.
 type Zones struct {
 	// Kind is what errors call a zone, and Where says where it should be: "hosted zone", "in the account".
 	Kind, Where string
@@ -40,7 +40,7 @@ func (z *Zones) Find(ctx context.Context, name string) (string, error) {
 	return ids[0], nil
 }
 
-// Forget has the zone looked for anew after an error, which it returns: it may be another by now.
+// Forget drops the cached ID after an error, which it returns: the zone may be another now.
 func (z *Zones) Forget(name string, err error) error {
 	if err != nil {
 		z.known.Delete(name)
@@ -48,7 +48,7 @@ func (z *Zones) Forget(name string, err error) error {
 	return err
 }
 
-// notOne says what is wrong with none or several zones.
+// notOne returns the error for none or several zones.
 func (z *Zones) notOne(ids []string, about map[string]string) error {
 	if len(ids) == 0 && z.ID != "" {
 		return fmt.Errorf("there is no %s %q of that name %s", z.Kind, z.ID, z.Where)

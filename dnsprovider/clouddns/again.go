@@ -24,7 +24,7 @@ func again[T any](ctx context.Context, do func(...googleapi.CallOption) (T, erro
 	return result, err
 }
 
-// retryer tries again what was too much or too early.
+// retryer retries throttled and premature requests.
 type retryer struct {
 	gax.Backoff
 	tried int

@@ -26,7 +26,7 @@ func (a *api) managedZones(ctx context.Context, name string) (map[string]string,
 	}
 }
 
-// ours is a record set in our form; false for those that are no plain sets, have names that we never
+// ours returns a record set in our form; false for those that are no plain sets, have names that we never
 // write, such as wildcards, or are the zone's own.
 func ours(r *dns.ResourceRecordSet, zone string) (dnsprovider.RRSet, bool) {
 	if r.Name == zone && (r.Type == "SOA" || r.Type == "NS") || r.RoutingPolicy != nil || r.Ttl < 0 {
@@ -44,7 +44,7 @@ func theirs(sets []dnsprovider.RRSet) (list []*dns.ResourceRecordSet) {
 	return list
 }
 
-// size is how much of a Change a step fills, in bytes; a set counts as so many that both limits are
+// size returns how much of a Change a step fills, in bytes; a set counts as so many that both limits are
 // kept.
 func size(step dnsprovider.Step) int {
 	return max(max(len(step.Old), len(step.New))*(maxBytes/maxSets), batch.Characters(step))

@@ -18,8 +18,8 @@ import (
 
 // Options say which zone is meant, and how Cloudflare is reached. All may be empty.
 type Options struct {
-	// Token returns the API token. It is called when it is needed, so that one that is replaced counts.
-	// Default: that in the environment's CLOUDFLARE_API_TOKEN.
+	// Token returns the API token. It is called for each use, so that a replaced token takes effect. Default:
+	// CLOUDFLARE_API_TOKEN in the environment.
 	Token func() (string, error)
 	// ZoneID is the zone. Default: the only one that has the zone's name.
 	ZoneID string
@@ -75,7 +75,7 @@ func New(o Options) (dnsprovider.Provider, error) {
 	}, nil
 }
 
-// authorized is what goes with a request: the token as it is now.
+// authorized returns the option with the current token.
 func (a *api) authorized() (option.RequestOption, error) {
 	token, err := a.token()
 	if err != nil {
@@ -106,7 +106,7 @@ func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprov
 	return sets, nil
 }
 
-// Change sends one transaction. It takes the IDs from what was listed last. See batch.Service.
+// Change sends one transaction. It uses the IDs of the last List. See batch.Service.
 func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
 	id, err := a.zones.Find(ctx, zone)
 	if err != nil {

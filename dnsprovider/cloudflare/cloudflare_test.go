@@ -124,8 +124,8 @@ func TestZoneIsFound(t *testing.T) {
 	}
 }
 
-// TestOthersRecordsAreLeftAlone has in the zone what others made: it is not changed, and where it
-// stands in the way that is said.
+// TestOthersRecordsAreLeftAlone checks that foreign records are not changed, and that an error names them if they are
+// in the way.
 func TestOthersRecordsAreLeftAlone(t *testing.T) {
 	f := startFake(t, one())
 	f.sets["1"] = []item{

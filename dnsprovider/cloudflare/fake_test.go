@@ -158,7 +158,7 @@ func (f *fake) batch(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `{"success": true, "errors": [], "messages": [], "result": {"deletes": [], "patches": [], "puts": [], "posts": []}}`)
 }
 
-// wrong says what the API has against a new record.
+// wrong returns why the API rejects a new record.
 func wrong(add item, records []item, zone string) (int, string) {
 	if add.TTL != automatic && (add.TTL < 60 || add.TTL > 86400) {
 		return 9021, "Invalid TTL. Must be between 60 and 86400 seconds, or 1 for Automatic."

@@ -52,7 +52,7 @@ func setsOf(name string, records []record, zone string) (sets []dnsprovider.RRSe
 	return sets
 }
 
-// transaction is the changes as calls on single records; there are the zone's.
+// transaction returns the changes as calls on single records; there are the zone's.
 func transaction(changes dnsprovider.ChangeSet, there map[string][]record) (params dns.RecordBatchParams) {
 	for _, step := range changes {
 		for _, r := range there[step.Name] {

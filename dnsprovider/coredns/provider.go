@@ -17,8 +17,8 @@ import (
 
 // Options say where the keys are, and of which zones.
 type Options struct {
-	// Connect makes a client of the etcd that CoreDNS reads. It is called when one is needed, until it has
-	// made one: with a user's name and password, a client is not made while etcd is away.
+	// Connect makes a client of the etcd that CoreDNS reads. It is called until it succeeds: with a user's name and
+	// password, no client can be made while etcd is away.
 	Connect func() (clientv3.KV, error)
 	// Prefix is "path" in CoreDNS' configuration. Default: /skydns.
 	Prefix string
@@ -29,7 +29,7 @@ type Options struct {
 const (
 	// maxOps is how many operations, and how many conditions, a transaction has (etcd: --max-txn-ops).
 	maxOps = 128
-	// callTimeout bounds a call whose context has no earlier deadline: the client of etcd tries for ever.
+	// callTimeout bounds a call whose context has no earlier deadline: the client of etcd retries for ever.
 	callTimeout = 60 * time.Second
 )
 
@@ -52,7 +52,7 @@ func New(o Options) (*batch.Provider, error) {
 	}, nil
 }
 
-// operations is how many conditions a step needs at most: one for each old record, two for the name;
+// operations returns how many conditions a step needs at most: one for each old record, two for the name;
 // the operations are fewer, or as many as its records.
 func operations(step dnsprovider.Step) int { return batch.Records(step) + 2 }
 
@@ -66,7 +66,7 @@ type store struct {
 	connected clientv3.KV
 }
 
-// commit is a transaction.
+// commit returns a transaction.
 func (s *store) commit(ctx context.Context, conditions []clientv3.Cmp, operations []clientv3.Op) (*clientv3.TxnResponse, error) {
 	kv, err := s.kv()
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *store) List(ctx context.Context, zone string, _ ...string) ([]dnsprovid
 	return setsOf(entries), nil
 }
 
-// Change is one transaction. See batch.Service.
+// Change returns one transaction. See batch.Service.
 func (s *store) Change(ctx context.Context, _ string, changes dnsprovider.ChangeSet) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -188,8 +188,8 @@ func (s *store) difference(step dnsprovider.Step, entries []entry) (goes []entry
 	return goes, comes, nil
 }
 
-// unchanged are the conditions that nothing has come to the name or changed there since the revision,
-// and that nothing has gone of what is to go.
+// unchanged returns the conditions that nothing has been added or changed at the name since the revision, and that
+// nothing to delete is gone.
 func unchanged(path string, revision int64, goes []entry) []clientv3.Cmp {
 	conditions := []clientv3.Cmp{
 		clientv3.Compare(clientv3.ModRevision(path), "<", revision+1),
@@ -201,7 +201,7 @@ func unchanged(path string, revision int64, goes []entry) []clientv3.Cmp {
 	return conditions
 }
 
-// write are the operations: etcd takes one for each key.
+// write returns the operations: etcd takes one for each key.
 func write(goes []entry, comes map[string]string) (operations []clientv3.Op) {
 	for _, e := range goes {
 		if _, stays := comes[e.key]; !stays {

@@ -65,7 +65,7 @@ func TestCoreDNSAnswers(t *testing.T) {
 	}
 }
 
-// answer is a reply's code and records, sorted.
+// answer returns a reply's code and records, sorted.
 func answer(m *dns.Msg) string {
 	var records []string
 	for _, rr := range m.Answer {

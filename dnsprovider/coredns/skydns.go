@@ -46,20 +46,20 @@ type typed struct {
 	data string
 }
 
-// path is the key of a name: its labels in reverse order.
+// path returns the key of a name: its labels in reverse order.
 func (s *store) path(name string) string {
 	labels := strings.Split(strings.TrimSuffix(name, "."), ".")
 	slices.Reverse(labels)
 	return s.prefix + "/" + strings.Join(labels, "/")
 }
 
-// key is where we put a record. It is the same for the same record, whatever the TTL.
+// key returns where we put a record. It is the same for the same record, whatever the TTL.
 func (s *store) key(set dnsprovider.RRSet, data string) string {
 	sum := sha256.Sum256([]byte(string(set.Type) + " " + data))
 	return s.path(set.Name) + "/" + ours + hex.EncodeToString(sum[:8])
 }
 
-// valueOf is what we put there.
+// valueOf returns what we put there.
 func valueOf(set dnsprovider.RRSet, data string) (string, error) {
 	if set.TTL == 0 {
 		return "", fmt.Errorf("record %s %s: TTL 0: must be at least 1, as CoreDNS takes 0 for %d", set.Name, set.Type, defaultTTL)
@@ -99,7 +99,7 @@ func (s *store) entries(kvs []*mvccpb.KeyValue) (entries []entry) {
 	return entries
 }
 
-// records are those that CoreDNS answers with for a key.
+// records returns those that CoreDNS answers with for a key.
 func (v value) records() (records []typed) {
 	if v.Host != "" {
 		r := typed{dnsprovider.CNAME, v.Host}

@@ -43,7 +43,7 @@ func (a Asker) DS(ctx context.Context, zone string) ([][]*dns.DS, error) {
 	return answers, group.Wait()
 }
 
-// servers are those of the parent zone, each with its addresses.
+// servers returns those of the parent zone, each with its addresses.
 func (a Asker) servers(ctx context.Context, zone string) (all [][]string, err error) {
 	for _, address := range a.Servers {
 		all = append(all, []string{address})
@@ -69,7 +69,7 @@ func (a Asker) servers(ctx context.Context, zone string) (all [][]string, err er
 	return all, nil
 }
 
-// parents are the name servers of the nearest parent zone.
+// parents returns the name servers of the nearest parent zone.
 func parents(ctx context.Context, zone string) ([]*net.NS, error) {
 	for at, end := dns.NextLabel(zone, 0); !end; at, end = dns.NextLabel(zone, at) {
 		if found, err := net.DefaultResolver.LookupNS(ctx, zone[at:]); err == nil && len(found) > 0 {
@@ -79,7 +79,7 @@ func parents(ctx context.Context, zone string) ([]*net.NS, error) {
 	return nil, fmt.Errorf("zone %s: no name servers are found of a parent zone", zone)
 }
 
-// first is what a server says at the first of its addresses that answers.
+// first returns what a server says at the first of its addresses that answers.
 func first(ctx context.Context, addresses []string, zone string) (found []*dns.DS, err error) {
 	err = errors.New("it has no address")
 	for _, address := range addresses {

@@ -2,8 +2,8 @@
 //
 //	servers, err := delegation.Asker{}.DS(ctx, "example.com.")
 //
-// Each of its name servers is asked, for they may not have the same yet. The answer is what all of them said, or an error.
+// It asks each of its name servers, because they may not all have the same yet. It returns all their answers, or an error.
 //
-// What was traded: the answers are not validated. They come over TCP from the servers that the delegation names, so who forges
-// them must be on the way. Where that is not enough, give the servers, and reach them over a way that you trust.
+// What was traded: the answers are not validated. They come over TCP from the servers that the delegation names, so a forger
+// must be on the path. If that is not enough, configure the servers, and reach them over a path that you trust.
 package delegation

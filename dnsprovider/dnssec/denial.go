@@ -11,17 +11,17 @@ const (
 	maxName, maxLabel = 255, 63
 )
 
-// Denial is the NSEC record that says of a name of the zone that it has no other types than those (RFC 9824, section 3.1), for
-// ttl seconds. The name after it is the least one that there can be, so that it says nothing of any other name.
-// For a name that does not exist types is NXNAME alone (section 3.2); for one that has only names below it, none.
+// Denial returns the NSEC record that a name of the zone has only the given types (RFC 9824, section 3.1), for ttl
+// seconds. Its next name is the least possible one, so that it denies no other name. For a name that does not exist
+// types is NXNAME alone (section 3.2); for one that has only names below it, none.
 func Denial(zone, name string, ttl uint32, types ...uint16) *dns.NSEC {
 	all := append(slices.Clone(types), dns.TypeRRSIG, dns.TypeNSEC)
 	slices.Sort(all)
 	return &dns.NSEC{Hdr: header(name, dns.TypeNSEC, ttl), NextDomain: next(zone, name), TypeBitMap: slices.Compact(all)}
 }
 
-// next is the first name of the zone behind another one of it in the order of RFC 4034, section 6.1; behind the last it is
-// the zone's own. Names that have no room for a label below them have their successor beside them (RFC 4471, section 3.1.2).
+// next returns the next possible name of the zone in the order of RFC 4034, section 6.1; after the last it is the
+// zone's own. A name without room for a label below it has its successor beside it (RFC 4471, section 3.1.2).
 func next(zone, name string) string {
 	wire, apex := wireOf(name), wireOf(zone)
 	if len(wire)+2 <= maxName {
@@ -42,7 +42,7 @@ func next(zone, name string) string {
 	return zone
 }
 
-// after is the least byte behind another one, below 255, in the order of names: capitals are small letters there.
+// after returns the next byte, below 255, in the order of names, which ignores case.
 func after(b byte) byte {
 	if b == 'A'-1 {
 		return 'Z' + 1
@@ -54,7 +54,7 @@ func withLabel(label, rest []byte) []byte {
 	return append(append([]byte{byte(len(label))}, label...), rest...)
 }
 
-// wireOf and nameOf turn a name into what it is on the wire, in lower case, and back. Names that come from there can be.
+// wireOf and nameOf convert a name to lower-case wire format, and back. The names must be valid.
 func wireOf(name string) []byte {
 	wire := make([]byte, maxName)
 	n, _ := dns.PackDomainName(dns.CanonicalName(name), wire, 0, nil, false)

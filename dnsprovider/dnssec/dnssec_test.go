@@ -149,7 +149,8 @@ func TestOthersAcceptTheZone(t *testing.T) {
 	}
 }
 
-// signedZone is a zone file of two names: an apex and an alias, each followed by the other in the chain of NSEC records.
+// signedZone returns a zone file of two names: an apex and an alias, each followed by the other in the chain of NSEC
+// records.
 func signedZone(t *testing.T, s Signer) string {
 	t.Helper()
 	var file strings.Builder

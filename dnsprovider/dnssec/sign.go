@@ -11,9 +11,9 @@ import (
 const (
 	// Skew is how far back signatures are valid, for clocks that are slow.
 	Skew = time.Hour
-	// Life is how long signatures are valid at least; Spread is what the name adds at most.
+	// Life is the minimum validity of signatures, Spread the maximum that is added by name.
 	Life, Spread = 14 * 24 * time.Hour, 2 * 24 * time.Hour
-	// Renew is how long before its end a signature is made anew.
+	// Renew is how long before its expiration a signature is renewed.
 	Renew = 7 * 24 * time.Hour
 )
 
@@ -29,10 +29,10 @@ type Signer struct {
 	Submit []uint16
 }
 
-// Keys are all keys that are in the zone, that which signs it first.
+// Keys returns all keys that are in the zone, that which signs it first.
 func (s Signer) Keys() []Key { return append([]Key{s.Key}, s.More...) }
 
-// Submitted are the keys that the parent zone is to have DS records of.
+// Submitted returns the keys for which the parent zone should have DS records.
 func (s Signer) Submitted() []Key {
 	return slices.DeleteFunc(s.Keys(), func(k Key) bool { return s.Submit != nil && !slices.Contains(s.Submit, k.Tag()) })
 }
@@ -51,21 +51,21 @@ func (s Signer) signWith(key Key, set []dns.RR, now time.Time) (*dns.RRSIG, erro
 	return signature, signature.Sign(key.private, set)
 }
 
-// Expiration is when a signature ends that is made now: each name and type has its own share of Spread.
+// Expiration returns when a signature made now expires: each name and type has its own share of Spread.
 func Expiration(name string, t uint16, now time.Time) time.Time {
 	h := fnv.New32a()
 	_, _ = h.Write(append([]byte(name), byte(t>>8), byte(t))) // it never fails
 	return now.Add(Life + time.Duration(h.Sum32()%uint32(Spread/time.Second))*time.Second)
 }
 
-// Due is when a signature is to be made anew.
+// Due returns when a signature must be renewed.
 func Due(signature *dns.RRSIG) time.Time {
 	return time.Unix(int64(signature.Expiration), 0).Add(-Renew)
 }
 
-// Apex returns the sets that a signed zone has at its apex, each with its signatures behind it: the keys, and CDS and
-// CDNSKEY, by which the parent zone can follow (RFC 7344, RFC 8078). Every key signs them: the parent zone takes
-// what a key says that it vouches for (RFC 7344, section 4.1).
+// Apex returns the sets that a signed zone has at its apex, each followed by its signatures: the keys, and CDS and
+// CDNSKEY, from which the parent zone can take its DS records (RFC 7344, RFC 8078). Every key signs them, because the
+// parent zone accepts what a key vouches for (RFC 7344, section 4.1).
 func (s Signer) Apex(now time.Time) ([][]dns.RR, error) {
 	keys, cds, cdnskey := []dns.RR{}, []dns.RR{}, []dns.RR{}
 	for _, k := range s.Keys() {

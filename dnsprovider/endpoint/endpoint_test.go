@@ -147,7 +147,7 @@ func connect(t *testing.T, name string) dnsprovider.Provider {
 	return p
 }
 
-// fresh is a provider with a name that no other has.
+// fresh returns a provider with a name that no other has.
 func fresh(t *testing.T) (dnsprovider.Provider, string) {
 	t.Helper()
 	names++

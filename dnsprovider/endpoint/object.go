@@ -36,7 +36,7 @@ func read(there *unstructured.Unstructured) (*object, error) {
 	return &object{name: there.GetName(), there: there, endpoints: spec.Endpoints}, nil
 }
 
-// body is the object as it shall be, of the version that was read.
+// body returns the object as it shall be, of the version that was read.
 func (o *object) body(label string) (*unstructured.Unstructured, error) {
 	body := &unstructured.Unstructured{Object: map[string]any{"apiVersion": Resource.GroupVersion().String(), "kind": "DNSEndpoint"}}
 	if o.exists() {
@@ -63,8 +63,8 @@ func mergedLabel(labels map[string]string, value string) map[string]string {
 	return labels
 }
 
-// place puts the changes into objects: a name that is in one stays there, others go where there is
-// room. It returns the objects that change, sorted by name; those that are there stay as they are.
+// place puts the changes into objects: a name stays in its object, new ones go where there is room. It returns the
+// changed objects, sorted by name, and leaves those in there as they are.
 func place(prefix string, there map[string]*object, changes dnsprovider.ChangeSet) []*object {
 	objects, where := maps.Clone(there), map[string]string{}
 	if objects == nil {

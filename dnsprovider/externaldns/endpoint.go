@@ -34,7 +34,7 @@ type Property struct {
 // Types are those that we write.
 var Types = []dnsprovider.Type{dnsprovider.A, dnsprovider.AAAA, dnsprovider.CNAME, "TXT"}
 
-// Of is a set as an endpoint.
+// Of returns a set as an endpoint.
 func Of(set dnsprovider.RRSet) Endpoint {
 	e := Endpoint{DNSName: strings.TrimSuffix(set.Name, "."), RecordType: string(set.Type), RecordTTL: int64(set.TTL), Targets: slices.Clone(set.Rdata)}
 	if set.Type == dnsprovider.CNAME {
@@ -43,7 +43,7 @@ func Of(set dnsprovider.RRSet) Endpoint {
 	return e
 }
 
-// Set is an endpoint as a set; false for one that is no plain set, or has a name or data that we never
+// Set returns an endpoint as a set; false for one that is no plain set, or has a name or data that we never
 // write, such as a wildcard.
 func (e Endpoint) Set() (dnsprovider.RRSet, bool) {
 	if e.SetIdentifier != "" || e.RecordTTL < 0 || e.RecordTTL > 1<<31-1 {
@@ -59,7 +59,7 @@ type Key struct {
 	Type dnsprovider.Type
 }
 
-// KeyOf names the set.
+// KeyOf returns the set.
 func KeyOf(set dnsprovider.RRSet) Key { return Key{set.Name, set.Type} }
 
 // InZone returns the plain sets among the endpoints that are in the zone, and which endpoint each is.

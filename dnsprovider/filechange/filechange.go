@@ -1,10 +1,10 @@
-// Package filechange tells when files have changed, by looking at them.
+// Package filechange notices when files have changed, by polling.
 //
 //	w := filechange.Watch("zone") // before it is read
 //	w.Follow(ctx, hangups, func() { … })
 //
-// What was traded: a look a second in place of inotify, which sees nothing where files come by network file systems or
-// are links that Kubernetes turns over.
+// What was traded: a check per second in place of inotify, which sees nothing if files come by network file systems or are
+// links that Kubernetes replaces.
 package filechange
 
 import (
@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// Every is how often files are looked at.
+// Every is the period of checks.
 const Every = time.Second
 
-// Watcher knows what the files were like when they were read last. Make it with Watch.
+// Watcher remembers the files as last read. Make it with Watch.
 type Watcher struct {
 	files []string
 	read  []look
 }
 
-// look is what tells one content of a file from another; the zero one is that there is no file.
+// look identifies one content of a file; zero means that there is no file.
 type look struct {
 	modified time.Time
 	size     int64
 }
 
-// Watch looks at the files, which are about to be read. Names that are "" are left out.
+// Watch records the state of the files, which are about to be read. It ignores names that are "".
 func Watch(files ...string) *Watcher {
 	w := &Watcher{files: slices.DeleteFunc(slices.Clone(files), func(name string) bool { return name == "" })}
 	w.read = w.look()
@@ -46,8 +46,8 @@ func (w *Watcher) look() []look {
 	return all
 }
 
-// Follow calls again when a file has changed and then stayed as it is from look to look, so that nobody's half-written file
-// is read; and at once when now gets something. It returns when ctx ends.
+// Follow calls again when a file has changed and then stayed the same between two checks, so that no half-written file
+// is read; and at once when now receives. It returns when ctx ends.
 func (w *Watcher) Follow(ctx context.Context, now <-chan os.Signal, again func()) {
 	tick := time.NewTicker(Every)
 	defer tick.Stop()

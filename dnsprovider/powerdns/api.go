@@ -18,7 +18,7 @@ import (
 // maxBody is how many bytes of an answer are read: some millions of records.
 const maxBody = 1 << 29
 
-// fewNames is up to how many names are asked for one by one, instead of the whole zone.
+// fewNames is the maximum of names read one by one, instead of the whole zone.
 const fewNames = 16
 
 // api speaks version 1 of PowerDNS' API. It is a batch.Service.
@@ -66,8 +66,8 @@ func (a *api) List(ctx context.Context, name string, names ...string) ([]dnsprov
 	return setsOf(name, found), nil
 }
 
-// setsOf leaves out what is the server's own (SOA, NS at the apex, the addresses of those name
-// servers), what is disabled, and what an RRSet cannot be because a name in it is no host name.
+// setsOf leaves out the server's own records (SOA, NS at the apex, the addresses of those name servers), disabled ones,
+// and what an RRSet cannot have because a name in it is no host name.
 func setsOf(zone string, found []rrset) (sets []dnsprovider.RRSet) {
 	nameServer := map[string]bool{}
 	for _, rr := range found {
@@ -96,9 +96,9 @@ func setsOf(zone string, found []rrset) (sets []dnsprovider.RRSet) {
 	return sets
 }
 
-// Change is one PATCH. The server's caches are flushed after it, once more than the server does by
-// itself: an answer that was being made while the records changed would stay in them. Then the
-// secondaries are notified, where there are any. See batch.Service.
+// Change returns after one PATCH. It then flushes the server's caches, once more than the server does by itself: an
+// answer in the making while the records changed would stay in them. Then it notifies the secondaries, if any. See
+// batch.Service.
 func (a *api) Change(ctx context.Context, name string, changes dnsprovider.ChangeSet) error {
 	var patch zone
 	for _, step := range changes {
@@ -130,7 +130,7 @@ func (a *api) Change(ctx context.Context, name string, changes dnsprovider.Chang
 	return nil
 }
 
-// patchOf says what goes, then what comes. A set that changes comes only: it replaces.
+// patchOf returns what goes, then what comes. A set that changes comes only: it replaces.
 func patchOf(step dnsprovider.Step) (sets []rrset) {
 	for _, old := range step.Old {
 		if !slices.ContainsFunc(step.New, func(s dnsprovider.RRSet) bool { return s.Type == old.Type }) {
@@ -147,7 +147,7 @@ func patchOf(step dnsprovider.Step) (sets []rrset) {
 	return sets
 }
 
-// zone is the path of a zone.
+// zone returns the path of a zone.
 func (a *api) zone(name string) string { return "/zones/" + url.PathEscape(name) }
 
 // call makes a request. in, where there is something, is sent; out, where there is something, is
@@ -177,8 +177,8 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	return answer(response, out)
 }
 
-// answer reads a good answer into out, and makes an error of another one. It reads to the end, so that
-// the connection can be used again.
+// answer decodes a successful response into out, and returns an error for any other. It reads to the end, so that the
+// connection can be reused.
 func answer(response *http.Response, out any) error {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
 	if err != nil {
@@ -196,7 +196,7 @@ func answer(response *http.Response, out any) error {
 	return nil
 }
 
-// said is the text of a bad answer, of bounded length.
+// said returns the text of an error response, of bounded length.
 func said(body []byte) string {
 	var object struct{ Error string }
 	if json.Unmarshal(body, &object) == nil && object.Error != "" {

@@ -17,9 +17,9 @@ type Options struct {
 	URL string
 	// Server is the server's name in the API. Default: localhost, which is what PowerDNS itself is.
 	Server string
-	// Key returns the API key. It is asked for each request, so that a new one is used without a restart.
+	// Key returns the API key. It is called for each request, so that a new one is used without a restart.
 	Key func() (string, error)
-	// Transport carries the requests, and says whom it trusts. Default: http.DefaultTransport.
+	// Transport carries the requests, and decides which certificates to trust. Default: http.DefaultTransport.
 	Transport http.RoundTripper
 }
 
@@ -48,10 +48,10 @@ func New(o Options) (*batch.Provider, error) {
 	return &batch.Provider{Name: "PowerDNS " + u.Redacted(), Service: service, Most: maxPatch, Size: size, Blind: true}, nil
 }
 
-// stay has no redirect followed: the API key would go with it, wherever it leads.
+// stay prevents redirects: the API key would be sent along.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// size is about how many bytes of JSON a step has.
+// size returns about how many bytes of JSON a step has.
 func size(step dnsprovider.Step) int {
 	n := 200 * (len(step.Old) + len(step.New))
 	for _, set := range step.New {

@@ -21,7 +21,7 @@ import (
 // Except is a clause that a service does not let its provider keep.
 type Except struct {
 	Clause string
-	// Why says what it is about the service.
+	// Why says what about the service prevents it.
 	Why string
 }
 
@@ -78,7 +78,7 @@ func (s *suite) set(name string, t dnsprovider.Type, rdata ...string) dnsprovide
 	return Set(s, name+"."+s.zone, t, rdata...)
 }
 
-// many are the names n0000, n0001 and so on, each with one address: more than any server takes in
+// many returns the names n0000, n0001 and so on, each with one address: more than any server takes in
 // one message or batch.
 func (s *suite) many() (sets []dnsprovider.RRSet) {
 	for i := range 2500 {

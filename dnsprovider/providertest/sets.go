@@ -8,7 +8,7 @@ import (
 	"federation/dnsprovider"
 )
 
-// Set is a set with a TTL of 15 s. Where there can be no such set the test fails.
+// Set returns a set with a TTL of 15 s. Where there can be no such set the test fails.
 func Set(t testing.TB, name string, typ dnsprovider.Type, rdata ...string) dnsprovider.RRSet {
 	t.Helper()
 	set, err := dnsprovider.New(name, typ, 15, rdata...)
@@ -18,7 +18,7 @@ func Set(t testing.TB, name string, typ dnsprovider.Type, rdata ...string) dnspr
 	return set
 }
 
-// Sets are those of the lines "NAME TYPE RDATA RDATA…", with names below the zone.
+// Sets returns those of the lines "NAME TYPE RDATA RDATA…", with names below the zone.
 func Sets(t testing.TB, zone, lines string) (sets []dnsprovider.RRSet) {
 	t.Helper()
 	for line := range strings.Lines(strings.TrimSpace(lines)) {

@@ -23,8 +23,8 @@ type Key struct {
 	Name string
 	// Algorithm is hmac-sha256, which is the default, hmac-sha384 or hmac-sha512.
 	Algorithm string
-	// Secret returns the secret in base64, as the servers' tools print it. It is asked for each message,
-	// so that a new secret is used without a restart.
+	// Secret returns the secret in base64, as the servers' tools print it. It is called for each message, so that a new
+	// secret is used without a restart.
 	Secret func() (string, error)
 }
 
@@ -94,9 +94,9 @@ func (s *signer) Verify(msg []byte, t *dns.TSIG) error {
 	return nil
 }
 
-// check reports whether the reply to m, which reading gave together with err, is signed and says that
-// it is done. What the server says against our key, or of a zone that it does not hold, may come
-// without a good signature: it is told, and is an error in any case.
+// check verifies that the reply to m, which reading returned together with err, is signed and reports success. An error
+// about our key, or about a zone that the server does not hold, may come without a valid signature: it is returned as
+// an error in any case.
 func (s *signer) check(m, reply *dns.Msg, err error) error {
 	if reply == nil {
 		return err

@@ -19,8 +19,8 @@ type message struct {
 	size  int // of the records
 }
 
-// beside are the types of which none may be at a name that gets a CNAME: those that people put at
-// names of services. A server would leave the CNAME out silently.
+// beside are the types that must not exist at a name that gets a CNAME: those that people use at names of services. A
+// server would ignore the CNAME silently.
 var beside = []uint16{
 	dns.TypeA, dns.TypeAAAA, dns.TypeTXT, dns.TypeMX, dns.TypeNS, dns.TypeSRV,
 	dns.TypePTR, dns.TypeCAA, dns.TypeHTTPS, dns.TypeSVCB, dns.TypeTLSA, dns.TypeSSHFP,
@@ -90,8 +90,8 @@ func messageOf(zone string, step dnsprovider.Step) (*message, error) {
 	return m, nil
 }
 
-// absent are the sets that must not be at the name when the one with this header comes, except for
-// those that go.
+// absent returns the sets that must not exist at the name when the one with this header comes, except for those that
+// go.
 func absent(h *dns.RR_Header, goes map[uint16]bool) (rrs []dns.RR) {
 	types := []uint16{h.Rrtype, dns.TypeCNAME}
 	if h.Rrtype == dns.TypeCNAME {

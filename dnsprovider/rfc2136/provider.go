@@ -85,8 +85,8 @@ func (p *Provider) Apply(ctx context.Context, zone string, changes dnsprovider.C
 	return nil
 }
 
-// explain finds which record the server's refusal of a prerequisite is about. A name that the key may not change, and a message that the
-// server cannot read, will not be taken another time.
+// explain finds which record failed a prerequisite. A name that the key may not change, and a message that the server
+// cannot parse, are refused for good.
 func (p *Provider) explain(ctx context.Context, zone string, changes dnsprovider.ChangeSet, refusal error) error {
 	var r *rcodeError
 	switch {
@@ -117,7 +117,7 @@ func (p *Provider) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// because says that the context has ended, where that is why reading or writing failed.
+// because adds that the context has ended, if that is why reading or writing failed.
 func because(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", ctx.Err(), err)

@@ -121,8 +121,8 @@ func TestHandEdit(t *testing.T) {
 	})
 }
 
-// fakeServer answers every message as reply says, signed with the test's key where sign is set. The
-// real servers don't do what it does.
+// fakeServer answers every message with reply, signed with the test's key if sign is set. It does what real servers do
+// not.
 func fakeServer(t *testing.T, sign bool, reply func(*dns.Msg) *dns.Msg) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

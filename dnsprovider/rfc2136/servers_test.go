@@ -59,7 +59,7 @@ func eachServer(t *testing.T, test func(t *testing.T, address string)) {
 	}
 }
 
-// testKey is the key that may do all, changed by the functions.
+// testKey returns the key that may do all, changed by the functions.
 func testKey(change ...func(*Key)) Key {
 	key := Key{Name: "federation", Algorithm: "hmac-sha256", Secret: func() (string, error) { return testSecret + "\n", nil }}
 	for _, c := range change {
@@ -77,7 +77,7 @@ func provider(t *testing.T, address string, key Key) *Provider {
 	return p
 }
 
-// zoneLines is providertest.Sets below testZone.
+// zoneLines returns providertest.Sets below testZone.
 func zoneLines(t testing.TB, lines string) []dnsprovider.RRSet {
 	t.Helper()
 	return providertest.Sets(t, testZone, lines)

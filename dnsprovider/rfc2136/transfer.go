@@ -45,8 +45,8 @@ func (p *Provider) transfer(conn net.Conn, zone string) ([]dns.RR, error) {
 	return rrs, nil
 }
 
-// firstMessage keeps the first message that comes over a connection: the server says in it why it
-// refuses, and who reads transfers does not hand it on.
+// firstMessage keeps the first message of a connection: it has the reason of a refusal, which the reader of transfers
+// drops.
 type firstMessage struct {
 	net.Conn
 	read []byte
@@ -73,9 +73,8 @@ func (f *firstMessage) message() *dns.Msg {
 	return m
 }
 
-// setsOf returns the zone's sets, sorted, without what is the server's own: SOA, NS at the apex, the
-// addresses of those name servers, and what signs the zone; and without sets that an RRSet cannot be,
-// for a name in them is no host name.
+// setsOf returns the zone's sets, sorted, without the server's own: SOA, NS at the apex, the addresses of those name
+// servers, and DNSSEC records; and without sets that an RRSet cannot have, because a name in them is no host name.
 func setsOf(zone string, rrs []dns.RR) []dnsprovider.RRSet {
 	type key struct {
 		name string

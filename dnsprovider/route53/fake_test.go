@@ -221,7 +221,7 @@ func (z *hosted) with(changes []change) (next map[string]recordSet, wrong []stri
 	return next, append(wrong, notAlone(next)...)
 }
 
-// notAlone says which names have a CNAME beside something else.
+// notAlone returns which names have a CNAME beside something else.
 func notAlone(sets map[string]recordSet) (wrong []string) {
 	count, alias := map[string]int{}, map[string]bool{}
 	for _, set := range sets {

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/route53/types"
 )
 
-// hostedZones reports whether those of the name are public or private, by their IDs: the API's list begins with them.
+// hostedZones returns the visibility of the hosted zones of a name, by ID: the API's list begins with them.
 func (a *api) hostedZones(ctx context.Context, name string) (map[string]string, error) {
 	zones, in := map[string]string{}, &route53.ListHostedZonesByNameInput{DNSName: aws.String(name)}
 	for {

@@ -8,7 +8,7 @@ import (
 	"federation/dnsprovider/batch"
 )
 
-// ours is a record set in our form; false for those that are no plain sets, have names that we never
+// ours returns a record set in our form; false for those that are no plain sets, have names that we never
 // write, such as wildcards, or are the zone's own.
 func ours(r types.ResourceRecordSet, zone string) (dnsprovider.RRSet, bool) {
 	name := aws.ToString(r.Name)
@@ -35,7 +35,7 @@ func actions(action types.ChangeAction, sets []dnsprovider.RRSet) (changes []typ
 	return changes
 }
 
-// size is how much of a change batch a step fills, in characters; a record counts as so many that
+// size returns how much of a change batch a step fills, in characters; a record counts as so many that
 // both limits are kept.
 func size(step dnsprovider.Step) int {
 	return max(batch.Records(step)*(maxCharacters/maxRecords), batch.Characters(step))

@@ -44,7 +44,7 @@ func TestProvider(t *testing.T) {
 	})
 }
 
-// many are n names with two addresses each.
+// many returns n names with two addresses each.
 func many(t *testing.T, n int) (sets []dnsprovider.RRSet) {
 	for i := range n {
 		sets = append(sets, providertest.Set(t, fmt.Sprintf("n%05d.example.com", i), dnsprovider.A, "192.0.2.1", "192.0.2.2"))

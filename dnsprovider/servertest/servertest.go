@@ -25,7 +25,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Find is the path of a command that the Debian package brings, in the PATH or in /usr/sbin, which the
+// Find returns the path of a command that the Debian package brings, in the PATH or in /usr/sbin, which the
 // PATH of most users lacks. Without it the test is skipped.
 func Find(t testing.TB, command, debian string) string {
 	t.Helper()
@@ -38,7 +38,7 @@ func Find(t testing.TB, command, debian string) string {
 	return ""
 }
 
-// FreePort is a port of 127.0.0.1 that nobody listened on a moment ago.
+// FreePort returns a port of 127.0.0.1 that was free a moment ago.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func FreePort(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// Dir is an empty folder until the test ends. A server that becomes another user may write into it too.
+// Dir returns an empty folder until the test ends. A server that becomes another user may write into it too.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,8 +71,8 @@ func Write(t testing.TB, dir, name, text string) (path string) {
 	return path
 }
 
-// Run starts the command, and returns what it writes. When the test ends it is asked to end too, and waited for; what it
-// wrote is logged where the test has failed.
+// Run starts the command, and returns its output. When the test ends, Run ends the command and waits for it; if the
+// test has failed, it logs the output.
 func Run(t testing.TB, cmd *exec.Cmd) *Log {
 	t.Helper()
 	log := &Log{}
@@ -116,8 +116,8 @@ func AwaitSOA(t testing.TB, address, zone string) {
 	})
 }
 
-// AskWhile asks the server for the addresses of the name as long as change takes. It fails the test with the
-// first answer that has not so many records, in all.
+// AskWhile asks the server for the addresses of the name while change runs. It fails the test at the first answer with
+// another number of records.
 func AskWhile(t testing.TB, address, name string, records int, change func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -152,7 +152,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String is all that was written so far.
+// String returns all that was written so far.
 func (l *Log) String() string {
 	l.lock.Lock()
 	defer l.lock.Unlock()

@@ -1,7 +1,7 @@
-// Package split applies changes to a provider so that one that it refuses costs no other:
+// Package split applies changes to a provider so that a refused change does not block the others:
 //
 //	result, err := split.Apply(ctx, provider, zone, changes, 64)
 //
-// A provider makes all changes or none. Where it says that it refuses them (dnsprovider.RefusedError), it is given the halves,
-// and so on: a culprit among n names is found by some 2·log2(n) calls. Without one it is one call, as before.
+// A provider makes all changes or none. If it refuses them (dnsprovider.RefusedError), split tries the halves, and so on: it
+// finds a culprit among n names in some 2·log2(n) calls. Without a refusal it makes one call.
 package split

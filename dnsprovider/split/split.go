@@ -10,15 +10,15 @@ import (
 	"federation/dnsprovider"
 )
 
-// Result is what became of changes.
+// Result is the outcome of changes.
 type Result struct {
 	// Refused are the changes that the provider does not take, by the name that they are about, with why.
 	Refused map[string]Refusal
-	// Left are those that were not tried, for too many were refused before; sorted.
+	// Left are changes that were not tried, because too many were refused before; sorted.
 	Left dnsprovider.ChangeSet
 }
 
-// Refusal is what a provider refuses of one name.
+// Refusal is a refused change of one name.
 type Refusal struct {
 	Changes dnsprovider.ChangeSet
 	Err     error
@@ -27,8 +27,8 @@ type Refusal struct {
 // About returns the name that a record is about: a mark of ownership belongs to the name that it marks.
 func About(name string) string { return strings.TrimPrefix(name, dnsprovider.MarkPrefix) }
 
-// Apply makes all changes but those that the provider refuses, of which it finds most at most. It fails when something else goes
-// wrong: then some of the changes may be made, and what was refused until then is in the result.
+// Apply makes all changes except those that the provider refuses, of which it finds at most `most`. It fails on any
+// other error: then some of the changes may be made, and the result has what was refused until then.
 func Apply(ctx context.Context, p dnsprovider.Provider, zone string, changes dnsprovider.ChangeSet, most int) (Result, error) {
 	s := splitter{provider: p, zone: zone, most: most, result: Result{Refused: map[string]Refusal{}}}
 	err := s.apply(ctx, changes)

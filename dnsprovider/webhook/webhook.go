@@ -115,7 +115,7 @@ func hasType(sets []dnsprovider.RRSet, t dnsprovider.Type) bool {
 	return slices.ContainsFunc(sets, func(s dnsprovider.RRSet) bool { return s.Type == t })
 }
 
-// adjusted asks what would become of the sets that come, and fails when that is something else.
+// adjusted asks what the provider would make of the sets that come, and fails if that differs.
 func (a *api) adjusted(ctx context.Context, zone string, steps dnsprovider.ChangeSet) (map[externaldns.Key]externaldns.Endpoint, error) {
 	var sets []dnsprovider.RRSet
 	var asked, adjusted []externaldns.Endpoint

@@ -3,12 +3,10 @@
 //	zone, err := zonefile.Parse(file, "example.com.", zonefile.DefaultLimits)
 //	changes := dnsprovider.Diff(nil, zone.Sets)
 //
-// $ORIGIN, $TTL and $GENERATE work; $INCLUDE is refused, so that nobody who may write a zone reads
-// other files by it. SOA and NS at the apex are apart from the rest, and may be missing: a server that
-// has its own takes the rest only.
+// $ORIGIN, $TTL and $GENERATE work; $INCLUDE is refused, so that the author of a zone cannot read other files by it. SOA and NS
+// at the apex are apart from the rest, and may be missing: a server that has its own takes only the rest.
 //
-// What was traded: the grammar is that of github.com/miekg/dns. What the built-in server cannot serve
-// is refused here, where the file can still be mended: delegations, DNAME, wildcards, and what DNSSEC
-// signing makes. A set whose records have different times to live is an error (RFC 2181, section 5.2)
-// and not made right in silence.
+// What was traded: the grammar is that of github.com/miekg/dns. What the built-in server cannot serve is refused here, where
+// the file can still be corrected: delegations, DNAME, wildcards, and what DNSSEC signing makes. A set whose records have
+// different TTLs is an error (RFC 2181, section 5.2) and is not corrected silently.
 package zonefile

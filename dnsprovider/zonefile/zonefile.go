@@ -33,9 +33,9 @@ type Limits struct {
 // DefaultLimits let a million names through.
 var DefaultLimits = Limits{Bytes: 1 << 30, Records: 10_000_000}
 
-// Parse reads the records of a zone. Names that are not absolute are below it. It fails with the line
-// for what is no master file; with the record for a name outside of the zone, a class other than IN, or
-// what the built-in server cannot serve (see the package); and where a limit is passed.
+// Parse reads the records of a zone. Relative names are below it. It fails with the line number on a syntax error; with
+// the record for a name outside of the zone, a class other than IN, or what the built-in server cannot serve (see the
+// package); and if a limit is exceeded.
 func Parse(r io.Reader, zone string, limits Limits) (Zone, error) {
 	apex, err := dnsprovider.CanonicalName(zone)
 	if err != nil {
@@ -62,7 +62,7 @@ func Parse(r io.Reader, zone string, limits Limits) (Zone, error) {
 	return collected.zone(apex)
 }
 
-// bounded reads no more than is allowed, and keeps the reason why it ended: the parser does not.
+// bounded reads no more than is allowed, and keeps the error, which the parser does not.
 type bounded struct {
 	from        io.Reader
 	left, limit int64
@@ -113,9 +113,9 @@ func (c collection) add(apex string, rr dns.RR) error {
 	return nil
 }
 
-// rdata gives a record's data as text. The parser lets data pass that is not whole or that no message
-// can carry, and keeps text as it was written: what has been on the wire, and reads again, is neither.
-// The usual types New checks.
+// rdata returns a record's data as text. The parser accepts incomplete data and data that no message can carry, and
+// keeps text as written; the data after a round trip through the wire format has neither problem. New checks the usual
+// types.
 func rdata(rr dns.RR) (string, error) {
 	switch usual := rr.(type) {
 	case *dns.A:
@@ -192,7 +192,7 @@ func (c collection) zone(apex string) (Zone, error) {
 	return z, aliasesAlone(z)
 }
 
-// aliasesAlone fails where a CNAME stands beside something else (RFC 2181, section 10.1).
+// aliasesAlone fails if a CNAME is beside something else (RFC 2181, section 10.1).
 func aliasesAlone(z Zone) error {
 	for i, set := range z.Sets {
 		beside := i > 0 && z.Sets[i-1].Name == set.Name || i+1 < len(z.Sets) && z.Sets[i+1].Name == set.Name

@@ -9,7 +9,7 @@ import (
 	"federation/dnsprovider/filechange"
 )
 
-// Locator says which regions are near an address. Make it with Open. It may be used by several goroutines.
+// Locator returns the regions near an address. Make it with Open. It is safe for concurrent use.
 type Locator struct {
 	networks, database string
 	watched            *filechange.Watcher
@@ -23,8 +23,8 @@ type content struct {
 	places *places
 }
 
-// Open reads a table and, if the name is not "", a database. It fails for what cannot be read, and where the table names
-// places and there is no database, or the other way round. Errors name the file.
+// Open reads a table and, if the name is not "", a database. It fails if one cannot be read, or if the table names
+// places without a database, or the other way round. Errors name the file.
 func Open(networks, database string) (*Locator, error) {
 	l := &Locator{networks: networks, database: database, watched: filechange.Watch(networks, database)}
 	return l, l.read()
@@ -48,7 +48,8 @@ func (l *Locator) read() error {
 	return nil
 }
 
-// Follow reads both files again when one has changed, until ctx ends. What cannot be read changes nothing, and is told.
+// Follow reads both files again when one has changed, until ctx ends. If that fails, it keeps the old content and calls
+// failed.
 func (l *Locator) Follow(ctx context.Context, failed func(error)) {
 	l.watched.Follow(ctx, nil, func() {
 		if err := l.read(); err != nil {
@@ -57,8 +58,8 @@ func (l *Locator) Follow(ctx context.Context, failed func(error)) {
 	})
 }
 
-// Near returns the regions near a client, the nearest first; nil when nothing is known of it. The list
-// is not the caller's to change.
+// Near returns the regions near a client, the nearest first; nil if nothing is known. The caller must not change the
+// list.
 func (l *Locator) Near(client netip.Addr) []string {
 	now, client := l.current.Load(), client.Unmap()
 	if regions, ok := now.table.networks.Lookup(client); ok {

@@ -1,5 +1,5 @@
-// Package nearest says which regions are near an address, by a table that the user keeps, and a database of places in
-// MaxMind's format (GeoIP, .mmdb):
+// Package nearest returns the regions near an address, by a table that the user keeps, and a database of places in MaxMind's
+// format (GeoIP, .mmdb):
 //
 //	# network or place  regions, the nearest first
 //	198.51.100.0/24     eu-west eu-central
@@ -9,11 +9,11 @@
 //	continent:EU        eu-west
 //	0.0.0.0/0           us-east eu-west
 //
-// Of the networks that hold an address the smallest counts. Networks go before places, and of these the smallest that is in the
-// table counts; the networks that hold all addresses, 0.0.0.0/0 and ::/0, come last.
+// Of the networks that contain an address the smallest wins. Networks win over places; of places the smallest one in the table
+// wins. The networks of all addresses, 0.0.0.0/0 and ::/0, come last.
 //
-// What was traded: both are read into memory, about 100 bytes for each network of the table, and the database as large as its
-// file: it may be replaced in place while it is used.
+// What was traded: both are read into memory, about 100 bytes per network of the table, and the whole database: its file may
+// be replaced in place while it is in use.
 package nearest
 
 import (
@@ -52,8 +52,7 @@ func load(file string) (*Table, error) {
 	return t, nil
 }
 
-// Parse reads a table. It fails for a line that is no network or place with regions, for one that comes
-// twice, and for more than two million of them.
+// Parse reads a table. It fails for an invalid line, for a duplicate, and for more than two million lines.
 func Parse(r io.Reader) (*Table, error) {
 	t, lists := &Table{places: map[string][]string{}}, map[string][]string{}
 	lines := bufio.NewScanner(r)

@@ -1,5 +1,5 @@
-// Package serverflags has the flags of the built-in DNS server that both programs have which run it: federation-dns, and
-// "federation serve", where they begin with "dns-".
+// Package serverflags has the flags of the built-in DNS server that its two programs share: federation-dns, and "federation
+// serve", where they begin with "dns-".
 //
 //	flags := serverflags.Flags{}
 //	flags.Add(fs, "dns-")

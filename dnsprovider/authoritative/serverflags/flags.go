@@ -16,7 +16,7 @@ import (
 	"federation/dnsprovider/authoritative/nearest"
 )
 
-// Flags are what the flags say. Fill reads the files that they name.
+// Flags are the parsed flags. Fill reads the files that they name.
 type Flags struct {
 	prefix       string
 	threads      int
@@ -36,7 +36,7 @@ type Flags struct {
 func (f *Flags) Add(fs *pflag.FlagSet, prefix string) {
 	f.prefix = prefix
 	fs.IntVar(&f.threads, prefix+"threads", 0, "`NUMBER` of UDP sockets of the DNS server, each with a thread of its own; 0 is one for each processor")
-	fs.IntVar(&f.rateLimit, prefix+"rate-limit", 100, "`NUMBER` of answers a second that one network (/24, /56) gets over UDP of each class: with records, without, errors; one counts once for each 512 bytes; what is more is told to ask over TCP or left out, but for clients with a valid cookie; -1 is no limit")
+	fs.IntVar(&f.rateLimit, prefix+"rate-limit", 100, "`NUMBER` of answers a second that one network (/24, /56) gets over UDP of each class: with records, without, errors; one counts once for each 512 bytes; beyond that, half get none and half are told to ask over TCP, except clients with a valid cookie; -1 is no limit")
 	fs.IPSliceVar(&f.nameServers, prefix+"name-server-ips", nil, "`IP` addresses of the zone's name server ns.ZONE, as the delegation above the zone has them; without it those in a zone file, or that at which the server listens")
 	fs.StringVar(&f.networks, prefix+"networks", "", "`FILE` with networks of clients and the regions near them, for names with the strategy Nearest; a line is \"198.51.100.0/24 REGION…\", the nearest region first; read again when it changes")
 	fs.StringVar(&f.geoip, prefix+"geoip-database", "", "`FILE` in MaxMind's format (.mmdb) that says in which place an address is; --"+prefix+"networks then has lines for places too: \"country:DE REGION…\", \"continent:EU …\", \"subdivision:US-CA …\"; read again when it changes")
@@ -48,7 +48,7 @@ func (f *Flags) Add(fs *pflag.FlagSet, prefix string) {
 	fs.Lookup(prefix + "name-server-ips").DefValue = "" // pflag shows "[]" for an empty list of addresses
 }
 
-// Fill sets the options that the flags are about. Errors name the flag, its value and what is allowed.
+// Fill sets the options that the flags control. Errors name the flag, its value and what is allowed.
 func (f *Flags) Fill(o *authoritative.Options) error {
 	switch {
 	case f.threads < 0 || f.threads > 1024:
@@ -129,7 +129,7 @@ func (f *Flags) openQueryLog(o *authoritative.Options) error {
 	return nil
 }
 
-// Follow reads files again when they change, until ctx ends. What cannot be read is logged, and changes nothing.
+// Follow reads files again when they change, until ctx ends. A file that cannot be read is logged, and changes nothing.
 func (f *Flags) Follow(ctx context.Context) {
 	if f.locator != nil {
 		f.locator.Follow(ctx, func(err error) { slog.Error("Which regions are near whom stays as it was", "err", err) })

@@ -64,7 +64,7 @@ func (c *certificate) load() error {
 	return nil
 }
 
-// get returns the certificate for a connection. Where the files have changed and cannot be read it stays the old one.
+// get returns the certificate for a connection. If the files have changed and cannot be read, it stays the old one.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"federation/dnsprovider/authoritative"
 )
 
-// transferFlags say who may have the whole zone.
+// transferFlags configure who may transfer the zone.
 type transferFlags struct {
 	keys             string
 	networks, notify []string
