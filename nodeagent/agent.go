@@ -17,30 +17,30 @@ import (
 
 // Writer brings a ruleset into the kernel.
 type Writer interface {
-	// Sync makes the kernel hold the rules of these Ports and nothing else of ours.
+	// Sync makes the kernel hold the rules of these Ports and no other rules of ours.
 	Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) error
-	// Write brings in what changed since the last Sync or Write. After an error Sync follows.
+	// Write applies the changes since the last Sync or Write. After an error Sync follows.
 	Write(ctx context.Context, node *ruleset.Node, changes []ruleset.PortChange) error
 }
 
-// Config is what an agent is made of.
+// Config configures an agent.
 type Config struct {
-	// Services, EndpointSlices and Nodes are what is watched: of the Nodes only that of this name is needed; headless
-	// Services and their slices may be left out.
+	// Services, EndpointSlices and Nodes are watched: of the Nodes only the one of this name; headless Services and
+	// their slices may be left out.
 	Services, EndpointSlices, Nodes cache.ListerWatcher
 	NodeName                        string
-	// Node says what the rules need to know of the node; it is asked at the start (nil) and when the Node changes.
+	// Node returns what the rules need of the node. It is called at the start (with nil) and when the Node changes.
 	Node   func(*corev1.Node) (ruleset.Node, error)
 	Writer Writer
-	// Watch calls lost when somebody else took away what was written, until ctx ends; nil: nobody looks.
+	// Watch calls lost when somebody else has removed our rules, until ctx ends. Nil: nobody checks.
 	Watch func(ctx context.Context, lost func())
-	// Flows ends flows to backends that are gone; it is called beside the next write. nil: nobody does.
+	// Flows ends flows to removed backends. It is called concurrently with the next write. Nil: flows stay.
 	Flows func(ctx context.Context, changes []ruleset.PortChange)
-	// Leases are watched for the one by which a drill has the node drop what comes to Services from outside, and Blackhole has the kernel do so until a
-	// time; nil: nobody can ask for that.
+	// Leases are watched for the one by which a drill makes the node drop traffic to Services from outside. Blackhole
+	// makes the kernel do so until a time. Nil: drills cannot.
 	Leases    cache.ListerWatcher
 	Blackhole func(ctx context.Context, until time.Time) error
-	// Started is called beside what follows when the first write is done or has failed; nil: nobody wants to know.
+	// Started is called, in a goroutine, when the first write is done or has failed. Optional.
 	Started func()
 	// MinSyncPeriod is the least time between two writes; 0: none.
 	MinSyncPeriod time.Duration
@@ -53,20 +53,20 @@ type Agent struct {
 	Config
 	Health *Health
 
-	mu      sync.Mutex // for what follows; a write is made without it
+	mu      sync.Mutex // guards what follows; not held during a write
 	model   *ruleset.Model
 	touched map[ruleset.Key]bool
 	lost    bool // Sync instead of Write
 	changed []time.Time
 	arrived time.Time            // of the first change since the last write; zero: there was none
-	unended []ruleset.PortChange // of a write that failed: their flows are to be ended yet
+	unended []ruleset.PortChange // of a failed write: their flows are still to be ended
 	wake    chan struct{}
 	dark    ruleset.Blackhole
 	asked   chan struct{} // dark has changed
 	flows   chan []ruleset.PortChange
 }
 
-// New is an agent that has seen nothing yet.
+// New returns an agent that has seen nothing yet.
 func New(c Config) (*Agent, error) {
 	node, err := c.Node(nil)
 	if err != nil {
@@ -81,7 +81,7 @@ func New(c Config) (*Agent, error) {
 	}, nil
 }
 
-// Run serves the node until ctx ends. What it wrote stays. The error is of the watch at the start; later ones are logged.
+// Run serves the node until ctx ends. The rules stay. The error is that of the first watch; later ones are logged.
 func (a *Agent) Run(ctx context.Context) error {
 	if err := a.watch(ctx); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// touch notes Services that may have changed.
+// touch enqueues Services that may have changed.
 func (a *Agent) touch(triggered time.Time, change func(*ruleset.Model) []ruleset.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,7 +129,7 @@ func (a *Agent) touch(triggered time.Time, change func(*ruleset.Model) []ruleset
 	a.wakeUp()
 }
 
-// resync has what the kernel holds looked at, as somebody else changed it.
+// resync schedules a Sync because somebody else has changed our rules.
 func (a *Agent) resync() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,7 +145,7 @@ func (a *Agent) wakeUp() {
 	}
 }
 
-// work is what is to be written now.
+// work is what to write now.
 type work struct {
 	node    ruleset.Node
 	change  ruleset.Change
@@ -154,10 +154,10 @@ type work struct {
 	checks  map[ruleset.Key]healthCheck
 	changed []time.Time
 	arrived time.Time
-	flows   []ruleset.PortChange // what has changed since flows were ended
+	flows   []ruleset.PortChange // changes since flows were last ended
 }
 
-// take works out what is to be written and forgets that it is to be.
+// take returns what to write, and clears it.
 func (a *Agent) take() work {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -174,11 +174,11 @@ func (a *Agent) take() work {
 	return w
 }
 
-// write brings what there is to be written into the kernel.
+// write writes the pending changes into the kernel.
 func (a *Agent) write(ctx context.Context) {
 	w := a.take()
 	for _, reason := range w.change.Reasons {
-		klog.InfoS("Not as the Service says", "reason", reason)
+		klog.InfoS("A Service cannot be served as it asks", "reason", reason)
 	}
 	for _, reason := range w.change.Skipped {
 		klog.V(2).InfoS("Not served", "reason", reason)
@@ -223,7 +223,7 @@ func (a *Agent) put(ctx context.Context, w work) error {
 	return a.Writer.Write(ctx, &w.node, w.change.Ports)
 }
 
-// endFlows ends stale flows, one batch after the other, beside the writes.
+// endFlows ends stale flows batch by batch, concurrently with writes.
 func (a *Agent) endFlows(ctx context.Context) {
 	for {
 		select {
@@ -245,11 +245,11 @@ func (a *Agent) rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// setNode takes in the Node. When what the rules need of it is other than before, all of them are made anew.
+// setNode takes in the Node. If what the rules need of it has changed, it rebuilds all of them.
 func (a *Agent) setNode(n *corev1.Node) {
 	node, err := a.Node(n)
 	if err != nil {
-		klog.ErrorS(err, "The Node cannot be read; the rules are as before", "node", n.Name)
+		klog.ErrorS(err, "Cannot use the Node; the rules stay", "node", n.Name)
 		return
 	}
 	a.mu.Lock()

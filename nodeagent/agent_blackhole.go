@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// watchLease follows the Lease by which a drill has the node drop what comes from outside, until ctx ends.
+// watchLease follows the Lease by which a drill makes the node drop traffic from outside, until ctx ends.
 func (a *Agent) watchLease(ctx context.Context) {
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: a.Leases, ObjectType: &coordinationv1.Lease{},
@@ -23,7 +23,7 @@ func (a *Agent) watchLease(ctx context.Context) {
 	}
 }
 
-// setLease takes in what the Lease says now.
+// setLease takes in the Lease.
 func (a *Agent) setLease(obj any) {
 	lease, holder, renewed := obj.(*coordinationv1.Lease), "", time.Time{}
 	if lease.Spec.HolderIdentity != nil {
@@ -38,7 +38,7 @@ func (a *Agent) setLease(obj any) {
 	until := a.dark.Until()
 	a.mu.Unlock()
 	if dark := until.After(time.Now()); dark != was.After(time.Now()) {
-		klog.InfoS("A drill has what comes to Services from outside dropped, or ends that", "dropped", dark, "drill", holder)
+		klog.InfoS("A drill changed until when traffic to Services from outside is dropped", "dropped", dark, "drill", holder)
 	}
 	a.Health.setDark(until)
 	select {
@@ -47,13 +47,14 @@ func (a *Agent) setLease(obj any) {
 	}
 }
 
-// drop has the kernel know until when what comes from outside is dropped. Where that fails for good, what it knows runs out.
+// drop sets in the kernel until when traffic from outside is dropped. If that keeps failing, the previous time runs
+// out.
 func (a *Agent) drop(ctx context.Context) {
 	a.mu.Lock()
 	until := a.dark.Until()
 	a.mu.Unlock()
 	if err := a.Blackhole(ctx, until); err != nil && ctx.Err() == nil {
-		klog.ErrorS(err, "The kernel cannot be told what a drill asks for; will be tried again", "in", a.Retry)
+		klog.ErrorS(err, "Cannot set the blackhole in the kernel; will retry", "in", a.Retry)
 		a.rest(ctx, a.Retry)
 		select {
 		case a.asked <- struct{}{}:

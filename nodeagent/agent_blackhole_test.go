@@ -14,7 +14,7 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// blackhole notes for how long what comes from outside is to be dropped.
+// blackhole records for how long traffic from outside is to be dropped.
 func (r *record) blackhole(_ context.Context, until time.Time) error {
 	if until.IsZero() {
 		return r.note("light")
@@ -30,7 +30,7 @@ func drillLease(holder string, renewed time.Time) *coordinationv1.Lease {
 	return lease
 }
 
-// Each renewal of the Lease goes into the kernel, with what is left of 30 s; health check node ports say no meanwhile.
+// Each renewal of the Lease sets the kernel's timeout, less than 30 s; health check node ports fail meanwhile.
 func TestTheKernelFollowsTheLease(t *testing.T) {
 	c, r := fake.NewClientset(service("a", "10.0.0.1"), drillLease("", time.Time{})), &record{}
 	run(t, c, r, func(a *Agent) {
@@ -80,7 +80,8 @@ func TestTheKernelFollowsTheLease(t *testing.T) {
 	})
 }
 
-// An agent that was told of a Lease and has not seen it is not ready: the federation takes one that is for one that obeys it.
+// An agent that should watch a Lease and has not seen it is not ready: the federation takes a ready agent for one that
+// obeys it.
 func TestReadyWhenTheLeaseHasBeenSeen(t *testing.T) {
 	h := newHealth()
 	h.awaitLease()

@@ -7,7 +7,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// The metrics have kube-proxy's names, so that its dashboards and alerts go on.
+// The metrics have kube-proxy's names, so that its dashboards and alerts keep working.
 var (
 	syncDuration = metrics.NewHistogram(&metrics.HistogramOpts{
 		Subsystem: "kubeproxy", Name: "sync_proxy_rules_duration_seconds", StabilityLevel: metrics.ALPHA,
@@ -47,7 +47,7 @@ func init() {
 	legacyregistry.MustRegister(syncDuration, fullSyncDuration, programming, arrivalToCommit, lastSync, failures, healthzAnswers)
 }
 
-// observe counts what was written.
+// observe records a write.
 func observe(w work, start time.Time) {
 	took := time.Since(start).Seconds()
 	syncDuration.Observe(took)

@@ -11,13 +11,13 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// slim drops what no rule needs, which is most of an object's memory. All of it is kept for as long as the object is there.
+// slim removes what no rule needs, which is most of an object's memory. It stays cached as long as the object exists.
 func (a *Agent) slim(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *corev1.Service:
 		o.ObjectMeta, o.Spec.Selector = slimMeta(o.ObjectMeta), nil
 	case *discoveryv1.EndpointSlice:
-		o.ObjectMeta, o.Endpoints = slimMeta(o.ObjectMeta), slices.Clone(o.Endpoints) // what was decoded has room for more
+		o.ObjectMeta, o.Endpoints = slimMeta(o.ObjectMeta), slices.Clone(o.Endpoints) // a decoded slice has spare capacity
 		for i := range o.Endpoints {
 			o.Endpoints[i] = a.slimEndpoint(o.Endpoints[i])
 		}
@@ -40,7 +40,7 @@ func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 		CreationTimestamp: m.CreationTimestamp, Labels: only(labels, m.Labels), Annotations: only(annotations, m.Annotations)}
 }
 
-// only are the values that have one of these keys.
+// only returns the values that have one of these keys.
 func only(keys []string, m map[string]string) map[string]string {
 	maps.DeleteFunc(m, func(k, _ string) bool { return !slices.Contains(keys, k) })
 	if len(m) == 0 {
@@ -49,7 +49,7 @@ func only(keys []string, m map[string]string) map[string]string {
 	return m
 }
 
-// slimEndpoint is the endpoint with its addresses, conditions and hints; of its node only whether it is this one.
+// slimEndpoint returns the endpoint with its addresses, conditions and hints; of its node only whether it is this one.
 func (a *Agent) slimEndpoint(e discoveryv1.Endpoint) discoveryv1.Endpoint {
 	c := e.Conditions
 	out := discoveryv1.Endpoint{Addresses: e.Addresses, Hints: e.Hints, Conditions: discoveryv1.EndpointConditions{
@@ -62,7 +62,7 @@ func (a *Agent) slimEndpoint(e discoveryv1.Endpoint) discoveryv1.Endpoint {
 
 var yes, no = true, false
 
-// shared is a pointer to the same value that others have, too.
+// shared returns a pointer to the same value that others have, too.
 func shared(b *bool) *bool {
 	switch {
 	case b == nil:

@@ -24,11 +24,11 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// record is a Writer that notes what it is told: "sync 2" for all of two Ports, "write 1" for a change of one.
+// record is a Writer that records its calls: "sync 2" for a Sync of two Ports, "write 1" for a change of one.
 type record struct {
 	mu    sync.Mutex
 	said  []string
-	fail  int // so many of the next fail
+	fail  int // how many of the next calls fail
 	pause time.Duration
 	begun []string // what was said when the agent said that it had started
 }
@@ -81,7 +81,7 @@ func slice(service string, addresses ...string) *discoveryv1.EndpointSlice {
 	return s
 }
 
-// run has an agent serve what a client has, while do is done, in a time of its own.
+// run runs an agent for a client's objects while do runs, in a bubble of time.
 func run(t *testing.T, c *fake.Clientset, r *record, do func(a *Agent)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -201,7 +201,7 @@ func TestAnotherZoneOfTheNodeIsAnotherRuleset(t *testing.T) {
 	})
 }
 
-// A load balancer asks at the health check node port: as many endpoints as are ready on this node.
+// A load balancer checks the health check node port: it gets the number of ready endpoints on this node.
 func TestHealthCheckNodePorts(t *testing.T) {
 	h := newHealth()
 	k := ruleset.Key{Namespace: "default", Name: "web"}

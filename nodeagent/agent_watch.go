@@ -13,7 +13,7 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// watch begins to watch, and returns when all that there is has been seen.
+// watch starts the watches, and returns when all existing objects have been seen.
 func (a *Agent) watch(ctx context.Context) error {
 	var synced []cache.DoneChecker
 	for _, h := range []struct {
@@ -44,7 +44,7 @@ func (a *Agent) watch(ctx context.Context) error {
 	return nil
 }
 
-// last is the object that a deletion is about, also where the deletion itself was missed.
+// last returns the object of a deletion, also if the deletion itself was missed.
 func last(obj any) any {
 	if missed, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		return missed.Obj
@@ -75,7 +75,8 @@ func (a *Agent) endSlice(obj any) {
 	})
 }
 
-// triggered is when what led to the slice's last change happened, as its controller wrote down; zero: it did not.
+// triggered returns when the cause of the slice's last change happened, from its controller's annotation; zero if there
+// is none.
 func triggered(s *discoveryv1.EndpointSlice) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, s.Annotations[corev1.EndpointsLastChangeTriggerTime])
 	if err != nil {

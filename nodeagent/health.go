@@ -24,12 +24,12 @@ type Health struct {
 	mu       sync.Mutex
 	since    time.Time // that something waits to be written; zero: nothing does
 	last     time.Time // that something was written
-	dark     time.Time // until then load balancers are to send nothing here
+	dark     time.Time // until then load balancers must send nothing here
 	lease    bool      // the Lease of drills is waited for
 	services map[ruleset.Key]*checked
 }
 
-// healthCheck is what is asked at a health check node port.
+// healthCheck is the answer at a health check node port.
 type healthCheck struct {
 	port      uint16 // 0: nothing
 	endpoints int    // ready ones on this node
@@ -42,7 +42,7 @@ type checked struct {
 
 func newHealth() *Health { return &Health{services: map[ruleset.Key]*checked{}} }
 
-// checkOf is what a Service's Ports say: the addresses of all ready endpoints on this node.
+// checkOf returns the health check of a Service's Ports: the addresses of all ready endpoints on this node.
 func checkOf(ports []*ruleset.Port) healthCheck {
 	c, addrs := healthCheck{}, map[netip.Addr]bool{}
 	for _, p := range ports {
@@ -78,8 +78,8 @@ func (h *Health) setDark(until time.Time) {
 	h.dark = until
 }
 
-// awaitLease has /readyz wait until the Lease of drills has been seen, which sawLease says: the federation takes an agent that is ready for one that
-// obeys it.
+// awaitLease makes /readyz wait until sawLease is called: the federation takes a ready agent for one that obeys the
+// Lease of drills.
 func (h *Health) awaitLease() { h.setLease(true) }
 
 func (h *Health) sawLease() { h.setLease(false) }
@@ -92,7 +92,7 @@ func (h *Health) setLease(waits bool) {
 
 func (h *Health) healthy() bool { return h.since.IsZero() || time.Since(h.since) < late }
 
-// set begins, changes and ends what is answered at node ports.
+// set starts, changes and ends the answers at node ports.
 func (h *Health) set(checks map[ruleset.Key]healthCheck) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,11 +113,11 @@ func (h *Health) set(checks map[ruleset.Key]healthCheck) {
 	}
 }
 
-// serve answers at a health check node port; nil where another process has it.
+// serve answers at a health check node port; nil if another process has it.
 func (h *Health) serve(k ruleset.Key, port uint16) *http.Server {
 	l, err := net.Listen("tcp", ":"+strconv.Itoa(int(port)))
 	if err != nil {
-		klog.ErrorS(err, "The health check node port of a Service cannot be served", "service", k, "port", port)
+		klog.ErrorS(err, "Cannot listen at the health check node port of a Service", "service", k, "port", port)
 		return nil
 	}
 	s := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -127,7 +127,7 @@ func (h *Health) serve(k ruleset.Key, port uint16) *http.Server {
 	return s
 }
 
-// answer is kube-proxy's: 200 where there are endpoints, else 503; their number in a header and the body.
+// answer answers as kube-proxy does: 200 if there are endpoints, else 503; their number in a header and the body.
 func (h *Health) answer(w http.ResponseWriter, k ruleset.Key) {
 	h.mu.Lock()
 	count, healthy := 0, h.healthy()
@@ -149,15 +149,15 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	healthy, last := h.healthy(), h.last
 	h.mu.Unlock()
 	if healthy {
-		last = time.Now() // as kube-proxy: who is healthy is up to date
+		last = time.Now() // as kube-proxy: healthy means up to date
 	}
 	respond(w, healthy, map[string]any{"lastUpdated": last, "currentTime": time.Now(), "healthy": healthy})
 	healthzAnswers.WithLabelValues(fmt.Sprint(status(healthy))).Inc()
 }
 
-// Ready answers /readyz: 200 once all rules have been written, and the Lease of drills has been seen where there is to be one, while /healthz has 200,
-// too; else 503. kube-proxy's /healthz, and so
-// ours, is 200 before the first rules.
+// Ready answers /readyz: 200 once all rules have been written, and the Lease of drills has been seen if one is
+// required, as long as /healthz has 200, too; else 503. kube-proxy's /healthz, and so ours, is 200 before the first
+// rules.
 func (h *Health) Ready(w http.ResponseWriter, _ *http.Request) {
 	h.mu.Lock()
 	ready, last := h.healthy() && !h.last.IsZero() && !h.lease, h.last
@@ -169,7 +169,7 @@ func respond(w http.ResponseWriter, ok bool, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status(ok))
-	_ = json.NewEncoder(w).Encode(body) // who asked may be gone
+	_ = json.NewEncoder(w).Encode(body) // the client may be gone
 }
 
 func status(ok bool) int {

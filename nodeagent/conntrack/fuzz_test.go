@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Whatever the kernel says, a flow that comes out of it has two ends.
+// Whatever the kernel sends, a parsed flow has two ends.
 func FuzzParse(f *testing.F) {
 	b, err := hex.DecodeString(entryBytes)
 	if err != nil {

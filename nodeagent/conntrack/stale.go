@@ -8,10 +8,11 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// keep says which backends flows to a frontend may have; nil: none.
+// keep has the allowed backends of flows to a frontend; nil: none.
 type keep map[ruleset.FrontendKey]map[netip.AddrPort]bool
 
-// frontends that changes touch, of the protocols whose flows do not end by themselves when their backend is gone.
+// frontends returns the frontends in changes, of the protocols whose flows do not end by themselves when their backend
+// is gone.
 func frontends(changes []ruleset.PortChange) keep {
 	out := keep{}
 	for _, c := range changes {
@@ -51,9 +52,9 @@ func backends(p *ruleset.Port) map[netip.AddrPort]bool {
 	return out
 }
 
-// stale reports whether a flow is to be forgotten. What was not sent on is from before there were rules for it: of what asked
-// for a Service's own address always, and of what asked for a node port where the address is local, one of the node's. Other
-// flows to such a port pass by.
+// stale reports whether to remove a flow. A flow that was not translated is older than the rules: it is stale if it
+// asked for a Service's own address, or for a node port at one of the node's addresses. Other flows to such a port pass
+// by.
 func (k keep) stale(f *flow, local func(netip.Addr) bool) bool {
 	key := ruleset.FrontendKey{Addr: f.to.Addr(), IPv6: f.to.Addr().Is6(), Protocol: f.protocolName(), Port: f.to.Port()}
 	living, ok := k[key]

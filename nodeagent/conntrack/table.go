@@ -30,7 +30,7 @@ const (
 	wantDst, wantNumber, wantPort     = 1 << 1, 1 << 3, 1 << 5 // what a filter compares
 )
 
-// maxQuestions is how many frontends are asked for one by one. Each question costs the kernel a walk of its table.
+// maxQuestions is the maximum of frontends queried one by one. Each query costs the kernel a walk of its table.
 const maxQuestions = 8
 
 // Table is the kernel's table of flows. It is for one goroutine at a time.
@@ -48,8 +48,8 @@ func Open() (*Table, error) {
 // Close frees the socket.
 func (t *Table) Close() { t.socket.Close() }
 
-// Remove forgets the flows that changes made stale, and returns how many. It is to be called in the network namespace that
-// the table was opened in.
+// Remove removes the flows that changes made stale, and returns how many. It must be called in the network namespace of
+// Open.
 func (t *Table) Remove(changes []ruleset.PortChange) (int, error) {
 	k := frontends(changes)
 	found := map[string]*flow{}
@@ -76,7 +76,7 @@ func (t *Table) Remove(changes []ruleset.PortChange) (int, error) {
 	return removed, errors.Join(errs...)
 }
 
-// questions are what to ask the kernel for.
+// questions returns the queries for the kernel.
 func (k keep) questions() (out []ruleset.FrontendKey) {
 	if len(k) <= maxQuestions {
 		for key := range k {
@@ -94,7 +94,7 @@ func (k keep) questions() (out []ruleset.FrontendKey) {
 	return out
 }
 
-// locals returns what reports whether an address is one of the node's. They are read when that is first asked.
+// locals returns a function that reports whether an address is one of the node's. It reads them at the first call.
 func locals() func(netip.Addr) bool {
 	own := sync.OnceValue(func() map[netip.Addr]bool {
 		out := map[netip.Addr]bool{}
@@ -128,8 +128,8 @@ func (t *Table) find(q ruleset.FrontendKey, k keep, local func(netip.Addr) bool,
 	return err
 }
 
-// question asks for flows to an address, unless it is that of none, and port, unless it is 0, of a protocol. Of IPv6 it
-// asks for all addresses: Linux (6.18 still) then gives those that are not the one that was asked for.
+// question adds a query for flows of a protocol to an address, unless that is unspecified, and a port, unless that is
+// 0. For IPv6 it queries all addresses: Linux (6.18 still) inverts that filter.
 func question(q ruleset.FrontendKey) (b nfnetlink.Batch) {
 	family, want := uint8(unix.NFPROTO_IPV4), uint32(wantNumber)
 	if q.IPv6 {
@@ -169,7 +169,7 @@ type flow struct {
 	family      uint8
 	orig, id    []byte // as the kernel wrote them
 	protocol    byte
-	to, answers netip.AddrPort // what it asked for, and who answers
+	to, answers netip.AddrPort // the destination, and who answers
 }
 
 func (f *flow) protocolName() corev1.Protocol {
@@ -182,7 +182,7 @@ func (f *flow) protocolName() corev1.Protocol {
 	return ""
 }
 
-// parse reads an entry; nil where it is none of addresses and ports.
+// parse decodes an entry; nil if it has no addresses and ports.
 func parse(family uint8, attributes []byte) *flow {
 	f := &flow{family: family}
 	var reply []byte
@@ -204,7 +204,7 @@ func parse(family uint8, attributes []byte) *flow {
 	return f
 }
 
-// end is one end of a tuple.
+// end returns one end of a tuple.
 func end(tuple []byte, v4, v6, port int) (protocol byte, out netip.AddrPort) {
 	ip, proto := nfnetlink.Attribute(tuple, tupleIP), nfnetlink.Attribute(tuple, tupleProto)
 	b := nfnetlink.Attribute(ip, v4)

@@ -44,7 +44,7 @@ func (e *expressions) close(at int) {
 	}
 }
 
-// expression adds one with what it says.
+// expression adds an expression; says adds its attributes.
 func (e *expressions) expression(name string, says func()) {
 	e.nest(unix.NFTA_LIST_ELEM, func() {
 		e.text(unix.NFTA_EXPR_NAME, name)
@@ -90,7 +90,7 @@ func (e *expressions) xtables(kind, name string, revision uint32, info []byte) {
 	})
 }
 
-// counter comes before what a rule leads to.
+// counter comes before a rule's target.
 func (e *expressions) counter() {
 	e.expression("counter", func() {
 		e.put(unix.NFTA_COUNTER_BYTES, make([]byte, 8))

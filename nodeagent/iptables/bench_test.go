@@ -11,8 +11,8 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// One endpoint of one of many Services changed: the time until the kernel has it, beside a bare iptables-restore of
-// one chain, which is the least that any use of it takes; and all from nothing, and compared again.
+// The time until the kernel has a change of one endpoint of one of many Services, compared with a bare iptables-restore of one
+// chain, the minimum for any use of it; and the time of a full load, and of a comparison.
 //
 //	go test ./nodeagent/iptables -run '^$' -bench . -benchtime 20x
 func BenchmarkWriter(b *testing.B) {
@@ -62,7 +62,7 @@ func benchmark(b *testing.B, backend Backend, n int) {
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "ms/change")
 }
 
-// benchPorts are n Ports with a cluster IP and ten backends each.
+// benchPorts returns n Ports with a cluster IP and ten backends each.
 func benchPorts(n int) []*ruleset.Port {
 	out := make([]*ruleset.Port, n)
 	for i := range out {

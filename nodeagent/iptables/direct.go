@@ -11,7 +11,7 @@ import (
 	"federation/nodeagent/nfnetlink"
 )
 
-// direct is what is written straight into the kernel's nftables: chains of nat, as iptables-nft writes them.
+// direct writes straight into the kernel's nftables: chains of nat, as iptables-nft writes them.
 type direct struct {
 	names
 	ipv6  bool
@@ -20,10 +20,10 @@ type direct struct {
 	transactions uint32 // that were sent
 }
 
-// maxMessages bounds what is sent of new chains at a time: a message of a rule has some hundred bytes.
+// maxMessages bounds the messages of new chains per transaction: a message of a rule has some hundred bytes.
 const maxMessages = 10000
 
-// divide takes out what iptables-restore writes: the table filter, jumps, and rules with matches and targets that
+// divide splits off what iptables-restore must write: the table filter, jumps, and rules with matches and targets that
 // encode would not make as iptables-nft does.
 func (w write) divide() (restored, netlink write) {
 	restored, netlink = w, write{names: w.names, chains: want{}}
@@ -49,8 +49,8 @@ func needsRestore(rules []string) bool {
 	return false
 }
 
-// commit writes chains. First those that are new, to which nothing leads yet, in as many transactions as that takes; then in
-// one what leads to them and what goes.
+// commit writes chains. First new ones, to which nothing leads yet, in as many transactions as that takes; then in one
+// what leads to them and what goes.
 func (d *direct) commit(s *nfnetlink.Socket, w write, have map[place]uint64) error {
 	for p, rules := range w.chains {
 		if _, there := have[p]; !there && rules != nil {
@@ -108,7 +108,7 @@ func protocolFamily(ipv6 bool) uint8 {
 	return unix.NFPROTO_IPV4
 }
 
-// chain makes a chain, or takes away an empty one.
+// chain creates a chain, or deletes an empty one.
 func (d *direct) chain(kind int, p place) {
 	d.begin(kind, unix.NLM_F_CREATE)
 	d.batch.String(unix.NFTA_CHAIN_TABLE, p.table)
@@ -121,7 +121,7 @@ func (d *direct) flush(p place) {
 	d.batch.String(unix.NFTA_RULE_CHAIN, string(d.names)+p.chain)
 }
 
-// rules adds rules to a chain. Each bears a stamp, by which it is known again without being read.
+// rules adds rules to a chain. Each has a stamp, by which it is recognized without being parsed.
 func (d *direct) rules(p place, rules []string) error {
 	for _, r := range rules {
 		exprs, err := encode(r, d.ipv6)
@@ -132,7 +132,7 @@ func (d *direct) rules(p place, rules []string) error {
 		d.batch.String(unix.NFTA_RULE_TABLE, p.table)
 		d.batch.String(unix.NFTA_RULE_CHAIN, string(d.names)+p.chain)
 		d.batch.Bytes(unix.NFTA_RULE_EXPRESSIONS|unix.NLA_F_NESTED, exprs)
-		if strings.Contains(r, "-m sctp") { // which asks for its protocol
+		if strings.Contains(r, "-m sctp") { // it requires its protocol
 			at := d.batch.Nest(unix.NFTA_RULE_COMPAT)
 			d.batch.Uint32(unix.NFTA_RULE_COMPAT_PROTO, unix.IPPROTO_SCTP)
 			d.batch.Uint32(unix.NFTA_RULE_COMPAT_FLAGS, 0)
@@ -146,12 +146,12 @@ func (d *direct) rules(p place, rules []string) error {
 // stampHead is a type of user data that neither iptables nor nft knows, so that they pass it over, and its length.
 var stampHead = []byte{0xfe, 8}
 
-// stamp is a rule's user data: the hash of its text.
+// stamp returns a rule's user data: the hash of its text.
 func stamp(rule string) []byte {
 	return binary.BigEndian.AppendUint64(bytes.Clone(stampHead), hash(rule))
 }
 
-// stamped is the hash that a rule's user data bears.
+// stamped returns the hash in a rule's user data.
 func stamped(user []byte) (uint64, bool) {
 	if !bytes.HasPrefix(user, stampHead) || len(user) != len(stampHead)+8 {
 		return 0, false

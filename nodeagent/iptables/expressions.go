@@ -10,14 +10,15 @@ import (
 	"federation/nodeagent/xtables"
 )
 
-// expressions are attributes of netlink: the expressions of a rule as iptables-nft makes them, native ones of nftables
-// where it has such, else xtables' matches and targets.
+// expressions are netlink attributes: the expressions of a rule as iptables-nft makes them, native ones of nftables
+// where it has them, else xtables' matches and targets.
 type expressions struct {
 	buf  []byte
 	ipv6 bool
 }
 
-// encode is what iptables-nft makes of a rule. What it would match and masquerade by natively, as marks, is left to it: needsRestore.
+// encode returns a rule as iptables-nft makes it. Rules that iptables-nft expresses natively, such as marks, are left
+// to it: needsRestore.
 func encode(rule string, ipv6 bool) ([]byte, error) {
 	e := &expressions{ipv6: ipv6}
 	w := words{ipv6: ipv6, into: e}
@@ -52,7 +53,7 @@ func (e *expressions) protocol(not bool, number byte) {
 	e.compare(not, []byte{number})
 }
 
-// device compares an interface's name; what ends with + is the beginning of one.
+// device compares an interface's name; a trailing + makes it a prefix.
 func (e *expressions) device(not bool, name string) {
 	e.load("meta", unix.NFTA_META_DREG, unix.NFTA_META_KEY, unix.NFT_META_IIFNAME)
 	if begin, any := strings.CutSuffix(name, "+"); any {

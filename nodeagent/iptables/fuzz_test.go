@@ -7,7 +7,7 @@ import (
 	"federation/nodeagent/xtables"
 )
 
-// FuzzParseSave: of whatever iptables-save prints, only chains of ours are taken for ours.
+// FuzzParseSave checks that whatever iptables-save prints, only our chains count as ours.
 func FuzzParseSave(f *testing.F) {
 	f.Add(ofOthers, true)
 	f.Add("*nat\n:KUBE-SERVICES - [0:0]\n:KUBE-SVC-A - [0:0]\n-A PREROUTING -j KUBE-SERVICES\n-A KUBE-SVC-A -d 10.0.0.1/32 -j KUBE-SEP-B\nCOMMIT\n", false)
@@ -31,7 +31,7 @@ func FuzzParseSave(f *testing.F) {
 	})
 }
 
-// FuzzWords: whatever a rule's text says is refused by its name, or has both forms.
+// FuzzWords checks that any rule text is rejected with its name, or has both forms.
 func FuzzWords(f *testing.F) {
 	for _, rule := range []string{
 		`-d 10.0.0.1/32 -p tcp -m comment --comment "default/web" -m tcp --dport 80 -j KUBE-SVC-A`, `! -s 10.0.0.0/8 -j KUBE-MARK-MASQ`, `-m statistic --mode random --probability 0.50000000000 -j A`,

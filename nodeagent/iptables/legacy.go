@@ -53,7 +53,7 @@ func (l *legacy) forget(table string) {
 	}
 }
 
-// table is what the kernel holds. If it has no such table, iptables loads its module, or says what is missing.
+// table reads the table from the kernel. If the kernel has none, iptables loads its module, or reports what is missing.
 func (f *family) table(ctx context.Context, name string) (*xtables.Table, error) {
 	if t := f.tables.read[name]; t != nil {
 		return t, nil
@@ -76,7 +76,7 @@ func (f *family) table(ctx context.Context, name string) (*xtables.Table, error)
 	return t, err
 }
 
-// inKernel is what legacy tables hold of us, and the hashes of those of the wanted chains that are there as they are wanted.
+// inKernel returns what legacy tables hold of ours, and the hashes of those wanted chains that are up to date.
 func (f *family) inKernel(ctx context.Context, n names, wanted want) (*found, error) {
 	out := &found{&saved{n, want{}, map[jump]int{}, map[jump]bool{}}, map[place]uint64{}}
 	same := f.sameAs()
@@ -121,7 +121,7 @@ func all(have iter.Seq[xtables.Rule], rules []string, same func(xtables.Rule, st
 	return n == len(rules)
 }
 
-// findJumps looks for our jumps in a chain of others, for those that come after kube-proxy's, and for those that it left beside.
+// findJumps finds our jumps in a chain of others, those after kube-proxy's, and those that kube-proxy left behind.
 func (there *found) findJumps(in place, rules iter.Seq[xtables.Rule], same func(xtables.Rule, string) bool) {
 	wanted := slices.DeleteFunc(slices.Concat(there.names.jumps(), there.proxys()), func(j jump) bool { return j.table != in.table || j.chain != in.chain })
 	if len(wanted) == 0 {
@@ -139,7 +139,7 @@ func (there *found) findJumps(in place, rules iter.Seq[xtables.Rule], same func(
 	}
 }
 
-// edit is what is to become of a table. What others have that leads to chains which go, goes with them.
+// edit returns the changes of a table. Foreign rules that lead to deleted chains are deleted too.
 func (w write) edit(table string, ipv6 bool) (e xtables.Edit, empty bool) {
 	e = xtables.Edit{Chains: map[string][]string{}, First: map[string][]string{}, Drop: map[string][]string{}, Make: entryOf(ipv6)}
 	for p, rules := range w.chains {
@@ -160,7 +160,7 @@ func (w write) edit(table string, ipv6 bool) (e xtables.Edit, empty bool) {
 	return e, len(e.Chains)+len(e.Drop)+len(e.First) == 0
 }
 
-// replace brings what differs into legacy tables.
+// replace writes the differences into legacy tables.
 func (f *family) replace(ctx context.Context, w write) error {
 	for _, table := range []string{nat, filter} {
 		e, empty := w.edit(table, f.ipv6)
@@ -169,7 +169,7 @@ func (f *family) replace(ctx context.Context, w write) error {
 		}
 		err := xtables.ErrChanged
 		for n := 0; n < attempts && errors.Is(err, xtables.ErrChanged); n++ {
-			if n > 0 { // by somebody who does not take the lock: what it was is for a look to find out
+			if n > 0 { // changed by somebody without the lock: Watch has to find out what
 				f.sight.others++
 			}
 			err = f.replaceTable(ctx, table, e)
@@ -195,7 +195,7 @@ func (f *family) replaceTable(ctx context.Context, name string, e xtables.Edit) 
 	return f.exchange(f.tables.Conn, next)
 }
 
-// clear takes away our chains and whatever leads to them.
+// clear deletes our chains and whatever leads to them.
 func (f *family) clear(ctx context.Context, n names) error {
 	if err := f.open(ctx); err != nil {
 		return err

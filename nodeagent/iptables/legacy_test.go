@@ -55,7 +55,7 @@ func legacies(t *testing.T, do func(t *testing.T, node *nettest.Node, f *family,
 // few are the last digits of chains' counters: a few packets may come by that nobody sent.
 var few = regexp.MustCompile(`^(:.*\d)\d{3}:(\d+)\d{5}]`)
 
-// savedOfOthers is what iptables-legacy-save prints, with counters, of all that is not ours.
+// savedOfOthers returns what iptables-legacy-save prints, with counters, of all that is not ours.
 func savedOfOthers(t *testing.T, node *nettest.Node, f *family) string {
 	t.Helper()
 	var out []string
@@ -71,7 +71,7 @@ func savedOfOthers(t *testing.T, node *nettest.Node, f *family) string {
 	return strings.Join(out, "")
 }
 
-// What others have stays as it is, byte for byte and count for count, while ours comes, changes and goes.
+// Foreign rules stay as they are, byte for byte and count for count, while ours are added, changed and deleted.
 func TestOthersRulesAndCountersStay(t *testing.T) {
 	legacies(t, func(t *testing.T, node *nettest.Node, f *family, w *Writer) {
 		text, ports := ofOthers, only(testPorts(3), f.ipv6)
@@ -97,7 +97,7 @@ func TestOthersRulesAndCountersStay(t *testing.T) {
 	})
 }
 
-// iptables-legacy makes of what it printed the same entries as ours are: of a restart after it nothing is written.
+// iptables-legacy makes the same entries as we do from what it printed: a restart after it writes nothing.
 func TestEntriesAreAsIptablesMakesThem(t *testing.T) {
 	legacies(t, func(t *testing.T, node *nettest.Node, f *family, w *Writer) {
 		of := testNode()
@@ -164,7 +164,7 @@ func TestAnotherHandAtTheSameTime(t *testing.T) {
 	})
 }
 
-// Another hand that takes no lock, or another one, comes between reading and writing: nothing is lost, and a look is to follow.
+// If another process writes between our read and write, with or without the lock, nothing is lost, and a check follows.
 func TestAnotherHandWithoutTheLock(t *testing.T) {
 	legacies(t, func(t *testing.T, node *nettest.Node, f *family, w *Writer) {
 		ports, once := only(testPorts(2), f.ipv6), true
@@ -200,8 +200,8 @@ func TestAnotherHandWithoutTheLock(t *testing.T) {
 	})
 }
 
-// A hand that never ends, and takes no lock: Sync ends, with an error where that hand was always there first. When it ends, a
-// look sees what is missing, and a Sync puts all right.
+// Another process keeps writing without the lock: Sync ends, with an error if the other was always faster. When it
+// stops, a check finds what is missing, and a Sync restores it.
 func TestAForeignHandThatNeverEnds(t *testing.T) {
 	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
 		w, ports := newWriter(t, Config{Backend: b, IPv4: true}), only(testPorts(40), false)
@@ -238,8 +238,8 @@ func TestAForeignHandThatNeverEnds(t *testing.T) {
 	})
 }
 
-// harm takes all chains of the table nat away, again and again; of legacy it puts one of its own there in turns, as the kernel sees only
-// how many entries there are.
+// harm deletes all chains of the table nat, again and again; in legacy tables it alternates that with a chain of its
+// own, because the kernel shows only the number of entries.
 func harm(b Backend, stop *atomic.Bool) error {
 	if b == NFT {
 		s, err := nfnetlink.Dial()
@@ -292,7 +292,7 @@ func harmTable(c *xtables.Conn, n int) error {
 	return c.Replace(next)
 }
 
-// Where the kernel has no such table iptables is asked, which may load its module, and says what is missing.
+// If the kernel lacks the table, iptables is run, which may load its module, and reports what is missing.
 func TestATableThatIsMissing(t *testing.T) {
 	legacies(t, func(t *testing.T, node *nettest.Node, f *family, _ *Writer) {
 		err := node.Do(func() error {
@@ -309,7 +309,7 @@ func TestATableThatIsMissing(t *testing.T) {
 	})
 }
 
-// A lock that another holds is waited for, and its end is an error that says so.
+// A lock held by another process is waited for, and a timeout is an error that says so.
 func TestTheLockIsWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	t.Setenv("XTABLES_LOCKFILE", path)

@@ -13,18 +13,18 @@ import (
 	"federation/nodeagent/xtables"
 )
 
-// Looks say how often Watch looks.
+// Looks has the periods of Watch.
 type Looks struct {
 	Every time.Duration // at a number that the kernel changes with its rules: costs nothing
 	Full  time.Duration // at all rules at the latest, where that number says that somebody changed something
 }
 
-// Watch calls lost when somebody else has changed what was written, or may have, until ctx ends: Sync is to follow,
-// which finds out. It may run while rules are written.
+// Watch calls lost when somebody else has changed our rules, or may have, until ctx ends: a Sync must follow, which finds out.
+// It may run while rules are written.
 //
-// Legacy: the number and size of a table's rules are compared with those after the last write. nft has one number
-// for all changes of all tables; where another hand raised it, first some rules are looked at without which no Service
-// works, and all of them as soon as that takes no more than a twentieth of the time.
+// Legacy: it compares the number and size of a table's rules with those after the last write. nft has one number for all
+// changes of all tables. If another process raised it, Watch first checks a few rules without which no Service works, and all
+// of them as soon as that takes no more than a twentieth of the time.
 func (w *Writer) Watch(ctx context.Context, looks Looks, lost func()) {
 	ticker := time.NewTicker(looks.Every)
 	defer ticker.Stop()
@@ -42,9 +42,10 @@ func (w *Writer) Watch(ctx context.Context, looks Looks, lost func()) {
 	}
 }
 
-// sight is what is seen of others' changes: for each family, but with nft for both, as the kernel counts changes of all.
+// sight is what is seen of others' changes: for each family, but with nft for both together, because the kernel counts
+// all changes in one number.
 type sight struct {
-	mu     sync.Mutex  // held while rules are written, or looked at
+	mu     sync.Mutex  // held while rules are written or checked
 	print  fingerprint // when they last were
 	ours   uint32      // the family's own transactions since, with nft
 	others int         // how many times it was another before
@@ -52,7 +53,7 @@ type sight struct {
 	socket *nfnetlink.Socket // nil: none was needed yet
 }
 
-// dial is a socket in the network namespace of the thread that calls it first.
+// dial returns a socket in the network namespace of the thread that calls it first.
 func (s *sight) dial() (*nfnetlink.Socket, error) {
 	var err error
 	if s.socket == nil {
@@ -79,7 +80,7 @@ type fingerprint struct {
 	tables     string // legacy: how many entries, and of what size, each has
 }
 
-// notice counts that somebody else has changed something since rules were last written, or looked at.
+// notice counts changes by others since rules were last written or checked.
 func (f *family) notice() {
 	if now, err := f.fingerprint(); err != nil || now != f.sight.print {
 		f.sight.print = now
@@ -105,8 +106,8 @@ func (f *family) look(ctx context.Context, full time.Duration) bool {
 	return f.synced != f.sight.others && time.Since(f.saved) > min(full, 20*f.saveTook)
 }
 
-// written takes what was written since the last notice for our own. What came in between is not: with nft it makes the number
-// higher than our transactions do, and with legacy the lock is still held.
+// written takes what was written since the last notice for ours. Changes by others in between are not lost: with nft
+// they raise the number more than our transactions, and with legacy the lock is still held.
 func (f *family) written() (err error) {
 	if f.backend == Legacy {
 		f.sight.print, err = f.fingerprint()
@@ -162,8 +163,8 @@ func (f *family) harmed(ctx context.Context) bool {
 // marksOfOthers are chains in the table mangle by which kubelet and kube-proxy are known.
 var marksOfOthers = []string{":KUBE-IPTABLES-HINT", ":KUBE-KUBELET-CANARY", ":KUBE-PROXY-CANARY"}
 
-// Choose finds which kind of iptables to use: "nft", "legacy", or "auto": that which has rules of kubelet or kube-proxy,
-// else the one that the command iptables is.
+// Choose returns the kind of iptables to use: "nft", "legacy", or "auto": the one with rules of kubelet or kube-proxy,
+// else the kind of the command iptables.
 func Choose(ctx context.Context, kind string) (Backend, error) {
 	switch kind {
 	case "auto":

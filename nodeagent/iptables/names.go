@@ -12,7 +12,7 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// What the names of all chains begin with: kube-proxy's, or, where one is there, another.
+// The prefix of all chain names: kube-proxy's or, if one is there, another.
 const (
 	kube      = "KUBE-"
 	federated = "FED-"
@@ -45,7 +45,7 @@ const (
 // names is kube or federated.
 type names string
 
-// namesFor are those of a node's scope.
+// namesFor returns those of a node's scope.
 func namesFor(node *ruleset.Node) names {
 	if node.Federated {
 		return federated
@@ -53,17 +53,18 @@ func namesFor(node *ruleset.Node) names {
 	return kube
 }
 
-// to is the end of a rule that leads to one of our chains.
+// to returns the end of a rule with one of our chains as target.
 func (n names) to(chain string) string { return "-j " + string(n) + chain }
 
-// target is the chain of ours that a rule leads to; "": none.
+// target returns our chain that a rule leads to, or "".
 func (n names) target(rule string) string {
 	_, rest, _ := strings.Cut(rule, n.to(""))
 	chain, _, _ := strings.Cut(rest, " ")
 	return chain
 }
 
-// ours reports whether a chain is one that this package, or kube-proxy, makes and may take away, and what it is called without n.
+// ours reports whether a chain is one that this package, or kube-proxy, makes and may delete, and returns its name
+// without n.
 func (n names) ours(name string) (chain string, is bool) {
 	chain, is = strings.CutPrefix(name, string(n))
 	switch chain {
@@ -82,8 +83,8 @@ func (n names) ours(name string) (chain string, is bool) {
 // marks are the bits of packets' marks.
 type marks struct{ masquerade, reject, drop string }
 
-// marks of the scope: kube-proxy takes off its own (0x4000) after it masqueraded, so beside one it is another. Drop is the
-// same for all who use it (kubelet did).
+// marks returns the marks of the scope. kube-proxy clears its own (0x4000) after it masqueraded, so beside one it is
+// another. Drop is the same for all who use it (kubelet did).
 func (n names) marks() marks {
 	m := marks{masquerade: "0x4000", reject: "0x2000", drop: "0x8000"}
 	if n == federated {
@@ -92,7 +93,7 @@ func (n names) marks() marks {
 	return m
 }
 
-// addrScope is the tree's scope over addresses.
+// addrScope returns the tree's scope over addresses.
 func addrScope(key string, bits int) (match, chain string) {
 	addr, _ := netip.AddrFromSlice([]byte(key))
 	prefix, _ := addr.Prefix(bits)
@@ -104,14 +105,14 @@ func addrScope(key string, bits int) (match, chain string) {
 	return "-d " + prefix.String(), prefixTree + name
 }
 
-// portKey is a node port as a key of a tree: the protocol's number, then the port's.
+// portKey returns a node port as a key of a tree: the protocol's number, then the port's.
 func portKey(k ruleset.FrontendKey) string {
 	return string([]byte{protocolNumber[k.Protocol], byte(k.Port >> 8), byte(k.Port)})
 }
 
 var protocolNumber = map[corev1.Protocol]byte{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
 
-// portScope is the tree's scope over node ports. Prefixes within the protocol's byte say nothing.
+// portScope returns the tree's scope over node ports. Prefixes within the protocol's byte say nothing.
 func portScope(key string, bits int) (match, chain string) {
 	name := map[byte]string{6: "tcp", 17: "udp", 132: "sctp"}[key[0]]
 	if bits < 8 {

@@ -9,8 +9,8 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// dialect is what rules need to know beside the Port. Rules are written as iptables-save prints them, so that
-// comparing with it is comparing text.
+// dialect is what rules depend on besides the Port. Rules are written as iptables-save prints them, so that text can be
+// compared.
 type dialect struct {
 	names
 	ipv6  bool
@@ -18,7 +18,7 @@ type dialect struct {
 	node  *ruleset.Node
 }
 
-// host is an address as iptables-save has it.
+// host returns an address as iptables-save prints it.
 func host(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
 
 func proto(id ruleset.PortID) string { return strings.ToLower(string(id.Protocol)) }
@@ -32,12 +32,12 @@ func destination(f *ruleset.Frontend) string {
 	return out
 }
 
-// dispatch is the rule that leads from a tree to what serves a frontend.
+// dispatch returns the rule from a tree to a frontend's chain.
 func (d dialect) dispatch(p *ruleset.Port, f *ruleset.Frontend) string {
 	return fmt.Sprintf("%s -m comment --comment \"%s %s\" %s", destination(f), p.ID, f.Kind, d.to(entrance(p, f)))
 }
 
-// entrance is the chain that a frontend leads to.
+// entrance returns the first chain of a frontend.
 func entrance(p *ruleset.Port, f *ruleset.Frontend) string {
 	if f.Kind.Inside() {
 		return target(p, f.FromOutside.To)
@@ -48,7 +48,7 @@ func entrance(p *ruleset.Port, f *ruleset.Frontend) string {
 	return external(p, f)
 }
 
-// external is the chain of a frontend that is reached from outside, where its routes differ or masquerade.
+// external returns the chain of a frontend that is reached from outside, if its routes differ or masquerade.
 func external(p *ruleset.Port, f *ruleset.Frontend) string {
 	if to := f.FromOutside; f.FromPod == to && f.FromNode == to && !to.Masquerade {
 		return target(p, to.To)
@@ -70,7 +70,7 @@ func target(p *ruleset.Port, to ruleset.Target) string {
 	return chainMarkReject
 }
 
-// chains are a Port's own chains in nat, with their rules.
+// chains returns a Port's own chains in nat, with their rules.
 func (d dialect) chains(p *ruleset.Port) map[string][]string {
 	out := map[string][]string{}
 	for i := range p.Frontends {
@@ -98,7 +98,7 @@ func (d dialect) chains(p *ruleset.Port) map[string][]string {
 	return out
 }
 
-// insideRules mark what comes to a cluster or clusterset IP and not from a pod: the first rules of the chain that serves it.
+// insideRules mark packets to a cluster or clusterset IP that are not from a pod: the first rules of the serving chain.
 func (d dialect) insideRules(p *ruleset.Port, to ruleset.Target) (out []string) {
 	for i := range p.Frontends {
 		if f := &p.Frontends[i]; f.Kind.Inside() && f.FromOutside.To == to && f.FromOutside.Masquerade {
@@ -120,7 +120,7 @@ func (d dialect) fromPod() string {
 	}
 }
 
-// notFromPod matches what comes to a cluster IP, save what pods may send there without being masqueraded.
+// notFromPod matches packets to a cluster IP, except those that pods may send there without being masqueraded.
 func (d dialect) notFromPod(f *ruleset.Frontend) string {
 	to := destination(f)
 	switch pods := d.node.Pods.In(d.ipv6); {
@@ -160,8 +160,8 @@ func (d dialect) firewallRules(p *ruleset.Port, f *ruleset.Frontend) []string {
 	return append(out, d.to(chainMarkDrop))
 }
 
-// poolRules choose a backend: first the one that the client had, then by weight, each rule with its share of what
-// the rules before it left over.
+// poolRules choose a backend: first the client's previous one, then by weight, each rule with its share of what the
+// rules before it left over.
 func (d dialect) poolRules(p *ruleset.Port, pool ruleset.Pool, chains []string) []string {
 	var out []string
 	rest := uint64(0)
@@ -183,7 +183,7 @@ func (d dialect) poolRules(p *ruleset.Port, pool ruleset.Pool, chains []string) 
 	return out
 }
 
-// probability is part/whole as the kernel has it, in 2^31sts.
+// probability returns part/whole in the kernel's unit of 2^-31.
 func probability(part, whole uint64) string {
 	const one = 1 << 31
 	return fmt.Sprintf("%.11f", math.Round(one*float64(part)/float64(whole))/one)
@@ -196,7 +196,7 @@ func (d dialect) recentMask() string {
 	return "--mask 255.255.255.255 --rsource"
 }
 
-// backend are the rules of the chain that sends to a backend.
+// backend returns the rules of the chain that sends to a backend.
 func (d dialect) backend(p *ruleset.Port, b ruleset.Backend, chain string) []string {
 	from := "-s " + host(b.Addr.Addr()) + " "
 	if b.Cluster != "" {

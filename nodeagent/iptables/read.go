@@ -12,14 +12,14 @@ import (
 	"federation/nodeagent/nfnetlink"
 )
 
-// found is what the kernel holds of us: of each chain the hash of its rules, and which of our jumps are there.
+// found is what the kernel holds of ours: the hash of each chain's rules, and which of our jumps exist.
 type found struct {
 	*saved
 	hashes map[place]uint64
 }
 
-// read looks at the kernel. With iptables-nft by netlink: that dumps rules with their stamps, and only chains that bear none, or
-// that others have rules in, are printed by iptables. Its iptables-save would take worse than linearly long.
+// read reads the kernel's rules. With iptables-nft it uses netlink: that dumps rules with their stamps, and iptables
+// prints only chains without stamps, or with rules of others. iptables-save would take more than linear time.
 func (f *family) read(ctx context.Context, n names, wanted want) (*found, error) {
 	if f.backend == Legacy {
 		return f.inKernel(ctx, n, wanted)
@@ -69,8 +69,8 @@ func (s *saved) found() *found {
 	return out
 }
 
-// dump is what the table nat holds: the hashes of our chains that have only stamped rules, by their names, and the names
-// of our others and of those that the kernel calls.
+// dump returns what the table nat holds: the hashes of our chains that have only stamped rules, by name, and the names
+// of our other chains and of those that the kernel calls.
 func (f *family) dump(n names) (stamps map[string]uint64, plain []string, err error) {
 	s, err := f.sight.dial()
 	if err != nil {
@@ -90,8 +90,8 @@ func (f *family) dump(n names) (stamps map[string]uint64, plain []string, err er
 
 const attempts = 5 // to read while others write
 
-// dumpOnce asks for the rules of each chain by itself: for a dump of all, the kernel counts through all rules again for
-// each of its answers.
+// dumpOnce requests the rules of each chain by itself: in a dump of all, the kernel counts through all rules again for
+// each message.
 func (f *family) dumpOnce(s *nfnetlink.Socket, n names) (stamps map[string]uint64, plain []string, err error) {
 	stamps = map[string]uint64{}
 	if err := f.ask(s, unix.NFT_MSG_GETCHAIN, map[int]string{unix.NFTA_CHAIN_TABLE: nat}, func(a []byte) {
@@ -124,7 +124,7 @@ func (f *family) dumpOnce(s *nfnetlink.Socket, n names) (stamps map[string]uint6
 	return stamps, plain, nil
 }
 
-// ask dumps what there is of one kind that has these names; no table has nothing.
+// ask dumps the objects of one kind with these names; a missing table has none.
 func (f *family) ask(s *nfnetlink.Socket, kind int, of map[int]string, each func(attributes []byte)) error {
 	var b nfnetlink.Batch
 	b.Begin(unix.NFNL_SUBSYS_NFTABLES<<8|kind, 0, protocolFamily(f.ipv6))

@@ -8,19 +8,20 @@ import (
 	"strings"
 )
 
-// write is what iptables-restore is to be told, or legacy tables are to become: chains with their rules (nil: the chain goes), and jumps.
+// write is the input of iptables-restore, or the changes of legacy tables: chains with their rules (nil: the chain is
+// deleted), and jumps.
 type write struct {
 	names
 	chains want
 	jumps  []jump // that are missing
-	moved  []jump // that go when these come: those of them that come too late, and kube-proxy's beside them
+	moved  []jump // deleted when these are added: those of them that come too late, and kube-proxy's beside them
 	stale  []jump // not ours, and lead to chains that go; those of legacy tables go by themselves
 }
 
 func (w write) empty() bool { return len(w.chains)+len(w.jumps)+len(w.moved)+len(w.stale) == 0 }
 
-// text is the input of iptables-restore --noflush. A chain's line empties it, or makes it; what goes is taken away at
-// the end, when no rule leads to it.
+// text returns the input of iptables-restore --noflush. A chain's line creates or empties it; deletions come at the
+// end, when no rule leads to the chain.
 func (w write) text() []byte {
 	var out bytes.Buffer
 	prefix := string(w.names)
@@ -65,7 +66,7 @@ func line(to *bytes.Buffer, parts ...string) {
 	to.WriteByte('\n')
 }
 
-// saved is what iptables-save printed of us: our chains, and which of our jumps are there.
+// saved is what iptables-save printed of ours: our chains, and which of our jumps exist.
 type saved struct {
 	names
 	chains want
@@ -73,10 +74,10 @@ type saved struct {
 	late   map[jump]bool // comes after kube-proxy's
 }
 
-// kubeProxys is how its rules end that lead to Services. Those of the scope federated must come before.
+// kubeProxys is the end of its rules that lead to Services. Those of the scope federated must come before.
 const kubeProxys = "-j " + kube + chainServices + "\n"
 
-// parseSave reads what iptables-save printed of one table.
+// parseSave parses what iptables-save printed of one table.
 func parseSave(table string, text []byte, into *saved) {
 	proxied := map[string]bool{} // chains where kube-proxy's rule has been
 	for l := range strings.Lines(string(text)) {

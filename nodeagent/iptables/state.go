@@ -13,7 +13,7 @@ import (
 // place is a chain in a table.
 type place struct{ table, chain string }
 
-// want is what chains are to hold; nil: the chain is to go.
+// want has the desired rules of chains; nil: the chain must be deleted.
 type want map[place][]string
 
 func (w want) add(table string, chains map[string][]string) {
@@ -22,7 +22,7 @@ func (w want) add(table string, chains map[string][]string) {
 	}
 }
 
-// state is what one family's tables are to hold, by what changes it, and what they hold now, as hashes.
+// state is the desired content of one family's tables, by what changes it, and their present content, as hashes.
 type state struct {
 	d           dialect
 	addrs       tree
@@ -38,7 +38,7 @@ type rule struct {
 	alone bool
 }
 
-// hash is the same at any time: rules bear it in the kernel.
+// hash is stable over time: rules in the kernel have it.
 func hash(rule string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(rule)) // it has no error
@@ -52,7 +52,7 @@ func hashOf(rules []string) (sum uint64) {
 	return sum
 }
 
-// add is the hash of a chain with one more rule.
+// add returns the hash of a chain with one more rule.
 func add(sum, rule uint64) uint64 { return (sum^rule)*0x9E3779B97F4A7C15 + 1 }
 
 func newState(d dialect) *state {
@@ -62,7 +62,7 @@ func newState(d dialect) *state {
 	return s
 }
 
-// load takes in all Ports and returns all that there is to be. The state must be new.
+// load takes in all Ports and returns all desired chains. The state must be new.
 func (s *state) load(ports []*ruleset.Port) want {
 	w := want{}
 	keys := map[string]bool{}
@@ -136,7 +136,7 @@ func (s *state) add(p *ruleset.Port, w want, keys map[string]bool) {
 	}
 }
 
-// put gives a frontend its rule; nil: none.
+// put sets the rule of a frontend; nil: none.
 func (s *state) put(k ruleset.FrontendKey, r *rule) {
 	key := keyOf(k)
 	at, there := slices.BinarySearchFunc(s.at[key], k, func(r rule, k ruleset.FrontendKey) int { return r.key.Compare(k) })
@@ -150,7 +150,7 @@ func (s *state) put(k ruleset.FrontendKey, r *rule) {
 	}
 }
 
-// keyOf is the key in the tree that a frontend is in.
+// keyOf returns the key in the tree that a frontend is in.
 func keyOf(k ruleset.FrontendKey) string {
 	if k.Addr.IsValid() {
 		return string(k.Addr.AsSlice())
@@ -165,7 +165,8 @@ func (s *state) place(key string) *tree {
 	return &s.addrs
 }
 
-// rulesAt are the rules of one key, sorted; at the end of those of an address that is one Service's alone what refuses all other ports.
+// rulesAt returns the rules of one key, sorted; for an address of a single Service they end with the one that refuses
+// all other ports.
 func (s *state) rulesAt(key string) []string {
 	if len(s.at[key]) == 0 {
 		delete(s.at, key)

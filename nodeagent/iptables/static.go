@@ -6,7 +6,7 @@ const (
 	filter = "filter"
 )
 
-// jump is a rule in a chain that others own, too. It comes before theirs.
+// jump is a rule in a chain that others also use. It comes before theirs.
 type jump struct{ table, chain, rule string }
 
 func (n names) jumps() []jump {
@@ -22,7 +22,8 @@ func (n names) jumps() []jump {
 	}
 }
 
-// proxys are kube-proxy's jumps to chains that are ours, too, where it is no more: after ours they lead nowhere else.
+// proxys returns kube-proxy's jumps to chains that we use, too, for when kube-proxy is gone: after ours they lead
+// nowhere else.
 func (n names) proxys() []jump {
 	if n != kube {
 		return nil
@@ -39,7 +40,7 @@ func (n names) proxys() []jump {
 	}
 }
 
-// fixed are the chains that no Service changes, by table.
+// fixed returns the chains that no Service changes, by table.
 func (d dialect) fixed() map[string]map[string][]string {
 	unreachable, fully := "icmp-port-unreachable", ""
 	if d.ipv6 {
@@ -58,7 +59,7 @@ func (d dialect) fixed() map[string]map[string][]string {
 			chainMarkDrop:   set(m.drop),
 			chainPostrouting: {
 				"-m mark ! --mark " + m.masquerade + "/" + m.masquerade + " -j RETURN",
-				"-j MARK --set-xmark " + m.masquerade + "/0x0", // taken off again, as the packet may come by once more (xor)
+				"-j MARK --set-xmark " + m.masquerade + "/0x0", // cleared again, because the packet may come by once more (xor)
 				"-j MASQUERADE" + fully,
 			},
 		},
@@ -78,7 +79,7 @@ func (d dialect) fixed() map[string]map[string][]string {
 	}
 }
 
-// aloneTail refuses what goes to a Service's own address and none of its ports; ICMP is left alone.
+// aloneTail refuses packets to a Service's own address at none of its ports; ICMP is left alone.
 func (d dialect) aloneTail(addr string) string {
 	icmp := "icmp"
 	if d.ipv6 {

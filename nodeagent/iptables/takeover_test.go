@@ -46,7 +46,7 @@ COMMIT
 COMMIT
 `
 
-// What kube-proxy left, and is not a chain of ours, goes with the rules that lead there; what others have stays.
+// kube-proxy's chains that are not ours are deleted with the rules that lead there; foreign rules stay.
 func TestAfterKubeProxy(t *testing.T) {
 	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
 		restores, again := 0, 0

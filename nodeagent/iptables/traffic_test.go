@@ -17,8 +17,8 @@ func TestBehaviours(t *testing.T) {
 	})
 }
 
-// Another hand takes rules away: all, only nat's, a jump, or one chain. A look sees it, and a Sync puts them back; what
-// others have in the tables stays. Cleanup leaves only that.
+// Somebody deletes all rules, only nat's, a jump, or one chain. A check notices, and a Sync restores them; foreign
+// rules in the tables stay. Cleanup leaves only those.
 func TestWhatOthersFlushComesBack(t *testing.T) {
 	eachBackend(t, func(t *testing.T, _ *nettest.Node, b Backend) {
 		writer := newWriter(t, Config{Backend: b, IPv4: true})

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// maxLeaf is how many keys a chain has at most before it leads to chains of parts of them.
+// maxLeaf is the maximum of keys of a chain before it leads to chains for parts of them.
 const maxLeaf = 16
 
-// tree finds the rules of a key (an address, or a port) in few steps: a chain for the keys of one prefix has their rules,
-// or, where these are more than maxLeaf, jumps by the next four bits. Prefixes that make no difference have no chain.
+// tree finds the rules of a key (an address, or a port) in few steps: a chain for the keys of one prefix has their
+// rules or, if there are more than maxLeaf, jumps by the next four bits. Prefixes that make no difference have no
+// chain.
 type tree struct {
 	names
 	root  string
@@ -21,8 +22,8 @@ type tree struct {
 	rules map[string][]string
 }
 
-// set gives a key its rules (none: it goes) and returns what chains became: nil where one is gone. Chains that the
-// change does not touch are left out, but not all that are in are different from before.
+// set sets the rules of a key (none: it is deleted) and returns the new content of chains: nil if one is deleted. It
+// leaves out chains that the change does not touch, but a returned chain may be unchanged.
 func (t *tree) set(key string, rules []string) map[string][]string {
 	changed := map[string][]string{}
 	t.near(key, func(chain string, _ []string) { changed[chain] = nil })
@@ -41,7 +42,7 @@ func (t *tree) set(key string, rules []string) map[string][]string {
 	return changed
 }
 
-// near visits the chains that a change of a key may touch: those on the way to it, and all under what is so small that
+// near visits the chains that a change of a key may touch: those on the way to it, and all below a node so small that
 // one key more or less decides whether it is divided.
 func (t *tree) near(key string, visit func(chain string, rules []string)) {
 	t.walk(t.root, 0, len(t.keys), 0, visit, func(lo, hi, bits int) bool {
@@ -54,7 +55,7 @@ func (t *tree) all(visit func(chain string, rules []string)) {
 	t.walk(t.root, 0, len(t.keys), 0, visit, func(int, int, int) bool { return true })
 }
 
-// walk visits the chain for keys lo to hi, which have their first bits in common, and those below it that are wanted.
+// walk visits the chain for keys lo to hi, which have their first bits in common, and the wanted ones below it.
 func (t *tree) walk(chain string, lo, hi, bits int, visit func(string, []string), wanted func(lo, hi, bits int) bool) {
 	rules := []string{}
 	if hi-lo <= maxLeaf {
@@ -83,15 +84,15 @@ func (t *tree) walk(chain string, lo, hi, bits int, visit func(string, []string)
 	visit(chain, rules)
 }
 
-// end is the first key after lo, before hi, that differs from it in its first bits.
+// end returns the first key after lo, before hi, that differs from it in its first bits.
 func (t *tree) end(lo, hi, bits int) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return !samePrefix(t.keys[lo+i], t.keys[lo], bits) })
 }
 
-// nibble is the i-th group of four bits.
+// nibble returns the i-th group of four bits.
 func nibble(key string, i int) byte { return key[i/2] >> (4 * (1 - i%2)) & 15 }
 
-// commonBits is how many bits two different keys have in common, in fours.
+// commonBits returns how many bits two different keys have in common, in fours.
 func commonBits(a, b string) int {
 	i := 0
 	for nibble(a, i) == nibble(b, i) {
@@ -105,7 +106,7 @@ func samePrefix(a, b string, bits int) bool {
 	return strings.HasPrefix(a, b[:whole]) && (bits%8 == 0 || nibble(a, bits/4-1) == nibble(b, bits/4-1))
 }
 
-// insert gives a key its rules where many are to be; sort must follow.
+// insert sets the rules of one of many keys; sort must follow.
 func (t *tree) insert(key string, rules []string) {
 	t.keys = append(t.keys, key)
 	t.rules[key] = rules

@@ -15,7 +15,7 @@ func testTree() *tree {
 	}}
 }
 
-// What the changes of set add up to is what all says, for any order of keys that come and go.
+// The changes of set add up to what all returns, for any order of added and deleted keys.
 func TestATreesChangesAddUpToTheTree(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, spread := range []int{40, 600, 20000} {

@@ -13,8 +13,8 @@ import (
 	"federation/nodeagent/xtables"
 )
 
-// form is what a rule's text is made into: expressions of nftables, or an entry of a legacy table. Extensions are the same in
-// both: what the kernel knows of a match or target in its binary form (linux/netfilter/xt_*.h), which is not kept.
+// form is the result of parsing a rule: expressions of nftables, or an entry of a legacy table. Extensions are the same
+// in both: the binary form of a match or target (linux/netfilter/xt_*.h), which is not kept.
 type form interface {
 	address(destination, not bool, p netip.Prefix)
 	protocol(not bool, number byte)
@@ -27,16 +27,16 @@ type form interface {
 	jump(chain string)
 }
 
-// words are what is left of a rule's text, and what is made of it.
+// words are the unparsed rest of a rule's text, with the result so far.
 type words struct {
 	rest string
 	ipv6 bool
-	of   string // the last protocol of a match
+	of   string // the last matched protocol
 	into form
 	buf  [296]byte // of the largest extension
 }
 
-// read makes a rule's text into a form: all words that dialect uses. Another is an error that names it.
+// read parses a rule's text: all words that dialect uses. For another word it returns an error with its name.
 func (w *words) read(rule string) error {
 	w.rest = rule
 	for not := false; w.rest != ""; {
@@ -63,19 +63,19 @@ func (w *words) next() (word string) {
 	return word
 }
 
-// not takes the word that turns what follows round, if it is next.
+// not consumes a leading "!".
 func (w *words) not() (is bool) {
 	w.rest, is = strings.CutPrefix(w.rest, "! ")
 	return is
 }
 
-// info is room for an extension.
+// info returns room for an extension.
 func (w *words) info(size int) []byte {
 	clear(w.buf[:size])
 	return w.buf[:size]
 }
 
-// word adds what an option and what belongs to it say.
+// word adds an option with its arguments.
 func (w *words) word(word string, not bool) error {
 	switch word {
 	case "-s", "-d":
@@ -109,7 +109,7 @@ func (w *words) word(word string, not bool) error {
 
 var protocols = map[string]byte{"tcp": 6, "udp": 17, "sctp": 132, "icmp": 1, "ipv6-icmp": 58}
 
-// ports reads a port, or a range of them.
+// ports parses a port, or a range of them.
 func ports(text string) (lo, hi uint16, err error) {
 	from, to, isRange := strings.Cut(text, ":")
 	a, err := strconv.ParseUint(from, 10, 16)
@@ -120,7 +120,7 @@ func ports(text string) (lo, hi uint16, err error) {
 	return uint16(a), uint16(b), err
 }
 
-// match adds what an extension looks at; tcp and udp only say that --dport follows.
+// match adds an extension; tcp and udp only announce --dport.
 func (w *words) match(name string) error {
 	switch name {
 	case "tcp", "udp":
@@ -150,7 +150,7 @@ func (w *words) match(name string) error {
 		}
 		share, err := strconv.ParseFloat(w.next(), 64)
 		info := w.info(24)
-		for _, at := range []int{4, 12} { // the second means nothing here, but iptables has it
+		for _, at := range []int{4, 12} { // the second is meaningless here, but iptables sets it
 			binary.NativeEndian.PutUint32(info[at:], uint32(math.Round(share*(1<<31))))
 		}
 		w.into.match(name, 0, info)
@@ -167,7 +167,7 @@ func (w *words) match(name string) error {
 	return w.stateful(name)
 }
 
-// stateful are the matches that look at more than the packet.
+// stateful adds the matches that look at more than the packet.
 func (w *words) stateful(name string) error {
 	switch name {
 	case "recent":
@@ -246,7 +246,7 @@ func (w *words) recent() error {
 	}
 }
 
-// target adds where the rule leads: a built-in verdict, an extension's target, or a chain.
+// target adds the rule's target: a built-in verdict, an extension's target, or a chain.
 func (w *words) target(name string) error {
 	switch name {
 	case "ACCEPT":

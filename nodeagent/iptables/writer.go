@@ -23,7 +23,7 @@ const (
 	Legacy Backend = "legacy"
 )
 
-// Config is what a Writer is made of.
+// Config configures a Writer.
 type Config struct {
 	Backend Backend
 	IPv4    bool // which families are served
@@ -39,10 +39,10 @@ type Writer struct {
 type family struct {
 	ipv6    bool
 	backend Backend
-	sight   *sight // its mutex is for what follows
-	state   *state // nil: not known, Sync first
+	sight   *sight // its mutex guards what follows
+	state   *state // nil if unknown: Sync first
 
-	looked, synced int // sight.others when last looked for harm, and at all rules
+	looked, synced int // sight.others at the last check for harm, and of all rules
 	saved          time.Time
 	saveTook       time.Duration
 
@@ -55,7 +55,7 @@ type family struct {
 // ErrNotSynced: Write was called before Sync, or after it failed.
 var ErrNotSynced = errors.New("what the kernel holds is not known: Sync first")
 
-// New is a Writer; it does nothing yet.
+// New returns a Writer; it does nothing yet.
 func New(c Config) *Writer {
 	w, seen := &Writer{}, &sight{}
 	for _, ipv6 := range []bool{false, true} {
@@ -69,8 +69,8 @@ func New(c Config) *Writer {
 	return w
 }
 
-// Sync makes the kernel hold the rules of these Ports and no others of ours: it asks what is there and writes the
-// differences, in an order that leaves each Service whole at any time.
+// Sync makes the kernel hold the rules of these Ports and no other rules of ours: it reads what is there and writes the
+// differences, in an order that keeps each Service whole at any time.
 func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) error {
 	return w.each(func(f *family) error {
 		var mine []*ruleset.Port
@@ -83,9 +83,8 @@ func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 	})
 }
 
-// Write brings changes into the kernel: at once for a table and family, save what iptables-nft has only by
-// iptables-restore, which comes before. Only chains that differ are in it.
-// After an error Sync has to follow.
+// Write writes changes into the kernel: atomically per table and family, except for what iptables-nft needs
+// iptables-restore for, which comes before. It writes only chains that differ. After an error Sync must follow.
 func (w *Writer) Write(ctx context.Context, _ *ruleset.Node, changes []ruleset.PortChange) error {
 	return w.each(func(f *family) error {
 		var mine []ruleset.PortChange
@@ -101,8 +100,8 @@ func (w *Writer) Write(ctx context.Context, _ *ruleset.Node, changes []ruleset.P
 	})
 }
 
-// Cleanup takes away all that a Writer put into the kernel, of the scope federated only or of both. The latter's chains have
-// kube-proxy's names, so its rules go, too.
+// Cleanup removes everything that a Writer put into the kernel, of the scope federated only or of both. The latter's
+// chains have kube-proxy's names, so its rules are removed, too.
 func (w *Writer) Cleanup(ctx context.Context, federatedOnly bool) error {
 	scopes := []names{federated}
 	if !federatedOnly {
@@ -155,7 +154,7 @@ func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 	return f.keep(s, f.restore(ctx, s, there.complete(wanted)))
 }
 
-// keep remembers the state that the kernel is in now, unless writing it failed.
+// keep remembers the kernel's state, unless writing it failed.
 func (f *family) keep(s *state, err error) error {
 	if err == nil {
 		f.state, err = s, f.written()
@@ -175,11 +174,11 @@ func (f *family) write(ctx context.Context, changes []ruleset.PortChange) error 
 		return err
 	}
 	defer f.close()
-	f.notice() // the next look will not see it, as the fingerprint will be that of this write
+	f.notice() // the next check will not notice, because the fingerprint will be that of this write
 	return f.keep(s, f.restore(ctx, s, write{names: s.d.names, chains: s.apply(changes)}))
 }
 
-// restore writes what differs from what the kernel holds.
+// restore writes what differs from the kernel.
 func (f *family) restore(ctx context.Context, s *state, w write) error {
 	for p, rules := range w.chains {
 		if have, there := s.have[p]; (rules == nil && !there) || (rules != nil && there && have == hashOf(rules)) {
@@ -200,8 +199,8 @@ func (f *family) restore(ctx context.Context, s *state, w write) error {
 	return nil
 }
 
-// put has the kernel take all of it. With iptables-nft most of it goes by netlink: after what it leads to, before what
-// leads to it.
+// put writes everything into the kernel. With iptables-nft most of it goes by netlink: after what it leads to, before
+// what leads to it.
 func (f *family) put(ctx context.Context, w write, have map[place]uint64) error {
 	if f.backend == Legacy {
 		return f.replace(ctx, w)
@@ -236,8 +235,8 @@ func (f *family) load(ctx context.Context, w write) error {
 	return f.run(ctx, "restore", text, "--noflush", "--wait", "5")
 }
 
-// complete adds the jumps that are missing, or come too late, to what chains are to be written, and those that kube-proxy left:
-// beside ours, and into chains that go.
+// complete adds to the desired chains the jumps that are missing, or come too late, and the deletion of those that
+// kube-proxy left: beside ours, and into deleted chains.
 func (there *saved) complete(chains want) write {
 	w := write{names: there.names, chains: chains}
 	for _, j := range there.names.jumps() {
@@ -259,7 +258,7 @@ func (there *saved) complete(chains want) write {
 	return w
 }
 
-// save asks the kernel what it holds of us.
+// save reads our rules from the kernel.
 func (f *family) save(ctx context.Context, n names) (*saved, error) {
 	there := &saved{n, want{}, map[jump]int{}, map[jump]bool{}}
 	return there, errors.Join(f.saveTable(ctx, nat, there), f.saveTable(ctx, filter, there))
@@ -273,7 +272,7 @@ func (f *family) saveTable(ctx context.Context, table string, into *saved) error
 	return err
 }
 
-// cleanup takes away our chains and whatever leads to them.
+// cleanup deletes our chains and whatever leads to them.
 func (f *family) cleanup(ctx context.Context, n names) error {
 	if f.backend == Legacy {
 		return f.clear(ctx, n)
@@ -285,7 +284,7 @@ func (f *family) cleanup(ctx context.Context, n names) error {
 	return f.run(ctx, "restore", cleanup(there), "--noflush", "--wait", "5")
 }
 
-// cleanup is the input of iptables-restore that does so.
+// cleanup returns the input of iptables-restore that does so.
 func cleanup(there *saved) []byte {
 	w := write{names: there.names, chains: want{}}
 	for p := range there.chains {
@@ -318,7 +317,7 @@ func (f *family) command() string {
 	return "iptables-" + string(f.backend)
 }
 
-// command runs a program and returns what it printed; what it complained of is in the error.
+// command runs a program and returns its output; the error has what it printed to stderr.
 func command(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, errs bytes.Buffer

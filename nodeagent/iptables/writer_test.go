@@ -18,7 +18,7 @@ import (
 	"federation/nodeagent/xtables"
 )
 
-// testNode is the node of the mission's sources.
+// testNode returns the node of the mission's sources.
 func testNode() *ruleset.Node {
 	return &ruleset.Node{
 		Name:  "n1",
@@ -74,7 +74,7 @@ func testPort(name string, i int, ipv6 bool, protocol corev1.Protocol) *ruleset.
 	return p
 }
 
-// eachBackend runs a test with the commands of each kind, as a node of a rig. The restores that a Writer makes are counted.
+// eachBackend runs a test with the commands of each kind, as a node of a rig. It counts a Writer's restores.
 func eachBackend(t *testing.T, do func(t *testing.T, node *nettest.Node, b Backend)) {
 	for _, b := range []Backend{NFT, Legacy} {
 		t.Run(string(b), func(t *testing.T) {
@@ -86,7 +86,7 @@ func eachBackend(t *testing.T, do func(t *testing.T, node *nettest.Node, b Backe
 	}
 }
 
-// newWriter is one that is closed at the end, as its socket would keep the node's namespace.
+// newWriter returns one that is closed at the end, as its socket would keep the node's namespace.
 func newWriter(t testing.TB, c Config) *Writer {
 	w := New(c)
 	t.Cleanup(w.Close)
@@ -130,7 +130,7 @@ func TestASecondSyncWritesNothing(t *testing.T) {
 	})
 }
 
-// savedAsWritten checks that iptables-save prints rules as they were written, also those that came by netlink.
+// savedAsWritten checks that iptables-save prints rules as they were written, including those written by netlink.
 func savedAsWritten(t *testing.T, node *nettest.Node, b Backend, of *ruleset.Node) {
 	for _, f := range New(Config{Backend: b, IPv4: true, IPv6: true}).families {
 		savedAsWrittenOf(t, node, f, of, only(testPorts(40), f.ipv6))
@@ -186,7 +186,8 @@ func in(t *testing.T, node *nettest.Node, do func() error) {
 	}
 }
 
-// With nft the kernel counts changes of both families in one number: ours in one must not look like another's in the other.
+// With nft the kernel counts changes of both families in one number: our change in one must not look like a foreign one
+// in the other.
 func TestWhatTheWriterChangesIsNobodyElses(t *testing.T) {
 	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
 		restores, ports := 0, testPorts(2)
@@ -217,7 +218,7 @@ func TestWhatTheWriterChangesIsNobodyElses(t *testing.T) {
 	})
 }
 
-// What another hand does after our last transaction and before the Writer looks at the number is another's all the same.
+// A foreign change right after our last transaction, before the Writer reads the number, still counts as foreign.
 func TestAHandRightAfterTheWriter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
 		if b == Legacy {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// AskOnce asks a UDP server over a new flow, and over another when nothing comes back, as resolvers do: an answer on its way
-// is lost when its server is taken off the Service.
+// AskOnce asks a UDP server over a new flow, and over another if nothing comes back, as resolvers do: an answer on its
+// way is lost when its server is removed from the Service.
 func (h *Host) AskOnce(to netip.AddrPort) (got Answer, err error) {
 	for range 2 {
 		var c net.Conn

@@ -20,7 +20,7 @@ const (
 	tagOfAll            = 0x1234567 // of verification
 )
 
-// sctpPacket is a packet with one chunk: INIT, or INIT ACK with a text as its cookie.
+// sctpPacket returns a packet with one chunk: INIT, or INIT ACK with a text as its cookie.
 func sctpPacket(from, to uint16, tag uint32, chunk byte, text string) []byte {
 	b := binary.BigEndian.AppendUint16(nil, from)
 	b = binary.BigEndian.AppendUint16(b, to)

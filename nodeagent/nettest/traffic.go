@@ -79,7 +79,8 @@ func (h *Host) Get(to netip.AddrPort) (Answer, error) {
 	return get(client, to)
 }
 
-// Stay opens an HTTP connection, which ends with the test, and returns what asks over it: never over another one.
+// Stay opens an HTTP connection, which ends with the test, and returns a function that asks over it: never over another
+// one.
 func (h *Host) Stay(t testing.TB, to netip.AddrPort) (ask func() (Answer, error)) {
 	t.Helper()
 	c, err := h.Dial(to)
@@ -122,8 +123,8 @@ func (h *Host) Dial(to netip.AddrPort) (c net.Conn, err error) {
 	return c, err
 }
 
-// Refused reports whether a blocking connect() is refused before the kernel would send its SYN once more, which it does
-// after a second. Any other outcome is an error that says what happened instead.
+// Refused reports whether a blocking connect() is refused before the kernel retransmits its SYN, which it does after a
+// second. For any other outcome it returns an error that says what happened instead.
 func (h *Host) Refused(to netip.AddrPort) error {
 	return h.Do(func() error {
 		domain, sockaddr := sockaddr(to)

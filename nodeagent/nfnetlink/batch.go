@@ -13,13 +13,13 @@ type Batch struct {
 	n    int // messages
 }
 
-// Len is how many messages there are.
+// Len returns how many messages there are.
 func (b *Batch) Len() int { return b.n }
 
-// Total is how many bytes all messages have so far.
+// Total returns how many bytes all messages have so far.
 func (b *Batch) Total() int { return len(b.buf) }
 
-// Size is how many bytes the last message has so far.
+// Size returns how many bytes the last message has so far.
 func (b *Batch) Size() int { return len(b.buf) - b.last }
 
 // Begin opens a message of a type (subsystem<<8 | message) with flags (NLM_F_REQUEST is added); attributes follow.
@@ -82,7 +82,7 @@ func Attributes(data []byte, f func(kind int, data []byte)) {
 	}
 }
 
-// Attribute is the first attribute of a kind; nil where there is none.
+// Attribute returns the first attribute of a kind; nil where there is none.
 func Attribute(data []byte, kind int) (found []byte) {
 	Attributes(data, func(k int, d []byte) {
 		if k == kind && found == nil {

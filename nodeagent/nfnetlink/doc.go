@@ -1,5 +1,5 @@
-// Package nfnetlink speaks to the kernel's netfilter over netlink: messages with nested attributes, transactions of
-// nftables, dumps, and events. What the messages say is for those who use it (nodeagent/nftables, nodeagent/conntrack).
+// Package nfnetlink talks to the kernel's netfilter over netlink: messages with nested attributes, transactions of nftables,
+// dumps, and events. Its users know the content of the messages (nodeagent/nftables, nodeagent/conntrack).
 //
 //	s, err := nfnetlink.Dial()                  // in the network namespace of the thread
 //	var b nfnetlink.Batch
@@ -7,7 +7,7 @@
 //	b.String(unix.NFTA_TABLE_NAME, "federation")
 //	err = s.Commit(&b)                          // all of it or nothing
 //
-// What was traded: github.com/google/nftables asks the kernel for an answer to each message and an echo of each rule,
-// and makes several objects an element; here one acknowledgement stands for a transaction, and an element is bytes
-// appended to a buffer. Expressions of rules are still that library's (docs/adr/0039).
+// What was traded: github.com/google/nftables requests an answer to each message and an echo of each rule, and allocates
+// several objects per element. Here one acknowledgement covers a transaction, and an element is bytes appended to a buffer.
+// Expressions of rules still use that library (docs/adr/0039).
 package nfnetlink

@@ -31,11 +31,11 @@ func Listen(group int, except uint32) (*Events, error) {
 	return e, nil
 }
 
-// Leave has the kernel tell nothing until Join. It makes messages only where somebody is in the group, which for a large
-// transaction is more than half of its time.
+// Leave stops the kernel's events until Join. The kernel makes messages only if somebody is in the group, which for a
+// large transaction is more than half of its time.
 func (e *Events) Leave() error { return e.member(unix.NETLINK_DROP_MEMBERSHIP) }
 
-// Join undoes Leave. What happened in between is not told.
+// Join undoes Leave. Events in between are lost.
 func (e *Events) Join() error { return e.member(unix.NETLINK_ADD_MEMBERSHIP) }
 
 func (e *Events) member(how int) (err error) {
@@ -67,7 +67,7 @@ func listen(fd int, except uint32) error {
 	return unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// Next waits for the next datagram and calls each with its messages, of a type as Batch.Begin takes it. ENOBUFS says that
+// Next waits for the next datagram and calls each with its messages, of a type as in Batch.Begin. ENOBUFS means that
 // some were lost.
 func (e *Events) Next(each func(kind int, attributes []byte)) error {
 	n, err := e.file.Read(e.buf)

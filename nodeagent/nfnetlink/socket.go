@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrInterrupted is what a dump ends with when another hand changed what was being dumped: ask again.
+// ErrInterrupted ends a dump when somebody else changed what was being dumped: try again.
 var ErrInterrupted = errors.New("changed while it was read")
 
-// Socket is a netlink socket of netfilter. It is for one goroutine at a time. Keep it: to close any socket of netfilter, the
-// kernel waits until what transactions took away is freed, which is some ten milliseconds after a transaction of anybody.
+// Socket is a netlink socket of netfilter. It is for one goroutine at a time. Keep it open: to close any socket of
+// netfilter, the kernel waits until what transactions removed is freed, which is some ten milliseconds after any
+// transaction.
 type Socket struct {
 	fd   int
 	port uint32
@@ -24,7 +25,7 @@ type Socket struct {
 // bufferBytes must hold the largest transaction, and the kernel's answers to it; it is a limit, not taken up front.
 const bufferBytes = 256 << 20
 
-// Dial opens a socket in the network namespace of the thread. The right that it takes is CAP_NET_ADMIN.
+// Dial opens a socket in the network namespace of the thread. It needs CAP_NET_ADMIN.
 func Dial() (*Socket, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
 	if err != nil {
@@ -55,13 +56,13 @@ func (s *Socket) prepare() error {
 	return unix.SetsockoptInt(s.fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1) // errors need not bear the message
 }
 
-// Port is the socket's netlink address, which events that it caused bear.
+// Port returns the socket's netlink address, which its events have.
 func (s *Socket) Port() uint32 { return s.port }
 
 // Close frees the socket.
 func (s *Socket) Close() { _ = unix.Close(s.fd) }
 
-// MessageError is what the kernel had against one message of a batch.
+// MessageError is the kernel's error on one message of a batch.
 type MessageError struct {
 	Index int // of the message, from 0
 	Errno syscall.Errno
@@ -141,7 +142,7 @@ func (s *Socket) Dump(b *Batch, each func(family uint8, attributes []byte)) erro
 	}
 }
 
-// Generation is the number that nftables counts up with each transaction of anybody in the network namespace.
+// Generation returns the number that nftables counts up with each transaction of anybody in the network namespace.
 func (s *Socket) Generation() (n uint32, err error) {
 	var b Batch
 	b.Begin(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETGEN, unix.NLM_F_ACK, unix.AF_UNSPEC) // the acknowledgement ends the answer
@@ -198,7 +199,7 @@ type message struct {
 	data        []byte
 }
 
-// err is the error that a message tells of; nil for an acknowledgement.
+// err returns the error that a message tells of; nil for an acknowledgement.
 func (m message) err() error {
 	if len(m.data) < 4 {
 		return nil

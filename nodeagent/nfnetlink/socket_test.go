@@ -111,8 +111,8 @@ func listening(t *testing.T, node *nettest.Node, s *Socket, bytes int) *Events {
 	return e
 }
 
-// What others change is heard of, what the excepted socket changes is not. Where too much comes at once the listener is told
-// that something was lost, and hears what comes then.
+// The socket receives others' changes, but not those of the excepted socket. If too much comes at once, it reports a
+// loss, and receives what comes then.
 func TestEvents(t *testing.T) {
 	node, s := dial(t)
 	var other *Socket
@@ -164,7 +164,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// pair is a socket that reads what the test writes.
+// pair returns a socket that reads what the test writes.
 func pair(t testing.TB) (ours, theirs int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -174,7 +174,7 @@ func pair(t testing.TB) (ours, theirs int) {
 	return fds[0], fds[1]
 }
 
-// Whatever the kernel says, reading it ends, with an error or without.
+// Whatever the kernel sends, reading it ends, with an error or without.
 func FuzzReceive(f *testing.F) {
 	var b Batch
 	b.table(unix.NFT_MSG_NEWTABLE, 0, "t")

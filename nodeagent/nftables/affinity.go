@@ -7,7 +7,7 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// stays says, for frontends of one family, with which backends clients may stay.
+// stays has the backends with which clients may stay, by frontend, in one family.
 type stays map[string]map[string]bool
 
 // stays of the frontends of changed ports that lost a backend, or of all ports.
@@ -84,8 +84,8 @@ func loses(c ruleset.PortChange) bool {
 	return false
 }
 
-// forget takes away the entries of affinity that lead to a backend where the client may not stay; of frontends that may
-// says nothing of, all of them or, if only, none. It comes after the change: from then on packets add no such entry.
+// forget deletes the entries of affinity to a backend where the client may not stay; for frontends that are not in may,
+// all of them or, if only, none. It comes after the change: from then on packets add no such entry.
 func (w *Writer) forget(may [2]stays, only bool) error {
 	for i, family := range families {
 		if may[i] == nil {

@@ -18,7 +18,7 @@ import (
 // sizes are Services × endpoints.
 var sizes = []struct{ services, endpoints int }{{100, 10}, {1000, 10}, {5000, 10}, {10000, 2}}
 
-// loaded is a model of many Services of one family with a cluster IP, as the figures of others are for.
+// loaded returns a model of many Services of one family with a cluster IP, as the figures of others are for.
 func loaded(b *testing.B, services, endpoints int) *kernelOf {
 	k := newKernel(b)
 	var keys []ruleset.Key
@@ -32,7 +32,7 @@ func loaded(b *testing.B, services, endpoints int) *kernelOf {
 	return k
 }
 
-// used is the processor's time that this process has used, in the kernel too.
+// used returns the processor's time that this process has used, in the kernel too.
 func used() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

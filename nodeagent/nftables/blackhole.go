@@ -12,8 +12,8 @@ import (
 	"federation/nodeagent/nfnetlink"
 )
 
-// outsideRules drop, while there is an element in the set dark, what comes from outside to addresses that clients there are told of: also of
-// connections that are there already, as when the node is dead. They see packets before those are translated.
+// outsideRules drop, while the set dark has an element, packets from outside to addresses that clients there know:
+// including existing connections, as if the node were dead. They see packets before translation.
 func (t *table) outsideRules() []rule {
 	one := []expr.Any{&expr.Immediate{Register: register(0), Data: []byte(slotKey(0))}}
 	answers := []expr.Any{&expr.Ct{Key: expr.CtKeyDIRECTION, Register: register(0)}, &expr.Cmp{Op: expr.CmpOpEq, Register: register(0), Data: []byte{1}}}
@@ -36,8 +36,9 @@ func (t *table) outsideRules() []rule {
 	return rules
 }
 
-// Blackhole has the kernel drop what comes to Services from outside until then, unless it is called again; the zero time, or one that has passed: not
-// any more. The kernel itself ends it, whatever becomes of this process. It takes a Sync for a node that may be blackholed before.
+// Blackhole makes the kernel drop packets to Services from outside until a time, unless it is called again; a zero or
+// past time ends that. The kernel itself ends it, whatever happens to this process. It needs an earlier Sync for a node
+// with Blackhole.
 func (w *Writer) Blackhole(_ context.Context, until time.Time) error {
 	w.dark = until
 	var b nfnetlink.Batch
@@ -55,7 +56,8 @@ func (w *Writer) Blackhole(_ context.Context, until time.Time) error {
 	return nil
 }
 
-// darken has the set dark hold its element for so long from the commit on, whatever it has now. Older kernels keep the time of an element that is there.
+// darken gives the set dark its element for d from the commit on, whatever it has now. Older kernels keep the timeout
+// of an existing element.
 func (x *transaction) darken(d time.Duration) {
 	b := x.batch
 	x.begin(unix.NFT_MSG_DELSETELEM, 0) // without elements: all

@@ -15,7 +15,8 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// blackholed is a world with a Service that clients outside are told of: at a load balancer's address, an external one, and a node port.
+// blackholed is a world with a Service that clients outside know: at a load balancer's address, an external one, and a
+// node port.
 type blackholed struct {
 	*behaviours.World
 	t        *testing.T
@@ -51,7 +52,7 @@ func newBlackholed(t *testing.T, ipv6 bool) *blackholed {
 	return b
 }
 
-// until has the kernel drop what comes from outside for so long.
+// until makes the kernel drop packets from outside for d.
 func (b *blackholed) until(d time.Duration) time.Time {
 	b.t.Helper()
 	until := time.Now().Add(d)
@@ -61,7 +62,7 @@ func (b *blackholed) until(d time.Duration) time.Time {
 	return until
 }
 
-// dropped checks that nobody outside gets an answer: it is silence, no refusal.
+// dropped checks that nobody outside gets an answer: silence, not a refusal.
 func (b *blackholed) dropped() {
 	b.t.Helper()
 	for _, to := range b.outside {
@@ -103,7 +104,8 @@ func eachFamily(t *testing.T, f func(t *testing.T, ipv6 bool)) {
 	}
 }
 
-// While a drill takes the node from its clients, nobody outside gets an answer, over connections that were there neither; inside all is as before.
+// While a drill takes the node from its clients, nobody outside gets an answer, not even over existing connections;
+// inside nothing changes.
 func TestBlackholeDropsWhatComesFromOutside(t *testing.T) {
 	eachFamily(t, func(t *testing.T, ipv6 bool) {
 		b := newBlackholed(t, ipv6)
@@ -131,7 +133,8 @@ func TestBlackholeDropsWhatComesFromOutside(t *testing.T) {
 	})
 }
 
-// What nobody renews, the kernel ends by itself: the agent is gone. A renewal lets it last longer, and so does an agent that finds its rules changed.
+// Without renewals the kernel ends the blackhole by itself: the agent may be gone. A renewal extends it, and so does an
+// agent that finds its rules changed.
 func TestTheKernelEndsABlackhole(t *testing.T) {
 	eachFamily(t, func(t *testing.T, ipv6 bool) {
 		b := newBlackholed(t, ipv6)

@@ -15,7 +15,7 @@ func (t *table) stateFrom(p *ruleset.Port, have *kernel) *state {
 	return s
 }
 
-// slotsIn are the slots of the port's first frontend that has some.
+// slotsIn returns the slots of the port's first frontend that has some.
 func (t *table) slotsIn(p *ruleset.Port, have *kernel, first int) (slots []netip.AddrPort) {
 	for i := range p.Frontends {
 		key := t.frontendKey(p.Frontends[i].Key)
@@ -33,12 +33,12 @@ func (t *table) slotsIn(p *ruleset.Port, have *kernel, first int) (slots []netip
 	return slots
 }
 
-// shared tells of entries that several frontends may have.
+// shared reports whether several frontends may have an entry.
 func (e entry) shared() bool {
 	return e.set == "" || e.set == clusterIPs || e.set == hairpin || e.set == remote
 }
 
-// count notes that one more or less has an entry, and returns how many have it now.
+// count adds n to the use count of an entry, and returns it.
 func (t *table) count(e entry, n int) int {
 	if !e.shared() {
 		return max(n, 0)
@@ -57,7 +57,7 @@ type before struct {
 	value string
 }
 
-// delta is what the changes take away from a table, and what they bring. What gets another value is in both.
+// delta returns what the changes remove from a table, and what they add. An entry with a new value is in both.
 func (w *Writer) delta(t *table, ipv6 bool, changes []ruleset.PortChange) (gone []entry, come []item) {
 	was := map[entry]before{}
 	touch := func(e entry, b before) {
@@ -88,7 +88,7 @@ func (w *Writer) delta(t *table, ipv6 bool, changes []ruleset.PortChange) (gone 
 	}
 	for e, b := range was {
 		v, stays := will[e]
-		if b.there && stays && v == b.value || b.there && t.shared[e] > 0 && !stays { // others have it still
+		if b.there && stays && v == b.value || b.there && t.shared[e] > 0 && !stays { // others still have it
 			continue
 		}
 		if b.there {
@@ -101,7 +101,7 @@ func (w *Writer) delta(t *table, ipv6 bool, changes []ruleset.PortChange) (gone 
 	return gone, come
 }
 
-// next is the state of a port after a change: backends stay in the slots that they have.
+// next returns the state of a port after a change: backends keep their slots.
 func (w *Writer) next(p *ruleset.Port) *state {
 	s := &state{port: p}
 	var have state

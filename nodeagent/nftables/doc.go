@@ -1,5 +1,5 @@
-// Package nftables writes a ruleset into the kernel's nftables, so that what a packet costs and what a change costs do
-// not grow with the number of Services.
+// Package nftables writes a ruleset into the kernel's nftables, so that the cost of a packet and of a change does not
+// grow with the number of Services.
 //
 //	w, err := nftables.New()                    // opens the kernel in the network namespace of the thread
 //	err = w.Sync(ctx, node, model.Ports())      // reads what is there, writes what differs
@@ -22,13 +22,14 @@
 //	dark         one element, with a timeout, while what comes from outside to those is dropped (ADR 117)
 //
 // A node port has the address 0.0.0.0 or :: in them. No chain is of one Service: pick-… choose one of so many slots,
-// route-… go to pick-… by where a packet comes from, stick-… remember clients for so many seconds. A backend of weight 3 has three slots. So a change of a Service is
-// a change of its elements, and a packet to the last of 10,000 Services costs as much as one to the first.
+// route-… go to pick-… by where a packet comes from, stick-… remember clients for so many seconds. A backend of weight
+// 3 has three slots. So a change of a Service is a change of its elements, and a packet to the last of 10,000 Services
+// costs as much as one to the first.
 //
 // Figures, as root: go test -run NONE -bench . ./nodeagent/nftables
 //
-// Beside another service proxy (ruleset.Node.Federated) the same tables have their hooks one before dstnat, and mark packets
-// otherwise than kube-proxy.
+// Beside another service proxy (ruleset.Node.Federated) the same tables have their hooks one before dstnat, and mark
+// packets otherwise than kube-proxy.
 //
 // What was traded: `nft list ruleset` shows the Services in maps, not each in a chain of its own; their names are not
 // in the kernel at all. Node ports are not served at 127.0.0.1, which the kernel routes nowhere.

@@ -15,13 +15,13 @@ type state struct {
 	slots [len(ruleset.Pools)][]netip.AddrPort
 }
 
-// firstSlot is the number of the first slot of a pool, above all of the pools before it.
+// firstSlot returns the number of the first slot of a pool, above all of the pools before it.
 func firstSlot(pool int) int { return pool << 16 }
 
 // entry is where an element or a chain is: the set, "" for a chain, and the key, which of a range is both ends.
 type entry struct{ set, key string }
 
-// in is the set.
+// in returns the set.
 func (e entry) in() string { return e.set }
 
 // item is an entry and what it is mapped to.
@@ -30,8 +30,8 @@ type item struct {
 	value string
 }
 
-// entries calls emit with everything that a Port has in the kernel and what it is mapped to. Some of it other Ports
-// may have too: chains, and elements of shared sets.
+// entries calls emit with everything that a Port has in the kernel and its value. Other Ports may share some of it:
+// chains, and elements of shared sets.
 func (t *table) entries(s *state, emit func(e entry, value string)) {
 	for i := range s.port.Frontends {
 		t.frontend(s, &s.port.Frontends[i], emit)
@@ -84,7 +84,7 @@ func (t *table) slots(key string, first int, slots []netip.AddrPort, emit func(e
 	}
 }
 
-// frontendKey is address . protocol . port; a node port has the unspecified address.
+// frontendKey returns address . protocol . port; a node port has the unspecified address.
 func (t *table) frontendKey(k ruleset.FrontendKey) string {
 	b := make([]byte, 0, 24)
 	if k.Addr.IsValid() {
@@ -113,7 +113,7 @@ func slotKey(i int) string { return string(binary.NativeEndian.AppendUint32(nil,
 
 var protocolNumber = map[corev1.Protocol]byte{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
 
-// ends are the first and the last address of a range.
+// ends returns the first and the last address of a range.
 func ends(p netip.Prefix) (first, last []byte) {
 	first, last = p.Masked().Addr().AsSlice(), p.Masked().Addr().AsSlice()
 	for bit := p.Bits(); bit < len(last)*8; bit++ {

@@ -12,10 +12,10 @@ import (
 	"federation/nodeagent/nfnetlink"
 )
 
-// kernel is what is in the kernel in one family.
+// kernel is the kernel's state in one family.
 type kernel struct {
 	there    bool
-	standIn  bool // there is one that nobody took away
+	standIn  bool // there is one that nobody deleted
 	chains   map[string]*kernelChain
 	sets     map[string]definition // only what a definition says in numbers
 	elements map[entry]string
@@ -30,7 +30,7 @@ type kernelChain struct {
 
 const attempts = 5 // to read while others write
 
-// read asks the kernel for a table.
+// read reads a table from the kernel.
 func read(s *nfnetlink.Socket, family uint8) (*kernel, error) {
 	for range attempts {
 		k := &kernel{chains: map[string]*kernelChain{}, sets: map[string]definition{}, elements: map[entry]string{}}
@@ -77,7 +77,7 @@ func (k *kernel) read(s *nfnetlink.Socket, family uint8) error {
 
 func (k *kernel) readElements(s *nfnetlink.Socket, family uint8) error {
 	for name := range k.sets {
-		if name == affinity || name == dark { // the packets', and what the kernel ends itself
+		if name == affinity || name == dark { // filled by packets, or expired by the kernel itself
 			continue
 		}
 		if err := readSet(s, family, name, func(key, value string) { k.elements[entry{name, key}] = value }); err != nil {
@@ -87,7 +87,7 @@ func (k *kernel) readElements(s *nfnetlink.Socket, family uint8) error {
 	return nil
 }
 
-// readSet calls each with what is in a set; of a set that is not there, with nothing.
+// readSet calls each with the elements of a set; a missing set has none.
 func readSet(s *nfnetlink.Socket, family uint8, name string, each func(key, value string)) error {
 	var b nfnetlink.Batch
 	b.Begin(message(unix.NFT_MSG_GETSETELEM), 0, family)
@@ -104,7 +104,7 @@ func readSet(s *nfnetlink.Socket, family uint8, name string, each func(key, valu
 
 func message(kind int) int { return unix.NFNL_SUBSYS_NFTABLES<<8 | kind }
 
-// text is a string without the zero that ends it.
+// text returns a string without the zero that ends it.
 func text(b []byte) string { return string(bytes.TrimRight(b, "\x00")) }
 
 func uint32Of(b []byte) uint32 {
@@ -149,7 +149,7 @@ func (k *kernel) set(a []byte) {
 	k.sets[d.name] = d
 }
 
-// same reports whether a set is as it is to be.
+// same reports whether a set has the desired definition.
 func (k *kernel) same(d definition) bool {
 	have, ok := k.sets[d.name]
 	return ok && have.flags == d.flags && have.verdict == d.verdict &&

@@ -9,7 +9,7 @@ import (
 	"federation/nodeagent/nfnetlink"
 )
 
-// differences writes what makes the kernel's table what is wanted.
+// differences writes what is needed to make the kernel's table as wanted.
 func (x *transaction) differences(have *kernel, want []item, anew bool) {
 	anew = anew || !x.fits(have)
 	replaced := anew && have.there
@@ -35,8 +35,8 @@ func (x *transaction) differences(have *kernel, want []item, anew bool) {
 	x.dropSets(have)
 }
 
-// serveMeanwhile makes a table that serves while this one is replaced: who is on its way through a table when it goes finds nothing
-// in it, and the next one has what it needs. It is left where an agent ends before it takes it away.
+// serveMeanwhile creates a table that serves while this one is replaced: a packet in transit through a table that is
+// deleted finds nothing in it, and the next table has what it needs. It stays if an agent ends before it deletes it.
 func (x *transaction) serveMeanwhile(want []item) {
 	in := x.standIn(&x.steps.standIn)
 	in.remove()
@@ -58,7 +58,7 @@ func (x *transaction) addSets(have *kernel) {
 	}
 }
 
-// fits reports whether what is there of sets and base chains can stay.
+// fits reports whether the present sets and base chains can stay.
 func (x *transaction) fits(have *kernel) bool {
 	for _, d := range definitions(x.t.family) {
 		if _, ok := have.sets[d.name]; ok && !have.same(d) {
@@ -73,7 +73,8 @@ func (x *transaction) fits(have *kernel) bool {
 	return true
 }
 
-// takes reports whether the kernel has an element or chain, and forgets the element, so that those are left that nobody wants.
+// takes reports whether the kernel has an element or chain, and removes it from the present elements, so that the
+// unwanted ones remain.
 func (k *kernel) takes(i item) bool {
 	if i.set == "" {
 		return k.chains[i.key] != nil
@@ -85,7 +86,7 @@ func (k *kernel) takes(i item) bool {
 	return there
 }
 
-// repair makes base chains, and rewrites chains that have other rules than they should. It returns those that nobody wants.
+// repair creates base chains, and rewrites chains with wrong rules. It returns the unwanted chains.
 func (x *transaction) repair(have *kernel, want []item) (stale []entry) {
 	base := x.t.baseChains()
 	for _, c := range base {

@@ -14,7 +14,7 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// rule is what a chain does in one step; says is a comment for who lists it.
+// rule is one step of a chain; says is its comment in listings.
 type rule struct {
 	says  string
 	exprs []expr.Any
@@ -44,8 +44,9 @@ func (r rule) encode(family uint8) (encoded, error) {
 	return out, nil
 }
 
-// originalAddress is the key (NFT_CT_DST_IP, NFT_CT_DST_IP6) of the address that a connection asked for. The library
-// says a direction only with the older key, of which nft does not know the length: it would abort when it lists a rule.
+// originalAddress returns the key (NFT_CT_DST_IP, NFT_CT_DST_IP6) of the original destination of a connection. The
+// library sets a direction only with the older key, whose length nft does not know: it would abort when it lists a
+// rule.
 func originalAddress(family uint8) uint32 {
 	if family == unix.NFPROTO_IPV6 {
 		return 22
@@ -57,7 +58,7 @@ func ctKey(key uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{8, 0, unix.NFTA_CT_KEY, 0}, key)
 }
 
-// mark is the bit of a packet's mark that has it masqueraded: kube-proxy's, unless one is there.
+// mark returns the bit of a packet's mark that has it masqueraded: kube-proxy's, unless one is running.
 func (t *table) mark() uint32 {
 	if t.federated {
 		return 0x1000
@@ -65,7 +66,7 @@ func (t *table) mark() uint32 {
 	return 0x4000
 }
 
-// register is the n-th of sixteen registers of four bytes.
+// register returns the n-th of sixteen registers of four bytes.
 func register(n int) uint32 { return uint32(unix.NFT_REG32_00 + n) }
 
 func number(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
@@ -111,7 +112,7 @@ func (t *table) frontendOf(at int, nodePort bool) []expr.Any {
 		&expr.Payload{DestRegister: register(at + t.words + 1), Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
 }
 
-// in goes on where the registers hold an element of a set.
+// in continues if the registers hold an element of a set.
 func in(set string, at int) []expr.Any {
 	return []expr.Any{&expr.Lookup{SourceRegister: register(at), SetName: set}}
 }
@@ -120,12 +121,12 @@ func notIn(set string, at int) []expr.Any {
 	return []expr.Any{&expr.Lookup{SourceRegister: register(at), SetName: set, Invert: true}}
 }
 
-// value goes on where a map has the key, and loads what it is mapped to.
+// value continues if a map has the key, and loads its value.
 func value(set string, key, to int) []expr.Any {
 	return []expr.Any{&expr.Lookup{SourceRegister: register(key), DestRegister: register(to), IsDestRegSet: true, SetName: set}}
 }
 
-// verdict does what a map says to do with the key.
+// verdict executes a map's verdict for the key.
 func verdict(set string, key int) []expr.Any {
 	return []expr.Any{&expr.Lookup{SourceRegister: register(key), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: set}}
 }
@@ -136,7 +137,7 @@ func goes(kind expr.VerdictKind, chain string) []expr.Any {
 	return []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}
 }
 
-// bits goes on where register 0, of four bytes, has some of the bits (or none of them).
+// bits continues if register 0, of four bytes, has some of the bits (or none of them).
 func bits(mask uint32, op expr.CmpOp) []expr.Any {
 	return []expr.Any{
 		&expr.Bitwise{SourceRegister: register(0), DestRegister: register(0), Len: 4, Mask: number(mask), Xor: number(0)},
@@ -158,7 +159,7 @@ func (t *table) translate(addr int) []expr.Any {
 		RegAddrMin: register(addr), RegProtoMin: register(addr + t.words)}}
 }
 
-// isLocal goes on where an address of the packet is one of this node's, loopback too.
+// isLocal continues if an address of the packet is one of this node's, including loopback.
 func isLocal(source bool) []expr.Any {
 	return []expr.Any{
 		&expr.Fib{Register: register(0), ResultADDRTYPE: true, FlagSADDR: source, FlagDADDR: !source},
@@ -166,7 +167,7 @@ func isLocal(source bool) []expr.Any {
 	}
 }
 
-// within goes on where the address in the registers from 0 is of a network (or is not).
+// within continues if the address in the registers from 0 is in a network (or is not).
 func (t *table) within(p netip.Prefix, op expr.CmpOp) []expr.Any {
 	first, last := ends(p)
 	mask := make([]byte, len(first))
@@ -179,7 +180,7 @@ func (t *table) within(p netip.Prefix, op expr.CmpOp) []expr.Any {
 	}
 }
 
-// fromPod goes on where the packet is of a pod of this node.
+// fromPod continues if the packet is from a pod of this node.
 func (t *table) fromPod() []expr.Any {
 	p := t.pods
 	switch {
@@ -207,7 +208,7 @@ func (t *table) pickRules(s shape, n, first int) []rule {
 	return append([]rule{{"the client stays with its backend", stay}}, t.anyOf(s, n, first)...)
 }
 
-// asked loads address . protocol . port that a connection asked for, from when it is translated.
+// asked loads address . protocol . port of a connection's original destination, for use after translation.
 func (t *table) asked(at int, nodePort bool) []expr.Any {
 	out := t.frontendOf(at, nodePort)
 	if !nodePort {
@@ -217,7 +218,7 @@ func (t *table) asked(at int, nodePort bool) []expr.Any {
 	return out
 }
 
-// stickRules remember where a client was sent, or that it was sent there once more.
+// stickRules remember where a client was sent, or refresh that.
 func (t *table) stickRules(s shape) []rule {
 	port := &expr.Payload{DestRegister: register(3*t.words + 2), Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}
 	return []rule{{"the client stays here", join(
@@ -226,7 +227,7 @@ func (t *table) stickRules(s shape) []rule {
 			Operation: unix.NFT_DYNSET_OP_UPDATE, Timeout: time.Duration(s.affinity) * time.Second}})}}
 }
 
-// anyOf are the rules for any slot. A packet that began with the rules of before a change may find its slot gone; the
+// anyOf returns the rules for any slot. A packet that began with the rules of before a change may find its slot gone; the
 // first slot is there as long as there is any.
 func (t *table) anyOf(s shape, n, first int) []rule {
 	slot := t.words + 2
@@ -244,7 +245,7 @@ func (t *table) randomSlot(at, n, first int) []expr.Any {
 	return []expr.Any{&expr.Numgen{Register: register(at), Modulus: uint32(n), Type: unix.NFT_NG_RANDOM, Offset: uint32(first)}}
 }
 
-// routeRules send packets on by where they come from.
+// routeRules route packets by their source.
 func (t *table) routeRules(s shape) []rule {
 	var rules []rule
 	if s.ranges {

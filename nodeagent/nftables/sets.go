@@ -30,7 +30,7 @@ var (
 	slotNumber  = datatype{19, 4} // what nft calls a mark: four bytes in the order of the machine
 )
 
-// definition is a set or map as the kernel has it.
+// definition is a set or map as the kernel defines it.
 type definition struct {
 	name    string
 	flags   uint32
@@ -40,7 +40,7 @@ type definition struct {
 	size    uint32     // at most so many elements; 0: as many as there are
 }
 
-// maxAffinity bounds what packets may add to affinity. Who finds it full is sent to any backend.
+// maxAffinity bounds what packets may add to affinity. A client that finds it full is sent to any backend.
 const maxAffinity = 1 << 20
 
 func definitions(family uint8) []definition {
@@ -69,7 +69,7 @@ func definitions(family uint8) []definition {
 // setConcat is NFT_SET_CONCAT: ranges in more than one dimension.
 const setConcat = 0x80
 
-// magic is the number of a concatenation: six bits a type.
+// magic returns the number of a concatenation: six bits a type.
 func magic(types []datatype) (n uint32) {
 	for _, t := range types {
 		n = n<<6 | t.magic
@@ -77,7 +77,7 @@ func magic(types []datatype) (n uint32) {
 	return n
 }
 
-// width is the size of a concatenation, in which each part fills whole registers of four bytes.
+// width returns the size of a concatenation, in which each part fills whole registers of four bytes.
 func width(types []datatype) (n uint32) {
 	for _, t := range types {
 		n += (t.size + 3) &^ 3

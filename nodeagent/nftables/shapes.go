@@ -36,12 +36,12 @@ func (s shape) uses(to ruleset.Target) bool {
 	return s.pod.To == to || s.node.To == to || s.outside.To == to
 }
 
-// leads reports whether there is anything to do before the packet is routed; what is only refused is dealt with later.
+// leads reports whether there is anything to do before the packet is routed; refusals come later.
 func (s shape) leads() bool {
 	return s.slots != [len(ruleset.Pools)]int{} || s.uses(ruleset.Drop)
 }
 
-// name is that of the chain that packets of this shape go to.
+// name returns that of the chain that packets of this shape go to.
 func (s shape) name() string {
 	if s.pod == s.node && s.node == s.outside && !s.pod.Masquerade && !s.ranges && s.pod.To != ruleset.Drop {
 		return s.pick(s.pod.To)
@@ -63,12 +63,12 @@ func (s shape) name() string {
 	return b.String() + s.suffix()
 }
 
-// pick is the name of the chain that chooses a slot of a pool.
+// pick returns the name of the chain that chooses a slot of a pool.
 func (s shape) pick(to ruleset.Target) string {
 	return fmt.Sprintf("pick-%s-%d%s", to, s.slots[slices.Index(ruleset.Pools[:], to)], s.suffix())
 }
 
-// stick is the name of the chain that remembers where a client was sent.
+// stick returns the name of the chain that remembers where a client was sent.
 func (s shape) stick() string { return "stick" + s.suffix() }
 
 func (s shape) suffix() (out string) {
@@ -81,7 +81,7 @@ func (s shape) suffix() (out string) {
 	return out
 }
 
-// chainsOf calls emit with the names of the shape's chains, and remembers how they are made.
+// chainsOf calls emit with the names of the shape's chains, and remembers how to make them.
 func (t *table) chainsOf(s shape, emit func(name string)) {
 	emitOnce := func(name string, rules func() []rule) {
 		if t.recipes[name] == nil {

@@ -6,11 +6,11 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// maxSlots bounds the slots of one pool; more backends than that have one each.
+// maxSlots bounds the slots of one pool; if it has more backends, each has one.
 const maxSlots = 4096
 
-// slotsFor gives each backend slots by its weight, and leaves what the slots have in place as far as it may stay, so
-// that few change: what goes is replaced by what comes, and holes are filled from the end.
+// slotsFor assigns slots to backends by weight, and keeps existing assignments as far as possible, so that few change:
+// new backends replace removed ones, and holes are filled from the end.
 func slotsFor(pool []ruleset.Backend, have []netip.AddrPort) []netip.AddrPort {
 	missing := map[netip.AddrPort]int{}
 	total := 0
@@ -36,8 +36,8 @@ func slotsFor(pool []ruleset.Backend, have []netip.AddrPort) []netip.AddrPort {
 	return slots
 }
 
-// shares is how many slots each backend gets: its weight without what all weights have in common, and less exactly
-// so, where that would be more slots than may be.
+// shares returns how many slots each backend gets: its weight divided by the common divisor of all weights, and less
+// exactly if that would exceed maxSlots.
 func shares(pool []ruleset.Backend) []int {
 	common, sum := uint64(0), uint64(0)
 	for _, b := range pool {

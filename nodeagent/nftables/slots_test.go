@@ -43,8 +43,8 @@ func TestWeightsAreSlots(t *testing.T) {
 	}
 }
 
-// What stays keeps its slots: of any change at most as many slots differ as backends came and went, counted twice, as
-// the last may have to fill the hole of another.
+// Kept backends keep their slots: a change alters at most as many slots as backends were added and removed, counted
+// twice, because the last may have to fill the hole of another.
 func TestFewSlotsChange(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	all := pool(make([]uint32, 40)...)

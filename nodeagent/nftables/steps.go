@@ -8,9 +8,9 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// steps are transactions, one after the other. A packet that began before a transaction keeps to the rules of before, but sees
-// the elements of after it: of chains that came with them no rules yet, and nothing of what went. So chains come first, when
-// nothing leads to them yet, and what such a packet may fall back on goes last. While a table is replaced a stand-in serves.
+// steps are consecutive transactions. A packet that began before a transaction sees the old rules, but the new
+// elements: of new chains no rules yet, and nothing of what was deleted. So chains come first, before anything leads to
+// them, and what such a packet may fall back on goes last. While a table is replaced a stand-in serves.
 type steps struct{ standIn, chains, rest, last nfnetlink.Batch }
 
 func (s *steps) all() []*nfnetlink.Batch {
@@ -34,8 +34,8 @@ func (x *transaction) in(step *nfnetlink.Batch, f func()) {
 	x.batch = now
 }
 
-// write puts what is to go and what is to come into the order that the kernel needs: chains before what leads to
-// them, and after it when they go.
+// write orders deletions and additions as the kernel needs them: chains before what leads to them, and after it when
+// they are deleted.
 func (x *transaction) write(gone []entry, come []item) {
 	chains, elements := divide(come)
 	x.in(x.first, func() { x.addChains(chains) })
@@ -57,7 +57,7 @@ func (x *transaction) write(gone []entry, come []item) {
 	})
 }
 
-// fallbacks are of what is to go the first slots of pools whose frontends lead elsewhere from now on. A packet that is on its way
+// fallbacks returns, of the deletions, the first slots of pools whose frontends now lead elsewhere. A packet in transit
 // to such a pool has nowhere else to go.
 func fallbacks(gone []entry, come []item) map[entry]bool {
 	out := map[entry]bool{}

@@ -11,8 +11,8 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// A packet that began before a change sees elements of after it, but not the rules of a chain that came with them: no
-// transaction may bring both a chain and what leads to chains.
+// A packet that began before a change sees the new elements, but not the rules of a new chain: no transaction may add
+// both a chain and what leads to chains.
 func TestChainsComeFirst(t *testing.T) {
 	k, r := newKernel(t), rand.New(rand.NewPCG(13, 14))
 	k.sync()
@@ -39,8 +39,8 @@ func TestChainsComeFirst(t *testing.T) {
 	}
 }
 
-// Where a frontend leads to another pool, as at the end of a graded fallback, a packet that began before is on its way to the
-// first pool: its first slot goes a transaction later.
+// If a frontend switches to another pool, as at the end of a graded fallback, a packet that began before is in transit
+// to the first pool: its first slot is deleted a transaction later.
 func TestFallbacksGoLast(t *testing.T) {
 	k := newKernel(t)
 	k.sync()
@@ -76,7 +76,7 @@ func TestFallbacksGoLast(t *testing.T) {
 	}
 }
 
-// While a table is replaced, another serves: each that goes has one beside it since an earlier transaction.
+// While a table is replaced, another serves: each deleted one has one beside it since an earlier transaction.
 func TestATableIsReplacedWhileAnotherServes(t *testing.T) {
 	k := newKernel(t)
 	k.sync()
@@ -102,7 +102,7 @@ func TestATableIsReplacedWhileAnotherServes(t *testing.T) {
 	}
 }
 
-// A stand-in of an agent that was ended meanwhile goes with the next Sync.
+// A stand-in left by an agent that was killed goes with the next Sync.
 func TestAStandInThatWasLeft(t *testing.T) {
 	k := newKernel(t)
 	k.sync()
@@ -140,7 +140,7 @@ func noBrings() *brings {
 	return &brings{leads: map[string]bool{}, came: map[string]bool{}, gone: map[string]bool{}, serves: map[string]bool{}, goes: map[string]int{}}
 }
 
-// transactions are those that events tell of after the generation seen, up to the last that there was.
+// transactions returns those that events tell of after the generation seen, up to the last that there was.
 func (k *kernelOf) transactions(events *nfnetlink.Events, seen *uint32) (all []*brings) {
 	k.t.Helper()
 	last, err := k.socket.Generation()

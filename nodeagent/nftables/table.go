@@ -12,7 +12,7 @@ import (
 // TableName is that of both tables.
 const TableName = "federation"
 
-// standInName is that of a table that serves while ours is replaced.
+// standInName is the name of a table that serves while ours is replaced.
 const standInName = TableName + "-meanwhile"
 
 // table is what we have in the kernel for one family.
@@ -51,7 +51,7 @@ func newTable(family uint8, node *ruleset.Node) *table {
 	return t
 }
 
-// anywhere is the address of what is not of one address.
+// anywhere returns the address of what is not of one address.
 func (t *table) anywhere() []byte { return make([]byte, t.words*4) }
 
 func (t *table) loopback() netip.Prefix {
@@ -70,7 +70,7 @@ type chain struct {
 	rules    []rule
 }
 
-// baseChains are those that are there without any Service.
+// baseChains returns those that are there without any Service.
 func (t *table) baseChains() []chain {
 	const dnat, snat = -100, 100
 	first := int32(dnat)
@@ -104,7 +104,7 @@ func (t *table) dispatchRules() []rule {
 	return rules
 }
 
-// nodePortAddresses are conditions, each for some addresses at which node ports are served.
+// nodePortAddresses returns conditions, each for some addresses at which node ports are served.
 func (t *table) nodePortAddresses() (out [][]expr.Any) {
 	if t.allAddrs {
 		return [][]expr.Any{join(isLocal(false), t.target(0), t.within(t.loopback(), expr.CmpOpNeq))}
@@ -115,8 +115,8 @@ func (t *table) nodePortAddresses() (out [][]expr.Any) {
 	return out
 }
 
-// afterNATRules deal with new connections when it is settled where they go: clients that are to stay there are
-// remembered, and what goes to no backend is refused.
+// afterNATRules handle new connections once their destination is settled: they remember clients with affinity, and
+// refuse what goes to no backend.
 func (t *table) afterNATRules() []rule {
 	refuse := goes(expr.VerdictGoto, "refuse")
 	state := []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: register(0)}}
@@ -152,7 +152,7 @@ func (t *table) refuseRules() []rule {
 	}
 }
 
-// sent goes on where a connection was sent to another address than it asked for.
+// sent continues if a connection was sent to another address than it asked for.
 func (t *table) sent() []expr.Any {
 	const dnatDone = 1 << 5 // IPS_DST_NAT
 	return join([]expr.Any{&expr.Ct{Key: expr.CtKeySTATUS, Register: register(0)}}, bits(dnatDone, expr.CmpOpNeq))

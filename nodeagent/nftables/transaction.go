@@ -7,12 +7,12 @@ import (
 	"federation/nodeagent/nfnetlink"
 )
 
-// transaction collects what is to be written into one table, in the order in which the kernel can take it.
+// transaction collects what to write into one table, in an order that the kernel accepts.
 type transaction struct {
 	t       *table
 	steps   *steps
 	batch   *nfnetlink.Batch // that of the steps which is written into
-	first   *nfnetlink.Batch // for what is to be there a transaction earlier
+	first   *nfnetlink.Batch // for what must be there a transaction earlier
 	list    int              // where the open list of elements began; 0: none is open
 	listing entry            // what is in it: the set, and "add" or "delete"
 	err     error
@@ -32,7 +32,7 @@ func (x *transaction) table(kind, flags int) {
 	x.batch.String(unix.NFTA_TABLE_NAME, x.t.name)
 }
 
-// remove takes the whole table away, if it is there.
+// remove deletes the whole table, if it exists.
 func (x *transaction) remove() {
 	x.table(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE)
 	x.table(unix.NFT_MSG_DELTABLE, 0)
@@ -102,7 +102,7 @@ func (x *transaction) addChain(c chain) {
 	b.String(unix.NFTA_CHAIN_TYPE, c.kind)
 }
 
-// flush empties a chain; delete takes away one that is empty.
+// flush empties a chain; delete deletes an empty one.
 func (x *transaction) flush(name string) {
 	x.begin(unix.NFT_MSG_DELRULE, 0)
 	x.batch.String(unix.NFTA_RULE_TABLE, x.t.name)

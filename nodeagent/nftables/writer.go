@@ -15,7 +15,7 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// Writer keeps the kernel's tables as a ruleset says. It is for one goroutine at a time, save Watch.
+// Writer keeps the kernel's tables in line with a ruleset. It is for one goroutine at a time, except Watch.
 type Writer struct {
 	socket *nfnetlink.Socket
 	events *nfnetlink.Events
@@ -23,7 +23,7 @@ type Writer struct {
 	states map[portKey]*state
 	node   ruleset.Node // that the tables are for
 	dark   time.Time    // until when what comes from outside is dropped
-	wrote  int          // elements, chains and rules that the last call wrote or took away
+	wrote  int          // elements, chains and rules that the last call wrote or deleted
 }
 
 type portKey struct {
@@ -53,10 +53,10 @@ func (w *Writer) Close() {
 	w.events.Close()
 }
 
-// Wrote is how many messages the last Write or Sync had for the kernel.
+// Wrote returns how many messages the last Write or Sync had for the kernel.
 func (w *Writer) Wrote() int { return w.wrote }
 
-// Watch calls lost whenever another hand has changed our tables, until the context ends. Sync puts them right.
+// Watch calls lost whenever somebody else has changed our tables, until the context ends. Sync restores them.
 func (w *Writer) Watch(ctx context.Context, lost func()) error {
 	defer context.AfterFunc(ctx, w.events.Close)()
 	for {
@@ -78,7 +78,7 @@ func (w *Writer) Watch(ctx context.Context, lost func()) error {
 	}
 }
 
-// Cleanup takes our tables away.
+// Cleanup deletes our tables.
 func (w *Writer) Cleanup(context.Context) error {
 	var b nfnetlink.Batch
 	for _, family := range families {
@@ -92,8 +92,8 @@ func (w *Writer) Cleanup(context.Context) error {
 
 var families = [2]uint8{unix.NFPROTO_IPV4, unix.NFPROTO_IPV6}
 
-// Sync makes the tables what these ports say, whatever is in them now: it reads them and writes what differs, in transactions
-// as those of Write. What slots backends have in the kernel they keep.
+// Sync makes the tables as these ports need them, whatever is in them now: it reads them and writes the differences, in
+// transactions like those of Write. Backends keep the slots they have in the kernel.
 func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) (err error) {
 	for attempt := range attempts {
 		err = w.sync(node, ports, attempt > 1 && !errors.Is(err, errOthers))
@@ -104,10 +104,10 @@ func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 	return err
 }
 
-// errOthers says that what was written may be gone again.
+// errOthers means that what was written may be gone again.
 var errOthers = errors.New("another hand changed rules while ours were loaded")
 
-// lostRace tells of errors that come from others having changed the table after it was read.
+// lostRace reports whether an error comes from others having changed the table after it was read.
 func lostRace(err error) bool {
 	return errors.Is(err, errOthers) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EEXIST) || errors.Is(err, syscall.EBUSY)
 }
@@ -142,7 +142,7 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 			x.darken(left)
 		}
 	}
-	w.states = nil // until the kernel has it, nothing is known
+	w.states = nil // unknown until the kernel has it
 	others, err := w.load(&todo)
 	if err != nil {
 		return err
@@ -154,10 +154,11 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 	return w.forget(w.stays(nil), false)
 }
 
-// loud is how many bytes may be written while the kernel tells Watch of changes.
+// loud is the maximum of bytes written while the kernel sends events to Watch.
 const loud = 1 << 16
 
-// load commits. While that is much, Watch hears of nothing; others reports whether another hand changed something meanwhile.
+// load commits. If that is much, Watch gets no events meanwhile; others reports whether somebody else changed
+// something.
 func (w *Writer) load(todo *steps) (others bool, err error) {
 	if todo.bytes() < loud {
 		_, err = w.commit(todo)
@@ -176,7 +177,7 @@ func (w *Writer) load(todo *steps) (others bool, err error) {
 	return after != before+n, err
 }
 
-// commit tells how many transactions that were.
+// commit returns how many transactions that were.
 func (w *Writer) commit(todo *steps) (n uint32, err error) {
 	w.wrote = 0
 	for _, b := range todo.all() {
@@ -192,8 +193,9 @@ func (w *Writer) commit(todo *steps) (n uint32, err error) {
 	return n, nil
 }
 
-// Write makes the tables follow changes of ports, in one transaction; chains that were not there come in one before it, and what
-// packets of before may fall back on goes in one after it. After an error packets go where they went before, and Sync must be next. For another node than before it is a Sync.
+// Write applies changes of ports in one transaction; new chains come in one before it, and what packets in transit may
+// fall back on goes in one after it. After an error packets go where they went before, and Sync must be next. For
+// another node than before it is a Sync.
 func (w *Writer) Write(ctx context.Context, node *ruleset.Node, changes []ruleset.PortChange) error {
 	if w.states == nil {
 		return errors.New("nftables: Write before Sync")
@@ -223,7 +225,7 @@ func sameTables(a, b *ruleset.Node) bool {
 		a.Pods.Bridge == b.Pods.Bridge && a.Pods.InterfacePrefix == b.Pods.InterfacePrefix
 }
 
-// after are all ports after changes.
+// after returns all ports after changes.
 func (w *Writer) after(changes []ruleset.PortChange) (all []*ruleset.Port) {
 	ports := map[portKey]*ruleset.Port{}
 	for k, s := range w.states {

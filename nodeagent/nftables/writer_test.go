@@ -71,7 +71,7 @@ func (k *kernelOf) nft(args ...string) string {
 	return string(out)
 }
 
-// service is one with an address in each family, and n endpoints from the offset first on.
+// service returns one with an address in each family, and n endpoints from the offset first on.
 func service(i int) *corev1.Service {
 	v4, v6 := netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}).String(), fmt.Sprintf("fd00:10:96::%x", i+1)
 	return &corev1.Service{
@@ -101,14 +101,14 @@ func endpointSlices(service string, first, n int) (out []*discoveryv1.EndpointSl
 	return out
 }
 
-// fill has Services with endpoints, some of each kind that there is.
+// fill adds Services with endpoints, some of each kind.
 func (k *kernelOf) fill(n int, r *rand.Rand) {
 	for i := range n {
 		k.update(k.vary(i, r)...)
 	}
 }
 
-// vary makes a Service anew in any way.
+// vary rebuilds a Service at random.
 func (k *kernelOf) vary(i int, r *rand.Rand) (keys []ruleset.Key) {
 	s := service(i)
 	if r.IntN(2) == 0 {
@@ -155,7 +155,7 @@ func TestChangesLeadToTheWhole(t *testing.T) {
 	}
 }
 
-// What anybody does to our tables is undone, and what is in others' is left.
+// Foreign changes to our tables are undone, and others' tables are left alone.
 func TestForeignHands(t *testing.T) {
 	k := newKernel(t)
 	k.nft("add table ip theirs")
@@ -218,7 +218,7 @@ func TestForeignHands(t *testing.T) {
 	}
 }
 
-// Who takes a table away at any time during a load, or right after it, does so in vain: Sync itself repairs it, or Watch hears of it.
+// If somebody deletes a table at any time during a load, or right after it, Sync itself repairs it, or Watch notices.
 func TestForeignHandsDuringALoad(t *testing.T) {
 	k := newKernel(t)
 	k.sync()
@@ -270,7 +270,8 @@ func TestForeignHandsDuringALoad(t *testing.T) {
 	}
 }
 
-// A hand that never ends makes Sync end with an error, not try for ever. When it ends, Sync puts all right.
+// If foreign changes never end, Sync ends with an error instead of retrying for ever. When they end, a Sync restores
+// everything.
 func TestAForeignHandThatNeverEnds(t *testing.T) {
 	k := newKernel(t)
 	r := rand.New(rand.NewPCG(11, 12))
@@ -330,7 +331,7 @@ func TestOtherVersion(t *testing.T) {
 	}
 }
 
-// Another node has other rules, also when that comes with a change.
+// Another node has other rules, also if it comes with a change.
 func TestNodeChanges(t *testing.T) {
 	k, r := newKernel(t), rand.New(rand.NewPCG(7, 8))
 	k.sync()
@@ -347,7 +348,7 @@ func TestNodeChanges(t *testing.T) {
 	}
 }
 
-// Write without knowing what the kernel has is an error, not a guess.
+// Write without knowing the kernel's state is an error, not a guess.
 func TestWriteBeforeSync(t *testing.T) {
 	if err := newKernel(t).Write(context.Background(), nil, nil); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("Write before Sync: %v", err)

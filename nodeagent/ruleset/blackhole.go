@@ -2,23 +2,24 @@ package ruleset
 
 import "time"
 
-// BlackholeLasts is for how long one renewal of the Lease has a node drop what comes to Services from outside.
+// BlackholeLasts is how long one renewal of the Lease makes a node drop packets to Services from outside.
 const BlackholeLasts = 30 * time.Second
 
-// watched is the longest time between two renewals that a watch which is not broken may tell of.
+// watched is the longest time between two renewals with an unbroken watch.
 const watched = BlackholeLasts / 2
 
-// Blackhole is until when a node drops what comes to Services from outside, because a drill of the federation asks for it by a Lease (ADR 117). The
-// zero value has seen nothing.
+// Blackhole decides until when a node drops packets to Services from outside, because a drill of the federation asks
+// for it by a Lease (ADR 117). The zero value has seen nothing.
 type Blackhole struct {
 	holder         string
 	renewed, heard time.Time // as the Lease says, and when that was seen
 	until          time.Time // by the clock of this node; zero: not at all
 }
 
-// See takes the Lease in as it is now; holder "": nobody holds it. now has a monotonic clock, which alone counts from the second renewal on; the first
-// one that is seen of a holder may be old, and is believed as far as the clocks of both agree that it lasts. Where the watch was broken for a while,
-// a renewal counts from when it was made, by what the Lease says of the time since the one before.
+// See takes in the Lease; holder "" means that nobody holds it. now has a monotonic clock, which alone counts from the
+// second renewal on. The first one that is seen of a holder may be old, and is valid as long as the clocks of both
+// agree. If the watch was broken for a while, a renewal counts from when it was made, by the time in the Lease since
+// the previous one.
 func (b *Blackhole) See(holder string, renewed, now time.Time) {
 	switch {
 	case holder == "":
@@ -42,5 +43,5 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Until is when it ends if the Lease is not renewed; the zero time: nothing is dropped.
+// Until returns when it ends if the Lease is not renewed; the zero time: nothing is dropped.
 func (b *Blackhole) Until() time.Time { return b.until }

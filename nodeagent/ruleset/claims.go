@@ -9,8 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// claims are who wants which address: the first of each has it. A cluster IP comes before a clusterset IP, and that before
-// what users write (external IPs), so that nobody takes over another's address (CVE-2020-8554); then the older Service.
+// claims has the Ports that want each address: the first of them gets it. A cluster IP comes before a clusterset IP,
+// and that before what users write (external IPs), so that nobody takes over another's address (CVE-2020-8554); then
+// the older Service.
 type claims map[FrontendKey][]claim
 
 type claim struct {
@@ -53,7 +54,7 @@ func (c claims) rivals(to map[Key]bool, was, is []*Port) {
 	}
 }
 
-// owned is the Port without the frontends that another has, and why they are not there.
+// owned returns the Port without the frontends that another has, and why they are missing.
 func (c claims) owned(p *Port) (*Port, []string) {
 	other := func(f Frontend) bool { return c[f.Key][0].by != p }
 	if !slices.ContainsFunc(p.Frontends, other) {

@@ -9,7 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// What an EndpointSlice of another cluster bears. It has no label kubernetes.io/service-name, so that no other
+// Labels of an EndpointSlice of another cluster. It lacks the label kubernetes.io/service-name, so that no other
 // service proxy takes its addresses for pods.
 const (
 	LabelRemoteService = "multicluster.kubernetes.io/service-name"   // KEP-1645
@@ -28,7 +28,7 @@ type endpoint struct {
 	region                      string
 }
 
-// serviceOf tells whose endpoints a slice has, and whether they are of another cluster.
+// serviceOf returns the Service of a slice, and whether its endpoints are of another cluster.
 func serviceOf(s *discoveryv1.EndpointSlice) (k Key, remote, ok bool) {
 	if name := s.Labels[discoveryv1.LabelServiceName]; name != "" {
 		return Key{s.Namespace, name}, false, true
@@ -39,9 +39,9 @@ func serviceOf(s *discoveryv1.EndpointSlice) (k Key, remote, ok bool) {
 	return Key{}, false, false
 }
 
-// endpointsOf gathers the endpoints of a port in a family from the slices of its Service, sorted by address.
-// Where an address is there twice, as it moves between slices or a pod has it of one that ends, who is not
-// terminating has it.
+// endpointsOf returns the endpoints of a port in a family from the slices of its Service, sorted by address. If an
+// address is there twice, because it moves between slices or a pod reuses that of a terminating one, the one that is
+// not terminating wins.
 func (b builder) endpointsOf(id PortID, ipv6 bool) []endpoint {
 	family := discoveryv1.AddressTypeIPv4
 	if ipv6 {
@@ -69,7 +69,7 @@ func (b builder) endpointsOf(id PortID, ipv6 bool) []endpoint {
 	return slices.CompactFunc(all, func(x, y endpoint) bool { return x.Addr == y.Addr })
 }
 
-// rank orders what is known of one address: the best comes first.
+// rank orders endpoints of one address: the best comes first.
 func rank(e endpoint) int {
 	switch {
 	case e.Cluster != "":
@@ -82,7 +82,7 @@ func rank(e endpoint) int {
 	return 2
 }
 
-// portIn is the number that a slice has for the port of a Service; 0: none.
+// portIn returns a slice's number for the port of a Service, or 0.
 func portIn(s *discoveryv1.EndpointSlice, id PortID) uint16 {
 	for _, p := range s.Ports {
 		protocol := corev1.ProtocolTCP
@@ -96,7 +96,7 @@ func portIn(s *discoveryv1.EndpointSlice, id PortID) uint16 {
 	return 0
 }
 
-// endpoint reads one endpoint of a slice: its first address, as the API has it.
+// endpoint decodes one endpoint of a slice: its first address, as the API defines.
 func (b builder) endpoint(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint, port uint16) (endpoint, bool) {
 	if len(e.Addresses) == 0 {
 		return endpoint{}, false

@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// What a Service may say of other clusters, as annotations.
+// Annotations of a Service about other clusters.
 const (
 	// AnnotationClusterSetIP has its clusterset IPs, "ADDRESS[,ADDRESS]", at most one a family; "auto": it has none yet.
 	AnnotationClusterSetIP = "federation.kubernetes.io/clusterset-ip"
-	// AnnotationFallback, "true", has also its other addresses lead to other clusters where the node's scope is federated.
+	// AnnotationFallback, "true", makes its other addresses lead to other clusters, too, if the node's scope is
+	// federated.
 	AnnotationFallback = "federation.kubernetes.io/fallback"
 	// AnnotationFallbackBelow, "1%" to "100%", is the share of this cluster's endpoints that must be ready. Where fewer are,
 	// the missing part of new connections goes to other clusters. Without it all stay while one is ready.
 	AnnotationFallbackBelow = "federation.kubernetes.io/fallback-below"
-	// LabelManagedBy is on what a federation made. Clusterset IPs are served of such Services only: whoever may write a Service in
-	// this cluster could take any address from everybody else.
+	// LabelManagedBy is on objects that a federation made. Clusterset IPs are served only for such Services: otherwise
+	// anybody who may write a Service in this cluster could take any address.
 	LabelManagedBy = "federation.kubernetes.io/managed-by"
 )
 
-// clusterSetIPs are the Service's clusterset IPs of a family that this node serves.
+// clusterSetIPs returns the Service's clusterset IPs of a family that this node serves.
 func (b *builder) clusterSetIPs(ipv6 bool) []netip.Addr {
 	value := b.service.Annotations[AnnotationClusterSetIP]
 	if value == "" || value == "auto" {
@@ -57,7 +58,7 @@ func (b *builder) yields(p *Port, kind Kind, f Frontend) bool {
 	return true
 }
 
-// fallbackBelow is the least share of endpoints that must be ready, in percent; 0: one of them.
+// fallbackBelow returns the least share of endpoints that must be ready, in percent; 0: one of them.
 func (b *builder) fallbackBelow() uint64 {
 	value, ok := b.service.Annotations[AnnotationFallbackBelow]
 	if !ok {
@@ -78,7 +79,7 @@ func (p Pool) Away() bool {
 }
 
 // mixed divides new connections between this cluster's backends and others' in the proportion here to away, and each
-// part within itself as before.
+// part as before.
 func mixed(own, others Pool, here, away uint64) Pool {
 	weights, sum := make([]uint64, 0, len(own.Backends)+len(others.Backends)), uint64(0)
 	for _, b := range others.Backends {

@@ -144,7 +144,7 @@ func TestWherePacketsGoAcrossClusters(t *testing.T) {
 	}
 }
 
-// A clusterset IP is what somebody wrote into an annotation: it takes no cluster IP away, also not from another proxy.
+// A clusterset IP is an annotation that anybody may write: it takes no cluster IP away, not even from another proxy.
 func TestAClusterSetIPTakesNoClusterIP(t *testing.T) {
 	for _, federated := range []bool{false, true} {
 		n := node()
@@ -160,8 +160,8 @@ func TestAClusterSetIPTakesNoClusterIP(t *testing.T) {
 	}
 }
 
-// Whoever may write Services in a cluster takes nobody's address by an annotation: only what a federation made has clusterset
-// IPs, and none are served where no range is.
+// Users who may write Services in a cluster take nobody's address by an annotation: only Services that a federation
+// made have clusterset IPs, and none are served without a range.
 func TestOnlyAFederationsServicesHaveClusterSetIPs(t *testing.T) {
 	const packet = "tcp 10.180.9.9 241.0.0.7:9200"
 	unmarked := es1(annotated(AnnotationClusterSetIP, "241.0.0.7"))

@@ -9,8 +9,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// FuzzBuild: whatever Services and EndpointSlices say, also those that a cluster's own users write, a node serves no clusterset IP beyond the federation's
-// range, nothing of a family at an address of the other, and sends to no address that is none.
+// FuzzBuild checks that whatever Services and EndpointSlices contain, including those that a cluster's own users write,
+// a node serves no clusterset IP beyond the federation's range, nothing of one family at an address of the other, and
+// sends to no invalid address.
 func FuzzBuild(f *testing.F) {
 	add := func(s *corev1.Service, e *discoveryv1.EndpointSlice) {
 		service, err1 := json.Marshal(s)

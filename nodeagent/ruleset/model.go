@@ -10,7 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// Model holds what the API server said and the Ports that follow from it. Not for use by several goroutines at once.
+// Model holds the API server's objects and the Ports that follow from them. It is not safe for concurrent use.
 type Model struct {
 	node     Node
 	services map[Key]*entry
@@ -28,17 +28,17 @@ type entry struct {
 	lost    []string // why these are not there
 }
 
-// Change is what differs after an Update: nothing is in it that is the same as before.
+// Change is what differs after an Update, without what stays the same.
 type Change struct {
 	Ports   []PortChange // sorted by family and ID
 	Reasons []string     // why something that was asked for is not there: only what is new
 	Skipped []string     // why whole Services are nothing to serve, as headless ones: only what is new
 }
 
-// PortChange is one Port before and after; nil where it is not there.
+// PortChange is one Port before and after; nil if it does not exist.
 type PortChange struct{ Before, After *Port }
 
-// New is a model of no Service.
+// New returns a model of no Service.
 func New(node Node) *Model {
 	return &Model{node: node, services: map[Key]*entry{}, sliceOf: map[Key]Key{}, claims: claims{}}
 }
@@ -49,24 +49,24 @@ func (m *Model) SetNode(node Node) []Key {
 	return slices.Collect(maps.Keys(m.services))
 }
 
-// Node is the node that the rules are for.
+// Node returns the node that the rules are for.
 func (m *Model) Node() *Node { return &m.node }
 
-// SetService takes in a Service, which must not be changed afterwards. It returns what to Update.
+// SetService takes in a Service, which must not be changed afterwards. It returns the key to Update.
 func (m *Model) SetService(s *corev1.Service) Key {
 	k := Key{s.Namespace, s.Name}
 	m.entry(k).service = s
 	return k
 }
 
-// DeleteService forgets a Service. It returns what to Update.
+// DeleteService forgets a Service. It returns the key to Update.
 func (m *Model) DeleteService(k Key) Key {
 	m.entry(k).service = nil
 	return k
 }
 
-// SetSlice takes in an EndpointSlice, which must not be changed afterwards. It returns what to Update: two keys
-// where the slice was of another Service before.
+// SetSlice takes in an EndpointSlice, which must not be changed afterwards. It returns the keys to Update: two if the
+// slice belonged to another Service before.
 func (m *Model) SetSlice(s *discoveryv1.EndpointSlice) []Key {
 	name := Key{s.Namespace, s.Name}
 	k, _, ok := serviceOf(s)
@@ -82,7 +82,7 @@ func (m *Model) SetSlice(s *discoveryv1.EndpointSlice) []Key {
 	return append(touched, k)
 }
 
-// DeleteSlice forgets an EndpointSlice by its namespace and name. It returns what to Update.
+// DeleteSlice forgets an EndpointSlice by its namespace and name. It returns the keys to Update.
 func (m *Model) DeleteSlice(name Key) []Key {
 	k, was := m.sliceOf[name]
 	if !was {
@@ -102,8 +102,8 @@ func (m *Model) entry(k Key) *entry {
 	return e
 }
 
-// Update makes the Ports of some Services anew and tells what changed. It costs as much as these Services are
-// large, and not more where there are others.
+// Update rebuilds the Ports of some Services and returns the changes. Its cost depends only on the size of these
+// Services.
 func (m *Model) Update(keys ...Key) Change {
 	var change Change
 	touched := map[Key]bool{} // these Services, and those that want an address of theirs
@@ -137,7 +137,7 @@ func (m *Model) Update(keys ...Key) Change {
 	return change
 }
 
-// fresh are the reasons that were not said before.
+// fresh returns the reasons that were not reported before.
 func fresh(reasons, said []string) []string {
 	return slices.DeleteFunc(slices.Clone(reasons), func(reason string) bool { return slices.Contains(said, reason) })
 }
@@ -146,7 +146,7 @@ func (m *Model) skips(s *corev1.Service) bool {
 	return (&builder{node: &m.node, service: s}).skip() != ""
 }
 
-// publish takes from a Service's Ports the addresses that others have, and notes what differs from before.
+// publish removes from a Service's Ports the addresses that others have, and records the changes.
 func (m *Model) publish(k Key, change *Change) {
 	e := m.services[k]
 	before, said := e.ports, e.lost
@@ -172,7 +172,7 @@ func (m *Model) publish(k Key, change *Change) {
 	}
 }
 
-// Ports are all Ports, sorted by family and ID.
+// Ports returns all Ports, sorted by family and ID.
 func (m *Model) Ports() []*Port {
 	var out []*Port
 	for _, e := range m.services {
@@ -182,7 +182,7 @@ func (m *Model) Ports() []*Port {
 	return out
 }
 
-// PortsOf are the Ports of a Service.
+// PortsOf returns the Ports of a Service.
 func (m *Model) PortsOf(k Key) []*Port {
 	if e := m.services[k]; e != nil {
 		return e.ports

@@ -102,8 +102,8 @@ func TestAnAddressIsOneServices(t *testing.T) {
 	}
 }
 
-// Whatever the order of events, the Ports are those that a model has which hears of the end only, and the
-// changes add up to them.
+// Whatever the order of events, the Ports equal those of a model that sees only the end, and the changes add up to
+// them.
 func TestUpdatesAddUpToABuildFromNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	m, held := New(node()), map[string]*Port{}

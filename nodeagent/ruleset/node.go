@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Node is the node that the rules are for, and how it was told to do its work.
+// Node is the node that the rules are for, with the agent's settings.
 type Node struct {
 	Name, Zone, Region string
 	// Addrs are the node's own addresses. A Service whose source ranges hold one of them can be reached from this node.
 	Addrs []netip.Addr
 	// NodePortAddrs are those at which node ports are served; none: all, save loopback.
 	NodePortAddrs []netip.Addr
-	// Pods tells what pods of this node send.
+	// Pods says how to recognize packets of this node's pods.
 	Pods Pods
 	// MasqueradeAll: whatever goes to a cluster IP is masqueraded.
 	MasqueradeAll bool
@@ -22,21 +22,22 @@ type Node struct {
 	// Federated: another service proxy serves this node. Only clusterset IPs are served, and Services with
 	// AnnotationFallback while connections to them go to other clusters; the rest yields.
 	Federated bool
-	// Blackhole: what comes from outside may have to be dropped. Inside are ranges of the cluster's nodes and pods, beside those that Pods tells.
+	// Blackhole: packets from outside may have to be dropped. Inside has the ranges of the cluster's nodes and pods, in
+	// addition to those in Pods.
 	Blackhole bool
 	Inside    []netip.Prefix
 	// ClusterSetIPs are the ranges of clusterset IPs that are served; none: no clusterset IPs.
 	ClusterSetIPs []netip.Prefix
 }
 
-// Pods tells by what a packet of a pod of this node is known; the zero value: by nothing. One of the fields is used.
+// Pods says how to recognize a packet of this node's pods; zero: not at all. Only one of the fields is used.
 type Pods struct {
 	CIDRs           []netip.Prefix // their addresses, at most one range a family
 	Bridge          string         // the name of the interface that it comes in by
 	InterfacePrefix string         // what the interface's name begins with
 }
 
-// In tells what pods are known by in one family.
+// In returns Pods reduced to one family.
 func (p Pods) In(ipv6 bool) Pods {
 	for _, cidr := range p.CIDRs {
 		if cidr.Addr().Is6() == ipv6 {
@@ -46,7 +47,7 @@ func (p Pods) In(ipv6 bool) Pods {
 	return Pods{Bridge: p.Bridge, InterfacePrefix: p.InterfacePrefix}
 }
 
-// Known reports whether pods are known by anything.
+// Known reports whether pods can be recognized.
 func (p Pods) Known() bool { return len(p.CIDRs) > 0 || p.Bridge != "" || p.InterfacePrefix != "" }
 
 // Sent reports whether a packet is of a pod of this node.

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// clusterPools are what the policy Cluster leads to, and what of it is this cluster's. The first of these with an
-// endpoint: the ready ones, those that hints mean for this node or zone where each has a hint and one is for us (KEP-2433,
-// KEP-3015); those that end but still serve (KEP-1669); other clusters of this region; other clusters.
+// clusterPools returns the backends of the policy Cluster, and those of them in this cluster. It takes the first of these with
+// an endpoint: the ready ones, reduced to those hinted for this node or zone if each has a hint and one is for us (KEP-2433,
+// KEP-3015); terminating ones that still serve (KEP-1669); other clusters of this region; other clusters.
 //
-// Where the Service says how many must be ready and fewer are, other clusters get the missing part: before those that end.
+// If the Service says how many must be ready and fewer are, other clusters get the missing part: before the terminating ones.
 func (b *builder) clusterPools(all []endpoint) (cluster, own Pool) {
 	ready := where(all, func(e *endpoint) bool { return e.Cluster == "" && e.ready })
 	if own = b.hinted(ready); len(ready) == 0 {
@@ -28,7 +28,7 @@ func (b *builder) clusterPools(all []endpoint) (cluster, own Pool) {
 	return own, own
 }
 
-// isHere tells of this cluster's endpoints that are meant to serve now.
+// isHere reports whether an endpoint of this cluster should serve now.
 func isHere(e *endpoint) bool { return e.Cluster == "" && (e.ready || !e.terminating) }
 
 func (b *builder) otherClusters(all []endpoint) Pool {
@@ -40,7 +40,7 @@ func (b *builder) otherClusters(all []endpoint) Pool {
 	return pool(TierRemote, others)
 }
 
-// localPool is what the policy Local leads to: the endpoints of this node.
+// localPool returns what the policy Local leads to: the endpoints of this node.
 func localPool(all []endpoint) Pool {
 	if ready := where(all, func(e *endpoint) bool { return e.Local && e.ready }); len(ready) > 0 {
 		return pool(TierNode, ready)
@@ -77,7 +77,7 @@ func living(all []endpoint) []netip.AddrPort {
 	return out
 }
 
-// where are those of which something is true. Mostly that is none or all: then nothing is copied.
+// where returns the endpoints for which is returns true. Usually that is none or all: then nothing is copied.
 func where(all []endpoint, is func(*endpoint) bool) []endpoint {
 	n := 0
 	for i := range all {

@@ -19,13 +19,14 @@ type Port struct {
 	Hash string // 16 characters: KUBE-SVC-<Hash> and its like; the same in both families
 	IPv6 bool
 
-	// Frontends are the addresses that it answers at, sorted by Key; those that an older Service has are left out.
+	// Frontends are the addresses that it answers at, sorted by Key, without those of an older Service.
 	Frontends []Frontend
-	// Cluster are the backends by the traffic policy Cluster, Local those on this node, and Own those of this cluster where
-	// Cluster has other clusters' too: for what must not go there. A pool that no route leads to is empty.
+	// Cluster are the backends by the traffic policy Cluster, Local those on this node. If Cluster includes other
+	// clusters', Own are those of this cluster, for connections that must not leave it. A pool without a route is
+	// empty.
 	Cluster, Own, Local Pool
-	// Living are, for UDP and SCTP, the endpoints that serve, sorted, also those that no pool has: flows that reached one
-	// before may go on.
+	// Living are, for UDP and SCTP, the serving endpoints, sorted, including those in no pool: existing flows to them
+	// may continue.
 	Living []netip.AddrPort
 	// Affinity is for how many seconds a client stays with its backend, counted from its last connection; 0: not at all.
 	Affinity uint32
@@ -45,7 +46,7 @@ const (
 	LoadBalancer Kind = "load balancer IP"
 )
 
-// Inside tells of the kinds that pods connect to; outside of the cluster nobody is told these addresses.
+// Inside reports whether pods connect to addresses of the kind; clients outside of the cluster do not know them.
 func (k Kind) Inside() bool { return k == ClusterIP || k == ClusterSetIP }
 
 // FrontendKey is what a packet must have as destination.
@@ -61,7 +62,7 @@ type FrontendKey struct {
 type Frontend struct {
 	Key  FrontendKey
 	Kind Kind
-	// Alone: the address is the Service's only, so that ports that no frontend has are refused there.
+	// Alone: the address belongs to this Service only, so that ports without a frontend are refused there.
 	Alone bool
 	// SourceRanges are who may connect; none: everybody. Others are dropped, whatever the routes say.
 	SourceRanges []netip.Prefix
@@ -70,7 +71,7 @@ type Frontend struct {
 	FromPod, FromNode, FromOutside Route
 }
 
-// Target is what a route ends in.
+// Target is the end of a route.
 type Target string
 
 // The targets of routes.
@@ -83,7 +84,7 @@ const (
 	Yield     Target = "yield"   // not touched: the node's other service proxy serves it
 )
 
-// Pool is what a target leads to; nil where that is no pool.
+// Pool returns the pool of a target; nil if it has none.
 func (p *Port) Pool(to Target) *Pool {
 	switch to {
 	case ToCluster:
@@ -102,12 +103,12 @@ var Pools = [...]Target{ToCluster, ToOwn, ToLocal}
 // Leads reports whether connections are sent on to a pool.
 func (t Target) Leads() bool { return slices.Contains(Pools[:], t) }
 
-// Uses reports whether one of the routes ends there.
+// Uses reports whether one of the routes has the target.
 func (f *Frontend) Uses(to Target) bool {
 	return f.FromPod.To == to || f.FromNode.To == to || f.FromOutside.To == to
 }
 
-// Route is what happens with a new connection.
+// Route is what happens to a new connection.
 type Route struct {
 	To Target
 	// Masquerade: the backend sees an address of this node as source, so that answers come back this way.
@@ -115,7 +116,7 @@ type Route struct {
 	Masquerade bool
 }
 
-// Tier is which of the endpoints that there are a pool is made of.
+// Tier says which of the existing endpoints a pool has.
 type Tier string
 
 // The tiers, in their order: the first with an endpoint is the pool.

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// addFrontends gives a Port the addresses of its Service, with the routes that its pools allow. A health check
-// node port is no frontend: the agent itself answers there.
+// addFrontends gives a Port the addresses of its Service, with routes by its pools. A health check node port is no
+// frontend: the agent itself answers there.
 func (b *builder) addFrontends(p *Port, sp *corev1.ServicePort, clusterIP netip.Addr) {
 	inside, outside := b.insideRoutes(p), b.outsideRoutes(p)
 	add := func(kind Kind, addr netip.Addr, port int32, f Frontend) {
@@ -45,8 +45,8 @@ func (k FrontendKey) Compare(o FrontendKey) int {
 	return cmp.Or(k.Addr.Compare(o.Addr), strings.Compare(string(k.Protocol), string(o.Protocol)), cmp.Compare(k.Port, o.Port))
 }
 
-// insideRoutes are the routes of a cluster IP. What does not come from a pod is masqueraded where pods are known:
-// it may have been routed here from outside the cluster, and the answer must come back this way.
+// insideRoutes returns the routes of a cluster IP. If pods can be recognized, connections from elsewhere are
+// masqueraded: they may have been routed here from outside the cluster, and the answer must come back this way.
 func (b *builder) insideRoutes(p *Port) Frontend {
 	to := p.clusterTarget(true)
 	if internalLocal(b.service) {
@@ -56,11 +56,11 @@ func (b *builder) insideRoutes(p *Port) Frontend {
 	return Frontend{FromPod: route(to, b.node.MasqueradeAll), FromNode: route(to, elsewhere), FromOutside: route(to, elsewhere)}
 }
 
-// outsideRoutes are the routes of all other addresses. With the policy Local, what comes from this node's pods or
-// the node itself is treated as if it had gone out and come back through a load balancer, which chooses any node.
+// outsideRoutes returns the routes of all other addresses. With the policy Local, connections from this node's pods or the node
+// itself are treated as if they had gone out and come back through a load balancer, which chooses any node.
 //
-// What comes from outside is never sent on to another cluster: it may have come from one, through its load balancer,
-// and would go round in circles.
+// Connections from outside are never sent on to another cluster: they may have come from one, through its load balancer, and
+// would go round in circles.
 func (b *builder) outsideRoutes(p *Port) Frontend {
 	any, local := p.clusterTarget(true), externalLocal(b.service)
 	f := Frontend{FromPod: route(any, !local), FromNode: route(any, true), FromOutside: route(p.clusterTarget(false), true)}
@@ -73,12 +73,12 @@ func (b *builder) outsideRoutes(p *Port) Frontend {
 	return f
 }
 
-// route forgets masquerading where nothing is sent on.
+// route clears masquerading if nothing is sent on.
 func route(to Target, masquerade bool) Route {
 	return Route{To: to, Masquerade: masquerade && to.Leads()}
 }
 
-// clusterTarget is where the policy Cluster leads; remote: also to other clusters.
+// clusterTarget returns the target of the policy Cluster; remote: may include other clusters.
 func (p *Port) clusterTarget(remote bool) Target {
 	switch {
 	case len(p.Cluster.Backends) > 0 && (remote || !p.Cluster.Away()):
@@ -89,8 +89,8 @@ func (p *Port) clusterTarget(remote bool) Target {
 	return Reject
 }
 
-// localTarget is where the policy Local leads: without endpoint on this node there is no answer, as another node may
-// have one; without any in the cluster it is refused.
+// localTarget returns the target of the policy Local: without an endpoint on this node there is no answer, because
+// another node may have one; without any in the cluster it is refused.
 func (p *Port) localTarget() Target {
 	switch {
 	case len(p.Local.Backends) > 0:
@@ -101,8 +101,8 @@ func (p *Port) localTarget() Target {
 	return Drop
 }
 
-// virtualIPs are the load balancer's addresses that packets keep as destination; to those of the mode Proxy they
-// must go (KEP-1860).
+// virtualIPs returns the load balancer's addresses that packets keep as destination; packets to those of the mode Proxy
+// must go through it (KEP-1860).
 func virtualIPs(s *corev1.Service) []string {
 	var out []string
 	for _, in := range s.Status.LoadBalancer.Ingress {
@@ -113,8 +113,8 @@ func virtualIPs(s *corev1.Service) []string {
 	return out
 }
 
-// sourceRanges are who may connect to a load balancer's address. Where the node may, so may its connections to
-// that address that come with the same address as source, as the address is often one of the node's own.
+// sourceRanges returns who may connect to a load balancer's address. If the node may, so may its connections to that
+// address with the same address as source, because it is often one of the node's own.
 func (b *builder) sourceRanges(ipv6 bool, vips []netip.Addr) []netip.Prefix {
 	if len(b.service.Spec.LoadBalancerSourceRanges) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// LabelServiceProxyName names the service proxy that is to serve a Service.
+// LabelServiceProxyName names the service proxy of a Service.
 const LabelServiceProxyName = "service.kubernetes.io/service-proxy-name"
 
 // DefaultAffinity is the API's default for sessionAffinityConfig.clientIP.timeoutSeconds.
@@ -24,8 +24,8 @@ type builder struct {
 	reasons []string
 }
 
-// Build makes the Ports of one Service, by family and in the order of its spec, and says why what it leaves out
-// is not there. A Service that is headless, an ExternalName or another proxy's has none.
+// Build makes the Ports of one Service, by family and in the order of its spec, and returns reasons for what it leaves
+// out. A Service that is headless, an ExternalName or another proxy's has none.
 func Build(node *Node, service *corev1.Service, endpoints []*discoveryv1.EndpointSlice) (ports []*Port, reasons []string) {
 	b := builder{node: node, service: service, slices: endpoints}
 	if why := b.skip(); why != "" {
@@ -50,7 +50,7 @@ func (b *builder) because(format string, args ...any) {
 	b.reasons = append(b.reasons, fmt.Sprintf("Service %s/%s: ", b.service.Namespace, b.service.Name)+fmt.Sprintf(format, args...))
 }
 
-// skip says why a Service is left alone; "": it is not.
+// skip returns why a Service is left alone, or "".
 func (b *builder) skip() string {
 	name := b.service.Namespace + "/" + b.service.Name
 	switch s := b.service; {
@@ -73,7 +73,7 @@ func clusterIPs(s *corev1.Service) []string {
 	return []string{s.Spec.ClusterIP}
 }
 
-// port makes one Port; nil where its numbers or protocol are not what the API allows.
+// port makes one Port; nil if its numbers or protocol are invalid.
 func (b *builder) port(sp *corev1.ServicePort, clusterIP netip.Addr) *Port {
 	id := PortID{Key{b.service.Namespace, b.service.Name}, sp.Name, protocolOf(sp)}
 	if !slices.Contains([]corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}, id.Protocol) {

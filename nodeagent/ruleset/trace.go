@@ -24,7 +24,7 @@ type Path struct {
 	Pool  Pool     // where it may go
 }
 
-// Trace follows a packet through the rules and says at each step why.
+// Trace follows a packet through the rules and explains each step.
 func (m *Model) Trace(p Packet) Path {
 	t := Path{}
 	t.say("%s %s → %s", strings.ToLower(string(p.Protocol)), p.From, p.To)
@@ -94,7 +94,7 @@ func (m *Model) noFrontend(p Packet, t Path) Path {
 	return t
 }
 
-// routeOf is the route for where the packet is from.
+// routeOf returns the route for where the packet is from.
 func (m *Model) routeOf(p Packet, f *Frontend) (from string, r Route) {
 	switch pods := m.node.Pods.In(p.To.Addr().Is6()); {
 	case pods.Sent(p.From, p.Interface):
@@ -105,7 +105,7 @@ func (m *Model) routeOf(p Packet, f *Frontend) (from string, r Route) {
 	return "outside", f.FromOutside
 }
 
-// through tells of the pool and what becomes of the source address.
+// through describes the pool and the source address.
 func (t *Path) through(from string, pool Pool, affinity uint32, p Packet) {
 	t.Pool = pool
 	t.say("from %s: one of %d backends (%s)", from, len(pool.Backends), pool.Tier)

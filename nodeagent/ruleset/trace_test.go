@@ -10,13 +10,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// sent is a packet, as "tcp 10.180.1.1 10.0.147.93:9200".
+// sent returns a packet, as "tcp 10.180.1.1 10.0.147.93:9200".
 func sent(text string) Packet {
 	w := strings.Fields(text)
 	return Packet{Protocol: corev1.Protocol(strings.ToUpper(w[0])), From: netip.MustParseAddr(w[1]), To: netip.MustParseAddrPort(w[2])}
 }
 
-// goes is where a packet ends: the target, "masq" where it is masqueraded, and the backends.
+// goes returns where a packet ends: the target, "masq" where it is masqueraded, and the backends.
 func goes(m *Model, packet string) string {
 	p := m.Trace(sent(packet))
 	out := string(p.Route.To)

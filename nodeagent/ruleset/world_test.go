@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// node is the one that the tests are for.
+// node returns the one that the tests are for.
 func node() Node {
 	return Node{
 		Name: "n1", Zone: "za", Region: "ra",
@@ -20,7 +20,7 @@ func node() Node {
 	}
 }
 
-// es1 is the Service of the mission's sources.
+// es1 returns the Service of the mission's sources.
 func es1(change ...func(*corev1.Service)) *corev1.Service {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "es1", CreationTimestamp: metav1.NewTime(time.Unix(100, 0))},
@@ -84,7 +84,7 @@ func remote(cluster, region, weight string, endpoints ...string) *discoveryv1.En
 	return s
 }
 
-// backends are a pool in a line, its tier first.
+// backends returns a pool in a line, its tier first.
 func backends(p Pool) string {
 	out := []string{string(p.Tier) + ":"}
 	for _, b := range p.Backends {

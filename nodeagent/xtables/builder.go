@@ -10,7 +10,7 @@ import (
 type Builder struct {
 	*layout
 	buf   []byte
-	entry int // where the one begins that is being made
+	entry int // offset of the entry in the making
 	count int
 	jumps []named
 }
@@ -21,13 +21,13 @@ type named struct {
 	to string
 }
 
-// NewBuilder is one for rules of a family.
+// NewBuilder returns one for rules of a family.
 func NewBuilder(v6 bool) *Builder { return &Builder{layout: layoutFor(v6)} }
 
 // Reset forgets all entries.
 func (b *Builder) Reset() { b.buf, b.jumps, b.count = b.buf[:0], b.jumps[:0], 0 }
 
-// Same reports whether the only entry that was made says the same as a rule.
+// Same reports whether the only entry that was made equals a rule.
 func (b *Builder) Same(r Rule) bool {
 	to := ""
 	if len(b.jumps) > 0 {
@@ -98,7 +98,7 @@ func (b *Builder) Protocol(not bool, number byte) {
 	b.not(notProtocol, not)
 }
 
-// In matches the interface that packets come in by; one that ends with + is the beginning of its name.
+// In matches the incoming interface; a trailing + makes the name a prefix.
 func (b *Builder) In(not bool, name string) {
 	const size = 16
 	e := b.buf[b.entry+4*b.addr:]
@@ -138,7 +138,7 @@ func (b *Builder) Verdict(v int32) {
 	b.Target("", 0, binary.NativeEndian.AppendUint32(nil, uint32(v)))
 }
 
-// Jump ends the entry with a chain to go on with.
+// Jump ends the entry with a jump to a chain.
 func (b *Builder) Jump(chain string) {
 	b.jumps = append(b.jumps, named{b.entry, chain})
 	b.Verdict(0)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Conn is a way to the kernel's tables of one family.
+// Conn is a connection to the kernel's tables of one family.
 type Conn struct {
 	fd, level int
 	layout    *layout
@@ -73,7 +73,7 @@ func failure(errno unix.Errno) error {
 	return errno
 }
 
-// Info is how many entries a table has, and of how many bytes.
+// Info returns how many entries a table has, and of how many bytes.
 func (c *Conn) Info(table string) (entries, size uint32, err error) {
 	i, err := c.info(table)
 	return i.entries, i.size, err
@@ -90,10 +90,10 @@ func (c *Conn) info(table string) (i info, err error) {
 // ErrChanged: another hand, that does not take the lock, changed the table since it was read.
 var ErrChanged = errors.New("the table was changed meanwhile")
 
-// maxGrowth is for how many bytes a table has room, beside a share of what it has: so many take no more memory.
+// maxGrowth is the spare room of a table in bytes, beside a share of its size: up to it no more memory is needed.
 const maxGrowth = 64 << 10
 
-// attempts are how many times a table is asked for that others make larger or smaller meanwhile.
+// attempts is how often a table is read again while others change its size.
 const attempts = 10
 
 // Read reads a table.
@@ -131,14 +131,14 @@ func (c *Conn) read(table string) (*Table, error) {
 	return nil, fmt.Errorf("reading table %s: %w", table, err)
 }
 
-// about is how what is said of a table begins: with its name and a number.
+// about begins a request with the table's name and a number.
 func about(buf []byte, table string, number uint32) {
 	copy(buf[:maxTable], table)
 	binary.NativeEndian.PutUint32(buf[maxTable:], number)
 }
 
-// Replace has the kernel take the next table for the one that it was made of, and gives the entries that were taken over their counters
-// back. If the kernel has another by now, that is ErrChanged.
+// Replace replaces the kernel's table by the next one, and restores the counters of kept entries. If the kernel has
+// another table by now, it returns ErrChanged.
 func (c *Conn) Replace(n *Next) error {
 	old := n.of.info.entries
 	counters, err := anonymous(sizeCounters * int(old))
@@ -157,7 +157,7 @@ func (c *Conn) Replace(n *Next) error {
 	return c.count(n, counters)
 }
 
-// header says what the kernel is to know of the entries: struct ipt_replace.
+// header describes the entries to the kernel: struct ipt_replace.
 func (n *Next) header(counters []byte) {
 	h := n.buf[:sizeReplace:sizeReplace]
 	copy(h, n.of.info.name[:])
@@ -175,7 +175,7 @@ func (n *Next) header(counters []byte) {
 	binary.NativeEndian.PutUint64(h[at:], uint64(uintptr(unsafe.Pointer(&counters[0]))))
 }
 
-// count adds to the counters of entries that were taken over what the kernel counted before: struct xt_counters_info.
+// count adds the kernel's earlier counts to the counters of kept entries: struct xt_counters_info.
 func (c *Conn) count(n *Next, counters []byte) error {
 	buf, err := anonymous(sizeAbout + sizeCounters*n.count)
 	if err != nil {
@@ -192,7 +192,7 @@ func (c *Conn) count(n *Next, counters []byte) error {
 	return nil
 }
 
-// anonymous is memory that the garbage collector does not know of: a table has megabytes, for a moment.
+// anonymous returns memory outside of the garbage collector's: a table has megabytes, for a moment.
 func anonymous(size int) ([]byte, error) {
 	buf, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -201,4 +201,4 @@ func anonymous(size int) ([]byte, error) {
 	return buf, nil
 }
 
-func release(buf []byte) { _ = unix.Munmap(buf) } // it is what Mmap gave
+func release(buf []byte) { _ = unix.Munmap(buf) } // it came from Mmap

@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// Edit is what is to become of a table, in rules as text.
+// Edit has the changes of a table, with rules as text.
 type Edit struct {
-	Chains map[string][]string // with all that they are to hold; nil: the chain goes, and the rules of others that lead to it
-	First  map[string][]string // rules that come before all others of a chain
-	Drop   map[string][]string // rules of a chain of which one goes, before those of First come
+	Chains map[string][]string // with all their rules; nil: the chain is deleted, and foreign rules that lead to it
+	First  map[string][]string // rules to put before all others of a chain
+	Drop   map[string][]string // rules of a chain of which one is deleted, before those of First are added
 
 	Make func(b *Builder, rule string) error // adds a rule's entry
 }
 
-// editor lays the next table out: in pieces of the old one and of what is new.
+// editor lays out the next table: pieces of the old one and new ones.
 type editor struct {
 	*Table
 	Edit
@@ -28,7 +28,7 @@ type editor struct {
 
 	keeps   []int32         // chains that stay, in their new order
 	at      []uint32        // where each chain's rules begin now
-	made    []string        // chains that are written anew, sorted
+	made    []string        // rewritten chains, sorted
 	madeAt  []int           // where their rules begin
 	gone    map[uint32]bool // where the rules begin of chains that go
 	touched map[int]bool    // chains in which single rules come or go
@@ -37,15 +37,16 @@ type editor struct {
 	hooks, floors [hooks]uint32
 }
 
-// piece is some entries in one: where they were (in the old table or, made, in the Builder) and are now, in bytes and in entries.
+// piece is some consecutive entries: where they were (in the old table or, if new, in the Builder) and are now, in
+// bytes and in entries.
 type piece struct {
 	made                   bool
 	old, at, size          int
 	oldEntry, entry, count int
 }
 
-// Apply makes the next table: chains sorted by their names, as iptables has them, those that are not edited as they are. An
-// edit that names what is not there is an error. It uses the table up: where there is room, the next is made in the same memory.
+// Apply makes the next table: chains sorted by name, as in iptables, and unchanged unless edited. An edit of what does
+// not exist is an error. It consumes the table: if there is room, the next one is made in the same memory.
 func (t *Table) Apply(e Edit) (*Next, error) {
 	space, err := anonymous(sizeReplace + e.atMost() + len(t.blob))
 	if err != nil {
@@ -74,7 +75,7 @@ func (x *editor) next() (*Next, error) {
 	return x.place()
 }
 
-// atMost is how many bytes what is new will hardly exceed.
+// atMost returns an estimate of the new content's size in bytes.
 func (e Edit) atMost() int {
 	size := 512
 	for _, chains := range []map[string][]string{e.Chains, e.First} {
@@ -85,7 +86,7 @@ func (e Edit) atMost() int {
 	return size
 }
 
-// plan finds the order of the chains that stay, and what is to be done to them.
+// plan finds the order of the kept chains, and their changes.
 func (x *editor) plan() error {
 	for name, rules := range x.Chains {
 		if rules != nil {
@@ -202,7 +203,7 @@ func (x *editor) keep(i int) error {
 	return nil
 }
 
-// pick lays one that stays rule by rule, some of which go or come.
+// pick lays out a kept chain rule by rule, some of which are deleted or added.
 func (x *editor) pick(i int, c chain) error {
 	n, name := int(c.first), string(x.name(i))
 	x.entered[int(c.rules)] = int(x.at[i])
@@ -242,7 +243,7 @@ func (x *editor) copy(from, to, entry, count int) {
 	x.piece(piece{old: from, size: to - from, oldEntry: entry, count: count})
 }
 
-// add lays what is made.
+// add lays out new entries.
 func (x *editor) add(do func() error) error {
 	from, entry := x.new.size(), x.new.count
 	err := do()

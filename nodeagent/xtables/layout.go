@@ -35,7 +35,7 @@ const (
 	align        = 8
 )
 
-// nameError is the target of entries that no packet gets past: the heads of chains, and the end of a table.
+// nameError is the target of entries that no packet passes: the heads of chains, and the end of a table.
 const nameError = "ERROR"
 
 // Verdicts of the built-in target. One that is not negative is the offset of an entry to go on with.
@@ -53,7 +53,7 @@ const hooks = 5
 // entry is one, with all that belongs to it.
 type entry []byte
 
-// at is the entry that begins at an offset; false: there is none that the kernel would take.
+// at returns the entry at an offset; false if the kernel would not accept it.
 func (l *layout) at(blob []byte, offset int) (entry, bool) {
 	rest := blob[offset:]
 	if len(rest) < l.base+sizeHeader {
@@ -71,13 +71,13 @@ func (l *layout) offsets(e entry) (target, next int) {
 	return int(binary.NativeEndian.Uint16(e[l.targetOffset:])), int(binary.NativeEndian.Uint16(e[l.targetOffset+2:]))
 }
 
-// target is an entry's target, with its header.
+// target returns an entry's target, with its header.
 func (l *layout) target(e entry) []byte {
 	at, _ := l.offsets(e)
 	return e[at:]
 }
 
-// named is the chain that an entry is the head of; nil: of none.
+// named returns the chain that an entry is the head of; nil: of none.
 func (l *layout) named(e entry) []byte {
 	t := l.target(e)
 	if len(t) < sizeError || string(t[2:2+len(nameError)+1]) != nameError+"\x00" {
@@ -86,7 +86,7 @@ func (l *layout) named(e entry) []byte {
 	return zeroEnded(t[sizeHeader : sizeHeader+maxName])
 }
 
-// verdict is what a built-in target says, and where it says it.
+// verdict returns the verdict of a built-in target, and its offset.
 func (l *layout) verdict(e entry) (v int32, at int, is bool) {
 	at, _ = l.offsets(e)
 	if t := e[at:]; len(t) < sizeStandard || t[2] != 0 {

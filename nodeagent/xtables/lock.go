@@ -13,7 +13,7 @@ import (
 // lockFile is locked by whoever changes a table of iptables-legacy.
 const lockFile = "/run/xtables.lock"
 
-// Lock waits for the lock that iptables' commands take, at most so long as we had them wait for it.
+// Lock waits for the lock that iptables' commands take, at most as long as we make them wait for it.
 func Lock(ctx context.Context) (unlock func(), err error) {
 	path := os.Getenv("XTABLES_LOCKFILE") // which they obey
 	if path == "" {

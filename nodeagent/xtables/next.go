@@ -23,7 +23,7 @@ func (n *Next) Close() { n.free() }
 
 func (n *Next) entries() []byte { return n.buf[sizeReplace:] }
 
-// resolve makes the jumps of new rules lead to their chains.
+// resolve sets the offsets of new rules' jumps.
 func (x *editor) resolve() error {
 	called := slices.IndexFunc(x.keeps, func(i int32) bool { return x.chains[i].hook < 0 })
 	if called < 0 {
@@ -39,7 +39,7 @@ func (x *editor) resolve() error {
 		}); is {
 			to = int(x.at[kept[k]])
 		} else {
-			return fmt.Errorf("there is no chain %s to lead to", j.to)
+			return fmt.Errorf("there is no chain %s to jump to", j.to)
 		}
 		x.lead(x.new.buf[j.at:], to)
 	}
@@ -51,8 +51,8 @@ func (l *layout) lead(e entry, to int) {
 	binary.NativeEndian.PutUint32(e[target+sizeHeader:], uint32(to))
 }
 
-// place makes the next table of its pieces: in the old one's memory if those of it come in the same order and there is room, else in
-// that of what is new.
+// place makes the next table from its pieces: in the old one's memory if its pieces come in the same order and there is
+// room, else in that of the new content.
 func (x *editor) place() (*Next, error) {
 	n := &Next{of: x.Table, count: x.count, hooks: x.hooks, floors: x.floors, free: func() { release(x.space) }}
 	var made []piece
@@ -86,8 +86,8 @@ func (x *editor) place() (*Next, error) {
 	return n, nil
 }
 
-// move puts pieces where they are to be, in the same memory or in other. Those that move on do so from the last one, the others from
-// the first, so that none overwrites another.
+// move moves pieces to their new places, in the same memory or in other. Those that move towards the end are moved last
+// one first, the others first one first, so that none overwrites another.
 func move(to, from []byte, pieces []piece) {
 	for _, p := range slices.Backward(pieces) {
 		if p.at > p.old {
@@ -101,7 +101,7 @@ func move(to, from []byte, pieces []piece) {
 	}
 }
 
-// follow are the jumps that stay, as they are to be.
+// follow returns the jumps that stay, with their new offsets.
 func (x *editor) follow(kept []piece) ([]jump, error) {
 	led, n := x.jumps[:0], 0
 	for _, j := range x.jumps {
@@ -126,7 +126,7 @@ func (x *editor) follow(kept []piece) ([]jump, error) {
 	return led, nil
 }
 
-// moved is where an entry is now that jumps lead to.
+// moved returns the new offset of a jump's target.
 func (x *editor) moved(kept []piece, to *int) error {
 	if now, is := x.entered[*to]; is {
 		*to = now
@@ -146,5 +146,5 @@ func (x *editor) moved(kept []piece, to *int) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("a rule leads to %d, where no chain begins", *to)
+	return fmt.Errorf("a rule jumps to %d, where no chain begins", *to)
 }

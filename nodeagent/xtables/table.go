@@ -36,10 +36,10 @@ type chain struct {
 	first, count            uint32 // of its entries
 }
 
-// jump is an entry that goes on with another.
+// jump is an entry that continues at another.
 type jump struct{ at, to uint32 }
 
-// parse finds the chains in what the kernel handed out. What does not look like a table is an error.
+// parse finds the chains in the kernel's data. Data that does not look like a table is an error.
 func parse(l *layout, i info, blob []byte) (*Table, error) {
 	t := &Table{layout: l, info: i, blob: blob}
 	most := len(blob)/(l.base+sizeHeader) + 1
@@ -86,7 +86,7 @@ func (t *Table) find() error {
 	return errors.New("the table has no end")
 }
 
-// called are the chains that the kernel calls, by what it says of them.
+// called returns the chains that the kernel calls, by its offsets.
 func (t *Table) called() (out []chain) {
 	for h, from := range t.info.hooks {
 		if t.info.validHooks&(1<<h) != 0 {
@@ -102,7 +102,7 @@ func (t *Table) begin(c chain, n uint32) {
 	t.chains = append(t.chains, c)
 }
 
-// ended checks what can be known only when all entries have been seen.
+// ended checks what can be known only after all entries.
 func (t *Table) ended(missing int, entries uint32) error {
 	if missing > 0 || entries != t.info.entries {
 		return fmt.Errorf("%d chains are missing, %d entries of %d are there", missing, entries, t.info.entries)
@@ -115,7 +115,7 @@ func (t *Table) ended(missing int, entries uint32) error {
 	return nil
 }
 
-// name is a chain's: what the head of it says, or the kernel's for those that it calls.
+// name returns a chain's name: from its head, or the kernel's for those that it calls.
 func (t *Table) name(i int) []byte {
 	c := t.chains[i]
 	if c.hook >= 0 {
@@ -132,7 +132,7 @@ func (t *Table) Close() {
 	}
 }
 
-// Name is the table's.
+// Name returns the table's.
 func (t *Table) Name() string { return string(zeroEnded(t.info.name[:])) }
 
 // Rule is a rule of a chain, as the kernel has it.
@@ -141,7 +141,7 @@ type Rule struct {
 	To    []byte // the chain that it leads to; nil: to none
 }
 
-// All are the names of all chains, with their rules.
+// All returns the names of all chains, with their rules.
 func (t *Table) All() iter.Seq2[string, iter.Seq[Rule]] {
 	return func(yield func(string, iter.Seq[Rule]) bool) {
 		for i := range t.chains {
@@ -172,7 +172,7 @@ func (t *Table) rule(e entry) Rule {
 	return r
 }
 
-// entries are the rules of a chain and their offsets.
+// entries returns the rules of a chain and their offsets.
 func (t *Table) entries(i int) iter.Seq2[int, entry] {
 	return func(yield func(int, entry) bool) {
 		for at := int(t.chains[i].rules); at < int(t.chains[i].foot); {
@@ -185,7 +185,7 @@ func (t *Table) entries(i int) iter.Seq2[int, entry] {
 	}
 }
 
-// chainAt is the chain that an offset is in.
+// chainAt returns the chain that an offset is in.
 func (t *Table) chainAt(at int) (int, bool) {
 	i, is := slices.BinarySearchFunc(t.chains, at, func(c chain, at int) int { return cmp.Compare(int(c.from), at) })
 	if !is {
@@ -194,8 +194,8 @@ func (t *Table) chainAt(at int) (int, bool) {
 	return i, i >= 0 && at < int(t.chains[i].next)
 }
 
-// same reports whether two entries say the same: save their counters and what the kernel notes beside them. Where they lead to is
-// for others to compare, as it is an offset.
+// same reports whether two entries are the same, except for their counters and the kernel's private fields. The caller
+// compares their targets, which are offsets.
 func (l *layout) same(a, b entry) bool {
 	if len(a) != len(b) || !bytes.Equal(a[:l.targetOffset-4], b[:l.targetOffset-4]) || !bytes.Equal(a[l.targetOffset:l.targetOffset+4], b[l.targetOffset:l.targetOffset+4]) {
 		return false

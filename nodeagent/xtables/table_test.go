@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// first is a table nat that others have rules in, also rules without a target: in OUTPUT and in a chain.
+// first returns a table nat that others have rules in, also rules without a target: in OUTPUT and in a chain.
 func first(t testing.TB, l *layout) *Table {
 	t.Helper()
 	b := &Builder{layout: l}
@@ -84,7 +84,7 @@ func word(b *Builder, rule string) error {
 	return nil
 }
 
-// says are a table's rules as text.
+// says returns a table's rules as text.
 func says(t *Table) map[string][]string {
 	out := map[string][]string{}
 	for name, rules := range t.All() {
@@ -105,8 +105,8 @@ func says(t *Table) map[string][]string {
 	return out
 }
 
-// Random edits of a table and of a map of texts say the same, in both families; what others lead to chains that go, goes; counters
-// follow the rules that stay.
+// Random edits of a table and of a map of texts agree, in both families: foreign rules that lead to deleted chains are
+// deleted, and counters follow the kept rules.
 func TestEditsAreWhatTheySay(t *testing.T) {
 	for _, l := range []*layout{ipv4, ipv6} {
 		r := rand.New(rand.NewPCG(7, 8))
@@ -233,7 +233,7 @@ func withoutJumps(t *Table, at, size int) []byte {
 	return out
 }
 
-// numberAt is how many entries come before an offset.
+// numberAt returns how many entries come before an offset.
 func numberAt(t *Table, offset int) (n int) {
 	for at := 0; at < offset; n++ {
 		_, size := t.offsets(t.blob[at:])
@@ -244,7 +244,7 @@ func numberAt(t *Table, offset int) (n int) {
 
 func TestWhatCannotBeDone(t *testing.T) {
 	for want, e := range map[string]Edit{
-		"no chain GONE to lead to":      {Chains: map[string][]string{"C": {"GONE"}}},
+		"no chain GONE to jump to":      {Chains: map[string][]string{"C": {"GONE"}}},
 		"no chain NONE":                 {First: map[string][]string{"NONE": {"ACCEPT"}}},
 		`OUTPUT has no rule ["ACCEPT"]`: {Drop: map[string][]string{"OUTPUT": {"ACCEPT"}}},
 		"expected integer":              {Chains: map[string][]string{"C": {"mark x"}}},
@@ -256,7 +256,7 @@ func TestWhatCannotBeDone(t *testing.T) {
 	}
 }
 
-// What the kernel might hand out, however broken, is a table or an error; a table to which nothing is done is the same.
+// Data from the kernel, however broken, is a table or an error; an unedited table stays the same.
 func FuzzParse(f *testing.F) {
 	for _, l := range []*layout{ipv4, ipv6} {
 		next, err := first(f, l).Apply(Edit{Make: word, Chains: map[string][]string{"A": {"mark 3", "B"}, "B": {"ACCEPT"}}, First: map[string][]string{"OUTPUT": {"A"}}})

@@ -52,12 +52,12 @@ func Run(t *testing.T, open func(testing.TB) Writer) {
 	}
 }
 
-// refused tells of a refusal; what a node sends itself is refused to the sender as not permitted.
+// refused reports whether an error is a refusal; a node that refuses its own packet gets "not permitted".
 func refused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPERM)
 }
 
-// silent tells of no answer at all.
+// silent reports whether an error means no answer at all.
 func silent(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 func clusterIP(t *testing.T, w *World) {
@@ -318,8 +318,8 @@ func flowsGo(t *testing.T, w *World) {
 	}
 }
 
-// flowsFromBefore has clients ask, each from one port, before there are rules for what they ask; what the kernel remembers of
-// that must not outlive the coming of the rules. Another UDP Service has just gone, or there never was one.
+// flowsFromBefore has clients send, each from one port, before there are rules; the kernel's entries of that must not
+// outlive the arrival of the rules. Another UDP Service has just been deleted, or there never was one.
 func flowsFromBefore(t *testing.T, w *World) {
 	all := func(s *corev1.Service) {
 		nodePorts(s)
@@ -392,8 +392,8 @@ func flowsOfGoneServices(t *testing.T, w *World) {
 	}
 }
 
-// flowsStay has a flow that was begun with one endpoint keep it: when others come, when it terminates and serves on, and
-// when another Service changes. Its server sees one client port all the time.
+// flowsStay checks that a flow to one endpoint keeps it: when others are added, when it terminates and still serves,
+// and when another Service changes. Its server sees one client port all the time.
 func flowsStay(t *testing.T, w *World) {
 	w.Service(t)
 	w.Endpoints(t, w.There)

@@ -13,8 +13,8 @@ import (
 // rounds of changes, each of the Service that is used and of another.
 const rounds = 150
 
-// churn connects to a Service all the time, while its endpoints and other Services change and the writer starts anew.
-// One of its endpoints is always there.
+// churn connects to a Service all the time, while its endpoints and other Services change and the writer restarts. One
+// of its endpoints is always there.
 func churn(t *testing.T, w *World) {
 	w.Service(t)
 	w.Endpoints(t, w.Here, w.There)

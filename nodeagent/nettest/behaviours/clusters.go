@@ -32,7 +32,8 @@ func annotated(pairs ...string) func(*corev1.Service) {
 	}
 }
 
-// otherCluster has the load balancer of another cluster serve when this one has no endpoint. Who was sent there stays there.
+// otherCluster checks that the load balancer of another cluster serves while this one has no endpoint, and that clients
+// sent there stay.
 func otherCluster(t *testing.T, w *World) {
 	w.Service(t)
 	w.Endpoints(t, w.There)
@@ -74,7 +75,7 @@ func clusterSetIP(t *testing.T, w *World) {
 	w.silent(t, set)
 }
 
-// silent checks that an address is no Service's: it neither answers nor refuses.
+// silent checks that an address belongs to no Service: it neither answers nor refuses.
 func (w *World) silent(t testing.TB, addr netip.Addr) {
 	t.Helper()
 	if err := w.Client.Refused(w.Web(addr)); err == nil || strings.Contains(err.Error(), "connected") {
@@ -82,8 +83,7 @@ func (w *World) silent(t testing.TB, addr netip.Addr) {
 	}
 }
 
-// scarce has half of the endpoints that there should be: another cluster gets half of what pods ask, and nothing of what
-// comes from outside.
+// scarce has half of the desired endpoints: another cluster gets half of the pods' connections, and none from outside.
 func scarce(t *testing.T, w *World) {
 	w.Service(t, nodePorts, annotated(ruleset.AnnotationFallbackBelow, "100%"))
 	w.OtherCluster(t, w.Far)
@@ -101,7 +101,8 @@ func scarce(t *testing.T, w *World) {
 	}
 }
 
-// scopeFederated leaves alone what another service proxy serves, which here is none, until other clusters are to.
+// scopeFederated leaves alone what another service proxy serves, which is nothing here, until other clusters must
+// serve.
 func scopeFederated(t *testing.T, w *World) {
 	node := *w.Model.Node()
 	node.Federated = true

@@ -70,14 +70,14 @@ func NewWorld(t testing.TB, ipv6 bool, open func(testing.TB) Writer) *World {
 	return w
 }
 
-// restart opens the writer anew, as another process would, and has it write what differs.
+// restart opens a new writer, as another process would, and makes it write what differs.
 func (w *World) restart(t testing.TB) {
 	t.Helper()
 	_ = w.Nodes[0].Do(func() error { w.writer = w.open(t); return nil })
 	w.Sync(t)
 }
 
-// nth is an address for one of 256 further Services.
+// nth returns an address for one of 256 further Services.
 func (w *World) nth(i int) netip.Addr {
 	b := w.VIP.AsSlice()
 	b[len(b)-2], b[len(b)-1] = b[len(b)-2]+1, byte(i)
@@ -85,7 +85,7 @@ func (w *World) nth(i int) netip.Addr {
 	return addr
 }
 
-// Apply writes what changed of some Services, and then has the kernel forget flows that this made stale.
+// Apply writes changes of some Services, and then removes the flows that this made stale.
 func (w *World) Apply(t testing.TB, keys ...ruleset.Key) {
 	t.Helper()
 	change := w.Model.Update(keys...)
@@ -165,10 +165,10 @@ func endpointPort(name string, protocol corev1.Protocol, port int32) discoveryv1
 // Web and DNS are the Service's ports at an address.
 func (w *World) Web(addr netip.Addr) netip.AddrPort { return netip.AddrPortFrom(addr, 80) }
 
-// DNS is the Service's UDP port at an address.
+// DNS returns the Service's UDP port at an address.
 func (w *World) DNS(addr netip.Addr) netip.AddrPort { return netip.AddrPortFrom(addr, 53) }
 
-// Node is the address of the first node.
+// Node returns the address of the first node.
 func (w *World) Node() netip.Addr { return w.Nodes[0].Address(w.VIP) }
 
 // Gets checks who answers a request of a host, and as whom it sees the host; an invalid address: as whomever.
