@@ -65,11 +65,12 @@ func newChain(o options.CompletedOptions) (*chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true // nobody but us serves
+	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true // all APIs are served here
 	return &chain{aggregator.Complete(), builtIn.Complete(), crds.Complete(), informers.Core().V1().Namespaces().Lister()}, nil
 }
 
-// build makes the servers. own is the storage of our group, less the Secrets; clusters are those whose pods and nodes are shown.
+// build makes the servers. own is the storage of our group, without the Secrets; clusters are those whose pods and
+// nodes are shown.
 func (c *chain) build(own federationProvider, clusters func() []*v1beta1.Cluster) (*aggregatorapiserver.APIAggregator, error) {
 	notFound := notfoundhandler.New(c.builtIn.Generic.Serializer, filters.NoMuxAndDiscoveryIncompleteKey)
 	crds, err := c.crds.New(genericapiserver.NewEmptyDelegateWithCustomHandler(notFound))

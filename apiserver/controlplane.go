@@ -28,13 +28,12 @@ import (
 	"federation/apiserver/pki"
 )
 
-// onAdmission are the admission plugins that run, of all that Kubernetes has; those about Pods and
-// Nodes have nothing to do here.
+// onAdmission are the enabled admission plugins of Kubernetes'; those about Pods and Nodes have nothing to do here.
 var onAdmission = sets.New(lifecycle.PluginName, mutatingwebhook.PluginName, validatingwebhook.PluginName,
 	mutatingpolicy.PluginName, validatingpolicy.PluginName, resourcequota.PluginName, admission.PluginName)
 
-// setFeatures turns off, once in the process, what several Kubernetes apiservers of different versions
-// need to find each other: leases that are written every ten seconds, and a proxy between them.
+// setFeatures disables, once per process, what several Kubernetes apiservers of different versions need to find each
+// other: leases that are written every ten seconds, and a proxy between them.
 var setFeatures = sync.OnceValue(func() error {
 	return utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{
 		string(genericfeatures.APIServerIdentity):                   false,
@@ -43,13 +42,13 @@ var setFeatures = sync.OnceValue(func() error {
 })
 
 const (
-	// watchGrace is how long watches have to end when the server is asked to; without it they would hold it up for a minute.
+	// watchGrace is how long watches have to end at a shutdown, which they would otherwise delay by a minute.
 	watchGrace = 2 * time.Second
 	// requestGrace is the same for all other requests.
 	requestGrace = 10 * time.Second
 )
 
-// controlPlaneOptions are the options of Kubernetes' generic control plane for our server.
+// controlPlaneOptions returns the options of Kubernetes' generic control plane for our server.
 func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (_ options.CompletedOptions, err error) {
 	c, files := s.config, s.files
 	if err = setFeatures(); err != nil {
@@ -86,7 +85,7 @@ func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (_
 	return completed, utilerrors.NewAggregate(completed.Validate())
 }
 
-// authenticate sets who is known: client certificates and service account tokens.
+// authenticate configures authentication: client certificates and service account tokens.
 func authenticate(o *options.Options, files *pki.Files) {
 	a := o.Authentication
 	a.ClientCert.ClientCA = files.CA
@@ -110,7 +109,7 @@ func admit(o *options.Options, ours *admission.Plugin) {
 	g.DefaultOffPlugins = sets.New(g.RecommendedPluginOrder...).Difference(onAdmission)
 }
 
-// withOurs puts our plugin before the webhooks, which then see what it does.
+// withOurs puts our plugin before the webhooks, which then see its changes.
 func withOurs(order []string) []string {
 	all := make([]string, 0, len(order)+1)
 	for _, name := range order {

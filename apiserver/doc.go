@@ -1,5 +1,5 @@
-// Package apiserver is the federation's API: one server that speaks Kubernetes' API for the kinds that
-// a federation has, with Kubernetes' own validation, defaults, access control and admission.
+// Package apiserver is the federation's API: one server for Kubernetes' API of the kinds that a federation has, with Kubernetes'
+// own validation, defaults, access control and admission.
 //
 //	o := apiserver.NewOptions()
 //	o.AddFlags(flags)
@@ -7,8 +7,8 @@
 //	server, err := config.New(ctx)       // data directory, certificates, etcd; nothing serves yet
 //	err = server.Run(ctx, func() { … })  // until ctx ends
 //
-// It stands on the generic control plane of k8s.io/kubernetes: a server for which Pods and Nodes do not
-// exist. That costs memory (some 100 MB more than a bare apiserver library) and a look at these few
-// files with each minor version of Kubernetes. It brings what users take for granted and nobody should
-// write again: every field of a Deployment checked, server-side apply, RBAC, CRDs, webhooks, quota.
+// It builds on the generic control plane of k8s.io/kubernetes: a server without Pods and Nodes. That costs memory (some 100 MB
+// more than a bare apiserver library) and a review of these few files with each minor version of Kubernetes. In return it
+// has what users take for granted and nobody should write again: every field of a Deployment validated, server-side apply,
+// RBAC, CRDs, webhooks, quota.
 package apiserver

@@ -23,22 +23,25 @@ import (
 	"federation/apiserver/pki"
 )
 
-// FrontOptions are about who is let in, what of it is written down, and what else bounds users. They are those of kube-apiserver, with its names.
+// FrontOptions configure authentication, auditing, and other limits of users. They are those of kube-apiserver, with
+// its names.
 type FrontOptions struct {
-	// Audit is what is logged of requests. Without a policy it is auditPolicy; without a log or webhook, a file in the data directory.
+	// Audit configures the audit log. The default policy is auditPolicy; the default log is a file in the data
+	// directory.
 	Audit *genericoptions.AuditOptions
-	// AuthenticationConfig and AuthorizationConfig are files of these kinds of Kubernetes; "": client certificates and service accounts; RBAC.
+	// AuthenticationConfig and AuthorizationConfig are files of these kinds of Kubernetes; "": client certificates and
+	// service accounts; RBAC.
 	AuthenticationConfig string
 	AuthorizationConfig  string
 	// EncryptionConfig is a file in place of pki/encryption.yaml.
 	EncryptionConfig string
-	// AdmissionPlugins are turned on beside the others, and AdmissionConfig is the file with their settings.
+	// AdmissionPlugins are additional plugins, and AdmissionConfig is the file with their settings.
 	AdmissionPlugins []string
 	AdmissionConfig  string
-	// ServiceAccountIssuers are who tokens say they are from: the first of those that are issued, all of those that are accepted. None: one that
-	// is derived from the federation's authority.
+	// ServiceAccountIssuers are the issuers of tokens: the first one issues, all are accepted. None: one derived from
+	// the federation's authority.
 	ServiceAccountIssuers []string
-	// MaxTokenExpiration bounds for how long a service account token may be asked for.
+	// MaxTokenExpiration is the maximum lifetime of a service account token that may be requested.
 	MaxTokenExpiration time.Duration
 	// Profiling serves /debug/pprof.
 	Profiling bool
@@ -102,7 +105,7 @@ func (o *FrontOptions) check() error {
 	return errors.Join(errs...)
 }
 
-// applyFront fills in Kubernetes' options, and writes the files that the user has not given.
+// applyFront fills in Kubernetes' options, and writes default files.
 func (c *Config) applyFront(o *options.Options, files *pki.Files) (err error) {
 	f := c.FrontOptions
 	if o.Audit, err = c.auditOptions(); err != nil {
@@ -127,7 +130,8 @@ func (c *Config) applyFront(o *options.Options, files *pki.Files) (err error) {
 	return err
 }
 
-// firstIssuer is who the tokens of earlier versions say they are from, in every federation. They are signed by our key, so they are accepted still.
+// firstIssuer is the issuer of tokens of earlier versions, the same in every federation. They are signed by our key, so
+// they are still accepted.
 const firstIssuer = "https://federation"
 
 // issuers has the one of new tokens first.
@@ -142,7 +146,7 @@ func (o *FrontOptions) issuers(files *pki.Files) ([]string, error) {
 	return []string{firstIssuer + "-" + identity[:16], firstIssuer}, nil
 }
 
-// auditOptions are the user's, and ours for what is left out.
+// auditOptions returns the user's options, with our defaults.
 func (c *Config) auditOptions() (*genericoptions.AuditOptions, error) {
 	audit := *c.Audit
 	if audit.LogOptions.Path == "" && audit.WebhookOptions.ConfigFile == "" {
@@ -165,7 +169,7 @@ func (c *Config) writeFile(name, content string) (path string, err error) {
 	return path, os.WriteFile(path, []byte("# Written at each start of the apiserver: to change it, copy it and name the copy by its flag.\n"+content), 0o600)
 }
 
-// authentication lets load balancers and the like ask for health without a credential, and for nothing else.
+// authentication lets load balancers and the like check the health without a credential, and nothing else.
 const authentication = `apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
 anonymous:
@@ -175,7 +179,8 @@ anonymous:
   - path: /readyz
 `
 
-// auditPolicy logs who did what, with what was written of what decides about clusters and rights. What credentials hold is never logged.
+// auditPolicy logs who did what, and the content of writes about clusters and permissions. It never logs the content of
+// credentials.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

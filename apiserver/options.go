@@ -20,15 +20,14 @@ import (
 	"federation/apiserver/etcd"
 )
 
-// Options are what a person can choose about the apiserver.
+// Options are the apiserver's settings.
 type Options struct {
 	// DataDir is the folder for the embedded etcd, certificates, keys and kubeconfig files.
 	DataDir string
 	// BindAddress and SecurePort are where the API is served. Port 0 takes a free one.
 	BindAddress string
 	SecurePort  int
-	// TLSNames are names and IP addresses beside localhost and the host name for which the serving
-	// certificate is valid.
+	// TLSNames are names and IP addresses for the serving certificate, in addition to localhost and the host name.
 	TLSNames []string
 	// Etcd is an external etcd; without servers an embedded one is used.
 	Etcd etcd.External
@@ -40,26 +39,26 @@ type Options struct {
 
 	// What the controllers, of which the apiserver knows nothing, do inside of it. All may be nil.
 
-	// ReviewFailover answers FailoverReviews: it fills in the status of one whose spec is valid. An error with a
-	// status of the API goes to the client as it is. Nil: reviews are refused with code 501.
+	// ReviewFailover answers FailoverReviews: it fills in the status of one whose spec is valid. An error with a status
+	// of the API goes to the client as it is. Nil: reviews are rejected with code 501.
 	ReviewFailover func(ctx context.Context, review *v1beta1.FailoverReview) error
-	// Place decides where the replicas of a new object go, in the very write that creates it: it returns the value
-	// of v1beta1.PlacementAnnotation, or "" to leave that to the placement controller. The object is of a divided
-	// kind, has a name and no placement, and its version is that of v1beta1.FederatedKinds. Place may be called
-	// at any time, by many at once, for objects that are refused afterwards too, and it delays the create.
+	// Place decides where the replicas of a new object go, in the write that creates it: it returns the value of
+	// v1beta1.PlacementAnnotation, or "" to leave that to the placement controller. The object is of a divided kind,
+	// has a name and no placement, and its version is that of v1beta1.FederatedKinds. Place may be called concurrently
+	// at any time, also for objects that are rejected afterwards, and it delays the create.
 	Place func(object *unstructured.Unstructured) string
-	// NamesInDNS returns what the names of Services and Ingresses are made of, so that those that DNS cannot have are
-	// refused; nil while that is not known. Without it none are.
+	// NamesInDNS returns what the names of Services and Ingresses are built from, so that names that DNS cannot have
+	// are rejected; nil while that is unknown. Without it none are.
 	NamesInDNS admission.NamesInDNS
 	// ReadyChecks are more checks of /readyz, by name.
 	ReadyChecks map[string]func() error
-	// Clusters returns the Clusters, which are not to be changed, so that people are warned of names that none has, and whose pods and nodes
-	// are shown; nil while they are not known.
+	// Clusters returns the Clusters, which must not be changed, to warn of names that none has, and to show their pods
+	// and nodes; nil while they are unknown.
 	Clusters func() []*v1beta1.Cluster
 	// TryOverrides tries a policy on an object that it selects, so that people are warned of overrides that do not work.
 	TryOverrides admission.TryOverrides
-	// BeforeReady prepares these: the server serves, but says that it is not ready, until it returns. loopback is for
-	// requests to the server itself; ctx ends with the server.
+	// BeforeReady prepares these: the server serves, but is not ready until it returns. loopback is for requests to the
+	// server itself; ctx ends with the server.
 	BeforeReady func(ctx context.Context, loopback *rest.Config) error
 }
 
@@ -94,8 +93,8 @@ type Config struct {
 	bind net.IP
 }
 
-// Complete checks the options and makes paths absolute. The error has one line for each fault, with the
-// flag, its value and what is allowed.
+// Complete checks the options and makes paths absolute. The error has one line per fault, with the flag, its value and
+// what is allowed.
 func (o *Options) Complete() (*Config, error) {
 	c := &Config{Options: *o}
 	errs := []error{c.completeDataDir(), c.completeAddress(), c.checkEtcd(), c.check()}

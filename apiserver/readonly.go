@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
-// readOnly says, of what is shown of members and can only be read here, what to do instead.
+// readOnly says, for what is shown of members and can only be read here, what to do instead.
 var readOnly = map[string]map[string]string{
 	"pods": {
 		"create": "pods are made in the clusters: create a workload that makes them, such as a Deployment or a Job",
@@ -20,7 +20,7 @@ var readOnly = map[string]map[string]string{
 	"nodes": {"": "nodes are in the clusters and can only be read here: kubectl federation cordon and drain are for whole clusters; go to one through clusters/CLUSTER/proxy"},
 }
 
-// explainReadOnly answers writes of what can only be read with what to do instead. Who may not write it anyway never gets here.
+// explainReadOnly answers writes of read-only resources with what to do instead. Unauthorized requests do not get here.
 func explainReadOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())

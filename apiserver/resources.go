@@ -27,7 +27,7 @@ import (
 	"federation/apiserver/apis/federation/install"
 	"federation/apiserver/apis/federation/v1beta1"
 
-	// What the server's storage converts between has to be in the scheme.
+	// The scheme must have what the server's storage converts between.
 	_ "k8s.io/kubernetes/pkg/apis/admission/install"
 	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install"
@@ -76,14 +76,14 @@ var servedVersions = []schema.GroupVersion{
 	metricsv1beta1.SchemeGroupVersion,
 }
 
-// servedResources are served, with v1beta1.FederatedResources, from versions of which we serve no more than that.
+// servedResources are served in addition to v1beta1.FederatedResources, from versions of which we serve nothing else.
 var servedResources = []schema.GroupVersionResource{
 	autoscalingv1.SchemeGroupVersion.WithResource("horizontalpodautoscalers"),
 	networkingv1.SchemeGroupVersion.WithResource("ingressclasses"),
 	networkingv1.SchemeGroupVersion.WithResource("ipaddresses"), // whose a clusterset IP is
 }
 
-// resourceConfig says what is served of all that the server could serve.
+// resourceConfig enables what is served of all that the server could serve.
 func resourceConfig() *serverstorage.ResourceConfig {
 	config := serverstorage.NewResourceConfig()
 	config.EnableVersions(servedVersions...)
@@ -92,7 +92,7 @@ func resourceConfig() *serverstorage.ResourceConfig {
 	return config
 }
 
-// apiServicePriorities orders the groups in discovery; a version without an entry is not found there.
+// apiServicePriorities orders the groups in discovery; a version without an entry is missing there.
 func apiServicePriorities() map[schema.GroupVersion]controlplane.APIServicePriority {
 	p := controlplane.DefaultGenericAPIServicePriorities()
 	p[appsv1.SchemeGroupVersion] = controlplane.APIServicePriority{Group: 17800, Version: 15}

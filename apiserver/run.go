@@ -17,14 +17,14 @@ import (
 
 const (
 	readyPoll = 50 * time.Millisecond
-	// upTimeout bounds how long a server that is asked to end may still take to come up.
+	// upTimeout bounds how long a server that is shutting down may still take to come up.
 	upTimeout = 10 * time.Second
-	// renewEvery is how often certificates are looked at while the server runs.
+	// renewEvery is the period of checking certificates while the server runs.
 	renewEvery = 24 * time.Hour
 )
 
-// Run serves until ctx ends or the server fails, and then stops etcd. It calls ready, which may be nil,
-// once, when the server says that it is ready.
+// Run serves until ctx ends or the server fails, and then stops etcd. It calls ready, which may be nil, once, when the
+// server is ready.
 func (s *Server) Run(ctx context.Context, ready func()) error {
 	defer s.release()
 	asked := ctx
@@ -63,8 +63,8 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// waitUp lets a server that is asked to end come up first, if it has not: it would take its end for a
-// failure of what it starts, and end the process at once.
+// waitUp lets a server come up before it is shut down: it would otherwise take its end for a failure of what it starts,
+// and end the process at once.
 func waitUp(up <-chan struct{}) {
 	select {
 	case <-up:
@@ -72,7 +72,7 @@ func waitUp(up <-chan struct{}) {
 	}
 }
 
-// release gives back what New took, in the order in which nobody loses what he still uses.
+// release releases what New took, in an order in which nobody loses what they still use.
 func (s *Server) release() {
 	if s.etcd != nil {
 		s.etcd.Stop()
@@ -97,12 +97,12 @@ func (s *Server) watchEtcd(ctx context.Context, cancel context.CancelCauseFunc) 
 	}
 }
 
-// waitReady asks /readyz until it is ok, and reports whether it became so before ctx ended.
+// waitReady polls /readyz until it is ok, and reports whether that came before the end of ctx.
 func (s *Server) waitReady(ctx context.Context) bool {
 	config := s.api.GenericAPIServer.LoopbackClientConfig
 	client, err := restclient.HTTPClientFor(config)
 	if err != nil {
-		klog.ErrorS(err, "Readiness cannot be asked for")
+		klog.ErrorS(err, "Cannot check the readiness")
 		return false
 	}
 	err = wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
@@ -119,7 +119,7 @@ func (s *Server) waitReady(ctx context.Context) bool {
 	return err == nil
 }
 
-// renew makes certificates that end soon anew; the server and clients of files read them again.
+// renew renews certificates that expire soon; the server and clients of files read them again.
 func (s *Server) renew(ctx context.Context) {
 	for {
 		select {

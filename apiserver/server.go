@@ -39,8 +39,8 @@ type Server struct {
 	unlock   func()
 }
 
-// New takes the data directory and the port, makes certificates at the first start, starts or finds
-// etcd, and builds the server. After an error nothing is left running. A Server must be Run, once.
+// New takes the data directory and the port, creates certificates at the first start, starts or finds etcd, and builds
+// the server. After an error nothing is left running. A Server must be Run, once.
 func (c *Config) New(ctx context.Context) (_ *Server, err error) {
 	s := &Server{config: c, policies: policy.NewIndex()}
 	defer func() {
@@ -64,8 +64,8 @@ func (c *Config) New(ctx context.Context) (_ *Server, err error) {
 	return s, s.build(ctx, endpoints)
 }
 
-// claim makes keys at the first start, and makes sure that the store and our keys belong together. Where they don't,
-// it leaves no keys behind that somebody could take for the federation's.
+// claim creates keys at the first start, and makes sure that the store and our keys belong together. If they don't, it
+// leaves no keys behind that somebody could take for the federation's.
 func (s *Server) claim(ctx context.Context, endpoints []string) (err error) {
 	store := s.config.Etcd
 	store.Servers = endpoints
@@ -98,7 +98,7 @@ func (c *Config) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// address is where clients on this machine reach the server.
+// address returns where clients on this machine reach the server.
 func (s *Server) address() string {
 	host := s.config.BindAddress
 	if s.config.bind.IsUnspecified() {
@@ -107,7 +107,7 @@ func (s *Server) address() string {
 	return net.JoinHostPort(host, strconv.Itoa(s.listener.Addr().(*net.TCPAddr).Port))
 }
 
-// hosts are the names for which the serving certificate is valid.
+// hosts returns the names for which the serving certificate is valid.
 func (c *Config) hosts() []string {
 	hosts := []string{"localhost", "127.0.0.1", "::1"}
 	if name, err := os.Hostname(); err == nil {
@@ -119,7 +119,7 @@ func (c *Config) hosts() []string {
 	return slices.Compact(append(hosts, c.TLSNames...))
 }
 
-// store starts the embedded etcd or looks for the external one, and returns its addresses.
+// store starts the embedded etcd or connects to the external one, and returns its addresses.
 func (s *Server) store(ctx context.Context) (endpoints []string, err error) {
 	if external := s.config.Etcd; len(external.Servers) > 0 {
 		return external.Servers, external.Check(ctx)
@@ -166,7 +166,7 @@ func (s *Server) policiesHook(hook genericapiserver.PostStartHookContext) error 
 	return wait.PollUntilContextCancel(hook, 20*time.Millisecond, true, func(context.Context) (bool, error) { return s.policies.Synced(), nil })
 }
 
-// beforeReadyHook holds up readiness until admission knows all else that it goes by.
+// beforeReadyHook delays readiness until admission has everything else that it reads.
 func (s *Server) beforeReadyHook(hook genericapiserver.PostStartHookContext) error {
 	if s.config.BeforeReady == nil {
 		return nil
@@ -174,7 +174,7 @@ func (s *Server) beforeReadyHook(hook genericapiserver.PostStartHookContext) err
 	return s.config.BeforeReady(hook, hook.LoopbackClientConfig)
 }
 
-// bootstrapHook holds up readiness until the federation's own objects are there.
+// bootstrapHook delays readiness until the federation's own objects exist.
 func bootstrapHook(hook genericapiserver.PostStartHookContext) error {
 	kube, err := kubernetes.NewForConfig(hook.LoopbackClientConfig)
 	if err != nil {
@@ -208,11 +208,11 @@ func (s *Server) housekeepingHook(hook genericapiserver.PostStartHookContext) er
 	return nil
 }
 
-// KubeconfigPath is the administrator's kubeconfig.
+// KubeconfigPath returns the administrator's kubeconfig.
 func (s *Server) KubeconfigPath() string { return s.files.AdminKubeconfig }
 
-// ControllersConfig is how the federation's controllers in this process reach the server: as
-// pki.ControllersUser, without throttling, for the server has priorities of its own.
+// ControllersConfig returns how the federation's controllers in this process reach the server: as pki.ControllersUser,
+// without throttling, because the server has its own priority levels.
 func (s *Server) ControllersConfig() *restclient.Config {
 	return &restclient.Config{
 		Host: s.request.Server,

@@ -51,8 +51,8 @@ import (
 // provider is Kubernetes' interface for the storage of one group.
 type provider = controlplane.RESTStorageProvider
 
-// storageProviders are those of the generic control plane, changed where federated kinds need it, and
-// those of the groups that it does not have. owners gets to know the storage of workloads.
+// storageProviders returns those of the generic control plane, changed for federated kinds, and those of the groups
+// that it lacks. owners learns the storage of workloads.
 func storageProviders(generic []provider, core corev1.CoreV1Interface, own federationProvider, shown *views.Views, owners *views.Owners) []provider {
 	all := slices.Clone(generic)
 	federate := func(p provider) provider {
@@ -96,7 +96,7 @@ func (p coreProvider) NewRESTStorage(config serverstorage.APIResourceConfigSourc
 	return info, nil
 }
 
-// metricsProvider is the storage of what pods and nodes of members use.
+// metricsProvider is the storage of the metrics of members' pods and nodes.
 type metricsProvider struct{ views *views.Views }
 
 func (metricsProvider) GroupName() string { return metricsv1beta1.GroupName }
@@ -132,8 +132,8 @@ func (p federatedProvider) NewRESTStorage(config serverstorage.APIResourceConfig
 	return info, nil
 }
 
-// federate changes the store of a kind: it remembers how an object was deleted, and its tables show where
-// the replicas of a divided kind go.
+// federate changes the store of a kind: it remembers how an object was deleted, and its tables show the placement of a
+// divided kind.
 func (p federatedProvider) federate(storage rest.Storage, kind *v1beta1.FederatedKind) (rest.Storage, error) {
 	if namespaces, ok := storage.(*namespacestore.REST); ok {
 		return &federated.Namespaces{REST: namespaces, OrphanByDefault: p.orphanByDefault}, nil
@@ -150,7 +150,7 @@ func (p federatedProvider) federate(storage rest.Storage, kind *v1beta1.Federate
 	return storage, nil
 }
 
-// storeOf returns the store inside a kind's storage, or nil for a storage that is not known here.
+// storeOf returns the store inside a kind's storage, or nil for an unknown storage type.
 func storeOf(storage rest.Storage) *genericregistry.Store {
 	switch s := storage.(type) {
 	case *accountstore.REST:

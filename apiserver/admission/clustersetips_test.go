@@ -13,7 +13,7 @@ import (
 	"federation/apiserver/pki"
 )
 
-// Users ask, the federation gives. An apply of the same manifest takes nothing away.
+// Users request, the federation assigns. Applying the same manifest again removes nothing.
 func TestClusterSetIPs(t *testing.T) {
 	service := func(value string) *core.Service {
 		s := &core.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
@@ -25,7 +25,7 @@ func TestClusterSetIPs(t *testing.T) {
 	const given = "10.200.0.7,fd00::7"
 	for name, c := range map[string]struct {
 		old, written, user string
-		want               string // "!" where it is refused
+		want               string // "!" if it is rejected
 	}{
 		"asked for":                   {"", "auto", "", "auto"},
 		"asked for again":             {given, "auto", "", given},
@@ -57,7 +57,7 @@ func TestClusterSetIPs(t *testing.T) {
 	}
 }
 
-// A manifest that was exported has the addresses of the Service it was exported from: none of them is the new one's own choice.
+// An exported manifest has the addresses of the original Service: none of them is the new one's own choice.
 func TestClusterIPsOfAnExportedManifest(t *testing.T) {
 	for ip, want := range map[string]string{"10.200.0.7": "", "10.96.0.1": "10.96.0.1"} {
 		object := &core.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{v1beta1.ClusterSetIPAnnotation: "10.200.0.7"}},

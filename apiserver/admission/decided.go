@@ -16,8 +16,8 @@ import (
 	"federation/apiserver/pki"
 )
 
-// guardDecided lets nobody but the federation's controllers write what they decide, and those who may restore it. It does so for
-// objects of all kinds: a policy may make a custom kind federated later.
+// guardDecided lets nobody but the federation's controllers write what they decide, and those who may restore it. It
+// does so for objects of all kinds: a policy may make a custom kind federated later.
 func (p *Plugin) guardDecided(ctx context.Context, a admission.Attributes) error {
 	object, err := meta.Accessor(a.GetObject())
 	if err != nil || ofControllers(a) || a.GetReinvocationContext().IsReinvoke() {
@@ -31,7 +31,7 @@ func (p *Plugin) guardDecided(ctx context.Context, a admission.Attributes) error
 		value, written := object.GetAnnotations()[key]
 		switch {
 		case value == old[key]:
-		case !written || outdated(a, object): // kubectl replace leaves out what no manifest has
+		case !written || outdated(a, object): // kubectl replace omits what no manifest has
 			annotate(object, key, old[key])
 		case !p.mayRestore(ctx, a):
 			return admission.NewForbidden(a, fmt.Errorf("metadata.annotations[%s]: only the federation writes it: leave it out. Backups are restored by an account with the verb %s on %s.%s (cluster role federation-restore)",
@@ -42,8 +42,8 @@ func (p *Plugin) guardDecided(ctx context.Context, a admission.Attributes) error
 	return nil
 }
 
-// outdated reports whether an update was made from an older version of the object. The storage will refuse it as a conflict, which is
-// what clients look for who then read the object again.
+// outdated reports whether an update was made from an older version of the object. The storage will reject it as a
+// conflict, which clients that then read the object again look for.
 func outdated(a admission.Attributes, object metav1.Object) bool {
 	if a.GetOperation() != admission.Update || object.GetResourceVersion() == "" {
 		return false
@@ -52,14 +52,14 @@ func outdated(a admission.Attributes, object metav1.Object) bool {
 	return err == nil && old.GetResourceVersion() != object.GetResourceVersion()
 }
 
-// mayRestore reports whether the user was given the verb by its name. Who may do everything was not: an administrator applies an
-// exported manifest as unsuspectingly as anybody (ADR 100).
+// mayRestore reports whether the user was given the verb by its name. A wildcard does not count: an administrator
+// applies an exported manifest as unsuspectingly as anybody (ADR 100).
 func (p *Plugin) mayRestore(ctx context.Context, a admission.Attributes) bool {
 	return p.may(ctx, a, v1beta1.RestoreVerb, v1beta1.DecisionsResource) && !p.may(ctx, a, rbacv1.VerbAll, v1beta1.DecisionsResource)
 }
 
-// may reports whether the user has the right to a verb on a resource of our API group, under the name of the object that is written. Without an
-// authorizer nobody has.
+// may reports whether the user may use a verb on a resource of our API group, for the name of the written object.
+// Without an authorizer nobody may.
 func (p *Plugin) may(ctx context.Context, a admission.Attributes, verb, resource string) bool {
 	if p.authorizer == nil {
 		return false
@@ -71,14 +71,14 @@ func (p *Plugin) may(ctx context.Context, a admission.Attributes, verb, resource
 	return err == nil && decision == authorizer.DecisionAllow
 }
 
-// ofControllers reports whether the federation's own controllers ask.
+// ofControllers reports whether the request comes from the federation's own controllers.
 func ofControllers(a admission.Attributes) bool {
 	return a.GetUserInfo() != nil && a.GetUserInfo().GetName() == pki.ControllersUser
 }
 
-// keepClusterSetIPs leaves a Service its addresses while its user asks for some, as every apply of the manifest does.
-// Addresses that a user writes stand for a new request: the next one to be given may be another's by now. What is no
-// address is left for validation to refuse.
+// keepClusterSetIPs keeps a Service's addresses while its user asks for some, as every apply of the manifest does.
+// Addresses that a user writes count as a new request: they may be another Service's by now. Invalid addresses are left
+// for validation to reject.
 func keepClusterSetIPs(ctx context.Context, object metav1.Object, old map[string]string) {
 	const key = v1beta1.ClusterSetIPAnnotation
 	value, asks := object.GetAnnotations()[key]

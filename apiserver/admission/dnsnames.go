@@ -11,11 +11,12 @@ import (
 	"federation/apiserver/validation"
 )
 
-// NamesInDNS returns what names in DNS are made of; nil while that is not known: then nothing is refused, and what has no
-// name says so in its condition.
+// NamesInDNS returns what DNS names are built from, or nil while that is unknown: then nothing is rejected, and an
+// object without a name reports that in its condition.
 type NamesInDNS func() *validation.DNSNames
 
-// checkNames refuses what asks for names that DNS cannot have. What was stored before does not get in the way of changes.
+// checkNames rejects objects that ask for names that DNS cannot have. Names that are stored already do not block
+// changes.
 func (p *Plugin) checkNames(a admission.Attributes) field.ErrorList {
 	if p.names == nil || a.GetSubresource() != "" {
 		return nil
@@ -46,7 +47,7 @@ func (p *Plugin) checkNames(a admission.Attributes) field.ErrorList {
 	return nil
 }
 
-// extraHosts returns those of the DNS settings that a Service has itself.
+// extraHosts returns the hosts in a Service's own DNS settings.
 func extraHosts(object runtime.Object) []string {
 	service, ok := object.(*core.Service)
 	if !ok || service == nil || service.Annotations[v1beta1.DNSAnnotation] == "" {
@@ -54,12 +55,12 @@ func extraHosts(object runtime.Object) []string {
 	}
 	settings, errs := v1beta1.ParseDNSSettings(service.Annotations[v1beta1.DNSAnnotation], nil)
 	if settings == nil || len(errs) > 0 {
-		return nil // said elsewhere
+		return nil // reported elsewhere
 	}
 	return settings.Hosts
 }
 
-// policyHosts returns those of the DNS settings of a policy.
+// policyHosts returns the hosts in a policy's DNS settings.
 func policyHosts(object runtime.Object) []string {
 	policy, ok := object.(*v1beta1.PlacementPolicy)
 	if !ok || policy == nil || policy.Spec.DNS == nil {
@@ -68,7 +69,7 @@ func policyHosts(object runtime.Object) []string {
 	return policy.Spec.DNS.Hosts
 }
 
-// hostsOf returns the host of each rule of an Ingress, "" where it has none.
+// hostsOf returns the host of each rule of an Ingress, or "".
 func hostsOf(object runtime.Object) (hosts []string) {
 	if ingress, ok := object.(*networking.Ingress); ok && ingress != nil {
 		for _, rule := range ingress.Spec.Rules {

@@ -12,8 +12,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// checkDrill refuses a drill, or a schedule of drills, by a method, or without an approval, to which its user has no right, and an approval by who made the drill. So who may
-// evacuate need not be able to isolate.
+// checkDrill rejects a drill, or a schedule of drills, whose user has no permission for its method, or for doing
+// without approval; and an approval by the drill's creator. So a user who may evacuate need not be allowed to isolate.
 func (p *Plugin) checkDrill(ctx context.Context, a admission.Attributes) error {
 	if a.GetResource().Group != v1beta1.GroupName || p.authorizer == nil || a.GetUserInfo() == nil {
 		return nil
@@ -39,7 +39,8 @@ func (p *Plugin) checkDrill(ctx context.Context, a admission.Attributes) error {
 	return p.checkMethod(ctx, a, &d.Spec, "spec.")
 }
 
-// checkMethod refuses drills by a method, or without an approval, to which the user has no right. at is where they are in the object.
+// checkMethod rejects drills whose user has no permission for the method, or for doing without approval. at is their
+// path in the object.
 func (p *Plugin) checkMethod(ctx context.Context, a admission.Attributes, s *v1beta1.FailoverDrillSpec, at string) error {
 	if verb := strings.ToLower(string(s.Method)); verb != "" && !p.may(ctx, a, verb, v1beta1.FailoverDrillsResource.Resource) {
 		return admission.NewForbidden(a, fmt.Errorf("%smethod: %s takes the verb %s on %s", at, s.Method, verb, v1beta1.FailoverDrillsResource.GroupResource()))
@@ -51,7 +52,7 @@ func (p *Plugin) checkMethod(ctx context.Context, a admission.Attributes, s *v1b
 	return p.checkProbes(a, s, at)
 }
 
-// checkProbes refuses probes of names that are not the federation's: nobody has it ask others.
+// checkProbes rejects probes of names outside of the federation: nobody may make it query others.
 func (p *Plugin) checkProbes(a admission.Attributes, s *v1beta1.FailoverDrillSpec, at string) error {
 	if p.names == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"federation/apiserver/validation"
 )
 
-// Nobody has the federation ask names that are not its own. Acceptance test 29 of drills, with TestFailoverDrill.
+// The federation probes only its own names. Acceptance test 29 of drills, with TestFailoverDrill.
 func TestProbesAreOfTheZone(t *testing.T) {
 	p := New(policies{}, nil, func() *validation.DNSNames { return &validation.DNSNames{Federation: "fed", Zone: "example.com"} })
 	for host, good := range map[string]bool{

@@ -1,11 +1,9 @@
-// Package admission holds what the federation does to objects on their way in, beside Kubernetes' own
-// admission: one plugin for all federated kinds.
+// Package admission has the federation's own admission plugin for all federated kinds, beside Kubernetes' plugins.
 //
-// It puts the federation's finalizers on a new object, so that they are there before anything exists
-// in a member, and it refuses annotations that cannot be understood, so that a typing error is seen by
-// the person who makes it instead of silently becoming a default. What a PlacementPolicy is going to govern
-// it keeps from every cluster until that is decided. Objects of custom kinds are federated if a policy of
-// their namespace selects them.
+// It adds the federation's finalizers to a new object, so that they are there before anything exists in a member. It rejects
+// invalid annotations, so that their author sees a typo instead of a silent default. It keeps an object that a PlacementPolicy
+// will govern from every cluster until it is placed. Objects of custom kinds are federated if a policy of their namespace
+// selects them.
 package admission
 
 import (
@@ -37,9 +35,9 @@ const PluginName = "FederatedObject"
 
 // Policies are the PlacementPolicies by namespace.
 type Policies interface {
-	// In returns the policies of a namespace, in no order. They may not be changed.
+	// In returns the policies of a namespace, in no order. They must not be changed.
 	In(namespace string) []*v1beta1.PlacementPolicy
-	// Synced reports whether what is stored has been read.
+	// Synced reports whether the stored policies have been read.
 	Synced() bool
 }
 
@@ -51,10 +49,10 @@ type Plugin struct {
 	namespaces federated.NamespaceGetter
 	objects    dynamic.Interface
 	names      NamesInDNS
-	authorizer authorizer.Authorizer                            // nil: nobody restores what was decided
-	scalers    autoscalingclient.HorizontalPodAutoscalersGetter // nil: nobody is warned of them
+	authorizer authorizer.Authorizer                            // nil: nobody may restore decisions
+	scalers    autoscalingclient.HorizontalPodAutoscalersGetter // nil: no warnings about them
 
-	// Clusters returns those that have joined, or nil while that is not known: then nothing is said of names. It may be nil.
+	// Clusters returns the joined clusters, or nil while they are unknown: then names are not checked. It may be nil.
 	Clusters func() []*v1beta1.Cluster
 	// TryOverrides may be nil: then policies are not tried.
 	TryOverrides TryOverrides
@@ -79,8 +77,8 @@ func (p *Plugin) Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return p, nil })
 }
 
-// Admit puts finalizers and, where it is known, the placement on a new federated object. What the federation decides
-// it takes from nobody else.
+// Admit adds finalizers and, if known, the placement to a new federated object. It rejects what only the federation
+// decides from anybody else.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete {
 		return p.markCustom(ctx, a)
@@ -111,7 +109,8 @@ func annotate(object metav1.Object, key, value string) {
 	object.SetAnnotations(annotations)
 }
 
-// Validate refuses federated objects with annotations that cannot be understood, or that ask for names that DNS cannot have, or for clusters that are not for them.
+// Validate rejects federated objects with invalid annotations, and those that ask for names that DNS cannot have, or
+// for clusters that are not for them.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete {
 		return nil
@@ -140,8 +139,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// federatedObject returns the object of a request, or nil where it is not one of which the members
-// have copies.
+// federatedObject returns the object of a request, or nil if members have no copies of it.
 func (p *Plugin) federatedObject(a admission.Attributes) (metav1.Object, error) {
 	if sub := a.GetSubresource(); sub != "" && sub != "status" {
 		return nil, nil // scale and the like carry other objects
@@ -163,7 +161,7 @@ func (p *Plugin) federatedObject(a admission.Attributes) (metav1.Object, error) 
 	return object, nil
 }
 
-// customObject returns an object of a custom kind if a policy selects it, or did when it was made.
+// customObject returns an object of a custom kind if a policy selects it, or did when it was created.
 func (p *Plugin) customObject(a admission.Attributes, object *unstructured.Unstructured) (metav1.Object, error) {
 	if a.GetNamespace() == "" || v1beta1.OwnNamespace(a.GetNamespace()) {
 		return nil, nil

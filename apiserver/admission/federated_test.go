@@ -18,13 +18,13 @@ import (
 	"federation/apiserver/pki"
 )
 
-// What the federation decides only it writes, and an account that was given the verb for it. kubectl replace leaves it out, and an
-// update from an old version is to end as the conflict that it is.
+// Only the federation, and an account with the verb for it, writes what the federation decides. kubectl replace omits
+// it, and an update from an old version must end as a conflict.
 func TestOnlyTheFederationWritesWhatItDecides(t *testing.T) {
 	const decided, pasted = `{"clusters":{"east-a":3}}`, `{"clusters":{"west-a":9}}`
 	for name, c := range map[string]struct {
 		written, subresource, version, user string
-		want                                string // "!" where it is refused
+		want                                string // "!" if it is rejected
 	}{
 		"left out":                   {"-", "", "", "", decided},
 		"written back":               {decided, "", "7", "", decided},
@@ -66,7 +66,7 @@ func TestANewObjectBringsNoDecisionsAlong(t *testing.T) {
 	}
 }
 
-// isWritten fails the test unless an annotation is what it is to be, or has been refused by its name.
+// isWritten fails the test unless an annotation is as wanted, or was rejected by name.
 func isWritten(t *testing.T, err error, object *apps.ReplicaSet, key, want string) {
 	t.Helper()
 	got := object.Annotations[key]

@@ -11,14 +11,14 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// named is a cluster that is asked for by its name.
+// named is a cluster that is requested by name.
 type named struct {
 	cluster string
 	path    *field.Path
 }
 
-// checkClusters refuses policies and preferences that ask for a cluster which is not for their namespace. What was asked for before does not
-// get in the way of changes: placement goes by what the cluster says now.
+// checkClusters rejects policies and preferences that name a cluster which is not for their namespace. Names that are
+// stored already do not block changes: placement goes by the Cluster's present spec.
 func (p *Plugin) checkClusters(a admission.Attributes) (errs field.ErrorList) {
 	if a.GetSubresource() != "" {
 		return nil
@@ -44,7 +44,7 @@ func (p *Plugin) checkClusters(a admission.Attributes) (errs field.ErrorList) {
 	return errs
 }
 
-// clustersNamed are the clusters that a policy, or the preferences of an object, ask for by name.
+// clustersNamed returns the clusters that a policy, or the preferences of an object, ask for by name.
 func clustersNamed(a admission.Attributes, object runtime.Object) (all []named) {
 	if policy, ok := object.(*v1beta1.PlacementPolicy); ok {
 		if policy == nil {
@@ -64,12 +64,12 @@ func clustersNamed(a admission.Attributes, object runtime.Object) (all []named) 
 	}
 	preferences, errs := v1beta1.ParseReplicaPreferences(annotationsOf(object)[kind.Preferences], nil)
 	if len(errs) > 0 {
-		return nil // said elsewhere
+		return nil // reported elsewhere
 	}
 	return preferred(preferences, field.NewPath("metadata", "annotations").Key(kind.Preferences).Child("clusters"))
 }
 
-// preferred are the clusters that preferences give anything to, by name.
+// preferred returns the clusters that preferences give anything to, by name.
 func preferred(p *v1beta1.ReplicaPreferences, path *field.Path) (all []named) {
 	if p == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Who names a cluster that is not for their namespace hears of it at once.
+// A request that names a cluster which is not for its namespace is rejected at once.
 func TestClustersOfOthersAreRefused(t *testing.T) {
 	policy := func(names ...string) *v1beta1.PlacementPolicy {
 		return &v1beta1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}, Spec: v1beta1.PlacementPolicySpec{Clusters: &v1beta1.ClusterAffinity{Names: names}}}

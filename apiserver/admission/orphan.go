@@ -34,7 +34,7 @@ func (p *Plugin) SetExternalKubeClientSet(client kubernetes.Interface) {
 	p.namespaces, p.scalers = client.CoreV1().Namespaces(), client.AutoscalingV2()
 }
 
-// SetAuthorizer gives the plugin what tells who may restore decisions.
+// SetAuthorizer gives the plugin the authorizer that decides who may restore decisions.
 func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
 
 // ValidateInitialization reports whether the plugin has what it needs.
@@ -45,9 +45,9 @@ func (p *Plugin) ValidateInitialization() error {
 	return nil
 }
 
-// markCustom puts v1beta1.OrphanMarkFinalizer on an object of a custom kind whose copies are to stay, before it is
-// deleted: the storage of custom kinds, unlike that of the others, cannot do both in one write. A mark of a delete
-// that was refused afterwards is taken off by the next.
+// markCustom adds v1beta1.OrphanMarkFinalizer to an object of a custom kind whose copies stay, before it is deleted:
+// the storage of custom kinds, unlike that of the others, cannot do both in one write. If the delete is rejected
+// afterwards, the next delete removes the mark.
 func (p *Plugin) markCustom(ctx context.Context, a admission.Attributes) error {
 	object, ok := a.GetOldObject().(*unstructured.Unstructured)
 	options, _ := a.GetOperationOptions().(*metav1.DeleteOptions)

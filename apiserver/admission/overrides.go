@@ -13,19 +13,19 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// TryOverrides applies the overrides of a policy to an object that it selects, as they would be for each cluster. The error says what does not
-// work, and for which.
+// TryOverrides applies a policy's overrides to an object that it selects, as for each cluster. The error says what does
+// not work, and for which clusters.
 type TryOverrides func(policy *v1beta1.PlacementPolicy, object *unstructured.Unstructured) error
 
-// What bounds how long a policy is tried. It is tried again for each copy, within limits of its own: what is not found here costs nobody else
-// anything.
+// Limits of the time to try a policy. Each copy is tried again within limits of its own: what is missed here costs
+// nobody else anything.
 const (
 	tryFor     = time.Second
 	tryObjects = 20 // of each kind
 )
 
-// warnOfOverrides tries overrides that are new or changed on objects that are there, one of each kind that they fail on. It is no reason to refuse
-// the policy: the objects may be about to change, too.
+// warnOfOverrides tries new and changed overrides on existing objects, and warns about one of each kind that they fail
+// on. That is no reason to reject the policy: the objects may be about to change, too.
 func (p *Plugin) warnOfOverrides(ctx context.Context, a admission.Attributes) (texts []string) {
 	policy, ok := a.GetObject().(*v1beta1.PlacementPolicy)
 	if !ok || p.TryOverrides == nil || p.objects == nil || len(policy.Spec.Overrides) == 0 {
@@ -44,7 +44,7 @@ func (p *Plugin) warnOfOverrides(ctx context.Context, a admission.Attributes) (t
 	return texts
 }
 
-// tryOn says what of the overrides does not work for an object that one of the policy's selectors selects.
+// tryOn returns what of the overrides does not work for an object that one of the policy's selectors selects.
 func (p *Plugin) tryOn(ctx context.Context, policy *v1beta1.PlacementPolicy, s *v1beta1.ResourceSelector) string {
 	for _, kind := range v1beta1.FederatedKinds {
 		if kind.Kind != s.Kind || kind.Resource.GroupVersion().String() != s.APIVersion {

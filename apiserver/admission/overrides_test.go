@@ -18,7 +18,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Who writes overrides hears what of them does not work for the objects that are there, and may write them all the same.
+// The author of overrides is warned of what does not work for the existing objects, and may write them all the same.
 func TestPoliciesAreTriedOnWhatTheySelect(t *testing.T) {
 	deployment := func(name string) *appsv1.Deployment {
 		return &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}

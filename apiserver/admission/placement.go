@@ -13,12 +13,11 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Placer returns the placement of a new object of a divided kind, or of one whose objects go nowhere by themselves, as it stands in the
-// annotation, or "".
+// Placer returns the placement annotation of a new object of a divided kind, or of a confined kind, or "".
 type Placer func(object *unstructured.Unstructured) string
 
-// placeNew writes on a new object what is known of its placement. A user who restores objects brings theirs
-// along: what is there stays.
+// placeNew writes what is known of a new object's placement. A user who restores objects brings theirs along, which is
+// kept.
 func (p *Plugin) placeNew(a admission.Attributes, object metav1.Object) error {
 	if object.GetAnnotations()[v1beta1.PlacementAnnotation] != "" {
 		return nil
@@ -45,8 +44,8 @@ func (p *Plugin) placeNew(a admission.Attributes, object metav1.Object) error {
 	return nil
 }
 
-// placeNow places an object that goes nowhere before it is placed, if it can be told where by now. The name
-// counts for where single replicas go: one that has yet to be generated is left to the controller.
+// placeNow places an object that goes nowhere without a placement, if that can be decided now. The name decides where
+// single replicas go: an object with a generated name is left to the controller.
 func (p *Plugin) placeNow(obj runtime.Object, object metav1.Object, kind *v1beta1.FederatedKind) error {
 	if p.place == nil || object.GetName() == "" {
 		return nil
@@ -67,7 +66,7 @@ func (p *Plugin) placeNow(obj runtime.Object, object metav1.Object, kind *v1beta
 	return nil
 }
 
-// policiesOf returns the policies of the namespace of a request. It waits for them after a start.
+// policiesOf returns the policies of a request's namespace. After a start it waits for them.
 func (p *Plugin) policiesOf(a admission.Attributes) ([]*v1beta1.PlacementPolicy, error) {
 	if a.GetResource().Resource == "namespaces" {
 		return nil, nil // no policy governs a namespace

@@ -73,7 +73,8 @@ func TestWhatAPolicyGovernsWaitsForItsDecision(t *testing.T) {
 	}
 }
 
-// TestASecretGoesNowhereBeforeItsPlacement: unless it says itself where it goes, or it is known already.
+// TestASecretGoesNowhereBeforeItsPlacement checks that a new Secret waits for its placement, unless it selects clusters
+// itself or its placement is known already.
 func TestASecretGoesNowhereBeforeItsPlacement(t *testing.T) {
 	everywhere := func(*unstructured.Unstructured) string { return `{"clusters":{},"everywhere":true}` }
 	for name, c := range map[string]struct {

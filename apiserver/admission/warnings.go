@@ -23,7 +23,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// warn says what is allowed and hardly meant: what works in one cluster and has another meaning in several.
+// warn warns of what is allowed but probably not meant: what works in one cluster and has another meaning in several.
 func (p *Plugin) warn(ctx context.Context, a admission.Attributes) {
 	if !byPeople(a) {
 		return
@@ -44,7 +44,7 @@ func (p *Plugin) warn(ctx context.Context, a admission.Attributes) {
 	}
 }
 
-// byPeople reports whether somebody asks who reads warnings, and not a part of the federation.
+// byPeople reports whether the caller may read warnings, and is no part of the federation.
 func byPeople(a admission.Attributes) bool {
 	u := a.GetUserInfo()
 	return u != nil && (!strings.HasPrefix(u.GetName(), "system:") || strings.HasPrefix(u.GetName(), "system:serviceaccount:"))
@@ -101,8 +101,8 @@ var staying = map[schema.GroupResource]bool{
 	{Resource: "resourcequotas"}: true, {Group: "rbac.authorization.k8s.io", Resource: "roles"}: true, {Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}: true,
 }
 
-// stays warns of a new object of which clusters get nothing, where one might think so. Secrets and accounts in the federation's namespace
-// are there for the federation.
+// stays warns of a new object that clusters do not get, though one might think so. Secrets and accounts in the
+// federation's namespace are for the federation.
 func stays(a admission.Attributes) []string {
 	resource, namespace := a.GetResource().GroupResource(), a.GetNamespace()
 	policy := resource == v1beta1.PoliciesResource.GroupResource()
@@ -116,7 +116,7 @@ func stays(a admission.Attributes) []string {
 	return nil
 }
 
-// warnOfMany warns of a new object that means something else in several clusters than in one.
+// warnOfMany warns of a new object that has another meaning in several clusters than in one.
 func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 	switch a.GetObject().(type) {
 	case *batch.CronJob, *batch.Job, *policy.PodDisruptionBudget, *apps.StatefulSet:
@@ -167,7 +167,7 @@ func warnOfStateful(object *apps.StatefulSet, policies []*v1beta1.PlacementPolic
 	return texts
 }
 
-// selecting are the policies that select an object. Those that are not read yet do not count.
+// selecting returns the policies that select an object. Those that are not read yet do not count.
 func (p *Plugin) selecting(a admission.Attributes) []*v1beta1.PlacementPolicy {
 	object, ok := a.GetObject().(metav1.Object)
 	if !ok || !p.policies.Synced() {

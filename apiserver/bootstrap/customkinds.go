@@ -13,13 +13,13 @@ import (
 // customKindsName is the name of the role that lets the controllers spread objects of custom kinds, and of its binding.
 const customKindsName = controllersName + "-custom-kinds"
 
-// EnsureCustomKinds gives the controllers the rights that they have for built-in kinds for those, too, that
-// CustomResourceDefinitions of these names define: RESOURCE.GROUP, each.
+// EnsureCustomKinds gives the controllers the permissions that they have for built-in kinds also for the kinds of these
+// CustomResourceDefinitions: RESOURCE.GROUP, each.
 func EnsureCustomKinds(ctx context.Context, kube kubernetes.Interface, definitions []string) error {
 	return ensureRole(ctx, kube, customKindsRole(definitions))
 }
 
-// customKindsRole has one rule for each group, so that it stays small where one vendor brings a hundred kinds.
+// customKindsRole has one rule per group, so that it stays small if one vendor brings a hundred kinds.
 func customKindsRole(definitions []string) *rbacv1.ClusterRole {
 	resources := map[string][]string{}
 	for _, definition := range definitions {

@@ -80,14 +80,14 @@ func endAggregation(ctx context.Context, roles client[*rbacv1.ClusterRole], name
 	return err
 }
 
-// client is what ensure needs of a typed client.
+// client is the part of a typed client that ensure uses.
 type client[T any] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 	Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error)
 	Update(ctx context.Context, object T, options metav1.UpdateOptions) (T, error)
 }
 
-// ensure makes one object what it should be.
+// ensure creates or corrects one object.
 func ensure[T metav1.Object](ctx context.Context, c client[T], want T, same func(T) bool) error {
 	is, err := c.Get(ctx, want.GetName(), metav1.GetOptions{})
 	switch {

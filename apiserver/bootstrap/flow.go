@@ -15,10 +15,10 @@ import (
 // flowName is the name of the controllers' priority level and FlowSchema.
 const flowName = "federation-controllers"
 
-// ensureFlow makes sure that the controllers are served whatever users ask for: they have a priority level of their own, of about a third
-// of what the server works on at once, and their Leases that of Kubernetes' leader elections. As with
-// Kubernetes' own, an administrator who annotates one with apf.kubernetes.io/autoupdate-spec=false keeps what he wrote. We never annotate
-// them ourselves: Kubernetes deletes, each minute, what it has not made and has that annotation with true.
+// ensureFlow makes sure that the controllers are served whatever users request: they have a priority level of their
+// own, with about a third of the server's concurrency, and their Leases that of Kubernetes' leader elections. As with
+// Kubernetes' own, an administrator who annotates one with apf.kubernetes.io/autoupdate-spec=false keeps their changes.
+// We never set that annotation: Kubernetes deletes, each minute, objects with the value true that it has not made.
 func ensureFlow(ctx context.Context, kube kubernetes.Interface) error {
 	flow := kube.FlowcontrolV1()
 	level := priorityLevel()

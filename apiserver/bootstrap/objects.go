@@ -1,8 +1,7 @@
-// Package bootstrap keeps the objects that a federation cannot be without: its own namespace, and who
-// may do what about clusters.
+// Package bootstrap keeps the objects that a federation needs: its own namespace, and the RBAC about clusters.
 //
-// The objects are values; Ensure writes those that differ. It runs at each start, so that a new version
-// brings its rights along, and what somebody changed or deleted comes back.
+// The objects are values; Ensure writes those that differ. It runs at each start, so that a new version brings its permissions
+// along, and changed or deleted objects are restored.
 package bootstrap
 
 import (
@@ -19,7 +18,7 @@ import (
 var (
 	reading = []string{"get", "list", "watch"}
 	writing = []string{"create", "update", "patch", "delete", "deletecollection"}
-	// drillMethods are verbs: who may make a drill by which method. blackhole, which clients notice, is another one.
+	// drillMethods are verbs: who may create a drill by which method. blackhole, which clients notice, is separate.
 	drillMethods = []string{"shift", "evacuate", "isolate"}
 	blackhole    = "blackhole"
 	change       = []string{"update", "patch", "get", "list", "watch"}
@@ -32,9 +31,10 @@ func namespace() *corev1.Namespace {
 // controllersName is the name of the roles and bindings of the controllers.
 const controllersName = pki.ControllersUser
 
-// clusterRoles are the controllers' own, those that aggregate to Kubernetes' view and edit (and so to admin), and those for people who
-// run the federation. Nothing about Clusters aggregates: who may write them can send the federation's credential for a member to an
-// address of his choice, and a binding to Kubernetes' admin says that somebody runs workloads, not clusters.
+// clusterRoles returns the controllers' own, those that aggregate to Kubernetes' view and edit (and so to admin), and
+// those for people who run the federation. Nothing about Clusters aggregates: a user who may write them can send the
+// federation's credential for a member to any address, and a binding to Kubernetes' admin is for running workloads, not
+// clusters.
 func clusterRoles() []*rbacv1.ClusterRole {
 	ours := func(resource string, verbs ...string) rbacv1.PolicyRule {
 		return rule(v1beta1.GroupName, verbs, resource)
@@ -45,7 +45,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		ours("failoverdrillschedules", writing...)}
 	nodes, podUse := rbacv1.PolicyRule{APIGroups: []string{"", "metrics.k8s.io"}, Verbs: reading, Resources: []string{"nodes"}}, rule("metrics.k8s.io", reading, "pods") // of members
 	see, policies, review := ours("clusters", reading...), ours("placementpolicies", reading...), ours("failoverreviews", "create")
-	ready := ours("failoverreadinesses", reading...) // nobody but the controllers writes any
+	ready := ours("failoverreadinesses", reading...) // only the controllers write them
 	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
 	return []*rbacv1.ClusterRole{
 		clusterRole("federation-view", "view", policies, ready, podUse),
@@ -64,11 +64,11 @@ func clusterRoles() []*rbacv1.ClusterRole {
 	}
 }
 
-// retiredRoles are those that earlier versions had beside these. They aggregate no more; to whom somebody bound one, it still means what it did.
+// retiredRoles are roles of earlier versions. They no longer aggregate; existing bindings to them stay valid.
 var retiredRoles = []string{"federation-admin"}
 
-// controllersRules are what the controllers need and no more: they change federated objects and
-// report on them, and neither create nor delete any. The addresses that they give Services are their own.
+// controllersRules returns what the controllers need and no more: they change federated objects and report on them, and
+// neither create nor delete any. Only the addresses that they assign to Services are their own objects.
 func controllersRules() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{}
 	for _, r := range v1beta1.FederatedResources {
@@ -89,10 +89,10 @@ func controllersRules() []rbacv1.PolicyRule {
 	)
 }
 
-// dnsRole is the name of the role of a DNS server of its own. Its users are bound by who runs it.
+// dnsRole is the name of the role for a separate DNS server. The operator of the server binds its user.
 const dnsRole = "federation-dns"
 
-// dnsRules are for a DNS server of its own: it reads what the names follow from.
+// dnsRules are for a separate DNS server: it reads what the names follow from.
 func dnsRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rule("", reading, "services"),
@@ -104,7 +104,7 @@ func dnsRules() []rbacv1.PolicyRule {
 	}
 }
 
-// role lets the controllers keep what is their own in the federation's namespace.
+// role lets the controllers manage the federation's own objects in its namespace.
 func role() *rbacv1.Role {
 	return &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: controllersName},
@@ -112,7 +112,7 @@ func role() *rbacv1.Role {
 	}
 }
 
-// clusterRoleBinding gives the controllers a cluster role of that name.
+// clusterRoleBinding binds a cluster role of that name to the controllers.
 func clusterRoleBinding(name string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -121,8 +121,8 @@ func clusterRoleBinding(name string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// adminsBinding gives the administrators of the admin kubeconfig everything. It is made where it is missing and then belongs to whoever
-// changes it: without subjects, the kubeconfig that somebody copied is worth nothing, and stays so.
+// adminsBinding lets the administrators of the admin kubeconfig do everything. It is created if missing, and then
+// belongs to whoever changes it: without subjects, a stolen kubeconfig is worth nothing, and stays so.
 func adminsBinding() *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: v1beta1.AdminsGroup},
@@ -143,7 +143,7 @@ func controllers() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: pki.ControllersUser}}
 }
 
-// aggregateTo begins the labels by which Kubernetes' own roles include others.
+// aggregateTo is the prefix of the labels by which Kubernetes' own roles include others.
 const aggregateTo = "rbac.authorization.k8s.io/aggregate-to-"
 
 func clusterRole(name, aggregatesTo string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {

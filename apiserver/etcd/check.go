@@ -11,8 +11,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// checkDatabase reads the database through, if there is one. etcd has no way back from a damaged one
-// but a panic.
+// checkDatabase reads the database through, if there is one. etcd's only reaction to a damaged one is a panic.
 func checkDatabase(etcdDir string) error {
 	path := filepath.Join(etcdDir, "member", "snap", "db")
 	info, err := os.Stat(path)
@@ -36,8 +35,8 @@ func damaged(path string, cause any) error {
 	return fmt.Errorf("database %s is damaged (%v): stop, move %s away and put a backup in its place", path, cause, filepath.Dir(filepath.Dir(path)))
 }
 
-// readThrough opens a database for reading and visits every page that is in use. Reading a page
-// behind the end of a truncated file is a fault, which is turned into an error too.
+// readThrough opens a database for reading and visits every page in use. Reading a page beyond the end of a truncated
+// file is a fault, which becomes an error, too.
 func readThrough(path string, size int64) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

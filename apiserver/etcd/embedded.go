@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// maxSocketPath is what the kernel takes for the path of a Unix socket, less etcd's own lock suffix.
+	// maxSocketPath is the kernel's limit of the path of a Unix socket, less etcd's own lock suffix.
 	maxSocketPath = 100
 	startTimeout  = 60 * time.Second
 	maxBytes      = 8 << 30
@@ -68,8 +68,8 @@ func Start(ctx context.Context, dataDir string) (*Embedded, error) {
 	return e, nil
 }
 
-// waitReady waits until etcd answers on its socket, which is a little after it says that it is ready:
-// clients that come in between would wait a second before they try again.
+// waitReady waits until etcd answers on its socket, which is a little after it reports that it is ready: a client that
+// comes in between would wait a second before its next try.
 func (e *Embedded) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -94,10 +94,10 @@ func (e *Embedded) waitReady(ctx context.Context) error {
 	return err
 }
 
-// Err tells when etcd ends by itself.
+// Err receives an error when etcd ends by itself.
 func (e *Embedded) Err() <-chan error { return e.server.Err() }
 
-// Stop ends etcd, after all that use it have ended. What was acknowledged is on disk at any time.
+// Stop ends etcd, after all its users have ended. Acknowledged writes are on disk at any time.
 func (e *Embedded) Stop() {
 	e.level.SetLevel(zap.FatalLevel) // it calls it an error that its listeners are closed
 	if e.server != nil {
@@ -108,7 +108,7 @@ func (e *Embedded) Stop() {
 	}
 }
 
-// socketPath is in the data directory, or where that is too deep for a socket, in a short private one.
+// socketPath returns a path in the data directory or, if that is too deep for a socket, in a short private one.
 func (e *Embedded) socketPath(dataDir string) (string, error) {
 	path := filepath.Join(dataDir, "etcd.sock")
 	if len(path) <= maxSocketPath && !strings.ContainsAny(path, "%?# ") {
@@ -128,12 +128,12 @@ func (e *Embedded) config(dir, socket string) *embed.Config {
 	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
 	c.ListenPeerUrls = nil // the URLs that etcd advertises stay as they are: names without a listener
 	c.QuotaBackendBytes = maxBytes
-	c.SnapshotCount, c.SnapshotCatchUpEntries = 1000, 100 // requests held in memory, for followers that there are none of
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 1000, 100 // requests held in memory for followers, of which there are none
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.logger())
 	return c
 }
 
-// logger writes errors only, and has fatal say what etcd does not go on from.
+// logger logs only errors, and passes to fatal what etcd cannot recover from.
 func (e *Embedded) logger() *zap.Logger {
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), e.level), zap.WithFatalHook(e.fatal), zap.WithPanicHook(e.fatal))
@@ -156,8 +156,8 @@ func (f *fatal) launch(c *embed.Config) (server *embed.Etcd, err error) {
 	return server, err
 }
 
-// quiet drops gRPC's warnings: at each start about connections that it opened twice, and while etcd
-// cannot be reached what we say ourselves.
+// quiet drops gRPC's warnings: at each start about connections that it opened twice, and while etcd cannot be reached
+// what we log ourselves.
 var quiet = sync.OnceFunc(func() {
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, os.Stderr))
 })

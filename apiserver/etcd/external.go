@@ -15,7 +15,7 @@ import (
 // reachTimeout bounds how long an external etcd is waited for.
 const reachTimeout = 8 * time.Second
 
-// External is an etcd cluster that somebody else runs.
+// External is an etcd cluster run by somebody else.
 type External struct {
 	// Servers are its URLs, https://HOST:PORT.
 	Servers []string
@@ -23,14 +23,14 @@ type External struct {
 	CAFile, CertFile, KeyFile string
 }
 
-// Check asks the servers until one answers. The error names all of them and the reason of the last.
+// Check tries the servers until one answers. The error names all of them and the reason of the last.
 func (x External) Check(ctx context.Context) error { return x.with(ctx, x.firstAnswer) }
 
-// identityKey says in etcd whose objects are there.
+// identityKey holds in etcd the identity of the objects' federation.
 const identityKey = "/registry/federation-identity"
 
-// Claim refuses an etcd that holds the objects of a federation with another identity: that one's Secrets
-// are encrypted with a key, and its tokens signed with one, that we have not. An empty one becomes ours.
+// Claim rejects an etcd that holds the objects of a federation with another identity: its Secrets are encrypted, and
+// its tokens signed, with keys that we do not have. An empty one becomes ours.
 func (x External) Claim(ctx context.Context, identity string) error {
 	return x.with(ctx, func(ctx context.Context, client *clientv3.Client) error {
 		answer, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(identityKey), "=", 0)).
@@ -82,7 +82,7 @@ func (x External) with(ctx context.Context, do func(context.Context, *clientv3.C
 	return do(ctx, client)
 }
 
-// firstAnswer asks all servers at once.
+// firstAnswer queries all servers at once.
 func (x External) firstAnswer(ctx context.Context, client *clientv3.Client) error {
 	answers := make(chan error, len(x.Servers))
 	for _, server := range x.Servers {

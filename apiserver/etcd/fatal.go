@@ -10,8 +10,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// fatal is what etcd does not go on from. It implements zapcore.CheckWriteHook: while etcd starts it becomes an error of launch; later, in
-// a goroutine that nobody else sees the end of, it ends the process with a line that says what to do, in place of etcd's stacks.
+// fatal handles what etcd cannot recover from. It implements zapcore.CheckWriteHook: while etcd starts, the error
+// becomes one of launch; later, in a goroutine whose end nobody notices, it ends the process with a line that says what
+// to do, in place of etcd's stacks.
 type fatal struct {
 	dir    string
 	serves atomic.Bool
@@ -32,7 +33,7 @@ func (f *fatal) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	panic(err)
 }
 
-// explain says what is wrong, and what to do.
+// explain adds what is wrong, and what to do.
 func (f *fatal) explain(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Lock takes the data directory for this process, making it first where it is missing. The lock ends
-// with the process, however that ends, or with release.
+// Lock locks the data directory for this process, and creates it if missing. The lock ends with the process, however
+// that ends, or with release.
 func Lock(dataDir string) (release func(), err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)

@@ -18,22 +18,22 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// retryClusterIPs is the pause after not all Services could be given theirs.
+// retryClusterIPs is the delay before trying Services again that got no cluster IPs.
 const retryClusterIPs = 10 * time.Second
 
-// giveClusterIPs gives cluster IPs once to what was stored before the federation gave any.
+// giveClusterIPs gives cluster IPs once to Services stored by versions before the federation gave any.
 func (s *set) giveClusterIPs(ctx context.Context) {
 	_ = wait.PollUntilContextCancel(ctx, retryClusterIPs, true, func(ctx context.Context) (done bool, err error) {
 		if err := GiveClusterIPs(ctx, s.kube.CoreV1()); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Services of before will be given cluster IPs again")
+			klog.ErrorS(err, "Cannot give cluster IPs to Services of earlier versions; will retry")
 			return false, nil
 		}
 		return true, nil
 	}) // ends without an error, or with ctx
 }
 
-// GiveClusterIPs writes each federated Service that has no cluster IP and is to have one, so that it gets it: by a change of nothing, for each write of a
-// Service gives them.
+// GiveClusterIPs writes each federated Service that should have a cluster IP and has none, without a change: each write
+// of a Service gives them.
 func GiveClusterIPs(ctx context.Context, services corev1client.ServicesGetter) error {
 	var errs []error
 	list := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) { return services.Services("").List(ctx, o) }))

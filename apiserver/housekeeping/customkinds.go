@@ -12,7 +12,7 @@ import (
 	"federation/apiserver/bootstrap"
 )
 
-// retryRights is the pause after the rights for custom kinds could not be written.
+// retryRights is the delay after a failed write of the permissions for custom kinds.
 const retryRights = time.Second
 
 // customKinds keeps the role by which the federation's controllers may read and change objects of custom kinds.
@@ -25,7 +25,7 @@ func (s *set) customKinds() (func(context.Context), error) {
 	note := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // is noted already
+		default: // a write is pending already
 		}
 	}
 	known := informer.Informer()
@@ -45,7 +45,7 @@ func (s *set) customKinds() (func(context.Context), error) {
 			names := known.GetStore().ListKeys()
 			slices.Sort(names)
 			if err := bootstrap.EnsureCustomKinds(ctx, s.kube, names); err != nil && ctx.Err() == nil {
-				klog.ErrorS(err, "The rights for custom kinds will be written again")
+				klog.ErrorS(err, "Cannot write the permissions for custom kinds; will retry")
 				time.AfterFunc(retryRights, note)
 			}
 		}

@@ -1,11 +1,11 @@
-// Package housekeeping runs those of Kubernetes' own controllers without which an API server is only
-// half of one: namespaces end when they are deleted, what has lost its owner goes, quotas are counted,
-// cluster roles aggregate, each namespace has its default service account and the CA certificate. Two are our
-// own: the federation's controllers may do with custom kinds, as they come and go, what they may with others; and Services that were stored
-// before the federation gave cluster IPs get theirs.
+// Package housekeeping runs those of Kubernetes' own controllers without which an API server is incomplete: namespaces end when
+// they are deleted, orphaned dependents are collected, quotas are counted, cluster roles aggregate, each namespace has its
+// default service account and the CA certificate. Two controllers are our own: one gives the federation's controllers
+// permissions for custom kinds, as they come and go; the other gives cluster IPs to Services stored before the federation gave
+// any.
 //
-// They run in the apiserver's process, with its own rights, where each apiserver of an external etcd
-// waits for a Lease and one of them works.
+// They run in the apiserver's process, with its own permissions. With an external etcd each apiserver waits for a Lease, and
+// one of them works.
 package housekeeping
 
 import (
@@ -52,11 +52,11 @@ type set struct {
 	started chan struct{}
 }
 
-// Run runs the controllers until ctx ends. config has the rights of the server itself; rootCA is the
-// PEM that is published in each namespace.
+// Run runs the controllers until ctx ends. config has the permissions of the server itself; rootCA is the PEM that is
+// published in each namespace.
 func Run(ctx context.Context, config *restclient.Config, rootCA []byte) error {
 	config = restclient.CopyConfig(config)
-	config.QPS = -1 // the server has priorities of its own
+	config.QPS = -1 // the server has its own priority levels
 	config.UserAgent = "federation-housekeeping"
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -89,7 +89,7 @@ func withoutManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// controllers makes all controllers and returns what runs them.
+// controllers makes all controllers and returns their run functions.
 func (s *set) controllers(ctx context.Context, rootCA []byte) ([]func(context.Context), error) {
 	core := s.informers.Core().V1()
 	namespaces := namespacecontroller.NewNamespaceController(ctx, s.kube, s.metadata,
@@ -125,7 +125,8 @@ func (s *set) controllers(ctx context.Context, rootCA []byte) ([]func(context.Co
 	}, nil
 }
 
-// garbageCollector watches the metadata of all that can be deleted, CRDs too, as they come and go.
+// garbageCollector watches the metadata of everything that can be deleted, including custom resources as they come and
+// go.
 func (s *set) garbageCollector(ctx context.Context) (func(context.Context), error) {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.kube.Discovery()))
 	gc, err := garbagecollector.NewGarbageCollector(ctx, s.kube, s.metadata, mapper, garbagecollector.DefaultIgnoredResources(), s.objects, s.started)
@@ -138,8 +139,8 @@ func (s *set) garbageCollector(ctx context.Context) (func(context.Context), erro
 	}, nil
 }
 
-// RunElected is Run for one of several apiservers that share an etcd. When the Lease is lost, which
-// happens when this server cannot write any more, it waits for it again.
+// RunElected is Run for one of several apiservers that share an etcd. When the Lease is lost, because this server
+// cannot write any more, it waits for it again.
 func RunElected(ctx context.Context, config *restclient.Config, rootCA []byte) error {
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -21,13 +21,13 @@ var countedByName = map[string]corev1.ResourceName{
 	"resourcequotas": corev1.ResourceQuotas,
 }
 
-// recount is how often all quotas are counted, besides after each deletion. That one count goes by what is known of the quota at the
-// time: where admission's last write to it has not been seen yet, it finds the number right that was there before, and what was
-// deleted would go on to count until the next one. It reads caches only, and writes where a number is wrong.
+// recount is the period of counting all quotas, in addition to each deletion. That count uses the known state of the
+// quota: if it is older than admission's last write, the count seems right, and what was deleted would still count
+// until the next one. It reads only caches, and writes only wrong numbers.
 const recount = 20 * time.Second
 
-// evaluators are Kubernetes' own, but for Pods, volume claims and devices, which are not stored here:
-// their caches would never fill. What is not named counts as count/RESOURCE.GROUP.
+// evaluators returns Kubernetes' own, except for Pods, volume claims and devices, which are not stored here: their
+// caches would never sync. Other kinds count as count/RESOURCE.GROUP.
 func (s *set) evaluators() []quota.Evaluator {
 	lister := generic.ListerFuncForResourceFunc(s.informers.ForResource)
 	all := []quota.Evaluator{core.NewServiceEvaluator(lister)}

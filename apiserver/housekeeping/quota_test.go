@@ -49,7 +49,7 @@ func ingress(name string) *networkingv1.Ingress {
 	return &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
 }
 
-// What admission wrote to a quota may be seen here later than the deletion that came after it.
+// A write of admission to a quota may be seen here later than the deletion that came after it.
 func TestAQuotaThatIsSeenLateIsCountedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset(quotaOfTwo("1"), ingress("one"))

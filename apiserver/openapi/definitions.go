@@ -1,5 +1,5 @@
-// Package openapi holds the generated OpenAPI definitions of the federation's own types, apart from
-// the types so that those stay free of what only a server needs. hack/update-codegen.sh makes them.
+// Package openapi holds the generated OpenAPI definitions of the federation's own types, apart from the types so that
+// those do not depend on what only a server needs. hack/update-codegen.sh makes them.
 package openapi
 
 import (
@@ -15,8 +15,8 @@ import (
 
 // All returns Kubernetes' definitions and ours.
 //
-// The generator names Kubernetes' types in ours by their Go path (k8s.io/api/core/v1.Pod), Kubernetes'
-// own definitions by model name (io.k8s.api.core.v1.Pod): the former are made the latter here.
+// The generator names Kubernetes' types in ours by their Go path (k8s.io/api/core/v1.Pod), Kubernetes' own definitions use model
+// names (io.k8s.api.core.v1.Pod): All converts the former.
 func All(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := upstream.GetOpenAPIDefinitions(ref)
 	ours := GetOpenAPIDefinitions(func(name string) spec.Ref { return ref(modelName(name)) })
@@ -30,7 +30,7 @@ func All(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return all
 }
 
-// modelName makes the model name of a Go path, and leaves what is a model name.
+// modelName converts a Go path to a model name, and leaves model names alone.
 func modelName(name string) string {
 	if strings.Contains(name, "/") {
 		return util.ToRESTFriendlyName(name)

@@ -45,8 +45,8 @@ func FilesIn(dataDir string) *Files {
 	}
 }
 
-// ServiceAccountKeys are the keys that verify service account tokens: the one that signs them, and those that sign before or after it,
-// service-account-*.key or, public ones, service-account-*.pub.
+// ServiceAccountKeys returns the keys that verify service account tokens: the signing key, and those that signed before
+// or will sign after it, service-account-*.key or, public ones, service-account-*.pub.
 func (f *Files) ServiceAccountKeys() []string {
 	keys := []string{f.ServiceAccountKey}
 	for _, end := range []string{"key", "pub"} {
@@ -78,8 +78,9 @@ func write(path string, content []byte) error {
 	return nil
 }
 
-// protect takes from other users what they must not have, should the folder have been copied or unpacked without care: to write into the
-// data directory, and to read keys. Where that is not ours to change, as in volumes of containers, it is logged.
+// protect removes permissions of other users that they must not have, in case the folder was copied or unpacked without
+// care: to write into the data directory, and to read keys. If we cannot change that, as in volumes of containers, it
+// logs it.
 func (f *Files) protect(dataDir string) {
 	allowed := map[string]os.FileMode{
 		dataDir: 0o755, filepath.Dir(f.CA): 0o700,
@@ -94,7 +95,7 @@ func (f *Files) protect(dataDir string) {
 	for path, mode := range allowed {
 		info, err := os.Stat(path)
 		if err != nil || info.Mode().Perm()&^mode == 0 {
-			continue // what is missing is made, or said to be lost, elsewhere
+			continue // missing files are created, or reported as lost, elsewhere
 		}
 		if err := os.Chmod(path, info.Mode()&^(0o777&^mode)); err != nil {
 			klog.ErrorS(err, "Other users of this machine may have more rights than they should", "path", path, "mode", info.Mode(), "allowed", mode)

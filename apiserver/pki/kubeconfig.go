@@ -11,8 +11,8 @@ import (
 // contextName is the name of the cluster and of the context in the kubeconfig files.
 const contextName = "federation"
 
-// ensureKubeconfigs writes the files where they differ from what they should be: at the first start,
-// and when the server's address or a certificate changed. The administrator's comes last.
+// ensureKubeconfigs writes files that differ: at the first start, and when the server's address or a certificate has
+// changed. The administrator's comes last.
 func ensureKubeconfigs(f *Files, server string) error {
 	if err := ensureKubeconfig(f.ControllersKubeconfig, server, f.CA, f.ControllersCert, f.ControllersKey); err != nil {
 		return err

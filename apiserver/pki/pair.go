@@ -40,7 +40,7 @@ type leaf struct {
 	usage             x509.ExtKeyUsage
 }
 
-// newPair makes a key and a certificate from the template, signed by parent, or by itself.
+// newPair makes a key and a certificate from the template, signed by parent, or self-signed.
 func newPair(template *x509.Certificate, parent *pair) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -91,7 +91,7 @@ func readPair(certPath, keyPath string) (*pair, error) {
 	return &pair{certs[0], key}, nil
 }
 
-// ensureAuthority reads an authority, or makes it where that is still allowed.
+// ensureAuthority reads an authority, or creates it if that is still allowed.
 func ensureAuthority(certPath, keyPath, name string, mayMake bool, now time.Time) (*pair, error) {
 	p, err := readPair(certPath, keyPath)
 	if err == nil || !mayMake {
@@ -110,7 +110,7 @@ func newAuthority(name string, now time.Time) (*pair, error) {
 	}, nil)
 }
 
-// lost says what to do about a thing that was there and cannot be read.
+// lost adds what to do about something that existed and cannot be read.
 func lost(err error) error {
 	if err == nil {
 		return nil
@@ -118,7 +118,7 @@ func lost(err error) error {
 	return fmt.Errorf("%w: it was made at the first start and cannot be made again; bring it back from a backup, or from another apiserver of this federation", err)
 }
 
-// ensureLeaf keeps a certificate that is good for a while, or makes a new one.
+// ensureLeaf keeps a certificate that is valid for a while, or makes a new one.
 func ensureLeaf(l leaf, authority *pair, now time.Time) error {
 	if p, err := readPair(l.certPath, l.keyPath); err == nil && l.good(p, authority, now) {
 		return nil

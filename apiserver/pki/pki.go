@@ -23,9 +23,9 @@ import (
 const (
 	// AdminUser is the administrator's name.
 	AdminUser = "federation-admin"
-	// SuperAdminUser is the name for emergencies: in the group that every authorizer lets do everything, whatever RBAC says.
+	// SuperAdminUser is for emergencies: its group may do everything, whatever RBAC says.
 	SuperAdminUser = "federation-super-admin"
-	// ControllersUser is the name of the federation's controllers. What they may do is in RBAC.
+	// ControllersUser is the name of the federation's controllers. RBAC decides what they may do.
 	ControllersUser = "system:federation-controllers"
 	// FrontProxyUser is the name under which the apiserver calls apiservers behind it.
 	FrontProxyUser = "federation-front-proxy"
@@ -45,8 +45,8 @@ func Exists(dataDir string) bool {
 	return exists(f.AdminKubeconfig) || exists(filepath.Dir(f.CA))
 }
 
-// Ensure makes below dataDir what is missing and renews what ends soon. It may be called again at any
-// time: what is good is left alone.
+// Ensure creates below dataDir what is missing and renews what expires soon. It may be called again at any time, and
+// leaves valid files alone.
 func Ensure(dataDir string, r Request, now time.Time) (*Files, error) {
 	f := FilesIn(dataDir)
 	if err := os.MkdirAll(filepath.Dir(f.CA), 0o700); err != nil {
@@ -80,7 +80,7 @@ func Ensure(dataDir string, r Request, now time.Time) (*Files, error) {
 	return f, ensureKubeconfigs(f, r.Server)
 }
 
-// Identity tells this federation from others: a hash of its authority's certificate, of the first one where that was rotated.
+// Identity identifies this federation: a hash of its authority's certificate, the first one if it was rotated.
 func (f *Files) Identity() (string, error) {
 	kept, err := os.ReadFile(f.IdentityFile)
 	if err == nil {

@@ -149,7 +149,7 @@ func TestACopiedFolderMustBeWhole(t *testing.T) {
 	}
 }
 
-// The administrator's certificate of an earlier version is in the group that RBAC has no say about.
+// The administrator's certificate of an earlier version is in the group that RBAC does not restrict.
 func TestACertificateOfAnotherGroupIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	f := ensure(t, dir, start)

@@ -14,12 +14,12 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// The steps of a rotation of the authorities, in this order. After each the federation starts again, and whoever has a kubeconfig file or the
-// authority's certificate elsewhere takes the new one, before the next.
+// The steps of a rotation of the authorities, in this order. After each step the federation must restart, and whoever
+// has a kubeconfig file or the authority's certificate elsewhere must take the new one, before the next step.
 const (
-	// StepTrust makes new authorities, which are trusted beside those that sign.
+	// StepTrust creates new authorities, which are trusted beside the signing ones.
 	StepTrust = "trust"
-	// StepSign lets the new ones sign. The keys of the old ones are deleted; what they signed is trusted still.
+	// StepSign makes the new ones sign. The keys of the old ones are deleted; what they signed is still trusted.
 	StepSign = "sign"
 	// StepFinish ends the trust in the old ones.
 	StepFinish = "finish"
@@ -28,7 +28,8 @@ const (
 // Steps are all of them.
 var Steps = []string{StepTrust, StepSign, StepFinish}
 
-// authority has the paths of one. The certificate's file has more than one while it is rotated: the first signs, all are trusted.
+// authority has the paths of one. During a rotation the certificate's file has several: the first signs, all are
+// trusted.
 type authority struct{ cert, key, nextCert, nextKey, name string }
 
 const (
@@ -43,14 +44,14 @@ func (f *Files) authorities() []authority {
 	return []authority{of(f.CA, f.CAKey, authorityName), of(f.FrontProxyCA, f.FrontProxyCAKey, frontProxyName)}
 }
 
-// next is the path of what is to take a file's place: ca-next.crt for ca.crt.
+// next returns the path of a file's replacement: ca-next.crt for ca.crt.
 func next(path string) string {
 	end := filepath.Ext(path)
 	return strings.TrimSuffix(path, end) + "-next" + end
 }
 
-// Rotate carries out a step for the authorities below a data directory, while no process of the federation uses it. A step that was interrupted
-// can be repeated; one that is not next is an error that says which is.
+// Rotate carries out a step for the authorities below a data directory, while no process of the federation uses it. An
+// interrupted step can be repeated; for a step out of order the error names the next one.
 func Rotate(dataDir, step string, now time.Time) error {
 	f := FilesIn(dataDir)
 	do := map[string]func(authority, time.Time) error{StepTrust: authority.trust, StepSign: authority.sign, StepFinish: authority.finish}[step]
@@ -68,7 +69,7 @@ func Rotate(dataDir, step string, now time.Time) error {
 	return nil
 }
 
-// keepIdentity writes down who the federation is before its authority changes.
+// keepIdentity stores the federation's identity before its authority changes.
 func (f *Files) keepIdentity() error {
 	if exists(f.IdentityFile) {
 		return nil
@@ -92,7 +93,7 @@ func (a authority) trust(now time.Time) error {
 		return fmt.Errorf("%s has more than one certificate: a rotation has begun, and %q is next", a.cert, StepFinish)
 	}
 	made, err := readPair(a.nextCert, a.nextKey)
-	if err != nil { // of a step that was interrupted there may be a part
+	if err != nil { // an interrupted step may have left a part
 		if made, err = newAuthority(a.name, now); err != nil {
 			return err
 		}

@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// parts are what a process has read of the files: as a client, the administrator's kubeconfig; as a server, its certificate and whom it lets in.
+// parts are what a process has read of the files: as a client, the administrator's kubeconfig; as a server, its
+// certificate and its trusted authorities.
 type parts struct {
 	client tls.Certificate
 	server tls.Certificate
@@ -44,7 +45,8 @@ func readParts(t *testing.T, f *Files) (p parts) {
 	return p
 }
 
-// meet is nil where a client that has read one state of the files, and a server that has read another, let each other in.
+// meet returns nil if a client that has read one state of the files, and a server that has read another, accept each
+// other.
 func meet(client, server parts, now time.Time) error {
 	a, b := net.Pipe()
 	clock := func() time.Time { return now }
@@ -67,7 +69,8 @@ func meet(client, server parts, now time.Time) error {
 	return err
 }
 
-// Whoever takes the files of each step before the next is let in all the time, and lets the server be it; in the end nobody else is.
+// A client that takes the files of each step before the next always accepts the server and is accepted; in the end
+// nobody else is.
 func TestTheAuthorityIsRotatedUnderItsClients(t *testing.T) {
 	dir, now := t.TempDir(), start
 	f := ensure(t, dir, now)

@@ -12,7 +12,8 @@ import (
 	"federation/apiserver/pki"
 )
 
-// Who has copied admin.kubeconfig has lost all as soon as its group is bound no more, also after a restart. The file for emergencies remains.
+// A copied admin.kubeconfig is worthless once its group is no longer bound, also after a restart. The file for
+// emergencies remains.
 func TestTheAdminKubeconfigIsWorthWhatItsBindingSays(t *testing.T) {
 	dir := t.TempDir()
 	first, err := start(options(dir))

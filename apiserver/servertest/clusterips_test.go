@@ -19,7 +19,7 @@ import (
 	"federation/apiserver/housekeeping"
 )
 
-// What clients do with a Service leaves it the cluster IPs that it was given, and managers of its fields the same.
+// A Service keeps its given cluster IP, and its managed fields, whatever clients do with it.
 func TestAServiceKeepsTheClusterIPThatItIsGiven(t *testing.T) {
 	services := shared.kube.CoreV1().Services("default")
 	made, err := services.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})

@@ -65,7 +65,7 @@ func TestOpenAPIHasOurTypes(t *testing.T) {
 	}
 }
 
-// member answers as a member's API, and writes down what it was asked.
+// member is a member's API that records its requests.
 func member(t *testing.T, asked *http.Request) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -104,7 +104,7 @@ func TestProxySpeaksToTheMemberAsTheCaller(t *testing.T) {
 	}
 }
 
-// newMemberSecret makes the Secret of a Cluster: a kubeconfig whose server is another than the Cluster's.
+// newMemberSecret makes the Secret of a Cluster: a kubeconfig with another server than the Cluster's.
 func newMemberSecret(t *testing.T, name string, server *httptest.Server, user string) {
 	t.Helper()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -117,7 +117,8 @@ func newMemberSecret(t *testing.T, name string, server *httptest.Server, user st
 	}
 }
 
-// The proxy reads no file of the federation's machine for who may write a Secret, and says so before it opens one.
+// The proxy reads no file of the federation's machine for a user who may write a Secret, and says so before it opens
+// one.
 func TestProxyRefusesCredentialsThatNameFiles(t *testing.T) {
 	var asked http.Request
 	server := member(t, &asked)
@@ -197,8 +198,8 @@ func TestOnlyHealthIsAnsweredWithoutACredential(t *testing.T) {
 	}
 }
 
-// The registry and failover each write their part of a Cluster's status by server-side apply, and a drain takes the
-// spec: none of them takes away what another wrote.
+// The registry and failover each apply their part of a Cluster's status, and a drain writes the spec: none of them
+// removes what another wrote.
 func TestWritersOfAClusterLeaveEachOtherAlone(t *testing.T) {
 	newCluster(t, "shared", "192.0.2.8:6443")
 	clusters := shared.dynamic.Resource(v1beta1.ClustersResource)

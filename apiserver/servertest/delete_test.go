@@ -38,8 +38,8 @@ var federatedObjects = map[string]string{
 	"ingresses":                `{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {defaultBackend: {service: {name: s, port: {number: 80}}}}}`,
 }
 
-// What is left on a deleted object when the garbage collector has done its part tells the federation
-// what to do with the members' copies.
+// The finalizers left on a deleted object after the garbage collector's part tell the federation what to do with the
+// members' copies.
 func TestDeleteLeavesTheFinalizersThatSayWhatToDo(t *testing.T) {
 	policies := map[string]struct {
 		policy metav1.DeletionPropagation
@@ -94,8 +94,8 @@ func TestDeleteOfACollection(t *testing.T) {
 	release(t, maps, "one-of-many")
 }
 
-// The garbage collector deletes, as "orphan", what still has that finalizer, which every federated
-// object has: its copies have to go nevertheless.
+// The garbage collector deletes, as "orphan", what still has that finalizer, which every federated object has: its
+// copies must go nevertheless.
 func TestWhatTheGarbageCollectorDeletesLeavesNoCopies(t *testing.T) {
 	maps := shared.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("default")
 	owner, err := maps.Create(t.Context(), newObject(t, federatedObjects["configmaps"], "owner"), metav1.CreateOptions{})
@@ -128,7 +128,7 @@ func TestWhatIsInANamespaceSharesItsFate(t *testing.T) {
 	}
 }
 
-// namespaceWithContent deletes a namespace and looks at what becomes of an object in it.
+// namespaceWithContent deletes a namespace and checks what happens to an object in it.
 func namespaceWithContent(t *testing.T, policy metav1.DeletionPropagation, want []string) {
 	namespaces := shared.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 	name := "fate-" + strings.ToLower(string(policy))

@@ -18,7 +18,8 @@ import (
 	"federation/apiserver/pki"
 )
 
-// A drill has its finalizer from the first, its status is not its maker's, it cannot be changed, and who aborts it is who the server knows.
+// A drill has its finalizer from the start, its creator cannot write its status or change it, and whoever aborts it is
+// recorded as the server knows them.
 func TestDrillsAreKeptAsTheyWereMade(t *testing.T) {
 	drills := shared.dynamic.Resource(v1beta1.FailoverDrillsResource)
 	u, err := drills.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -75,7 +76,8 @@ func TestWhoMayDrill(t *testing.T) {
 	}
 }
 
-// Who may evacuate need not be able to isolate, who makes a drill cannot approve it, and who may not approve has to ask for it. Acceptance test 23 of drills.
+// A user who may evacuate need not be allowed to isolate, the creator of a drill cannot approve it, and a user who may
+// not approve must ask for approval. Acceptance test 23 of drills.
 func TestRightsToDrillGoByMethod(t *testing.T) {
 	as := func(user string, groups ...string) dynamic.ResourceInterface {
 		config := rest.CopyConfig(shared.admin)
@@ -135,7 +137,8 @@ func TestRightsToDrillGoByMethod(t *testing.T) {
 	}
 }
 
-// Whoever makes a schedule needs the rights to its drills, who resumes one too; and what it makes is theirs, so that they cannot approve it.
+// Creating or resuming a schedule needs the permissions for its drills; the drills belong to that user, who thus cannot
+// approve them.
 func TestSchedulesOfDrillsBelongToWhoMadeThem(t *testing.T) {
 	schedules := func(user string) dynamic.ResourceInterface {
 		config := rest.CopyConfig(shared.admin)

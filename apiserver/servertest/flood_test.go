@@ -92,7 +92,7 @@ func TestAFloodOfUsersDoesNotHoldUpTheControllers(t *testing.T) {
 			_, _ = user.CoreV1().ConfigMaps("flood").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "flood-"}}, metav1.CreateOptions{})
 		})
 	}
-	for seen := -1; seen != len(asked); { // until no more are let in
+	for seen := -1; seen != len(asked); { // until no more are admitted
 		seen = len(asked)
 		time.Sleep(500 * time.Millisecond)
 	}
@@ -107,8 +107,8 @@ func TestAFloodOfUsersDoesNotHoldUpTheControllers(t *testing.T) {
 	}
 }
 
-// Kubernetes deletes each minute what its own earlier versions made and this one does not. Ours, also those of an earlier version of ours that
-// had Kubernetes' annotation, remain.
+// Kubernetes deletes each minute what its own earlier versions made and this one does not. Ours remain, even those of
+// our earlier version with Kubernetes' annotation.
 func TestKubernetesLeavesOurPriorityLevelsAlone(t *testing.T) {
 	flow := shared.kube.FlowcontrolV1()
 	old := []byte(`{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"true"}}}`)
@@ -144,7 +144,7 @@ func TestKubernetesLeavesOurPriorityLevelsAlone(t *testing.T) {
 	}
 }
 
-// What an administrator has taken in hand, as Kubernetes lets him say it, stays as it is.
+// What an administrator has taken over, with Kubernetes' annotation, stays as it is.
 func TestPriorityLevelsOfAnAdministratorStay(t *testing.T) {
 	levels := shared.kube.FlowcontrolV1().PriorityLevelConfigurations()
 	change := func(auto string) {

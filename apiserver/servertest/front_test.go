@@ -37,7 +37,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// audited returns what the audit log of the shared server has of a resource.
+// audited returns the shared server's audit events of a resource.
 func audited(t *testing.T, resource, subresource, name string) (found []auditv1.Event) {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join(shared.dataDir, "audit", "audit.log"))
@@ -114,7 +114,7 @@ func TestProfilesAreNotServed(t *testing.T) {
 	}
 }
 
-// Each federation has an issuer of its own; tokens that say they are from the issuer of earlier versions are accepted still.
+// Each federation has its own issuer; tokens of the issuer of earlier versions are still accepted.
 func TestServiceAccountTokens(t *testing.T) {
 	account, err := shared.kube.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "issued"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -193,7 +193,7 @@ func newKey(t *testing.T, path string) *ecdsa.PrivateKey {
 	return key
 }
 
-// whoIs asks a server who the bearer of a token is.
+// whoIs returns the user of a token by a server.
 func whoIs(r *running, token string) (string, error) {
 	config := rest.AnonymousClientConfig(r.admin)
 	config.BearerToken = token
@@ -263,7 +263,7 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-// A server with every file that an administrator may give.
+// A server with every file that an administrator may configure.
 func TestAServerWithFilesOfItsAdministrator(t *testing.T) {
 	provider := newIDP(t)
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: provider.Certificate().Raw}))

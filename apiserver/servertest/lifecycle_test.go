@@ -31,7 +31,7 @@ func TestDataDirectoryHeldByAnotherProcess(t *testing.T) {
 	wantOneLine(t, err, shared.dataDir, fmt.Sprintf("pid %d", os.Getpid()))
 }
 
-// unready is what the shared server said of its readiness when all but lookUnready was done.
+// unready is the shared server's readiness report when all but lookUnready was done.
 var unready string
 
 func lookUnready(ctx context.Context, loopback *restclient.Config) error {
@@ -87,7 +87,8 @@ func TestSecretsAreEncryptedInEtcd(t *testing.T) {
 	}
 }
 
-// TestItEndsWhileSomebodyWatches: watches are told to end, and do not hold up the end for the minute that requests have.
+// TestItEndsWhileSomebodyWatches checks that watches end at a shutdown, and do not delay it by the minute that requests
+// have.
 func TestItEndsWhileSomebodyWatches(t *testing.T) {
 	r, err := start(options(t.TempDir()))
 	if err != nil {
@@ -204,7 +205,7 @@ func TestExternalEtcd(t *testing.T) {
 	wantNoKeys(t, stranger.DataDir)
 }
 
-// wantNoKeys fails if a start that was refused left keys behind, which somebody could take for the federation's.
+// wantNoKeys fails if a refused start left keys behind, which somebody could take for the federation's.
 func wantNoKeys(t *testing.T, dataDir string) {
 	t.Helper()
 	if pki.Exists(dataDir) {
@@ -225,7 +226,7 @@ func TestExternalEtcdOutOfReach(t *testing.T) {
 	}
 }
 
-// externalEtcd runs an etcd that wants client certificates. pki makes those as well as ours.
+// externalEtcd runs an etcd that requires client certificates. pki makes those as well as ours.
 func externalEtcd(t *testing.T) (*embed.Etcd, etcd.External) {
 	t.Helper()
 	files, err := pki.Ensure(t.TempDir(), pki.Request{Server: "https://unused", Hosts: []string{"127.0.0.1"}}, time.Now())

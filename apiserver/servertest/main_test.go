@@ -113,7 +113,7 @@ func (r *running) connect() (err error) {
 	return err
 }
 
-// port is where the server listens.
+// port returns where the server listens.
 func (r *running) port(t *testing.T) int {
 	t.Helper()
 	u, err := url.Parse(r.admin.Host)

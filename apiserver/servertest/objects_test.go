@@ -113,7 +113,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// Every federated kind can be changed as kubectl does it, and has a status of its own where Kubernetes has one.
+// Every federated kind can be updated as kubectl does it, and has a status subresource if Kubernetes has one.
 func TestEveryFederatedKindIsServed(t *testing.T) {
 	newNamespace(t, "served")
 	withoutStatus := []string{"serviceaccounts", "configmaps", "secrets", "networkpolicies"}
@@ -155,7 +155,7 @@ func TestAutoscalersHaveTwoVersions(t *testing.T) {
 	}
 }
 
-// The API fills in the selector of a Job, with a label that is the UID of the federated object: copies need one of their own.
+// The API fills in the selector of a Job, with a label that is the UID of the federated object: copies need their own.
 func TestWhatIsGeneratedForAJob(t *testing.T) {
 	if err := create(t, "batch/v1/jobs", strings.Replace(federatedObjects["jobs"], "kind: Job", "kind: Job, metadata: {name: generated}", 1)); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// review is how the shared server answers FailoverReviews.
+// review returns how the shared server answers FailoverReviews.
 func review(_ context.Context, r *v1beta1.FailoverReview) error {
 	if slices.Contains(r.Spec.Clusters, "unknown") {
 		return apierrors.NewNotFound(v1beta1.ClustersResource.GroupResource(), "unknown")
@@ -40,7 +40,7 @@ func review(_ context.Context, r *v1beta1.FailoverReview) error {
 	return nil
 }
 
-// place is how the shared server places new objects: as a label says.
+// place returns how the shared server places new objects: as a label says.
 func place(u *unstructured.Unstructured) string { return u.GetLabels()["place"] }
 
 func newNamespace(t *testing.T, name string) {
@@ -56,7 +56,8 @@ func in(namespace string, r schema.GroupVersionResource) dynamic.ResourceInterfa
 
 const configMaps = `{apiVersion: federation/v1beta1, kind: PlacementPolicy, spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, labelSelector: {matchLabels: {tier: gold}}}]}}`
 
-// kubectl apply -f of a policy and of what it selects: the policy is in force at once, also when it went a moment ago.
+// kubectl apply -f of a policy and of what it selects: the policy is in force at once, even if it was deleted a moment
+// ago.
 func TestAPolicyIsInForceWhenItIsStored(t *testing.T) {
 	const ns = "in-force"
 	newNamespace(t, ns)
@@ -85,8 +86,8 @@ func TestAPolicyIsInForceWhenItIsStored(t *testing.T) {
 	}
 }
 
-// A user who leaves a placement out or carries it along keeps it, and one who pastes another's gets an error that names the field; the
-// controllers can take it away.
+// A user who omits a placement or carries it along keeps it, and one who pastes another's gets an error that names the
+// field; the controllers can remove it.
 func TestOnlyTheControllersWriteAPlacement(t *testing.T) {
 	const ns, pasted = "written", `{"clusters":{"west-a":1}}`
 	newNamespace(t, ns)
@@ -147,8 +148,8 @@ func TestOnlyTheControllersWriteAPlacement(t *testing.T) {
 	patch(controllers, "null", "")
 }
 
-// A backup is restored, decisions and all, by an account with the verb for it; without it, and with all verbs, the name of the field is
-// told.
+// A backup is restored, including decisions, by an account with the verb for it; without it, even with all verbs, the
+// error names the field.
 func TestRestoringDecisions(t *testing.T) {
 	const ns, role, exported = "restored", "federation-restore", `{"clusters":{"west-a":2}}`
 	newNamespace(t, ns)
@@ -195,7 +196,7 @@ func TestRestoringDecisions(t *testing.T) {
 	eventually(t, "refused to whoever may do everything", func(context.Context) error { return refused() })
 }
 
-// What another server writes comes through the store that they share.
+// Another server's write comes through the shared store.
 func TestAPolicyOfAnotherServerIsInForce(t *testing.T) {
 	const ns = "from-elsewhere"
 	newNamespace(t, ns)
@@ -265,7 +266,7 @@ func TestSpecAndStatusOfAPolicyAreApart(t *testing.T) {
 	}
 }
 
-// firstRow returns the cells of the first row that the table of a path has.
+// firstRow returns the cells of the first row of a path's table.
 func firstRow(t *testing.T, path string) string {
 	t.Helper()
 	body, err := shared.kube.CoreV1().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
@@ -377,7 +378,7 @@ func eventually(t *testing.T, what string, try func(context.Context) error) {
 	}
 }
 
-// A custom object says as the others do what is to become of its copies, also when a delete is for show only.
+// A custom object says like others what happens to its copies, also in a dry-run delete.
 func TestDeleteOfACustomObject(t *testing.T) {
 	definition := strings.ReplaceAll(strings.ReplaceAll(crontabs, "crontab", "waketime"), "CronTab", "WakeTime")
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}

@@ -16,7 +16,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// TestQuotaIsEnforced gives a namespace room for two of each kind; one that is deleted makes room again.
+// TestQuotaIsEnforced gives a namespace room for two of each kind; deleting one makes room again.
 func TestQuotaIsEnforced(t *testing.T) {
 	const ns = "quotas"
 	if _, err := shared.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
@@ -52,7 +52,7 @@ func TestQuotaIsEnforced(t *testing.T) {
 		twoOf(t, r.Resource, make)
 		takeAway(t, client, "one")
 		waitUsed(t, ns, "1", names)
-		// Admission refuses by its own watch of the quota, which may be a moment behind what was read here.
+		// Admission has its own watch of the quota, which may be a moment behind what was read here.
 		eventually(t, r.Resource+": after one was deleted", func(context.Context) error { return make("three") })
 	}
 }
@@ -78,8 +78,8 @@ func takeAway(t *testing.T, client dynamic.ResourceInterface, name string) {
 	release(t, client, name)
 }
 
-// waitUsed waits until the quota says that so many of each are used. That may take until they are counted once more, and longer
-// while a custom kind of another test comes.
+// waitUsed waits until the quota reports so many of each as used. That may take until they are counted again, and
+// longer while a custom kind of another test is added.
 func waitUsed(t *testing.T, ns, want string, names []corev1.ResourceName) {
 	t.Helper()
 	var used corev1.ResourceList

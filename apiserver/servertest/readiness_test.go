@@ -10,7 +10,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// A FailoverReadiness is about one zone or region for as long as it is there; its status is bounded, and `kubectl get` shows it in a line.
+// A FailoverReadiness is about one zone or region for its whole life; its status is bounded, and `kubectl get` prints
+// it in a line.
 func TestFailoverReadinessIsServed(t *testing.T) {
 	client := in("", v1beta1.ReadinessResource)
 	const head = "{apiVersion: federation/v1beta1, kind: FailoverReadiness, "

@@ -15,7 +15,7 @@ const (
 	selector    = "federation.alpha.kubernetes.io/cluster-selector"
 )
 
-// replicaSet is a good one, but for what is put in.
+// replicaSet returns a valid one, except for what is inserted.
 func replicaSet(annotation, value, replicas string) string {
 	return `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: bad, annotations: {` + annotation + `: '` + value + `'}},
  spec: {replicas: ` + replicas + `, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`
@@ -61,7 +61,7 @@ func TestBadObjectsAreRefusedWithEveryFault(t *testing.T) {
 	}
 }
 
-// create sends an object in YAML, to the namespace default where its kind has one.
+// create sends an object in YAML, to the namespace default if its kind is namespaced.
 func create(t *testing.T, resource, object string) error {
 	t.Helper()
 	content := map[string]any{}

@@ -14,7 +14,8 @@ import (
 	"federation/apiserver/bootstrap"
 )
 
-// mayDo asks whether a user may do VERB RESOURCE[/SUBRESOURCE][ NAME] with what is ours, in namespace default where it is in one.
+// mayDo reports whether a user may VERB RESOURCE[/SUBRESOURCE][ NAME] of ours, in namespace default if it is
+// namespaced.
 func mayDo(t *testing.T, user, asked string) bool {
 	t.Helper()
 	p := strings.Fields(asked + " ")
@@ -34,7 +35,7 @@ func mayDo(t *testing.T, user, asked string) bool {
 	return review.Status.Allowed
 }
 
-// bind gives a cluster role to the user of its name.
+// bind binds a cluster role to the user of its name.
 func bind(t *testing.T, role string) {
 	t.Helper()
 	if _, err := shared.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -49,8 +50,8 @@ func bind(t *testing.T, role string) {
 	})
 }
 
-// Whoever may change Clusters can send the credential of a member wherever he likes: no role that Kubernetes has for those who use
-// namespaces may bring that along.
+// Whoever may change Clusters can send the credential of a member anywhere: no role of Kubernetes for users of
+// namespaces may include that.
 func TestOnlyRolesOfOurOwnReachClusters(t *testing.T) {
 	const all = "list clusters, get clusters, create clusters, update clusters, delete clusters, get clusters/proxy east-a, create clusters/proxy east-a, " +
 		"create failoverreviews, list placementpolicies, create placementpolicies, " +
@@ -67,7 +68,7 @@ func TestOnlyRolesOfOurOwnReachClusters(t *testing.T) {
 	} {
 		bind(t, role)
 		missing := ""
-		becomesTrue(t, role, func() bool { // its binding and what aggregates to it are known soon
+		becomesTrue(t, role, func() bool { // until its binding and what aggregates to it are known
 			missing = ""
 			for _, asked := range strings.Split(want, ", ") {
 				if !mayDo(t, role, asked) {
@@ -84,7 +85,7 @@ func TestOnlyRolesOfOurOwnReachClusters(t *testing.T) {
 	}
 }
 
-// An earlier version had a role that aggregated to admin. Who was given it by its name keeps it, all others lose it.
+// An earlier version had a role that aggregated to admin. Users bound to it by name keep it, all others lose it.
 func TestRolesOfAnEarlierVersionAreBroughtIntoLine(t *testing.T) {
 	old := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "federation-admin", Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-admin": "true", "mine": "too"}},

@@ -32,7 +32,7 @@ func shownClusters() []*v1beta1.Cluster {
 	return nil
 }
 
-// memberWithPods is a member with the pods a and b in namespace default, of which b comes when the channel is closed.
+// memberWithPods returns a member with the pods a and b in namespace default. b appears when the channel is closed.
 func memberWithPods(t *testing.T, b chan struct{}) *httptest.Server {
 	t.Helper()
 	kubeSystem, err := shared.kube.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
@@ -77,7 +77,7 @@ func memberWithPods(t *testing.T, b chan struct{}) *httptest.Server {
 	return server
 }
 
-// show has the shared server show the pods of a member, and of another one that does not answer.
+// show makes the shared server show the pods of a member, and of another one that does not answer.
 func show(t *testing.T, prefix string, b chan struct{}) {
 	t.Helper()
 	server := memberWithPods(t, b)
@@ -151,7 +151,8 @@ func TestWhatPodsOfMembersUseIsServed(t *testing.T) {
 	}
 }
 
-// What goes on in a pod is the caller's, and the member decides it; who may only see pods does not get there, nor by GET, as web sockets begin.
+// exec is the caller's, and the member decides; a user who may only see pods cannot exec, not even by GET, with which
+// web sockets begin.
 func TestExecGoesToTheMemberAsTheCaller(t *testing.T) {
 	show(t, "exec", nil)
 	path := "/api/v1/namespaces/default/pods/a.exec-east/exec"

@@ -25,7 +25,7 @@ var annotationChecks = map[string]func(value string, path *field.Path) field.Err
 	v1beta1.ClusterSetIPAnnotation:           checkClusterSetIPs,
 }
 
-// ownPrefixes are those of annotations that are the federation's.
+// ownPrefixes are the prefixes of the federation's annotations.
 var ownPrefixes = map[string]bool{"federation.kubernetes.io": true, "federation.alpha.kubernetes.io": true}
 
 // ValidateAnnotations checks the annotations that users put on federated objects. Errors name the
@@ -34,8 +34,8 @@ func ValidateAnnotations(annotations map[string]string) field.ErrorList {
 	return ValidateChangedAnnotations(annotations, nil)
 }
 
-// ValidateChangedAnnotations is ValidateAnnotations for those that differ from the old ones: what was
-// stored before does not get in the way of other changes.
+// ValidateChangedAnnotations is ValidateAnnotations for changed annotations only: stored ones do not block other
+// changes.
 func ValidateChangedAnnotations(annotations, old map[string]string) (errs field.ErrorList) {
 	keys := make([]string, 0, len(annotationChecks))
 	for key, value := range annotations {
@@ -54,8 +54,8 @@ func ValidateChangedAnnotations(annotations, old map[string]string) (errs field.
 // namesInDNS are the kinds whose objects have names in DNS.
 var namesInDNS = map[string]bool{"Service": true, "Ingress": true}
 
-// WarnOfAnnotations tells of those that changed and count for nothing, since they are for another kind or not known, and of
-// preferences that give replicas to nobody.
+// WarnOfAnnotations warns of changed annotations without effect, because they are for another kind or unknown, and of
+// preferences that give replicas to no cluster.
 func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[string]string) (warnings []string) {
 	kind := v1beta1.FederatedKindOf(resource)
 	if kind == nil {

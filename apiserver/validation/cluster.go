@@ -65,7 +65,7 @@ func validateSpec(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.Error
 	return append(errs, validateNetworks(spec.LoadBalancerCIDRs, path.Child("loadBalancerCIDRs"))...)
 }
 
-// What bounds what is pinned of a cluster.
+// Bounds of what is pinned of a cluster.
 const (
 	maxZones    = 16
 	maxNetworks = 64

@@ -58,7 +58,7 @@ func TestReviews(t *testing.T) {
 	}
 }
 
-// What an operator pins of a cluster must be what nodes and load balancers can say.
+// What an operator pins of a cluster must be possible for nodes and load balancers.
 func TestWhatIsPinnedOfACluster(t *testing.T) {
 	c := cluster("east", "::/0", "a")
 	c.Spec.Topology = &v1beta1.ClusterTopology{Region: "east", Zones: []string{"east-1a", "east-1b"}}

@@ -6,7 +6,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// What bounds the size of a Cluster's status.
+// Bounds of the size of a Cluster's status.
 const (
 	maxNodeClasses   = 16
 	maxUnschedulable = 256

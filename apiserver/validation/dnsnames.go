@@ -16,11 +16,11 @@ import (
 const (
 	maxDNSLabel = utilvalidation.DNS1123LabelMaxLength
 	maxDNSName  = utilvalidation.DNS1123SubdomainMaxLength
-	// dnsMark is what the mark of ownership of a host is longer by.
+	// dnsMark is how much longer the ownership mark of a host is.
 	dnsMark = len("_federation.")
 )
 
-// DNSNames are what the names of a federation's objects in DNS are made of.
+// DNSNames are what names of a federation's objects in DNS are built from.
 type DNSNames struct {
 	// Federation is its name, Zone that of its DNS zone without the last dot.
 	Federation, Zone string
@@ -28,12 +28,12 @@ type DNSNames struct {
 	NoApex bool
 	// Grants say which namespaces may have which hosts.
 	Grants []*v1beta1.DNSNameGrant
-	// Places are "ZONE.REGION" of the Clusters that are known.
+	// Places are "ZONE.REGION" of the known Clusters.
 	Places []string
 }
 
-// ValidateService refuses a Service whose names would be longer than a name in DNS may be: the global one, and the longest
-// of a zone. Places that are no two labels have no names, whatever the Service: their Clusters say so.
+// ValidateService rejects a Service whose names would exceed the limit of DNS: the global one, and the longest of a
+// zone. Places that are not two labels have no names, whatever the Service: their Clusters report that.
 func (n *DNSNames) ValidateService(namespace, name string) field.ErrorList {
 	global := strings.Join([]string{name, namespace, n.Federation, "svc", n.Zone}, ".")
 	longest := ""
@@ -54,8 +54,9 @@ func (n *DNSNames) ValidateService(namespace, name string) field.ErrorList {
 		fmt.Sprintf("%s, %s, would have %d bytes: must be at most %d; take a name or a namespace that is shorter by %d", what, full, len(full), maxDNSName, len(full)-maxDNSName))}
 }
 
-// ValidateSettings refuses hosts of DNS settings that can have no records: beside those that ValidateHosts refuses such as are outside the
-// zone, or have the form of a Service's own names. Rules of an Ingress may have these, for they say what it takes, too.
+// ValidateSettings rejects hosts of DNS settings that can have no records: those that ValidateHosts rejects, those
+// outside the zone, and those with the form of a Service's own names. Rules of an Ingress may have the latter, because
+// they also say which requests it takes.
 func (n *DNSNames) ValidateSettings(namespace string, hosts, old []string, path func(i int) *field.Path) (errs field.ErrorList) {
 	for i, host := range hosts {
 		name := canonical(host)
@@ -70,7 +71,7 @@ func (n *DNSNames) ValidateSettings(namespace string, hosts, old []string, path 
 	return append(errs, n.ValidateHosts(namespace, hosts, old, path)...)
 }
 
-// canonical is a host as names are compared.
+// canonical returns a host as names are compared.
 func canonical(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
 // inZone reports whether a name is at or below the zone.

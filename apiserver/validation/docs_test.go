@@ -11,7 +11,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// What the docs show is accepted, without a warning.
+// The examples in the docs are valid, without a warning.
 func TestExamplesOfTheDocs(t *testing.T) {
 	var page []byte
 	for _, name := range []string{"policies.md", "failover.md", "dns.md"} {

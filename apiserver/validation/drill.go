@@ -14,11 +14,11 @@ import (
 
 const (
 	maxDrillScope = 1000
-	// maxDrillReason bounds, in bytes, what people write about a drill.
+	// maxDrillReason is the maximum size in bytes of people's texts about a drill.
 	maxDrillReason = 1024
 )
 
-// drillMethods are those that there are.
+// drillMethods are the existing methods.
 var drillMethods = []v1beta1.DrillMethod{v1beta1.DrillBlackhole, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillShift}
 
 // ValidateFailoverDrill checks a new drill.
@@ -70,10 +70,10 @@ func validateDrillSpec(s *v1beta1.FailoverDrillSpec, path *field.Path) (errs fie
 	return errs
 }
 
-// allowable are the checks that need not hold, if a drill says so.
+// allowable are the checks that a drill may ignore.
 var allowable = []string{v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld, v1beta1.DrillQuiet, v1beta1.DrillRested}
 
-// validateIsolate checks what is for the methods Isolate and Blackhole alone.
+// validateIsolate checks the fields for the methods Isolate and Blackhole.
 func validateIsolate(s *v1beta1.FailoverDrillSpec, path *field.Path) (errs field.ErrorList) {
 	for i, check := range s.Allow {
 		if !slices.Contains(allowable, check) {
@@ -123,7 +123,7 @@ func between(n *int32, least, most int32, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// ValidateFailoverDrillUpdate checks a change of a drill: its spec stays.
+// ValidateFailoverDrillUpdate checks an update of a drill: its spec is immutable.
 func ValidateFailoverDrillUpdate(d, old *v1beta1.FailoverDrill) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&d.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	if !apiequality.Semantic.DeepEqual(d.Spec, old.Spec) {
@@ -132,7 +132,7 @@ func ValidateFailoverDrillUpdate(d, old *v1beta1.FailoverDrill) field.ErrorList 
 	return errs
 }
 
-// ValidateDrillDecision checks why somebody ends or approves a drill.
+// ValidateDrillDecision checks the reason for ending or approving a drill.
 func ValidateDrillDecision(d *v1beta1.DrillDecision, path *field.Path) field.ErrorList {
 	if d == nil {
 		return nil

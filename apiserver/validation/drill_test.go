@@ -16,7 +16,7 @@ func drillOf(change func(*v1beta1.FailoverDrill)) *v1beta1.FailoverDrill {
 	return d
 }
 
-// probe is a drill with one probe that is changed.
+// probe returns a drill with one probe that is changed.
 func probe(change func(*v1beta1.DrillProbe)) func(*v1beta1.FailoverDrill) {
 	return func(d *v1beta1.FailoverDrill) {
 		p := v1beta1.DrillProbe{Name: "web", Service: &v1beta1.DrillProbeService{Namespace: "shop", Name: "web"}, Type: v1beta1.ProbeHTTP}

@@ -21,7 +21,7 @@ var (
 	probeModes = []v1beta1.DrillProbeMode{v1beta1.ProbeCaching, v1beta1.ProbeFresh}
 )
 
-// validateProbes checks the clients of a drill. That hosts are in the federation's zone admission checks, which knows it.
+// validateProbes checks the probes of a drill. Admission, which knows the zone, checks that hosts are in it.
 func validateProbes(s *v1beta1.FailoverDrillSpec, path *field.Path) (errs field.ErrorList) {
 	if n := len(s.Probes); n > maxProbes {
 		return field.ErrorList{field.TooMany(path, n, maxProbes)}
@@ -41,7 +41,7 @@ func validateProbes(s *v1beta1.FailoverDrillSpec, path *field.Path) (errs field.
 	return errs
 }
 
-// validateProbe checks whom a probe asks, and what.
+// validateProbe checks the target and the request of a probe.
 func validateProbe(p *v1beta1.DrillProbe, path *field.Path) (errs field.ErrorList) {
 	switch {
 	case (p.Service == nil) == (p.Host == ""):

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxScheduleName bounds names of schedules, in bytes: those of their drills have 11 more, and are no longer than a label's value.
+	// maxScheduleName is the maximum length of a schedule's name in bytes: its drills' names have 11 more, and must fit
+	// into a label's value.
 	maxScheduleName = 52
 	maxWindows      = 100
 	maxBlockedDates = 400
@@ -62,7 +63,7 @@ func validateScheduleSpec(s *v1beta1.FailoverDrillScheduleSpec, path *field.Path
 	return append(errs, validateDrillSpec(spec, template.Child("spec"))...)
 }
 
-// truncated is what an error shows of a text that may be long.
+// truncated returns the part of a long text that an error shows.
 func truncated(text string) string {
 	const most = 60
 	if len(text) > most {
@@ -71,7 +72,7 @@ func truncated(text string) string {
 	return text
 }
 
-// validateRotation checks what is taken in turn, and puts a name in place of "*" in the scope of the template.
+// validateRotation checks what takes turns, and puts a name in place of "*" in the scope of the template.
 func validateRotation(s *v1beta1.FailoverDrillScheduleSpec, spec *v1beta1.FailoverDrillSpec, path *field.Path) field.ErrorList {
 	if s.Rotate == "" {
 		return nil

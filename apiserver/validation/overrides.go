@@ -63,8 +63,8 @@ func fixedStays(s *v1beta1.PlacementPolicySpec, path *field.Path) (errs field.Er
 	return errs
 }
 
-// fixedFields are JSON pointers to what overrides may not change in the selected kinds, with why: the number of replicas of a
-// divided kind is the placement's, and the type of a Secret says whether it is federated.
+// fixedFields returns JSON pointers to what overrides may not change in the selected kinds, with the reason: the
+// placement sets the number of replicas of a divided kind, and the type of a Secret decides whether it is federated.
 func fixedFields(selectors []v1beta1.ResourceSelector) map[string]string {
 	fields := map[string]string{}
 	for _, k := range v1beta1.FederatedKinds {
@@ -113,7 +113,7 @@ func validateOperation(o v1beta1.JSONPatchOperation, at *field.Path) field.Error
 // pointer is a JSON pointer (RFC 6901) to a part of a document.
 var pointer = regexp.MustCompile(`^(/([^~/]|~[01])*)+$`)
 
-// validatePointer checks a JSON pointer, and, where what it points at is changed, that it may be.
+// validatePointer checks a JSON pointer and, if it is the target of a change, that the change is allowed.
 func validatePointer(p string, changes bool, path *field.Path) field.ErrorList {
 	switch {
 	case p == "":

@@ -12,7 +12,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// What bounds the size of a policy.
+// Bounds of the size of a policy.
 const (
 	maxSelectors    = 100
 	maxOverrides    = 100
@@ -38,7 +38,7 @@ func ValidatePlacementPolicyStatusUpdate(p, old *v1beta1.PlacementPolicy) field.
 	return append(errs, metav1validation.ValidateConditions(p.Status.Conditions, field.NewPath("status", "conditions"))...)
 }
 
-// WarnOfPlacementPolicy tells of what is allowed and hardly meant.
+// WarnOfPlacementPolicy warns of what is allowed but probably not meant.
 func WarnOfPlacementPolicy(p *v1beta1.PlacementPolicy) (warnings []string) {
 	if r := p.Spec.Rollout; r != nil && len(r.Order) > 0 && r.Strategy != v1beta1.RolloutOneClusterAtATime {
 		warnings = append(warnings, "spec.rollout.order: counts with strategy OneClusterAtATime only")
@@ -78,7 +78,7 @@ func validatePreferences(p *v1beta1.ReplicaPreferences, path *field.Path) field.
 
 const nobodyNamed = `name clusters, or "*" for all: a cluster that is not named gets nothing`
 
-// clusterNames refuses keys that no cluster can have as its name; "*" stands for all that are not named.
+// clusterNames rejects keys that are no valid cluster names; "*" stands for all that are not named.
 func clusterNames[V any](clusters map[string]V, path *field.Path) (errs field.ErrorList) {
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {
 		if name != v1beta1.AnyCluster {

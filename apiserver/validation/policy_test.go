@@ -56,7 +56,7 @@ overrides:
 	}
 }
 
-// Each of the faults is named by its field, and what is allowed is said.
+// Each error names its field and what is allowed.
 func TestFaultsOfPolicies(t *testing.T) {
 	for spec, want := range map[string]string{
 		goodSelector + `
@@ -131,7 +131,7 @@ func TestFaultsOfOperations(t *testing.T) {
 	}
 }
 
-// A Secret's type says whether it is federated, and what reads it.
+// A Secret's type decides whether it is federated, and what reads it.
 func TestOverridesKeepTheTypeOfSecrets(t *testing.T) {
 	const secrets = `resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: Secret}]`
 	wantFaults(t, secrets+"\noverrides: [{jsonPatch: [{op: replace, path: /type, value: kubernetes.io/service-account-token}, {op: move, from: /type, path: /data/a}]}]",
@@ -159,7 +159,7 @@ func TestOperationsOfAPolicyAreBounded(t *testing.T) {
 	}
 }
 
-// wantFaults wants all of the texts, which semicolons part, in the faults of a spec.
+// wantFaults checks that the errors of a spec contain all of the texts, which are separated by semicolons.
 func wantFaults(t *testing.T, spec, want string) {
 	t.Helper()
 	got := ValidatePlacementPolicy(policy(t, spec)).ToAggregate()

@@ -8,7 +8,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// MaxReadinessWords is how many objects, and how many names, the status of a FailoverReadiness may list.
+// MaxReadinessWords is the maximum of objects, and of names, in the status of a FailoverReadiness.
 const MaxReadinessWords = 20
 
 // ValidateFailoverReadiness checks a new FailoverReadiness.
@@ -24,7 +24,7 @@ func ValidateFailoverReadiness(r *v1beta1.FailoverReadiness) field.ErrorList {
 	return append(errs, topologyName(r.Spec.Region, path.Child("region"))...)
 }
 
-// ValidateFailoverReadinessUpdate checks a change of a FailoverReadiness: what it is about stays.
+// ValidateFailoverReadinessUpdate checks an update of a FailoverReadiness: its spec is immutable.
 func ValidateFailoverReadinessUpdate(r, old *v1beta1.FailoverReadiness) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&r.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	return append(errs, apivalidation.ValidateImmutableField(r.Spec, old.Spec, field.NewPath("spec"))...)

@@ -21,7 +21,7 @@ func ValidateFailoverReview(r *v1beta1.FailoverReview) field.ErrorList {
 	return append(errs, eachOnce(s.Regions, path.Child("regions"), topologyName)...)
 }
 
-// eachOnce refuses what is there twice, and what check refuses.
+// eachOnce rejects duplicates, and what check rejects.
 func eachOnce(names []string, path *field.Path, check func(string, *field.Path) field.ErrorList) (errs field.ErrorList) {
 	seen := map[string]bool{}
 	for i, name := range names {
@@ -42,7 +42,7 @@ func clusterName(name string, path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// topologyName is the name of a zone or region: the value of a label of nodes.
+// topologyName checks the name of a zone or region: the value of a label of nodes.
 func topologyName(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "name a zone or region as the labels of nodes do")}
@@ -50,7 +50,7 @@ func topologyName(name string, path *field.Path) field.ErrorList {
 	return labelValue(name, path)
 }
 
-// zoneOfRegion is ZONE or REGION/ZONE.
+// zoneOfRegion returns ZONE or REGION/ZONE.
 func zoneOfRegion(name string, path *field.Path) field.ErrorList {
 	region, zone, ok := strings.Cut(name, "/")
 	if !ok {

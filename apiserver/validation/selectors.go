@@ -13,7 +13,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// builtInGroups are the groups of Kubernetes itself: what is not in v1beta1.FederatedKinds cannot be spread.
+// builtInGroups are Kubernetes' own groups: their kinds cannot be spread unless they are in v1beta1.FederatedKinds.
 // Other groups under k8s.io belong to custom kinds.
 var builtInGroups = map[string]bool{
 	"": true, "apps": true, "batch": true, "autoscaling": true, "policy": true, "extensions": true, "networking.k8s.io": true,
@@ -24,7 +24,7 @@ var builtInGroups = map[string]bool{
 	"storage.k8s.io": true, "storagemigration.k8s.io": true, "metrics.k8s.io": true,
 }
 
-// refusedKinds says of kinds that somebody may well name why they cannot be spread.
+// refusedKinds says of likely kinds why they cannot be spread.
 var refusedKinds = map[schema.GroupKind]string{
 	{Kind: "Namespace"}:             "a namespace is in none, and goes to all clusters by itself",
 	{Kind: "Pod"}:                   "pods are made in the clusters: select the workload that makes them",

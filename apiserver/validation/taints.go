@@ -77,7 +77,7 @@ func inRange(value, least, most int64, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be from %d to %d", least, most))}
 }
 
-// oneOf refuses what is not among the values that are allowed.
+// oneOf rejects values that are not allowed.
 func oneOf[T ~string](value T, allowed []T, path *field.Path) field.ErrorList {
 	for _, a := range allowed {
 		if a == value {

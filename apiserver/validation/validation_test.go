@@ -19,7 +19,7 @@ func cluster(name, cidr, address string) *v1beta1.Cluster {
 	}
 }
 
-// fields are the paths of the faults, in order.
+// fields returns the paths of the faults, in order.
 func fields(errs field.ErrorList) string {
 	paths := make([]string, 0, len(errs))
 	for _, e := range errs {
@@ -102,7 +102,7 @@ func TestAnnotationsAreCheckedWhenTheyChange(t *testing.T) {
 	}
 }
 
-// A name that no cluster can have is a slip: nothing would ever go there.
+// An invalid cluster name is a slip: nothing would ever go there.
 func TestClustersInAnnotationsHaveNamesThatClustersCanHave(t *testing.T) {
 	preferences, dns := "metadata.annotations["+v1beta1.JobPreferencesAnnotation+"]", "metadata.annotations["+v1beta1.DNSAnnotation+"]"
 	want := dns + ".clusters[East] " + preferences + ".clusters[east a]"

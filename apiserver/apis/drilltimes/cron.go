@@ -61,12 +61,12 @@ func Of(s *v1beta1.FailoverDrillScheduleSpec) (*Times, error) {
 	return &Times{c, windows, Takes(&s.Template.Spec)}, nil
 }
 
-// Takes is how long a drill is under way that begins at once, until the clusters are brought back.
+// Takes returns how long a drill is under way that begins at once, until the clusters are brought back.
 func Takes(s *v1beta1.FailoverDrillSpec) time.Duration {
 	return time.Duration(s.Baseline()+s.Hold()) * time.Second
 }
 
-// After is the first time after another at which a drill may be made; zero where there is none within a year.
+// After returns the first time after another at which a drill may be made; zero where there is none within a year.
 func (t *Times) After(after time.Time) time.Time {
 	last := after.AddDate(0, 0, searchDays)
 	for range maxTimes {

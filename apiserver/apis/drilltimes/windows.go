@@ -46,7 +46,7 @@ func ParseWindow(text string) (w Window, err error) {
 	return w, nil
 }
 
-// on is when a window begins and ends on a day; false: it is of another day.
+// on returns when a window begins and ends on a day; false: it is of another day.
 func (w Window) on(day time.Time) (from, to time.Time, ok bool) {
 	y, m, d := day.Date()
 	at := func(minutes int) time.Time { return time.Date(y, m, d, 0, minutes, 0, 0, day.Location()) }
@@ -97,7 +97,7 @@ func Parse(of *v1beta1.DrillWindows) (w *Windows, err error) {
 	return w, err
 }
 
-// Against says why a drill may not be under way from one time until before another; "": it may.
+// Against returns why a drill may not be under way from one time until before another; "": it may.
 func (w *Windows) Against(from, to time.Time) string {
 	from, to = from.In(w.zone), to.In(w.zone)
 	run := fmt.Sprintf("it would be under way from %s to %s", from.Format("Mon 2006-01-02 15:04"), to.Format("15:04 MST"))
@@ -124,7 +124,7 @@ func (w *Windows) Against(from, to time.Time) string {
 	return ""
 }
 
-// allowedUntil is when the allowed window that holds a time ends; zero where none does.
+// allowedUntil returns when the allowed window that holds a time ends; zero where none does.
 func (w *Windows) allowedUntil(at time.Time) (last time.Time) {
 	for _, a := range w.allowed {
 		if begins, ends, ok := a.on(midnight(at)); ok && !at.Before(begins) && at.Before(ends) && ends.After(last) {
@@ -134,7 +134,7 @@ func (w *Windows) allowedUntil(at time.Time) (last time.Time) {
 	return last
 }
 
-// midnight is when the day of a time begins.
+// midnight returns when the day of a time begins.
 func midnight(t time.Time) time.Time {
 	y, m, d := t.Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, t.Location())

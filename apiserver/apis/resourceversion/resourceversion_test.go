@@ -16,7 +16,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// What a write left is waited for, but not for ever: a store that was put back to a backup has lower versions.
+// The result of a write is waited for, but not for ever: a restored store has lower versions.
 func TestWhatAWriteLeftIsWaitedForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := func(version string) *metav1.ObjectMeta { return &metav1.ObjectMeta{ResourceVersion: version} }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzProxyPath: no path leads out of where the member's API is, and none has dots left that somebody behind us would follow.
+// FuzzProxyPath checks that no path leads out of the member's API, and that none has dots left that a server behind us
+// would follow.
 func FuzzProxyPath(f *testing.F) {
 	for _, sub := range []string{"", "/", "api/v1/pods/", "/../../x", "a/./b//c/..", "..", "%2e%2e/x", "/api/\x00", "//evil.example.com/x"} {
 		f.Add("", sub)
@@ -26,7 +27,7 @@ func FuzzProxyPath(f *testing.F) {
 	})
 }
 
-// FuzzProxyHeaders: however a header is written that says who somebody is, the member does not get it.
+// FuzzProxyHeaders checks that no form of a header that claims an identity reaches the member.
 func FuzzProxyHeaders(f *testing.F) {
 	for _, name := range []string{"Authorization", "impersonate-user", "Impersonate-Extra-Scopes", "X-Remote-User", "cookie", "Accept", "x-Remote-Extra-a%2fb"} {
 		f.Add(name, "x")

@@ -29,8 +29,8 @@ type SecretGetter interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error)
 }
 
-// ProxyREST serves clusters/NAME/proxy: requests go on to the member's API with the federation's
-// credential, impersonating the caller, so that the member decides what the caller may do there.
+// ProxyREST serves clusters/NAME/proxy: it forwards requests to the member's API with the federation's credential,
+// impersonating the caller, so that the member decides what the caller may do there.
 type ProxyREST struct {
 	clusters rest.Getter
 	secrets  SecretGetter
@@ -38,7 +38,7 @@ type ProxyREST struct {
 
 var _ rest.Connecter = &ProxyREST{}
 
-// New returns the options, which is what the subresource is made of.
+// New returns the options, the object of the subresource.
 func (*ProxyREST) New() runtime.Object { return &v1beta1.ClusterProxyOptions{} }
 
 // Destroy does nothing: there is nothing to free.
@@ -49,7 +49,7 @@ func (*ProxyREST) ConnectMethods() []string {
 	return []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
 }
 
-// NewConnectOptions says that what follows /proxy in the URL is the option "path".
+// NewConnectOptions makes the rest of the URL after /proxy the option "path".
 func (*ProxyREST) NewConnectOptions() (runtime.Object, bool, string) {
 	return &v1beta1.ClusterProxyOptions{}, true, "path"
 }
@@ -71,8 +71,8 @@ func (r *ProxyREST) Connect(ctx context.Context, name string, options runtime.Ob
 	return NewHandler(config, caller, options.(*v1beta1.ClusterProxyOptions).Path, responder)
 }
 
-// NewHandler returns a handler for requests to one path at the member of config, which is changed, as its caller's: with a token that is the
-// federation's, impersonating him.
+// NewHandler returns a handler that forwards requests for one path to the member of config, which it changes: with the
+// federation's token, impersonating the caller.
 func NewHandler(config *restclient.Config, caller user.Info, subpath string, responder rest.Responder) (http.Handler, error) {
 	location, err := url.Parse(config.Host)
 	if err != nil || location.Scheme != "https" {
@@ -97,22 +97,23 @@ func NewHandler(config *restclient.Config, caller user.Info, subpath string, res
 	}), nil
 }
 
-// impersonation is whom the member takes the caller for: his name and groups, which its RBAC goes by. UID and extra values speak of his
-// account and credential here, and every certificate and token has some: to impersonate them needs a right to each by its name.
+// impersonation returns the caller's name and groups, by which the member's RBAC decides. UID and extra values are
+// about the caller's account and credential here, and every certificate and token has some: impersonating them would
+// need a permission for each by name.
 func impersonation(caller user.Info) restclient.ImpersonationConfig {
 	return restclient.ImpersonationConfig{UserName: caller.GetName(), Groups: caller.GetGroups()}
 }
 
-// withoutCredentials returns the request without what authenticates, or claims to be, its sender:
-// the federation's credential and the caller's name are put on instead.
+// withoutCredentials returns the request without what authenticates, or claims to be, its sender: the federation's
+// credential and the caller's name are set instead.
 func withoutCredentials(req *http.Request) *http.Request {
 	req = req.Clone(req.Context())
 	maps.DeleteFunc(req.Header, func(name string, _ []string) bool { return speaksOfSender(name) })
 	return req
 }
 
-// speaksOfSender reports whether a header authenticates its sender, or claims who that is; in letters of any case, for a name that is none of HTTP's
-// is kept as it came.
+// speaksOfSender reports whether a header authenticates its sender, or claims an identity. It ignores case, because a
+// header with an invalid name is not canonicalized.
 func speaksOfSender(header string) bool {
 	switch name := strings.ToLower(strings.TrimSpace(header)); name {
 	case "authorization", "cookie":
@@ -140,7 +141,7 @@ func upgradeTransport(config *restclient.Config) (proxy.UpgradeRequestRoundTripp
 	return proxy.NewUpgradeRequestRoundTripper(&http.Transport{TLSClientConfig: tls}, headers), nil
 }
 
-// memberConfig is how the federation reaches a member: the address that fits us best, the credential
+// memberConfig returns how the federation reaches a member: the address that fits us best, the credential
 // from the Secret.
 func (r *ProxyREST) memberConfig(ctx context.Context, c *v1beta1.Cluster) (*restclient.Config, error) {
 	if c.Spec.SecretRef == nil {
@@ -157,7 +158,7 @@ func (r *ProxyREST) memberConfig(ctx context.Context, c *v1beta1.Cluster) (*rest
 	return credential.Inline(c, secret, own)
 }
 
-// joinPath keeps a slash at the end, which is part of what the caller asks for.
+// joinPath keeps a trailing slash, which is part of the requested path.
 func joinPath(base, sub string) string {
 	joined := path.Join("/", base, path.Join("/", sub)) // dots in sub do not lead out of base
 	if strings.HasSuffix(sub, "/") && joined != "/" {

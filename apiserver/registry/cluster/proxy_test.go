@@ -25,8 +25,8 @@ func TestJoinPathKeepsWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestProxyImpersonatesWhatJoinAllows: join --allow-proxy gives the right to users, groups and service accounts. A header for anything else
-// is refused by the member, whoever asks: each certificate and token has a credential ID.
+// TestProxyImpersonatesWhatJoinAllows checks that we send headers only for users, groups and service accounts, which
+// join --allow-proxy permits. The member rejects any other header, and each certificate and token has a credential ID.
 func TestProxyImpersonatesWhatJoinAllows(t *testing.T) {
 	var got http.Header
 	member := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
@@ -47,8 +47,9 @@ func TestProxyImpersonatesWhatJoinAllows(t *testing.T) {
 	}
 }
 
-// TestProxyPassesUpgradesOn: exec and port-forward are connections that both ends then use as they like. The member is asked with the
-// federation's credential for the caller, a service account here, and with nothing that the caller says of itself; a redirect goes nowhere.
+// TestProxyPassesUpgradesOn checks exec and port-forward, whose connections both ends then use freely. The request to
+// the member has the federation's credential for the caller, a service account here, and nothing that the caller
+// claims; a redirect is not followed.
 func TestProxyPassesUpgradesOn(t *testing.T) {
 	var got http.Header
 	member := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,12 +16,12 @@ import (
 	"federation/apiserver/validation"
 )
 
-// strategy is what is done to a Cluster that is created or changed.
+// strategy handles creates and updates of a Cluster.
 type strategy struct{ base.Base }
 
 func newStrategy() strategy { return strategy{base.NewBase()} }
 
-// GetResetFields names what users cannot set in the main resource.
+// GetResetFields returns what users cannot set in the main resource.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return base.ResetField("status")
 }
@@ -42,7 +42,7 @@ func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	}
 }
 
-// dateTaints says since when objects have had to leave: a taint that was there keeps its date.
+// dateTaints sets since when objects have had to leave: an existing taint keeps its date.
 func dateTaints(taints, old []corev1.Taint) {
 	for i := range taints {
 		t := &taints[i]
@@ -65,7 +65,7 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return validation.ValidateClusterUpdate(obj.(*v1beta1.Cluster), old.(*v1beta1.Cluster))
 }
 
-// statusStrategy is what is done to a Cluster whose status is changed.
+// statusStrategy handles updates of a Cluster's status.
 type statusStrategy struct {
 	strategy
 }

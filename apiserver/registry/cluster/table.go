@@ -17,7 +17,7 @@ import (
 	"federation/apiserver/registry/table"
 )
 
-// tables are what `kubectl get clusters` shows.
+// tables are the columns of `kubectl get clusters`.
 var tables = table.Convertor[*v1beta1.Cluster]{Row: row, Columns: []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name of the cluster."},
 	{Name: "Ready", Type: "string", Description: "Whether the cluster's API is ready: True, False, or Unknown before the first health check. Offline: it cannot be reached."},
@@ -53,7 +53,7 @@ func row(c *v1beta1.Cluster) []any {
 		table.OrNone(table.FirstOf(maxTaints, taints, ",")), strings.Join(addresses, ",")}
 }
 
-// readiness is the word in the column Ready.
+// readiness returns the word in the column Ready.
 func readiness(c *v1beta1.Cluster) string {
 	if offline := c.Condition(v1beta1.ClusterOffline); offline != nil && offline.Status == corev1.ConditionTrue {
 		return "Offline"
@@ -64,7 +64,7 @@ func readiness(c *v1beta1.Cluster) string {
 	return "Unknown"
 }
 
-// use is the column Status: where failover stands, and what the federation's own taints say.
+// use returns the column Status: the failover phase, and the federation's own taints.
 func use(c *v1beta1.Cluster) string {
 	words := []string{c.PhaseWithShare()}
 	if word := c.OutOfService(); word != "" {
@@ -73,7 +73,7 @@ func use(c *v1beta1.Cluster) string {
 	return strings.Join(words, ",")
 }
 
-// room is what is free of a resource, and of how much: "12.5/32".
+// room returns how much of a resource is free, of how much: "12.5/32".
 func room(c *v1beta1.Cluster, name corev1.ResourceName, inWords func(resource.Quantity) string) string {
 	if c.Status.Capacity == nil {
 		return "<unknown>"

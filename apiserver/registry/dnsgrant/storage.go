@@ -31,7 +31,7 @@ var (
 // ShortNames returns the short name that kubectl knows.
 func (*REST) ShortNames() []string { return []string{"dng"} }
 
-// Categories says that grants are in "kubectl get federation".
+// Categories adds grants to "kubectl get federation".
 func (*REST) Categories() []string { return []string{"federation"} }
 
 // NewREST returns the storage of dnsnamegrants.
@@ -53,7 +53,7 @@ func NewREST(options generic.RESTOptionsGetter) (*REST, error) {
 	return &REST{store}, nil
 }
 
-// tables are what `kubectl get dnsnamegrants` shows.
+// tables are the columns of `kubectl get dnsnamegrants`.
 var tables = table.Convertor[*v1beta1.DNSNameGrant]{
 	Columns: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name of the grant."},
@@ -69,7 +69,7 @@ var tables = table.Convertor[*v1beta1.DNSNameGrant]{
 // maxWords is how many names a cell shows.
 const maxWords = 5
 
-// strategy is what is done to a grant that is created or changed.
+// strategy handles creates and updates of a grant.
 type strategy struct{ base.Base }
 
 func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {

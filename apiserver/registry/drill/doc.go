@@ -1,3 +1,3 @@
-// Package drill stores FailoverDrills. Their specs cannot be changed, their statuses are the controller's, and whoever may update the
-// subresource abort may end one, who may update approval may approve one of somebody else.
+// Package drill stores FailoverDrills. Their specs cannot be changed and their statuses are the controller's. A user
+// who may update the subresource abort may end one; who may update approval may approve somebody else's.
 package drill

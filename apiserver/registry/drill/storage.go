@@ -30,7 +30,7 @@ var (
 // ShortNames returns the short name that kubectl knows.
 func (*REST) ShortNames() []string { return []string{"fd"} }
 
-// Categories says that drills are in "kubectl get federation".
+// Categories adds drills to "kubectl get federation".
 func (*REST) Categories() []string { return []string{"federation"} }
 
 // NewREST returns the storage of failoverdrills and of their subresources status, abort and approval.
@@ -55,7 +55,7 @@ func NewREST(options generic.RESTOptionsGetter) (drills *REST, ofStatus, abort, 
 	return &REST{store}, status.New(store, statusStrategy{s}), status.New(store, aborts), status.New(store, approves), nil
 }
 
-// tables are what `kubectl get failoverdrills` shows.
+// tables are the columns of `kubectl get failoverdrills`.
 var tables = table.Convertor[*v1beta1.FailoverDrill]{
 	Columns: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name of the drill."},

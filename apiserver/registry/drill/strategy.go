@@ -15,18 +15,18 @@ import (
 	"federation/apiserver/validation"
 )
 
-// strategy is what is done to a drill that is created or changed.
+// strategy handles creates and updates of a drill.
 type strategy struct{ base.Base }
 
 func newStrategy() strategy { return strategy{base.NewBase()} }
 
-// GetResetFields names what users cannot set in the main resource.
+// GetResetFields returns what users cannot set in the main resource.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return base.ResetField("status")
 }
 
-// PrepareForCreate gives the drill its finalizer, so that there is none that a delete would not undo, and notes who makes it. What a schedule makes
-// is made by whose it is: the controllers say so.
+// PrepareForCreate adds the finalizer, so that a delete undoes every drill, and records the creator. For a drill of a
+// schedule that is the schedule's owner, as the controllers say.
 func (strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	d := obj.(*v1beta1.FailoverDrill)
 	by := base.UserOf(ctx)
@@ -51,7 +51,7 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return validation.ValidateFailoverDrillUpdate(obj.(*v1beta1.FailoverDrill), old.(*v1beta1.FailoverDrill))
 }
 
-// statusStrategy is what is done to a drill whose status the controller writes. What people decided about it stays.
+// statusStrategy handles updates of a drill's status by the controller. It keeps people's decisions about it.
 type statusStrategy struct {
 	strategy
 }
@@ -65,8 +65,8 @@ func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Objec
 	d.Spec, d.Status.RequestedBy, d.Status.Approved, d.Status.Abort = was.Spec, was.Status.RequestedBy, was.Status.Approved, was.Status.Abort
 }
 
-// decisionStrategy is what is done to a drill about which somebody decides, by the subresource abort or approval: all else stays, and so does what was
-// decided first.
+// decisionStrategy handles somebody's decision about a drill, by the subresource abort or approval: all else stays, and
+// so does the first decision.
 type decisionStrategy struct {
 	strategy
 	of   func(*v1beta1.FailoverDrillStatus) **v1beta1.DrillDecision

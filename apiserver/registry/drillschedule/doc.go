@@ -1,2 +1,3 @@
-// Package drillschedule stores FailoverDrillSchedules. The drills of one are theirs who made it, or last changed what it makes.
+// Package drillschedule stores FailoverDrillSchedules. Drills of a schedule belong to whoever created it, or last
+// changed what it makes.
 package drillschedule

@@ -28,7 +28,7 @@ var (
 // ShortNames returns the short name that kubectl knows.
 func (*REST) ShortNames() []string { return []string{"fds"} }
 
-// Categories says that schedules are in "kubectl get federation".
+// Categories adds schedules to "kubectl get federation".
 func (*REST) Categories() []string { return []string{"federation"} }
 
 // NewREST returns the storage of failoverdrillschedules and of their status.
@@ -51,7 +51,7 @@ func NewREST(options generic.RESTOptionsGetter) (*REST, *status.REST, error) {
 	return &REST{store}, status.New(store, statusStrategy{s}), nil
 }
 
-// tables are what `kubectl get failoverdrillschedules` shows: the columns of CronJobs, and what is taken how.
+// tables are the columns of `kubectl get failoverdrillschedules`: those of CronJobs, with scope and method.
 var tables = table.Convertor[*v1beta1.FailoverDrillSchedule]{
 	Columns: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name of the schedule."},

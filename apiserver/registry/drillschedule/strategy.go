@@ -13,23 +13,23 @@ import (
 	"federation/apiserver/validation"
 )
 
-// strategy is what is done to a schedule that is created or changed.
+// strategy handles creates and updates of a schedule.
 type strategy struct{ base.Base }
 
 func newStrategy() strategy { return strategy{base.NewBase()} }
 
-// GetResetFields names what users cannot set in the main resource.
+// GetResetFields returns what users cannot set in the main resource.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return base.ResetField("status")
 }
 
-// PrepareForCreate notes who makes the schedule.
+// PrepareForCreate records the creator of the schedule.
 func (strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	s := obj.(*v1beta1.FailoverDrillSchedule)
 	s.Status, s.Generation = v1beta1.FailoverDrillScheduleStatus{RequestedBy: base.UserOf(ctx)}, 1
 }
 
-// PrepareForUpdate notes who changes what the schedule makes. Who suspends it changes nothing of that.
+// PrepareForUpdate records who changes what the schedule makes. Suspending it does not.
 func (strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	s, was := obj.(*v1beta1.FailoverDrillSchedule), old.(*v1beta1.FailoverDrillSchedule)
 	s.Status = was.Status
@@ -49,7 +49,7 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return validation.ValidateFailoverDrillScheduleUpdate(obj.(*v1beta1.FailoverDrillSchedule), old.(*v1beta1.FailoverDrillSchedule))
 }
 
-// statusStrategy is what is done to a schedule whose status the controller writes. Whose it is stays.
+// statusStrategy handles updates of a schedule's status by the controller. It keeps the owner.
 type statusStrategy struct {
 	strategy
 }

@@ -1,5 +1,5 @@
-// Package failoverreview answers FailoverReviews: what would happen if clusters were lost. Nothing is stored.
-// The answer is made by a function that comes in from outside: the very controllers that would act make it.
+// Package failoverreview answers FailoverReviews: what would happen if clusters were lost. Nothing is stored. A
+// function that is passed in makes the answer: the controllers' own decisions.
 package failoverreview
 
 import (
@@ -16,7 +16,7 @@ import (
 	"federation/apiserver/validation"
 )
 
-// Reviewer fills in the status of a review whose spec is valid. It may not change the spec.
+// Reviewer fills in the status of a review whose spec is valid. It must not change the spec.
 type Reviewer func(ctx context.Context, review *v1beta1.FailoverReview) error
 
 // REST serves failoverreviews, which can be created only.
@@ -30,8 +30,8 @@ var (
 	_ rest.SingularNameProvider = &REST{}
 )
 
-// NewREST returns the endpoint. A nil reviewer, which a program may leave out that embeds the apiserver (federation serve and federation
-// apiserver give one), has every review refused with status 501.
+// NewREST returns the endpoint. With a nil reviewer, which a program that embeds the apiserver may pass (federation
+// serve and federation apiserver do not), every review is rejected with status 501.
 func NewREST(review Reviewer) *REST { return &REST{review} }
 
 // New returns an empty review.
@@ -40,10 +40,10 @@ func (*REST) New() runtime.Object { return &v1beta1.FailoverReview{} }
 // Destroy does nothing: nothing is stored.
 func (*REST) Destroy() {}
 
-// NamespaceScoped says that reviews are in no namespace.
+// NamespaceScoped returns false.
 func (*REST) NamespaceScoped() bool { return false }
 
-// GetSingularName returns the name of one.
+// GetSingularName implements rest.SingularNameProvider.
 func (*REST) GetSingularName() string { return "failoverreview" }
 
 // Create answers a review.

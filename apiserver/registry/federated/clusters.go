@@ -19,7 +19,7 @@ import (
 // maxClusters is how many clusters a cell shows.
 const maxClusters = 10
 
-// WithClusters adds to the tables of a kind, with -o wide, where objects are placed: "east-a:20 west-a:5".
+// WithClusters adds a column with an object's placement to the tables of a kind, for -o wide: "east-a:20 west-a:5".
 func WithClusters(tables rest.TableConvertor) rest.TableConvertor { return withClusters{tables} }
 
 type withClusters struct {

@@ -1,9 +1,8 @@
 // Package federated makes the storage of federated kinds remember how an object was deleted.
 //
-// "Orphan" is asked for with the finalizer of that name, which the garbage collector takes off again
-// as soon as it sees it: the federation, which needs it to know that the members' copies are to stay,
-// could come too late. So the very write that marks the object as deleted also puts on
-// v1beta1.OrphanMarkFinalizer, which only the federation takes off. (For custom kinds, whose storage is not
+// "Orphan" is requested with the finalizer of that name, which the garbage collector removes as soon as it sees it: the
+// federation, which needs it to know that the members' copies stay, could come too late. So the write that marks the object as
+// deleted also adds v1beta1.OrphanMarkFinalizer, which only the federation removes. (For custom kinds, whose storage is not
 // ours, admission does so in a write just before.)
 package federated
 
@@ -27,9 +26,9 @@ type NamespaceGetter interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Namespace, error)
 }
 
-// DeleteStrategy wraps the delete strategy of a federated kind. The result has a default garbage
-// collection policy if, and only if, the wrapped one has. orphanByDefault: a delete that names no propagation policy leaves the copies and,
-// as the finalizer orphan says, dependents; otherwise it deletes both.
+// DeleteStrategy wraps the delete strategy of a federated kind. The result has a default garbage collection policy if,
+// and only if, the wrapped one has. orphanByDefault: a delete without a propagation policy leaves the copies and, as
+// the finalizer orphan says, dependents; otherwise it deletes both.
 func DeleteStrategy(wrapped rest.RESTDeleteStrategy, namespaces NamespaceGetter, orphanByDefault bool) rest.RESTDeleteStrategy {
 	s := strategy{wrapped, namespaces, orphanByDefault}
 	if gc, ok := wrapped.(rest.GarbageCollectionDeleteStrategy); ok {
@@ -49,9 +48,8 @@ type gcStrategy struct {
 	rest.GarbageCollectionDeleteStrategy
 }
 
-// CheckGracefulDelete marks an object whose copies are to stay. It is called inside the transaction
-// that sets the deletion timestamp, before the storage itself looks at the delete options. None of our
-// kinds has a grace period.
+// CheckGracefulDelete marks an object whose copies stay. It is called inside the transaction that sets the deletion
+// timestamp, before the storage itself looks at the delete options. None of our kinds has a grace period.
 func (s strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	cascade(options, s.orphanByDefault)
 	object, err := meta.Accessor(obj)
@@ -61,18 +59,17 @@ func (s strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, o
 	return false
 }
 
-// cascade names the propagation policy of a delete that names none.
+// cascade sets the propagation policy of a delete that has none.
 func cascade(options *metav1.DeleteOptions, orphanByDefault bool) {
 	if !orphanByDefault && options != nil && options.PropagationPolicy == nil && options.OrphanDependents == nil { //nolint:staticcheck // SA1019: old clients send it
 		options.PropagationPolicy = new(metav1.DeletePropagationBackground)
 	}
 }
 
-// CopiesStay reports whether a delete of an object, by the user of ctx, leaves its copies in the members. When a
-// person deletes, the options say so. When the server itself does, they do not: the garbage collector honours
-// the finalizer that every federated object has from its creation, and the namespace controller knows of no
-// orphans. Then the copies stay only if those of the whole namespace do; also if that cannot be found out, for
-// what stays can still be deleted.
+// CopiesStay reports whether a delete of an object, by the user of ctx, leaves its copies in the members. If a person
+// deletes, the options decide. If the server itself does, they do not: the garbage collector honours the finalizer that
+// every federated object has from its creation, and the namespace controller knows of no orphans. Then the copies stay
+// only if those of the whole namespace do, or if that cannot be found out, because what stays can still be deleted.
 func CopiesStay(ctx context.Context, namespaces NamespaceGetter, object metav1.Object, options *metav1.DeleteOptions, orphanByDefault bool) bool {
 	if who, ok := request.UserFrom(ctx); !ok || who.GetName() != user.APIServerUser {
 		return orphans(object.GetFinalizers(), options, orphanByDefault)
@@ -92,7 +89,7 @@ func mark(object metav1.Object) {
 	}
 }
 
-// orphans reports whether a delete leaves copies alone: what the options say, else the finalizers if that is the default.
+// orphans reports whether a delete leaves copies alone: by its options, else by the finalizers if that is the default.
 func orphans(finalizers []string, options *metav1.DeleteOptions, byDefault bool) bool {
 	if options != nil && options.OrphanDependents != nil { //nolint:staticcheck // SA1019: old clients send it
 		return *options.OrphanDependents //nolint:staticcheck // SA1019: old clients send it

@@ -10,15 +10,15 @@ import (
 	namespacestore "k8s.io/kubernetes/pkg/registry/core/namespace/storage"
 )
 
-// Namespaces is the storage of namespaces, which has a delete of its own that asks no strategy.
+// Namespaces is the storage of namespaces, whose own delete bypasses the strategy.
 type Namespaces struct {
 	*namespacestore.REST
 	// OrphanByDefault: see DeleteStrategy.
 	OrphanByDefault bool
 }
 
-// Delete starts or ends the deletion of a namespace. The validation is called with the stored object,
-// inside the transaction and before the finalizers are looked at: there the mark is put on.
+// Delete starts or ends the deletion of a namespace. The validation is called with the stored object, inside the
+// transaction and before the finalizers are looked at: it adds the mark.
 func (n *Namespaces) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	markAfter := func(ctx context.Context, obj runtime.Object) error {
 		if err := validate(ctx, obj); err != nil {

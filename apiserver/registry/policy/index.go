@@ -20,12 +20,12 @@ import (
 	"federation/apiserver/apis/resourceversion"
 )
 
-// Index has all policies by namespace and name. The policies are shared: nobody may change them.
+// Index has all policies by namespace and name. The policies are shared and must not be changed.
 type Index struct {
 	mu     sync.RWMutex
 	spaces map[string]map[string]*v1beta1.PlacementPolicy
-	// gone has the version at which a policy, by namespace and name, was deleted here, until the watch says so too:
-	// what it says of it before that is old.
+	// gone has the version at which a policy was deleted here, by namespace and name, until the watch reports it too:
+	// its earlier events are stale.
 	gone   map[types.NamespacedName]uint64
 	store  *genericregistry.Store
 	synced chan struct{}
@@ -41,7 +41,7 @@ func NewIndex() *Index {
 	}
 }
 
-// In returns the policies of a namespace, in no order. Where there are none it costs nothing.
+// In returns the policies of a namespace, in no order. It costs nothing if there are none.
 func (i *Index) In(namespace string) []*v1beta1.PlacementPolicy {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -66,7 +66,7 @@ func (i *Index) Synced() bool {
 	}
 }
 
-// Follow fills the index from the store, and keeps up with what other servers write, until ctx ends.
+// Follow fills the index from the store, and follows writes of other servers, until ctx ends.
 func (i *Index) Follow(ctx context.Context) {
 	ctx = request.WithNamespace(ctx, metav1.NamespaceAll)
 	lw := &cache.ListWatch{
@@ -84,7 +84,7 @@ func (i *Index) Follow(ctx context.Context) {
 	cache.NewReflectorWithOptions(lw, &v1beta1.PlacementPolicy{}, i, cache.ReflectorOptions{Name: "policies of admission"}).RunWithContext(ctx)
 }
 
-// unwrap takes an object out of what watchers of one store share, so as to encode it once.
+// unwrap unwraps an object that watchers of one store share to encode it once.
 func unwrap(e watch.Event) (watch.Event, bool) {
 	if shared, ok := e.Object.(runtime.CacheableObject); ok {
 		e.Object = shared.GetObject()
@@ -100,7 +100,7 @@ func internal(o metav1.ListOptions) *metainternalversion.ListOptions {
 	return to
 }
 
-// hook makes a store note what it stores, before the client has its answer.
+// hook makes a store update the index before the client has its response.
 func (i *Index) hook(store *genericregistry.Store) {
 	i.store = store
 	note := func(obj runtime.Object, dry []string, noteIt func(any) error) {
@@ -113,7 +113,7 @@ func (i *Index) hook(store *genericregistry.Store) {
 	store.AfterDelete = func(obj runtime.Object, o *metav1.DeleteOptions) { note(obj, o.DryRun, i.deletedHere) }
 }
 
-// Add notes a policy, if it is newer than what is known of it.
+// Add records a policy, if it is newer than the known one.
 func (i *Index) Add(obj any) error {
 	p, ok := obj.(*v1beta1.PlacementPolicy)
 	if !ok {
@@ -138,7 +138,7 @@ func (i *Index) Add(obj any) error {
 // Update is Add.
 func (i *Index) Update(obj any) error { return i.Add(obj) }
 
-// Delete forgets a policy, if what is known of it is not newer.
+// Delete forgets a policy, unless the known one is newer.
 func (i *Index) Delete(obj any) error {
 	p, ok := obj.(*v1beta1.PlacementPolicy)
 	if !ok {
@@ -153,7 +153,7 @@ func (i *Index) Delete(obj any) error {
 	return nil
 }
 
-// deletedHere is Delete before the watch has it.
+// deletedHere is Delete before the watch reports it.
 func (i *Index) deletedHere(obj any) error {
 	p, ok := obj.(*v1beta1.PlacementPolicy)
 	if !ok {
@@ -176,7 +176,7 @@ func (i *Index) forget(p *v1beta1.PlacementPolicy) {
 	}
 }
 
-// Replace makes the index what a list says, but for what is newer than the list.
+// Replace sets the index to a list, except for what is newer than the list.
 func (i *Index) Replace(list []any, resourceVersion string) error {
 	at := resourceversion.Parse(resourceVersion)
 	i.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// The index is told by the store's hooks (here:) and by a watch, which says the same later, and what others wrote.
-// Each case is a list of what it is told, and what it has afterwards, as NAME@VERSION.
+// The store's hooks (here:) write the index, and so does a watch, which reports the same later, and others' writes.
+// Each case is a list of events, and the content afterwards, as NAME@VERSION.
 func TestTheIndexHasTheNewestState(t *testing.T) {
 	for told, want := range map[string]string{
 		"here:add:a@1": "a@1",

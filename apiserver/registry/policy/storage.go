@@ -23,10 +23,10 @@ var (
 // ShortNames returns the short name that kubectl knows.
 func (*REST) ShortNames() []string { return []string{"pp"} }
 
-// Categories says that policies are in "kubectl get federation".
+// Categories adds policies to "kubectl get federation".
 func (*REST) Categories() []string { return []string{"federation"} }
 
-// NewREST returns the storage of placementpolicies and of their status. What it stores is noted in index.
+// NewREST returns the storage of placementpolicies and of their status. It records what it stores in index.
 func NewREST(options generic.RESTOptionsGetter, index *Index) (*REST, *status.REST, error) {
 	s := newStrategy()
 	store := &genericregistry.Store{

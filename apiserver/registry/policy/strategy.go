@@ -13,7 +13,7 @@ import (
 	"federation/apiserver/validation"
 )
 
-// strategy is what is done to a policy that is created or changed.
+// strategy handles creates and updates of a policy.
 type strategy struct{ base.Base }
 
 func newStrategy() strategy { return strategy{base.NewBase()} }
@@ -21,7 +21,7 @@ func newStrategy() strategy { return strategy{base.NewBase()} }
 // NamespaceScoped implements rest.RESTCreateStrategy.
 func (strategy) NamespaceScoped() bool { return true }
 
-// GetResetFields names what users cannot set in the main resource.
+// GetResetFields returns what users cannot set in the main resource.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return base.ResetField("status")
 }
@@ -56,7 +56,7 @@ func (strategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []str
 	return validation.WarnOfPlacementPolicy(obj.(*v1beta1.PlacementPolicy))
 }
 
-// statusStrategy is what is done to a policy whose status is changed.
+// statusStrategy handles updates of a policy's status.
 type statusStrategy struct {
 	strategy
 }

@@ -12,7 +12,7 @@ import (
 	"federation/apiserver/registry/table"
 )
 
-// tables are what `kubectl get placementpolicies` shows.
+// tables are the columns of `kubectl get placementpolicies`.
 var tables = table.Convertor[*v1beta1.PlacementPolicy]{Row: row, Columns: []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name of the policy."},
 	{Name: "Kinds", Type: "string", Description: "Kinds of the objects that are selected."},

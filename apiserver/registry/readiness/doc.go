@@ -1,2 +1,2 @@
-// Package readiness stores FailoverReadinesses: what the federation says of each zone and region.
+// Package readiness stores FailoverReadinesses: the federation's report on each zone and region.
 package readiness

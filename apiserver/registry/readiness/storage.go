@@ -23,7 +23,7 @@ var (
 // ShortNames returns the names that kubectl knows beside the plural: kubectl finds a resource by its singular too.
 func (*REST) ShortNames() []string { return []string{"fr"} }
 
-// Categories says that they are in "kubectl get federation".
+// Categories adds them to "kubectl get federation".
 func (*REST) Categories() []string { return []string{"federation"} }
 
 // NewREST returns the storage of failoverreadinesses and of their status.

@@ -12,12 +12,12 @@ import (
 	"federation/apiserver/validation"
 )
 
-// strategy is what is done to a FailoverReadiness that is created or changed.
+// strategy handles creates and updates of a FailoverReadiness.
 type strategy struct{ base.Base }
 
 func newStrategy() strategy { return strategy{base.NewBase()} }
 
-// GetResetFields names what cannot be set in the main resource.
+// GetResetFields returns what cannot be set in the main resource.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return base.ResetField("status")
 }
@@ -40,7 +40,7 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return validation.ValidateFailoverReadinessUpdate(obj.(*v1beta1.FailoverReadiness), old.(*v1beta1.FailoverReadiness))
 }
 
-// statusStrategy is what is done to one whose status is changed.
+// statusStrategy handles updates of its status.
 type statusStrategy struct {
 	strategy
 }

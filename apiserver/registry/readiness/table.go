@@ -11,7 +11,7 @@ import (
 	"federation/apiserver/registry/table"
 )
 
-// tables are what `kubectl get failoverreadiness` shows: a screen for a wall.
+// tables are the columns of `kubectl get failoverreadiness`, fit for a wall screen.
 var tables = table.Convertor[*v1beta1.FailoverReadiness]{Row: row, Columns: []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name: the level, then where."},
 	{Name: "Survivable", Type: "string", Description: "Whether the loss would be survived now: True, False or Unknown, and why not."},
@@ -49,7 +49,7 @@ func row(r *v1beta1.FailoverReadiness) []any {
 		table.OrNone(first), table.OrNone(table.FirstOf(maxWorst, worst, ", "))}
 }
 
-// survivable is the condition in a word, with its reason where it is not True.
+// survivable returns the condition in a word, with its reason unless it is True.
 func survivable(s *v1beta1.FailoverReadinessStatus) string {
 	c := meta.FindStatusCondition(s.Conditions, v1beta1.ReadinessSurvivable)
 	switch {

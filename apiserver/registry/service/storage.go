@@ -1,8 +1,8 @@
 // Package service stores Services as users write them.
 //
-// Kubernetes' own storage allocates cluster IPs, node ports and IP families, which at a federation
-// mean nothing: each member has its own. So the store is built anew over Kubernetes' strategy, which
-// brings the validation. Nothing is filled in but cluster IPs, which clients wait for and no member gets (ADR 112): what is not set stays unset.
+// Kubernetes' own storage allocates cluster IPs, node ports and IP families, which mean nothing at a federation: each member
+// has its own. So the store is built over Kubernetes' strategy, which has the validation. It fills in only cluster IPs, which
+// clients wait for and no member gets (ADR 112): other unset fields stay unset.
 package service
 
 import (
@@ -32,7 +32,7 @@ var (
 // ShortNames returns the short name that kubectl knows.
 func (*REST) ShortNames() []string { return []string{"svc"} }
 
-// Categories says that services are in "kubectl get all".
+// Categories adds services to "kubectl get all".
 func (*REST) Categories() []string { return []string{"all"} }
 
 // NewREST returns the storage of services and of services/status.

@@ -14,14 +14,14 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// upstream is what we need of Kubernetes' own strategy for Services.
+// upstream is the part of Kubernetes' own strategy for Services that we use.
 type upstream interface {
 	rest.RESTCreateStrategy
 	rest.RESTUpdateStrategy
 	rest.ResetFieldsStrategy
 }
 
-// strategy is Kubernetes' own, less what supposes that somebody allocates.
+// strategy is Kubernetes' own, without what assumes an allocator.
 type strategy struct {
 	upstream
 }
@@ -49,7 +49,8 @@ func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 	return withoutAllocated(s.upstream.Validate(ctx, obj))
 }
 
-// ValidateUpdate checks a change of a Service. What the federation gives may change, which no member sees.
+// ValidateUpdate checks an update of a Service. Cluster IPs that the federation gives may change, because no member
+// sees them.
 func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	service, before := obj.(*core.Service), old.(*core.Service)
 	if given(service, before) {
@@ -60,12 +61,12 @@ func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) f
 	return append(errs, immutableClusterIP(service, before)...)
 }
 
-// WarningsOnCreate tells of what is allowed and hardly meant.
+// WarningsOnCreate warns of what is allowed but probably not meant.
 func (s strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
 	return append(s.upstream.WarningsOnCreate(ctx, obj), fixedClusterIP(obj.(*core.Service))...)
 }
 
-// WarningsOnUpdate tells of what is allowed and hardly meant.
+// WarningsOnUpdate warns of what is allowed but probably not meant.
 func (s strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
 	return append(s.upstream.WarningsOnUpdate(ctx, obj, old), fixedClusterIP(obj.(*core.Service))...)
 }
@@ -94,8 +95,8 @@ func pairClusterIPs(s, old *core.Service) {
 	}
 }
 
-// giveClusterIPs has a Service say the cluster IPs that the federation gives it, or those that its user gave it before: one that leaves them out
-// does not mean to change them. old is the zero Service for a new one.
+// giveClusterIPs sets the cluster IPs that the federation gives a Service, or those that its user set before: omitting
+// them does not change them. old is the zero Service for a new one.
 func giveClusterIPs(s, old *core.Service) {
 	if !v1beta1.Federated(core.Resource("services"), s.Namespace, s.Name, "") {
 		return
@@ -115,7 +116,8 @@ func giveClusterIPs(s, old *core.Service) {
 	}
 }
 
-// given reports whether what a Service says of cluster IPs is the federation's: nothing is, too, as long as its user named none before.
+// given reports whether a Service's cluster IPs are the federation's to give: also if there are none, as long as its
+// user set none before.
 func given(s, old *core.Service) bool {
 	if s.Spec.ClusterIP == "" {
 		return old.Spec.ClusterIP == "" || ipsOf(old).Given(old.Spec.ClusterIP)
@@ -131,8 +133,8 @@ func ipsOf(s *core.Service) v1beta1.ServiceIPs {
 	return out
 }
 
-// immutableClusterIP refuses a change of clusterIP, which every member would refuse: it allocated one
-// when it got the Service.
+// immutableClusterIP rejects a change of clusterIP, which every member would reject: it allocated one when it got the
+// Service.
 func immutableClusterIP(s, old *core.Service) field.ErrorList {
 	if s.Spec.Type == core.ServiceTypeExternalName || old.Spec.Type == core.ServiceTypeExternalName || s.Spec.ClusterIP == old.Spec.ClusterIP {
 		return nil

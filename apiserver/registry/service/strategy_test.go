@@ -36,10 +36,10 @@ func TestPairClusterIPs(t *testing.T) {
 	}
 }
 
-// placeholder is the cluster IP that shop/web is given.
+// placeholder is the cluster IP of shop/web.
 const placeholder = "245.42.120.196"
 
-// What a Service says of cluster IPs after a write of it, and whether the write is taken.
+// A Service's cluster IPs after a write, and whether the write is accepted.
 func TestClusterIPs(t *testing.T) {
 	const given = "10.200.0.7" // a clusterset IP
 	asks := func(value string, s *core.Service) *core.Service {
@@ -127,7 +127,7 @@ func fill(s *core.Service) {
 	}
 }
 
-// What is not federated has no cluster IP, and neither has it one of ours.
+// An object that is not federated has no cluster IP of ours.
 func TestServicesOfTheFederationItselfAreGivenNone(t *testing.T) {
 	s := service("ClusterIP", "")
 	s.Name, s.Namespace = "dns", "kube-system"

@@ -1,5 +1,5 @@
-// Package status serves the subresource status of a kind: reads and changes of an object that exists, by a
-// strategy that leaves the rest of it alone.
+// Package status serves the subresource status of a kind: reads and updates of an existing object, with a strategy that
+// leaves the rest of it alone.
 package status
 
 import (
@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Strategy is what is done to an object whose status is changed.
+// Strategy handles updates of an object's status.
 type Strategy interface {
 	rest.RESTUpdateStrategy
 	rest.ResetFieldsStrategy
@@ -25,7 +25,7 @@ type REST struct {
 
 var _ rest.Patcher = &REST{}
 
-// New returns the storage of the status of what store holds, which is complete.
+// New returns the storage of the status of store's objects. store must be complete.
 func New(store *genericregistry.Store, strategy Strategy) *REST {
 	r := &REST{*store}
 	r.store.UpdateStrategy = strategy
@@ -50,7 +50,7 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	return r.store.Update(ctx, name, info, onCreate, onUpdate, false, options)
 }
 
-// GetResetFields names what users cannot set here.
+// GetResetFields returns what users cannot set here.
 func (r *REST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return r.store.GetResetFields()
 }

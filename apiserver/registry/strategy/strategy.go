@@ -1,4 +1,4 @@
-// Package strategy has what the strategies of our own kinds do alike.
+// Package strategy has what the strategies of our own kinds share.
 package strategy
 
 import (
@@ -13,8 +13,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Base is embedded by the strategy of a kind of our own that has no namespace: what is made by a create only, may be updated without a
-// version, and has nothing to warn of.
+// Base is embedded by the strategy of a cluster-scoped kind of our own: objects are created only by a create, may be
+// updated without a version, and have no warnings.
 type Base struct {
 	runtime.ObjectTyper
 	names.NameGenerator
@@ -41,14 +41,14 @@ func (Base) WarningsOnCreate(context.Context, runtime.Object) []string { return 
 // WarningsOnUpdate implements rest.RESTUpdateStrategy.
 func (Base) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string { return nil }
 
-// ResetField names one field of the object, "spec" or "status", as what users cannot set.
+// ResetField names one field of the object, "spec" or "status", as one that users cannot set.
 func ResetField(name string) map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		fieldpath.APIVersion(v1beta1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie(name)),
 	}
 }
 
-// UserOf is the name of the user who makes the request of ctx; "" where none is known.
+// UserOf returns the name of the user of ctx, or "".
 func UserOf(ctx context.Context) string {
 	if u, ok := genericapirequest.UserFrom(ctx); ok {
 		return u.GetName()

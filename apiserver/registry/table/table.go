@@ -49,7 +49,7 @@ func WithHeaders(options runtime.Object) bool {
 	return !ok || !o.NoHeaders
 }
 
-// OrNone is what a cell without a value shows.
+// OrNone returns what a cell without a value shows.
 func OrNone(s string) string {
 	if s == "" {
 		return "<none>"
@@ -57,7 +57,7 @@ func OrNone(s string) string {
 	return s
 }
 
-// FirstOf joins words, at most n of them, and says how many more there are: "a,b and 3 more".
+// FirstOf joins at most n words, and adds how many more there are: "a,b and 3 more".
 func FirstOf(n int, words []string, separator string) string {
 	if len(words) <= n {
 		return strings.Join(words, separator)

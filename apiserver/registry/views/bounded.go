@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	// patience is how long a member has to begin its answer, and to go on with it.
+	// patience is how long a member has to begin its response, and for each next part.
 	patience = 2 * time.Second
-	// whole is how long it has for all of an answer that is neither a watch nor a log.
+	// whole is how long it has for a complete response that is neither a watch nor a log.
 	whole = 20 * time.Second
-	// maxAnswer is how many bytes an answer may have, and maxReading how many all that are read at the same time may have.
+	// maxAnswer is the maximum size of a response in bytes, maxReading that of all responses being read at the same
+	// time.
 	maxAnswer, maxReading = 128 << 20, 1 << 30
 )
 
@@ -25,14 +26,14 @@ var (
 	errBusy   = errors.New("as much as may be is read of clusters right now: try again")
 )
 
-// allowance is what one member may take of us for one request of a client.
+// allowance is what one request of a client may cost of one member's response.
 type allowance struct {
 	meter *limits.Meter
 	// budget is shared by all requests.
 	budget *budget
-	// stream is for answers that have no end: only their beginning is waited for.
+	// stream is for responses without an end: only their beginning has a deadline.
 	stream bool
-	// waits is for answers that begin when there is something to say.
+	// waits is for responses that begin when there is something to send.
 	waits bool
 }
 
@@ -49,12 +50,12 @@ func (m *Members) allow(ctx context.Context, stream bool) context.Context {
 	return context.WithValue(ctx, allowanceKey{}, allowance{meter: limits.New(limits.Limits{Response: m.maxAnswer, Open: 2 * m.maxAnswer, Burst: 2 * m.maxAnswer}, func(string) {}), budget: &m.budget, stream: stream})
 }
 
-// allowWaiting is allow for logs, which pass through here: nothing of them is kept, and they may be silent and long.
+// allowWaiting is allow for logs, which are passed through: nothing of them is kept, and they may be silent and long.
 func (m *Members) allowWaiting(ctx context.Context) context.Context {
 	return context.WithValue(ctx, allowanceKey{}, allowance{stream: true, waits: true})
 }
 
-// bounded ends requests at what their allowance says.
+// bounded ends requests that exceed their allowance.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -88,10 +89,10 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper lets client-go look through to the transport.
+// WrappedRoundTripper lets client-go find the transport.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.RoundTripper }
 
-// patientBody waits for each part of an answer, and for all of it, no longer than it should.
+// patientBody limits the wait for each part of a response, and for all of it.
 type patientBody struct {
 	io.ReadCloser
 	ctx    context.Context //nolint:containedctx // of the request whose answer it is

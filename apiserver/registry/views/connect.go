@@ -17,8 +17,8 @@ import (
 	"federation/apiserver/registry/cluster"
 )
 
-// ConnectREST serves what goes on in a pod: exec, attach and portforward. The request goes on to the member as its caller's, as those of
-// clusters/NAME/proxy do: the member decides what he may do there.
+// ConnectREST serves exec, attach and portforward of a pod. It forwards the request to the member as its caller's, as
+// clusters/NAME/proxy does: the member decides what the caller may do there.
 type ConnectREST struct {
 	pods        *REST
 	subresource string
@@ -28,16 +28,16 @@ type ConnectREST struct {
 
 var _ rest.Connecter = &ConnectREST{}
 
-// New returns the options, which is what the subresource is made of.
+// New returns the options, the object of the subresource.
 func (r *ConnectREST) New() runtime.Object { return r.options() }
 
 // Destroy does nothing: there is nothing to free.
 func (*ConnectREST) Destroy() {}
 
-// ConnectMethods returns the methods that are passed on; web sockets begin with GET.
+// ConnectMethods returns the forwarded methods; web sockets begin with GET.
 func (*ConnectREST) ConnectMethods() []string { return []string{http.MethodGet, http.MethodPost} }
 
-// NewConnectOptions returns what the member, not we, goes by.
+// NewConnectOptions returns options that the member, not we, reads.
 func (r *ConnectREST) NewConnectOptions() (options runtime.Object, subpath bool, key string) {
 	return r.options(), false, ""
 }
@@ -60,7 +60,7 @@ func (r *ConnectREST) Connect(ctx context.Context, name string, _ runtime.Object
 	return cluster.NewHandler(config, caller, pod.path(r.subresource), responder)
 }
 
-// mayCreate asks whether the caller may create the subresource: who begins with GET, as web sockets do, does no less.
+// mayCreate checks whether the caller may create the subresource: a GET, with which web sockets begin, does no less.
 func (r *ConnectREST) mayCreate(ctx context.Context) error {
 	attributes, err := filters.GetAuthorizerAttributes(ctx)
 	if err != nil {

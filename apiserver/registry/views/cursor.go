@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// maxContinue is how many bytes a member's token for its next page may have; maxCursor is what a client's may have.
+	// maxContinue is the maximum size in bytes of a member's continue token; maxCursor is that of a client's.
 	maxContinue = 1 << 10
 	maxCursor   = atOnce*2*maxContinue + 1<<10
 )
 
-// cursor is what a client gives back for the next page, and all that is known of a list in pages: nothing is kept here. A page has a share of each of
-// up to atOnce members, in the order of the names within the page; where one has no more, the next takes its place.
+// cursor is the client's continue token, and the only state of a paged list: nothing is kept here. A page has a share
+// of each of up to atOnce members, in the order of the names within the page; when one is exhausted, the next takes its
+// place.
 type cursor struct {
 	// Version is that of the first page.
 	Version string `json:"v"`
@@ -44,7 +45,7 @@ func parseCursor(text string) (c cursor, err error) {
 	return c, nil
 }
 
-// page is what is asked for one page.
+// page is what to request for one page.
 type page struct {
 	clusters []*v1beta1.Cluster
 	each     int64 // of how many objects of each; 0: all
@@ -53,7 +54,7 @@ type page struct {
 	more     bool // clusters that have not been asked yet
 }
 
-// turn returns the clusters whose turn it is, and how much of each: those that have more, and then those that have not been asked.
+// turn returns the clusters of the next page, and how much of each: those with more, and then those not asked yet.
 func (c cursor) turn(clusters []*v1beta1.Cluster, by selected, limit int64) page {
 	p := page{version: c.Version, after: c.After}
 	inOrder := slices.SortedFunc(slices.Values(clusters), func(a, b *v1beta1.Cluster) int { return strings.Compare(a.Name, b.Name) })

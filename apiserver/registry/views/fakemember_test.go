@@ -28,7 +28,7 @@ import (
 
 const federationUID = "f-uid"
 
-// fakeMember is a member's API as far as views ask it: real TLS and sockets, JSON.
+// fakeMember is a member's API as far as views use it: real TLS and sockets, JSON.
 type fakeMember struct {
 	*httptest.Server
 	name string
@@ -39,9 +39,9 @@ type fakeMember struct {
 	pods       []*corev1.Pod
 	nodes      []*corev1.Node
 	version    int
-	events     []watch.Event // all that there were, the first has version 2
+	events     []watch.Event // all events; the first has version 2
 	changed    chan struct{}
-	hang       chan struct{} // not nil: it answers nothing before this is closed
+	hang       chan struct{} // if not nil: it answers nothing until this is closed
 	answers    func(w http.ResponseWriter, r *http.Request) bool
 	asked      []string
 }

@@ -15,8 +15,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// follow watches one member until ctx ends. What goes wrong is tried again from where it was: a member that is away keeps in the client's view what it had.
-// begun is called when it has said what it has, or failed to for the first time.
+// follow watches one member until ctx ends. After an error it continues from where it was: a member that is away keeps
+// its objects in the client's view. begun is called when it has sent its list, or failed for the first time.
 func (m *merged) follow(ctx context.Context, c *v1beta1.Cluster, begun func()) {
 	defer begun()
 	pause := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 15 * time.Second}
@@ -38,7 +38,7 @@ func (m *merged) follow(ctx context.Context, c *v1beta1.Cluster, begun func()) {
 	}
 }
 
-// once lists what a member has, if that has not been done, and watches it until that ends.
+// once lists a member's objects, if that has not been done, and watches it until that ends.
 func (m *merged) once(ctx context.Context, c *v1beta1.Cluster, begun func()) error {
 	if m.from(c.Name) == "" {
 		p, err := ask(ctx, m.view.members, c, func(ctx context.Context, l *link) (part, error) {
@@ -74,7 +74,7 @@ func (m *merged) once(ctx context.Context, c *v1beta1.Cluster, begun func()) err
 	return m.pass(ctx, l, stream)
 }
 
-// pass gives a member's events to the client.
+// pass forwards a member's events to the client.
 func (m *merged) pass(ctx context.Context, l *link, stream watch.Interface) error {
 	shown := shownNamespaces{view: m.view, link: l, known: map[string]shownUntil{}}
 	for {
@@ -105,7 +105,7 @@ func (m *merged) pass(ctx context.Context, l *link, stream watch.Interface) erro
 	}
 }
 
-// shownNamespaces remembers for a watch, for a while, which namespaces of a member are shown.
+// shownNamespaces caches for a watch, for a while, which namespaces of a member are shown.
 type shownNamespaces struct {
 	view  *WatchedREST
 	link  *link

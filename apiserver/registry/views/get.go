@@ -21,7 +21,7 @@ func (r *REST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runt
 	return o.object, nil
 }
 
-// found is an object and where it is.
+// found is an object and its cluster.
 type found struct {
 	object
 	cluster    *v1beta1.Cluster
@@ -29,7 +29,7 @@ type found struct {
 	nameInside string // in the member
 }
 
-// find looks for an object where its name says, or everywhere.
+// find looks for an object in the cluster of its name, or everywhere.
 func (r *REST) find(ctx context.Context, name string) (found, error) {
 	namespace := r.namespace(ctx)
 	if r.kind.namespaced && !r.namespaces.has(namespace) {

@@ -14,13 +14,13 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// object is what members have.
+// object is an object of a member.
 type object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// kind is what a view shows: one row for each.
+// kind is what a view shows: one row per kind.
 type kind struct {
 	resource   schema.GroupVersionResource
 	singular   string
@@ -31,7 +31,7 @@ type kind struct {
 	makeList   func() runtime.Object
 	// table makes what kubectl get shows.
 	table func(ctx context.Context, object, options runtime.Object) (*metav1.Table, error)
-	// adorn changes what of an object is shown otherwise than its name.
+	// adorn changes what else of an object is shown differently.
 	adorn func(ctx context.Context, o object, cluster string, owners *lookup)
 }
 
@@ -53,7 +53,7 @@ var nodes = kind{
 	adorn: asItIs,
 }
 
-// What kubectl top asks for. Members without metrics say that they have none.
+// The metrics of kubectl top. Members without metrics report that they have none.
 var (
 	podMetrics = kind{
 		resource: metricsv1beta1.SchemeGroupVersion.WithResource("pods"), singular: "podmetrics", namespaced: true,
@@ -69,7 +69,7 @@ var (
 
 func asItIs(context.Context, object, string, *lookup) {}
 
-// show makes of an object of a member what is shown of it. It returns false for what cannot be one.
+// show turns an object of a member into the shown one. It returns false for an invalid one.
 func (k *kind) show(ctx context.Context, o object, cluster string, owners *lookup) bool {
 	if len(validation.IsDNS1123Subdomain(o.GetName())) > 0 || k.namespaced != (o.GetNamespace() != "") {
 		return false

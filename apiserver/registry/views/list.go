@@ -20,7 +20,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// part is what a list has of one member.
+// part is one member's part of a list.
 type part struct {
 	items   []object
 	version string
@@ -28,7 +28,7 @@ type part struct {
 	dropped int    // of what it sent, that was none of what was asked for
 }
 
-// List asks all members that may have what is selected. With a limit it gives pages: see cursor.
+// List asks all members that may have selected objects. With a limit it returns pages: see cursor.
 func (r *REST) List(ctx context.Context, o *metainternalversion.ListOptions) (runtime.Object, error) {
 	if o == nil {
 		o = &metainternalversion.ListOptions{}
@@ -55,7 +55,7 @@ func (r *REST) List(ctx context.Context, o *metainternalversion.ListOptions) (ru
 	return r.merge(ctx, answers, page)
 }
 
-// shown reports whether anything of a namespace is shown, "" for all, and tells the client where nothing is.
+// shown reports whether anything of a namespace is shown, "" for all, and warns the client if nothing is.
 func (r *REST) shown(ctx context.Context, namespace string) bool {
 	if !r.kind.namespaced || namespace == "" || r.namespaces.has(namespace) {
 		return true
@@ -66,7 +66,7 @@ func (r *REST) shown(ctx context.Context, namespace string) bool {
 	return false
 }
 
-// merge makes one list, in the order of the names, of what members said.
+// merge makes one list of the members' responses, in the order of the names.
 func (r *REST) merge(ctx context.Context, answers []answer[part], page page) (runtime.Object, error) {
 	var all []object
 	vector, owners, next := map[string]string{}, r.owners.lookup(), map[string]string{}
@@ -119,7 +119,7 @@ func (r *REST) merge(ctx context.Context, answers []answer[part], page page) (ru
 	return list, nil
 }
 
-// listAt asks one member. Its namespaces are asked for at the same time.
+// listAt asks one member. It reads the member's namespaces at the same time.
 func (r *REST) listAt(ctx context.Context, l *link, namespace string, by selected, o metav1.ListOptions) (part, error) {
 	var any bool
 	if o.LabelSelector, o.FieldSelector, any = by.at(l.cluster); !any {
@@ -144,7 +144,7 @@ func (r *REST) listAt(ctx context.Context, l *link, namespace string, by selecte
 	return r.partOf(list, ours, namespace)
 }
 
-// partOf takes from a list of a member what is shown.
+// partOf returns the shown objects of a member's list.
 func (r *REST) partOf(list runtime.Object, ours map[string]bool, namespace string) (part, error) {
 	about, err := meta.ListAccessor(list)
 	if err != nil || reflect.TypeOf(list) != reflect.TypeOf(r.kind.makeList()) {
@@ -171,10 +171,10 @@ func (r *REST) partOf(list runtime.Object, ours map[string]bool, namespace strin
 	return p, nil
 }
 
-// maxVersion is how many bytes of a version of a member are taken.
+// maxVersion is the maximum size in bytes of a member's resource version.
 const maxVersion = 64
 
-// sane returns a text of a member, or "" for one that is too long.
+// sane returns a member's text, or "" if it is too long.
 func sane(text string, most int) string {
 	if len(text) > most {
 		return ""

@@ -34,13 +34,13 @@ func (*LogREST) New() runtime.Object { return &corev1.Pod{} }
 // Destroy does nothing: there is nothing to free.
 func (*LogREST) Destroy() {}
 
-// ProducesMIMETypes says that logs are text.
+// ProducesMIMETypes returns text.
 func (*LogREST) ProducesMIMETypes(string) []string { return []string{"text/plain"} }
 
-// ProducesObject says the same in Go.
+// ProducesObject returns the same in Go.
 func (*LogREST) ProducesObject(string) any { return "" }
 
-// NewGetOptions returns what can be asked of a log.
+// NewGetOptions returns the options of a log.
 func (*LogREST) NewGetOptions() (options runtime.Object, subpath bool, key string) {
 	return &core.PodLogOptions{}, false, ""
 }
@@ -80,12 +80,12 @@ func (r *REST) locate(ctx context.Context, name string) (found, *link, error) {
 	return o, l, err
 }
 
-// path is that of a pod's subresource in its member.
+// path returns the path of a pod's subresource in its member.
 func (f found) path(subresource string) string {
 	return "/api/v1/namespaces/" + f.namespace + "/pods/" + f.nameInside + "/" + subresource
 }
 
-// asStream sends requests whose answers have no end, and begin when there is something to say.
+// asStream sends requests whose responses have no end, and begin when there is something to send.
 type asStream struct {
 	members *Members
 	link    *link
@@ -96,10 +96,10 @@ func (s asStream) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.link.client.Transport.RoundTrip(r.WithContext(s.members.allowWaiting(r.Context())))
 }
 
-// memberStatus makes an error of what a member refuses.
+// memberStatus turns a member's refusal into an error.
 type memberStatus struct{ cluster, name string }
 
-// maxStatus is how many bytes of a refusal are read.
+// maxStatus is the maximum of bytes read of a refusal.
 const maxStatus = 16 << 10
 
 // Check implements genericrest.HttpResponseChecker.

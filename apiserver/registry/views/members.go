@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// atOnce is how many members are asked at once for one request.
+	// atOnce is the maximum of members asked at once for one request.
 	atOnce = 32
-	// credentialsFor is for how long a credential that was read is taken for the present one. One that a member refuses is read again at once.
+	// credentialsFor is how long a read credential is used. If a member rejects it, it is read again at once.
 	credentialsFor = 10 * time.Second
 	// maxWarnings is how many members are named in warnings.
 	maxWarnings = 10
@@ -32,7 +32,7 @@ type SecretGetter interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error)
 }
 
-// Members are the clusters that are asked.
+// Members are the clusters to ask.
 type Members struct {
 	clusters func() []*v1beta1.Cluster
 	secrets  SecretGetter
@@ -52,7 +52,7 @@ func NewMembers(clusters func() []*v1beta1.Cluster, secrets SecretGetter) *Membe
 	return &Members{clusters: clusters, secrets: secrets, maxAnswer: maxAnswer, budget: budget{most: maxReading}, links: map[string]*link{}}
 }
 
-// all returns the Clusters, and forgets the links of those that are gone.
+// all returns the Clusters, and drops the links of those that are gone.
 func (m *Members) all() []*v1beta1.Cluster {
 	clusters := m.clusters()
 	uids := make(map[string]types.UID, len(clusters))
@@ -70,7 +70,7 @@ func (m *Members) all() []*v1beta1.Cluster {
 	return clusters
 }
 
-// offline reports whether it is known that a cluster cannot be reached, so that nobody need wait for it.
+// offline reports whether a cluster is known to be unreachable, so that nobody need wait for it.
 func offline(c *v1beta1.Cluster) bool {
 	condition := c.Condition(v1beta1.ClusterOffline)
 	return condition != nil && condition.Status == corev1.ConditionTrue
@@ -107,7 +107,7 @@ func (m *Members) link(ctx context.Context, c *v1beta1.Cluster) (*link, error) {
 	return m.keep(c, config, token)
 }
 
-// keep takes what was read, and goes on with the connections that there are if it can.
+// keep takes in a read credential, and keeps existing connections if possible.
 func (m *Members) keep(c *v1beta1.Cluster, config *restclient.Config, token string) (*link, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,14 +131,14 @@ func (m *Members) keep(c *v1beta1.Cluster, config *restclient.Config, token stri
 	return l, nil
 }
 
-// answer is what one member said.
+// answer is the response of one member.
 type answer[T any] struct {
 	cluster string
 	value   T
 	err     error
 }
 
-// ask asks one member, again with a new credential where it refuses the one that was known.
+// ask asks one member, and repeats that with a new credential if it rejects the known one.
 func ask[T any](ctx context.Context, m *Members, c *v1beta1.Cluster, what func(context.Context, *link) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, whole)
 	defer cancel()
@@ -158,7 +158,7 @@ func ask[T any](ctx context.Context, m *Members, c *v1beta1.Cluster, what func(c
 	return what(m.allow(ctx, false), l)
 }
 
-// askAll asks clusters, many at once, and returns their answers in the order of the clusters.
+// askAll asks clusters concurrently, and returns their answers in the order of the clusters.
 func askAll[T any](ctx context.Context, m *Members, clusters []*v1beta1.Cluster, what func(context.Context, *link) (T, error)) []answer[T] {
 	answers := make([]answer[T], len(clusters))
 	turns := make(chan struct{}, atOnce)
@@ -175,7 +175,7 @@ func askAll[T any](ctx context.Context, m *Members, clusters []*v1beta1.Cluster,
 	return answers
 }
 
-// warn tells the client which clusters failed, and why.
+// warn warns the client which clusters failed, and why.
 func warn[T any](ctx context.Context, answers []answer[T]) {
 	failed := 0
 	for _, a := range answers {
@@ -191,7 +191,7 @@ func warn[T any](ctx context.Context, answers []answer[T]) {
 	}
 }
 
-// reason is an error of a member for people: one line, and not longer than it need be.
+// reason shortens a member's error to one line.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, errSilent):

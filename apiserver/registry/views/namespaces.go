@@ -19,7 +19,8 @@ var (
 	errProtected = errors.New("what is in namespaces that each cluster keeps for itself is not shown")
 )
 
-// namespaces say whose pods are shown: those of namespaces that the federation has, and that in the member are its own, too.
+// namespaces decides whose pods are shown: those of namespaces that the federation has, and that in the member are its
+// own, too.
 type namespaces struct {
 	federation corelisters.NamespaceLister
 }
@@ -33,7 +34,7 @@ func (n namespaces) has(name string) bool {
 	return err == nil
 }
 
-// uid is the federation's.
+// uid returns the federation's.
 func (n namespaces) uid() (string, error) {
 	ns, err := n.federation.Get(metav1.NamespaceSystem)
 	if err != nil {
@@ -42,7 +43,7 @@ func (n namespaces) uid() (string, error) {
 	return string(ns.UID), nil
 }
 
-// inMember returns which namespaces of a member are the federation's: of one, or with "" of all.
+// inMember returns which namespaces of a member are the federation's: one, or with "" all.
 func (n namespaces) inMember(ctx context.Context, l *link, namespace string) (map[string]bool, error) {
 	uid, err := n.uid()
 	if err != nil {
@@ -75,7 +76,8 @@ func (n namespaces) inMember(ctx context.Context, l *link, namespace string) (ma
 	return ours, nil
 }
 
-// get begins a request to a member, which is made once: a member that has us wait and ask again is one that does not answer.
+// get begins a request to a member without retries: a member that makes us wait and ask again counts as one that does
+// not answer.
 func get(client rest.Interface, resource, namespace string) *rest.Request {
 	return client.Get().MaxRetries(0).NamespaceIfScoped(namespace, namespace != "").Resource(resource)
 }

@@ -27,7 +27,7 @@ type Owners struct {
 	stores map[schema.GroupKind]rest.Getter
 }
 
-// Add has objects of a kind looked up in its storage. It is for the time before anything is served.
+// Add makes objects of a kind be looked up in its storage. It must be called before anything is served.
 func (o *Owners) Add(kind schema.GroupKind, store rest.Getter) {
 	if o.stores == nil {
 		o.stores = map[schema.GroupKind]rest.Getter{}
@@ -35,7 +35,7 @@ func (o *Owners) Add(kind schema.GroupKind, store rest.Getter) {
 	o.stores[kind] = store
 }
 
-// lookup remembers what was found, for one list.
+// lookup caches what was found, for one list.
 type lookup struct {
 	owners *Owners
 	found  map[sought]types.UID
@@ -48,7 +48,7 @@ type sought struct {
 
 func (o *Owners) lookup() *lookup { return &lookup{o, map[sought]types.UID{}} }
 
-// uid returns the UID of a federated object, "" where there is none.
+// uid returns the UID of a federated object, or "".
 func (l *lookup) uid(ctx context.Context, kind schema.GroupKind, namespace, name string) types.UID {
 	key := sought{kind, namespace, name}
 	if uid, ok := l.found[key]; ok {
@@ -67,8 +67,9 @@ func (l *lookup) uid(ctx context.Context, kind schema.GroupKind, namespace, name
 	return uid
 }
 
-// own makes a pod's controller the federated object that it is of, where there is one: in the member it is a copy of that, or was made for one.
-// By names, which is all that pods say: a ReplicaSet of a Deployment is named for it and its template, a Job of a CronJob for it and the time.
+// own sets a pod's controller to its federated object, if any: in the member the controller is a copy of that, or was
+// made for one. It goes by names, which is all that pods have: a ReplicaSet of a Deployment is named after it and its
+// template, a Job of a CronJob after it and the time.
 func (l *lookup) own(ctx context.Context, pod *corev1.Pod) {
 	for i := range pod.OwnerReferences {
 		ref := &pod.OwnerReferences[i]
@@ -88,7 +89,7 @@ func (l *lookup) own(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// madeFor returns what the controller of a pod was made for, by its name; "": for nothing.
+// madeFor returns what the controller of a pod was made for, by its name, or "".
 func madeFor(pod *corev1.Pod, kind schema.GroupKind, name string) (schema.GroupVersionKind, string) {
 	switch kind {
 	case replicaSets.GroupKind():

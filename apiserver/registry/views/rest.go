@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// REST serves one kind of what members have.
+// REST serves one kind of the members' objects.
 type REST struct {
 	kind       *kind
 	members    *Members
@@ -24,7 +24,7 @@ type REST struct {
 	versions   *versions
 }
 
-// WatchedREST serves a kind that can be watched, too.
+// WatchedREST serves a kind that can also be watched.
 type WatchedREST struct {
 	*REST
 	watchers chan struct{} // has one for each watch
@@ -48,8 +48,8 @@ type Views struct {
 	Exec, Attach, PortForward *ConnectREST
 }
 
-// New returns the views of members. federation lists the federation's namespaces; owners finds its workloads.
-// may decides what callers may do in pods.
+// New returns the views of members. federation lists the federation's namespaces; owners finds its workloads. may
+// decides what callers may do in pods.
 func New(members *Members, federation corelisters.NamespaceLister, owners *Owners, may authorizer.Authorizer) *Views {
 	numbers := newVersions(time.Now, rand.Int64())
 	of := func(k *kind) *REST {
@@ -83,7 +83,7 @@ func (r *REST) NamespaceScoped() bool { return r.kind.namespaced }
 // GetSingularName returns the name of one.
 func (r *REST) GetSingularName() string { return r.kind.singular }
 
-// ShortNames returns what kubectl also takes for the resource.
+// ShortNames returns what kubectl also accepts for the resource.
 func (r *REST) ShortNames() []string { return r.kind.shortNames }
 
 // Categories returns the groups of resources in which kubectl shows it.
@@ -98,7 +98,7 @@ func (r *REST) notFound(name string) error {
 	return errors.NewNotFound(r.kind.resource.GroupResource(), name)
 }
 
-// namespace is that of a request; "": all.
+// namespace returns the namespace of a request; "": all.
 func (r *REST) namespace(ctx context.Context) string {
 	if !r.kind.namespaced {
 		return metav1.NamespaceNone

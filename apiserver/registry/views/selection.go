@@ -12,7 +12,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// selected is what a request selects: by labels, of which v1beta1.ClusterLabel is ours, and by fields, of which some have names of ours.
+// selected is a request's selection: by labels, of which v1beta1.ClusterLabel is ours, and by fields, of which some
+// contain names of ours.
 type selected struct {
 	labels   labels.Requirements
 	fields   fields.Requirements

@@ -10,12 +10,12 @@ import (
 const (
 	// remember is how long a version can be watched from.
 	remember = 5 * time.Minute
-	// maxRemembered is how many members' versions are remembered in all; the oldest lists are forgotten first.
+	// maxRemembered is the maximum of members' versions kept in total; the oldest lists are forgotten first.
 	maxRemembered = 1 << 17
 )
 
-// versions gives numbers for vectors: the version of each member, by cluster. They grow, from one process to the next, too, and no two processes
-// give the same: a number that another one gave is unknown, and the client lists again.
+// versions assigns numbers to vectors: the version of each member, by cluster. The numbers grow, even from one process
+// to the next, and no two processes assign the same: another one's number is unknown, and the client lists again.
 type versions struct {
 	now func() time.Time
 	// process is in the low bits of each number.
@@ -33,14 +33,14 @@ type given struct {
 	vector map[string]string
 }
 
-// processBits of a number say which process gave it; the others are microseconds.
+// processBits bits of a number identify its process; the others are microseconds.
 const processBits = 10
 
 func newVersions(now func() time.Time, process int64) *versions {
 	return &versions{now: now, process: process & (1<<processBits - 1)}
 }
 
-// note remembers a vector, which is not to be changed, and returns its number.
+// note stores a vector, which must not be changed, and returns its number.
 func (v *versions) note(vector map[string]string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -59,7 +59,7 @@ func (v *versions) note(vector map[string]string) string {
 	return strconv.FormatInt(number, 10)
 }
 
-// vector returns what a number stands for; false: it is not known, or no longer.
+// vector returns the vector of a number; false if it is unknown or expired.
 func (v *versions) vector(version string) (map[string]string, bool) {
 	number, err := strconv.ParseInt(version, 10, 64)
 	if err != nil {
@@ -83,7 +83,7 @@ func (v *versions) vector(version string) (map[string]string, bool) {
 	return v.given[i].vector, true
 }
 
-// forgetLater drops what is too old, until nothing is left.
+// forgetLater drops expired vectors until none is left.
 func (v *versions) forgetLater() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -92,7 +92,7 @@ func (v *versions) forgetLater() {
 	}
 }
 
-// forget drops what is too old or too much. When the last is dropped, nothing is held.
+// forget drops vectors that are expired or too many. When the last is dropped, no memory is held.
 func (v *versions) forget(now time.Time) {
 	n := 0
 	for n < len(v.given) && (now.Sub(v.given[n].at) > remember || v.held > maxRemembered) {

@@ -19,14 +19,15 @@ import (
 )
 
 const (
-	// maxWatchers is how many watches of one kind there may be at once; maxWatched is how many clusters one of them may be of.
+	// maxWatchers is the maximum of concurrent watches of one kind; maxWatched is the maximum of clusters of one watch.
 	maxWatchers, maxWatched = 100, 64
-	// lookForClusters is how often a watch looks which clusters there are; bookmarkEvery is how often it sends a version.
+	// lookForClusters is the period at which a watch looks for new clusters; bookmarkEvery is the period of its
+	// bookmarks.
 	lookForClusters, bookmarkEvery = 5 * time.Second, time.Minute
 )
 
-// Watch merges the watches of all members that may have what is selected. From a version that is not known, it ends at once with status 410, and the
-// client lists again; without one it begins with what there is.
+// Watch merges the watches of all members that may have selected objects. For an unknown version it ends at once with
+// status 410, and the client lists again; without a version it begins with the existing objects.
 func (r *WatchedREST) Watch(ctx context.Context, o *metainternalversion.ListOptions) (watch.Interface, error) {
 	if o == nil {
 		o = &metainternalversion.ListOptions{}
@@ -68,14 +69,14 @@ type merged struct {
 	by        selected
 	namespace string
 	bookmarks bool
-	initial   bool // it ends what there is with a bookmark that says so
+	initial   bool // a bookmark marks the end of the existing objects
 	events    chan watch.Event
 	stop      context.CancelFunc
 	members   sync.WaitGroup
-	begun     sync.WaitGroup // of the first members, when each has said what it has, or failed to
+	begun     sync.WaitGroup // of the first members: done when each has sent its list, or failed to
 
 	mu     sync.Mutex
-	vector map[string]string // from where each goes on
+	vector map[string]string // where each continues
 	said   bool              // something since the last bookmark
 }
 
@@ -85,12 +86,12 @@ func (m *merged) Stop() { m.stop() }
 // ResultChan implements watch.Interface.
 func (m *merged) ResultChan() <-chan watch.Event { return m.events }
 
-// selected are the clusters that may have what is selected.
+// selected returns the clusters that may have selected objects.
 func (m *merged) selected(clusters []*v1beta1.Cluster) []*v1beta1.Cluster {
 	return slices.DeleteFunc(slices.Clone(clusters), func(c *v1beta1.Cluster) bool { _, _, any := m.by.at(c.Name); return !any })
 }
 
-// run watches the clusters, and those that join, until the client has enough or a cluster leaves.
+// run watches the clusters, including new ones, until the client is done or a cluster leaves.
 func (m *merged) run(ctx context.Context, clusters []*v1beta1.Cluster) {
 	defer func() { <-m.view.watchers }()
 	defer close(m.events)
@@ -123,7 +124,8 @@ func (m *merged) run(ctx context.Context, clusters []*v1beta1.Cluster) {
 	}
 }
 
-// lookForClusters begins to watch what has joined. It returns false when a cluster that was watched has left: nobody knows what to take back.
+// lookForClusters starts to watch new clusters. It returns false if a watched cluster has left: nobody knows which
+// objects to delete.
 func (m *merged) lookForClusters(ctx context.Context, followed map[string]*v1beta1.Cluster) bool {
 	if m.namespace != "" && !m.view.namespaces.has(m.namespace) {
 		return true
@@ -144,7 +146,7 @@ func (m *merged) lookForClusters(ctx context.Context, followed map[string]*v1bet
 	return true
 }
 
-// send gives an event to the client. It returns false when he has enough.
+// send sends an event to the client. It returns false when the client is done.
 func (m *merged) send(ctx context.Context, e watch.Event) bool {
 	select {
 	case m.events <- e:
@@ -161,7 +163,7 @@ func (m *merged) expired(ctx context.Context, why string) {
 	m.stop()
 }
 
-// bookmark tells the client a version from where it could go on, if it wants to hear it and anything happened.
+// bookmark sends the client a version to continue from, if it wants bookmarks and anything happened.
 func (m *merged) bookmark(ctx context.Context, annotations map[string]string) {
 	m.mu.Lock()
 	vector, said := maps.Clone(m.vector), m.said
@@ -176,7 +178,7 @@ func (m *merged) bookmark(ctx context.Context, annotations map[string]string) {
 	m.send(ctx, watch.Event{Type: watch.Bookmark, Object: o})
 }
 
-// from is where the watch of a cluster begins or goes on.
+// from returns where the watch of a cluster begins or continues.
 func (m *merged) from(cluster string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,7 +191,7 @@ func (m *merged) seen(cluster, version string) {
 	m.vector[cluster], m.said = sane(version, maxVersion), true
 }
 
-// versionOf is that of an object or a list.
+// versionOf returns that of an object or a list.
 func versionOf(obj runtime.Object) string {
 	o, err := meta.CommonAccessor(obj)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// next returns the next event of a watch in words.
+// next returns the next event of a watch as text.
 func next(t *testing.T, w watch.Interface) string {
 	t.Helper()
 	select {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// RefuseAddress says why no load balancer can be at an address, as no packet can be sent to it through a network; nil: there can be one.
-// What members and resolvers say is believed nowhere else: private addresses are allowed, as companies use them.
+// RefuseAddress returns an error if no load balancer can have an address, because no packet can be sent to it through a
+// network. Other addresses are accepted: companies use private ones.
 func RefuseAddress(addr netip.Addr) error {
 	kind := ""
 	switch a := embedded(addr); {
@@ -28,11 +28,12 @@ func RefuseAddress(addr netip.Addr) error {
 	return fmt.Errorf("it is %s address, where no load balancer can be", kind)
 }
 
-// nowhere are networks from which nothing on the internet can be reached (the registries of RFC 6890), beyond those of RefuseAddress.
+// nowhere are networks that nothing on the internet can reach (the registries of RFC 6890), beyond those of
+// RefuseAddress.
 var nowhere = prefixes("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
 	"203.0.113.0/24", "240.0.0.0/4", "2001::/23", "2001:db8::/32", "3fff::/20")
 
-// global is what is given out of IPv6 to networks.
+// global is the part of IPv6 that is assigned to networks.
 var global = netip.MustParsePrefix("2000::/3")
 
 func prefixes(texts ...string) (all []netip.Prefix) {
@@ -42,7 +43,8 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// RefuseAllButPublicAddresses is RefuseAddress for who gives out addresses to all of the internet: private ones are refused, too.
+// RefuseAllButPublicAddresses is RefuseAddress for publishing to all of the internet: it rejects private addresses,
+// too.
 func RefuseAllButPublicAddresses(addr netip.Addr) error {
 	if err := RefuseAddress(addr); err != nil {
 		return err
@@ -54,11 +56,11 @@ func RefuseAllButPublicAddresses(addr netip.Addr) error {
 	return nil
 }
 
-// Prefixes of IPv6 addresses that end with one of IPv4: for NAT64 (RFC 6052), and of old (RFC 4291, section 2.5.5.1); and of those that
-// go on with one: 6to4 (RFC 3056).
+// Prefixes of IPv6 addresses that end with an IPv4 address: NAT64 (RFC 6052) and the deprecated compatible ones (RFC
+// 4291, section 2.5.5.1); and 6to4 (RFC 3056), which continues with one.
 var nat64, compatible, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("2002::/16")
 
-// embedded returns the IPv4 address to which an IPv6 address leads; other addresses as they are, without their zone.
+// embedded returns the IPv4 address that an IPv6 address leads to; other addresses unchanged, without their zone.
 func embedded(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	b := addr.As16()

@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Matches reports whether a cluster is selected: by all that is given. A nil affinity selects every cluster;
-// a label selector that cannot be read selects none (admission refuses it).
+// Matches reports whether a cluster is selected by everything given. A nil affinity selects every cluster; an invalid
+// label selector selects none (admission rejects it).
 func (a *ClusterAffinity) Matches(c *Cluster) bool { return a.Refuses(c) == "" }
 
-// Refuses says in a few words why a cluster is not selected; "" where it is.
+// Refuses returns why a cluster is not selected, or "".
 func (a *ClusterAffinity) Refuses(c *Cluster) string {
 	switch {
 	case a == nil:

@@ -18,12 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// FederationNamespace is the namespace in which the federation keeps what is its own, here and in
-// the members. Nothing in it is propagated.
+// FederationNamespace is the federation's own namespace, here and in the members. Nothing in it is propagated.
 const FederationNamespace = "federation-system"
 
-// AdminsGroup is the group of the federation's administrators. A ClusterRoleBinding of its name lets it do everything at the federation, until
-// somebody changes that; another one in each member that joined with --allow-proxy, there.
+// AdminsGroup is the group of the federation's administrators. A ClusterRoleBinding of its name lets it do everything
+// at the federation, until somebody changes that; another one does in each member that joined with --allow-proxy.
 const AdminsGroup = "federation:cluster-admins"
 
 // Annotations that users put on objects.
@@ -45,41 +44,42 @@ const (
 const (
 	// ServiceIngressesAnnotation holds ServiceIngresses as JSON, on federated Services and Ingresses.
 	ServiceIngressesAnnotation = "federation.kubernetes.io/service-ingresses"
-	// PlacementAnnotation holds a Placement as JSON, on federated objects whose replicas are divided.
-	// On other objects it is there where a PlacementPolicy or something that refers to them says where they
-	// go: to the clusters with a number over 0. Secrets and ServiceAccounts go nowhere without it. Its value PlacementPending keeps an object from every cluster.
+	// PlacementAnnotation holds a Placement as JSON, on federated objects with divided replicas. Other objects have it
+	// if a PlacementPolicy or a referrer decides where they go: to the clusters with a number over 0. Secrets and
+	// ServiceAccounts go nowhere without it. Its value PlacementPending keeps an object from every cluster.
 	PlacementAnnotation = "federation.kubernetes.io/placement"
 	// PlacementPending is the value of PlacementAnnotation on an object whose placement is yet to be decided.
 	PlacementPending = "pending"
-	// CreatedPodsAnnotation holds, as JSON, pods by the name of the cluster, on federated ReplicaSets and Deployments: how many there are
-	// where the cluster's own controllers could not make more for a while, as for a quota. What is asked for beyond them counts as pods
-	// without room.
+	// CreatedPodsAnnotation holds, as JSON, pods by cluster, on federated ReplicaSets and Deployments: how many there
+	// are where the cluster's own controllers have been unable to create more for a while, as for a quota. Replicas
+	// beyond them count as pods without room.
 	CreatedPodsAnnotation = "federation.kubernetes.io/created-pods"
-	// JobRoundAnnotation holds, as JSON, the round that a federated Job is in, from the second on: what was missing when all of its
-	// copies were complete, because clusters took their part with them, is divided anew.
+	// JobRoundAnnotation holds, as JSON, the current round of a federated Job, from the second on: completions that
+	// were missing when all of its copies were complete, because clusters took their share with them, are divided
+	// again.
 	JobRoundAnnotation = "federation.kubernetes.io/job-round"
-	// PropagatedAnnotation holds, as JSON, the condition Propagated of a federated object of a kind whose status has no place for
-	// conditions, as long as it is False: a cluster refuses the copy, or has an object of that name that is not the federation's.
+	// PropagatedAnnotation holds, as JSON, the condition Propagated of a federated object whose status has no
+	// conditions, while it is False: a cluster rejects the copy, or has a foreign object of that name.
 	PropagatedAnnotation = "federation.kubernetes.io/propagated"
 	// ShardLabel is, on an object in a member, the virtual shard of its federated object: a decimal number.
 	ShardLabel = "federation.kubernetes.io/shard"
-	// ManagedByLabel marks an object in a member that the federation made. Its value is the UID of the
-	// federation: the UID of its namespace kube-system.
+	// ManagedByLabel marks a federation's object in a member. Its value is the UID of the federation: that of its
+	// namespace kube-system.
 	ManagedByLabel = "federation.kubernetes.io/managed-by"
-	// CopyOfAnnotation is, on an object in a member, KIND.GROUP/NAMESPACE/NAME of the federated object that it is a copy of, which are its
-	// own, too: what somebody makes of a copy with its labels and annotations is none.
+	// CopyOfAnnotation is, on an object in a member, KIND.GROUP/NAMESPACE/NAME of its federated object, which are its
+	// own, too: an object that somebody makes from a copy, with its labels and annotations, is no copy.
 	CopyOfAnnotation = "federation.kubernetes.io/copy-of"
-	// AppliedHashAnnotation is, on an object in a member, the hash of what the federation applied last.
+	// AppliedHashAnnotation is, on an object in a member, the hash of what the federation last applied.
 	AppliedHashAnnotation = "federation.kubernetes.io/applied-hash"
 	// ScaledByAnnotation is, in our memory only, on a copy whose number of replicas an autoscaler in the member
 	// owns: the manager of the field.
 	ScaledByAnnotation = "federation.kubernetes.io/scaled-by"
-	// SourceAnnotation is, on an object in a member, the UID of the federated object that it is a copy of; of a Job, from its second
-	// round on, with the number of the round: UID/2.
+	// SourceAnnotation is, on an object in a member, the UID of its federated object; for a Job, from its second round
+	// on, with the number of the round: UID/2.
 	SourceAnnotation = "federation.kubernetes.io/source-uid"
 )
 
-// CopyOf is the value of CopyOfAnnotation on the copies of an object.
+// CopyOf returns the value of CopyOfAnnotation on the copies of an object.
 func CopyOf(kind schema.GroupKind, namespace, name string) string {
 	if namespace == "" {
 		return kind.String() + "/" + name
@@ -87,7 +87,8 @@ func CopyOf(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + "/" + namespace + "/" + name
 }
 
-// IsCopy reports whether an object of a kind in a member is a copy of a federation's: it bears its mark, and this was made for it.
+// IsCopy reports whether an object of a kind in a member is a copy of a federation's: it has the federation's mark, and
+// the mark names this object.
 func IsCopy(o metav1.Object, kind schema.GroupKind, federation string) bool {
 	return o.GetLabels()[ManagedByLabel] == federation && o.GetAnnotations()[CopyOfAnnotation] == CopyOf(kind, o.GetNamespace(), o.GetName())
 }
@@ -97,11 +98,12 @@ const (
 	AcceptLabel = "federation.kubernetes.io/accept"
 	// AlsoAcceptLabel is the same for further federations, with the UID at its end and any value.
 	AlsoAcceptLabel = "accept.federation.kubernetes.io/"
-	// ClusterLabel is, on what joining made, and on pods and nodes as the federation shows them, the name of the Cluster.
+	// ClusterLabel is, on the objects that joining makes, and on pods and nodes in the federation's views, the name of
+	// the Cluster.
 	ClusterLabel = "federation.kubernetes.io/cluster"
 )
 
-// NamespaceOf reports whether a namespace in a member is a federation's: it made it, or may put objects into it.
+// NamespaceOf reports whether a namespace in a member is the federation's: it created it, or may put objects into it.
 func NamespaceOf(namespace metav1.Object, federation string) bool {
 	_, also := namespace.GetLabels()[AlsoAcceptLabel+federation]
 	return also || namespace.GetLabels()[AcceptLabel] == federation || namespace.GetLabels()[ManagedByLabel] == federation
@@ -110,7 +112,7 @@ func NamespaceOf(namespace metav1.Object, federation string) bool {
 // MaxAnnotations is how many bytes the API takes of the annotations of an object, keys and values.
 const MaxAnnotations = 256 << 10
 
-// DecidedAnnotations are those of federated objects that say what the federation decided and saw.
+// DecidedAnnotations are the annotations of federated objects with what the federation decided and observed.
 var DecidedAnnotations = []string{PlacementAnnotation, CreatedPodsAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation, PropagatedAnnotation}
 
 // Whoever has the verb on the resource by its name, not by "*", may bring decided annotations along: an account that restores backups.
@@ -120,24 +122,25 @@ const (
 	DecisionsResource = "decisions"
 )
 
-// ApproveDeletionsAnnotation is, on a Cluster, the sets of copies whose deletion somebody has approved, with commas between: see
-// status.deletionsPendingApproval. A set is deleted once, for it names the copies.
+// ApproveDeletionsAnnotation is, on a Cluster, the sets of copies whose deletion somebody has approved, separated by
+// commas: see status.deletionsPendingApproval. A set is deleted once, because its name stands for its copies.
 const ApproveDeletionsAnnotation = "federation.kubernetes.io/approve-deletions"
 
 // Reasons of events of a Cluster about copies there.
 const (
-	// EventClusterReplaced: another cluster than before answers by the name of a Cluster.
+	// EventClusterReplaced: another cluster than before answers at the address of a Cluster.
 	EventClusterReplaced = "ClusterReplaced"
-	// EventDeletionsPendingApproval: very many copies would be deleted at once; they are not before somebody approves it.
+	// EventDeletionsPendingApproval: very many copies would be deleted at once; the deletion needs approval.
 	EventDeletionsPendingApproval = "DeletionsPendingApproval"
-	// EventStaleCopyDeleted: a copy was deleted because its federated object is no more.
+	// EventStaleCopyDeleted: a copy was deleted because its federated object is gone.
 	EventStaleCopyDeleted = "StaleCopyDeleted"
-	// EventCopyAdopted: a copy is of an object that the federation does not know; it is taken for a copy of the one that has the name.
+	// EventCopyAdopted: the federation does not know the object of a copy; it adopts the copy for the object that has
+	// the name.
 	EventCopyAdopted = "CopyAdopted"
 )
 
-// Labels and annotations of the EndpointSlices that the federation makes in a member, one for each other cluster that has load
-// balancer addresses of a Service. The labels are those of KEP-1645.
+// Labels and annotations of the EndpointSlices that the federation makes in a member, one for each other cluster with
+// load balancer addresses of a Service. The labels are those of KEP-1645.
 const (
 	// RemoteServiceLabel is the name of the Service.
 	RemoteServiceLabel = "multicluster.kubernetes.io/service-name"
@@ -154,8 +157,8 @@ const (
 	// OrphanFinalizer is there from an object's creation; a delete with propagation policy Background
 	// or Foreground takes it off. An object that is deleted with it on leaves its copies in the members.
 	OrphanFinalizer = "orphan"
-	// OrphanMarkFinalizer is put on in the very write that deletes an object whose copies are to stay:
-	// the garbage collector takes OrphanFinalizer off at once, this one stays until we have acted on it.
+	// OrphanMarkFinalizer is added in the write that deletes an object whose copies stay: the garbage collector removes
+	// OrphanFinalizer at once, this one stays until we have acted on it.
 	OrphanMarkFinalizer = "federation.kubernetes.io/orphan-in-underlying-clusters"
 )
 
@@ -187,7 +190,7 @@ type ClusterPreferences struct {
 	Weight int64 `json:"weight,omitempty"`
 }
 
-// DefaultReplicaPreferences are those of an object without an annotation: all clusters alike.
+// DefaultReplicaPreferences returns those of an object without an annotation: all clusters alike.
 func DefaultReplicaPreferences() *ReplicaPreferences {
 	return &ReplicaPreferences{Clusters: map[string]ClusterPreferences{AnyCluster: {Weight: 1}}}
 }
@@ -204,8 +207,8 @@ func (p *ReplicaPreferences) ForCluster(name string) (ClusterPreferences, bool) 
 // maxReplicas bounds what preferences may ask for; spec.replicas is an int32.
 const maxReplicas = 1<<31 - 1
 
-// ParseReplicaPreferences reads the JSON of a preferences annotation. Errors name the path inside
-// the JSON below path. An empty value is refused: leave the annotation out instead.
+// ParseReplicaPreferences parses the JSON of a preferences annotation. Errors name the path inside the JSON below path.
+// An empty value is invalid: leave the annotation out instead.
 func ParseReplicaPreferences(value string, path *field.Path) (*ReplicaPreferences, field.ErrorList) {
 	p := &ReplicaPreferences{}
 	if err := decodeStrict(value, p, path); err != nil {
@@ -217,7 +220,7 @@ func ParseReplicaPreferences(value string, path *field.Path) (*ReplicaPreference
 	return p, nil
 }
 
-// Validate tells what is wrong with preferences, by the path of each field below path.
+// Validate returns the errors in preferences, by the path of each field below path.
 func (p *ReplicaPreferences) Validate(path *field.Path) (errs field.ErrorList) {
 	for _, name := range slices.Sorted(maps.Keys(p.Clusters)) {
 		errs = append(errs, p.Clusters[name].validate(path.Child("clusters").Key(name))...)
@@ -256,8 +259,8 @@ var selectorOperators = map[string]selection.Operator{
 	"gt": selection.GreaterThan, ">": selection.GreaterThan, "lt": selection.LessThan, "<": selection.LessThan,
 }
 
-// ParseClusterSelector reads the JSON of a cluster-selector annotation: all requirements must hold
-// for the labels of a Cluster. Errors name the path inside the JSON below path.
+// ParseClusterSelector parses the JSON of a cluster-selector annotation: all requirements must hold for the labels of a
+// Cluster. Errors name the path inside the JSON below path.
 func ParseClusterSelector(value string, path *field.Path) (labels.Selector, field.ErrorList) {
 	var terms []ClusterSelectorRequirement
 	if err := decodeStrict(value, &terms, path); err != nil {
@@ -286,7 +289,7 @@ func ParseClusterSelector(value string, path *field.Path) (labels.Selector, fiel
 	return selector, nil
 }
 
-// fieldErrors are those that an error consists of, which have the path that NewRequirement was given.
+// fieldErrors returns the parts of an error, with the path that NewRequirement was given.
 func fieldErrors(err error, at *field.Path, term ClusterSelectorRequirement) (errs field.ErrorList) {
 	parts, ok := err.(utilerrors.Aggregate)
 	if !ok {
@@ -306,11 +309,11 @@ func fieldErrors(err error, at *field.Path, term ClusterSelectorRequirement) (er
 type ServiceIngresses struct {
 	// Items are sorted by cluster.
 	Items []ClusterServiceIngress `json:"items"`
-	// Omitted is what the object's annotations have no room for.
+	// Omitted counts what the object's annotations have no room for.
 	Omitted *OmittedIngresses `json:"omitted,omitempty"`
 }
 
-// OmittedIngresses counts what is left out of ServiceIngresses: addresses, and clusters of which nothing is said.
+// OmittedIngresses counts what is left out of ServiceIngresses: addresses, and whole clusters.
 type OmittedIngresses struct {
 	Addresses int `json:"addresses,omitempty"`
 	Clusters  int `json:"clusters,omitempty"`
@@ -321,14 +324,14 @@ type ClusterServiceIngress struct {
 	Cluster string `json:"cluster"`
 	// Items are nil for a cluster that has a load balancer and no ready endpoint. An Ingress has no endpoints of its own.
 	Items []corev1.LoadBalancerIngress `json:"items"`
-	// Seen is false where the process that writes this does not reach the cluster while others do: what it knows is of before.
+	// Seen is false if the process that writes this does not reach the cluster while others do: the entry is stale.
 	Seen *bool `json:"seen,omitempty"`
 }
 
-// IsSeen reports whether what is said of the cluster is of now.
+// IsSeen reports whether the entry is current.
 func (c ClusterServiceIngress) IsSeen() bool { return c.Seen == nil || *c.Seen }
 
-// String returns the ingresses as they stand in the annotation, sorted by cluster; "" for none.
+// String returns the ingresses as the annotation has them, sorted by cluster; "" for none.
 func (s ServiceIngresses) String() string {
 	if len(s.Items) == 0 && s.Omitted == nil {
 		return ""
@@ -370,16 +373,16 @@ type Placement struct {
 	// Home is the placement before clusters were failed over, kept while they are out or returning: what
 	// was moved goes back there.
 	Home map[string]int64 `json:"home,omitempty"`
-	// Inputs are hashes of the preferences, the cluster selector and the policy that the decision was made by: they
-	// tell a later one what has changed.
+	// Inputs are hashes of the preferences, the cluster selector and the policy of the decision: they show a later one
+	// what has changed.
 	Inputs string `json:"inputs,omitempty"`
-	// Notes say in a few words what people should know: a spread constraint that cannot be met, say.
+	// Notes are remarks for people: a spread constraint that cannot be met, say.
 	Notes []string `json:"notes,omitempty"`
 	// History has the last decisions, newest first, at most MaxDecisions.
 	History []PlacementDecision `json:"history,omitempty"`
 }
 
-// MaxDecisions is how many decisions a Placement remembers.
+// MaxDecisions is the maximum of decisions in a Placement's history.
 const MaxDecisions = 5
 
 // PlacementDecision is one change of a placement.
@@ -392,9 +395,9 @@ type PlacementDecision struct {
 	Changes []PlacementChange `json:"changes,omitempty"`
 	// OmittedChanges is how many more changed.
 	OmittedChanges int `json:"omittedChanges,omitempty"`
-	// Everywhere is whether it goes to every cluster from then on, where that changed.
+	// Everywhere says whether it goes to every cluster from then on, if that changed.
 	Everywhere *bool `json:"everywhere,omitempty"`
-	// Unschedulable are the replicas that fit nowhere from then on, where that changed.
+	// Unschedulable is the number of replicas that fit nowhere from then on, if that changed.
 	Unschedulable *int64 `json:"unschedulable,omitempty"`
 }
 
@@ -410,7 +413,7 @@ type PlacementChange struct {
 	Overflow bool `json:"overflow,omitempty"`
 }
 
-// Summary says for people what changed: "east-a 20→0, east-b 5→15"; "" where no number did.
+// Summary describes the changes: "east-a 20→0, east-b 5→15"; "" if no number changed.
 func (d *PlacementDecision) Summary() string {
 	var parts []string
 	if d.Everywhere != nil {
@@ -428,7 +431,7 @@ func (d *PlacementDecision) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// String returns the placement as it stands in the annotation: JSON, equal for equal placements.
+// String returns the placement as the annotation has it: JSON, equal for equal placements.
 func (p *Placement) String() string { return asJSON(p) }
 
 func asJSON(v any) string {
@@ -439,8 +442,8 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-// ParsePlacement reads the placement annotation. It returns nil where there is none or it cannot
-// be read: then the decision has yet to be made.
+// ParsePlacement parses the placement annotation. It returns nil if there is none or it is invalid: then the decision
+// is pending.
 func ParsePlacement(value string) *Placement {
 	p := &Placement{}
 	if value == "" || json.Unmarshal([]byte(value), p) != nil {

@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Networks of placeholders: nothing is there, in any cluster. Packets to the first are of a class that was never given out (RFC 1112), to the
-// second are discarded (RFC 6666).
+// Networks of placeholders, at which nothing is in any cluster. The first is of a class that was never assigned (RFC
+// 1112); packets to the second are discarded (RFC 6666).
 var (
 	placeholders4 = netip.MustParsePrefix("240.0.0.0/5")
 	placeholders6 = netip.MustParsePrefix("100::/64")
 )
 
-// ServiceIPs is what of a federated Service decides which cluster IPs the federation gives it.
+// ServiceIPs is the part of a federated Service that decides its cluster IPs.
 type ServiceIPs struct {
 	Namespace, Name string
 	// Annotations are those of the Service: ClusterSetIPAnnotation counts.
@@ -25,12 +25,12 @@ type ServiceIPs struct {
 	Policy   *corev1.IPFamilyPolicy
 }
 
-// ClusterIPs are the spec.clusterIPs that the federation gives a Service, neither headless nor of type ExternalName, whose user names none: its
-// clusterset IPs where it asks for these, none while it has none of them yet; else placeholders, for clients that wait for there to be any. At
-// most one a family, in the order of the families.
+// ClusterIPs returns the spec.clusterIPs that the federation gives a Service, neither headless nor of type
+// ExternalName, whose user sets none: its clusterset IPs if it asks for these, none while it has none of them yet; else
+// placeholders, for clients that wait for a value. At most one per family, in the order of the families.
 func (s ServiceIPs) ClusterIPs() (ips []string) {
 	value, asks := s.Annotations[ClusterSetIPAnnotation]
-	addresses, _ := ParseClusterSetIPs(value, nil) // what cannot be read gives none
+	addresses, _ := ParseClusterSetIPs(value, nil) // an invalid value has none
 	if asks && len(addresses) == 0 {
 		return nil
 	}
@@ -48,7 +48,8 @@ func (s ServiceIPs) ClusterIPs() (ips []string) {
 	return ips
 }
 
-// families are those that a Service has addresses of; of one that does not say which, that of the first of its addresses, else IPv4.
+// families returns the families in which a Service has addresses; by default that of the first of its addresses, else
+// IPv4.
 func (s ServiceIPs) families(addresses []netip.Addr) []corev1.IPFamily {
 	all := []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
 	if len(addresses) > 0 && addresses[0].Is6() {
@@ -63,7 +64,8 @@ func (s ServiceIPs) families(addresses []netip.Addr) []corev1.IPFamily {
 	return all
 }
 
-// placeholder is a Service's address in a network of placeholders: always the same, and hardly ever that of another one, which would do no harm.
+// placeholder returns a Service's address in a network of placeholders: always the same, and hardly ever that of
+// another one, which would do no harm.
 func (s ServiceIPs) placeholder(family corev1.IPFamily) netip.Addr {
 	h := fnv.New64a()
 	h.Write([]byte(s.Namespace + "/" + s.Name))
@@ -79,12 +81,13 @@ func (s ServiceIPs) placeholder(family corev1.IPFamily) netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-// Given reports whether a cluster IP is one that the federation gives the Service: a placeholder, or one of its clusterset IPs. No member gets it.
+// Given reports whether a cluster IP is one that the federation gives the Service: a placeholder, or one of its
+// clusterset IPs. Members do not get it.
 func (s ServiceIPs) Given(ip string) bool {
 	a, err := netip.ParseAddr(ip)
 	if err != nil {
 		return false
 	}
-	addresses, _ := ParseClusterSetIPs(s.Annotations[ClusterSetIPAnnotation], nil) // what cannot be read gives none
+	addresses, _ := ParseClusterSetIPs(s.Annotations[ClusterSetIPAnnotation], nil) // an invalid value has none
 	return placeholders4.Contains(a) || placeholders6.Contains(a) || slices.Contains(addresses, a)
 }

@@ -61,7 +61,7 @@ func TestClusterIPsOfAFederatedService(t *testing.T) {
 	}
 }
 
-// A placeholder is the Service's for ever, and of ten thousand Services hardly any two share one.
+// A placeholder never changes, and of ten thousand Services hardly any two share one.
 func TestPlaceholdersDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range 10_000 {

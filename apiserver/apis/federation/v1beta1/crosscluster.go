@@ -8,29 +8,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Annotations of Services about traffic between clusters. The federation's node agent acts by those on the copies.
+// Annotations of Services about traffic between clusters. The federation's node agent reads those on the copies.
 const (
-	// FallbackAnnotation, "true", has also the Service's own addresses lead to other clusters where the node agent works beside
-	// another service proxy. "false" and none are the same.
+	// FallbackAnnotation, "true", makes the Service's own addresses lead to other clusters, too, where the node agent
+	// works beside another service proxy. The default is "false".
 	FallbackAnnotation = "federation.kubernetes.io/fallback"
-	// FallbackBelowAnnotation, "1%" to "100%", is the share of a cluster's endpoints that must be ready. Where fewer are, other
-	// clusters get the missing share of new connections.
+	// FallbackBelowAnnotation, "1%" to "100%", is the share of a cluster's endpoints that must be ready. If fewer are,
+	// other clusters get the missing share of new connections.
 	FallbackBelowAnnotation = "federation.kubernetes.io/fallback-below"
-	// ClusterSetIPAnnotation asks, by ClusterSetIPAuto, for addresses that are the same in all clusters. The federation puts these
-	// in its place: "ADDRESS[,ADDRESS]", one a family.
+	// ClusterSetIPAnnotation requests, with ClusterSetIPAuto, addresses that are the same in all clusters. The
+	// federation replaces the value by these: "ADDRESS[,ADDRESS]", one per family.
 	ClusterSetIPAnnotation = "federation.kubernetes.io/clusterset-ip"
-	// ClusterSetIPAuto is what users write as the value of ClusterSetIPAnnotation.
+	// ClusterSetIPAuto is the value of ClusterSetIPAnnotation that users write.
 	ClusterSetIPAuto = "auto"
 )
 
-// ConditionClusterSetIP says on a federated Service, while it is False, why it has not the clusterset IPs that it asks for.
+// ConditionClusterSetIP says on a federated Service, while it is False, why it lacks the clusterset IPs that it asks
+// for.
 const ConditionClusterSetIP = "ClusterSetIPAllocated"
 
-// Reasons of events about the EndpointSlices that tell members of each other.
+// Reasons of events about the EndpointSlices of other clusters in members.
 const (
 	// EventMissingPermissions, of a Cluster: the federation's account there may not write them.
 	EventMissingPermissions = "MissingPermissions"
-	// EventSliceRejected, of a federated Service: a member does not take its slices. The message is "CLUSTER: why".
+	// EventSliceRejected, of a federated Service: a member rejects its slices. The message is "CLUSTER: why".
 	EventSliceRejected = "EndpointSliceRejected"
 )
 

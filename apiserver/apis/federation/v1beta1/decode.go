@@ -10,8 +10,7 @@ import (
 	strict "sigs.k8s.io/json"
 )
 
-// decodeStrict decodes one JSON value. It refuses fields that are unknown or there twice, and says
-// where.
+// decodeStrict decodes one JSON value. It rejects unknown and duplicate fields, with their path.
 func decodeStrict(value string, into any, path *field.Path) *field.Error {
 	faults, err := strict.UnmarshalStrict([]byte(value), into)
 	var mistyped *json.UnmarshalTypeError
@@ -31,7 +30,7 @@ func decodeStrict(value string, into any, path *field.Path) *field.Error {
 	}
 }
 
-// inWords is what a value of a type is in JSON.
+// inWords returns the JSON name of a type.
 func inWords(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Slice:

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DrainAnnotation is, on a Cluster that is drained or being drained, a Drain as JSON: what undrain needs
-// to undo it exactly, and what a drain that was interrupted needs to go on.
+// DrainAnnotation is, on a Cluster that is drained or being drained, a Drain as JSON: what undrain needs to undo it
+// exactly, and what an interrupted drain needs to continue.
 const DrainAnnotation = "federation.kubernetes.io/drain"
 
-// Drain is what a drain found when it began, and whether it came to its end.
+// Drain is the state before a drain, and whether the drain is complete.
 type Drain struct {
 	// Since is when the cluster's weight in DNS became 0, in UTC, to the second.
 	Since metav1.Time `json:"since"`
@@ -29,10 +29,10 @@ type Drain struct {
 	Drill string `json:"drill,omitempty"`
 }
 
-// String returns the drain as it stands in the annotation.
+// String returns the drain as the annotation has it.
 func (d *Drain) String() string { return asJSON(d) }
 
-// ParseDrain reads the annotation; nil, nil where there is none.
+// ParseDrain parses the annotation; nil, nil if there is none.
 func ParseDrain(value string) (*Drain, error) {
 	if value == "" {
 		return nil, nil
@@ -44,11 +44,11 @@ func ParseDrain(value string) (*Drain, error) {
 	return d, nil
 }
 
-// Drained is what OutOfService says of a cluster that a drain has emptied.
+// Drained is what OutOfService returns for a cluster that a drain has emptied.
 const Drained = "Drained"
 
-// OutOfService is a word for how far a cluster is taken out of service: SchedulingDisabled, Draining or Drained, "" where it is not. A
-// drain ends with a cordon; of a cluster that was cordoned before, the drain has to say that it is over.
+// OutOfService returns how far a cluster is taken out of service: SchedulingDisabled, Draining or Drained, or "". A
+// drain ends with a cordon; if the cluster was cordoned before, the drain must record that it is over.
 func (c *Cluster) OutOfService() string {
 	tainted := func(key string) bool {
 		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
@@ -65,27 +65,27 @@ func (c *Cluster) OutOfService() string {
 	return ""
 }
 
-// InfoConfigMap is a ConfigMap in FederationNamespace in which the controllers say how the federation is set
-// up, for tools and for reviews, which know nothing but the API.
+// InfoConfigMap is a ConfigMap in FederationNamespace in which the controllers publish the federation's configuration,
+// for tools and for reviews, which have only the API.
 const InfoConfigMap = "federation-info"
 
 const (
 	// DNSProvidersConfigMap is a ConfigMap in FederationNamespace that has, by the name of each DNS provider, a condition as
 	// JSON.
 	DNSProvidersConfigMap = "federation-dns-providers"
-	// RemoveNamesAnnotation on it names a DNS provider, of which the federation then removes the names that it held back in its
-	// first pass. It is taken away when that is done.
+	// RemoveNamesAnnotation on it names a DNS provider, whose names that the first pass held back the federation then
+	// removes. It is removed when that is done.
 	RemoveNamesAnnotation = "federation.kubernetes.io/remove-names"
-	// ComponentsConfigMap is a ConfigMap in FederationNamespace that has, as JSON, the parts of the federation's processes that have
-	// failed: those that do not run, and those that were restarted a short while ago.
+	// ComponentsConfigMap is a ConfigMap in FederationNamespace that has, as JSON, the failed parts of the federation's
+	// processes: those that do not run, and those that were restarted recently.
 	ComponentsConfigMap = "federation-components"
 	// DNSHealthChecksConfigMap is a ConfigMap in FederationNamespace that has, under DNSHealthChecksFailing, as JSON, the load balancers
 	// that do not answer the checks of DNSSettings.
 	DNSHealthChecksConfigMap = "federation-dns-health-checks"
 	// DNSHealthChecksFailing is its only key.
 	DNSHealthChecksFailing = "failing"
-	// DNSHostsConfigMap is a ConfigMap in FederationNamespace that has, by host in the zone, the namespace that it belongs to, and
-	// until when, where no object there wants it any more.
+	// DNSHostsConfigMap is a ConfigMap in FederationNamespace that has, by host in the zone, the namespace that owns
+	// it, and until when, if no object there claims it any more.
 	DNSHostsConfigMap = "federation-dns-hosts"
 	// DNSPublished is the type of these conditions: the provider has the records.
 	DNSPublished = "Published"
@@ -99,19 +99,20 @@ type Info struct {
 	DNSZone string
 	// DNSTTL is how long resolvers may keep an answer.
 	DNSTTL time.Duration
-	// FailoverMaxZones is how many zones may be failed over at once; negative: no limit.
+	// FailoverMaxZones is the maximum of zones failed over at once; negative: no limit.
 	FailoverMaxZones int
-	// FailoverWindow is the time within which the loss of a majority is taken for one event: the federation's own. 0: the
-	// federation is older than that and does not say.
+	// FailoverWindow is the time within which the loss of a majority counts as one event: the federation itself is cut
+	// off. 0: the federation is older and does not publish it.
 	FailoverWindow time.Duration
-	// CrossClusterEndpoints: members have EndpointSlices with the other clusters' addresses. True where an older federation does
-	// not say.
+	// CrossClusterEndpoints: members have EndpointSlices with the other clusters' addresses. True if an older
+	// federation does not publish it.
 	CrossClusterEndpoints bool
 	// ClusterSetIPRanges are the networks of clusterset IPs, in CIDR notation with a comma between; "": there are none.
 	ClusterSetIPRanges string
-	// MemberTokenLifetime is what is asked for of the tokens of members; 0: an older federation does not say.
+	// MemberTokenLifetime is the requested lifetime of the tokens of members; 0: an older federation does not publish
+	// it.
 	MemberTokenLifetime time.Duration
-	// PublicAddressesOnly: of load balancers' addresses those alone are in DNS that all of the internet reaches.
+	// PublicAddressesOnly: DNS has only those addresses of load balancers that all of the internet reaches.
 	PublicAddressesOnly bool
 }
 

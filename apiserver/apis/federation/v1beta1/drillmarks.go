@@ -23,7 +23,8 @@ type DrillMark struct {
 	Back  bool
 }
 
-// Come are the marks that have come after the fault, the first first. It is the one list of them: texts, the page, metrics and comparisons are made of it.
+// Come returns the marks after the fault, in order of time. It is the one list of them: texts, the page, metrics and
+// comparisons use it.
 func (m *DrillMarks) Come() (all []DrillMark) {
 	note := func(name, what string, mark, from *metav1.MicroTime) {
 		if from != nil && mark != nil {
@@ -52,14 +53,14 @@ func (m *DrillMarks) Come() (all []DrillMark) {
 	return all
 }
 
-// share is the percentage in the name of a mark.
+// share returns the percentage in the name of a mark.
 func share(name string) int {
 	n, _ := strconv.Atoi(name[len("failback."):])
 	return n
 }
 
-// After is how long each mark came after the fault, or after the way back began, by name. Those that did not come are left out, and recovering, which is the
-// hold that was asked for.
+// After returns how long after the fault, or after the way back began, each mark came, by name. It leaves out missing
+// ones, and recovering, which is the hold in the spec.
 func (m *DrillMarks) After() map[string]time.Duration {
 	after := map[string]time.Duration{}
 	for _, mark := range m.Come() {

@@ -11,18 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FederatedKind is a kind, of those that Kubernetes has built in, whose objects have copies in the members.
+// FederatedKind is a built-in kind of Kubernetes whose objects have copies in the members.
 type FederatedKind struct {
-	// Resource is what its objects are served as.
+	// Resource is the resource of its objects.
 	Resource schema.GroupVersionResource
 	// Kind is its name.
 	Kind string
-	// Preferences is the annotation with ReplicaPreferences of a divided kind: one whose replicas are divided
-	// over the clusters. The objects of other kinds, where it is empty, go to each cluster as they are.
+	// Preferences is the annotation with ReplicaPreferences of a divided kind: one whose replicas are divided among the
+	// clusters. For other kinds, whose objects go to each cluster as they are, it is empty.
 	Preferences string
 }
 
-// FederatedKinds are in the order in which copies can be made: what others need comes first.
+// FederatedKinds are in order of creation: what others need comes first.
 var FederatedKinds = []FederatedKind{
 	{corev1.SchemeGroupVersion.WithResource("namespaces"), "Namespace", ""},
 	{corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "ServiceAccount", ""},
@@ -65,7 +65,7 @@ func FederatedKindOf(resource schema.GroupResource) *FederatedKind {
 // OwnNamespace reports whether a namespace is one that every cluster keeps for itself: nothing in it is federated.
 func OwnNamespace(name string) bool { return ownNamespaces[name] }
 
-// ownNamespaces are those that every cluster, the federation too, keeps for itself.
+// ownNamespaces are those that every cluster, including the federation, keeps for itself.
 var ownNamespaces = map[string]bool{
 	metav1.NamespaceSystem: true, metav1.NamespacePublic: true, corev1.NamespaceNodeLease: true, FederationNamespace: true,
 }
@@ -76,12 +76,12 @@ const (
 	defaultAccount  = "default"
 )
 
-// Federated reports whether the federation keeps copies of an object of a built-in kind in its members. A
-// namespace's own name is passed as name, with an empty namespace; secretType counts for Secrets only.
-// Of custom kinds, those are federated that a PlacementPolicy selects.
+// Federated reports whether the federation keeps copies of an object of a built-in kind in its members. A namespace's own name is
+// passed as name, with an empty namespace; secretType counts for Secrets only. Objects of custom kinds are federated if a
+// PlacementPolicy selects them.
 //
-// The namespace default is no federated object, for every cluster has its own, but what is in it is;
-// except, in each namespace, for the service account default.
+// The namespace default is not federated, because every cluster has its own, but what is in it is; except, in each namespace,
+// the service account default.
 func Federated(resource schema.GroupResource, namespace, name string, secretType corev1.SecretType) bool {
 	if FederatedKindOf(resource) == nil || ownNamespaces[namespace] {
 		return false

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzDNSSettings: whatever a user writes is refused, or is bounded and read again as it was.
+// FuzzDNSSettings checks that any value is rejected, or is bounded and survives a round trip.
 func FuzzDNSSettings(f *testing.F) {
 	for _, value := range []string{
 		`{}`, `{"ttlSeconds":30,"strategy":"Nearest","hosts":["www.example.com"]}`, `{"clusters":{"a":{"weight":0,"priority":1},"*":{"weight":100}}}`,
@@ -42,7 +42,7 @@ func FuzzDNSSettings(f *testing.F) {
 	})
 }
 
-// FuzzServiceIngresses: what is read is written and read again as it was.
+// FuzzServiceIngresses checks that a parsed value survives a round trip.
 func FuzzServiceIngresses(f *testing.F) {
 	for _, value := range []string{
 		``, `{}`, `{"items":{"east-a":{"items":[{"ip":"192.0.2.1"},{"hostname":"lb.example.com"}]},"west-a":{"items":null}}}`, `{"items":[]}`, `[`, `{"items":{"a":null}}`,
@@ -58,7 +58,7 @@ func FuzzServiceIngresses(f *testing.F) {
 	})
 }
 
-// FuzzPlacement: what is read is written and read again as it was.
+// FuzzPlacement checks that a parsed value survives a round trip.
 func FuzzPlacement(f *testing.F) {
 	for _, value := range []string{
 		`pending`, `{"clusters":{"a":3},"overflow":{"b":1},"unschedulable":2,"policy":"p","home":{"a":1},"inputs":"x//y","notes":["n"]}`, `{"clusters":{},"everywhere":true}`,

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// JobEnd is how a Job, the federation's or a copy, has ended: Complete, Failed, or "" while it goes on, and for what is
-// no Job. One that has ended runs no more: nothing of it is to be placed, made, or waited for.
+// JobEnd returns how a Job, the federation's or a copy, has ended: Complete, Failed, or "" while it runs, and for other
+// objects. A Job that has ended does not run again: it is neither placed, nor created, nor waited for.
 func JobEnd(u *unstructured.Unstructured) string {
 	if u == nil || u.GetKind() != "Job" || u.GroupVersionKind().Group != batchv1.GroupName {
 		return ""
@@ -31,8 +31,8 @@ func IndexedJob(u *unstructured.Unstructured) bool {
 // ConditionPropagated is the type of the condition that says whether all clusters are as desired.
 const ConditionPropagated = "Propagated"
 
-// ConditionOf is the condition of the given type of any object, which is not to be changed; nil where there is none. Of kinds without
-// conditions, Propagated is in an annotation.
+// ConditionOf returns the condition of the given type of any object, which must not be changed, or nil. For kinds
+// without conditions, Propagated is in an annotation.
 func ConditionOf(u *unstructured.Unstructured, kind string) map[string]any {
 	if u == nil {
 		return nil
@@ -46,7 +46,7 @@ func ConditionOf(u *unstructured.Unstructured, kind string) map[string]any {
 	}
 	if noted := u.GetAnnotations()[PropagatedAnnotation]; kind == ConditionPropagated && noted != "" {
 		var c map[string]any
-		_ = json.Unmarshal([]byte(noted), &c) // of one that cannot be read nothing is known
+		_ = json.Unmarshal([]byte(noted), &c) // an invalid one is unknown
 		return c
 	}
 	return nil

@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// locate returns the path of the value that does not fit t, by the offset at which a decoder found that.
-// It reads one JSON value, which is at path; nil says that the misfit is not in it. The decoder's own path
-// does not have the keys of maps: it does not say whose weight it is.
+// locate returns the path of the value that does not fit t, by the offset at which a decoder found it. It reads one
+// JSON value, which is at path; nil means that the misfit is not in it. The decoder's own path lacks the keys of maps.
 func locate(d *json.Decoder, t reflect.Type, path *field.Path, offset int64) *field.Path {
 	token, err := d.Token()
 	if err != nil {
@@ -59,8 +58,8 @@ func takes(kind reflect.Kind, open json.Delim) bool {
 	return kind == reflect.Struct || kind == reflect.Map
 }
 
-// below returns path and type of what an object of type t has at a key. The type of a field that t does
-// not have is nil: anything fits there.
+// below returns path and type of the value at a key of an object of type t. The type of an unknown field is nil:
+// anything fits there.
 func below(path *field.Path, t reflect.Type, key string) (*field.Path, reflect.Type) {
 	if t == nil {
 		return path.Child(key), nil

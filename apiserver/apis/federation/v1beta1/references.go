@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Reference names a ConfigMap, Secret or ServiceAccount of the namespace of who refers to it.
+// Reference names a ConfigMap, Secret or ServiceAccount of its referrer's namespace.
 type Reference struct{ Kind, Name string }
 
 // Referrer is a row of the table of built-in kinds whose objects refer to others of their namespace.
@@ -37,7 +37,8 @@ type ReferencePath struct{ Kind, Path string }
 
 const template = "spec.template.spec"
 
-// Referrers are the built-in kinds that refer to others, as clusters have them: that of pods is not federated.
+// Referrers are the built-in kinds that refer to others, as clusters have them: pods are included, which are not
+// federated.
 var Referrers = []Referrer{
 	{builtIn("apps", "deployments"), "Deployment", template, nil, "spec.replicas"},
 	{builtIn("apps", "replicasets"), "ReplicaSet", template, nil, "spec.replicas"},
@@ -130,8 +131,8 @@ func hasFederatedKind(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(FederatedKinds, func(k FederatedKind) bool { return k.Kind == kind.Kind && k.Resource.Group == kind.Group })
 }
 
-// References are the ConfigMaps, Secrets and ServiceAccounts that an object refers to, sorted. The service account "default" is not
-// among them: each cluster has its own.
+// References returns the ConfigMaps, Secrets and ServiceAccounts that an object refers to, sorted. The service account
+// "default" is not among them: each cluster has its own.
 func References(kind schema.GroupKind, object map[string]any) []Reference {
 	if !Refers(kind) {
 		return nil
@@ -155,7 +156,7 @@ func References(kind schema.GroupKind, object map[string]any) []Reference {
 	return out
 }
 
-// Idle reports whether an object that refers to others runs nothing: it asks for no replicas, or its pods have ended.
+// Idle reports whether an object that refers to others runs nothing: it has no replicas, or its pods have ended.
 func Idle(kind schema.GroupKind, object map[string]any) bool {
 	if kind == podKind {
 		phase := at(object, podPhase)
@@ -175,7 +176,7 @@ var (
 	podPhase = []string{"status", "phase"}
 )
 
-// at is what stands at a path; nil where nothing does.
+// at returns the value at a path, or nil.
 func at(value any, path []string) any {
 	for _, field := range path {
 		m, _ := value.(map[string]any)
@@ -195,7 +196,7 @@ func (r references) pod(spec any) {
 	}
 }
 
-// walk adds the names that stand at a path.
+// walk adds the names at a path.
 func (r references) walk(kind string, value any, path []string) {
 	if len(path) == 0 {
 		if name, _ := value.(string); name != "" && (kind != "ServiceAccount" || name != defaultAccount) {
@@ -215,11 +216,11 @@ func (r references) walk(kind string, value any, path []string) {
 	}
 }
 
-// Confined reports whether objects of a resource go only where something that refers to them goes, or where a policy or an annotation
-// says: what they hold opens doors, and is of no use elsewhere.
+// Confined reports whether objects of a resource go only where their referrers go, or where a policy or an annotation
+// says: they hold credentials, and are of no use elsewhere.
 func Confined(resource schema.GroupResource) bool {
 	return resource.Group == "" && (resource.Resource == "secrets" || resource.Resource == "serviceaccounts")
 }
 
-// ConfinedKinds are the kinds of which that is so.
+// ConfinedKinds are the confined kinds.
 var ConfinedKinds = map[string]bool{"Secret": true, "ServiceAccount": true}

@@ -38,7 +38,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestEverySecretOfAPodIsFound: what Kubernetes adds to its API is missed here, not in a cluster.
+// TestEverySecretOfAPodIsFound checks that a field which Kubernetes adds to its API is missed here, not in a cluster.
 func TestEverySecretOfAPodIsFound(t *testing.T) {
 	var known []string
 	for _, p := range podReferences {
@@ -53,7 +53,7 @@ func TestEverySecretOfAPodIsFound(t *testing.T) {
 	}
 }
 
-// secretPaths are the paths of strings that name a Secret: those that speak of one, and end with its name.
+// secretPaths returns the paths of strings that name a Secret: their names mention one, and end with its name.
 func secretPaths(of reflect.Type, path string, depth int) (paths []string) {
 	switch of.Kind() {
 	case reflect.Pointer:

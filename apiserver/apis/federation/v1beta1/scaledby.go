@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ScaledBy returns the manager that set spec.replicas of an object by its subresource scale; "" where none did. That is an autoscaler: the
-// manager's name is kube-controller-manager, or that of the binary which has all controllers in it, such as k3s or kubelite. What a person
-// did with kubectl, or we did, counts for nothing.
+// ScaledBy returns the manager that set spec.replicas of an object by its subresource scale, or "". That is an
+// autoscaler: the manager's name is kube-controller-manager, or that of the binary with all controllers in it, such as
+// k3s or kubelite. Writes by a person with kubectl, or by us, do not count.
 func ScaledBy(o metav1.Object) string {
 	i := slices.IndexFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Subresource == "scale" && !strings.HasPrefix(e.Manager, "kubectl") && !strings.HasPrefix(e.Manager, "federation") &&

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// RefusesNamespace says why nothing of a namespace may be in the cluster; "" where it may. What is in no namespace may be everywhere.
+// RefusesNamespace returns why nothing of a namespace may be in the cluster, or "". Objects without a namespace may be
+// everywhere.
 func (c *Cluster) RefusesNamespace(namespace string) string {
 	if namespace == "" || len(c.Spec.AllowedNamespaces) == 0 || slices.Contains(c.Spec.AllowedNamespaces, namespace) {
 		return ""
@@ -17,7 +18,7 @@ func (c *Cluster) RefusesNamespace(namespace string) string {
 	return fmt.Sprintf("namespace %s may not use cluster %s: its spec.allowedNamespaces does not name it", namespace, c.Name)
 }
 
-// Selects reports whether the policy selects an object of its own namespace. All versions of a kind are alike.
+// Selects reports whether the policy selects an object of its own namespace. The version of the kind does not matter.
 func (p *PlacementPolicy) Selects(kind schema.GroupKind, name string, of map[string]string) bool {
 	return slices.ContainsFunc(p.Spec.ResourceSelectors, func(s ResourceSelector) bool { return s.Selects(kind, name, of) })
 }
@@ -36,11 +37,11 @@ func (s *ResourceSelector) Selects(kind schema.GroupKind, name string, of map[st
 		return true
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
-	return err == nil && selector.Matches(labels.Set(of)) // validation refuses what cannot be read
+	return err == nil && selector.Matches(labels.Set(of)) // validation rejects invalid ones
 }
 
-// Governing returns the policy, of those of one namespace, that governs an object: of those that select it that with
-// the highest priority, then the first by name. Nil where none does.
+// Governing returns, of the policies of one namespace, the one that governs an object: of those that select it, the one
+// with the highest priority, then the first by name; or nil.
 func Governing(policies []*PlacementPolicy, kind schema.GroupKind, name string, of map[string]string) (governing *PlacementPolicy) {
 	for _, p := range policies {
 		if !p.Selects(kind, name, of) {

@@ -38,18 +38,19 @@ type ClusterSpec struct {
 	// +optional
 	SecretRef *corev1.LocalObjectReference `json:"secretRef,omitempty"`
 
-	// Taints keep objects away that do not tolerate them: NoSchedule, new replicas; NoExecute, those that are
-	// there too. PreferNoSchedule is not supported.
+	// Taints keep objects away that do not tolerate them: NoSchedule, new replicas; NoExecute, also those that are
+	// there. PreferNoSchedule is not supported.
 	// +optional
 	// +listType=atomic
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// The cluster's weight in the answers of DNS, from 0 to 1000; 100 if left out. 0: its addresses are not given
-	// out while another cluster of the level serves.
+	// The cluster's weight in the answers of DNS, from 0 to 1000; 100 if left out. With 0 its addresses are not
+	// published while another cluster of the level serves.
 	// +optional
 	DNSWeight *int32 `json:"dnsWeight,omitempty"`
 
-	// Where the cluster is, so that it cannot say so itself. What is left out is taken from labels of its nodes.
+	// Where the cluster is, as its operator says, so that the cluster cannot claim another place. What is left out is
+	// taken from labels of its nodes.
 	// +optional
 	Topology *ClusterTopology `json:"topology,omitempty"`
 
@@ -59,8 +60,8 @@ type ClusterSpec struct {
 	// +listType=atomic
 	LoadBalancerCIDRs []string `json:"loadBalancerCIDRs,omitempty"`
 
-	// The namespaces that may use the cluster: nothing of others goes there, whatever policies and annotations select. All may, if left out. What
-	// is there already of a namespace that is not named any more leaves.
+	// The namespaces that may use the cluster: objects of other namespaces do not go there, whatever policies and
+	// annotations select. All may, if left out. Objects of a namespace that is removed from the list leave the cluster.
 	// +optional
 	// +listType=set
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
@@ -103,8 +104,8 @@ type ClusterStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []ClusterCondition `json:"conditions,omitempty"`
-	// UID of the cluster's namespace kube-system: by it two Clusters are known to be one cluster. It is kept while the cluster cannot be
-	// reached, and missing while it is not known.
+	// UID of the cluster's namespace kube-system: two Clusters with the same UID are one cluster. It is kept while the
+	// cluster cannot be reached, and missing while it is unknown.
 	// +optional
 	UID string `json:"uid,omitempty"`
 	// Zones of the cluster: those of spec.topology, else of its nodes, sorted. They are kept while the cluster cannot be reached.
@@ -117,13 +118,13 @@ type ClusterStatus struct {
 	// Version of the cluster's API server, such as "v1.36.3".
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// Kinds that the cluster does not let the federation see, each as RESOURCE.GROUP, sorted: they do not go there. Joining the cluster again
-	// gives the rights.
+	// Kinds that the cluster does not let the federation see, each as RESOURCE.GROUP, sorted: their objects do not go
+	// there. Joining the cluster again gives the permissions.
 	// +optional
 	// +listType=atomic
 	InaccessibleResources []string `json:"inaccessibleResources,omitempty"`
-	// Copies that are not deleted before somebody approves it: very many at once, of objects that the federation does not know, as after
-	// a restore from an old backup.
+	// Copies whose deletion needs approval: very many at once, of objects that the federation does not know, as after a
+	// restore from an old backup.
 	// +optional
 	// +listType=atomic
 	DeletionsPendingApproval []PendingDeletions `json:"deletionsPendingApproval,omitempty"`
@@ -135,12 +136,12 @@ type ClusterStatus struct {
 	Failover *ClusterFailover `json:"failover,omitempty"`
 }
 
-// PendingDeletions are copies in a cluster that are not deleted before somebody approves it.
+// PendingDeletions are copies in a cluster whose deletion needs approval.
 type PendingDeletions struct {
-	// The custom kind that they are of, as RESOURCE.GROUP. Left out for those of all built-in kinds.
+	// The custom kind of the copies, as RESOURCE.GROUP. Left out for all built-in kinds together.
 	// +optional
 	Resource string `json:"resource,omitempty"`
-	// A name of exactly these copies. What is approved is this set, and no other.
+	// A name of exactly these copies. An approval covers this set, and no other.
 	Set string `json:"set"`
 	// How many they are.
 	Copies int32 `json:"copies"`
@@ -152,8 +153,8 @@ type PendingDeletions struct {
 	Examples []string `json:"examples,omitempty"`
 }
 
-// ClusterCapacity is the room in a cluster, as its nodes and pods showed it. Its size is bounded whatever the
-// size of the cluster.
+// ClusterCapacity is the room in a cluster, by its nodes and pods. Its size is bounded whatever the size of the
+// cluster.
 type ClusterCapacity struct {
 	// When it was observed.
 	ObservedAt metav1.Time `json:"observedAt"`
@@ -165,7 +166,8 @@ type ClusterCapacity struct {
 	// Sum of the requests of the pods on these nodes, the pods themselves counted under pods.
 	// +optional
 	Requested corev1.ResourceList `json:"requested,omitempty"`
-	// What is free, by classes of nodes: each of a class has at least that much. At most 16, largest first.
+	// What is free, by classes of nodes: each node of a class has at least that much. At most 16 classes, largest
+	// first.
 	// +optional
 	// +listType=atomic
 	Free []NodeClass `json:"free,omitempty"`
@@ -175,7 +177,7 @@ type ClusterCapacity struct {
 	Unschedulable []UnschedulablePods `json:"unschedulable,omitempty"`
 }
 
-// NodeClass is a number of nodes with at least so much room on each.
+// NodeClass is a number of nodes with at least this room on each.
 type NodeClass struct {
 	// The number of nodes.
 	Nodes int32 `json:"nodes"`
@@ -193,7 +195,7 @@ type UnschedulablePods struct {
 	Name string `json:"name"`
 	// How many pods.
 	Pods int32 `json:"pods"`
-	// What the scheduler of the cluster says of most of them, shortened. At most 64 workloads have one.
+	// The message of the cluster's scheduler about most of them, shortened. At most 64 workloads have one.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -208,7 +210,7 @@ const (
 	// PhaseGracePeriod: the cluster is not ready and its grace period runs: it keeps what it has and gets no more.
 	PhaseGracePeriod FailoverPhase = "GracePeriod"
 	// PhaseFailoverSuspended: nothing is moved, though the grace period is over: too many clusters are away at once; or
-	// the cluster answers and does not let us in, which is no sign that what runs there is dead.
+	// the cluster answers and rejects the federation, which is no sign that its workloads are dead.
 	PhaseFailoverSuspended FailoverPhase = "FailoverSuspended"
 	// PhaseFailedOver: what was placed on the cluster is placed elsewhere.
 	PhaseFailedOver FailoverPhase = "FailedOver"
@@ -222,12 +224,12 @@ type ClusterFailover struct {
 	Phase FailoverPhase `json:"phase"`
 	// When the phase, or the share, began.
 	Since metav1.Time `json:"since"`
-	// When the cluster was lost, put back by the time that it had been away shortly before. It is kept until the
+	// When the cluster was lost, moved back by the time that it had been away shortly before. It is kept until the
 	// cluster has been back for as long as it was away.
 	// +optional
 	LostAt *metav1.Time `json:"lostAt,omitempty"`
-	// For FailingBack: how much of what the cluster would have it gets, in percent, from 0. For GracePeriod and FailoverSuspended: how
-	// much it had got when it was lost again.
+	// For FailingBack: how much of its full share the cluster gets, in percent, from 0. For GracePeriod and
+	// FailoverSuspended: how much it had when it was lost again.
 	// +optional
 	Percent int32 `json:"percent,omitempty"`
 	// Why, for people.
@@ -243,18 +245,21 @@ const (
 	ClusterReady ClusterConditionType = "Ready"
 	// ClusterOffline means that the cluster's API cannot be reached.
 	ClusterOffline ClusterConditionType = "Offline"
-	// ClusterNodeHeartbeatsStale is there while a cluster is ready again and its nodes are not, for all that is known: what it says
-	// of its pods may be from before, and does not count for DNS.
+	// ClusterNodeHeartbeatsStale is there while a cluster is ready again and the heartbeats of its nodes are stale:
+	// what it reports of its pods may be outdated, and does not count for DNS.
 	ClusterNodeHeartbeatsStale ClusterConditionType = "NodeHeartbeatsStale"
-	// ClusterTopologyMismatch is there while labels of a cluster's nodes name another region or other zones than its spec.topology, which counts.
+	// ClusterTopologyMismatch is there while labels of a cluster's nodes name another region or other zones than its
+	// spec.topology, which wins.
 	ClusterTopologyMismatch ClusterConditionType = "TopologyMismatch"
 	// ClusterFailedOver means that what was placed on the cluster is placed elsewhere.
 	ClusterFailedOver ClusterConditionType = "FailedOver"
 	// ClusterFailoverSuspended means that the cluster is lost and not failed over; the reason says why.
 	ClusterFailoverSuspended ClusterConditionType = "FailoverSuspended"
-	// ClusterPartiallyReachable is there while some processes of the federation reach a cluster and others do not; the reason says who.
+	// ClusterPartiallyReachable is there while some processes of the federation reach a cluster and others do not; the
+	// reason says which.
 	ClusterPartiallyReachable ClusterConditionType = "PartiallyReachable"
-	// ClusterDeletionsPendingApproval is there while copies in the cluster are not deleted before somebody approves it, see status.deletionsPendingApproval.
+	// ClusterDeletionsPendingApproval is there while the deletion of copies in the cluster needs approval, see
+	// status.deletionsPendingApproval.
 	ClusterDeletionsPendingApproval ClusterConditionType = "DeletionsPendingApproval"
 	// ClusterDNSIncomplete is there while names of the cluster's region or zones are missing in DNS; the reason says why.
 	ClusterDNSIncomplete ClusterConditionType = "DNSIncomplete"
@@ -269,11 +274,11 @@ const (
 	ReasonLeasesNotRenewed    = "LeasesNotRenewed"
 	ReasonUnknownObjects      = "UnknownObjects"
 	ReasonNodeLabelsDiffer    = "NodeLabelsDiffer"
-	// ReasonReachableByLeader: the process that leads reaches it, and others do not.
+	// ReasonReachableByLeader: the leader reaches it, and others do not.
 	ReasonReachableByLeader = "ReachableByLeader"
-	// ReasonReachableByMajority: the process that leads does not reach it, and at least half of the processes do.
+	// ReasonReachableByMajority: the leader does not reach it, and at least half of the processes do.
 	ReasonReachableByMajority = "ReachableByMajority"
-	// ReasonReachableByMinority: the process that leads does not reach it, and less than half of the processes do.
+	// ReasonReachableByMinority: the leader does not reach it, and less than half of the processes do.
 	ReasonReachableByMinority = "ReachableByMinority"
 )
 
@@ -321,7 +326,7 @@ type ClusterProxyOptions struct {
 	Path string `json:"path,omitempty"`
 }
 
-// Condition returns the condition of the given type, or nil where there is none.
+// Condition returns the condition of the given type, or nil.
 func (c *Cluster) Condition(t ClusterConditionType) *ClusterCondition {
 	for i := range c.Status.Conditions {
 		if c.Status.Conditions[i].Type == t {
@@ -331,7 +336,7 @@ func (c *Cluster) Condition(t ClusterConditionType) *ClusterCondition {
 	return nil
 }
 
-// Phase returns where the cluster stands between serving and failed over; Serving where nothing is written.
+// Phase returns the cluster's failover phase; Serving if nothing is written.
 func (c *Cluster) Phase() FailoverPhase {
 	if c.Status.Failover == nil {
 		return PhaseServing
@@ -339,7 +344,7 @@ func (c *Cluster) Phase() FailoverPhase {
 	return c.Status.Failover.Phase
 }
 
-// PhaseWithShare is the phase as people read it wherever clusters are listed: with its share where the cluster is failing back.
+// PhaseWithShare returns the phase as lists show it: with the share of a cluster that is failing back.
 func (c *Cluster) PhaseWithShare() string {
 	if phase := c.Phase(); phase != PhaseFailingBack {
 		return string(phase)
@@ -361,7 +366,8 @@ func (c *Cluster) IsReady() bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// IsReached reports whether the cluster is ready for the federation as a whole: for the process that leads, or for at least half of all.
+// IsReached reports whether the cluster is ready for the federation as a whole: for the leader, or for at least half of
+// all processes.
 func (c *Cluster) IsReached() bool {
 	partly := c.Condition(ClusterPartiallyReachable)
 	return c.IsReady() || partly != nil && partly.Status == corev1.ConditionTrue && partly.Reason == ReasonReachableByMajority

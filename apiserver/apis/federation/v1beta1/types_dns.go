@@ -13,7 +13,8 @@ import (
 // DNSAnnotation holds DNSSettings as JSON, on Services and Ingresses. It replaces the settings of their policy.
 const DNSAnnotation = "federation.kubernetes.io/dns"
 
-// ConditionDNSPublished is the type of a condition on Services of type LoadBalancer: they have the names that they ask for.
+// ConditionDNSPublished is the type of a condition on Services of type LoadBalancer: they have the names that they ask
+// for.
 const ConditionDNSPublished = "DNSPublished"
 
 // DNSStrategy says which of the clusters that serve are in an answer.
@@ -25,31 +26,31 @@ const (
 	DNSAll DNSStrategy = "All"
 	// DNSWeighted: one of them at a time, as often as its weight says.
 	DNSWeighted DNSStrategy = "Weighted"
-	// DNSFailover: those with the lowest priority number of which one serves; the others stand by.
+	// DNSFailover: those with the lowest priority number of which one serves; the others are on standby.
 	DNSFailover DNSStrategy = "Failover"
 	// DNSNearest: those in the region that the client is near.
 	DNSNearest DNSStrategy = "Nearest"
 )
 
-// DNSSettings say how the names of a Service or Ingress are answered.
+// DNSSettings configure the answers for the names of a Service or Ingress.
 type DNSSettings struct {
 	// How long resolvers may keep an answer, in seconds, from 1 to 86400; the federation's own if left out.
 	// +optional
 	TTLSeconds *int32 `json:"ttlSeconds,omitempty"`
-	// All (default), Weighted, Failover or Nearest. Weighted and Nearest count with servers that can choose: the
-	// built-in one. Others give all addresses.
+	// All (default), Weighted, Failover or Nearest. Weighted and Nearest need a server that can choose: the built-in
+	// one. Others give all addresses.
 	// +optional
 	Strategy DNSStrategy `json:"strategy,omitempty"`
 	// By the name of the cluster; "*" stands for all that are not named.
 	// +optional
 	Clusters map[string]DNSClusterSettings `json:"clusters,omitempty"`
-	// Further names of a Service in the federation's zone, which answer as its global name does. Of two objects that
-	// want a name, the older has it.
+	// Extra names of a Service in the federation's zone, which answer as its global name does. If two objects claim a
+	// name, the older one gets it.
 	// +optional
 	// +listType=set
 	Hosts []string `json:"hosts,omitempty"`
-	// Whether the load balancers answer is asked from the federation, too: a cluster whose load balancer does not is out
-	// of the answers while others serve. If left out, what the members say is all that counts.
+	// The federation also checks the health of the load balancers: a cluster whose load balancer fails is out of the
+	// answers while others serve. If left out, only what the members report counts.
 	// +optional
 	HealthCheck *DNSHealthCheck `json:"healthCheck,omitempty"`
 }
@@ -60,7 +61,7 @@ type DNSClusterSettings struct {
 	// the Cluster if left out. With every strategy 0 keeps the cluster out while another one serves.
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
-	// When its turn is with strategy Failover: clusters with lower numbers come first. From 0, which it is if left out, to 1000.
+	// The order with strategy Failover: clusters with lower numbers come first. From 0, the default, to 1000.
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 }
@@ -96,7 +97,7 @@ func ParseDNSSettings(value string, path *field.Path) (*DNSSettings, field.Error
 	return s, nil
 }
 
-// Validate tells what is wrong with settings, by the path of each field below path.
+// Validate returns the errors in settings, by the path of each field below path.
 func (s *DNSSettings) Validate(path *field.Path) (errs field.ErrorList) {
 	if ttl := s.TTLSeconds; ttl != nil {
 		errs = append(errs, between(*ttl, 1, maxDNSTTL, path.Child("ttlSeconds"))...)

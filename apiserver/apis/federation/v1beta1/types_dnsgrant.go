@@ -11,9 +11,9 @@ import (
 // +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// DNSNameGrant says which namespaces may have hosts at and below a name of the federation's DNS zone. As soon as one names a suffix, no
-// other namespace gets hosts there. Of several suffixes that a host ends with, the longest decides; grants of the same suffix add up.
-// Names that Services have by their own are not concerned.
+// DNSNameGrant says which namespaces may have hosts at and below a name of the federation's DNS zone. Once a grant
+// names a suffix, no other namespace gets hosts there. Of several suffixes of a host the longest decides; grants of the
+// same suffix add up. The own names of Services are not affected.
 type DNSNameGrant struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata.
@@ -46,7 +46,8 @@ type DNSNameGrantList struct {
 	Items []DNSNameGrant `json:"items"`
 }
 
-// DNSNameGranted reports whether objects of a namespace may have a host, and by which suffix that is decided; "": no grant names one.
+// DNSNameGranted reports whether objects of a namespace may have a host, and by which suffix that is decided; "": no
+// grant names one.
 func DNSNameGranted(grants []*DNSNameGrant, namespace, host string) (suffix string, granted bool) {
 	granted = true
 	name := strings.ToLower(strings.TrimSuffix(host, "."))

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// DNSHealthCheckType is how a load balancer is asked whether it works.
+// DNSHealthCheckType is how a load balancer is checked.
 type DNSHealthCheckType string
 
 // Types of checks.
@@ -22,7 +22,7 @@ const (
 	DNSHealthCheckHTTPS DNSHealthCheckType = "HTTPS"
 )
 
-// DNSHealthCheck says how load balancers are asked from the federation whether they work. One of a cluster's that answers is enough.
+// DNSHealthCheck configures how the federation checks load balancers. One healthy load balancer of a cluster is enough.
 type DNSHealthCheck struct {
 	// TCP, HTTP or HTTPS.
 	Type DNSHealthCheckType `json:"type"`

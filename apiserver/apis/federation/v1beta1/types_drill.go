@@ -9,22 +9,22 @@ import (
 // +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// FailoverDrill takes clusters out of service on purpose, for a while, measures what becomes of it, and undoes it by itself. One drill is
-// under way at a time; others wait. Deleting it ends and undoes it.
+// FailoverDrill takes clusters out of service on purpose, for a while, measures the effects, and undoes it by itself.
+// One drill runs at a time; others wait. Deleting it ends and undoes it.
 type FailoverDrill struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What is to be tried. It cannot be changed.
+	// What to try. It cannot be changed.
 	Spec FailoverDrillSpec `json:"spec"`
-	// What became of it; written by the federation.
+	// The course and the outcome; written by the federation.
 	// +optional
 	Status FailoverDrillStatus `json:"status,omitempty"`
 }
 
-// FailoverDrillSpec says what is to be tried.
+// FailoverDrillSpec says what to try.
 type FailoverDrillSpec struct {
 	// The clusters that are taken out: all that any of the fields names when the drill begins.
 	Scope FailoverDrillScope `json:"scope"`
@@ -44,7 +44,8 @@ type FailoverDrillSpec struct {
 	// How long the way back may take, from 60 to 14400 s; 3600 if left out.
 	// +optional
 	RecoverySeconds *int32 `json:"recoverySeconds,omitempty"`
-	// How long it may wait for what must hold before it begins, from 0 to 86400 s; 3600 if left out. Then it is Blocked.
+	// How long it may wait for its checks to hold before it begins, from 0 to 86400 s; 3600 if left out. Then it is
+	// Blocked.
 	// +optional
 	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
 	// What decides whether it succeeds.
@@ -58,7 +59,8 @@ type FailoverDrillSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	Probes []DrillProbe `json:"probes,omitempty"`
-	// Required: it waits until somebody other than who made it approves it. NotRequired, the default, takes the right to approve.
+	// Required: it waits until somebody other than its creator approves it. NotRequired, the default, needs the
+	// permission to approve.
 	// +optional
 	Approval DrillApproval `json:"approval,omitempty"`
 	// Checks that need not hold: DoubleRunning, NotHeld, Quiet, Rested.
@@ -70,7 +72,7 @@ type FailoverDrillSpec struct {
 	Windows *DrillWindows `json:"windows,omitempty"`
 }
 
-// DrillApproval reports whether a drill waits for somebody's approval.
+// DrillApproval says whether a drill needs somebody's approval.
 type DrillApproval string
 
 const (
@@ -87,7 +89,7 @@ type DrillIsolate struct {
 	As IsolationMode `json:"as,omitempty"`
 }
 
-// IsolationMode is what the federation finds of clusters that it cuts itself off from.
+// IsolationMode is what the federation sees of clusters that it cuts itself off from.
 type IsolationMode string
 
 const (
@@ -121,16 +123,17 @@ const (
 	DrillShift DrillMethod = "Shift"
 	// DrillEvacuate does that, and then moves the replicas off, as kubectl federation drain does.
 	DrillEvacuate DrillMethod = "Evacuate"
-	// DrillIsolation cuts the federation's own connections to the clusters, so that they are lost for it and failed over. What runs there runs on.
+	// DrillIsolation cuts the federation's own connections to the clusters, so that it sees them as lost and fails them
+	// over. Their workloads run on.
 	DrillIsolation DrillMethod = "Isolate"
-	// DrillBlackhole does that, and has the clusters' node agents drop what comes to their Services from outside.
+	// DrillBlackhole does that, and makes the clusters' node agents drop traffic to their Services from outside.
 	DrillBlackhole DrillMethod = "Blackhole"
 )
 
 // Isolates reports whether the federation is cut off from the clusters.
 func (m DrillMethod) Isolates() bool { return m == DrillIsolation || m == DrillBlackhole }
 
-// FailoverDrillObjectives decide whether a drill succeeds. What is left out is not asked for.
+// FailoverDrillObjectives decide whether a drill succeeds. What is left out is not required.
 type FailoverDrillObjectives struct {
 	// The addresses are out of DNS that soon after the fault.
 	// +optional
@@ -166,13 +169,13 @@ type FailoverDrillGuardrails struct {
 	WindowSeconds *int32 `json:"windowSeconds,omitempty"`
 }
 
-// DrillPhase is where a drill stands.
+// DrillPhase is the phase of a drill.
 type DrillPhase string
 
 const (
-	// DrillPending waits for what must hold before.
+	// DrillPending waits for its checks to hold.
 	DrillPending DrillPhase = "Pending"
-	// DrillBaseline looks whether all is well, for spec.baselineSeconds.
+	// DrillBaseline watches whether all is well, for spec.baselineSeconds.
 	DrillBaseline DrillPhase = "Baseline"
 	// DrillInjecting takes the clusters out.
 	DrillInjecting DrillPhase = "Injecting"
@@ -194,7 +197,7 @@ const (
 	DrillSucceeded DrillOutcome = "Succeeded"
 	// DrillFailed missed an objective, hurt, or left something behind.
 	DrillFailed DrillOutcome = "Failed"
-	// DrillInterrupted ended early for what says nothing about the clusters.
+	// DrillInterrupted ended early for a reason that says nothing about the clusters.
 	DrillInterrupted DrillOutcome = "Interrupted"
 	// DrillBlocked never began.
 	DrillBlocked DrillOutcome = "Blocked"
@@ -236,7 +239,7 @@ const (
 	DrillCompleted        = "Completed"
 )
 
-// FailoverDrillStatus is what became of a drill.
+// FailoverDrillStatus is the course and the outcome of a drill.
 type FailoverDrillStatus struct {
 	// Where it stands.
 	// +optional
@@ -257,7 +260,7 @@ type FailoverDrillStatus struct {
 	// +optional
 	// +listType=atomic
 	Clusters []string `json:"clusters,omitempty"`
-	// Who made it, as the API server knows them.
+	// Who created it, as the API server knows them.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 	// Who approved it.
@@ -266,14 +269,14 @@ type FailoverDrillStatus struct {
 	// Who asked to abort it.
 	// +optional
 	Abort *DrillDecision `json:"abort,omitempty"`
-	// What the clusters were like before: stored before anything is changed.
+	// The state of the clusters before: stored before anything is changed.
 	// +optional
 	// +listType=atomic
 	Undo []DrillUndo `json:"undo,omitempty"`
 	// The process that decides about it.
 	// +optional
 	Leader string `json:"leader,omitempty"`
-	// How often another process has taken over since it began. After the second time it ends.
+	// How often another process has taken over since it began. The second time ends it.
 	// +optional
 	LeaderChanges int32 `json:"leaderChanges,omitempty"`
 	// What was measured.
@@ -281,7 +284,7 @@ type FailoverDrillStatus struct {
 	Report *DrillReport `json:"report,omitempty"`
 }
 
-// DrillDecision is what somebody decided about a drill.
+// DrillDecision is somebody's decision about a drill.
 type DrillDecision struct {
 	// Who, as the API server knows them.
 	By string `json:"by"`
@@ -292,7 +295,7 @@ type DrillDecision struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// DrillUndo is what a cluster was like before a drill.
+// DrillUndo is the state of a cluster before a drill.
 type DrillUndo struct {
 	// Name of the cluster.
 	Cluster string `json:"cluster"`
@@ -412,7 +415,7 @@ type DrillWorkloads struct {
 	BudgetViolatedSince *metav1.MicroTime `json:"budgetViolatedSince,omitempty"`
 }
 
-// DrillPrediction is what the review said before, beside what was measured.
+// DrillPrediction is what the review predicted, beside what was measured.
 type DrillPrediction struct {
 	// Replicas that would leave the scope.
 	// +optional
@@ -469,18 +472,18 @@ const (
 	// ClusterDrill is a condition that is True while a drill has cut the federation off from the cluster, and until that is undone. The reason
 	// is ReasonIsolated, or ReasonIsolationAborted.
 	ClusterDrill ClusterConditionType = "Drill"
-	// ReasonIsolated: the cluster is to be judged as one that is lost, and other clusters as if it were not there.
+	// ReasonIsolated: the cluster is judged as lost, and other clusters as if it did not exist.
 	ReasonIsolated = "Isolated"
-	// ReasonIsolationAborted: as soon as the cluster is ready it serves as before.
+	// ReasonIsolationAborted: as soon as the cluster is ready it serves again.
 	ReasonIsolationAborted = "IsolationAborted"
 
-	// DrillLease is the name of the Lease, in FederationNamespace, that isolates clusters: for as long as somebody renews it. In a member it has the node
-	// agents drop what comes to Services from outside.
+	// DrillLease is the name of the Lease, in FederationNamespace, that isolates clusters: as long as somebody renews
+	// it. In a member it makes the node agents drop traffic to Services from outside.
 	DrillLease = "failover-drill"
 	// NodeAgentName is the name of the node agent's DaemonSet, and the value of its pods' label app. BlackholeFlag is its flag that names that Lease.
 	NodeAgentName = "federation-nodeagent"
 	BlackholeFlag = "--blackhole-lease"
-	// IsolationAnnotation, on that Lease, says whom it isolates: an Isolation as JSON.
+	// IsolationAnnotation, on that Lease, has the isolated clusters: an Isolation as JSON.
 	IsolationAnnotation = "federation.kubernetes.io/isolation"
 )
 
@@ -490,14 +493,15 @@ const (
 type Isolation struct {
 	As       IsolationMode `json:"as"`
 	Clusters []string      `json:"clusters"`
-	// Blackhole: the Lease of the clusters' node agents is to be renewed, too.
+	// Blackhole: the Lease of the clusters' node agents must be renewed, too.
 	Blackhole bool `json:"blackhole,omitempty"`
 }
 
 const (
 	// DrillFinalizer keeps a FailoverDrill until it is undone.
 	DrillFinalizer = "federation.kubernetes.io/drill"
-	// StopDrillsAnnotation, on the namespace FederationNamespace, ends all drills and keeps others from beginning. Its value says why.
+	// StopDrillsAnnotation, on the namespace FederationNamespace, ends all drills and blocks others. Its value says
+	// why.
 	StopDrillsAnnotation = "federation.kubernetes.io/stop-drills"
 )
 
@@ -516,27 +520,27 @@ func orDefault[T any](value *T, without T) T {
 	return *value
 }
 
-// Baseline is how long all must be well before, in seconds.
+// Baseline returns how long all must be well before, in seconds.
 func (s *FailoverDrillSpec) Baseline() int32 { return orDefault(s.BaselineSeconds, 60) }
 
-// Hold is how long the clusters are out, in seconds.
+// Hold returns how long the clusters are out, in seconds.
 func (s *FailoverDrillSpec) Hold() int32 { return orDefault(s.HoldSeconds, 600) }
 
-// Recovery is how long the way back may take, in seconds.
+// Recovery returns how long the way back may take, in seconds.
 func (s *FailoverDrillSpec) Recovery() int32 { return orDefault(s.RecoverySeconds, 3600) }
 
-// StartingDeadline is how long it may wait before it begins, in seconds.
+// StartingDeadline returns how long it may wait before it begins, in seconds.
 func (s *FailoverDrillSpec) StartingDeadline() int32 {
 	return orDefault(s.StartingDeadlineSeconds, 3600)
 }
 
-// MinReady is how many percent of the scope's replicas must stay ready.
+// MinReady returns how many percent of the scope's replicas must stay ready.
 func (g *FailoverDrillGuardrails) MinReady() int32 { return orDefault(g.MinReadyPercent, 95) }
 
-// Unplaced is how many replicas may fit nowhere.
+// Unplaced returns how many replicas may fit nowhere.
 func (g *FailoverDrillGuardrails) Unplaced() int64 { return orDefault(g.MaxUnplaced, 0) }
 
-// As is what the federation finds of clusters that it cuts itself off from.
+// As returns what the federation sees of clusters that it cuts itself off from.
 func (s *FailoverDrillSpec) As() IsolationMode {
 	if s.Isolate == nil || s.Isolate.As == "" {
 		return IsolateSilent
@@ -544,7 +548,7 @@ func (s *FailoverDrillSpec) As() IsolationMode {
 	return s.Isolate.As
 }
 
-// Drill is the condition that a drill has cut the federation off from the cluster; nil where none has.
+// Drill returns the condition that a drill has cut the federation off from the cluster, or nil.
 func (c *Cluster) Drill() *ClusterCondition {
 	if is := c.Condition(ClusterDrill); is != nil && is.Status == corev1.ConditionTrue {
 		return is

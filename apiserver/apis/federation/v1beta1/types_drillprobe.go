@@ -86,7 +86,7 @@ type DrillProbeResult struct {
 	LastFailure string `json:"lastFailure,omitempty"`
 }
 
-// DNSName is the name that is asked for, with the final dot.
+// DNSName returns the name that is asked for, with the final dot.
 func (p *DrillProbe) DNSName(federation, zone string) string {
 	if p.Service != nil {
 		return strings.ToLower(strings.Join([]string{p.Service.Name, p.Service.Namespace, federation, "svc", strings.TrimSuffix(zone, ".")}, ".")) + "."
@@ -94,10 +94,10 @@ func (p *DrillProbe) DNSName(federation, zone string) string {
 	return strings.ToLower(strings.TrimSuffix(p.Host, ".")) + "."
 }
 
-// Period is how many seconds there are from one question to the next, Timeout how many an answer may take.
+// Period returns how many seconds there are from one question to the next, Timeout how many an answer may take.
 func (p *DrillProbe) Period() int32 { return max(1, p.PeriodSeconds) }
 
-// Timeout is how many seconds an answer may take.
+// Timeout returns how many seconds an answer may take.
 func (p *DrillProbe) Timeout() int32 {
 	if p.TimeoutSeconds == 0 {
 		return 2
@@ -105,8 +105,9 @@ func (p *DrillProbe) Timeout() int32 {
 	return p.TimeoutSeconds
 }
 
-// FailedPerMille is how many of a thousand questions of a probe may fail within the window, Window how long that is, in seconds.
+// FailedPerMille returns how many of a thousand questions of a probe may fail within the window, Window how long that
+// is, in seconds.
 func (g *FailoverDrillGuardrails) FailedPerMille() int32 { return orDefault(g.MaxFailedPerMille, 10) }
 
-// Window is how long the window is in which failures are counted, in seconds.
+// Window returns how long the window is in which failures are counted, in seconds.
 func (g *FailoverDrillGuardrails) Window() int32 { return orDefault(g.WindowSeconds, 30) }

@@ -161,23 +161,23 @@ const (
 	DrillScheduledAtAnnotation = "federation.kubernetes.io/drill-scheduled-at"
 )
 
-// StartingDeadline is how late a drill may be made, in seconds.
+// StartingDeadline returns how late a drill may be made, in seconds.
 func (s *FailoverDrillScheduleSpec) StartingDeadline() int64 {
 	return orDefault(s.StartingDeadlineSeconds, 300)
 }
 
-// Succeeded is how many drills that succeeded are kept, Failed how many others.
+// Succeeded returns how many drills that succeeded are kept, Failed how many others.
 func (s *FailoverDrillScheduleSpec) Succeeded() int {
 	return int(orDefault(s.SuccessfulHistoryLimit, 10))
 }
 
-// Failed is how many drills that did not succeed are kept.
+// Failed returns how many drills that did not succeed are kept.
 func (s *FailoverDrillScheduleSpec) Failed() int { return int(orDefault(s.FailedHistoryLimit, 10)) }
 
 // Suspended reports whether no drill is made.
 func (s *FailoverDrillScheduleSpec) Suspended() bool { return orDefault(s.Suspend, false) }
 
-// MakesOther reports whether a schedule, as it is now, makes other drills than this one, or makes drills again.
+// MakesOther reports whether a schedule now makes other drills than is does, or makes drills again.
 func (s *FailoverDrillSchedule) MakesOther(is *FailoverDrillSchedule) bool {
 	was, now := s.Spec.DeepCopy(), is.Spec.DeepCopy()
 	was.Suspend, now.Suspend = new(was.Suspended()), new(now.Suspended())
@@ -187,7 +187,7 @@ func (s *FailoverDrillSchedule) MakesOther(is *FailoverDrillSchedule) bool {
 	return !equality.Semantic.DeepEqual(was, now)
 }
 
-// Drill is a new drill of the schedule. It has no name yet, and the whole scope.
+// Drill returns a new drill of the schedule. It has no name yet, and the whole scope.
 func (s *FailoverDrillSchedule) Drill() *FailoverDrill {
 	d := &FailoverDrill{
 		ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(s.Spec.Template.Labels), Annotations: map[string]string{},
@@ -202,7 +202,7 @@ func (s *FailoverDrillSchedule) Drill() *FailoverDrill {
 	return d
 }
 
-// Of is the scope that is one zone, region or cluster.
+// Of returns the scope that is one zone, region or cluster.
 func (r DrillRotation) Of(name string) (s FailoverDrillScope) {
 	switch r {
 	case RotateZones:
@@ -215,7 +215,7 @@ func (r DrillRotation) Of(name string) (s FailoverDrillScope) {
 	return s
 }
 
-// Candidates are what a rotation takes in turn; nil where there is none.
+// Candidates returns what a rotation takes in turn, or nil.
 func (s *FailoverDrillScheduleSpec) Candidates() []string {
 	switch s.Rotate {
 	case RotateZones:

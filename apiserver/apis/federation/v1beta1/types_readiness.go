@@ -10,8 +10,8 @@ import (
 // +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// FailoverReadiness reports whether the loss of a zone, or of a region, would be survived as the world is now. The federation keeps one for each; nobody
-// else writes them, and nothing is done because of what they say.
+// FailoverReadiness reports whether the loss of a zone, or of a region, would be survived now. The federation keeps one
+// for each; nobody else writes them, and nothing acts on them.
 type FailoverReadiness struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata.
@@ -35,7 +35,7 @@ type FailoverReadinessSpec struct {
 	Region string `json:"region,omitempty"`
 }
 
-// Domain is the zone or region, as metrics and events call it.
+// Domain returns the zone or region, as metrics and events call it.
 func (s FailoverReadinessSpec) Domain() string {
 	if s.Zone != "" {
 		return s.Zone
@@ -62,7 +62,7 @@ type FailoverReadinessStatus struct {
 	// Those that would be placed elsewhere.
 	// +optional
 	Placed int64 `json:"placed,omitempty"`
-	// Those that would not be placed anew, for failover is off for them.
+	// Those that would not be placed again, because failover is off for them.
 	// +optional
 	Kept int64 `json:"kept,omitempty"`
 	// Those that would fit nowhere.
@@ -78,7 +78,7 @@ type FailoverReadinessStatus struct {
 	// What would be left free. Not set where the room of the other clusters is not known.
 	// +optional
 	Headroom *ReadinessHeadroom `json:"headroom,omitempty"`
-	// When this was found. It counts for as long as nothing of it changes: then nothing is written.
+	// When this was found. It holds as long as nothing of it changes: then nothing is written.
 	// +optional
 	EvaluatedAt *metav1.Time `json:"evaluatedAt,omitempty"`
 	// How long it took to find out, in milliseconds.
@@ -167,8 +167,9 @@ const (
 	ReadinessNeverDrilled             = "NeverDrilled"
 )
 
-// ReadinessName is the name of the FailoverReadiness of a zone, as REGION/ZONE, or a region: "zone.east.a", "region.east". Labels of nodes
-// may have letters that names may not: of two that differ in these only, the second is not kept.
+// ReadinessName returns the name of the FailoverReadiness of a zone, as REGION/ZONE, or a region: "zone.east.a",
+// "region.east". Labels of nodes may have letters that names may not: of two that differ only in these, the second has
+// no FailoverReadiness.
 func ReadinessName(s FailoverReadinessSpec) string {
 	level, words := "region", []string{s.Region}
 	if s.Zone != "" {
@@ -181,7 +182,7 @@ func ReadinessName(s FailoverReadinessSpec) string {
 	return name
 }
 
-// asLabel is a word in the letters that a part of a name has.
+// asLabel returns a word with only the letters that a part of a name may have.
 func asLabel(word string) string {
 	letters := func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

@@ -11,12 +11,12 @@ import (
 // maxUnknown bounds how many names are listed.
 const maxUnknown = 10
 
-// UnknownClusters says of names that none of the clusters has which they are, by their fields; "*" stands for all.
+// UnknownClusters returns a text for each name that no cluster has, with its field; "*" stands for all.
 func UnknownClusters[V any](named map[string]V, path *field.Path, clusters []*Cluster) []string {
 	return knownOf(clusters).keys(slices.Sorted(maps.Keys(named)), path).listed()
 }
 
-// Unknown says of the names in a policy that none of the clusters has, or is in, which they are, by their fields.
+// Unknown returns a text for each name in a policy that no cluster has, or is in, with its field.
 func (s *PlacementPolicySpec) Unknown(clusters []*Cluster) []string {
 	spec, known := field.NewPath("spec"), knownOf(clusters)
 	known.affinity(s.Clusters, spec.Child("clusters"))
