@@ -23,17 +23,17 @@ var (
 	slicesResource   = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 )
 
-// acrossEvidence is what explain has read of how the clusters of a Service are told of each other.
+// acrossEvidence is what explain has read of the clusters' EndpointSlices of each other for a Service.
 type acrossEvidence struct {
-	// off: the federation does not tell them.
+	// off: the federation does not write them.
 	off bool
-	// world is what decides what clusters have of the Service, which is its only object.
+	// world is the input of the offers, with the Service as its only object.
 	world servicedns.Input
 	// unknown is why it could not be read.
 	unknown error
-	// slices are what clusters answered, by their name.
+	// slices are the clusters' slices, by cluster.
 	slices map[string]slicesAnswer
-	// events say what went wrong.
+	// events report what went wrong.
 	events []corev1.Event
 }
 
@@ -42,13 +42,13 @@ type slicesAnswer struct {
 	err    error
 }
 
-// gatherAcross reads it. Who may not read all of it is told what he may.
+// gatherAcross reads it, as far as the user may.
 func (f *federation) gatherAcross(ctx context.Context, e *evidence, m *members) *acrossEvidence {
 	a := &acrossEvidence{}
 	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", discoveryv1.LabelManagedBy, crosscluster.Manager, v1beta1.ManagedByLabel, e.uid, v1beta1.RemoteServiceLabel, e.object.GetName())
 	a.slices = eachMember(e.clusters, func(c *v1beta1.Cluster) (all slicesAnswer) {
 		if err := e.copies[c.Name].err; err != nil {
-			return slicesAnswer{err: err} // without the Service there it is not known either what is to be told
+			return slicesAnswer{err: err} // without the Service's copies, the desired slices are unknown, too
 		}
 		var bad error
 		all.err = m.list(ctx, c.Name, slicesResource, e.object.GetNamespace(), selector, func(u *unstructured.Unstructured) {
@@ -70,7 +70,7 @@ func (f *federation) gatherAcross(ctx context.Context, e *evidence, m *members) 
 	return a
 }
 
-// events are those of a namespace with these fields; none where they may not be read.
+// events returns the events of a namespace with these fields; none if the user may not read them.
 func (f *federation) events(ctx context.Context, namespace string, with fields.Set) []corev1.Event {
 	found, err := f.core.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: with.String()})
 	if err != nil {
@@ -79,7 +79,7 @@ func (f *federation) events(ctx context.Context, namespace string, with fields.S
 	return found.Items
 }
 
-// gatherOffers reads what decides what clusters have of the Service.
+// gatherOffers reads the input of the offers of the Service.
 func (f *federation) gatherOffers(ctx context.Context, e *evidence, a *acrossEvidence) error {
 	info, err := f.info(ctx)
 	if err != nil {

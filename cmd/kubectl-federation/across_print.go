@@ -14,7 +14,7 @@ func (v *slicesView) rank() int {
 	return 0
 }
 
-// printAcross writes it for people: a table that is at most rows long, what is amiss first where not all fit.
+// printAcross prints a table of at most `rows` rows; problems first if not all fit.
 func printAcross(out io.Writer, x *acrossExplanation, rows int) {
 	if x == nil || len(x.Slices)+len(x.Untold) == 0 && !x.Disabled && x.Unknown == "" {
 		return
@@ -43,7 +43,7 @@ func printAcross(out io.Writer, x *acrossExplanation, rows int) {
 		}
 		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Cluster, source, addresses, ready, weight, v.State, short(v.Why))
 	}
-	_ = w.Flush() // nobody is left to be told
+	_ = w.Flush() // nobody reads the error
 	if more := len(x.Slices) - len(shown); more > 0 {
 		tell(out, "And %s more (--all shows them)\n", count(int64(more), "slice"))
 	}

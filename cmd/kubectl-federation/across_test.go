@@ -20,7 +20,7 @@ import (
 	servicedns "federation/controllers/servicedns/plan"
 )
 
-// acrossEvidenceOf is a Service in clusters that have been told of each other: each has the load balancer 192.0.2.N.
+// acrossEvidenceOf returns a Service in clusters that have slices of each other: each has the load balancer 192.0.2.N.
 func acrossEvidenceOf(t *testing.T, clusters ...*v1beta1.Cluster) evidence {
 	t.Helper()
 	ingresses := &v1beta1.ServiceIngresses{}
@@ -51,7 +51,7 @@ func setIngresses(t *testing.T, object *map[string]any, i *v1beta1.ServiceIngres
 	(*object)["metadata"].(map[string]any)["annotations"] = map[string]any{v1beta1.ServiceIngressesAnnotation: string(b)}
 }
 
-// decideAcross has what clusters have follow the Service.
+// decideAcross makes the offers follow the Service.
 func (e *evidence) decideAcross(t *testing.T) {
 	t.Helper()
 	o, err := servicedns.Read(e.object, nil)
@@ -61,7 +61,7 @@ func (e *evidence) decideAcross(t *testing.T) {
 	e.across.world.Objects = []servicedns.Object{o}
 }
 
-// wanted are the slices that the federation writes into a cluster.
+// wanted returns the slices that the federation writes into a cluster.
 func (e *evidence) wanted(t *testing.T, cluster string) (all []*discoveryv1.EndpointSlice) {
 	t.Helper()
 	s := &corev1.Service{}
@@ -78,8 +78,8 @@ func eventOf(reason, object, message string) corev1.Event {
 	return corev1.Event{Reason: reason, Message: message, InvolvedObject: corev1.ObjectReference{Name: object}}
 }
 
-// TestExplainWhatClustersAreToldOfEachOther: a cluster is lost, one has no ready endpoint any more, one lets nobody write, and in
-// one a name is taken.
+// TestExplainWhatClustersAreToldOfEachOther covers a lost cluster, one without a ready endpoint, one that lets nobody
+// write, and one in which a name is taken.
 func TestExplainWhatClustersAreToldOfEachOther(t *testing.T) {
 	e := acrossEvidenceOf(t, clusterAt("east-a", 0), clusterAt("east-b", 0), clusterAt("west-a", 0), clusterAt("west-b", 0))
 	e.clusters[1] = clusterAt("east-b", time.Minute)
@@ -146,7 +146,7 @@ func TestStatesOfWhatClustersAreTold(t *testing.T) {
 	}
 }
 
-// A member that hangs would take the time of one answer twice.
+// A member that hangs must not cost its timeout twice.
 func TestWhoGaveNoAnswerIsNotAskedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.f.rest = &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs, Client: restfake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {

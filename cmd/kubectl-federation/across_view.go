@@ -15,24 +15,24 @@ import (
 	servicedns "federation/controllers/servicedns/plan"
 )
 
-// acrossExplanation is how the clusters of a Service are told of each other.
+// acrossExplanation describes the slices of other clusters of a Service.
 type acrossExplanation struct {
 	// Disabled: the federation runs with --cross-cluster-endpoints=false.
 	Disabled bool `json:"disabled,omitempty"`
-	// Unknown is why it is not known what clusters are to be told.
+	// Unknown is why the desired slices are unknown.
 	Unknown string       `json:"unknown,omitempty"`
 	Slices  []slicesView `json:"slices,omitempty"`
-	// Untold are clusters with the Service of which the others are told nothing.
+	// Untold are clusters with the Service that no other cluster has slices of.
 	Untold []untold `json:"untold,omitempty"`
 }
 
 // slicesView is one EndpointSlice, there or missing.
 type slicesView struct {
-	// Cluster is the one that has it; Source the one that it tells of, "" where the cluster does not answer.
+	// Cluster has the slice; Source is the cluster that it is of, "" if Cluster does not answer.
 	Cluster string `json:"cluster"`
 	Source  string `json:"source,omitempty"`
 	Name    string `json:"name,omitempty"`
-	// Addresses, Ready and Weight, of each address, are what it says; of a missing one, what it is to say.
+	// Addresses, Ready and Weight, of each address, are the slice's; of a missing slice, the desired ones.
 	Addresses []string  `json:"addresses,omitempty"`
 	Ready     bool      `json:"ready"`
 	Weight    int       `json:"weight,omitempty"`
@@ -45,7 +45,7 @@ type untold struct {
 	Why     string `json:"why"`
 }
 
-// explainAcross compares what clusters have been told with what they are to be told. It is pure.
+// explainAcross compares the present slices with the desired ones. It is pure.
 func explainAcross(e evidence, clusters []clusterExplanation) *acrossExplanation {
 	a, p := e.across, servicedns.Records(e.across.world)
 	x := &acrossExplanation{Disabled: a.off}
@@ -67,7 +67,7 @@ func explainAcross(e evidence, clusters []clusterExplanation) *acrossExplanation
 	return x
 }
 
-// standings say how clusters stand, by name, and why the whole Service has nothing.
+// standings returns the clusters' standings, by name, and why the whole Service has none.
 func standings(p servicedns.Plan) (why map[string]string, whole string) {
 	why = map[string]string{}
 	for _, n := range p.Names {
@@ -85,7 +85,7 @@ func standings(p servicedns.Plan) (why map[string]string, whole string) {
 	return why, whole
 }
 
-// told is what one cluster has been told, and is to be. why are reasons by cluster.
+// told returns the present and the desired slices of one cluster. why has reasons by cluster.
 func (a *acrossEvidence) told(e evidence, c *clusterExplanation, offers []servicedns.Offer, why map[string]string) (all []slicesView) {
 	answer, in := a.slices[c.Name], crosscluster.Input{Member: c.Name, Federation: e.uid, Offers: offers}
 	if answer.err != nil {
@@ -139,7 +139,7 @@ func viewSlice(cluster string, s *discoveryv1.EndpointSlice, state copyState) sl
 	return v
 }
 
-// why says what a slice waits for, or why none of it is ready.
+// why returns what a slice waits for, or why none of it is ready.
 func (a *acrossEvidence) why(v *slicesView, of map[string]string) string {
 	switch v.State {
 	case copyInSync:

@@ -99,7 +99,7 @@ func (o *approveCommand) approve(ctx context.Context, f *federation, name string
 	return nil
 }
 
-// show says what is held in a cluster.
+// show prints what is held in a cluster.
 func (o *approveCommand) show(name string, held []v1beta1.PendingDeletions) error {
 	if o.output != "table" {
 		return o.output.print(o.Out, map[string]any{"cluster": name, "deletionsPendingApproval": append([]v1beta1.PendingDeletions{}, held...)})
@@ -123,7 +123,7 @@ func (o *approveCommand) show(name string, held []v1beta1.PendingDeletions) erro
 	return nil
 }
 
-// approval is a merge patch that approves the sets.
+// approval returns a merge patch that approves the sets.
 func approval(held []v1beta1.PendingDeletions) []byte {
 	sets := make([]string, len(held))
 	for i, h := range held {
@@ -135,7 +135,7 @@ func approval(held []v1beta1.PendingDeletions) []byte {
 	return patch
 }
 
-// heldDeletions says in a sentence what is held in a cluster; "" where nothing is.
+// heldDeletions describes in a sentence what is held in a cluster, or returns "".
 func heldDeletions(c *v1beta1.Cluster) string {
 	copies := int64(0)
 	for _, h := range c.Status.DeletionsPendingApproval {

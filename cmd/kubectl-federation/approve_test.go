@@ -12,7 +12,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// TestApproveDeletions: what is held is shown, and approved by its sets once somebody has said so.
+// TestApproveDeletions checks that held sets are printed, and approved once somebody confirms.
 func TestApproveDeletions(t *testing.T) {
 	w := newWorld(t)
 	clusters := w.f.dyn.Resource(v1beta1.ClustersResource)

@@ -14,10 +14,10 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// completeName is the name under which kubectl asks a plugin for completions: as a program of its own.
+// completeName is the name of the program that kubectl calls for a plugin's completions.
 const completeName = "kubectl_complete-federation"
 
-// arguments returns the command line: what kubectl asks to be completed goes to cobra's own command.
+// arguments returns the command line: it passes kubectl's completion requests to cobra's own command.
 func arguments(argv []string) []string {
 	if filepath.Base(argv[0]) == completeName {
 		return append([]string{cobra.ShellCompRequestCmd}, argv[1:]...)
@@ -30,7 +30,7 @@ const completeTimeout = 2 * time.Second
 
 type completion = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective)
 
-// offer makes a completion of a function that asks the federation. What fails offers nothing.
+// offer makes a completion from a function that queries the federation. If that fails, it offers nothing.
 func (t *target) offer(names func(ctx context.Context, f *federation, args []string) []string) completion {
 	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		f, err := t.connect()
@@ -68,7 +68,7 @@ func oneCluster(ctx context.Context, f *federation, args []string) []string {
 	return clusterNames(ctx, f, args)
 }
 
-// places offers what clusters say of where they are.
+// places offers the zones or regions of clusters.
 func places(of func(*v1beta1.Cluster) []string) func(context.Context, *federation, []string) []string {
 	return func(ctx context.Context, f *federation, _ []string) (names []string) {
 		all, _ := f.clusters(ctx) // nothing is offered then
@@ -122,7 +122,7 @@ func contexts(c *cobra.Command, _ []string, prefix string) ([]string, cobra.Shel
 	return contextsOf(file, prefix)
 }
 
-// memberContexts offers those of the member's kubeconfig, which is the federation's where no other is named.
+// memberContexts offers the contexts of the member's kubeconfig, by default the federation's.
 func memberContexts(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if file, _ := c.Flags().GetString("member-kubeconfig"); file != "" {
 		return contextsOf(file, prefix)

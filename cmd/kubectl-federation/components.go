@@ -17,7 +17,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// component is a part of a process that has failed, as -o json and yaml have it.
+// component is a failed part of a process, as -o json and yaml print it.
 type component struct {
 	// Host is the machine of the process.
 	Host      string `json:"host"`
@@ -29,7 +29,7 @@ type component struct {
 	Message string      `json:"message"`
 }
 
-// components reads which have failed, by host and name. Where that is not said, or not to us, there are none.
+// components reads the failed parts, by host and name. None if they are not published, or the user may not read them.
 func (f *federation) components(ctx context.Context) (all []component, err error) {
 	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.ComponentsConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -63,5 +63,5 @@ func printComponents(out io.Writer, all []component, now time.Time) {
 		}
 		tell(w, "%s\t%s\t%s\t%d\t%s\t%s\n", c.Component, c.Host, status, c.Restarts, agoOrDash(&c.Since, now), strings.Join(strings.Fields(c.Message), " "))
 	}
-	_ = w.Flush() // nobody is left to be told
+	_ = w.Flush() // nobody reads the error
 }

@@ -14,18 +14,18 @@ type condition struct {
 	Since                   time.Time
 }
 
-// conditionOf returns the condition of a type, nil where there is none.
+// conditionOf returns the condition of a type, or nil.
 func conditionOf(u *unstructured.Unstructured, kind string) *condition {
 	c := v1beta1.ConditionOf(u, kind)
 	if c == nil {
 		return nil
 	}
 	text := func(key string) string { s, _ := c[key].(string); return s }
-	at, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // a zero time says that it is not known
+	at, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // zero if unknown
 	return &condition{Status: text("status"), Reason: text("reason"), Message: text("message"), Since: at}
 }
 
-// notPropagated is why not all clusters are as desired; "" where they are.
+// notPropagated returns why not all clusters are as desired, or "".
 func notPropagated(u *unstructured.Unstructured) string {
 	if c := conditionOf(u, v1beta1.ConditionPropagated); c != nil && c.Status == "False" {
 		return c.Message

@@ -66,7 +66,7 @@ func (s *sides) federation() (*rest.Config, kubernetes.Interface, dynamic.Interf
 	return config, core, dyn, err
 }
 
-// member returns nil where no flag names the cluster.
+// member returns nil if no flag names the cluster.
 func (s *sides) member() (*rest.Config, error) {
 	switch {
 	case s.memberKubeconfig != "":
@@ -86,7 +86,7 @@ func (s *sides) member() (*rest.Config, error) {
 	}
 }
 
-// memberFlags are the flags that name the cluster, as kubectl takes them.
+// memberFlags returns the flags that name the cluster, as kubectl takes them.
 func (s *sides) memberFlags() string {
 	var words []string
 	for _, f := range [][2]string{{"--kubeconfig", s.memberKubeconfig}, {"--context", s.memberContext}} {

@@ -18,7 +18,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// dryRun is the flag --dry-run, as kubectl has it.
+// dryRun is the flag --dry-run, as in kubectl.
 type dryRun string
 
 func (d *dryRun) addFlag(c *cobra.Command) {
@@ -35,7 +35,7 @@ func (d *dryRun) check() error {
 	return nil
 }
 
-// suffix is what kubectl puts behind what it says.
+// suffix returns kubectl's suffix of messages.
 func (d *dryRun) suffix() string {
 	return map[dryRun]string{"client": " (dry run)", "server": " (server dry run)"}[*d]
 }
@@ -59,8 +59,8 @@ func dropTaint(c *v1beta1.Cluster, taint corev1.Taint) {
 	c.Spec.Taints = slices.DeleteFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 }
 
-// change has a Cluster changed and written, if that changes anything: its taints, its weight in DNS, and
-// the annotation of drain. What somebody else wrote meanwhile stays.
+// change changes a Cluster and writes it, if anything changed: its taints, its weight in DNS, and the annotation of
+// drain. It keeps concurrent changes by others.
 func (f *federation) change(ctx context.Context, name string, dry dryRun, how func(*v1beta1.Cluster)) (after *v1beta1.Cluster, changed bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		before, err := f.cluster(ctx, name)
@@ -83,7 +83,7 @@ func (f *federation) change(ctx context.Context, name string, dry dryRun, how fu
 	return after, changed, err
 }
 
-// clusterPatch is a merge patch that only fits the version it was made for; nil where nothing changes.
+// clusterPatch returns a merge patch for exactly this version; nil if nothing changes.
 func clusterPatch(before, after *v1beta1.Cluster) []byte {
 	spec, annotations := map[string]any{}, map[string]any{}
 	if !slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) }) {
@@ -155,7 +155,7 @@ func someClusters(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// run goes on to the other clusters where one fails.
+// run continues with the other clusters if one fails.
 func (o *cordonCommand) run(ctx context.Context, names []string, word string, how func(*v1beta1.Cluster, corev1.Taint)) error {
 	if err := o.dry.check(); err != nil {
 		return err

@@ -99,7 +99,7 @@ func (o *dnsCommand) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// dnsKey returns "KIND NAME" of the object that is asked for; "" for all.
+// dnsKey returns "KIND NAME" of the requested object; "" for all.
 func dnsKey(args []string) (string, error) {
 	if len(args) == 0 {
 		return "", nil
@@ -121,7 +121,7 @@ func dnsKey(args []string) (string, error) {
 // lookupTimeout bounds the lookup of all host names of load balancers.
 const lookupTimeout = 5 * time.Second
 
-// dnsInput reads what the names are decided from.
+// dnsInput reads the input of the names' decision.
 func (f *federation) dnsInput(ctx context.Context) (in plan.Input, err error) {
 	info, err := f.info(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (f *federation) dnsInput(ctx context.Context) (in plan.Input, err error) {
 	return in, nil
 }
 
-// dnsWorld reads what names are decided from besides the objects that have them.
+// dnsWorld reads that input without the named objects.
 func (f *federation) dnsWorld(ctx context.Context, info *v1beta1.Info, clusters []*v1beta1.Cluster) (in plan.Input, err error) {
 	if info == nil {
 		return in, errors.New("the federation does not say which zone it has: its controllers have not run yet")
@@ -166,7 +166,7 @@ func (f *federation) dnsWorld(ctx context.Context, info *v1beta1.Info, clusters 
 	return in, err
 }
 
-// dnsClaims reads to whom hosts belong, and to whom they are granted.
+// dnsClaims reads the owners and the grants of hosts.
 func (f *federation) dnsClaims(ctx context.Context, zone plan.Zone) (*plan.Claims, error) {
 	hosts, err := f.ownData(ctx, v1beta1.DNSHostsConfigMap)
 	if err != nil {
@@ -177,7 +177,7 @@ func (f *federation) dnsClaims(ctx context.Context, zone plan.Zone) (*plan.Claim
 		grants = append(grants, &v1beta1.DNSNameGrant{})
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, grants[len(grants)-1])
 	})
-	if err != nil && !apierrors.IsNotFound(err) { // of a federation of before
+	if err != nil && !apierrors.IsNotFound(err) { // missing in an older federation
 		return nil, err
 	}
 	claims := plan.NewClaims(zone)
@@ -186,7 +186,7 @@ func (f *federation) dnsClaims(ctx context.Context, zone plan.Zone) (*plan.Claim
 	return claims, nil
 }
 
-// ownData reads a ConfigMap that the federation keeps for itself; nil where there never was a reason to make it.
+// ownData reads one of the federation's own ConfigMaps; nil if it does not exist.
 func (f *federation) ownData(ctx context.Context, name string) (map[string]string, error) {
 	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -198,7 +198,7 @@ func (f *federation) ownData(ctx context.Context, name string) (map[string]strin
 	return m.Data, nil
 }
 
-// namedObjects reads all Services and Ingresses, and what they claim: of two that want a host, one may be elsewhere.
+// namedObjects reads all Services and Ingresses, and their claims: another claimant of a host may be elsewhere.
 func (f *federation) namedObjects(ctx context.Context, claims *plan.Claims) (all []plan.Object, err error) {
 	policies, err := f.policies(ctx, "")
 	if err != nil {
@@ -225,7 +225,7 @@ func (f *federation) namedObjects(ctx context.Context, claims *plan.Claims) (all
 	return all, nil
 }
 
-// lookup asks this machine's resolver; a host that it does not know is left out.
+// lookup asks this machine's resolver, and leaves out unknown hosts.
 func lookup(ctx context.Context, hosts []string) map[string][]netip.Addr {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()

@@ -68,12 +68,12 @@ cache and no parent zone needs them.`,
 	return c
 }
 
-// keysView is what is shown of the keys of a zone.
+// keysView is the output about the keys of a zone.
 type keysView struct {
 	Zone string    `json:"zone"`
 	Keys []keyView `json:"keys"`
-	// ParentZone is Secure when the parent zone is seen to have the DS record of the key that signs, None when it is seen to have no DS
-	// record, and else Unknown.
+	// ParentZone is Secure if the parent zone is seen to have the DS record of the signing key, None if it is seen to
+	// have no DS record, else Unknown.
 	ParentZone string `json:"parentZone"`
 	Waits      string `json:"waits,omitempty"`
 }

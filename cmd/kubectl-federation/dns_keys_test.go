@@ -10,7 +10,7 @@ import (
 	"federation/dnsprovider/dnssec"
 )
 
-// TestKeysAreShown shows a roll, before and after the parent zone may be told of the new key.
+// TestKeysAreShown shows a rollover, before and after the parent zone should have the new key.
 func TestKeysAreShown(t *testing.T) {
 	old, err := dnssec.NewKey(dnssec.Ed25519)
 	if err != nil {

@@ -17,19 +17,20 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// dnsProvider is how a DNS provider stands, as -o json and yaml have it.
+// dnsProvider is the state of a DNS provider, as -o json and yaml print it.
 type dnsProvider struct {
 	Name string `json:"name"`
-	// Published: it has all records, but for those of which the message says why not.
+	// Published: it has all records, except those that the message names.
 	Published bool   `json:"published"`
 	Reason    string `json:"reason"`
-	// Message is, where it is not published, the last error.
+	// Message is the last error, if it is not published.
 	Message string `json:"message"`
 	// Since is when it became published, or got behind.
 	Since metav1.Time `json:"since"`
 }
 
-// dnsProviders reads how the DNS providers stand, by name. Where that is not said, or not to us, there are none.
+// dnsProviders reads the states of the DNS providers, by name. None if they are not published, or the user may not read
+// them.
 func (f *federation) dnsProviders(ctx context.Context) ([]dnsProvider, error) {
 	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -53,7 +54,7 @@ func viewProviders(data map[string]string) (all []dnsProvider, err error) {
 	return all, nil
 }
 
-// words are the provider's state: that it is behind, or the reason why there is something to say.
+// words returns the provider's state: out of sync, or the reason of its message.
 func (p *dnsProvider) words() string {
 	if p.Published {
 		return p.Reason
@@ -71,5 +72,5 @@ func printProviders(out io.Writer, all []dnsProvider, now time.Time) {
 	for _, p := range all {
 		tell(w, "%s\t%s\t%s\t%s\n", p.Name, p.words(), agoOrDash(&p.Since, now), strings.Join(strings.Fields(p.Message), " "))
 	}
-	_ = w.Flush() // nobody is left to be told
+	_ = w.Flush() // nobody reads the error
 }

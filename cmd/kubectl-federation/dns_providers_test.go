@@ -12,7 +12,7 @@ import (
 	"federation/controllers/servicedns/plan"
 )
 
-// twoProviders is a ConfigMap's data of one that is well, and one that has been behind for 5 minutes.
+// twoProviders returns a ConfigMap's data with a healthy provider, and one that has been out of sync for 5 minutes.
 func twoProviders(t *testing.T) map[string]string {
 	t.Helper()
 	data := map[string]string{}

@@ -11,7 +11,8 @@ import (
 	"federation/controllers/servicedns/plan"
 )
 
-// dnsExample has a weighted Service in three clusters, one of them without an endpoint, and two Ingresses that want one host.
+// dnsExample has a weighted Service in three clusters, one of them without an endpoint, and two Ingresses that claim
+// one host.
 func dnsExample() plan.Input {
 	at := func(addresses ...string) *v1beta1.ServiceIngresses {
 		in := &v1beta1.ServiceIngresses{}
@@ -52,7 +53,7 @@ func TestDNSOnAScreen(t *testing.T) {
 	golden(t, "testdata/dns.json", out.String())
 }
 
-// A cluster that fails its check is out, and the reason is said.
+// A cluster that fails its check is out, with the reason.
 func TestDNSSaysWhichCheckFails(t *testing.T) {
 	in := dnsExample()
 	in.Objects[0].Settings.HealthCheck = &v1beta1.DNSHealthCheck{Type: v1beta1.DNSHealthCheckHTTP, Path: "/healthz"}

@@ -10,11 +10,11 @@ import (
 	"federation/dnsprovider"
 )
 
-// dnsView is what dns lists, as -o json and yaml have it.
+// dnsView is the output of dns, as -o json and yaml print it.
 type dnsView struct {
 	Federation string `json:"federation"`
 	Zone       string `json:"zone"`
-	// Providers are those that have the zone; none where that is not said.
+	// Providers are those that hold the zone; none if that is not published.
 	Providers []dnsProvider `json:"providers,omitempty"`
 	Objects   []dnsObject   `json:"objects"`
 }
@@ -24,7 +24,7 @@ type dnsObject struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	Names     []dnsName `json:"names,omitempty"`
-	// Notes say what is not, or not as one might expect.
+	// Notes say what is missing or unexpected.
 	Notes []dnsNote `json:"notes,omitempty"`
 }
 
@@ -40,7 +40,7 @@ type dnsAnswer struct {
 	Type       string   `json:"type"`
 	TTLSeconds uint32   `json:"ttlSeconds"`
 	Data       []string `json:"data"`
-	// OneOf are the answers of which a server that can choose gives one.
+	// OneOf are the answers from which a server that can choose gives one.
 	OneOf []dnsVariant `json:"oneOf,omitempty"`
 }
 
@@ -144,5 +144,5 @@ func printName(out io.Writer, n dnsName) {
 		}
 		tell(w, "    %s %s\t%s\n", mark, c.Name, c.Why)
 	}
-	_ = w.Flush() // nobody is left to be told
+	_ = w.Flush() // nobody reads the error
 }

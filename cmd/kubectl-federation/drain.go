@@ -22,7 +22,7 @@ type drainCommand struct {
 	dry     dryRun
 	timeout time.Duration
 	ttl     time.Duration
-	// fixedTTL: the flag says the TTL, and so how long to wait whatever DNS providers report.
+	// fixedTTL: the flag sets the TTL, and so how long to wait whatever DNS providers report.
 	fixedTTL bool
 	force    bool
 	all      bool
@@ -30,11 +30,11 @@ type drainCommand struct {
 	*federation
 	members  *members
 	progress progress
-	// forgotten is when resolvers will have forgotten the cluster's addresses, as it was said last.
+	// forgotten is when resolvers will have forgotten the cluster's addresses, as last printed.
 	forgotten time.Time
 	// found are the resources of custom kinds, by KIND.GROUP.
 	found map[string]schema.GroupVersionResource
-	// blind: it was said that the cluster cannot be read.
+	// blind: a message said that the cluster cannot be read.
 	blind bool
 }
 
@@ -107,7 +107,7 @@ func (o *drainCommand) addDrainFlags(c *cobra.Command, until string) {
 	c.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to go on until the cluster is "+until+"; 0 is for ever")
 }
 
-// memberTimeout bounds what is asked of one member.
+// memberTimeout bounds a request to one member.
 const memberTimeout = 5 * time.Second
 
 func (o *drainCommand) run(ctx context.Context, name string, do func(context.Context, string) error) (err error) {
@@ -133,7 +133,7 @@ func (o *drainCommand) run(ctx context.Context, name string, do func(context.Con
 	return err
 }
 
-// interrupted says how a drain stands that did not come to its end, and how to go on.
+// interrupted describes the state of an interrupted drain, and how to continue.
 func (o *drainCommand) interrupted(ctx context.Context, name string) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, context.Canceled) {
@@ -171,7 +171,7 @@ func (o *drainCommand) drain(ctx context.Context, name string) error {
 	return o.steps(ctx, name, func(c *v1beta1.Cluster) (bool, error) { return o.drainStep(ctx, c) })
 }
 
-// setTTL takes, where the flag does not say it, the longest time for which resolvers may keep an address in the cluster: the
+// setTTL sets, unless the flag does, the longest time for which resolvers may keep an address in the cluster: the
 // federation's, or that of an object.
 func (o *drainCommand) setTTL(ctx context.Context, name string) error {
 	if o.fixedTTL = o.ttl >= 0; o.fixedTTL {
@@ -199,7 +199,7 @@ func (o *drainCommand) setTTL(ctx context.Context, name string) error {
 	return nil
 }
 
-// preview shows what would move, and refuses where not all would fit.
+// preview prints what would move, and refuses if not everything would fit.
 func (o *drainCommand) preview(ctx context.Context, name string) error {
 	r, err := o.review(ctx, v1beta1.FailoverReviewSpec{Clusters: []string{name}, Drained: true})
 	switch {
@@ -220,7 +220,7 @@ func (o *drainCommand) preview(ctx context.Context, name string) error {
 	return nil
 }
 
-// steps looks at the Cluster and takes its next step, again and again, until there is none.
+// steps reads the Cluster and takes its next step, until there is none.
 func (o *drainCommand) steps(ctx context.Context, name string, step func(*v1beta1.Cluster) (done bool, err error)) error {
 	for {
 		c, err := o.cluster(ctx, name)
@@ -256,7 +256,7 @@ func (o *drainCommand) drainStep(ctx context.Context, c *v1beta1.Cluster) (bool,
 			o.progress.say("%s: waiting %s until no resolver has its addresses", c.Name, wait.Round(time.Second))
 			o.forgotten = end
 		}
-		return false, sleep(ctx, min(wait, 5*time.Second)) // a provider may turn out to be behind meanwhile
+		return false, sleep(ctx, min(wait, 5*time.Second)) // a provider may turn out to be out of sync meanwhile
 	case stepTaint:
 		return false, o.set(ctx, c.Name, "tainted "+drainTaint.ToString()+": its replicas move", func(c *v1beta1.Cluster) { addTaint(c, drainTaint) })
 	}
@@ -267,7 +267,7 @@ func (o *drainCommand) drainStep(ctx context.Context, c *v1beta1.Cluster) (bool,
 	return true, nil
 }
 
-// set changes the Cluster and says so.
+// set changes the Cluster and prints that.
 func (o *drainCommand) set(ctx context.Context, name, what string, how func(*v1beta1.Cluster)) error {
 	_, changed, err := o.change(ctx, name, "none", how)
 	if err == nil && changed {
@@ -276,7 +276,7 @@ func (o *drainCommand) set(ctx context.Context, name, what string, how func(*v1b
 	return err
 }
 
-// waitEmpty returns when nothing is left, having cordoned the cluster. What is not known may be left.
+// waitEmpty returns when nothing is left, after cordoning the cluster. What is unknown may be left.
 func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error {
 	var empty steady
 	for {
@@ -304,7 +304,7 @@ func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error 
 	}
 }
 
-// settles is how long nothing must be left before the cluster counts as empty: what the federation reports is a moment late.
+// settles returns how long the cluster must look empty to count as empty: the federation's reports are a moment late.
 func (s *sight) settles() time.Duration {
 	if s.reported {
 		return 2 * settled
@@ -312,7 +312,7 @@ func (s *sight) settles() time.Duration {
 	return 0
 }
 
-// says is what is known of a cluster, with how.
+// says returns what is known of a cluster, with its source.
 func (s *sight) says(what string) string {
 	if s.reported {
 		return "by the federation's report, " + what
@@ -320,7 +320,7 @@ func (s *sight) says(what string) string {
 	return what
 }
 
-// steady is since when something has been so; -1 from since where it is not.
+// steady is since when something has held; -1 from since if it does not.
 type steady struct{ from time.Time }
 
 func (s *steady) since(is bool) time.Duration {
@@ -334,7 +334,7 @@ func (s *steady) since(is bool) time.Duration {
 	return time.Since(s.from)
 }
 
-// pause is how long to wait before looking again, so that looking is a fifth of the work at most.
+// pause returns the delay before the next look, so that looking takes a fifth of the time at most.
 func pause(took time.Duration) time.Duration { return max(time.Second, 4*took) }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -376,11 +376,11 @@ func (o *drainCommand) undrainStep(ctx context.Context, c *v1beta1.Cluster) (boo
 	return true, nil
 }
 
-// settled is how long all that is placed must have been ready, unchanged, before DNS leads there again: a
-// placement that is on its way is there by then.
+// settled is how long everything placed must have been ready, unchanged, before DNS points there again: a placement on
+// its way has arrived by then.
 const settled = 5 * time.Second
 
-// waitBack returns when all that is placed is ready, having put the weight back.
+// waitBack returns when everything placed is ready, after restoring the weight.
 func (o *drainCommand) waitBack(ctx context.Context, c *v1beta1.Cluster) error {
 	var since time.Time
 	for last := ""; ; {
@@ -403,19 +403,19 @@ func (o *drainCommand) waitBack(ctx context.Context, c *v1beta1.Cluster) error {
 	}
 }
 
-// beginDrain notes what the weight was, and makes it 0. A drain that goes on keeps what it noted.
+// beginDrain records the weight, and sets it to 0. A drain that continues keeps the record.
 func beginDrain(c *v1beta1.Cluster, now time.Time) {
 	d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
 	if d == nil || err != nil {
 		d = &v1beta1.Drain{DNSWeight: c.Spec.DNSWeight, Cordoned: hasTaint(c, cordonTaint)}
 	}
-	d.Drill = "" // a person who drains a cluster takes it over from a drill
+	d.Drill = "" // a manual drain takes the cluster over from a drill
 	d.Since, d.Empty = metav1.NewTime(now.UTC().Truncate(time.Second)), false
 	c.Spec.DNSWeight = new(int32)
 	noteDrain(c, d)
 }
 
-// finishDrain cordons a cluster that is empty, and notes that it is.
+// finishDrain cordons an empty cluster, and records that it is empty.
 func finishDrain(c *v1beta1.Cluster) {
 	addTaint(c, cordonTaint)
 	if d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation]); d != nil && err == nil {

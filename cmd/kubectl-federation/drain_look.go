@@ -21,14 +21,14 @@ import (
 type sight struct {
 	// objects are those that are placed or have a copy there.
 	objects []remainder
-	// unknown is why what runs there is not known; "" where it is.
+	// unknown is why it is unknown what runs there, or "".
 	unknown string
-	// reported: rights to read the cluster are missing. What the federation itself reports of it has to do.
+	// reported: without permission to read the cluster, the federation's report must do.
 	reported bool
 }
 
-// there is how every object stands in the cluster that is placed or has a copy there. Of a cluster that is lost only
-// what is placed counts.
+// there returns the state of each object that is placed in the cluster or has a copy there. In a lost cluster only
+// placed ones count.
 func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) (s sight, err error) {
 	policies, err := o.policies(ctx, "")
 	if err != nil {
@@ -55,11 +55,11 @@ func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) (s sight, 
 			s.objects = append(s.objects, *r)
 		}
 	}
-	return s, ctx.Err() // what was cut off by the end looks as if it were empty
+	return s, ctx.Err() // an interrupted read looks as if the cluster were empty
 }
 
-// lost reports whether failover has given up what ran in the cluster: it has not been ready for longer than the grace period, or
-// never was. One that answers and does not let the federation in is not lost.
+// lost reports whether failover has given up what ran in the cluster: it has not been ready for longer than the grace
+// period, or never was. A cluster that answers and rejects the federation is not lost.
 func lost(c *v1beta1.Cluster) bool {
 	ready := c.Condition(v1beta1.ClusterReady)
 	if c.IsReached() || ready != nil && failover.Unclear(ready.Reason) {
@@ -68,7 +68,7 @@ func lost(c *v1beta1.Cluster) bool {
 	return c.Status.Failover == nil || c.Phase() == v1beta1.PhaseFailedOver || c.Phase() == v1beta1.PhaseFailoverSuspended
 }
 
-// placed notes what is placed in the cluster. An older federation does not serve each kind.
+// placed records what is placed in the cluster. An older federation does not serve each kind.
 func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, stay map[string]bool, found map[string]*remainder) error {
 	note := func(item metav1.Object, finished bool) {
 		p := v1beta1.ParsePlacement(item.GetAnnotations()[v1beta1.PlacementAnnotation])
@@ -95,8 +95,8 @@ func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, 
 	return err
 }
 
-// running notes what is in the cluster or, where rights to read it are missing, what the federation reports of it. Where neither
-// can be read, what runs there is unknown.
+// running records what is in the cluster or, without permission to read it, what the federation reports of it. If
+// neither can be read, what runs there is unknown.
 func (o *drainCommand) running(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder, s *sight) error {
 	err := o.copies(ctx, w, cluster, uid, found)
 	if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil { // a custom kind need not be served there
@@ -114,11 +114,11 @@ func (o *drainCommand) running(ctx context.Context, w *workload, cluster, uid st
 	return o.reports(ctx, w, cluster, found)
 }
 
-// copies notes what is in the cluster.
+// copies records what is in the cluster.
 func (o *drainCommand) copies(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder) error {
 	return o.members.list(ctx, cluster, w.resource, "", v1beta1.ManagedByLabel+"="+uid, func(u *unstructured.Unstructured) {
 		if !v1beta1.IsCopy(u, schema.GroupKind{Group: w.resource.Group, Kind: w.kind}, uid) {
-			return // somebody's own, with our labels
+			return // somebody's own object with our labels
 		}
 		r := remainderOf(w, u, found)
 		r.There, _, _ = unstructured.NestedInt64(u.Object, "spec", w.specField)
@@ -135,9 +135,9 @@ func remainderOf(w *workload, u *unstructured.Unstructured, found map[string]*re
 	return found[key]
 }
 
-// reports notes what the condition Propagated of each object says of the cluster. It names ten clusters at most: where it
-// names no more, this one may be among the others. An object that is as desired everywhere has ready what is placed, if it is
-// ready as a whole.
+// reports records what the condition Propagated of each object says of the cluster. It names ten clusters at most: if
+// it leaves some out, this one may be among them. An object that is as desired everywhere has its placed replicas
+// ready, if it is ready as a whole.
 func (o *drainCommand) reports(ctx context.Context, w *workload, cluster string, found map[string]*remainder) error {
 	err := list(ctx, o.dyn.Resource(w.resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		says := notPropagated(u)
@@ -158,7 +158,8 @@ func (o *drainCommand) reports(ctx context.Context, w *workload, cluster string,
 	return err
 }
 
-// customWorkloads are the custom kinds that policies divide. One that is not served has no objects. Each is asked for once.
+// customWorkloads returns the custom kinds that policies divide. A kind that is not served has no objects. Each is
+// queried once.
 func (o *drainCommand) customWorkloads(policies []*v1beta1.PlacementPolicy) (all []workload) {
 	if o.found == nil {
 		o.found = map[string]schema.GroupVersionResource{}
@@ -186,7 +187,7 @@ func (o *drainCommand) customWorkloads(policies []*v1beta1.PlacementPolicy) (all
 	return all
 }
 
-// tolerating has NAMESPACE/NAME of the policies whose objects a drain leaves where they are.
+// tolerating has NAMESPACE/NAME of the policies whose objects a drain leaves in place.
 func tolerating(policies []*v1beta1.PlacementPolicy) map[string]bool {
 	stay := map[string]bool{}
 	for _, p := range policies {
@@ -206,7 +207,7 @@ func tolerated(by []corev1.Toleration, taint corev1.Taint) bool {
 	return false
 }
 
-// whyLeft has, for the objects that are shown, what the federation says of them.
+// whyLeft has the federation's messages about the printed objects.
 func (o *drainCommand) whyLeft(ctx context.Context, objects []remainder) map[string]string {
 	why := map[string]string{}
 	for _, r := range objects[:min(len(objects), maxWaits)] {

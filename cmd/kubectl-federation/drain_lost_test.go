@@ -8,7 +8,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// TestLost: what runs in a cluster that part of the federation reaches is not given up, though its failover is held.
+// TestLost checks that what runs in a cluster that part of the federation reaches is not given up, though its failover
+// is suspended.
 func TestLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		ready  corev1.ConditionStatus

@@ -10,7 +10,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// drainStep is what is to be done next.
+// drainStep is the next step.
 type drainStep string
 
 const (
@@ -24,12 +24,12 @@ const (
 	stepDone    drainStep = "done"
 )
 
-// propagationOfDNS is how long DNS servers may take to have the weight, beside the TTL.
+// propagationOfDNS is how long DNS servers may take to have the weight, in addition to the TTL.
 const propagationOfDNS = 2 * time.Second
 
-// nextDrainStep is the first step of a drain that the Cluster does not show to be done, and for stepTTL how
-// long is left to wait: from when the last of the providers had the weight. The last step, to see the cluster empty and
-// cordon it, is always taken.
+// nextDrainStep returns the first step of a drain that the Cluster does not show as done, and for stepTTL the remaining
+// wait: from when the last provider had the weight. The last step, to see the cluster empty and cordon it, is always
+// taken.
 func nextDrainStep(c *v1beta1.Cluster, now time.Time, ttl time.Duration, providers []dnsProvider) (drainStep, time.Duration, error) {
 	d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
 	switch {
@@ -57,7 +57,7 @@ func nextDrainStep(c *v1beta1.Cluster, now time.Time, ttl time.Duration, provide
 	return stepTaint, 0, nil
 }
 
-// nextUndrainStep is the first step of an undrain that the Cluster does not show to be done.
+// nextUndrainStep returns the first step of an undrain that the Cluster does not show to be done.
 func nextUndrainStep(c *v1beta1.Cluster) drainStep {
 	after := c.DeepCopy()
 	untaint(after)
@@ -70,7 +70,7 @@ func nextUndrainStep(c *v1beta1.Cluster) drainStep {
 	return stepDone
 }
 
-// untaint takes off the taints that drain put on.
+// untaint removes drain's taints.
 func untaint(c *v1beta1.Cluster) {
 	dropTaint(c, drainTaint)
 	if d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation]); err == nil && d != nil && !d.Cordoned {
@@ -78,7 +78,7 @@ func untaint(c *v1beta1.Cluster) {
 	}
 }
 
-// endDrain puts the weight in DNS back, unless somebody gave it another one meanwhile.
+// endDrain restores the weight in DNS, unless somebody has changed it meanwhile.
 func endDrain(c *v1beta1.Cluster) {
 	d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
 	if err == nil && d != nil && c.DNSWeight() == 0 {
@@ -87,7 +87,7 @@ func endDrain(c *v1beta1.Cluster) {
 	delete(c.Annotations, v1beta1.DrainAnnotation)
 }
 
-// standing says how a cluster stands between serving and drained.
+// standing returns a cluster's state between serving and drained.
 func standing(c *v1beta1.Cluster) string {
 	words := []string{fmt.Sprintf("DNS weight %d", c.DNSWeight())}
 	for _, t := range c.Spec.Taints {
@@ -96,7 +96,8 @@ func standing(c *v1beta1.Cluster) string {
 	return strings.Join(words, ", ")
 }
 
-// progress tells of a wait: what has changed at once, and while nothing does, from time to time that it goes on.
+// progress prints the progress of a wait: changes at once and, while nothing changes, from time to time that it is
+// still waiting.
 type progress struct {
 	out   io.Writer
 	every time.Duration
@@ -110,8 +111,7 @@ func (p *progress) say(format string, args ...any) {
 	p.last = nil
 }
 
-// update shows those lines that are new, a second after others at the earliest. Where there are none for a while it is a
-// line that says so, and what is waited for.
+// update prints new lines, at most once a second. If there have been none for a while it prints what it waits for.
 func (p *progress) update(cluster string, lines, waits []string) {
 	now := time.Now()
 	fresh := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return slices.Contains(p.last, l) })
@@ -165,7 +165,7 @@ func (p *progress) missing(cluster string, missing []remainder, why map[string]s
 // maxWaits bounds how many objects are shown one by one while something is waited for.
 const maxWaits = 5
 
-// lines are a head and how the first of the objects stand.
+// lines returns a head and the states of the first objects.
 func lines(head string, objects []remainder, why map[string]string) []string {
 	out := []string{head}
 	for _, r := range objects[:min(len(objects), maxWaits)] {
@@ -188,7 +188,7 @@ func prefixed(with, s string) string {
 	return with + s
 }
 
-// count is "1 replica", "2 replicas".
+// count returns "1 replica", "2 replicas".
 func count(n int64, of string) string {
 	if n == 1 {
 		return "1 " + of
@@ -196,17 +196,17 @@ func count(n int64, of string) string {
 	return fmt.Sprintf("%d %ss", n, of)
 }
 
-// remainder is how one object stands in one cluster.
+// remainder is the state of one object in one cluster.
 type remainder struct {
 	Kind, Namespace, Name string
-	// Placed are replicas that the placement has there, There those that the copy asks for, Ready those of them
-	// that are ready.
+	// Placed are the replicas of the placement there, There those that the copy requests, Ready those of them that are
+	// ready.
 	Placed, There, Ready int64
 	// Stays: its policy tolerates the taint of drain.
 	Stays bool
 	// Unsettled: the federation reports that the cluster is not as desired for it.
 	Unsettled bool
-	// Finished: it is a Job that has ended, all of it or its copy. Nothing of it runs, or will be ready, any more.
+	// Finished: it is a Job that has ended, as a whole or its copy. Nothing of it runs, or will be ready, any more.
 	Finished bool
 }
 
@@ -233,7 +233,7 @@ func readySum(all []remainder) (n int64) {
 	return n
 }
 
-// leftover are those that a drain waits for, the largest first.
+// leftover returns what a drain waits for, the largest first.
 func leftover(all []remainder) []remainder {
 	all = slices.DeleteFunc(slices.Clone(all), func(r remainder) bool {
 		return r.Stays || r.Finished || r.Placed == 0 && r.There == 0 && r.Ready == 0 && !r.Unsettled
@@ -242,7 +242,7 @@ func leftover(all []remainder) []remainder {
 	return all
 }
 
-// notReady are those that an undrain waits for, the largest first.
+// notReady returns what an undrain waits for, the largest first.
 func notReady(all []remainder) []remainder {
 	all = slices.DeleteFunc(slices.Clone(all), func(r remainder) bool { return r.Finished || r.Ready >= r.Placed })
 	largestFirst(all)
@@ -258,7 +258,7 @@ func largestFirst(all []remainder) {
 	})
 }
 
-// digest tells two placements apart.
+// digest identifies a placement.
 func digest(all []remainder) string {
 	var words []string
 	for _, r := range all {

@@ -61,7 +61,7 @@ func TestNextDrainStep(t *testing.T) {
 	}
 }
 
-// TestTheTTLBeginsWhenAllProvidersHaveTheChange: of one that is behind nobody knows when resolvers will forget.
+// TestTheTTLBeginsWhenAllProvidersHaveTheChange checks that the wait has no end while a provider is out of sync.
 func TestTheTTLBeginsWhenAllProvidersHaveTheChange(t *testing.T) {
 	c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east-a"}}
 	beginDrain(c, drainedAt)
@@ -121,7 +121,7 @@ func TestDrainWaitsForTheLongestTTL(t *testing.T) {
 	})
 }
 
-// TestUndrainUndoesDrain: whatever the cluster was like, and wherever the drain was interrupted.
+// TestUndrainUndoesDrain checks that for any initial state, and wherever the drain was interrupted.
 func TestUndrainUndoesDrain(t *testing.T) {
 	other := corev1.Taint{Key: "dedicated", Value: "x", Effect: corev1.TaintEffectNoSchedule}
 	for _, w := range []*int32{nil, weight(0), weight(30)} {
@@ -195,7 +195,7 @@ func TestWhatADrainWaitsFor(t *testing.T) {
 	}
 }
 
-// TestADrainLeavesFinishedJobs: they stay placed, also in a cluster that cannot be asked.
+// TestADrainLeavesFinishedJobs checks that they stay placed, also in a cluster that cannot be read.
 func TestADrainLeavesFinishedJobs(t *testing.T) {
 	w, jobs := newWorld(t), &divided[3]
 	job := fromJSON(t, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":"default","name":"once"},"status":{"conditions":[{"type":"Complete","status":"True"}]}}`)
@@ -216,7 +216,7 @@ type world struct {
 	f      *federation
 	copies map[string]int64 // in east-a and west-a
 	review v1beta1.FailoverReviewStatus
-	// refuse is what a member answers to, nil where it does as it is asked.
+	// refuse is a member's error, nil if it serves the request.
 	refuse func(*http.Request) *apierrors.StatusError
 }
 
@@ -269,7 +269,7 @@ func (w *world) cluster() *v1beta1.Cluster {
 	return c
 }
 
-// ready says how the registry and failover find east-a.
+// ready sets east-a's state as the registry and failover see it.
 func (w *world) ready(yes bool, reason string, phase v1beta1.FailoverPhase) {
 	tracker := w.f.dyn.(*dynamicfake.FakeDynamicClient).Tracker()
 	o, err := tracker.Get(v1beta1.ClustersResource, "", "east-a")
@@ -289,8 +289,8 @@ func (w *world) ready(yes bool, reason string, phase v1beta1.FailoverPhase) {
 
 func (w *world) tainted() bool { return hasTaint(w.cluster(), drainTaint) }
 
-// answer is the federation's answer to paths as they are: the review, and the copies in east-a, of which a replica comes
-// or goes a second.
+// answer answers requests for raw paths: the review, and the copies in east-a, of which a replica comes or goes each
+// second.
 func (w *world) answer(r *http.Request) (*http.Response, error) {
 	var body any
 	if w.refuse != nil && strings.Contains(r.URL.Path, "/proxy/") {
@@ -330,7 +330,7 @@ func (w *world) answer(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(b))}, err
 }
 
-// run runs a command of the world and returns what it said.
+// run runs a command of the world and returns its output.
 func (w *world) run(ctx context.Context, do func(*drainCommand) func(context.Context, string) error, set func(*drainCommand)) (string, error) {
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
 	o := &drainCommand{IOStreams: streams, federation: w.f, members: newMembers(w.f, time.Second), dry: "none", ttl: -1}
@@ -372,7 +372,7 @@ func TestDrainAndUndrain(t *testing.T) {
 	})
 }
 
-// TestDrainOfACordonedCluster: it is Drained when it is empty, not as soon as it bears both taints.
+// TestDrainOfACordonedCluster checks that it is Drained when it is empty, not as soon as it has both taints.
 func TestDrainOfACordonedCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -393,7 +393,7 @@ func TestDrainOfACordonedCluster(t *testing.T) {
 	})
 }
 
-// TestUnknownIsNotEmpty: whatever hides the copies while they shrink, the cluster is not said to be empty.
+// TestUnknownIsNotEmpty checks that the cluster does not count as empty, whatever hides the copies while they shrink.
 func TestUnknownIsNotEmpty(t *testing.T) {
 	for name, hide := range map[string]func(w *world, since time.Duration){
 		"one kind cannot be read once": func(w *world, since time.Duration) {
@@ -472,7 +472,7 @@ func TestDrainWaitsForCustomKindsThatAreDivided(t *testing.T) {
 	})
 }
 
-// TestALostClusterIsEmpty: failover has given up what was there.
+// TestALostClusterIsEmpty checks that failover has given up what was there.
 func TestALostClusterIsEmpty(t *testing.T) {
 	for _, phase := range []v1beta1.FailoverPhase{v1beta1.PhaseFailedOver, v1beta1.PhaseFailoverSuspended} {
 		synctest.Test(t, func(t *testing.T) {
@@ -488,7 +488,8 @@ func TestALostClusterIsEmpty(t *testing.T) {
 	}
 }
 
-// TestDrainWithoutRightsGoesByTheReport: who may read neither the cluster nor its credential waits for the condition Propagated.
+// TestDrainWithoutRightsGoesByTheReport checks that a user who may read neither the cluster nor its credential waits
+// for the condition Propagated.
 func TestDrainWithoutRightsGoesByTheReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -577,7 +578,7 @@ func TestDrainDryRunChangesNothing(t *testing.T) {
 	}
 }
 
-// TestProgressSaysOnlyWhatChanges: and of a long wait that it goes on.
+// TestProgressSaysOnlyWhatChanges checks that, and that a long wait prints that it is still waiting.
 func TestProgressSaysOnlyWhatChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -606,7 +607,7 @@ func TestProgressSaysOnlyWhatChanges(t *testing.T) {
 	})
 }
 
-// TestUnjoinOfAServingClusterAsks: what is placed there would run twice.
+// TestUnjoinOfAServingClusterAsks checks that, because what is placed there would run twice.
 func TestUnjoinOfAServingClusterAsks(t *testing.T) {
 	for _, test := range []struct {
 		name, typed string

@@ -48,7 +48,7 @@ Methods, from the one that nobody notices to the one that clients do:
 	return c
 }
 
-// drillFlags say what is tried.
+// drillFlags are the flags of a drill's spec.
 type drillFlags struct {
 	failoverCommand
 	method, reason      string
@@ -103,7 +103,7 @@ succeeded.`,
 	return c
 }
 
-// addDrillFlags adds the flags that say what is tried.
+// addDrillFlags adds the flags of a drill's spec.
 func (o *drillFlags) addDrillFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringSliceVar(&o.spec.Clusters, "cluster", nil, "clusters by `name`")
@@ -121,7 +121,7 @@ func (o *drillFlags) addDrillFlags(c *cobra.Command) {
 	f.DurationVar(&o.outOfDNS, "out-of-dns", 0, "the drill fails if the addresses are out of DNS later than that after the fault; 0 does not ask")
 	f.DurationVar(&o.elsewhere, "ready-elsewhere", 0, "with evacuate, isolate and blackhole, the drill fails if what moves is ready elsewhere later than that after the fault; 0 does not ask")
 	c.MarkFlagsOneRequired("cluster", "zone", "region")
-	_ = c.MarkFlagRequired("method") // fails only for a flag that is not there, as what follows
+	_ = c.MarkFlagRequired("method") // fails only for an unknown flag; so below
 	_ = c.MarkFlagRequired("reason")
 	_ = c.RegisterFlagCompletionFunc("method", fixed("shift", "evacuate", "isolate", "blackhole"))
 	_ = c.RegisterFlagCompletionFunc("isolate-as", fixed("silent", "refused"))
@@ -166,7 +166,7 @@ func methodOf(word string) (v1beta1.DrillMethod, error) {
 	return oneOf("method", word, v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole)
 }
 
-// oneOf is the value that a flag names, in letters of any case.
+// oneOf returns the value that a flag names, in letters of any case.
 func oneOf[T ~string](flag, word string, values ...T) (T, error) {
 	var names []string
 	for _, v := range values {
@@ -178,7 +178,7 @@ func oneOf[T ~string](flag, word string, values ...T) (T, error) {
 	return "", fmt.Errorf("--%s %q: must be one of %s", flag, word, strings.Join(names, ", "))
 }
 
-// preview shows what the drill would do.
+// preview prints what the drill would do.
 func (o *drillRunCommand) preview(method v1beta1.DrillMethod, s *v1beta1.FailoverReviewStatus) {
 	tell(o.Out, "%s of %s for %s\n", method, some(s.Clusters), o.hold)
 	if method == v1beta1.DrillBlackhole {
@@ -207,7 +207,7 @@ func (o *drillRunCommand) confirm() error {
 	return nil
 }
 
-// newDrillOf is a new drill; "" lets the federation name it.
+// newDrillOf returns a new drill; "" lets the federation name it.
 func newDrillOf(name string, spec *v1beta1.FailoverDrillSpec) *v1beta1.FailoverDrill {
 	d := &v1beta1.FailoverDrill{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: *spec}
 	if name == "" {
@@ -216,7 +216,7 @@ func newDrillOf(name string, spec *v1beta1.FailoverDrillSpec) *v1beta1.FailoverD
 	return d
 }
 
-// drillSpec is what the flags ask for.
+// drillSpec returns the spec of the flags.
 func (o *drillFlags) drillSpec() (*v1beta1.FailoverDrillSpec, error) {
 	method, err := methodOf(o.method)
 	if err != nil {
@@ -253,7 +253,7 @@ func (o *drillFlags) drillSpec() (*v1beta1.FailoverDrillSpec, error) {
 	return s, nil
 }
 
-// probesOf are the probes that URLs ask for. Each ends the drill where too much fails.
+// probesOf returns the probes of URLs. Each ends the drill if too many questions fail.
 func probesOf(urls []string) (probes []v1beta1.DrillProbe, err error) {
 	for i, text := range urls {
 		u, err := url.Parse(text)
@@ -300,11 +300,11 @@ func (f *federation) drill(ctx context.Context, name string) (*v1beta1.FailoverD
 func drillOf(u *unstructured.Unstructured) (*v1beta1.FailoverDrill, error) {
 	d := &v1beta1.FailoverDrill{}
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, d)
-	d.ManagedFields = nil // says nothing to anybody
+	d.ManagedFields = nil // means nothing to users
 	return d, err
 }
 
-// follow tells of a drill until it is over. The error says that it did not succeed.
+// follow prints the course of a drill until it is over. It returns an error if the drill did not succeed.
 func (f *federation) follow(ctx context.Context, streams genericiooptions.IOStreams, name string) error {
 	said := map[string]bool{}
 	for {
@@ -330,7 +330,7 @@ func (f *federation) follow(ctx context.Context, streams genericiooptions.IOStre
 	}
 }
 
-// tale is what has become of a drill so far, in lines.
+// tale returns the course of a drill so far, in lines.
 func tale(d *v1beta1.FailoverDrill) (lines []string) {
 	s := &d.Status
 	switch s.Phase {
@@ -424,7 +424,7 @@ func (o *drillStatusCommand) list(ctx context.Context, f *federation, streams ge
 	return w.Flush()
 }
 
-// drillNames offers the drills that there are.
+// drillNames offers the existing drills.
 func drillNames(ctx context.Context, f *federation, args []string) (names []string) {
 	if len(args) > 0 {
 		return nil
@@ -469,7 +469,7 @@ to update the subresource failoverdrills/approval, which the cluster role federa
 	}, nil)
 }
 
-// newDrillDecision is a command by which somebody decides about a drill, at a subresource. then, if any, is done after that.
+// newDrillDecision makes a command that decides about a drill, at a subresource. then, if any, runs after that.
 func newDrillDecision(streams genericiooptions.IOStreams, subresource, said string, c *cobra.Command, status func(*v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus,
 	then func(ctx context.Context, f *federation, name string) error) *cobra.Command {
 	var t target
@@ -498,7 +498,7 @@ func newDrillDecision(streams genericiooptions.IOStreams, subresource, said stri
 	return c
 }
 
-// stopping changes the switch that ends all drills and keeps others from beginning.
+// stopping changes the switch that ends all drills and blocks others.
 func stopping(t *target, streams genericiooptions.IOStreams, value func() any, said string) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, _ []string) error {
 		f, err := t.connect()

@@ -18,7 +18,8 @@ import (
 	"federation/controllers/drill/plan"
 )
 
-// drillWorld is what drills are decided from, as far as a client sees it: not what DNS servers answer, nor what the federation has cut itself off from.
+// drillWorld returns the input of drills, as far as a client sees it: without the DNS servers' answers, and the
+// federation's isolation.
 func (f *federation) drillWorld(ctx context.Context) (*plan.World, error) {
 	w := &plan.World{Now: time.Now()}
 	var err error
@@ -46,7 +47,8 @@ func (f *federation) drillWorld(ctx context.Context) (*plan.World, error) {
 	return w, err
 }
 
-// addStanding adds what the federation's own namespace says: the stop switch, the providers, and the Lease that isolates.
+// addStanding adds the state in the federation's own namespace: the stop switch, the providers, and the Lease that
+// isolates.
 func (f *federation) addStanding(ctx context.Context, w *plan.World) error {
 	namespace, err := f.core.CoreV1().Namespaces().Get(ctx, v1beta1.FederationNamespace, metav1.GetOptions{})
 	if err != nil {
@@ -75,7 +77,7 @@ func leaseOf(lease *coordinationv1.Lease) plan.Lease {
 	return plan.Lease{Drill: drill, Renewed: renewed}
 }
 
-// client404 is no error where something is not there.
+// client404 turns "not found" into no error.
 func client404(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -92,7 +94,8 @@ func read[T any](ctx context.Context, from dynamic.ResourceInterface, into *[]*T
 	})
 }
 
-// printMayDrill says, for each method, whether a drill of some clusters would be allowed now, or what keeps it from beginning. lost is the review of their loss.
+// printMayDrill prints for each method whether a drill of some clusters would be allowed now, or what blocks it. lost
+// is the review of their loss.
 func (f *federation) printMayDrill(ctx context.Context, out io.Writer, lost *v1beta1.FailoverReview) {
 	w, err := f.drillWorld(ctx)
 	if err != nil {

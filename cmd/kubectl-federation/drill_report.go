@@ -19,7 +19,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// afterText is how long after the fault, or after the way back began, a mark came.
+// afterText returns how long after the fault, or after the way back began, a mark came.
 func afterText(m v1beta1.DrillMark) string {
 	if m.After < time.Minute {
 		return fmt.Sprintf("+%.1fs", m.After.Seconds())
@@ -27,7 +27,7 @@ func afterText(m v1beta1.DrillMark) string {
 	return "+" + m.After.Round(time.Second).String()
 }
 
-// markText says what a mark is.
+// markText describes a mark.
 func markText(m v1beta1.DrillMark) string {
 	if m.Back {
 		return "from then: " + m.What
@@ -77,7 +77,7 @@ func reportJSON(out io.Writer, d *v1beta1.FailoverDrill) error {
 	return err
 }
 
-// facts are the report as pairs of what and how much.
+// facts returns the report as pairs of text and value.
 func facts(d *v1beta1.FailoverDrill) (all [][2]string) {
 	note := func(what, format string, args ...any) {
 		all = append(all, [2]string{what, fmt.Sprintf(format, args...)})
@@ -142,7 +142,7 @@ func facts(d *v1beta1.FailoverDrill) (all [][2]string) {
 	return all
 }
 
-// beside has each mark beside the time within which it came in three of four earlier drills.
+// beside returns each mark with the time within which it came in three of four earlier drills.
 func beside(after map[string]time.Duration, p75 map[string]int64) string {
 	text := ""
 	for _, mark := range slices.Sorted(maps.Keys(p75)) {
@@ -196,7 +196,7 @@ type point struct {
 	Anchor, Text string
 }
 
-// timeline puts the marks on a line from the fault to the last of them, by time, each with a row of its own for its words.
+// timeline arranges the marks from the fault to the last one, by time, each with a row of its own for its text.
 func timeline(m *v1beta1.DrillMarks) (line []point) {
 	marks := m.Come()
 	if len(marks) == 0 {

@@ -12,7 +12,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// finished is an isolation that missed an objective. Its reason is somebody's, who may write anything.
+// finished returns an isolation that missed an objective. Its reason is arbitrary user text.
 func finished() *v1beta1.FailoverDrill {
 	at := func(d time.Duration) *metav1.MicroTime {
 		return new(metav1.NewMicroTime(time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC).Add(d)))
@@ -37,7 +37,8 @@ func finished() *v1beta1.FailoverDrill {
 	}
 }
 
-// All forms of a report say the same, and none has markup of who wrote the reason. Acceptance test 32 of drills, with TestJUnitIsRead.
+// All forms of a report say the same, and none contains markup from the reason. Acceptance test 32 of drills, with
+// TestJUnitIsRead.
 func TestReportsAgree(t *testing.T) {
 	for name, c := range map[string]struct {
 		print func(io.Writer, *v1beta1.FailoverDrill) error

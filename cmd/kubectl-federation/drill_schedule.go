@@ -92,14 +92,14 @@ func newScheduleCreate(streams genericiooptions.IOStreams) *cobra.Command {
 	f.StringSliceVar(&o.blocked, "blocked-window", nil, "no drill is under way in these `windows`")
 	f.StringSliceVar(&o.days, "blocked-date", nil, "no drill is under way on these `days`, as 2026-12-24")
 	f.BoolVar(&o.dryRun, "dry-run", false, "show when drills would be made, and make nothing")
-	_ = c.MarkFlagRequired("cron") // fails only for a flag that is not there, as what follows
+	_ = c.MarkFlagRequired("cron") // fails only for an unknown flag; so below
 	_ = c.RegisterFlagCompletionFunc("rotate", fixed("zones", "regions", "clusters"))
 	o.addFlags(c)
 	o.complete(c)
 	return c
 }
 
-// schedule is what the flags ask for.
+// schedule returns the schedule of the flags.
 func (o *scheduleCreateCommand) schedule(name string) (*v1beta1.FailoverDrillSchedule, error) {
 	drill, err := o.drillSpec()
 	if err != nil {
@@ -123,7 +123,7 @@ func (o *scheduleCreateCommand) schedule(name string) (*v1beta1.FailoverDrillSch
 	return s, nil
 }
 
-// printTimes shows when the next drills are made.
+// printTimes prints when the next drills are due.
 func printTimes(streams genericiooptions.IOStreams, s *v1beta1.FailoverDrillSchedule, n int) {
 	times, err := drilltimes.Of(&s.Spec)
 	if err != nil {
@@ -132,7 +132,7 @@ func printTimes(streams genericiooptions.IOStreams, s *v1beta1.FailoverDrillSche
 	}
 	zone, err := drilltimes.ParseZone(s.Spec.TimeZone)
 	if err != nil {
-		return // Of has said so
+		return // Of has reported it
 	}
 	at := time.Now()
 	for range n {
@@ -319,7 +319,7 @@ them. Of a schedule that takes its scopes in turn, name one.`,
 	return c
 }
 
-// drillNow is a drill of a schedule that somebody makes.
+// drillNow returns a drill of a schedule for somebody to run now.
 func drillNow(s *v1beta1.FailoverDrillSchedule, cluster, zone, region string) (*v1beta1.FailoverDrill, error) {
 	d := s.Drill()
 	d.GenerateName, d.OwnerReferences = s.Name+"-", nil // it is not the schedule's: not counted, and not deleted by it
@@ -349,11 +349,11 @@ func (f *federation) schedule(ctx context.Context, name string) (*v1beta1.Failov
 func scheduleOf(u *unstructured.Unstructured) (*v1beta1.FailoverDrillSchedule, error) {
 	s := &v1beta1.FailoverDrillSchedule{}
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s)
-	s.ManagedFields = nil // says nothing to anybody
+	s.ManagedFields = nil // means nothing to users
 	return s, err
 }
 
-// scheduleNames offers the schedules that there are.
+// scheduleNames offers the existing schedules.
 func scheduleNames(ctx context.Context, f *federation, args []string) (names []string) {
 	if len(args) > 0 {
 		return nil

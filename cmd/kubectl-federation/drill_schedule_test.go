@@ -18,7 +18,7 @@ func weekly() *v1beta1.FailoverDrillSchedule {
 	}}
 }
 
-// What somebody makes of a schedule is theirs, keeps to its windows, and takes one of its scopes.
+// A manual drill of a schedule belongs to its creator, keeps to the schedule's windows, and takes one of its scopes.
 func TestADrillOfAScheduleNow(t *testing.T) {
 	for zone, want := range map[string]string{"east/a": "", "east/c": `--zone "east/c": must be one of east/a, east/b`, "": `--zone ""`} {
 		d, err := drillNow(weekly(), "", zone, "")

@@ -132,20 +132,20 @@ type evidence struct {
 	clusters []*v1beta1.Cluster
 	// policies are those of the object's namespace.
 	policies []*v1beta1.PlacementPolicy
-	// referrers are what may refer to the object, of its namespace, where it may go along with that.
+	// referrers are the possible referrers in the object's namespace, if it may go along with them.
 	referrers []*unstructured.Unstructured
-	// autoscalers are those at the federation that have the object as their target.
+	// autoscalers are those at the federation that target the object.
 	autoscalers []*unstructured.Unstructured
 	// uid is the federation's.
 	uid string
-	// copies are what clusters answered, by their name.
+	// copies are the clusters' answers, by cluster.
 	copies map[string]answer
-	// across is how clusters are told of each other; nil but for a Service.
+	// across has the clusters' slices of each other; nil unless the object is a Service.
 	across *acrossEvidence
 	now    time.Time
 }
 
-// answer is what one cluster says of the object.
+// answer is one cluster's answer about the object.
 type answer struct {
 	copy *unstructured.Unstructured // nil where there is none
 	err  error
@@ -192,7 +192,7 @@ func (f *federation) gather(ctx context.Context, word, name string, timeout time
 	return e, ctx.Err()
 }
 
-// gatherReferrers reads what may take a Secret, a ServiceAccount or, where a policy does that, a ConfigMap along.
+// gatherReferrers reads what may take a Secret, a ServiceAccount or, if a policy does that, a ConfigMap along.
 func (f *federation) gatherReferrers(ctx context.Context, e *evidence) error {
 	takes := slices.ContainsFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Spec.PropagateReferences })
 	if !v1beta1.Confined(e.resource.GroupResource()) && (e.object.GetKind() != "ConfigMap" || !takes) {
@@ -215,7 +215,7 @@ func (f *federation) gatherReferrers(ctx context.Context, e *evidence) error {
 
 var autoscalerRow = propagation.KindOf(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"))
 
-// gatherAutoscalers reads what scales a workload, if the user may: what is explained is good without it.
+// gatherAutoscalers reads the autoscalers of a workload, if the user may: the explanation works without them.
 func (f *federation) gatherAutoscalers(ctx context.Context, e *evidence) error {
 	if workloadOf(e.resource) == nil {
 		return nil
@@ -234,7 +234,7 @@ func (f *federation) gatherAutoscalers(ctx context.Context, e *evidence) error {
 	return err
 }
 
-// noSuchObject says which objects there are, where one is not.
+// noSuchObject adds the existing objects to a "not found".
 func (f *federation) noSuchObject(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err

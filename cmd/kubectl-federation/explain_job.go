@@ -11,14 +11,15 @@ import (
 	propagation "federation/controllers/propagation/plan"
 )
 
-// jobRound is the round that a Job is in, from the second on: what its copies, all complete, had left undone is divided anew.
+// jobRound is the round of a Job, from the second on: completions that its copies, all complete, had left undone are
+// divided again.
 type jobRound struct {
 	propagation.Round
 	// Completions are those that are divided in this round.
 	Completions int64 `json:"completions"`
 }
 
-// jobRoundOf reads it; nil in the first round, and of what is no Job with a number of completions.
+// jobRoundOf reads the round; nil in the first, and for objects that are no Job with a number of completions.
 func jobRoundOf(o *unstructured.Unstructured) *jobRound {
 	all, r := completionsOf(o), propagation.RoundOf(o)
 	if all == nil || r.Number < 2 {
@@ -35,7 +36,7 @@ func (r *jobRound) String() string {
 	return fmt.Sprintf("Round %d: of %s %d were done before, %d are divided anew%s", r.Number, count(r.Succeeded+r.Completions, "completion"), r.Succeeded, r.Completions, failed)
 }
 
-// completionsOf are what a Job asks for; nil where it does not say, and of other kinds.
+// completionsOf returns the completions of a Job; nil if unset, and for other kinds.
 func completionsOf(o *unstructured.Unstructured) *int64 {
 	n, ok, _ := unstructured.NestedInt64(o.Object, "spec", "completions")
 	if !ok || o.GetKind() != "Job" || o.GroupVersionKind().Group != batchv1.GroupName {
@@ -44,8 +45,7 @@ func completionsOf(o *unstructured.Unstructured) *int64 {
 	return &n
 }
 
-// complete says how many completions of a Job the cluster is asked for in the round that the Job is in, and how many it
-// has done of them.
+// complete sets how many completions of a Job's current round the cluster should do, and how many it has done.
 func (one *clusterExplanation) complete(e evidence, c *v1beta1.Cluster) {
 	answer := e.copies[c.Name]
 	if completionsOf(e.object) == nil || answer.err != nil || one.Copy == copyConflict {
@@ -63,14 +63,14 @@ func (one *clusterExplanation) complete(e evidence, c *v1beta1.Cluster) {
 	one.Succeeded, _, _ = unstructured.NestedInt64(of.Object, "status", "succeeded")
 }
 
-// anew is what propagation wants to be in a cluster once nothing is there any more.
+// anew returns what propagation wants in a cluster once nothing is there any more.
 func (e evidence) anew(c *v1beta1.Cluster) propagation.Desired {
 	e.copies = maps.Clone(e.copies)
 	delete(e.copies, c.Name)
 	return e.wish(c)
 }
 
-// done is how far a cluster is with what it is asked for of a Job.
+// done returns the cluster's progress of a Job.
 func (c *clusterExplanation) done() string {
 	if c.Completions == nil {
 		return "-"

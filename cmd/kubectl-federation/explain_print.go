@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// ago is how long something has been so, in kubectl's words.
+// ago returns how long something has been so, in kubectl's format.
 func ago(since, now time.Time) string { return duration.HumanDuration(now.Sub(since)) }
 
 func agoOrDash(since *metav1.Time, now time.Time) string {
@@ -22,7 +22,7 @@ func agoOrDash(since *metav1.Time, now time.Time) string {
 	return ago(since.Time, now)
 }
 
-// printExplanation writes the explanation for people: a table that is at most rows long, then the reasons.
+// printExplanation prints a table of at most `rows` rows, then the reasons.
 func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 	tell(out, "%s\n", x.headline())
 	if x.NotPropagated != nil {
@@ -71,8 +71,8 @@ func (x *explanation) headline() string {
 	return strings.Join(words, " · ")
 }
 
-// split takes out the clusters that are shown one by one: those that the object has to do with, by name. What
-// is amiss comes first where not all can be shown.
+// split returns the clusters to print one by one: those that matter to the object, by name. Problems come first if not
+// all fit.
 func (x *explanation) split(rows int) (shown, rest []clusterExplanation) {
 	for _, c := range x.Clusters {
 		if c.Copy == copyNone && c.Home == 0 && rows < len(x.Clusters) {
@@ -118,13 +118,13 @@ func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now 
 		}
 		tell(w, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", c.Name, wanted, there, ready, done(c.done()), c.Copy, gen, agoOrDash(c.Since, now), short(c.WaitsFor))
 	}
-	_ = w.Flush() // nobody is left to be told
+	_ = w.Flush() // nobody reads the error
 	if x.Replicas != nil && slices.ContainsFunc(shown, func(c clusterExplanation) bool { return c.Overflow > 0 }) {
 		tell(out, "DESIRED 3+1: 3 are placed there, and 1 more is asked for in case there is room\n")
 	}
 }
 
-// numbers are what the table has of a cluster.
+// numbers returns a cluster's cells.
 func (c *clusterExplanation) numbers(divided bool) (wanted, there, ready string) {
 	if !divided {
 		yes := map[bool]string{true: "yes", false: "no"}
@@ -144,7 +144,7 @@ func (c *clusterExplanation) numbers(divided bool) (wanted, there, ready string)
 	return wanted, there, ready
 }
 
-// maxWords bounds a cell: the whole of it is in -o json.
+// maxWords is the maximum length of a cell; -o json has the whole text.
 const maxWords = 60
 
 func short(s string) string {
@@ -155,7 +155,7 @@ func short(s string) string {
 	return s
 }
 
-// printReasons says why, once for all clusters of which it is the same.
+// printReasons prints the reasons, once for all clusters with the same one.
 func printReasons(out io.Writer, shown, rest []clusterExplanation) {
 	groups := grouped(shown)
 	if len(groups) > 0 {

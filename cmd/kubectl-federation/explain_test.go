@@ -23,7 +23,7 @@ var seenAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 const uid = "fed"
 
-// clusterAt is a cluster that is ready, or has not been for a while.
+// clusterAt returns a cluster that is ready, or has not been for a while.
 func clusterAt(name string, lostFor time.Duration) *v1beta1.Cluster {
 	c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	ready := v1beta1.ClusterCondition{Type: v1beta1.ClusterReady, Status: corev1.ConditionTrue}
@@ -46,7 +46,7 @@ func fromJSON(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// replicaSet is the federated object of the tests: replicas, and its placement.
+// replicaSet returns the federated object of the tests: replicas, and its placement.
 func replicaSet(t *testing.T, replicas int64, p *v1beta1.Placement) *unstructured.Unstructured {
 	u := fromJSON(t, `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"namespace":"default","name":"web","uid":"web-uid","generation":3},"spec":{}}`)
 	_ = unstructured.SetNestedField(u.Object, replicas, "spec", "replicas")
@@ -54,7 +54,7 @@ func replicaSet(t *testing.T, replicas int64, p *v1beta1.Placement) *unstructure
 	return u
 }
 
-// at makes the cluster's copy as propagation wants it, with other numbers of replicas than wanted, or ready.
+// at makes the cluster's copy as propagation wants it, with other numbers of desired and ready replicas.
 func (e *evidence) at(cluster string, there, ready int64) {
 	i := slices.IndexFunc(e.clusters, func(c *v1beta1.Cluster) bool { return c.Name == cluster })
 	u := e.wish(e.clusters[i]).Object.DeepCopy()
@@ -75,7 +75,7 @@ func screen(e evidence, rows int) string {
 	return out.String()
 }
 
-// moving: a cluster is lost, another one is draining, and their replicas come up in a third.
+// moving has a lost cluster and a draining one, whose replicas come up in a third.
 func moving(t *testing.T) evidence {
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(seenAt.Add(-d)) }
 	o := replicaSet(t, 30, &v1beta1.Placement{
@@ -112,7 +112,7 @@ func TestExplainAMove(t *testing.T) {
 	golden(t, "testdata/explain.json", string(b)+"\n")
 }
 
-// TestExplainThousandClusters: it fits a screen, and what is amiss is among what is shown.
+// TestExplainThousandClusters checks that it fits a screen that includes the problems.
 func TestExplainThousandClusters(t *testing.T) {
 	p := &v1beta1.Placement{Clusters: map[string]int64{}}
 	var clusters []*v1beta1.Cluster
@@ -206,8 +206,8 @@ func TestAFinishedJobWaitsForNothing(t *testing.T) {
 	}
 }
 
-// TestExplainAJobInRounds: east-b was lost with 10 of 30 completions. The copy of the second round is made in one cluster, to be
-// made in the next, and waits for that of the first round to go in the last.
+// TestExplainAJobInRounds has a lost cluster, east-b, with 10 of 30 completions. The second round's copy is there in
+// one cluster, yet to be made in the next, and waits for the first round's to go in the last.
 func TestExplainAJobInRounds(t *testing.T) {
 	job := func(annotations string) *unstructured.Unstructured {
 		return fromJSON(t, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":"default","name":"sums","uid":"u1","annotations":{
@@ -249,7 +249,7 @@ func TestACopyThatCannotBeMadeSaysWhy(t *testing.T) {
 	}
 }
 
-// TestADefinitionGoesWhereAPolicyNamesItsKind, and where the federation may not, explain says what gives it the right.
+// TestADefinitionGoesWhereAPolicyNamesItsKind also checks that explain names the missing permission of the federation.
 func TestADefinitionGoesWhereAPolicyNamesItsKind(t *testing.T) {
 	definition := fromJSON(t, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com","uid":"u"},
 		"spec":{"group":"example.com","scope":"Namespaced","names":{"kind":"Widget","plural":"widgets"},"versions":[{"name":"v1","served":true}]},
@@ -276,14 +276,14 @@ func TestADefinitionGoesWhereAPolicyNamesItsKind(t *testing.T) {
 	}
 }
 
-// TestTheFederationsAutoscalerDecides: its copies scale, though none of them has taken the number up yet.
+// TestTheFederationsAutoscalerDecides checks that its copies scale, though none of them has taken over the number yet.
 func TestTheFederationsAutoscalerDecides(t *testing.T) {
 	o := fromJSON(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"web","uid":"u"},"spec":{"replicas":3}}`)
 	o.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"a":3}}`})
 	e := evidenceOf(o, divided[0].resource, clusterAt("a", 0))
 	e.autoscalers = []*unstructured.Unstructured{fromJSON(t, `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"namespace":"default","name":"web"},"spec":{"scaleTargetRef":{"kind":"Deployment","name":"web"}}}`)}
 	e.at("a", 5, 5)
-	e.at("a", 5, 5) // the number that is there is what is wanted from now on
+	e.at("a", 5, 5) // the present number is the desired one from now on
 	if c := explain(e).Clusters[0]; c.Copy != copyInSync || !strings.Contains(strings.Join(c.Reasons, ";"), "5 there by the cluster's autoscaler") {
 		t.Errorf("%s %q", c.Copy, c.Reasons)
 	}
@@ -317,7 +317,7 @@ func TestWhatAWorkloadRefersToFollowsIt(t *testing.T) {
 	}
 }
 
-// TestASecretSaysWhyItIsWhereItIs: what refers to it, or that nothing does.
+// TestASecretSaysWhyItIsWhereItIs checks that explain names its referrers, or that there are none.
 func TestASecretSaysWhyItIsWhereItIs(t *testing.T) {
 	secrets := v1beta1.FederatedKindOf(schema.GroupResource{Resource: "secrets"}).Resource
 	daemon := fromJSON(t, `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"namespace":"default","name":"logs","annotations":{"federation.alpha.kubernetes.io/cluster-selector":"[{\"key\":\"tier\",\"operator\":\"In\",\"values\":[\"gold\"]}]"}},
@@ -390,7 +390,8 @@ func TestWhatStaysAtTheFederation(t *testing.T) {
 	}
 }
 
-// TestEachClusterHasAReason: one that was away when the object was made, and an object whose policy names no clusters.
+// TestEachClusterHasAReason covers a cluster that was away when the object was created, and an object whose policy
+// names no clusters.
 func TestEachClusterHasAReason(t *testing.T) {
 	e := evidenceOf(replicaSet(t, 6, &v1beta1.Placement{Clusters: map[string]int64{"a": 3, "b": 3}}), divided[1].resource, clusterAt("a", 0), clusterAt("b", 0), clusterAt("c", 0))
 	for _, c := range explain(e).Clusters {

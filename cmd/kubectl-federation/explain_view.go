@@ -16,47 +16,47 @@ import (
 	propagation "federation/controllers/propagation/plan"
 )
 
-// explanation is what explain says, as -o json and yaml have it.
+// explanation is the output of explain, as -o json and yaml print it.
 type explanation struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	Generation int64  `json:"generation,omitempty"`
-	// Replicas that are asked for; nil where the kind has none to divide.
+	// Replicas that are requested; nil if the kind has none to divide.
 	Replicas      *int64 `json:"replicas,omitempty"`
 	Placed        int64  `json:"placed,omitempty"`
 	Unschedulable int64  `json:"unschedulable,omitempty"`
 	Ready         int64  `json:"ready,omitempty"`
 	// Policy that governs the object.
 	Policy string `json:"policy,omitempty"`
-	// Pending: where it goes is yet to be decided; Deleting: it is being deleted.
+	// Pending: the placement is pending. Deleting: it is being deleted.
 	Pending  bool `json:"pending,omitempty"`
 	Deleting bool `json:"deleting,omitempty"`
-	// NotPropagated is why not all clusters are as desired; nil where they are, or where nothing is said of it.
+	// NotPropagated is why not all clusters are as desired; nil if they are, or if nothing is known.
 	NotPropagated *condition `json:"notPropagated,omitempty"`
 	Notes         []string   `json:"notes,omitempty"`
 	// Round of a Job, from the second on.
 	Round     *jobRound                   `json:"round,omitempty"`
 	Clusters  []clusterExplanation        `json:"clusters"`
 	Decisions []v1beta1.PlacementDecision `json:"decisions,omitempty"`
-	// Across is how the clusters of a Service are told of each other.
+	// Across has the clusters' slices of each other for a Service.
 	Across *acrossExplanation `json:"crossCluster,omitempty"`
 }
 
 // clusterExplanation is one cluster's part.
 type clusterExplanation struct {
 	Name string `json:"name"`
-	// Desired are replicas by placement; of an object without replicas 1 where it is to be.
+	// Desired is the placement's number; for an object without replicas 1 where it should be.
 	Desired  int64 `json:"desired"`
 	Overflow int64 `json:"overflow,omitempty"`
 	// Home is what was placed there before the cluster was lost, and comes back.
 	Home int64 `json:"home,omitempty"`
-	// Current is what the copy asks for; nil where there is none, or it could not be read.
+	// Current is what the copy requests; nil if there is none, or it could not be read.
 	Current *int64    `json:"current,omitempty"`
 	Ready   int64     `json:"ready,omitempty"`
 	Copy    copyState `json:"copy"`
-	// Completions of a Job that the cluster is asked for in the round that the Job is in, and those of them that it has
-	// done; nil where they are not counted, or not known.
+	// Completions of a Job that the cluster should do in the current round, and those that it has done; nil if they are
+	// not counted, or unknown.
 	Completions *int64 `json:"completions,omitempty"`
 	Succeeded   int64  `json:"succeeded,omitempty"`
 	// Generation of the copy, and the one that its status is of.
@@ -65,14 +65,14 @@ type clusterExplanation struct {
 	Hash               string   `json:"hash,omitempty"`
 	Phase              string   `json:"phase"`
 	Reasons            []string `json:"reasons,omitempty"`
-	// Since is when the number became what it is, as far as the last decisions tell.
+	// Since is when the number last changed, as far as the last decisions tell.
 	Since    *metav1.Time `json:"since,omitempty"`
 	WaitsFor string       `json:"waitsFor,omitempty"`
-	// finished: the copy is a Job that will do no more.
+	// finished: the copy is a Job that has ended.
 	finished bool
 }
 
-// copyState is how the copy in a cluster stands.
+// copyState is the state of the copy in a cluster.
 type copyState string
 
 // States of a copy, in the words that people read.
@@ -88,7 +88,7 @@ const (
 	copyNone        copyState = "none"
 )
 
-// explain makes the explanation of what was read. It is pure.
+// explain makes the explanation from the evidence. It is pure.
 func explain(e evidence) *explanation {
 	o := e.object
 	d := decide(e)
@@ -111,7 +111,7 @@ func explain(e evidence) *explanation {
 	if specField != "" {
 		n, found, _ := unstructured.NestedInt64(o.Object, "spec", specField)
 		if !found {
-			n = 1 // as Kubernetes has it
+			n = 1 // Kubernetes' default
 		}
 		x.Replicas = &n
 	}
@@ -156,7 +156,7 @@ func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cl
 	return one
 }
 
-// observe says how the copy stands.
+// observe sets the state of the copy.
 func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Cluster) {
 	answer, wanted := e.copies[c.Name], one.Desired+one.Overflow
 	if answer.err != nil {
@@ -168,9 +168,9 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 	}
 	wish := e.wish(c)
 	if answer.copy == nil {
-		if wanted > 0 && wish.Presence != propagation.IfThere { // as of a Job that is finished
+		if wanted > 0 && wish.Presence != propagation.IfThere { // as for a finished Job
 			one.Copy, one.WaitsFor = copyMissing, wish.Refusal
-			if e.isDefinition() { // whether we may write it is not known here
+			if e.isDefinition() { // our permission to write it is not known here
 				one.WaitsFor = joinFor + e.object.GetName()
 			}
 		}
@@ -207,7 +207,7 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 	}
 }
 
-// outlived says what a copy is of that is not of the object as it is now.
+// outlived describes the source of a copy that is not of the present object.
 func (e *evidence) outlived(copy *unstructured.Unstructured) string {
 	of, _, _ := strings.Cut(copy.GetAnnotations()[v1beta1.SourceAnnotation], "/")
 	if of == string(e.object.GetUID()) {
@@ -216,7 +216,8 @@ func (e *evidence) outlived(copy *unstructured.Unstructured) string {
 	return "the copy of an earlier object of that name to go, or to be taken over"
 }
 
-// unreadable says why a cluster does not show its copy and, where the federation itself has no right to it, what gives it that.
+// unreadable returns why a cluster does not show its copy and, if the federation itself lacks the permission, how to
+// give it.
 func (e *evidence) unreadable(err error) string {
 	custom := propagation.KindOf(e.resource) == nil
 	if custom && apierrors.IsForbidden(err) && strings.Contains(err.Error(), federationAccount) {
@@ -225,13 +226,13 @@ func (e *evidence) unreadable(err error) string {
 	return err.Error()
 }
 
-// joinFor is what gives the federation the right to a custom kind in a member.
+// joinFor is how the federation gets the permission for a custom kind in a member.
 const joinFor = "join it with --custom-kinds "
 
-// federationAccount is how a member calls those with the federation's credential.
+// federationAccount is the name prefix of the federation's account in a member.
 const federationAccount = "system:serviceaccount:" + v1beta1.FederationNamespace + ":"
 
-// measure takes the numbers of a copy.
+// measure reads the numbers of a copy.
 func (one *clusterExplanation) measure(d *decision, r schema.GroupVersionResource, u *unstructured.Unstructured) {
 	there := int64(1)
 	if specField, readyField := d.fields(r); specField != "" {
@@ -243,7 +244,7 @@ func (one *clusterExplanation) measure(d *decision, r schema.GroupVersionResourc
 	one.ObservedGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 }
 
-// waits says what the cluster waits for. says is what the federation says of it.
+// waits sets what the cluster waits for. says is the federation's message about it.
 func (one *clusterExplanation) waits(c *v1beta1.Cluster, says string, divided bool, now time.Time) {
 	switch {
 	case one.Copy == copyUnreachable:
@@ -290,7 +291,7 @@ func byCluster(c *condition) map[string]string {
 
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// sinceWhen is when the last decisions changed the number of a cluster; nil where they do not tell.
+// sinceWhen returns when the last decisions changed the number of a cluster; nil if they do not tell.
 func sinceWhen(history []v1beta1.PlacementDecision, cluster string) *metav1.Time {
 	for i := range history {
 		if slices.ContainsFunc(history[i].Changes, func(c v1beta1.PlacementChange) bool { return c.Cluster == cluster && !c.Overflow }) {

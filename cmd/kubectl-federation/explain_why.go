@@ -13,7 +13,7 @@ import (
 	propagation "federation/controllers/propagation/plan"
 )
 
-// decision is what the rules that place objects say of one.
+// decision is the placement's decision about one object.
 type decision struct {
 	reasons map[string][]string
 	notes   []string
@@ -23,8 +23,8 @@ type decision struct {
 	divided    bool
 }
 
-// fields are those of spec and status in which the number of replicas is, and how many are ready; none where
-// they are not divided.
+// fields returns the fields of spec and status with the number of replicas, and of ready ones; none if they are not
+// divided.
 func (d *decision) fields(r schema.GroupVersionResource) (spec, ready string) {
 	if w := workloadOf(r); w != nil {
 		return w.specField, w.readyField
@@ -42,15 +42,15 @@ func (d *decision) policyName() string {
 	return d.policy.Name
 }
 
-// decide runs the rules that place objects on what was read: the very functions of the placement controller. What
-// other objects have taken of the room since the clusters reported it is not known here.
+// decide runs the placement controller's own functions on what was read. It does not know what other objects have taken
+// of the room since the clusters reported it.
 func decide(e evidence) decision {
 	o, err := placement.Read(e.object)
 	if err != nil {
 		return decision{reasons: map[string][]string{}, notes: []string{err.Error()}}
 	}
 	w := placement.NewWorld(e.clusters, e.policies)
-	w.SecretsEverywhere = o.Current != nil && o.Current.Everywhere // counts only where nothing refers to it
+	w.SecretsEverywhere = o.Current != nil && o.Current.Everywhere // counts only if nothing refers to it
 	follow(&o, w, e.referrers)
 	d := placement.Decide(o, w, e.now)
 	out := decision{reasons: d.Reasons, notes: d.Notes, policy: w.Policy(&o), divided: o.Divided || d.Placement.Inputs != ""}
@@ -62,7 +62,7 @@ func decide(e evidence) decision {
 	return out
 }
 
-// unsaid is why a cluster has what it is wanted to have where no rule has a word for it.
+// unsaid explains a cluster's number if no rule has a reason.
 func (d *decision) unsaid(wanted int64) []string {
 	switch {
 	case d.divided && wanted == 0 && d.stays():
@@ -75,7 +75,7 @@ func (d *decision) unsaid(wanted int64) []string {
 	return []string{"it is not placed there"}
 }
 
-// stays reports whether replicas stay where they are placed, for rebalance is off.
+// stays reports whether replicas stay where they are placed because rebalance is off.
 func (d *decision) stays() bool {
 	for _, reasons := range d.reasons {
 		if slices.ContainsFunc(reasons, func(why string) bool { return strings.Contains(why, "rebalance is off") }) {
@@ -85,10 +85,10 @@ func (d *decision) stays() bool {
 	return false
 }
 
-// follow lets an object that others refer to go where they go, if they take it along.
+// follow lets an object go where its referrers go, if they take it along.
 func follow(o *placement.Object, w *placement.World, referrers []*unstructured.Unstructured) {
 	with := *w
-	with.SecretsEverywhere = false // to tell whether that takes it along is the object's
+	with.SecretsEverywhere = false // the object decides whether that takes it along
 	var from []placement.Reach
 	for _, u := range referrers {
 		r, err := placement.Read(u)
@@ -108,7 +108,7 @@ func follow(o *placement.Object, w *placement.World, referrers []*unstructured.U
 	}
 }
 
-// ungoverned says why an object is where it is that no rule places.
+// ungoverned explains where an object without a rule goes.
 func ungoverned(e evidence, everywhere bool) map[string][]string {
 	reasons := map[string][]string{}
 	_, selecting := e.object.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
@@ -131,7 +131,7 @@ func ungoverned(e evidence, everywhere bool) map[string][]string {
 	return reasons
 }
 
-// wish is what propagation wants to be in a cluster.
+// wish returns what propagation wants in a cluster.
 func (e *evidence) wish(c *v1beta1.Cluster) propagation.Desired {
 	siblings := map[string]*unstructured.Unstructured{}
 	for name, a := range e.copies {
@@ -148,7 +148,7 @@ func (e *evidence) target(c *v1beta1.Cluster) propagation.Target {
 	return propagation.Target{Cluster: c, Federation: e.uid, Have: e.copies[c.Name].copy}
 }
 
-// source is an object with the policy that governs it.
+// source returns an object with the policy that governs it.
 func (e *evidence) source(kind *propagation.Kind, u *unstructured.Unstructured) propagation.Source {
 	s := propagation.Source{Kind: kind, Object: u, Placement: propagation.Read(u)}
 	if s.Placement != nil {
@@ -172,7 +172,7 @@ func (e *evidence) isDefinition() bool {
 	return e.resource.GroupResource() == propagation.CustomResourceDefinitions.Resource.GroupResource()
 }
 
-// row is the object's kind in the table of what is propagated; custom kinds are not in it.
+// row returns the object's kind in the table of propagated kinds, which has no custom kinds.
 func (e *evidence) row() *propagation.Kind {
 	if row := propagation.KindOf(e.resource); row != nil {
 		return row
@@ -181,8 +181,8 @@ func (e *evidence) row() *propagation.Kind {
 	return &custom
 }
 
-// inSync reports whether a copy was applied as it is to be now. What differs beyond that is drift, which is put
-// right at once, or the member's own defaults.
+// inSync reports whether a copy was applied as it should be now. Further differences are drift, which is corrected at
+// once, or the member's own defaults.
 func inSync(wish propagation.Desired, copy *unstructured.Unstructured) bool {
 	return wish.Presence == propagation.Undecided || wish.Kept || copy.GetAnnotations()[v1beta1.AppliedHashAnnotation] == wish.Hash
 }

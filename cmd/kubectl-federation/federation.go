@@ -47,7 +47,7 @@ type federation struct {
 	dyn       dynamic.Interface
 	meta      metadata.Interface
 	namespace string
-	// rest asks for paths as they are: reviews, and members behind clusters/NAME/proxy.
+	// rest requests raw paths: reviews, and members behind clusters/NAME/proxy.
 	rest rest.Interface
 }
 
@@ -80,10 +80,10 @@ func (t *target) connect() (*federation, error) {
 	return f, nil
 }
 
-// reviewTimeout bounds one request: a review decides anew about every object.
+// reviewTimeout bounds one request: a review decides about every affected object.
 const reviewTimeout = time.Minute
 
-// pageSize is how many objects are asked for at once.
+// pageSize is the number of objects per page.
 const pageSize = 500
 
 // list calls each with every object of a resource, page by page.
@@ -105,7 +105,7 @@ func list(ctx context.Context, r dynamic.ResourceInterface, o metav1.ListOptions
 	}
 }
 
-// listMetadata is list of the metadata only.
+// listMetadata returns list of the metadata only.
 func (f *federation) listMetadata(ctx context.Context, r schema.GroupVersionResource, each func(metav1.Object)) error {
 	o := metav1.ListOptions{Limit: pageSize}
 	for {
@@ -139,7 +139,7 @@ func (f *federation) clusters(ctx context.Context) ([]*v1beta1.Cluster, error) {
 
 var policiesResource = v1beta1.SchemeGroupVersion.WithResource("placementpolicies")
 
-// policies returns the policies of a namespace, of all where it is empty. A federation that serves none has none.
+// policies returns the policies of a namespace, or of all if it is empty. A federation that serves none has none.
 func (f *federation) policies(ctx context.Context, namespace string) ([]*v1beta1.PlacementPolicy, error) {
 	var all []*v1beta1.PlacementPolicy
 	err := list(ctx, f.dyn.Resource(policiesResource).Namespace(namespace), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
@@ -153,7 +153,7 @@ func (f *federation) policies(ctx context.Context, namespace string) ([]*v1beta1
 	return all, err
 }
 
-// cluster returns one Cluster. The error for one that is not there says which are.
+// cluster returns one Cluster. If it does not exist, the error lists those that do.
 func (f *federation) cluster(ctx context.Context, name string) (*v1beta1.Cluster, error) {
 	u, err := f.dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -165,7 +165,7 @@ func (f *federation) cluster(ctx context.Context, name string) (*v1beta1.Cluster
 	return toCluster(u)
 }
 
-// mayNotSee adds to the refusal of Clusters what an administrator can do: none of Kubernetes' own roles reaches them.
+// mayNotSee adds to a refused read of Clusters what an administrator can do: none of Kubernetes' own roles covers them.
 func mayNotSee(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
@@ -185,7 +185,7 @@ func (f *federation) noSuchCluster(ctx context.Context, name string) error {
 	return fmt.Errorf("cluster %q not found; there are: %s", name, some(names))
 }
 
-// uid is the federation's: its copies in members bear it.
+// uid returns the federation's UID, which marks its copies in members.
 func (f *federation) uid(ctx context.Context) (string, error) {
 	ns, err := f.core.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -194,7 +194,7 @@ func (f *federation) uid(ctx context.Context) (string, error) {
 	return string(ns.UID), nil
 }
 
-// info reads how the federation is set up; nil where it does not say.
+// info reads the federation's configuration; nil if it does not publish it.
 func (f *federation) info(ctx context.Context) (*v1beta1.Info, error) {
 	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -210,7 +210,7 @@ func (f *federation) info(ctx context.Context) (*v1beta1.Info, error) {
 // maxNamed bounds how many names a sentence has.
 const maxNamed = 10
 
-// some joins names, and says how many there are beyond ten.
+// some joins names, with the number of those beyond ten.
 func some(names []string) string {
 	switch {
 	case len(names) == 0:
@@ -221,8 +221,7 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// divided are the resources whose replicas are divided, with the paths of what they ask for in a member and
-// of what is ready there.
+// divided are the resources with divided replicas, with the paths of the requested and the ready number in a member.
 var divided = []workload{
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", "replicas", "readyReplicas"},
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "ReplicaSet", "replicas", "readyReplicas"},
@@ -236,7 +235,7 @@ type workload struct {
 	specField, readyField string
 }
 
-// workloadOf returns the row of a resource, nil where its replicas are not divided.
+// workloadOf returns the row of a resource, or nil if its replicas are not divided.
 func workloadOf(r schema.GroupVersionResource) *workload {
 	for i := range divided {
 		if divided[i].resource.GroupResource() == r.GroupResource() {

@@ -143,7 +143,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	return o.waitReady(ctx, dyn, name)
 }
 
-// fit refuses what cannot be told to the federation in an address, a CA and a token.
+// fit rejects what an address, a CA and a token cannot express to the federation.
 func fit(federation, member *rest.Config) error {
 	if err := rest.LoadTLSFiles(member); err != nil {
 		return err

@@ -1,10 +1,9 @@
-// Command kubectl-federation is a kubectl plugin, "kubectl federation …": it joins clusters to a
-// federation and takes them out again, drains them in order, says how the federation stands and why an
-// object is where it is, and shows what would happen if clusters were lost.
+// Command kubectl-federation is a kubectl plugin, "kubectl federation …": it joins clusters to a federation and removes them,
+// drains them in order, prints the state of the federation and why an object is where it is, and what would happen if clusters
+// were lost.
 //
-// It links neither the apiserver nor what acts in the controllers, so it stays small. What it explains, it
-// decides by the same pure functions that the federation runs, from what it reads. It remembers nothing: how
-// far a drain has come is in the Cluster.
+// It links neither the apiserver nor what acts in the controllers, so it stays small. Its explanations are decided by the same
+// pure functions that the federation runs, from what it reads. It stores nothing: the progress of a drain is in the Cluster.
 package main
 
 import (
@@ -35,7 +34,7 @@ func main() {
 		os.Exit(int(code))
 	}
 	if err != nil {
-		_, _ = fmt.Fprintln(printable{os.Stderr}, "error:", err) // there is nowhere else to say it
+		_, _ = fmt.Fprintln(printable{os.Stderr}, "error:", err) // there is nowhere else to print it
 		os.Exit(1)
 	}
 }
@@ -73,15 +72,15 @@ The federation is the API that your kubeconfig's current context points to, as f
 	return root
 }
 
-// tell writes to the terminal. Where that fails nobody is left to be told.
+// tell prints to the terminal. Nobody reads the error.
 func tell(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
-// steps tells of each step, on standard error.
+// steps prints each step, on standard error.
 func steps(streams genericiooptions.IOStreams) func(string, ...any) {
 	return func(format string, args ...any) { tell(streams.ErrOut, format+"\n", args...) }
 }
 
-// help runs for a command that only has others below it. That it runs makes unknown ones an error.
+// help runs for a command with subcommands. Because it runs, unknown ones are an error.
 func help(c *cobra.Command, _ []string) error { return c.Help() }
 
 func newVersion(streams genericiooptions.IOStreams) *cobra.Command {

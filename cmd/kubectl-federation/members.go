@@ -19,12 +19,12 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// members reads what is in member clusters: through the Cluster's subresource proxy, where the member decides
-// by the caller's own rights; and where the federation may not act for others there (join without
-// --allow-proxy), with the federation's credential, if the caller may read that.
+// members reads objects in member clusters: through the Cluster's subresource proxy, where the member decides by the
+// caller's own permissions; and where the federation may not act for others (join without --allow-proxy), with the
+// federation's credential, if the caller may read that.
 type members struct {
 	*federation
-	// timeout bounds how long is waited for one answer of a member.
+	// timeout bounds the wait for one response of a member.
 	timeout time.Duration
 
 	mu     sync.Mutex
@@ -35,7 +35,7 @@ func newMembers(f *federation, timeout time.Duration) *members {
 	return &members{federation: f, timeout: timeout, direct: map[string]rest.Interface{}}
 }
 
-// get reads one object; nil, nil where there is none.
+// get reads one object; nil, nil if it does not exist.
 func (m *members) get(ctx context.Context, cluster string, r schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	err := m.read(ctx, cluster, resourcePath(r, namespace)+"/"+name, "", u)
@@ -45,7 +45,7 @@ func (m *members) get(ctx context.Context, cluster string, r schema.GroupVersion
 	return u, err
 }
 
-// list calls each with every object of a resource, in a namespace or ("") in all, that a selector matches.
+// list calls each with every object of a resource, in a namespace or ("") in all, that matches a selector.
 func (m *members) list(ctx context.Context, cluster string, r schema.GroupVersionResource, namespace, selector string, each func(*unstructured.Unstructured)) error {
 	query := url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(pageSize)}}
 	for {
@@ -123,7 +123,7 @@ func (m *members) ask(ctx context.Context, client rest.Interface, path, query st
 	return err
 }
 
-// raw sends a request and returns the body of the answer, or the error that the server said.
+// raw sends a request and returns the body of the response, or the server's error.
 func raw(ctx context.Context, r *rest.Request) ([]byte, error) {
 	result := r.SetHeader("Accept", "application/json").Do(ctx)
 	if err := result.Error(); err != nil {
@@ -142,7 +142,7 @@ func (m *members) connectTo(ctx context.Context, cluster string) (rest.Interface
 	return rawClient(config)
 }
 
-// rawClient makes a client for paths as they are.
+// rawClient makes a client for raw paths.
 func rawClient(config *rest.Config) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/", &schema.GroupVersion{}
@@ -150,7 +150,7 @@ func rawClient(config *rest.Config) (rest.Interface, error) {
 	return rest.UnversionedRESTClientFor(config)
 }
 
-// eachMember asks members at once, at most 64, and returns when all have answered or their time is up.
+// eachMember asks members concurrently, at most 64 at once, and returns when all have answered or timed out.
 func eachMember[T any](clusters []*v1beta1.Cluster, ask func(*v1beta1.Cluster) T) map[string]T {
 	var mu sync.Mutex
 	var wg sync.WaitGroup

@@ -28,7 +28,7 @@ import (
 	"federation/hack/manifests"
 )
 
-// nodeAgent says how the node agent is to be installed in a member.
+// nodeAgent configures the installation of the node agent in a member.
 type nodeAgent struct {
 	with, blackhole     bool
 	image, mode, server string
@@ -59,7 +59,7 @@ func (a *nodeAgent) check(f *pflag.FlagSet) error {
 	return nil
 }
 
-// serveClusterSetIPs has the agent serve the federation's clusterset IPs, unless its arguments say which.
+// serveClusterSetIPs makes the agent serve the federation's clusterset IPs, unless its arguments say which.
 func (a *nodeAgent) serveClusterSetIPs(info *v1beta1.Info) {
 	const flag = "--clusterset-ip-range="
 	given := slices.ContainsFunc(a.args, func(arg string) bool { return strings.HasPrefix(arg, flag) })
@@ -68,7 +68,7 @@ func (a *nodeAgent) serveClusterSetIPs(info *v1beta1.Info) {
 	}
 }
 
-// join has joining install the agent, too.
+// join adds the agent's installation to a join.
 func (a *nodeAgent) join(ctx context.Context, member *rest.Config, core kubernetes.Interface, r *join.Request) (err error) {
 	info, err := (&federation{core: core}).info(ctx)
 	if err != nil {
@@ -97,10 +97,10 @@ func (a *nodeAgent) refuseBesideKubeProxy(ctx context.Context, member kubernetes
 	return err
 }
 
-// beside reports whether the agent is to serve beside another service proxy.
+// beside reports whether the agent serves beside another service proxy.
 func (a *nodeAgent) beside() bool { return slices.Contains(a.args, "--scope=federated") }
 
-// objects are what is to be installed; server is the URL of the API server in the kubeconfig.
+// objects returns the objects to install; server is the URL of the API server in the kubeconfig.
 func (a *nodeAgent) objects(server string) (out []*unstructured.Unstructured, err error) {
 	if a.server != "" {
 		server = "https://" + a.server
@@ -131,7 +131,7 @@ func (a *nodeAgent) objects(server string) (out []*unstructured.Unstructured, er
 	}
 }
 
-// fill sets in the DaemonSet what the flags say.
+// fill sets the flags in the DaemonSet.
 func (a *nodeAgent) fill(content map[string]any, server *url.URL) (map[string]any, error) {
 	d := &appsv1.DaemonSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, d); err != nil {

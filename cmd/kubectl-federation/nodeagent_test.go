@@ -21,7 +21,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// daemonSet is what would be installed.
+// daemonSet returns what would be installed.
 func (a *nodeAgent) daemonSet(t *testing.T, server string) *appsv1.DaemonSet {
 	t.Helper()
 	objects, err := a.objects(server)
@@ -82,7 +82,7 @@ func TestNodeAgentIsBounded(t *testing.T) {
 	}
 }
 
-// The rights of its container are what they have to be, and no more.
+// Its container has the permissions that it needs, and no more.
 func TestNodeAgentIsNotPrivileged(t *testing.T) {
 	for mode, want := range map[string][]corev1.Capability{"nftables": {"NET_ADMIN"}, "iptables": {"NET_ADMIN", "NET_RAW"}} {
 		pod := (&nodeAgent{image: "i", mode: mode}).daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec
@@ -96,7 +96,8 @@ func TestNodeAgentIsNotPrivileged(t *testing.T) {
 	}
 }
 
-// Where drills may blackhole the cluster, there is a Lease that they renew, the agent is told of it, and may see just that one.
+// If drills may blackhole the cluster, there is a Lease that they renew, and the agent gets its name and may read only
+// that one.
 func TestNodeAgentThatDrillsMayBlackhole(t *testing.T) {
 	const flag = "--blackhole-lease=federation-system/failover-drill"
 	a := &nodeAgent{image: "i", mode: "nftables"}

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// printable writes what a terminal may be shown: what objects, clusters and DNS servers say is others' words, which may hold sequences that
-// terminals obey. What cannot be printed is written as in Go's string literals.
+// printable writes only what is safe for a terminal: objects, clusters and DNS servers may contain terminal control
+// sequences. It writes unprintable characters as in Go's string literals.
 type printable struct{ io.Writer }
 
 func (p printable) Write(b []byte) (int, error) {

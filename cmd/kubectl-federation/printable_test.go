@@ -7,7 +7,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// Names, reasons and messages are others' words.
+// Names, reasons and messages are arbitrary text of others.
 func TestNothingIsShownThatTerminalsObey(t *testing.T) {
 	var out bytes.Buffer
 	root := newCommand(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out})

@@ -46,8 +46,8 @@ func asResource(word string) schema.GroupVersionResource {
 	return resource.WithVersion("")
 }
 
-// staysHere says why an object is in no cluster, whatever a policy says; "" where it may be. Groups of custom kinds have a dot, and are none
-// that Kubernetes has types of.
+// staysHere returns why an object is in no cluster, whatever a policy says; "" if it may be. Groups of custom kinds
+// have a dot, and Kubernetes has no types in them.
 func staysHere(r schema.GroupVersionResource, namespace, name string) string {
 	switch known := scheme.Scheme.IsGroupRegistered(r.Group) || r.Group == "apiregistration.k8s.io"; {
 	case r.GroupResource() == propagation.CustomResourceDefinitions.Resource.GroupResource():

@@ -35,7 +35,7 @@ func (f *federation) review(ctx context.Context, spec v1beta1.FailoverReviewSpec
 		return nil, err
 	}
 	err = json.Unmarshal(answer, r)
-	r.ManagedFields = nil // says nothing to anybody
+	r.ManagedFields = nil // means nothing to users
 	return r, err
 }
 
@@ -121,7 +121,7 @@ func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// known says which clusters there are, where a review was refused because of one that is not.
+// known adds the existing clusters to the error of a review that was rejected for an unknown one.
 func (f *federation) known(ctx context.Context, refused error) error {
 	if !apierrors.IsInvalid(refused) && !apierrors.IsBadRequest(refused) {
 		return refused
@@ -137,7 +137,7 @@ func (f *federation) known(ctx context.Context, refused error) error {
 	return fmt.Errorf("%s; there are: %s", faults(refused), some(names))
 }
 
-// faults are what a server finds wrong with a request, by field, without the words that it has for objects.
+// faults returns the errors that a server found in a request, by field, without its text about the object.
 func faults(refused error) string {
 	var s apierrors.APIStatus
 	if !errors.As(refused, &s) || s.Status().Details == nil || len(s.Status().Details.Causes) == 0 {
@@ -150,7 +150,7 @@ func faults(refused error) string {
 	return strings.Join(words, "; ")
 }
 
-// place is where a cluster is, as REGION/ZONES.
+// place returns a cluster's place as REGION/ZONES.
 func place(c *v1beta1.Cluster) string {
 	if c.Status.Region == "" && len(c.Status.Zones) == 0 {
 		return "no region"
@@ -158,7 +158,7 @@ func place(c *v1beta1.Cluster) string {
 	return c.Status.Region + "/" + strings.Join(c.Status.Zones, ",")
 }
 
-// maxRows bounds the rows of a table for people.
+// maxRows is the maximum of rows in a printed table.
 const maxRows = 20
 
 func printReview(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
@@ -186,7 +186,7 @@ func printMoves(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 		from, to := fromTo(m)
 		tell(w, "  %s\t%s\t%s\t%s\n", objectName(m.Kind, m.Namespace, m.Name), from, to, note(m))
 	}
-	_ = w.Flush() // nobody is left to be told
+	_ = w.Flush() // nobody reads the error
 	if more := len(s.Moves) - rows; more > 0 {
 		tell(out, "  and %s more (--all shows them)\n", count(int64(more), "object"))
 	}
@@ -196,7 +196,7 @@ func objectName(kind, namespace, name string) string {
 	return strings.ToLower(kind) + "/" + name + prefixed(" -n ", namespace)
 }
 
-// fromTo says which clusters lose and which get replicas.
+// fromTo returns which clusters lose and which get replicas.
 func fromTo(m v1beta1.ReplicaMove) (from, to string) {
 	var losing, getting []string
 	for _, c := range m.Clusters {
@@ -210,7 +210,7 @@ func fromTo(m v1beta1.ReplicaMove) (from, to string) {
 	return dash(some(losing)), dash(some(getting))
 }
 
-// dash stands for nothing in a table.
+// dash replaces "" in a table.
 func dash(s string) string {
 	if s == "none" {
 		return "-"
@@ -240,7 +240,7 @@ func printRecords(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 	for _, r := range s.Records[:min(rows, len(s.Records))] {
 		tell(w, "  %s\t%s\t%s\t%s\n", r.Name, r.Type, dash(some(r.Before)), dash(some(r.After)))
 	}
-	_ = w.Flush() // nobody is left to be told
+	_ = w.Flush() // nobody reads the error
 	if more := len(s.Records) - rows; more > 0 {
 		tell(out, "  and %d more (--all shows them)\n", more)
 	}

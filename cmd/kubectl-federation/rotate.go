@@ -61,7 +61,7 @@ before is void. A cluster must be ready for this. You need the right to read and
 	return c
 }
 
-// run goes on to the other clusters where one fails.
+// run continues with the other clusters if one fails.
 func (o *rotateCommand) run(ctx context.Context, f *federation, names []string) error {
 	if o.all {
 		all, err := f.clusters(ctx)
@@ -83,7 +83,7 @@ func (o *rotateCommand) run(ctx context.Context, f *federation, names []string) 
 	return errors.Join(errs...)
 }
 
-// rotate asks for another token, and waits until it is stored.
+// rotate requests another token, and waits until it is stored.
 func (f *federation) rotate(ctx context.Context, name string, timeout time.Duration) error {
 	c, err := f.cluster(ctx, name)
 	switch {
@@ -123,7 +123,7 @@ func (f *federation) rotate(ctx context.Context, name string, timeout time.Durat
 	return err
 }
 
-// rotatable says what cannot be replaced by the federation itself.
+// rotatable returns an error for a credential that the federation itself cannot replace.
 func rotatable(secret *corev1.Secret) error {
 	if _, ok := credential.ParseToken(string(secret.Data[credential.TokenKey])); !ok || len(secret.Data[credential.KubeconfigKey]) > 0 {
 		return fmt.Errorf("its Secret %s/%s has no token that join made: replace what is in it", secret.Namespace, secret.Name)

@@ -24,7 +24,7 @@ func tokenOf(claims string) []byte {
 func TestRotate(t *testing.T) {
 	for name, test := range map[string]struct {
 		data   map[string][]byte // of the Secret
-		leader map[string][]byte // what the process that leads stores; nil: there is none
+		leader map[string][]byte // what the leader stores; nil: there is none
 		ready  bool
 		want   string
 	}{

@@ -34,7 +34,7 @@ func roomy(name string, at string) *v1beta1.Cluster {
 	return c
 }
 
-// statusOf makes a status of Clusters and of ReplicaSets that have a condition Propagated.
+// statusOf makes a status of Clusters and of ReplicaSets with a condition Propagated.
 func statusOf(t *testing.T, clusters []*v1beta1.Cluster, conditions ...string) *status {
 	s := &status{Name: "prod", DNSZone: "example.com"}
 	for _, c := range clusters {
@@ -73,7 +73,7 @@ func TestStatusOnAScreen(t *testing.T) {
 	golden(t, "testdata/status.table", screen.String())
 }
 
-// TestStatusSeesKindsWithoutConditions: a Secret that is somebody else's in a cluster is not well.
+// TestStatusSeesKindsWithoutConditions checks that a Secret with a foreign object in a cluster is reported.
 func TestStatusSeesKindsWithoutConditions(t *testing.T) {
 	w := newWorld(t)
 	create := func(resource, kind, name, condition string) {
@@ -156,7 +156,7 @@ func TestReviewOnAScreen(t *testing.T) {
 	golden(t, "testdata/review.table", out.String())
 }
 
-// TestRefusedReview: people are told of the fault, not of the object that carried it.
+// TestRefusedReview checks that the message has the error, not the object around it.
 func TestRefusedReview(t *testing.T) {
 	w := newWorld(t)
 	refused := apierrors.NewInvalid(v1beta1.SchemeGroupVersion.WithKind("FailoverReview").GroupKind(), "", field.ErrorList{
@@ -217,7 +217,7 @@ func TestWrongFlags(t *testing.T) {
 	}
 }
 
-// TestDividedKinds: the rows say of each divided kind where its numbers are.
+// TestDividedKinds checks that each divided kind has a row with the paths of its numbers.
 func TestDividedKinds(t *testing.T) {
 	for _, k := range v1beta1.FederatedKinds {
 		if w := workloadOf(k.Resource); (w != nil) != (k.Preferences != "") || w != nil && w.kind != k.Kind {
@@ -229,7 +229,7 @@ func TestDividedKinds(t *testing.T) {
 	}
 }
 
-// Who may not list Clusters learns which role lets him; who may not list some kind sees the others.
+// A user who may not list Clusters learns which role permits it; one who may not list some kind sees the others.
 func TestWhoMayNotSeeAllIsToldWhatIsMissing(t *testing.T) {
 	w := newWorld(t)
 	refuse := func(group, resource string) k8stesting.ReactionFunc {

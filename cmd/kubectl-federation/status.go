@@ -50,7 +50,7 @@ cluster that cannot be reached: that the cluster cannot be is said of the cluste
 	return c
 }
 
-// exitCode ends the program without a word more.
+// exitCode ends the program without a message.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -82,7 +82,7 @@ func (o *statusCommand) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// status reads all of it: the Clusters, and page by page the objects of every kind.
+// status reads the Clusters and, page by page, the objects of every kind.
 func (f *federation) status(ctx context.Context) (*status, error) {
 	s := &status{}
 	info, err := f.info(ctx)
@@ -115,7 +115,7 @@ func (f *federation) status(ctx context.Context) (*status, error) {
 	return s, nil
 }
 
-// count takes in the objects of a kind. One that the federation does not serve has none.
+// count reads the objects of a kind. A kind that the federation does not serve has none.
 func (f *federation) count(ctx context.Context, s *status, r schema.GroupVersionResource, kind string) (err error) {
 	k := kindStatus{Kind: kind}
 	if row := propagation.KindOf(r); row == nil || row.Status == nil {
@@ -141,13 +141,13 @@ func (f *federation) count(ctx context.Context, s *status, r schema.GroupVersion
 	return err
 }
 
-// federated tells of built-in kinds which are; of custom ones all are.
+// federated reports whether an object is federated; of custom kinds all are.
 func federated(r schema.GroupVersionResource, namespace, name string) bool {
 	return v1beta1.FederatedKindOf(r.GroupResource()) == nil || v1beta1.Federated(r.GroupResource(), namespace, name, "")
 }
 
-// countMetadata counts objects of a kind without a status, by the finalizers that admission puts on what is federated. Their content,
-// which may be large or secret, is not read.
+// countMetadata counts objects of a kind without a status, by the finalizers that admission adds to federated ones. It
+// does not read their content, which may be large or secret.
 func (f *federation) countMetadata(ctx context.Context, s *status, r schema.GroupVersionResource, k *kindStatus) error {
 	return f.listMetadata(ctx, r, func(item metav1.Object) {
 		if federated(r, item.GetNamespace(), item.GetName()) && hasOurFinalizer(item) {
@@ -178,7 +178,7 @@ func (f *federation) countCustom(ctx context.Context, s *status) error {
 			seen[gv.Group+"/"+sel.Kind] = true
 			r, _, err := f.resource(strings.TrimSuffix(sel.Kind+"."+gv.Group, "."))
 			if err != nil || v1beta1.FederatedKindOf(r.GroupResource()) != nil {
-				continue // a kind that is not served says so in its policy
+				continue // the policy of a kind that is not served reports that
 			}
 			if err := f.count(ctx, s, r, sel.Kind); err != nil {
 				return err
@@ -188,7 +188,7 @@ func (f *federation) countCustom(ctx context.Context, s *status) error {
 	return nil
 }
 
-// clusterStatusOf says how a cluster stands.
+// clusterStatusOf returns the state of a cluster.
 func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
 	s := clusterStatus{
 		Name: c.Name, Region: c.Status.Region, Zones: c.Status.Zones, Version: c.Status.KubernetesVersion,

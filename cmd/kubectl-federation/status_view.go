@@ -16,7 +16,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// status is how the whole federation stands, as -o json and yaml have it.
+// status is the state of the whole federation, as -o json and yaml print it.
 type status struct {
 	Name    string `json:"name,omitempty"`
 	DNSZone string `json:"dnsZone,omitempty"`
@@ -28,7 +28,7 @@ type status struct {
 	NotCounted []string `json:"notCounted,omitempty"`
 	// Components are the parts of the federation's processes that have failed.
 	Components []component `json:"components,omitempty"`
-	// DNSProviders are those that have the zone; none where that is not said.
+	// DNSProviders are those that hold the zone; none if that is not published.
 	DNSProviders []dnsProvider `json:"dnsProviders,omitempty"`
 	// Reasons counts the objects that are out of sync by their reason.
 	Reasons map[string]int `json:"reasons,omitempty"`
@@ -48,17 +48,17 @@ type clusterStatus struct {
 	Percent   int32        `json:"percent,omitempty"`
 	DNSWeight int32        `json:"dnsWeight"`
 	Taints    []string     `json:"taints,omitempty"`
-	// OutOfService is SchedulingDisabled, Draining or Drained where its taints say so.
+	// OutOfService is SchedulingDisabled, Draining or Drained if its taints say so.
 	OutOfService string `json:"outOfService,omitempty"`
 	// Free is what is allocatable and not requested.
 	Free          map[corev1.ResourceName]string `json:"free,omitempty"`
 	Unschedulable int64                          `json:"unschedulablePods,omitempty"`
-	// DeletionsPendingApproval are copies that are not deleted before somebody approves it.
+	// DeletionsPendingApproval is the number of copies whose deletion needs approval.
 	DeletionsPendingApproval int32 `json:"deletionsPendingApproval,omitempty"`
 	// PartiallyReachable: some processes of the federation reach it, and others do not.
 	PartiallyReachable bool   `json:"partiallyReachable,omitempty"`
 	Message            string `json:"message,omitempty"`
-	// phaseWithShare is the phase as kubectl get clusters has it.
+	// phaseWithShare is the phase as in kubectl get clusters.
 	phaseWithShare string
 }
 
@@ -97,7 +97,7 @@ func (k *kindStatus) note(o metav1.Object) {
 	}
 }
 
-// take counts an object, and lists it where it is not as desired, as its condition c says.
+// take counts an object, and lists it if its condition c says that it is not as desired.
 func (s *status) take(k *kindStatus, u metav1.Object, c *condition) {
 	k.note(u)
 	one := objectStatus{Kind: k.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
@@ -140,7 +140,7 @@ func (c *clusterStatus) healthy() bool {
 	return c.Ready && c.Phase == string(v1beta1.PhaseServing) && c.DeletionsPendingApproval == 0 && !c.PartiallyReachable
 }
 
-// words are the cluster's state as kubectl shows a node's.
+// words returns the cluster's state in the style of kubectl get nodes.
 func (c *clusterStatus) words() string {
 	words := []string{"Ready"}
 	if !c.Ready {
@@ -190,13 +190,13 @@ func printClusters(out io.Writer, all []clusterStatus, rows int, now time.Time) 
 		tell(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", c.Name, prefixed(c.Region+"/", strings.Join(c.Zones, ",")), c.words(), agoOrDash(c.Since, now), c.DNSWeight,
 			c.free(corev1.ResourceCPU), c.free(corev1.ResourceMemory), c.free(corev1.ResourcePods), short(c.notice()))
 	}
-	_ = w.Flush() // nobody is left to be told
+	_ = w.Flush() // nobody reads the error
 	if more := len(all) - len(shown); more > 0 {
 		tell(out, "and %s more (--all shows them)\n", count(int64(more), "cluster"))
 	}
 }
 
-// plain orders what is amiss before what is not.
+// plain sorts problems first.
 func plain(c clusterStatus) int {
 	switch {
 	case !c.healthy():
@@ -214,7 +214,7 @@ func (c *clusterStatus) notice() string {
 	return c.Message
 }
 
-// free is an amount in a unit that is easy to read; "-" where it is not known.
+// free returns an amount in a readable unit; "-" if unknown.
 func (c *clusterStatus) free(name corev1.ResourceName) string {
 	text, ok := c.Free[name]
 	if !ok {
@@ -243,7 +243,7 @@ func printKinds(out io.Writer, kinds []kindStatus) {
 	for _, k := range kinds {
 		tell(w, "%s\t%d\t%d\t%d\t%d\t%d\n", k.Kind, k.Objects, k.OutOfSync, k.Pending, k.Deleting, k.Unschedulable)
 	}
-	_ = w.Flush() // nobody is left to be told
+	_ = w.Flush() // nobody reads the error
 }
 
 func printOutOfSync(out io.Writer, s *status, rows int, now time.Time) {
@@ -260,7 +260,7 @@ func printOutOfSync(out io.Writer, s *status, rows int, now time.Time) {
 	for _, o := range s.OutOfSync[:min(rows, len(s.OutOfSync))] {
 		tell(w, "%s\t%s\t%s\t%s\n", objectName(o.Kind, o.Namespace, o.Name), ago(o.Since, now), o.Reason, short(o.Message))
 	}
-	_ = w.Flush() // nobody is left to be told
+	_ = w.Flush() // nobody reads the error
 	if more := len(s.OutOfSync) - rows; more > 0 {
 		tell(out, "and %s more (--all shows them)\n", count(int64(more), "object"))
 	}

@@ -95,11 +95,12 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// confirm says what would stay behind, and asks where that still serves. It is done where nothing is to be changed.
+// confirm prints what would stay behind, and asks if the cluster still serves. done means that nothing is to be
+// changed.
 func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string) (done bool, err error) {
 	c, err := f.cluster(ctx, name)
 	if err != nil || o.yes && o.dry == "none" {
-		return false, nil // who unjoins again what is left of a cluster finds out below
+		return false, nil // unjoining the rest of a removed cluster continues below
 	}
 	found, err := f.placedIn(ctx, name)
 	if err != nil {
@@ -132,7 +133,7 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string)
 	return false, nil
 }
 
-// placedIn has what is placed in a cluster, the largest first.
+// placedIn returns what is placed in a cluster, the largest first.
 func (f *federation) placedIn(ctx context.Context, cluster string) (all []remainder, err error) {
 	for i := range divided {
 		found := map[string]*remainder{}
@@ -146,7 +147,7 @@ func (f *federation) placedIn(ctx context.Context, cluster string) (all []remain
 	return leftover(all), nil
 }
 
-// credential returns a client for the cluster: by the flags, else by what the federation has stored.
+// credential returns a client for the cluster: by the flags, else with the federation's stored credential.
 func (o *unjoinCommand) credential(ctx context.Context, name string, core kubernetes.Interface, dyn dynamic.Interface) (kubernetes.Interface, error) {
 	config, err := o.member()
 	if config == nil && err == nil {
@@ -186,7 +187,7 @@ func stored(ctx context.Context, name string, core kubernetes.Interface, dyn dyn
 	return config, nil
 }
 
-// explain says what became of the cluster and its workloads.
+// explain prints what happened to the cluster and its workloads.
 func (o *unjoinCommand) explain(name string, left join.Left, noCredential error) {
 	tell(o.Out, "cluster %s has left the federation\n", name)
 	account, kubectl := join.AccountName(left.FederationUID), "kubectl "+o.memberFlags()
@@ -214,12 +215,12 @@ Workloads that the federation made there keep running, and keep the label
 To delete them instead:
   %s delete %s --all-namespaces -l %s
 `, selector, kubectl, spreadKinds(), selector)
-	if len(left.CustomKinds) > 0 { // by itself: kubectl refuses all, where one of them is not there
+	if len(left.CustomKinds) > 0 { // separately: kubectl rejects all if one of them does not exist
 		tell(o.Out, "  %s delete %s --all-namespaces -l %s\n", kubectl, strings.Join(left.CustomKinds, ","), selector)
 	}
 }
 
-// spreadKinds are the kinds that lie in namespaces, what others need last.
+// spreadKinds returns the namespaced kinds, those that others need last.
 func spreadKinds() string {
 	var words []string
 	for _, r := range v1beta1.FederatedResources {
