@@ -8,11 +8,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// askEvery is how often the federation is asked whether it is there, and how long its answer may take;
-// awayAfter is how many looks in a row without an answer make it away.
+// askEvery is the period of probing the federation, and the limit of each probe; awayAfter is how many failed probes in
+// a row make it away.
 const askEvery, awayAfter = 2 * time.Second, 2
 
-// watchAway reports whether the federation is away, each time that this changes, until ctx ends.
+// watchAway calls tell each time the federation goes away or comes back, until ctx ends.
 func watchAway(ctx context.Context, ask func(context.Context) error, tell func(away bool)) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
@@ -30,7 +30,7 @@ func watchAway(ctx context.Context, ask func(context.Context) error, tell func(a
 			return
 		case err != nil:
 			if missed++; missed == awayAfter {
-				klog.ErrorS(err, "The federation is away: answers are from what was there last")
+				klog.ErrorS(err, "The federation is away: answers come from its last known state")
 				tell(true)
 			}
 		default:
@@ -43,7 +43,7 @@ func watchAway(ctx context.Context, ask func(context.Context) error, tell func(a
 	}
 }
 
-// askReady asks the federation's API whether it is ready.
+// askReady returns a probe of the readiness of the federation's API.
 func askReady(kube kubernetes.Interface) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := kube.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)

@@ -22,8 +22,8 @@ import (
 	"federation/dnsprovider/authoritative"
 )
 
-// followFederation keeps the zone what the federation says, until ctx ends. It fails when the federation
-// has another zone; while it cannot be reached, it is tried again.
+// followFederation keeps the zone in line with the federation until ctx ends. It fails if the federation has another
+// zone, and retries while it cannot be reached.
 func (o *options) followFederation(ctx context.Context, z *zone) error {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
@@ -36,7 +36,7 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 	}
 	info, err := readInfo(ctx, kube)
 	if err != nil {
-		return nil // asked to end
+		return nil // shutting down
 	}
 	if zone, err := dnsprovider.CanonicalName(info.DNSZone); err != nil || zone != o.zone {
 		return fmt.Errorf("--zone %q: must be the zone of the federation %s, %q", o.zone, info.Name, info.DNSZone)
@@ -55,14 +55,14 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 		return err
 	}
 	if o.federationKeys && !waitSigned(ctx, kube, z.server) {
-		return nil // asked to end
+		return nil // shutting down
 	}
 	go watchAway(ctx, askReady(kube), z.server.SetAway)
 	from.Start(ctx.Done())
 	return names.Run(ctx)
 }
 
-// reportChanges returns what logs how the zone stands, when that changes.
+// reportChanges returns a function that logs the zone's state when it changes.
 func reportChanges() func(servicedns.ProviderState) {
 	var last string
 	return func(s servicedns.ProviderState) { // by one goroutine
@@ -101,7 +101,7 @@ func newInformers(config *rest.Config) (*wire.Informers, kubernetes.Interface, e
 	return wire.NewInformers(wire.Source{Kube: kube, Dynamic: custom, Slim: slim}), kube, nil
 }
 
-// readInfo waits until the federation says how it is set up. It fails when ctx ends.
+// readInfo waits until the federation publishes its configuration. It fails when ctx ends.
 func readInfo(ctx context.Context, kube kubernetes.Interface) (info v1beta1.Info, err error) {
 	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		found, err := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
@@ -109,7 +109,7 @@ func readInfo(ctx context.Context, kube kubernetes.Interface) (info v1beta1.Info
 			info, err = v1beta1.ParseInfo(found.Data)
 		}
 		if err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Waits for the federation to say how it is set up")
+			klog.ErrorS(err, "Waiting for the federation to publish its configuration")
 		}
 		return err == nil, nil
 	})

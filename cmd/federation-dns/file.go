@@ -31,7 +31,7 @@ func (o *options) readZone() (zonefile.Zone, error) {
 	return zone, nil
 }
 
-// split takes the addresses of the name server ns.<zone> out of a file's sets: the server has them by itself.
+// split separates the addresses of the name server ns.<zone> from a file's sets: the server has its own.
 func split(zone zonefile.Zone) (nameServer, others []dnsprovider.RRSet) {
 	for _, set := range zone.Sets {
 		if set.Name == "ns."+zone.Name {
@@ -60,7 +60,7 @@ func (o *options) reload(ctx context.Context, z *zone) {
 		err = z.setFile(ctx, sets)
 	}
 	if err != nil {
-		klog.ErrorS(err, "The zone stays as it is")
+		klog.ErrorS(err, "Cannot use the new zone file; the zone stays")
 		return
 	}
 	klog.V(2).InfoS("Zone file read", "file", o.zoneFile, "sets", len(file.Sets))

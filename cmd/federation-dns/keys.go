@@ -22,7 +22,7 @@ import (
 // keyOptions are the flags about the keys that sign the zone.
 type keyOptions struct {
 	dnssecKeys []string
-	// federationKeys says to sign with the keys that the federation has.
+	// federationKeys: sign with the federation's keys.
 	federationKeys bool
 }
 

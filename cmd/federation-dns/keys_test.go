@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// output is what the program prints for arguments.
+// output returns the program's output for arguments.
 func output(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer

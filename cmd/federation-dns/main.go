@@ -1,6 +1,6 @@
-// Command federation-dns is the authoritative DNS server of a federation as a program of its own: it
-// serves the federation's zone by watching the federation, so that two or more do it and none of them
-// is needed; a master file, for what stands beside the federation's names; or a file alone.
+// Command federation-dns is the authoritative DNS server of a federation as a program of its own. It serves the
+// federation's zone by watching the federation, so that two or more can run and none is essential; a master file in
+// addition, for names beside the federation's; or only a file.
 package main
 
 import (

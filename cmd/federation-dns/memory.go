@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// While a large zone is read, garbage is several times what is kept, and collecting it would take a third of the time; then
-// there is little of it. The numbers are by how many percent the heap grows from one time to the next.
+// While a large zone is read, garbage is several times what is kept, and collecting it would take a third of the time;
+// afterwards there is little of it. The numbers are the growth of the heap between collections, in percent.
 const (
 	largeFile = 8 << 20
 	readingGC = 400
@@ -33,9 +33,9 @@ func setGC(percent int) {
 	}
 }
 
-// giveBack gives memory back that reading a zone, or starting, has taken: what the heap does not hold any more, and the pages
-// of the program itself that are mapped. Kubernetes' types register themselves at the start, which touches
-// 20 MB of it; what is needed again the kernel maps again.
+// giveBack releases memory that reading a zone, or starting, has used: free heap, and mapped pages of the program
+// itself. Kubernetes' types register themselves at the start, which touches 20 MB of it; the kernel maps needed pages
+// again.
 func giveBack() {
 	setGC(servingGC)
 	debug.FreeOSMemory()
@@ -56,8 +56,8 @@ func giveBack() {
 // mapping is a range of addresses.
 type mapping struct{ start, end uintptr }
 
-// unchanged are the mappings of a file, in the format of /proc/PID/smaps, that cannot be written to and of which no page
-// was changed before that: what is in them is what the file has.
+// unchanged returns the read-only mappings of a file, in the format of /proc/PID/smaps, of which no page was changed
+// before: their content is the file's.
 func unchanged(smaps *os.File, file string) (all []mapping) {
 	var current mapping
 	of := false

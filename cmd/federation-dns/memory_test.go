@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestUnchangedMappingsAreOfTheProgram reads what the kernel writes of a program whose data were written to.
+// TestUnchangedMappingsAreOfTheProgram parses the kernel's report of a program whose data were written to.
 func TestUnchangedMappingsAreOfTheProgram(t *testing.T) {
 	const smaps = `00400000-01439000 r-xp 00000000 fe:00 11036641                           /bin/program
 Rss:                1472 kB
@@ -36,7 +36,7 @@ Anonymous:             0 kB
 	}
 }
 
-// TestGivingBackLeavesTheProgramWhole takes the pages of the test itself away while it runs.
+// TestGivingBackLeavesTheProgramWhole unmaps pages of the test itself while it runs.
 func TestGivingBackLeavesTheProgramWhole(t *testing.T) {
 	for range 3 {
 		giveBack()

@@ -36,7 +36,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.keyOptions.addFlags(fs)
 }
 
-// validate names the flag, its value and what is allowed, and makes the zone's name canonical.
+// validate makes the zone's name canonical. An error names the flag, its value and what is allowed.
 func (o *options) validate() error {
 	if o.zone == "" {
 		return errors.New("--zone is required: the name of the zone, as example.com")
@@ -55,7 +55,7 @@ func (o *options) validate() error {
 	return o.lookups.Validate()
 }
 
-// addresses are those of a file's records.
+// addresses returns the addresses in a file's records.
 func addresses(file []dnsprovider.RRSet) (all []netip.Addr) {
 	for _, set := range file {
 		if set.Type != dnsprovider.A && set.Type != dnsprovider.AAAA {

@@ -87,7 +87,7 @@ func (o *options) newServer(nameServer []dnsprovider.RRSet, negativeTTL uint32) 
 	return server, server.Sign(signer)
 }
 
-// negativeTTL is the last field of the file's SOA, 0 where there is none (RFC 2308, section 4).
+// negativeTTL returns the last field of the file's SOA, 0 if there is none (RFC 2308, section 4).
 func negativeTTL(z zonefile.Zone) uint32 {
 	if z.SOA.Name == "" {
 		return 0

@@ -13,7 +13,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// asked is what a server says of a name's addresses; its code where there are none.
+// asked returns a server's answer for a name's addresses; its code if there are none.
 func asked(server, name string) string {
 	reply, err := dns.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), server)
 	if err != nil {

@@ -15,25 +15,25 @@ import (
 	"federation/dnsprovider/authoritative"
 )
 
-// zone brings what a file and a federation say together. For the federation's controller it is the
-// provider: the file's records are hidden from it, and what it says of their names is kept for when the file leaves them.
+// zone merges a file and a federation. It is the provider of the federation's controller: the file's records are hidden
+// from the controller, and the federation's records of their names are kept for when the file gives the names up.
 type zone struct {
 	server *authoritative.Server
 	name   string
-	// ready is whether questions are answered: once all that shall be in the zone has been heard of.
+	// ready is whether questions are answered: once the complete content of the zone is known.
 	ready atomic.Bool
 
 	mu sync.Mutex
-	// federated is whether the federation has names in the zone too.
+	// federated is whether the federation also has names in the zone.
 	federated bool
-	// file has the records of the file until there is a zone, and names, where there is a federation, their names.
+	// file has the file's records until there is a zone; names has their names, if there is a federation.
 	file  []dnsprovider.RRSet
 	names map[string]bool
-	// hidden is what the federation says of the file's names: it is served when the file leaves them.
+	// hidden are the federation's records of the file's names: they are served when the file gives the names up.
 	hidden map[string][]dnsprovider.RRSet
 }
 
-// setFile makes sets the records of the file, in the place of those that it had. A name that the federation has, too, becomes the file's.
+// setFile replaces the file's records by sets. The file takes over a name that the federation also has.
 func (z *zone) setFile(ctx context.Context, sets []dnsprovider.RRSet) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -62,8 +62,8 @@ func (z *zone) setFile(ctx context.Context, sets []dnsprovider.RRSet) error {
 	return nil
 }
 
-// exchange returns the federation's records at names that the file leaves for others, and what it hides of the federation's
-// then. have is what is served at the old names and the new.
+// exchange returns the federation's records at names that the file gives up, and the federation's records that it then
+// hides. have is what is served at the old and the new names.
 func (z *zone) exchange(have []dnsprovider.RRSet, names map[string]bool) (back []dnsprovider.RRSet, hidden map[string][]dnsprovider.RRSet) {
 	hidden = map[string][]dnsprovider.RRSet{}
 	for name, sets := range z.hidden {
@@ -81,7 +81,7 @@ func (z *zone) exchange(have []dnsprovider.RRSet, names map[string]bool) (back [
 	return back, hidden
 }
 
-// hide notes what is hidden now, and logs the names if they are others than before.
+// hide sets what is hidden, and logs the names if they have changed.
 func (z *zone) hide(hidden map[string][]dnsprovider.RRSet) {
 	before := z.heldNames()
 	z.hidden = hidden
@@ -92,17 +92,17 @@ func (z *zone) hide(hidden map[string][]dnsprovider.RRSet) {
 
 func (z *zone) heldNames() []string { return slices.Sorted(maps.Keys(z.hidden)) }
 
-// Held returns the names of which the file is served and not what the federation says, sorted.
+// Held returns the names for which the file wins over the federation, sorted.
 func (z *zone) Held() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return z.heldNames()
 }
 
-// Chooses is the server's promise to give one variant of a set at a time. See dnsprovider.Chooser.
+// Chooses marks the server as one that gives one variant of a set at a time. See dnsprovider.Chooser.
 func (z *zone) Chooses() {}
 
-// Records returns what the federation has said, served or hidden.
+// Records returns the federation's records, served or hidden.
 func (z *zone) Records(ctx context.Context, name string) ([]dnsprovider.RRSet, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -151,7 +151,7 @@ func (z *zone) Apply(ctx context.Context, name string, changes dnsprovider.Chang
 	return nil
 }
 
-// isReady says why questions are not answered yet.
+// isReady returns why questions are not answered yet.
 func (z *zone) isReady() error {
 	if !z.ready.Load() {
 		return errors.New("the federation has not been read yet: questions get SERVFAIL")

@@ -23,7 +23,7 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// asAgent makes the test's own program be the agent: what is to be killed must be a process.
+// asAgent makes the test's own program run as the agent: only a process can be killed.
 const asAgent = "TEST_AS_AGENT"
 
 func TestMain(m *testing.M) {
@@ -50,8 +50,8 @@ type site struct {
 	mode string // and, after a space, which kind of iptables
 }
 
-// The agent as a process on a node, with a real kube-apiserver: changes arrive, its death and the API server's are not
-// noticed, and it leaves nothing behind when told so.
+// The agent as a process on a node, with a real kube-apiserver: changes arrive, its death and the API server's go
+// unnoticed, and it leaves nothing behind after a cleanup.
 func TestAgentOnANode(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode, func(t *testing.T) {
@@ -108,7 +108,7 @@ func (s *site) forward() {
 	go forward.Serve(l, address)
 }
 
-// service makes a Service without selector, with annotations, and returns the address that it got.
+// service makes a Service without selector, with annotations, and returns its address.
 func (s *site) service(name string, annotations ...string) netip.AddrPort {
 	s.Helper()
 	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{ruleset.LabelManagedBy: "a-federation"}, Annotations: map[string]string{}}
@@ -168,7 +168,7 @@ func (s *site) slice(slice string, labels map[string]string, endpoints []discove
 	}
 }
 
-// command is the agent's, or one of its commands.
+// command returns the agent's, or one of its commands.
 func (s *site) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], append(args, "--kubeconfig", s.kubeconfig, "--hostname-override", "m-node-1",
 		"--cluster-cidr", nettest.ClusterV4.String(), "--nodeport-addresses", "0.0.0.0/0,::/0")...) // the Node has no address of the rig's
@@ -180,7 +180,7 @@ func (s *site) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command on the node to its end and returns what it printed.
+// run runs a command on the node to its end and returns its output.
 func (s *site) run(args ...string) string {
 	s.Helper()
 	cmd := s.command(args...)

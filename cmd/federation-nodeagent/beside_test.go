@@ -14,8 +14,8 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// The scope federated beside a real kube-proxy of the same cluster: local endpoints are kube-proxy's, other clusters ours,
-// whoever starts first, and also after kube-proxy put its rules before ours.
+// The scope federated beside a real kube-proxy of the same cluster: kube-proxy serves local endpoints, we serve other
+// clusters', whoever starts first, and also after kube-proxy put its rules before ours.
 func TestBesideKubeProxy(t *testing.T) {
 	for i, c := range []struct{ kubeProxy, agent string }{{"iptables", "iptables"}, {"nftables", "nftables"}, {"iptables", "nftables"}} {
 		t.Run(c.kubeProxy+" and ours "+c.agent, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestBesideKubeProxy(t *testing.T) {
 			s.again(proxy, c.kubeProxy)
 			s.arrives(client, plain, here)
 			s.scarce(name, here, client)
-			s.arrives(client, marked, far) // kube-proxy has an endpoint for it: ours must have come first
+			s.arrives(client, marked, far) // kube-proxy has an endpoint for it: our rule must have come first
 			s.endpoints(name)
 			eventually(t, "no endpoint here has a share", func() (err error) {
 				for range 20 {
@@ -74,7 +74,7 @@ func TestBesideKubeProxy(t *testing.T) {
 	}
 }
 
-// kubeProxyProgram is made by `make test`.
+// kubeProxyProgram is built by `make test`.
 const kubeProxyProgram = "../../_output/bin/kube-proxy"
 
 // kubeProxy starts a kube-proxy on the node.
@@ -87,7 +87,7 @@ func (s *site) kubeProxy(mode string) *exec.Cmd {
 		"--cluster-cidr", nettest.ClusterV4.String(), "--conntrack-max-per-core", "0"))
 }
 
-// again ends kube-proxy, takes its rules away and starts another, whose rules then come first.
+// again ends kube-proxy, removes its rules and starts another, whose rules then come first.
 func (s *site) again(proxy *exec.Cmd, mode string) {
 	s.Helper()
 	s.end(proxy, syscall.SIGTERM)

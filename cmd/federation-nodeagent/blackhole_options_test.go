@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The agent takes the flag only where the kernel itself ends what nobody renews.
+// The agent accepts the flag only if the kernel itself ends a blackhole that nobody renews.
 func TestWhereANodeMayBeBlackholed(t *testing.T) {
 	for _, c := range []struct{ lease, inside, mode, scope, want string }{
 		{"", "", "iptables", scopeFederated, ""},

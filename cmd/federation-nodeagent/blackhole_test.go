@@ -53,7 +53,7 @@ func newDrilled(t *testing.T, name string, nodePort int32) *drilled {
 	return d
 }
 
-// renew does what the federation does each 5 s.
+// renew renews the Lease, as the federation does each 5 s.
 func (d *drilled) renew() {
 	d.Helper()
 	leases, holder := d.kube.CoordinationV1().Leases("default"), "a-drill"
@@ -89,7 +89,7 @@ func (d *drilled) dark() {
 	d.Logf("%s: dropped within %v", d.lease, time.Since(begin).Round(time.Millisecond))
 }
 
-// ends wants that clients outside are served again 30 s after the last renewal, and 31 s at the latest, and those inside all the time.
+// ends checks that clients outside are served again 30 to 31 s after the last renewal, and those inside all the time.
 func (d *drilled) ends(what string) {
 	d.Helper()
 	for !d.served() {
@@ -108,7 +108,8 @@ func (d *drilled) ends(what string) {
 	}
 }
 
-// A blackhole ends 30 s after the last renewal, whatever dies then: who renewed it, the agent, the member's API. Acceptance test 28 of drills.
+// A blackhole ends 30 s after the last renewal, whatever dies then: the process that renewed it, the agent, the
+// member's API. Acceptance test 28 of drills.
 func TestABlackholeEndsWhateverDies(t *testing.T) {
 	renewer, agent := newDrilled(t, "renewer", 30081), newDrilled(t, "agent", 30082)
 	for _, d := range []*drilled{renewer, agent} {
@@ -130,7 +131,7 @@ func TestABlackholeEndsWhateverDies(t *testing.T) {
 	api.kill()
 	api.ends("the API is killed")
 	api.start(t)
-	time.Sleep(5 * time.Second) // the agent reads the Lease again, which says what it said
+	time.Sleep(5 * time.Second) // the agent reads the Lease again, which has not changed
 	if !api.served() {
 		t.Error("the Lease of before drops again when the API is back")
 	}

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// client reads the three groups of the API that there are rules of. A clientset has all groups, which would be most of the
-// agent's memory.
+// client reads the three API groups that the rules need. A clientset has all groups, which would be most of the agent's
+// memory.
 type client struct{ core, discovery, coordination *rest.RESTClient }
 
 func (o *options) client() (client, error) {

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine makes this thread what a container runtime makes of a container that has these capabilities, a root file
-// system of its own that is read-only, and the node's network: it only reads /proc/sys, and has the node's at /node/sys/net.
-// Then it becomes the agent.
+// confine makes this thread like a container with these capabilities, a read-only root file system of its own, and the
+// node's network: it can only read /proc/sys, and has the node's at /node/sys/net. Then it executes the agent.
 func confine(root string, capabilities []string) error {
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
@@ -62,7 +61,7 @@ func confine(root string, capabilities []string) error {
 	return unix.Exec("/federation-nodeagent", os.Args, os.Environ())
 }
 
-// dropCapabilities leaves this thread, and what it becomes, no capabilities but these, for good.
+// dropCapabilities drops all other capabilities of this thread, and of what it executes, for good.
 func dropCapabilities(keep []string) error {
 	numbers := map[string]int{"NET_ADMIN": unix.CAP_NET_ADMIN, "NET_RAW": unix.CAP_NET_RAW}
 	var mask uint32
@@ -74,7 +73,7 @@ func dropCapabilities(keep []string) error {
 		}
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	data := [2]unix.CapUserData{{Effective: mask, Permitted: mask}} // what is kept has a number below 32
+	data := [2]unix.CapUserData{{Effective: mask, Permitted: mask}} // the kept ones have numbers below 32
 	if err := unix.Capset(&header, &data[0]); err != nil {
 		return err
 	}

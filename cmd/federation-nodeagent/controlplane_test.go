@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// controlPlane is that of a member cluster, as `make build` made it: a real kube-apiserver in a process of its own.
+// controlPlane is that of a member cluster, as `make build` built it: a real kube-apiserver in a process of its own.
 type controlPlane struct {
 	dir, port  string
 	kubeconfig string
@@ -22,7 +22,7 @@ type controlPlane struct {
 	process    *os.Process
 }
 
-var shared *controlPlane // by all tests: it takes seconds to start
+var shared *controlPlane // all tests share it: it takes seconds to start
 
 // controlPlaneOf returns the tests' control plane, which runs.
 func controlPlaneOf(t *testing.T) *controlPlane {

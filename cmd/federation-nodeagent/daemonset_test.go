@@ -30,9 +30,9 @@ import (
 	"federation/hack/manifests"
 )
 
-// The manifest of the DaemonSet is accepted, and what it gives the agent is enough to serve a node: the account's rights, the
-// capabilities, a read-only root that has nothing but the program (and for iptables the programs of this machine), and
-// the mounts.
+// The manifest of the DaemonSet is valid, and sufficient for the agent to serve a node: the account's permissions, the
+// capabilities, a read-only root with nothing but the program (and for iptables the programs of this machine), and the
+// mounts.
 func TestRightsOfTheDaemonSet(t *testing.T) {
 	c := controlPlaneOf(t)
 	d := apply(t, c)
@@ -166,7 +166,7 @@ func capabilities(d *appsv1.DaemonSet) (names []string) {
 	return names
 }
 
-// containerRoot makes the files that a container of the agent sees.
+// containerRoot makes the files in a container of the agent.
 func containerRoot(t *testing.T, c *controlPlane, token string, withPrograms bool) string {
 	t.Helper()
 	root, account := t.TempDir(), "var/run/secrets/kubernetes.io/serviceaccount"
@@ -208,7 +208,7 @@ func containerRoot(t *testing.T, c *controlPlane, token string, withPrograms boo
 	return root
 }
 
-// asContainer is the agent as the DaemonSet's container.
+// asContainer returns the agent as the DaemonSet's container.
 func asContainer(d *appsv1.DaemonSet, root string, capabilities []string) *exec.Cmd {
 	c := d.Spec.Template.Spec.Containers[0]
 	cmd := exec.Command(os.Args[0])

@@ -7,13 +7,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// foreign is a flag that kube-proxy has and we have not: it says what to do instead.
+// foreign is a flag of kube-proxy that we do not have: it says what to do instead.
 type foreign struct {
 	name, say string
 	harmless  bool // it changes nothing here, so that it may stay
 }
 
-// foreigns are the flags of kube-proxy 1.36 that mean nothing here. What it takes from logging libraries is not among them.
+// foreigns are the flags of kube-proxy 1.36 without meaning here, except those of logging libraries.
 var foreigns = []foreign{
 	{"config", "a KubeProxyConfiguration is not read: give what it says as flags, which have kube-proxy's names", false},
 	{"write-config-to", "there is no configuration file; the flags are all", false},
@@ -39,14 +39,14 @@ var foreigns = []foreign{
 	{"show-hidden-metrics-for-version", "no metric is hidden", true},
 }
 
-// addForeignFlags takes flags of kube-proxy, so that who swaps it hears of each what becomes of it.
+// addForeignFlags accepts flags of kube-proxy, so that whoever replaces it learns what to do about each.
 func addForeignFlags(f *pflag.FlagSet) {
 	for _, flag := range foreigns {
 		f.AddFlag(&pflag.Flag{Name: flag.name, Value: flag, NoOptDefVal: "true", Hidden: true})
 	}
 }
 
-// Set is an error, or a line of the log.
+// Set returns an error, or a line of the log.
 func (f foreign) Set(string) error {
 	if !f.harmless {
 		return errors.New(f.say)
@@ -55,8 +55,8 @@ func (f foreign) Set(string) error {
 	return nil
 }
 
-// String is empty: it has no value.
+// String returns "": it has no value.
 func (f foreign) String() string { return "" }
 
-// Type is what pflag calls the value.
+// Type returns what pflag calls the value.
 func (f foreign) Type() string { return "of-kube-proxy" }

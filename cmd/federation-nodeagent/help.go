@@ -13,10 +13,10 @@ import (
 // group is flags that --help shows together.
 type group struct {
 	title string
-	flags string // their names, a space between; one that ends with - begins those of several
+	flags string // their names, separated by spaces; a trailing - makes one a prefix
 }
 
-// groups are in the order in which one meets them. What is in none of them comes last.
+// groups are in the order of the help. Flags in none of them come last.
 var groups = []group{
 	{"The connection", "from to protocol interface"},
 	{"This node and its API server", "kubeconfig master hostname-override kube-api-qps kube-api-burst"},
@@ -35,7 +35,7 @@ func (g group) has(flag string) bool {
 	})
 }
 
-// grouped are flags as --help shows them: each group with its title.
+// grouped returns flags as --help shows them: each group with its title.
 func grouped(flags *pflag.FlagSet) string {
 	sections := make([]*pflag.FlagSet, len(groups))
 	for i := range sections {
@@ -57,8 +57,8 @@ func grouped(flags *pflag.FlagSet) string {
 	return strings.Join(out, "\n\n")
 }
 
-// groupFlags has a command and those below it show their flags in groups. It is no template, as a program with text/template
-// has all methods of all its types in it, which here would be most of its memory.
+// groupFlags makes a command and its subcommands print their flags in groups. It uses no template, because a program
+// with text/template keeps all methods of all its types, which here would be most of its memory.
 func groupFlags(c *cobra.Command) { c.SetUsageFunc(usage) }
 
 func usage(c *cobra.Command) error {

@@ -5,14 +5,16 @@ import (
 	"runtime/debug"
 )
 
-// Shares of the live heap that may be garbage, in percent. The agent runs on every node, and once it has started it makes little
-// garbage: then memory counts, not the collector. While it starts, the collector would be two fifths of its time.
+// Garbage as a share of the live heap, in percent. The agent runs on every node, and once it has started it makes
+// little garbage: then memory counts, not the collector. While it starts, the collector would be two fifths of its
+// time.
 const (
 	garbageAtStart = 400
 	garbage        = 50
 )
 
-// spendMemory lets the heap grow until thrift is called, which gives back what is not needed. With GOGC set neither does anything.
+// spendMemory lets the heap grow until thrift is called, which releases what is not needed. With GOGC set neither does
+// anything.
 func spendMemory() (thrift func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

@@ -12,7 +12,8 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// node is what the rules need of this node: what the flags, the Node object (nil: not seen yet) and its interfaces say.
+// node returns what the rules need of this node: from the flags, the Node object (nil: not seen yet) and its
+// interfaces.
 func (o *options) node(n *corev1.Node) (ruleset.Node, error) {
 	name, err := o.nodeName()
 	if err != nil {
@@ -40,8 +41,8 @@ func (o *options) node(n *corev1.Node) (ruleset.Node, error) {
 	return out, err
 }
 
-// nodePortAddrs are the addresses that --nodeport-addresses means; nil: all. As kube-proxy has it, where nothing is said of a
-// family all of it is meant. An address that matches nothing is better than all, so none is found as the unspecified one.
+// nodePortAddrs returns the addresses of --nodeport-addresses; nil: all. As in kube-proxy, all addresses of a family
+// without a range are used. No match is better than all, so it becomes the unspecified address.
 func (o *options) nodePortAddrs(n *corev1.Node, addrs []netip.Addr) ([]netip.Addr, error) {
 	ranges, err := o.nodePortRanges(n)
 	if err != nil {
@@ -67,7 +68,7 @@ func (o *options) nodePortAddrs(n *corev1.Node, addrs []netip.Addr) ([]netip.Add
 	return out, nil
 }
 
-// nodePortRanges are what --nodeport-addresses says, or kube-proxy's default for the mode.
+// nodePortRanges returns the ranges of --nodeport-addresses, or kube-proxy's default for the mode.
 func (o *options) nodePortRanges(n *corev1.Node) (ranges []netip.Prefix, err error) {
 	primary := slices.Equal(o.nodePortAddresses, []string{"primary"})
 	if !primary && (len(o.nodePortAddresses) > 0 || o.proxyMode != "nftables") {
@@ -79,7 +80,7 @@ func (o *options) nodePortRanges(n *corev1.Node) (ranges []netip.Prefix, err err
 	return ranges, nil
 }
 
-// primaryAddrs are the first address of each family that a Node has, as kubelet and kube-proxy take them: internal ones come
+// primaryAddrs returns the first address of each family of a Node, in kubelet's and kube-proxy's order: internal ones
 // before external ones.
 func primaryAddrs(n *corev1.Node) (out []netip.Addr) {
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
@@ -94,7 +95,7 @@ func primaryAddrs(n *corev1.Node) (out []netip.Addr) {
 	return out
 }
 
-// interfaceAddrs are the addresses of this node's interfaces, sorted.
+// interfaceAddrs returns the addresses of this node's interfaces, sorted.
 func interfaceAddrs() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

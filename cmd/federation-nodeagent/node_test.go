@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The addresses of node ports are those that kube-proxy serves them at, by its --nodeport-addresses and their default.
+// Node ports have the addresses at which kube-proxy serves them, for its --nodeport-addresses and their default.
 func TestNodePortAddresses(t *testing.T) {
 	interfaces := addresses("127.0.0.1 10.0.0.1 192.0.2.1 ::1 2001:db8::1 2001:db8::2")
 	dual := "InternalIP=192.0.2.1 InternalIP=2001:db8::2 InternalIP=10.0.0.1 ExternalIP=10.0.0.1"

@@ -13,7 +13,7 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// options are what the flags say.
+// options are the parsed flags.
 type options struct {
 	kubeconfig, master, hostname string
 	proxyMode                    string
@@ -35,7 +35,7 @@ type options struct {
 	sysctls             sysctls
 }
 
-// addWatchFlags are those that say what the rules are; all commands have them.
+// addWatchFlags adds the flags that determine the rules; all commands have them.
 func (o *options) addWatchFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` with the address of the API server and a credential; without it, and without --master, those of the pod that the agent runs in")
 	f.StringVar(&o.master, "master", "", "`URL` of the API server, over that of the kubeconfig")
@@ -69,7 +69,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	addForeignFlags(f)
 }
 
-// check finds what is not allowed in the flags.
+// check validates the flags.
 func (o *options) check() error {
 	if err := o.sysctls.check(); err != nil {
 		return err
@@ -102,7 +102,8 @@ func (o *options) checkWatch() error {
 	return nil
 }
 
-// checkBlackhole finds what keeps the agent from dropping what comes from outside. iptables has no rule that the kernel itself would end.
+// checkBlackhole returns why the agent cannot drop traffic from outside. iptables has no rule that the kernel itself
+// would end.
 func (o *options) checkBlackhole() error {
 	namespace, name, named := strings.Cut(o.blackholeLease, "/")
 	switch {
@@ -145,7 +146,7 @@ func (o *options) nodeName() (string, error) {
 	return strings.ToLower(name), nil
 }
 
-// pods tells by what pods are known; podCIDRs are those that the Node object has.
+// pods returns how pods are recognized; podCIDRs are the Node object's.
 func (o *options) pods(podCIDRs []string) (ruleset.Pods, error) {
 	switch o.detectLocal {
 	case "BridgeInterface":

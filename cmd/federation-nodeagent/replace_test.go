@@ -8,8 +8,8 @@ import (
 	"federation/nodeagent/nettest"
 )
 
-// The agent takes the place of kube-proxy as docs/node-agent.md says: kube-proxy ends, the agent starts, and kube-proxy's own
-// --cleanup takes its rules where they are of another mode. No connection fails.
+// The agent replaces kube-proxy as docs/node-agent.md says: kube-proxy ends, the agent starts, and kube-proxy's own
+// --cleanup removes its rules if they are of another mode. No connection fails.
 func TestInPlaceOfKubeProxy(t *testing.T) {
 	if !*long {
 		t.Skip("takes minutes: make soak-dataplane")
@@ -26,7 +26,7 @@ func TestInPlaceOfKubeProxy(t *testing.T) {
 			a.more(t, 20)
 			s.end(old, syscall.SIGTERM)
 			a.more(t, 20)
-			s.turn() // nobody hears of it
+			s.turn() // no watch reports it
 			s.serve()
 			s.settled(client)
 			if modes[0] != modes[1] || modes[0] == "nftables" {

@@ -17,7 +17,7 @@ import (
 	"federation/nodeagent"
 )
 
-// run serves the node until ctx ends, or takes all rules away.
+// run serves the node until ctx ends, or removes all rules.
 func (o *options) run(ctx context.Context) error {
 	if err := o.check(); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (o *options) run(ctx context.Context) error {
 	return o.serve(ctx, a)
 }
 
-// serve runs the agent, and what answers for it.
+// serve runs the agent and its HTTP servers.
 func (o *options) serve(ctx context.Context, a *nodeagent.Agent) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -75,8 +75,9 @@ func (o *options) serve(ctx context.Context, a *nodeagent.Agent) error {
 	return group.Wait()
 }
 
-// claimNode makes sure that this is the only agent in the node's network, with a lock in a folder that only root may
-// write to: a name that anybody can take would let anybody keep the agent from starting. The lock ends with the process.
+// claimNode makes sure that this is the only agent in the node's network, by a lock in a folder that only root may
+// write to: with a name that anybody can take, anybody could keep the agent from starting. The lock ends with the
+// process.
 func claimNode(dir string) (*os.File, error) {
 	var network unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/net", &network); err != nil {

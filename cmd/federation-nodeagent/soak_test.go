@@ -24,7 +24,7 @@ import (
 // long is `make soak-dataplane`: a thousand changes and the death of the API server, in place of 30 changes.
 var long = flag.Bool("long", false, "soak for minutes")
 
-// askers connect to a Service all the time, anew for each request, until it fails.
+// askers keep connecting to a Service, with a new connection per request, until one fails.
 type askers struct {
 	asked []atomic.Int64
 	stop  context.CancelFunc
@@ -58,7 +58,7 @@ func (a *askers) failed() error {
 	return a.err
 }
 
-// more waits until each has had so many answers more.
+// more waits until each asker has had n more answers.
 func (a *askers) more(t *testing.T, n int64) {
 	t.Helper()
 	for i := range a.asked {
@@ -87,8 +87,8 @@ const legacy = "iptables legacy"
 
 const soakNodePort, soakNodePortUDP = 30080, 30053
 
-// No connection to a living Service fails, by TCP and UDP, of a pod and from outside: while other Services change, its own
-// endpoints do, the agent ends and is killed, and the API server stands still and is killed.
+// No connection to a living Service fails, by TCP and UDP, from a pod and from outside: while other Services change,
+// its own endpoints do, the agent ends and is killed, and the API server hangs and is killed.
 func TestNoConnectionFails(t *testing.T) {
 	for _, mode := range append(modes(), legacy) {
 		t.Run(mode, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestNoConnectionFails(t *testing.T) {
 			s.change(client)
 			for _, by := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 				s.end(agent, by)
-				s.turn() // nobody hears of it
+				s.turn() // no watch reports it
 				a.more(t, 50)
 				agent = s.serve()
 				s.settled(client)
@@ -151,7 +151,7 @@ func (s *soak) change(client *nettest.Host) {
 	s.settled(client)
 }
 
-// outage stops the API server and, when there is time, kills it; what it says when it is back is heard.
+// outage stops the API server and, if there is time, kills it; its events after that still arrive.
 func (s *soak) outage(a *askers, client *nettest.Host) {
 	s.Helper()
 	if err := s.process.Signal(syscall.SIGSTOP); err != nil {
@@ -195,7 +195,7 @@ func newSoak(t *testing.T, mode string) *soak {
 	return s
 }
 
-// turn gives the Service other endpoints, and returns those.
+// turn gives the Service other endpoints, and returns them.
 func (s *soak) turn() []*nettest.Host {
 	s.Helper()
 	s.round++
@@ -204,7 +204,7 @@ func (s *soak) turn() []*nettest.Host {
 	return hosts
 }
 
-// settled waits until the agent has what was changed last: a Service with one endpoint, which alone answers.
+// settled waits until the agent has the latest change: a Service whose only endpoint answers.
 func (s *soak) settled(client *nettest.Host) {
 	s.Helper()
 	hosts := s.turn()
@@ -212,7 +212,7 @@ func (s *soak) settled(client *nettest.Host) {
 		hosts = s.turn()
 	}
 	eventually(s.T, "the last change is live", func() error {
-		for range 8 { // of two endpoints one would hardly answer all of them
+		for range 8 { // one of two endpoints would hardly answer all of them
 			if err := s.ask(client, netip.AddrPortFrom(s.vip, 80), hosts[0]); err != nil {
 				return err
 			}
@@ -243,7 +243,7 @@ func (s *soak) slice(service string, hosts ...*nettest.Host) {
 	}
 }
 
-// other makes, changes or deletes a Service that nobody asks.
+// other creates, changes or deletes an unused Service.
 func (s *soak) other(i int) {
 	s.Helper()
 	name, api := fmt.Sprintf("other-%d", i%7), s.kube.CoreV1().Services("default")
@@ -259,7 +259,7 @@ func (s *soak) other(i int) {
 	}
 }
 
-// What another hand takes away of the rules is back within seconds, while the agent runs.
+// Rules that somebody else deletes are back within seconds, while the agent runs.
 func TestFlushedRulesComeBack(t *testing.T) {
 	for mode, harms := range map[string][][]string{
 		"iptables": {{"iptables-nft", "-t", "nat", "-F"}, {"iptables-nft", "-t", "nat", "-F", "KUBE-SERVICES"}, {"nft", "flush", "ruleset"}},

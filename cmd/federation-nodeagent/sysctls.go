@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// sysctls are what the kernel is told of forwarding and of its table of connections, with kube-proxy's flags and defaults.
+// sysctls configure the kernel's forwarding and its table of connections, with kube-proxy's flags and defaults.
 type sysctls struct {
 	dir                    string
 	maxPerCore, least      int32
@@ -46,14 +46,14 @@ func (s *sysctls) check() error {
 	return nil
 }
 
-// setting is a sysctl and what it is to be.
+// setting is a sysctl and its desired value.
 type setting struct {
 	name  string // below the directory of sysctls
 	value int
 	least bool // more is as good
 }
 
-// conntrack are the settings of the table of connections on a machine with so many CPUs.
+// conntrack returns the settings of the table of connections for a number of CPUs.
 func (s *sysctls) conntrack(cpus int) (out []setting) {
 	const most = 1 << 20 // kube-proxy's, as each takes some 300 bytes
 	add := func(name string, value int, least bool) {
@@ -86,7 +86,7 @@ func (s *sysctls) apply() error {
 	}
 	for _, want := range s.conntrack(runtime.NumCPU()) {
 		if err := s.set(want); err != nil {
-			klog.ErrorS(err, "The table of connections stays as it is; set this on the node, or --conntrack-… to 0")
+			klog.ErrorS(err, "Cannot configure the table of connections; set this on the node, or --conntrack-… to 0")
 		}
 	}
 	return nil

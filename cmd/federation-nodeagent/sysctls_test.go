@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// written applies the sysctls that flags ask for to a directory that has others, and returns what differs then.
+// written applies the sysctls of flags to a directory with other values, and returns the differences.
 func written(t *testing.T, have map[string]string, flags ...string) (map[string]string, error) {
 	t.Helper()
 	s, dir := &sysctls{}, t.TempDir()
@@ -77,7 +77,7 @@ func TestSysctls(t *testing.T) {
 	}
 }
 
-// What cannot be written: an error of one line for forwarding, and none for the table of connections.
+// A sysctl that cannot be written is an error of one line for forwarding, and none for the table of connections.
 func TestSysctlsThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	s := sysctls{dir: dir, maxPerCore: 1}

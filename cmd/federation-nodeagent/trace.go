@@ -60,7 +60,7 @@ func packet(from, to, protocol, iface string) (ruleset.Packet, error) {
 	return p, nil
 }
 
-// readModel is the model of what the API server has now.
+// readModel returns the model of the API server's present objects.
 func (o *options) readModel(ctx context.Context) (*ruleset.Model, error) {
 	if err := o.checkWatch(); err != nil {
 		return nil, err

@@ -15,19 +15,19 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// kernel is a way into the kernel.
+// kernel is a way to write rules into the kernel.
 type kernel struct {
 	writer  nodeagent.Writer
 	watch   func(ctx context.Context, lost func())
 	cleanup func(ctx context.Context) error
-	// blackhole has the kernel drop what comes from outside until a time; nil: it cannot.
+	// blackhole makes the kernel drop traffic from outside until a time; nil: it cannot.
 	blackhole func(ctx context.Context, until time.Time) error
 }
 
-// modes are what --proxy-mode may be.
+// modes returns the values of --proxy-mode.
 func modes() []string { return []string{"iptables", "nftables"} }
 
-// kernel makes the way that --proxy-mode says.
+// kernel returns the way of --proxy-mode.
 func (o *options) kernel(ctx context.Context) (kernel, error) {
 	if o.proxyMode == "nftables" {
 		return viaNftables()
