@@ -255,7 +255,7 @@ func TestAProviderThatNeverAnsweredSaysSo(t *testing.T) {
 		s.want(set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1"))
 		time.Sleep(behindAfter + time.Second)
 		synctest.Wait()
-		s.says(ReasonNotResponding, false, "nothing is known")
+		s.says(ReasonNotResponding, false, "its zone is unknown")
 		m.gate <- struct{}{}
 		synctest.Wait()
 		s.says(ReasonPublished, true, "")
