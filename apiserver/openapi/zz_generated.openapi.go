@@ -237,7 +237,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterCapacity(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterCapacity is the room in a cluster, as its nodes and pods showed it. Its size is bounded whatever the size of the cluster.",
+				Description: "ClusterCapacity is the room in a cluster, by its nodes and pods. Its size is bounded whatever the size of the cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedAt": {
@@ -289,7 +289,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterCapacity(ref common.Referen
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "What is free, by classes of nodes: each of a class has at least that much. At most 16, largest first.",
+							Description: "What is free, by classes of nodes: each node of a class has at least that much. At most 16 classes, largest first.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -410,13 +410,13 @@ func schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref common.Referen
 					},
 					"lostAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When the cluster was lost, put back by the time that it had been away shortly before. It is kept until the cluster has been back for as long as it was away.",
+							Description: "When the cluster was lost, moved back by the time that it had been away shortly before. It is kept until the cluster has been back for as long as it was away.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
 						},
 					},
 					"percent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For FailingBack: how much of what the cluster would have it gets, in percent, from 0. For GracePeriod and FailoverSuspended: how much it had got when it was lost again.",
+							Description: "For FailingBack: how much of its full share the cluster gets, in percent, from 0. For GracePeriod and FailoverSuspended: how much it had when it was lost again.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -628,7 +628,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref common.R
 					},
 					"seen": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Seen is false where the process that writes this does not reach the cluster while others do: what it knows is of before.",
+							Description: "Seen is false if the process that writes this does not reach the cluster while others do: the entry is stale.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -681,7 +681,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Taints keep objects away that do not tolerate them: NoSchedule, new replicas; NoExecute, those that are there too. PreferNoSchedule is not supported.",
+							Description: "Taints keep objects away that do not tolerate them: NoSchedule, new replicas; NoExecute, also those that are there. PreferNoSchedule is not supported.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -695,14 +695,14 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 					},
 					"dnsWeight": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The cluster's weight in the answers of DNS, from 0 to 1000; 100 if left out. 0: its addresses are not given out while another cluster of the level serves.",
+							Description: "The cluster's weight in the answers of DNS, from 0 to 1000; 100 if left out. With 0 its addresses are not published while another cluster of the level serves.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"topology": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Where the cluster is, so that it cannot say so itself. What is left out is taken from labels of its nodes.",
+							Description: "Where the cluster is, as its operator says, so that the cluster cannot claim another place. What is left out is taken from labels of its nodes.",
 							Ref:         ref(v1beta1.ClusterTopology{}.OpenAPIModelName()),
 						},
 					},
@@ -733,7 +733,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The namespaces that may use the cluster: nothing of others goes there, whatever policies and annotations select. All may, if left out. What is there already of a namespace that is not named any more leaves.",
+							Description: "The namespaces that may use the cluster: objects of other namespaces do not go there, whatever policies and annotations select. All may, if left out. Objects of a namespace that is removed from the list leave the cluster.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -786,7 +786,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 					},
 					"uid": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UID of the cluster's namespace kube-system: by it two Clusters are known to be one cluster. It is kept while the cluster cannot be reached, and missing while it is not known.",
+							Description: "UID of the cluster's namespace kube-system: two Clusters with the same UID are one cluster. It is kept while the cluster cannot be reached, and missing while it is unknown.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -832,7 +832,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Kinds that the cluster does not let the federation see, each as RESOURCE.GROUP, sorted: they do not go there. Joining the cluster again gives the rights.",
+							Description: "Kinds that the cluster does not let the federation see, each as RESOURCE.GROUP, sorted: their objects do not go there. Joining the cluster again gives the permissions.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -852,7 +852,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Copies that are not deleted before somebody approves it: very many at once, of objects that the federation does not know, as after a restore from an old backup.",
+							Description: "Copies whose deletion needs approval: very many at once, of objects that the federation does not know, as after a restore from an old backup.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -940,7 +940,7 @@ func schema_apiserver_apis_federation_v1beta1_DNSClusterSettings(ref common.Refe
 					},
 					"priority": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When its turn is with strategy Failover: clusters with lower numbers come first. From 0, which it is if left out, to 1000.",
+							Description: "The order with strategy Failover: clusters with lower numbers come first. From 0, the default, to 1000.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -955,7 +955,7 @@ func schema_apiserver_apis_federation_v1beta1_DNSHealthCheck(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DNSHealthCheck says how load balancers are asked from the federation whether they work. One of a cluster's that answers is enough.",
+				Description: "DNSHealthCheck configures how the federation checks load balancers. One healthy load balancer of a cluster is enough.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -1033,7 +1033,7 @@ func schema_apiserver_apis_federation_v1beta1_DNSNameGrant(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DNSNameGrant says which namespaces may have hosts at and below a name of the federation's DNS zone. As soon as one names a suffix, no other namespace gets hosts there. Of several suffixes that a host ends with, the longest decides; grants of the same suffix add up. Names that Services have by their own are not concerned.",
+				Description: "DNSNameGrant says which namespaces may have hosts at and below a name of the federation's DNS zone. Once a grant names a suffix, no other namespace gets hosts there. Of several suffixes of a host the longest decides; grants of the same suffix add up. The own names of Services are not affected.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1170,7 +1170,7 @@ func schema_apiserver_apis_federation_v1beta1_DNSSettings(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DNSSettings say how the names of a Service or Ingress are answered.",
+				Description: "DNSSettings configure the answers for the names of a Service or Ingress.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"ttlSeconds": {
@@ -1182,7 +1182,7 @@ func schema_apiserver_apis_federation_v1beta1_DNSSettings(ref common.ReferenceCa
 					},
 					"strategy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "All (default), Weighted, Failover or Nearest. Weighted and Nearest count with servers that can choose: the built-in one. Others give all addresses.",
+							Description: "All (default), Weighted, Failover or Nearest. Weighted and Nearest need a server that can choose: the built-in one. Others give all addresses.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1209,7 +1209,7 @@ func schema_apiserver_apis_federation_v1beta1_DNSSettings(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Further names of a Service in the federation's zone, which answer as its global name does. Of two objects that want a name, the older has it.",
+							Description: "Extra names of a Service in the federation's zone, which answer as its global name does. If two objects claim a name, the older one gets it.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1224,7 +1224,7 @@ func schema_apiserver_apis_federation_v1beta1_DNSSettings(ref common.ReferenceCa
 					},
 					"healthCheck": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether the load balancers answer is asked from the federation, too: a cluster whose load balancer does not is out of the answers while others serve. If left out, what the members say is all that counts.",
+							Description: "The federation also checks the health of the load balancers: a cluster whose load balancer fails is out of the answers while others serve. If left out, only what the members report counts.",
 							Ref:         ref(v1beta1.DNSHealthCheck{}.OpenAPIModelName()),
 						},
 					},
@@ -1240,7 +1240,7 @@ func schema_apiserver_apis_federation_v1beta1_Drain(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Drain is what a drain found when it began, and whether it came to its end.",
+				Description: "Drain is the state before a drain, and whether the drain is complete.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"since": {
@@ -1290,7 +1290,7 @@ func schema_apiserver_apis_federation_v1beta1_DrillDecision(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DrillDecision is what somebody decided about a drill.",
+				Description: "DrillDecision is somebody's decision about a drill.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"by": {
@@ -1525,7 +1525,7 @@ func schema_apiserver_apis_federation_v1beta1_DrillPrediction(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DrillPrediction is what the review said before, beside what was measured.",
+				Description: "DrillPrediction is what the review predicted, beside what was measured.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"replicas": {
@@ -1956,7 +1956,7 @@ func schema_apiserver_apis_federation_v1beta1_DrillUndo(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DrillUndo is what a cluster was like before a drill.",
+				Description: "DrillUndo is the state of a cluster before a drill.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"cluster": {
@@ -2134,7 +2134,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrill(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FailoverDrill takes clusters out of service on purpose, for a while, measures what becomes of it, and undoes it by itself. One drill is under way at a time; others wait. Deleting it ends and undoes it.",
+				Description: "FailoverDrill takes clusters out of service on purpose, for a while, measures the effects, and undoes it by itself. One drill runs at a time; others wait. Deleting it ends and undoes it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2160,14 +2160,14 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrill(ref common.Reference
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What is to be tried. It cannot be changed.",
+							Description: "What to try. It cannot be changed.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1beta1.FailoverDrillSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What became of it; written by the federation.",
+							Description: "The course and the outcome; written by the federation.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1beta1.FailoverDrillStatus{}.OpenAPIModelName()),
 						},
@@ -2277,7 +2277,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillObjectives(ref common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FailoverDrillObjectives decide whether a drill succeeds. What is left out is not asked for.",
+				Description: "FailoverDrillObjectives decide whether a drill succeeds. What is left out is not required.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"outOfDNSSeconds": {
@@ -2743,7 +2743,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FailoverDrillSpec says what is to be tried.",
+				Description: "FailoverDrillSpec says what to try.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"scope": {
@@ -2798,7 +2798,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.Refer
 					},
 					"startingDeadlineSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How long it may wait for what must hold before it begins, from 0 to 86400 s; 3600 if left out. Then it is Blocked.",
+							Description: "How long it may wait for its checks to hold before it begins, from 0 to 86400 s; 3600 if left out. Then it is Blocked.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -2841,7 +2841,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.Refer
 					},
 					"approval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Required: it waits until somebody other than who made it approves it. NotRequired, the default, takes the right to approve.",
+							Description: "Required: it waits until somebody other than its creator approves it. NotRequired, the default, needs the permission to approve.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2885,7 +2885,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FailoverDrillStatus is what became of a drill.",
+				Description: "FailoverDrillStatus is the course and the outcome of a drill.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"phase": {
@@ -2944,7 +2944,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref common.Ref
 					},
 					"requestedBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Who made it, as the API server knows them.",
+							Description: "Who created it, as the API server knows them.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2968,7 +2968,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref common.Ref
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "What the clusters were like before: stored before anything is changed.",
+							Description: "The state of the clusters before: stored before anything is changed.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2989,7 +2989,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillStatus(ref common.Ref
 					},
 					"leaderChanges": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How often another process has taken over since it began. After the second time it ends.",
+							Description: "How often another process has taken over since it began. The second time ends it.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -3076,7 +3076,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReadiness(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FailoverReadiness reports whether the loss of a zone, or of a region, would be survived as the world is now. The federation keeps one for each; nobody else writes them, and nothing is done because of what they say.",
+				Description: "FailoverReadiness reports whether the loss of a zone, or of a region, would be survived now. The federation keeps one for each; nobody else writes them, and nothing acts on them.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3260,7 +3260,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReadinessStatus(ref common
 					},
 					"kept": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Those that would not be placed anew, for failover is off for them.",
+							Description: "Those that would not be placed again, because failover is off for them.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -3305,7 +3305,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReadinessStatus(ref common
 					},
 					"evaluatedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When this was found. It counts for as long as nothing of it changes: then nothing is written.",
+							Description: "When this was found. It holds as long as nothing of it changes: then nothing is written.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
 						},
 					},
@@ -3559,12 +3559,12 @@ func schema_apiserver_apis_federation_v1beta1_FederatedKind(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FederatedKind is a kind, of those that Kubernetes has built in, whose objects have copies in the members.",
+				Description: "FederatedKind is a built-in kind of Kubernetes whose objects have copies in the members.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"Resource": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resource is what its objects are served as.",
+							Description: "Resource is the resource of its objects.",
 							Default:     map[string]interface{}{},
 							Ref:         ref("k8s.io/apimachinery/pkg/runtime/schema.GroupVersionResource"),
 						},
@@ -3579,7 +3579,7 @@ func schema_apiserver_apis_federation_v1beta1_FederatedKind(ref common.Reference
 					},
 					"Preferences": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Preferences is the annotation with ReplicaPreferences of a divided kind: one whose replicas are divided over the clusters. The objects of other kinds, where it is empty, go to each cluster as they are.",
+							Description: "Preferences is the annotation with ReplicaPreferences of a divided kind: one whose replicas are divided among the clusters. For other kinds, whose objects go to each cluster as they are, it is empty.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3627,7 +3627,7 @@ func schema_apiserver_apis_federation_v1beta1_Info(ref common.ReferenceCallback)
 					},
 					"FailoverMaxZones": {
 						SchemaProps: spec.SchemaProps{
-							Description: "FailoverMaxZones is how many zones may be failed over at once; negative: no limit.",
+							Description: "FailoverMaxZones is the maximum of zones failed over at once; negative: no limit.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -3635,7 +3635,7 @@ func schema_apiserver_apis_federation_v1beta1_Info(ref common.ReferenceCallback)
 					},
 					"FailoverWindow": {
 						SchemaProps: spec.SchemaProps{
-							Description: "FailoverWindow is the time within which the loss of a majority is taken for one event: the federation's own. 0: the federation is older than that and does not say.",
+							Description: "FailoverWindow is the time within which the loss of a majority counts as one event: the federation itself is cut off. 0: the federation is older and does not publish it.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int64",
@@ -3643,7 +3643,7 @@ func schema_apiserver_apis_federation_v1beta1_Info(ref common.ReferenceCallback)
 					},
 					"CrossClusterEndpoints": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CrossClusterEndpoints: members have EndpointSlices with the other clusters' addresses. True where an older federation does not say.",
+							Description: "CrossClusterEndpoints: members have EndpointSlices with the other clusters' addresses. True if an older federation does not publish it.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -3659,7 +3659,7 @@ func schema_apiserver_apis_federation_v1beta1_Info(ref common.ReferenceCallback)
 					},
 					"MemberTokenLifetime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MemberTokenLifetime is what is asked for of the tokens of members; 0: an older federation does not say.",
+							Description: "MemberTokenLifetime is the requested lifetime of the tokens of members; 0: an older federation does not publish it.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int64",
@@ -3667,7 +3667,7 @@ func schema_apiserver_apis_federation_v1beta1_Info(ref common.ReferenceCallback)
 					},
 					"PublicAddressesOnly": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PublicAddressesOnly: of load balancers' addresses those alone are in DNS that all of the internet reaches.",
+							Description: "PublicAddressesOnly: DNS has only those addresses of load balancers that all of the internet reaches.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -3759,7 +3759,7 @@ func schema_apiserver_apis_federation_v1beta1_NodeClass(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NodeClass is a number of nodes with at least so much room on each.",
+				Description: "NodeClass is a number of nodes with at least this room on each.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"nodes": {
@@ -3797,7 +3797,7 @@ func schema_apiserver_apis_federation_v1beta1_OmittedIngresses(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OmittedIngresses counts what is left out of ServiceIngresses: addresses, and clusters of which nothing is said.",
+				Description: "OmittedIngresses counts what is left out of ServiceIngresses: addresses, and whole clusters.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"addresses": {
@@ -3863,19 +3863,19 @@ func schema_apiserver_apis_federation_v1beta1_PendingDeletions(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PendingDeletions are copies in a cluster that are not deleted before somebody approves it.",
+				Description: "PendingDeletions are copies in a cluster whose deletion needs approval.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resource": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The custom kind that they are of, as RESOURCE.GROUP. Left out for those of all built-in kinds.",
+							Description: "The custom kind of the copies, as RESOURCE.GROUP. Left out for all built-in kinds together.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"set": {
 						SchemaProps: spec.SchemaProps{
-							Description: "A name of exactly these copies. What is approved is this set, and no other.",
+							Description: "A name of exactly these copies. An approval covers this set, and no other.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4002,14 +4002,14 @@ func schema_apiserver_apis_federation_v1beta1_Placement(ref common.ReferenceCall
 					},
 					"inputs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Inputs are hashes of the preferences, the cluster selector and the policy that the decision was made by: they tell a later one what has changed.",
+							Description: "Inputs are hashes of the preferences, the cluster selector and the policy of the decision: they show a later one what has changed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"notes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Notes say in a few words what people should know: a spread constraint that cannot be met, say.",
+							Description: "Notes are remarks for people: a spread constraint that cannot be met, say.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4131,14 +4131,14 @@ func schema_apiserver_apis_federation_v1beta1_PlacementDecision(ref common.Refer
 					},
 					"everywhere": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Everywhere is whether it goes to every cluster from then on, where that changed.",
+							Description: "Everywhere says whether it goes to every cluster from then on, if that changed.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"unschedulable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Unschedulable are the replicas that fit nowhere from then on, where that changed.",
+							Description: "Unschedulable is the number of replicas that fit nowhere from then on, if that changed.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -4715,12 +4715,12 @@ func schema_apiserver_apis_federation_v1beta1_Reference(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Reference names a ConfigMap, Secret or ServiceAccount of the namespace of who refers to it.",
+				Description: "Reference names a ConfigMap, Secret or ServiceAccount of its referrer's namespace.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"Kind": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Reference names a ConfigMap, Secret or ServiceAccount of the namespace of who refers to it.",
+							Description: "Reference names a ConfigMap, Secret or ServiceAccount of its referrer's namespace.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4728,7 +4728,7 @@ func schema_apiserver_apis_federation_v1beta1_Reference(ref common.ReferenceCall
 					},
 					"Name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Reference names a ConfigMap, Secret or ServiceAccount of the namespace of who refers to it.",
+							Description: "Reference names a ConfigMap, Secret or ServiceAccount of its referrer's namespace.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5034,7 +5034,7 @@ func schema_apiserver_apis_federation_v1beta1_ServiceIPs(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ServiceIPs is what of a federated Service decides which cluster IPs the federation gives it.",
+				Description: "ServiceIPs is the part of a federated Service that decides its cluster IPs.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"Namespace": {
@@ -5118,7 +5118,7 @@ func schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref common.Refere
 					},
 					"omitted": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Omitted is what the object's annotations have no room for.",
+							Description: "Omitted counts what the object's annotations have no room for.",
 							Ref:         ref(v1beta1.OmittedIngresses{}.OpenAPIModelName()),
 						},
 					},
@@ -5208,7 +5208,7 @@ func schema_apiserver_apis_federation_v1beta1_UnschedulablePods(ref common.Refer
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the scheduler of the cluster says of most of them, shortened. At most 64 workloads have one.",
+							Description: "The message of the cluster's scheduler about most of them, shortened. At most 64 workloads have one.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
