@@ -103,7 +103,7 @@ func TestTypeSwitchIsOneStep(t *testing.T) {
 	}
 }
 
-func TestApplyRefuses(t *testing.T) {
+func TestChangeSetApplyRefuses(t *testing.T) {
 	one, two := mustNew(t, "a.example", A, 15, "192.0.2.1"), mustNew(t, "a.example", A, 15, "192.0.2.2")
 	alias := mustNew(t, "a.example", CNAME, 15, "b.example")
 	for name, c := range map[string]struct {
@@ -138,7 +138,7 @@ func TestNewIsCanonical(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRRSetRefuses(t *testing.T) {
 	long := strings.Repeat("a", 64)
 	for _, c := range []struct {
 		name, want string

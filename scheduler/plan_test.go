@@ -202,7 +202,7 @@ func TestApportionIsTheDumbVersion(t *testing.T) {
 	}
 }
 
-func TestLaws(t *testing.T) {
+func TestSchedulerLaws(t *testing.T) {
 	rng := rand.New(rand.NewSource(2))
 	for range 20000 {
 		r := randomRequest(rng)

@@ -14,7 +14,7 @@ import (
 )
 
 // Users request, the federation assigns. Applying the same manifest again removes nothing.
-func TestClusterSetIPs(t *testing.T) {
+func TestAdmissionOfClusterSetIPs(t *testing.T) {
 	service := func(value string) *core.Service {
 		s := &core.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
 		if value != "" {

@@ -122,7 +122,7 @@ func TestDividedObjectsArePlacedInTheirCreate(t *testing.T) {
 	}
 }
 
-func TestCustomObjectsAreFederatedByPolicy(t *testing.T) {
+func TestAdmissionOfCustomObjects(t *testing.T) {
 	for namespace, want := range map[string]string{"shop": "pending", "office": "", v1beta1.FederationNamespace: ""} {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1beta1", "kind": "CronTab",
 			"metadata": map[string]any{"name": "nightly", "namespace": namespace}}}

@@ -25,8 +25,8 @@ import (
 	"federation/apiserver/pki"
 )
 
-// TestWarnings: what is allowed and hardly meant is said to the user who writes it, once.
-func TestWarnings(t *testing.T) {
+// TestAdmissionWarnings: what is allowed and hardly meant is said to the user who writes it, once.
+func TestAdmissionWarnings(t *testing.T) {
 	meta := func(namespace string, annotations ...string) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Name: "web", Namespace: namespace, Annotations: map[string]string{}}
 		for i := 0; i+1 < len(annotations); i += 2 {

@@ -174,7 +174,7 @@ func wantFaults(t *testing.T, spec, want string) {
 	}
 }
 
-func TestWarnings(t *testing.T) {
+func TestPolicyWarnings(t *testing.T) {
 	for spec, want := range map[string]int{
 		goodSelector:                             0,
 		goodSelector + "\nrollout: {order: [a]}": 1,

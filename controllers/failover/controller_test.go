@@ -214,7 +214,7 @@ func TestARestartGoesOnWhereItWas(t *testing.T) {
 	})
 }
 
-func TestAFailedWriteIsTriedAgain(t *testing.T) {
+func TestFailedWriteIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b", "c")
 		defer func() { w.stop() }()

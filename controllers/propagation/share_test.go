@@ -18,7 +18,7 @@ import (
 
 // Two controllers share the objects: each creates its own copies and leaves the other's alone, though it does not know
 // their federated objects.
-func TestOthersObjectsAreLeftAlone(t *testing.T) {
+func TestPropagationKeepsForeignObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "east-a")
 		for _, name := range []string{"mine", "theirs"} {
@@ -50,7 +50,7 @@ func TestOthersObjectsAreLeftAlone(t *testing.T) {
 }
 
 // A custom kind is an instance with a row of its own. Objects go unchanged; their status is left alone.
-func TestACustomKind(t *testing.T) {
+func TestPropagationOfACustomKind(t *testing.T) {
 	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "east-a", "west-a")

@@ -402,7 +402,7 @@ func TestHostNamesAreLookedUpAgain(t *testing.T) {
 	w.becomes(append([]string{"web.east A 192.0.2.2 192.0.2.9", "web A 192.0.2.2 192.0.2.9"}, zones...)...)
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewControllerRefuses(t *testing.T) {
 	for _, o := range []Options{{Federation: "a.b", Zone: zone}, {Federation: "", Zone: zone}, {Federation: "fed", Zone: "a..b"}} {
 		if _, err := New(o); err == nil {
 			t.Errorf("federation %q, zone %q: no error", o.Federation, o.Zone)

@@ -104,7 +104,7 @@ func summary(m *dns.Msg) string {
 	return strings.Join(parts, " ")
 }
 
-func TestProvider(t *testing.T) {
+func TestServerConforms(t *testing.T) {
 	providertest.Run(t, testZone, func(t *testing.T) dnsprovider.Provider { return start(t, Options{}) })
 }
 
@@ -315,7 +315,7 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-func TestApplyRefuses(t *testing.T) {
+func TestServerApplyRefuses(t *testing.T) {
 	s := start(t, Options{})
 	for _, c := range []struct{ name, typ, data, want string }{
 		{testZone, "A", "192.0.2.1", "must be below"},
@@ -333,7 +333,7 @@ func TestApplyRefuses(t *testing.T) {
 	}
 }
 
-func TestPortInUse(t *testing.T) {
+func TestServerPortInUse(t *testing.T) {
 	s := start(t, Options{})
 	_, err := New(Options{Zone: testZone, Listen: s.Addr().String()})
 	if err == nil || !strings.Contains(err.Error(), s.Addr().String()) || strings.Contains(err.Error(), "\n") {

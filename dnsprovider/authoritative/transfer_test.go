@@ -324,7 +324,7 @@ func TestSignedPacketsAreBounded(t *testing.T) {
 	}
 }
 
-func TestParseKeyRefuses(t *testing.T) {
+func TestParseTransferKeyRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"transfer:" + testSecret:               "ALGORITHM:NAME:SECRET",
 		"hmac-md5:transfer:" + testSecret:      "hmac-sha256, hmac-sha384",

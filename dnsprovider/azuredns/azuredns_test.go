@@ -37,7 +37,7 @@ func connect(t *testing.T, f *fake, o Options, with token) *api {
 
 var inGroup = Options{Subscription: "s", ResourceGroup: "g"}
 
-func TestProvider(t *testing.T) {
+func TestAzureDNSConforms(t *testing.T) {
 	providertest.Run(t, zone, func(t *testing.T) dnsprovider.Provider { return provider(connect(t, startFake(t), inGroup, "good")) },
 		providertest.Except{Clause: "Apply/shows no reader half of a step", Why: "Azure has no transactions: doc.go says what that means"})
 }
@@ -79,7 +79,7 @@ func TestChangeBetweenReadingAndWritingIsSeen(t *testing.T) {
 	}
 }
 
-func TestSmallChangesReadTheirNamesOnly(t *testing.T) {
+func TestAzureDNSReadsChangedNamesOnly(t *testing.T) {
 	f := startFake(t)
 	p := provider(connect(t, f, inGroup, "good"))
 	sets := []dnsprovider.RRSet{providertest.Set(t, "a.example.com", dnsprovider.A, "192.0.2.1"), providertest.Set(t, "b.example.com", dnsprovider.A, "192.0.2.1")}
@@ -90,7 +90,7 @@ func TestSmallChangesReadTheirNamesOnly(t *testing.T) {
 	}
 }
 
-func TestBusyIsTriedAgain(t *testing.T) {
+func TestAzureDNSRetriesWhenBusy(t *testing.T) {
 	f := startFake(t)
 	f.busy = 2
 	if _, err := provider(connect(t, f, inGroup, "good")).Records(t.Context(), zone); err != nil {
@@ -98,7 +98,7 @@ func TestBusyIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestAzureDNSErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		options Options
 		with    token
@@ -121,8 +121,8 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-// TestOthersRecordsAreLeftAlone has in the zone what others made: it is neither shown nor changed.
-func TestOthersRecordsAreLeftAlone(t *testing.T) {
+// TestAzureDNSKeepsForeignRecords has in the zone what others made: it is neither shown nor changed.
+func TestAzureDNSKeepsForeignRecords(t *testing.T) {
 	f := startFake(t)
 	f.store("A", "*", &armdns.RecordSet{Properties: &armdns.RecordSetProperties{TTL: new(int64(60)), ARecords: []*armdns.ARecord{{IPv4Address: new("192.0.2.7")}}}})
 	f.store("A", "@", &armdns.RecordSet{Properties: &armdns.RecordSetProperties{TTL: new(int64(60)), TargetResource: &armdns.SubResource{ID: new("/an/address")}}})

@@ -65,7 +65,7 @@ func (m *memory) Change(_ context.Context, _ string, changes dnsprovider.ChangeS
 	return nil
 }
 
-func TestProvider(t *testing.T) {
+func TestBatchConforms(t *testing.T) {
 	for name, m := range map[string]*memory{"a service that compares": {compares: true}, "one that does not": {}, "one of large TTLs": {least: 60}} {
 		t.Run(name, func(t *testing.T) {
 			providertest.Run(t, "example.", func(*testing.T) dnsprovider.Provider {

@@ -27,7 +27,7 @@ func one() map[string]*managed {
 	return map[string]*managed{"example": {dnsName: "example.com.", visibility: "public"}}
 }
 
-func TestProvider(t *testing.T) {
+func TestCloudDNSConforms(t *testing.T) {
 	providertest.Run(t, "example.com.", func(t *testing.T) dnsprovider.Provider { return connect(t, startFake(t, one()), "") })
 }
 
@@ -42,7 +42,7 @@ func many(t *testing.T, n int) (sets []dnsprovider.RRSet) {
 	return sets
 }
 
-func TestLargeChangesGoInBatches(t *testing.T) {
+func TestCloudDNSBatches(t *testing.T) {
 	f := startFake(t, one())
 	p := connect(t, f, "")
 	if err := p.Apply(t.Context(), "example.com.", dnsprovider.Diff(nil, many(t, 2300))); err != nil {
@@ -107,8 +107,8 @@ func TestProjectMustBeGiven(t *testing.T) {
 	}
 }
 
-// TestOthersRecordsAreLeftAlone has in the zone what only others make: it is neither shown nor changed.
-func TestOthersRecordsAreLeftAlone(t *testing.T) {
+// TestCloudDNSKeepsForeignRecords has in the zone what only others make: it is neither shown nor changed.
+func TestCloudDNSKeepsForeignRecords(t *testing.T) {
 	zones := one()
 	others := map[string]*dns.ResourceRecordSet{
 		"*.example.com. A":      {Name: "*.example.com.", Type: "A", Ttl: 60, Rrdatas: []string{"192.0.2.7"}},

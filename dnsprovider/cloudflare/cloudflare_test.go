@@ -29,7 +29,7 @@ func connect(t *testing.T, f *fake, o Options) dnsprovider.Provider {
 
 func one() map[string]string { return map[string]string{"1": "example.com"} }
 
-func TestProvider(t *testing.T) {
+func TestCloudflareConforms(t *testing.T) {
 	providertest.Run(t, zone, func(t *testing.T) dnsprovider.Provider { return connect(t, startFake(t, one()), Options{}) })
 }
 
@@ -62,7 +62,7 @@ func many(t *testing.T, n int) (sets []dnsprovider.RRSet) {
 	return sets
 }
 
-func TestLargeChangesGoInBatches(t *testing.T) {
+func TestCloudflareBatches(t *testing.T) {
 	f := startFake(t, one())
 	providertest.Become(t, connect(t, f, Options{}), zone, many(t, 250)...)
 	if want := [][3]int{{0, 0, 200}, {0, 0, 200}, {0, 0, 100}}; !slices.Equal(f.batches, want) {
@@ -70,7 +70,7 @@ func TestLargeChangesGoInBatches(t *testing.T) {
 	}
 }
 
-func TestSmallChangesReadTheirNamesOnly(t *testing.T) {
+func TestCloudflareReadsChangedNamesOnly(t *testing.T) {
 	f := startFake(t, one())
 	p := connect(t, f, Options{})
 	sets := many(t, 100)
@@ -81,7 +81,7 @@ func TestSmallChangesReadTheirNamesOnly(t *testing.T) {
 	}
 }
 
-func TestBusyIsTriedAgain(t *testing.T) {
+func TestCloudflareRetriesWhenBusy(t *testing.T) {
 	f := startFake(t, one())
 	f.busy = 2
 	if _, err := connect(t, f, Options{}).Records(t.Context(), zone); err != nil {
@@ -124,9 +124,9 @@ func TestZoneIsFound(t *testing.T) {
 	}
 }
 
-// TestOthersRecordsAreLeftAlone checks that foreign records are not changed, and that an error names them if they are
+// TestCloudflareKeepsForeignRecords checks that foreign records are not changed, and that an error names them if they are
 // in the way.
-func TestOthersRecordsAreLeftAlone(t *testing.T) {
+func TestCloudflareKeepsForeignRecords(t *testing.T) {
 	f := startFake(t, one())
 	f.sets["1"] = []item{
 		{"o1", "*.example.com", "A", "192.0.2.7", 60, false}, {"o2", "www.example.com", "A", "192.0.2.8", automatic, true},

@@ -18,7 +18,7 @@ import (
 	"federation/dnsprovider/servertest"
 )
 
-func TestProvider(t *testing.T) {
+func TestCoreDNSConforms(t *testing.T) {
 	etcd := startEtcd(t)
 	providertest.Run(t, testZone, func(t *testing.T) dnsprovider.Provider {
 		if _, err := etcd.Delete(context.Background(), "/", clientv3.WithPrefix()); err != nil {
@@ -75,8 +75,8 @@ func answer(m *dns.Msg) string {
 	return dns.RcodeToString[m.Rcode] + " " + strings.Join(records, ", ")
 }
 
-// TestNoReaderMissesASwitchingName asks a real CoreDNS while a name becomes a CNAME and back.
-func TestNoReaderMissesASwitchingName(t *testing.T) {
+// TestCoreDNSSwitchIsAtomic asks a real CoreDNS while a name becomes a CNAME and back.
+func TestCoreDNSSwitchIsAtomic(t *testing.T) {
 	etcd := startEtcd(t)
 	address, p := startCoreDNS(t, etcd), newProvider(t, etcd)
 	other := providertest.Set(t, "other."+testZone, dnsprovider.A, "192.0.2.3")
@@ -92,8 +92,8 @@ func TestNoReaderMissesASwitchingName(t *testing.T) {
 	})
 }
 
-// TestHandEdit: others put keys beside ours, in SkyDNS' ways of doing so.
-func TestHandEdit(t *testing.T) {
+// TestCoreDNSRepairsHandEdit: others put keys beside ours, in SkyDNS' ways of doing so.
+func TestCoreDNSRepairsHandEdit(t *testing.T) {
 	etcd := startEtcd(t)
 	p := newProvider(t, etcd)
 	put := func(key, value string) {
@@ -197,7 +197,7 @@ func TestWriteInBetweenIsSeen(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatIsWrong(t *testing.T) {
+func TestCoreDNSErrors(t *testing.T) {
 	if _, err := New(Options{Zones: []string{"a..b"}}); err == nil || !strings.Contains(err.Error(), "a..b") {
 		t.Errorf("a wrong zone: %v", err)
 	}

@@ -53,7 +53,7 @@ func TestKeysAreKept(t *testing.T) {
 	}
 }
 
-func TestParseKeyRefuses(t *testing.T) {
+func TestParseSigningKeyRefuses(t *testing.T) {
 	wrongCurve, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

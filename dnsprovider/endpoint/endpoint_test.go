@@ -157,7 +157,7 @@ func fresh(t *testing.T) (dnsprovider.Provider, string) {
 
 var names int
 
-func TestProvider(t *testing.T) {
+func TestEndpointConforms(t *testing.T) {
 	providertest.Run(t, zone, func(t *testing.T) dnsprovider.Provider {
 		p, _ := fresh(t)
 		return p
@@ -221,8 +221,8 @@ func TestChangeWritesTheObjectsThatItTouches(t *testing.T) {
 	}
 }
 
-// TestOthersObjectsAreLeftAlone has objects of somebody else, and something of somebody else in ours.
-func TestOthersObjectsAreLeftAlone(t *testing.T) {
+// TestEndpointKeepsForeignObjects has objects of somebody else, and something of somebody else in ours.
+func TestEndpointKeepsForeignObjects(t *testing.T) {
 	p, name := fresh(t)
 	other := &unstructured.Unstructured{Object: fields{"apiVersion": "externaldns.k8s.io/v1alpha1", "kind": "DNSEndpoint", "metadata": fields{"name": "other-" + name},
 		"spec": fields{"endpoints": []any{fields{"dnsName": "a.example.com", "recordType": "A", "targets": []any{"192.0.2.7"}}}}}}
@@ -250,7 +250,7 @@ func TestOthersObjectsAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestEndpointNewRefuses(t *testing.T) {
 	for _, o := range []Options{{Name: "a", Zone: zone}, {Namespace: "a", Zone: zone}, {Namespace: "a", Name: "A_", Zone: zone}, {Namespace: "a", Name: "a"}} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v is taken", o)

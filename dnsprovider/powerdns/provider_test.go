@@ -28,13 +28,13 @@ func provider(t *testing.T, url, key string) *batch.Provider {
 	return p
 }
 
-func TestProvider(t *testing.T) {
+func TestPowerDNSConforms(t *testing.T) {
 	providertest.Run(t, testZone, func(t *testing.T) dnsprovider.Provider { return provider(t, start(t, "NATIVE").url, testKey) })
 }
 
-// TestNoReaderMissesASwitchingName asks the server by DNS while a name becomes a CNAME and back, and
+// TestPowerDNSSwitchIsAtomic asks the server by DNS while a name becomes a CNAME and back, and
 // then whether its answer is that of the last change: it has caches, which the API must clear.
-func TestNoReaderMissesASwitchingName(t *testing.T) {
+func TestPowerDNSSwitchIsAtomic(t *testing.T) {
 	s := start(t, "NATIVE")
 	p := provider(t, s.url, testKey)
 	other := providertest.Set(t, "other."+testZone, dnsprovider.A, "192.0.2.3")
@@ -61,7 +61,7 @@ func apply(t *testing.T, p dnsprovider.Provider, changes dnsprovider.ChangeSet) 
 	}
 }
 
-func TestErrorsSayWhatIsWrong(t *testing.T) {
+func TestPowerDNSErrors(t *testing.T) {
 	s := start(t, "NATIVE")
 	closed := fmt.Sprintf("http://127.0.0.1:%d", servertest.FreePort(t))
 	for name, c := range map[string]struct {
@@ -96,8 +96,8 @@ func TestRecordOfNoSense(t *testing.T) {
 	}
 }
 
-// TestHandEdit: somebody changes our record, and disables another, with the server's own means.
-func TestHandEdit(t *testing.T) {
+// TestPowerDNSRepairsHandEdit: somebody changes our record, and disables another, with the server's own means.
+func TestPowerDNSRepairsHandEdit(t *testing.T) {
 	s := start(t, "NATIVE")
 	p := provider(t, s.url, testKey)
 	ours := []dnsprovider.RRSet{providertest.Set(t, "off."+testZone, dnsprovider.A, "192.0.2.1"), providertest.Set(t, "web."+testZone, dnsprovider.A, "192.0.2.1")}
@@ -151,8 +151,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestSilentServer: the caller's deadline is kept.
-func TestSilentServer(t *testing.T) {
+// TestPowerDNSSilentServer: the caller's deadline is kept.
+func TestPowerDNSSilentServer(t *testing.T) {
 	hang := make(chan struct{})
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 	t.Cleanup(silent.Close)
@@ -164,7 +164,7 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestPowerDNSNewRefuses(t *testing.T) {
 	for _, bad := range []string{"", "192.0.2.53:8081", "ftp://192.0.2.53"} {
 		if _, err := New(Options{URL: bad}); err == nil || !strings.Contains(err.Error(), "http://HOST:PORT") {
 			t.Errorf("%q: %v", bad, err)

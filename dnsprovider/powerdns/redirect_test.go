@@ -9,7 +9,7 @@ import (
 )
 
 // A server that leads us elsewhere does not get the API key sent there.
-func TestRedirectsAreNotFollowed(t *testing.T) {
+func TestPowerDNSFollowsNoRedirect(t *testing.T) {
 	var asked atomic.Int32
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer elsewhere.Close()

@@ -1,7 +1,7 @@
 // Package providertest is the suite that every dnsprovider.Provider passes. Each test is named for
 // the clause of the interface that it checks.
 //
-//	func TestProvider(t *testing.T) {
+//	func TestMyDNSConforms(t *testing.T) {
 //		providertest.Run(t, "example.", func(t *testing.T) dnsprovider.Provider { … an empty zone … })
 //	}
 //

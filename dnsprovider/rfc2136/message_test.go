@@ -89,7 +89,7 @@ func TestMessagesOfRefuses(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestRFC2136NewRefuses(t *testing.T) {
 	secret := func(text string, err error) func(*Key) {
 		return func(k *Key) { k.Secret = func() (string, error) { return text, err } }
 	}

@@ -16,7 +16,7 @@ import (
 	"federation/dnsprovider/servertest"
 )
 
-func TestProvider(t *testing.T) {
+func TestRFC2136Conforms(t *testing.T) {
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
 			providertest.Run(t, testZone, func(t *testing.T) dnsprovider.Provider {
@@ -26,8 +26,8 @@ func TestProvider(t *testing.T) {
 	}
 }
 
-// TestNoReaderMissesASwitchingName asks the server itself while a name becomes a CNAME and back.
-func TestNoReaderMissesASwitchingName(t *testing.T) {
+// TestRFC2136SwitchIsAtomic asks the server itself while a name becomes a CNAME and back.
+func TestRFC2136SwitchIsAtomic(t *testing.T) {
 	eachServer(t, func(t *testing.T, address string) {
 		p := provider(t, address, testKey())
 		states := [][]dnsprovider.RRSet{
@@ -45,7 +45,7 @@ func TestNoReaderMissesASwitchingName(t *testing.T) {
 	})
 }
 
-func TestErrorsSayWhatIsWrong(t *testing.T) {
+func TestRFC2136Errors(t *testing.T) {
 	eachServer(t, func(t *testing.T, address string) {
 		closed := fmt.Sprintf("127.0.0.1:%d", servertest.FreePort(t))
 		other := func(k *Key) {
@@ -95,9 +95,9 @@ func says(t *testing.T, call string, err error, want []string) {
 	}
 }
 
-// TestHandEdit: somebody changes our record with the server's own means, and a type is at the name
+// TestRFC2136RepairsHandEdit: somebody changes our record with the server's own means, and a type is at the name
 // that we never write.
-func TestHandEdit(t *testing.T) {
+func TestRFC2136RepairsHandEdit(t *testing.T) {
 	eachServer(t, func(t *testing.T, address string) {
 		p := provider(t, address, testKey())
 		ours := zoneLines(t, "web A 192.0.2.1")
@@ -170,8 +170,8 @@ func TestUnsignedAnswersAreNotTrusted(t *testing.T) {
 	}
 }
 
-// TestSilentServer: the caller's deadline is kept.
-func TestSilentServer(t *testing.T) {
+// TestRFC2136SilentServer: the caller's deadline is kept.
+func TestRFC2136SilentServer(t *testing.T) {
 	p := provider(t, fakeServer(t, true, func(*dns.Msg) *dns.Msg { return nil }), testKey())
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()

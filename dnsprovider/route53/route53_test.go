@@ -38,7 +38,7 @@ func connect(t *testing.T, f *fake, o Options) dnsprovider.Provider {
 
 func one() map[string]*hosted { return map[string]*hosted{"Z1": {name: "example.com."}} }
 
-func TestProvider(t *testing.T) {
+func TestRoute53Conforms(t *testing.T) {
 	providertest.Run(t, "example.com.", func(t *testing.T) dnsprovider.Provider {
 		return connect(t, startFake(t, one()), Options{})
 	})
@@ -52,7 +52,7 @@ func many(t *testing.T, n int) (sets []dnsprovider.RRSet) {
 	return sets
 }
 
-func TestLargeChangesGoInBatches(t *testing.T) {
+func TestRoute53Batches(t *testing.T) {
 	f := startFake(t, one())
 	p := connect(t, f, Options{})
 	if err := p.Apply(t.Context(), "example.com.", dnsprovider.Diff(nil, many(t, 1200))); err != nil {
@@ -120,9 +120,9 @@ func TestRefusalIsInTheAPIsWords(t *testing.T) {
 	}
 }
 
-// TestOthersRecordsAreLeftAlone has in the zone what only the API can make: they are neither shown
+// TestRoute53KeepsForeignRecords has in the zone what only the API can make: they are neither shown
 // nor changed, and a plain set is not put on them.
-func TestOthersRecordsAreLeftAlone(t *testing.T) {
+func TestRoute53KeepsForeignRecords(t *testing.T) {
 	ttl := int64(60)
 	others := []recordSet{
 		{Name: `\052.example.com.`, Type: "A", TTL: &ttl, Records: []record{{"192.0.2.7"}}},

@@ -9,7 +9,7 @@ import (
 )
 
 // Records go to the webhook provider, and nowhere else.
-func TestRedirectsAreNotFollowed(t *testing.T) {
+func TestWebhookFollowsNoRedirect(t *testing.T) {
 	var asked atomic.Int32
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer elsewhere.Close()

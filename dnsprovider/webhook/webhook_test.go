@@ -103,7 +103,7 @@ func connect(t *testing.T, f *fake, minTTL uint32) dnsprovider.Provider {
 	return p
 }
 
-func TestProvider(t *testing.T) {
+func TestWebhookConforms(t *testing.T) {
 	providertest.Run(t, zone, func(t *testing.T) dnsprovider.Provider { return connect(t, startFake(t), 0) })
 }
 
@@ -146,7 +146,7 @@ func TestAlteredRecordsAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestWebhookErrors(t *testing.T) {
 	f := startFake(t)
 	if _, err := connect(t, f, 0).Records(t.Context(), "example.org."); err == nil || !strings.Contains(err.Error(), "it is for example.com only") {
 		t.Errorf("error %v, want which zones there are", err)

@@ -38,7 +38,7 @@ func lines(z Zone) string {
 	return b.String()
 }
 
-func TestParse(t *testing.T) {
+func TestParseZoneFile(t *testing.T) {
 	zone, err := Parse(strings.NewReader(sample), "Example.test", DefaultLimits)
 	if err != nil {
 		t.Fatal(err)

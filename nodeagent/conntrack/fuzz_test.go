@@ -16,7 +16,7 @@ const entryBytes = "34000180" + "14000180" + "08000100" + "0ab40002" + "08000200
 	"34000280" + "14000180" + "08000100" + "0ab40102" + "08000200" + "0ab40002" + "1c000280" + "05000100" + "11000000" + "06000200" + "00350000" + "06000300" + "12340000" +
 	"08000c00" + "01020304"
 
-func TestParse(t *testing.T) {
+func TestParseFlow(t *testing.T) {
 	b, err := hex.DecodeString(entryBytes)
 	if err != nil {
 		t.Fatal(err)

@@ -202,7 +202,7 @@ func TestAnotherHandWithoutTheLock(t *testing.T) {
 
 // Another process keeps writing without the lock: Sync ends, with an error if the other was always faster. When it
 // stops, a check finds what is missing, and a Sync restores it.
-func TestAForeignHandThatNeverEnds(t *testing.T) {
+func TestLegacyUnderEndlessForeignWrites(t *testing.T) {
 	eachBackend(t, func(t *testing.T, node *nettest.Node, b Backend) {
 		w, ports := newWriter(t, Config{Backend: b, IPv4: true}), only(testPorts(40), false)
 		f := w.families[0]

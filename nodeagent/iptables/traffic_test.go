@@ -11,7 +11,7 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-func TestBehaviours(t *testing.T) {
+func TestIPTablesBehaviours(t *testing.T) {
 	eachBackend(t, func(t *testing.T, _ *nettest.Node, b Backend) {
 		behaviours.Run(t, func(t testing.TB) behaviours.Writer { return newWriter(t, Config{Backend: b, IPv4: true, IPv6: true}) })
 	})

@@ -15,4 +15,4 @@ func open(t testing.TB) behaviours.Writer {
 	return w
 }
 
-func TestBehaviours(t *testing.T) { behaviours.Run(t, open) }
+func TestNFTablesBehaviours(t *testing.T) { behaviours.Run(t, open) }

@@ -272,7 +272,7 @@ func TestForeignHandsDuringALoad(t *testing.T) {
 
 // If foreign changes never end, Sync ends with an error instead of retrying for ever. When they end, a Sync restores
 // everything.
-func TestAForeignHandThatNeverEnds(t *testing.T) {
+func TestWriterUnderEndlessForeignWrites(t *testing.T) {
 	k := newKernel(t)
 	r := rand.New(rand.NewPCG(11, 12))
 	for i := range 300 {

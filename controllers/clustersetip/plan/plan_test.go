@@ -108,7 +108,7 @@ func TestDecide(t *testing.T) {
 
 // Whatever is annotated and held: once everything is done nothing is left to do, no address has two holders or is in
 // two annotations, and the order of the input does not matter.
-func TestLaws(t *testing.T) {
+func TestClusterSetIPLaws(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	values := []string{"auto", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.9.9.9", "rubbish", "10.0.0.1,fd00::1"}
 	for range 3000 {

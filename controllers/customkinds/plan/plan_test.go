@@ -51,7 +51,7 @@ var (
 	all    = []Definition{kept, carts, olds, coming}
 )
 
-func TestRead(t *testing.T) {
+func TestReadDefinition(t *testing.T) {
 	if want := (Kind{"carts.shop.example", schema.GroupVersionResource{Group: "shop.example", Version: "v2", Resource: "carts"}, "Cart", true}); carts.Kind != want {
 		t.Errorf("%+v, want %+v", carts.Kind, want)
 	}

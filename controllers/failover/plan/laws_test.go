@@ -176,7 +176,7 @@ func (w *world) vanished(name string, before map[string]v1beta1.FailoverPhase) b
 	return 2*together > serving
 }
 
-func TestLaws(t *testing.T) {
+func TestFailoverLaws(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(t, seed)
 		for range 900 {

@@ -238,7 +238,7 @@ func (w *walk) limits(before *v1beta1.Placement, d *Decision) {
 	}
 }
 
-func TestLaws(t *testing.T) {
+func TestPlacementLaws(t *testing.T) {
 	steadies := 0
 	for seed := range int64(500) {
 		w := newWalk(t, seed)

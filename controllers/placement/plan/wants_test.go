@@ -58,7 +58,7 @@ func TestWhichPolicyGoverns(t *testing.T) {
 }
 
 // Users choose clusters by policy or annotation; operators choose which namespaces a cluster is for.
-func TestAClusterIsForNamespaces(t *testing.T) {
+func TestWantsRefusesNamespaces(t *testing.T) {
 	a, b := cluster("a", 0), cluster("b", 0)
 	b.Spec.AllowedNamespaces = []string{"shop"}
 	p := &v1beta1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: v1beta1.PlacementPolicySpec{

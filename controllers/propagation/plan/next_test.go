@@ -118,8 +118,8 @@ func TestNextKeepsTheLaw(t *testing.T) {
 	}
 }
 
-// TestNext checks that the snapshot alone decides what a create waits for, and whose turn it is.
-func TestNext(t *testing.T) {
+// TestSnapshotNext checks that the snapshot alone decides what a create waits for, and whose turn it is.
+func TestSnapshotNext(t *testing.T) {
 	configMap := func(change func(*Snapshot)) Snapshot {
 		now := Snapshot{
 			Source: Source{Kind: kind(t, "ConfigMap"), Object: &unstructured.Unstructured{Object: map[string]any{

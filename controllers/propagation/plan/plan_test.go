@@ -158,7 +158,7 @@ func TestPresence(t *testing.T) {
 }
 
 // A namespace gets no new objects in a cluster that is not for it, and not the namespace itself either.
-func TestAClusterIsForNamespaces(t *testing.T) {
+func TestTargetIsForNamespaces(t *testing.T) {
 	everywhere := annotate(v1beta1.PlacementAnnotation, `{"everywhere":true}`)
 	chosen := annotate(v1beta1.ClusterSelectorAnnotation, `[{"key":"tier","operator":"In","values":["gold"]}]`)
 	namespace := `{apiVersion: v1, kind: Namespace, metadata: {name: default}}`

@@ -44,7 +44,7 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-func TestNext(t *testing.T) {
+func TestNextDomain(t *testing.T) {
 	ago := func(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
 	for name, c := range map[string]struct {
 		all  []Standing

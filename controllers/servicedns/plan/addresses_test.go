@@ -57,7 +57,7 @@ func TestLocalhostIsNoLoadBalancer(t *testing.T) {
 
 // The number of addresses and hosts per cluster and object, and of addresses per host, is bounded: answers stay small,
 // and lookups few.
-func TestWhatAClusterSaysIsBounded(t *testing.T) {
+func TestReportedAddressesAreBounded(t *testing.T) {
 	var some, hosts []string
 	var found []netip.Addr
 	for i := range 100 {

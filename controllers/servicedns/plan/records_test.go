@@ -314,7 +314,7 @@ func randomInput(r *rand.Rand) Input {
 	return in
 }
 
-func TestLaws(t *testing.T) {
+func TestRecordLaws(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 3000 {
 		in := randomInput(r)

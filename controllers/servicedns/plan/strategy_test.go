@@ -125,7 +125,7 @@ func TestClaimsFollow(t *testing.T) {
 	}
 }
 
-func TestRead(t *testing.T) {
+func TestReadObject(t *testing.T) {
 	read := func(text string) (Object, error) {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {

@@ -81,8 +81,8 @@ func TestFewMove(t *testing.T) {
 	}
 }
 
-// TestLaws makes replicas come, die and leave in any order, each sometimes acting on an old table.
-func TestLaws(t *testing.T) {
+// TestShardLaws makes replicas come, die and leave in any order, each sometimes acting on an old table.
+func TestShardLaws(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var live []string
