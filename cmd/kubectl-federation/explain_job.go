@@ -33,7 +33,7 @@ func (r *jobRound) String() string {
 	if r.Failed > 0 {
 		failed = fmt.Sprintf("; %s failed before", count(r.Failed, "pod"))
 	}
-	return fmt.Sprintf("Round %d: of %s %d were done before, %d are divided anew%s", r.Number, count(r.Succeeded+r.Completions, "completion"), r.Succeeded, r.Completions, failed)
+	return fmt.Sprintf("Round %d: of %s %d were done before, %d are divided again%s", r.Number, count(r.Succeeded+r.Completions, "completion"), r.Succeeded, r.Completions, failed)
 }
 
 // completionsOf returns the completions of a Job; nil if unset, and for other kinds.
