@@ -108,7 +108,7 @@ func facts(d *v1beta1.FailoverDrill) (all [][2]string) {
 		note(afterText(m), "%s", markText(m))
 	}
 	w := &r.Workloads
-	note("Replicas", "%d replicas of %d objects were placed there; %d %% of them stayed ready all the time", w.Replicas, w.Objects, w.LeastReadyPercent)
+	note("Replicas", "%s of %s were placed there; %d %% of them stayed ready all the time", count(w.Replicas, "replica"), count(int64(w.Objects), "object"), w.LeastReadyPercent)
 	if d.Spec.Method != v1beta1.DrillShift {
 		note("Moved", "%d replicas, predicted %d", r.Prediction.Measured, r.Prediction.Replicas)
 	}
