@@ -20,18 +20,18 @@ func apportion(slots []*slot, total int64) (unschedulable int64) {
 			weighted = append(weighted, s)
 		}
 	}
-	if room := room(weighted); left >= room {
+	if room := totalRoom(weighted); left >= room {
 		for _, s := range weighted {
 			s.x = s.hi
 		}
 		return fillUnweighted(slots, left-room)
 	}
-	start(weighted, left)
-	settle(weighted, left)
+	setNear(weighted, left)
+	distributeRest(weighted, left)
 	return 0
 }
 
-func room(slots []*slot) (sum int64) {
+func totalRoom(slots []*slot) (sum int64) {
 	for _, s := range slots {
 		sum += s.hi - s.lo
 	}
@@ -51,9 +51,9 @@ func fillUnweighted(slots []*slot, left int64) int64 {
 	return left
 }
 
-// start sets every x near its final value: it finds the level L at which the sum of clamp(weight·L, lo, hi) is the
+// setNear sets every x near its final value: it finds the level L at which the sum of clamp(weight·L, lo, hi) is the
 // total, and rounds. left is the total less the sum of lo.
-func start(slots []*slot, left int64) {
+func setNear(slots []*slot, left int64) {
 	type bend struct {
 		at    ratio // the level at which the slot leaves a bound
 		s     *slot
@@ -90,10 +90,10 @@ func start(slots []*slot, left int64) {
 	}
 }
 
-// settle adds or removes single replicas until exactly left of them are on top of lo. It adds to the slot with the
+// distributeRest adds or removes single replicas until exactly left of them are on top of lo. It adds to the slot with the
 // greatest claim and removes from the one with the least. Rounding in start is off by less than one per slot, so the
 // number of steps is at most the number of slots.
-func settle(slots []*slot, left int64) {
+func distributeRest(slots []*slot, left int64) {
 	for _, s := range slots {
 		left -= s.x - s.lo
 	}
@@ -127,17 +127,17 @@ func (q *queue) Less(i, j int) bool {
 		if aFull, bFull := a.x >= a.hi, b.x >= b.hi; aFull || bFull {
 			return !aFull
 		}
-		return claims(a, b, 0)
+		return hasBetterClaim(a, b, 0)
 	}
 	if aEmpty, bEmpty := a.x <= a.lo, b.x <= b.lo; aEmpty || bEmpty {
 		return !aEmpty
 	}
-	return claims(b, a, 1)
+	return hasBetterClaim(b, a, 1)
 }
 
-// claims reports whether a has the better claim to its replica number x+1-back than b to its own: weight/(2x+1) for the
+// hasBetterClaim reports whether a has the better claim to its replica number x+1-back than b to its own: weight/(2x+1) for the
 // next, weight/(2x-1) for the last. Ties go to the slot where the replica already runs, then to the plan's order.
-func claims(a, b *slot, back int64) bool {
+func hasBetterClaim(a, b *slot, back int64) bool {
 	ax, bx := a.x-back, b.x-back
 	aHi, aLo := bits.Mul64(uint64(a.pref.Weight), uint64(2*bx+1))
 	bHi, bLo := bits.Mul64(uint64(b.pref.Weight), uint64(2*ax+1))

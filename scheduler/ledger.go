@@ -70,14 +70,14 @@ func (l *Ledger) classes(nodes []v1beta1.NodeClass) []class {
 		free := make([]int64, len(l.index))
 		free[0] = math.MaxInt32 // a report without pods does not limit them
 		for name, q := range n.Free {
-			free[l.index[name]] = max(0, units(name, q))
+			free[l.index[name]] = max(0, resourceUnits(name, q))
 		}
 		out = append(out, class{nodes: int64(n.Nodes), free: free})
 	}
 	return out
 }
 
-func units(name corev1.ResourceName, q resource.Quantity) int64 {
+func resourceUnits(name corev1.ResourceName, q resource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
 		return q.MilliValue()
 	}
@@ -91,7 +91,7 @@ func (l *Ledger) Limits() bool { return len(l.rooms) > 0 }
 func (l *Ledger) Demand(requests corev1.ResourceList) Demand {
 	d := Demand{amounts: []amount{{at: 0, n: 1}}, nonempty: true}
 	for name, q := range requests {
-		n := units(name, q)
+		n := resourceUnits(name, q)
 		at, ok := l.index[name]
 		if n <= 0 || name == corev1.ResourcePods {
 			continue
@@ -112,7 +112,7 @@ func (l *Ledger) Room(cluster string, d Demand) (pods int64, ok bool) {
 		return 0, false
 	}
 	for _, c := range classes {
-		pods += c.nodes * c.fits(d)
+		pods += c.nodes * c.podsPerNode(d)
 	}
 	return min(pods, math.MaxInt32), true
 }
@@ -131,8 +131,8 @@ func (l *Ledger) Free(cluster string, resource corev1.ResourceName) (sum int64, 
 	return sum, true
 }
 
-// fits returns how many such pods fit on one node of the class.
-func (c class) fits(d Demand) int64 {
+// podsPerNode returns how many such pods fit on one node of the class.
+func (c class) podsPerNode(d Demand) int64 {
 	if d.nowhere {
 		return 0
 	}
@@ -151,18 +151,18 @@ func (l *Ledger) Take(cluster string, d Demand, pods int64) {
 		return
 	}
 	byRoom := slices.Clone(classes)
-	slices.SortStableFunc(byRoom, func(a, b class) int { return cmp.Compare(b.fits(d), a.fits(d)) })
+	slices.SortStableFunc(byRoom, func(a, b class) int { return cmp.Compare(b.podsPerNode(d), a.podsPerNode(d)) })
 	var out []class
 	for _, c := range byRoom {
-		n := min(pods, c.nodes*c.fits(d))
+		n := min(pods, c.nodes*c.podsPerNode(d))
 		pods -= n
-		out = append(out, c.after(d, n)...)
+		out = append(out, c.afterPods(d, n)...)
 	}
-	l.rooms[cluster] = bounded(out, d)
+	l.rooms[cluster] = mergeClasses(out, d)
 }
 
-// after returns what is left of a class whose nodes take n pods together: some take one more than others.
-func (c class) after(d Demand, n int64) []class {
+// afterPods returns what is left of a class whose nodes take n pods together: some take one more than others.
+func (c class) afterPods(d Demand, n int64) []class {
 	if n == 0 {
 		return []class{c}
 	}
@@ -182,12 +182,12 @@ func (c class) less(d Demand, pods int64) []int64 {
 	return free
 }
 
-// bounded merges the fullest classes until at most maxClasses are left. A merged class has the room of the poorer one.
-func bounded(classes []class, d Demand) []class {
+// mergeClasses merges the fullest classes until at most maxClasses are left. A merged class has the room of the poorer one.
+func mergeClasses(classes []class, d Demand) []class {
 	if len(classes) <= maxClasses {
 		return classes
 	}
-	slices.SortStableFunc(classes, func(a, b class) int { return cmp.Compare(b.fits(d), a.fits(d)) })
+	slices.SortStableFunc(classes, func(a, b class) int { return cmp.Compare(b.podsPerNode(d), a.podsPerNode(d)) })
 	last := classes[maxClasses-1]
 	last.free = slices.Clone(last.free)
 	for _, c := range classes[maxClasses:] {

@@ -76,13 +76,13 @@ func Plan(r Request) Result {
 		prefs = v1beta1.DefaultReplicaPreferences()
 	}
 	slots, result := candidates(r, prefs)
-	result.Unschedulable = divide(slots, r.Replicas, prefs.Rebalance)
+	result.Unschedulable = divideSlots(slots, r.Replicas, prefs.Rebalance)
 	for _, s := range slots {
 		result.Plan[s.Name] = s.min + s.x
 	}
 	reasonWeights(slots)
 	if prefs.Rebalance || result.Unschedulable > 0 {
-		result.overflow(slots, r.Replicas, prefs.Rebalance)
+		result.addOverflow(slots, r.Replicas, prefs.Rebalance)
 	}
 	if !r.Terse {
 		for _, s := range slots {
@@ -92,10 +92,10 @@ func Plan(r Request) Result {
 	return result
 }
 
-// divide sets min and x of each slot and returns the number of replicas that fit nowhere.
-func divide(slots []*slot, replicas int64, rebalance bool) (unschedulable int64) {
+// divideSlots sets min and x of each slot and returns the number of replicas that fit nowhere.
+func divideSlots(slots []*slot, replicas int64, rebalance bool) (unschedulable int64) {
 	rest := assignMinimums(slots, replicas)
-	bound(slots, rebalance, rest)
+	setBounds(slots, rebalance, rest)
 	return apportion(slots, rest)
 }
 
@@ -115,7 +115,7 @@ func candidates(r Request, prefs *v1beta1.ReplicaPreferences) ([]*slot, Result) 
 			result.Reasons[c.Name] = []string{`neither named in the preferences nor covered by "*"`}
 			continue
 		}
-		all[i].take(c, pref, &r)
+		all[i].fill(c, pref, &r)
 		slots = append(slots, &all[i])
 	}
 	slices.SortFunc(slots, func(a, b *slot) int {
@@ -127,31 +127,31 @@ func candidates(r Request, prefs *v1beta1.ReplicaPreferences) ([]*slot, Result) 
 	return slots, result
 }
 
-// take fills the slot for a cluster.
-func (s *slot) take(c *Cluster, pref v1beta1.ClusterPreferences, r *Request) {
-	*s = slot{Cluster: *c, pref: pref, hash: spread(c.Name, r.Key), limit: r.Replicas, terse: r.Terse}
+// fill fills the slot for a cluster.
+func (s *slot) fill(c *Cluster, pref v1beta1.ClusterPreferences, r *Request) {
+	*s = slot{Cluster: *c, pref: pref, hash: spreadHash(c.Name, r.Key), limit: r.Replicas, terse: r.Terse}
 	if pref.MaxReplicas != nil && *pref.MaxReplicas < s.limit {
 		s.limit = *pref.MaxReplicas
-		s.reason("at most ", s.limit, " by maxReplicas")
+		s.addReason("at most ", s.limit, " by maxReplicas")
 	}
 	s.most = s.limit
 	if c.Capacity != nil && *c.Capacity < s.limit {
 		s.limit = max(0, *c.Capacity)
 		if c.Because != "" {
-			s.reason("at most ", s.limit, ": "+c.Because)
+			s.addReason("at most ", s.limit, ": "+c.Because)
 		} else {
-			s.reason("at most ", s.limit, " by capacity")
+			s.addReason("at most ", s.limit, " by capacity")
 		}
 	}
 	if c.Least > s.pref.MinReplicas {
 		s.pref.MinReplicas = c.Least
-		s.reason("at least ", c.Least, " by "+c.LeastBecause)
+		s.addReason("at least ", c.Least, " by "+c.LeastBecause)
 	}
 }
 
-// spread hashes a cluster and an object's key. FNV alone gives close values for keys that differ only in their last
+// spreadHash hashes a cluster and an object's key. FNV alone gives close values for keys that differ only in their last
 // digits, so its sum is mixed once more (the finalizer of MurmurHash3).
-func spread(cluster, key string) uint64 {
+func spreadHash(cluster, key string) uint64 {
 	x := uint64(14695981039346656037)
 	for i := range len(cluster) {
 		x = (x ^ uint64(cluster[i])) * 1099511628211
@@ -165,8 +165,8 @@ func spread(cluster, key string) uint64 {
 	return x ^ x>>33
 }
 
-// reason records one reason: a number between two texts.
-func (s *slot) reason(before string, n int64, after string) {
+// addReason records one reason: a number between two texts.
+func (s *slot) addReason(before string, n int64, after string) {
 	if s.terse {
 		return
 	}
@@ -193,16 +193,16 @@ func assignMinimums(slots []*slot, left int64) int64 {
 	for _, s := range slots {
 		s.min = min(s.pref.MinReplicas, left, s.limit)
 		if s.min > 0 {
-			s.reason("", s.min, " by minReplicas")
+			s.addReason("", s.min, " by minReplicas")
 		}
 		left -= s.min
 	}
 	return left
 }
 
-// bound sets the bounds within which the rest is divided. With rebalance it is only the limit. Without, what runs is
+// setBounds sets the bounds within which the rest is divided. With rebalance it is only the limit. Without, what runs is
 // the lower bound if all of it fits, and the upper bound if not.
-func bound(slots []*slot, rebalance bool, rest int64) {
+func setBounds(slots []*slot, rebalance bool, rest int64) {
 	var kept int64
 	for _, s := range slots {
 		s.lo, s.hi = 0, s.limit-s.min
@@ -216,7 +216,7 @@ func bound(slots []*slot, rebalance bool, rest int64) {
 			s.lo, s.hi = 0, s.lo
 		}
 		if !rebalance && max(s.lo, s.hi) > 0 && s.Current > s.min {
-			s.reason("", s.Current, " placed there before, rebalance is off")
+			s.addReason("", s.Current, " placed there before, rebalance is off")
 		}
 	}
 }
@@ -230,15 +230,15 @@ func reasonWeights(slots []*slot) {
 	of := " of " + strconv.FormatInt(weights, 10)
 	for _, s := range slots {
 		if s.pref.Weight > 0 && s.x > 0 && !s.terse {
-			s.reason("", s.x, " by weight "+strconv.FormatInt(s.pref.Weight, 10)+of)
+			s.addReason("", s.x, " by weight "+strconv.FormatInt(s.pref.Weight, 10)+of)
 		}
 	}
 }
 
-// overflow divides again without capacities and records what each cluster would have beyond its own. It ignores what
+// addOverflow divides again without capacities and records what each cluster would have beyond its own. It ignores what
 // runs, which is there because of the capacities: a plan that was carried out must plan to itself.
-func (r *Result) overflow(slots []*slot, replicas int64, rebalance bool) {
-	if !slices.ContainsFunc(slots, (*slot).full) {
+func (r *Result) addOverflow(slots []*slot, replicas int64, rebalance bool) {
+	if !slices.ContainsFunc(slots, (*slot).isFull) {
 		return
 	}
 	all, free := make([]slot, len(slots)), make([]*slot, len(slots))
@@ -247,7 +247,7 @@ func (r *Result) overflow(slots []*slot, replicas int64, rebalance bool) {
 		free[i] = &all[i]
 		free[i].Current, free[i].limit, free[i].terse = 0, s.most, true
 	}
-	divide(free, replicas, true)
+	divideSlots(free, replicas, true)
 	for i, s := range slots {
 		if s.Capacity == nil {
 			continue
@@ -258,10 +258,10 @@ func (r *Result) overflow(slots []*slot, replicas int64, rebalance bool) {
 		}
 		if over > 0 {
 			r.Overflow[s.Name] = over
-			s.reason("", over, " more if it had capacity")
+			s.addReason("", over, " more if it had capacity")
 		}
 	}
 }
 
-// full reports whether the cluster has all that its capacity allows and could have more.
-func (s *slot) full() bool { return s.limit < s.most && s.min+s.x == s.limit }
+// isFull reports whether the cluster has all that its capacity allows and could have more.
+func (s *slot) isFull() bool { return s.limit < s.most && s.min+s.x == s.limit }

@@ -148,7 +148,7 @@ func slow(r Request) map[string]int64 {
 	for ; left > 0; left-- {
 		var best *slot
 		for _, s := range slots {
-			if s.pref.Weight > 0 && have[s.Name] < s.limit && (best == nil || claims(s, best, 0)) {
+			if s.pref.Weight > 0 && have[s.Name] < s.limit && (best == nil || hasBetterClaim(s, best, 0)) {
 				best = s
 			}
 		}
@@ -170,7 +170,7 @@ func dumb(slots []*slot, total int64) (unschedulable int64) {
 	for ; total > 0; total-- {
 		var best *slot
 		for _, s := range slots {
-			if s.x < s.hi && s.pref.Weight > 0 && (best == nil || claims(s, best, 0)) {
+			if s.x < s.hi && s.pref.Weight > 0 && (best == nil || hasBetterClaim(s, best, 0)) {
 				best = s
 			}
 		}
@@ -191,8 +191,8 @@ func TestApportionIsTheDumbVersion(t *testing.T) {
 		slow, _ := candidates(r, prefs)
 		rest := assignMinimums(fast, r.Replicas)
 		assignMinimums(slow, r.Replicas)
-		bound(fast, prefs.Rebalance, rest)
-		bound(slow, prefs.Rebalance, rest)
+		setBounds(fast, prefs.Rebalance, rest)
+		setBounds(slow, prefs.Rebalance, rest)
 		a, b := apportion(fast, rest), dumb(slow, rest)
 		for i := range fast {
 			if fast[i].x != slow[i].x || a != b {

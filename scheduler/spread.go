@@ -34,11 +34,11 @@ func ZoneOf(c *v1beta1.Cluster) string {
 // GroupOf returns the name of a cluster's group.
 func GroupOf(c *v1beta1.Cluster, by v1beta1.SpreadBy) string {
 	one := Candidate{Name: c.Name, Zone: ZoneOf(c), Region: c.Status.Region}
-	return one.group(by)
+	return one.groupOf(by)
 }
 
-// group returns the name of a candidate's group.
-func (c *Candidate) group(by v1beta1.SpreadBy) string {
+// groupOf returns the name of a candidate's group.
+func (c *Candidate) groupOf(by v1beta1.SpreadBy) string {
 	name := c.Name
 	switch by {
 	case v1beta1.SpreadByZone:
@@ -86,8 +86,8 @@ func Select(key string, candidates []Candidate, constraints []v1beta1.SpreadCons
 		if c.MaxGroups == nil {
 			continue
 		}
-		pools := pooled(key, left, by, finer(constraints, i))
-		take := cover(pools, constraints, i, int(*c.MaxGroups))
+		pools := poolCandidates(key, left, by, finerConstraints(constraints, i))
+		take := coverConstraints(pools, constraints, i, int(*c.MaxGroups))
 		left = nil
 		for _, p := range pools {
 			for _, m := range p.members {
@@ -105,8 +105,8 @@ func Select(key string, candidates []Candidate, constraints []v1beta1.SpreadCons
 	return chosen, why
 }
 
-// finer returns the constraints with a lower bound on groups inside those of coarseFirst[i].
-func finer(all []v1beta1.SpreadConstraint, i int) (out []v1beta1.SpreadConstraint) {
+// finerConstraints returns the constraints with a lower bound on groups inside those of coarseFirst[i].
+func finerConstraints(all []v1beta1.SpreadConstraint, i int) (out []v1beta1.SpreadConstraint) {
 	for _, by := range coarseFirst[i+1:] {
 		if c := constraint(all, by); c.MinGroups > 1 {
 			out = append(out, c)
@@ -115,15 +115,15 @@ func finer(all []v1beta1.SpreadConstraint, i int) (out []v1beta1.SpreadConstrain
 	return out
 }
 
-// pooled groups candidates, the best group first.
-func pooled(key string, candidates []*Candidate, by v1beta1.SpreadBy, finer []v1beta1.SpreadConstraint) []*pool {
+// poolCandidates groups candidates, the best group first.
+func poolCandidates(key string, candidates []*Candidate, by v1beta1.SpreadBy, finer []v1beta1.SpreadConstraint) []*pool {
 	byName := map[string]*pool{}
 	var pools []*pool
 	for _, c := range candidates {
-		name := c.group(by)
+		name := c.groupOf(by)
 		p := byName[name]
 		if p == nil {
-			p = &pool{name: name, hash: spread(name, key)}
+			p = &pool{name: name, hash: spreadHash(name, key)}
 			byName[name] = p
 			pools = append(pools, p)
 		}
@@ -134,7 +134,7 @@ func pooled(key string, candidates []*Candidate, by v1beta1.SpreadBy, finer []v1
 		for _, f := range finer {
 			inside := map[string]bool{}
 			for _, m := range p.members {
-				inside[m.group(f.SpreadBy)] = true
+				inside[m.groupOf(f.SpreadBy)] = true
 			}
 			p.able += min(int64(len(inside)), int64(f.MinGroups))
 		}
@@ -148,13 +148,13 @@ func (p *pool) compare(o *pool) int {
 		cmp.Compare(o.weight, p.weight), cmp.Compare(p.hash, o.hash), cmp.Compare(p.name, o.name))
 }
 
-// cover takes at most `most` pools: first one in each of the required coarser groups, then the best.
-func cover(pools []*pool, constraints []v1beta1.SpreadConstraint, i, most int) map[string]bool {
+// coverConstraints takes at most `most` pools: first one in each of the required coarser groups, then the best.
+func coverConstraints(pools []*pool, constraints []v1beta1.SpreadConstraint, i, most int) map[string]bool {
 	take := map[string]bool{}
 	for _, by := range coarseFirst[:i] {
 		need, seen := int(constraint(constraints, by).MinGroups), map[string]bool{}
 		for _, p := range pools {
-			if g := p.members[0].group(by); len(seen) < need && len(take) < most && !seen[g] {
+			if g := p.members[0].groupOf(by); len(seen) < need && len(take) < most && !seen[g] {
 				seen[g], take[p.name] = true, true
 			}
 		}
@@ -184,11 +184,11 @@ func Spread(key string, candidates []Candidate, constraints []v1beta1.SpreadCons
 		if least < 2 {
 			continue
 		}
-		pools := pooled(key, able, by, finer(constraints, i))
+		pools := poolCandidates(key, able, by, finerConstraints(constraints, i))
 		if int64(len(pools)) < least {
 			notes = append(notes, fmt.Sprintf("only %d of %d %ss that the spread constraint asks for can be used", len(pools), c.MinGroups, strings.ToLower(string(by))))
 		}
-		short = require(pools, by, least, need) || short
+		short = requireGroups(pools, by, least, need) || short
 	}
 	if !short {
 		return nil, notes
@@ -196,8 +196,8 @@ func Spread(key string, candidates []Candidate, constraints []v1beta1.SpreadCons
 	return need, notes
 }
 
-// require adds one candidate in each of `least` pools to need, and reports whether the plan has fewer.
-func require(pools []*pool, by v1beta1.SpreadBy, least int64, need map[string]bool) (short bool) {
+// requireGroups adds one candidate in each of `least` pools to need, and reports whether the plan has fewer.
+func requireGroups(pools []*pool, by v1beta1.SpreadBy, least int64, need map[string]bool) (short bool) {
 	var used, have int64
 	covered := map[string]bool{}
 	for _, p := range pools {
