@@ -80,12 +80,12 @@ func New(o Options) *Controller {
 
 // Run allocates addresses until ctx is done.
 func (c *Controller) Run(ctx context.Context) error {
-	first, err := c.services.AddEventHandler(handle(c.serviceChanged))
+	first, err := c.services.AddEventHandler(eventHandler(c.serviceChanged))
 	if err != nil {
 		return fmt.Errorf("watching Services: %w", err)
 	}
 	defer func() { _ = c.services.RemoveEventHandler(first) }() // fails only for a handler that is not registered
-	second, err := c.addresses.AddEventHandler(handle(func(any, bool) { c.wakeUp() }))
+	second, err := c.addresses.AddEventHandler(eventHandler(func(any, bool) { c.wakeUp() }))
 	if err != nil {
 		return fmt.Errorf("watching IPAddresses: %w", err)
 	}
@@ -99,15 +99,15 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil
 		case <-c.wake:
 		}
-		if err := c.pass(ctx); err != nil && ctx.Err() == nil {
+		if err := c.reconcile(ctx); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Failed to allocate or release clusterset IPs, will retry")
 			time.AfterFunc(retry, c.wakeUp)
 		}
 	}
 }
 
-// handle calls changed for each object, with whether it is gone.
-func handle(changed func(obj any, gone bool)) cache.ResourceEventHandler {
+// eventHandler calls changed for each object, with whether it is gone.
+func eventHandler(changed func(obj any, gone bool)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { changed(obj, false) }, UpdateFunc: func(_, obj any) { changed(obj, false) }, DeleteFunc: func(obj any) { changed(obj, true) },
 	}
@@ -125,7 +125,7 @@ func (c *Controller) serviceChanged(obj any, gone bool) {
 	key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(obj) // never fails for objects of informers
 	var service *corev1.Service
 	if u, ok := obj.(*unstructured.Unstructured); ok && !gone {
-		service = read(u)
+		service = decodeService(u)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,60 +142,60 @@ func (c *Controller) serviceChanged(obj any, gone bool) {
 	}
 }
 
-// read decodes a Service with the annotation or our condition, and returns nil for others.
-func read(u *unstructured.Unstructured) *corev1.Service {
+// decodeService decodes a Service with the annotation or our condition, and returns nil for others.
+func decodeService(u *unstructured.Unstructured) *corev1.Service {
 	s := &corev1.Service{}
 	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	if _, asks := u.GetAnnotations()[v1beta1.ClusterSetIPAnnotation]; !asks && conditions == nil {
 		return nil
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s); err != nil || !asks(s) && conditionOf(s) == nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s); err != nil || !wantsAddress(s) && conditionOf(s) == nil {
 		return nil
 	}
 	return s
 }
 
-// asks reports whether a Service has the annotation, and may have addresses.
-func asks(s *corev1.Service) bool {
+// wantsAddress reports whether a Service has the annotation, and may have addresses.
+func wantsAddress(s *corev1.Service) bool {
 	_, there := s.Annotations[v1beta1.ClusterSetIPAnnotation]
 	return there && s.Spec.Type != corev1.ServiceTypeExternalName
 }
 
-// pass carries out what Decide returns for the cached objects.
-func (c *Controller) pass(ctx context.Context) error {
+// reconcile carries out what Decide returns for the cached objects.
+func (c *Controller) reconcile(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
-	in, objects := c.observe()
+	in, objects := c.snapshot()
 	decision := plan.Decide(in)
 	failed := map[string]bool{}
 	var errs []error
 	for a, key := range decision.Claims {
-		if err := c.claim(ctx, a, objects[key]); err != nil {
+		if err := c.createAddress(ctx, a, objects[key]); err != nil {
 			failed[key] = true
 			errs = append(errs, err)
 		}
 	}
 	for key, value := range decision.Values {
 		if !failed[key] {
-			errs = append(errs, c.write(ctx, objects[key], value))
+			errs = append(errs, c.writeAnnotation(ctx, objects[key], value))
 		}
 	}
 	for _, a := range decision.Leaks {
-		errs = append(errs, c.release(ctx, a, in.Held[a]))
+		errs = append(errs, c.deleteAddress(ctx, a, in.Held[a]))
 	}
 	for key, service := range objects {
-		errs = append(errs, c.tell(ctx, service, decision.Faults[key]))
+		errs = append(errs, c.writeCondition(ctx, service, decision.Faults[key]))
 	}
 	return errors.Join(errs...)
 }
 
-// observe returns the input of Decide, and the Services by key.
-func (c *Controller) observe() (in plan.Input, objects map[string]*corev1.Service) {
+// snapshot returns the input of Decide, and the Services by key.
+func (c *Controller) snapshot() (in plan.Input, objects map[string]*corev1.Service) {
 	in = plan.Input{Ranges: c.Ranges, Held: map[netip.Addr]string{}}
 	for _, obj := range c.addresses.GetStore().List() {
 		u, _ := obj.(*unstructured.Unstructured)
 		if a, err := netip.ParseAddr(u.GetName()); err == nil {
-			in.Held[a] = holder(u)
+			in.Held[a] = holderKey(u)
 		}
 	}
 	for a, w := range c.written {
@@ -210,7 +210,7 @@ func (c *Controller) observe() (in plan.Input, objects map[string]*corev1.Servic
 	objects = map[string]*corev1.Service{}
 	for key, s := range c.asking {
 		objects[key] = s
-		if asks(s) {
+		if wantsAddress(s) {
 			policy := s.Spec.IPFamilyPolicy
 			in.Services = append(in.Services, plan.Service{
 				Key: key, Value: s.Annotations[v1beta1.ClusterSetIPAnnotation], Families: s.Spec.IPFamilies, Created: s.CreationTimestamp.Time,

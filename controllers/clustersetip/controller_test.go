@@ -120,7 +120,7 @@ func (s *stage) is(what string, writes int, want ...string) {
 		got = append(got, u.GetName()+"="+u.GetAnnotations()[v1beta1.ClusterSetIPAnnotation])
 	}
 	for _, u := range s.api.List(ipAddresses, nil) {
-		got = append(got, u.GetName()+":"+holder(u))
+		got = append(got, u.GetName()+":"+holderKey(u))
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, want) {

@@ -29,8 +29,8 @@ const (
 	manager = fieldManager
 )
 
-// holder returns the key of the Service of one of our IPAddresses; "" if it is not ours.
-func holder(u *unstructured.Unstructured) string {
+// holderKey returns the key of the Service of one of our IPAddresses; "" if it is not ours.
+func holderKey(u *unstructured.Unstructured) string {
 	ref, _, _ := unstructured.NestedStringMap(u.Object, "spec", "parentRef")
 	if u.GetLabels()[networkingv1.LabelManagedBy] != manager || ref["resource"] != services.Resource {
 		return ""
@@ -38,9 +38,9 @@ func holder(u *unstructured.Unstructured) string {
 	return ref["namespace"] + "/" + ref["name"]
 }
 
-// claim creates the IPAddress for a Service. It succeeds if the Service has it already, which the cache may not show
+// createAddress creates the IPAddress for a Service. It succeeds if the Service has it already, which the cache may not show
 // yet.
-func (c *Controller) claim(ctx context.Context, a netip.Addr, s *corev1.Service) error {
+func (c *Controller) createAddress(ctx context.Context, a netip.Addr, s *corev1.Service) error {
 	family := "IPv6"
 	if a.Is4() {
 		family = "IPv4"
@@ -52,21 +52,21 @@ func (c *Controller) claim(ctx context.Context, a netip.Addr, s *corev1.Service)
 	}}
 	_, err := c.Client.Resource(ipAddresses).Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
 	if err == nil {
-		c.written[a] = claimed{holder(u), time.Now().Add(catchUp)}
+		c.written[a] = claimed{holderKey(u), time.Now().Add(catchUp)}
 	}
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	there, err := c.Client.Resource(ipAddresses).Get(ctx, a.String(), metav1.GetOptions{})
-	if err == nil && holder(there) != holder(u) {
+	if err == nil && holderKey(there) != holderKey(u) {
 		err = fmt.Errorf("%s has been taken meanwhile: Service %s/%s gets another address", a, s.Namespace, s.Name)
 	}
 	return err
 }
 
-// write writes the annotation of a Service at its observed version, so that an annotation removed meanwhile does not
+// writeAnnotation writes the annotation of a Service at its observed version, so that an annotation removed meanwhile does not
 // come back.
-func (c *Controller) write(ctx context.Context, s *corev1.Service, value string) error {
+func (c *Controller) writeAnnotation(ctx context.Context, s *corev1.Service, value string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": s.UID, "resourceVersion": s.ResourceVersion, "annotations": map[string]string{v1beta1.ClusterSetIPAnnotation: value},
 	}})
@@ -77,26 +77,26 @@ func (c *Controller) write(ctx context.Context, s *corev1.Service, value string)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // the watch brings what came in between, and triggers the next pass
 	}
-	c.wrote(got, err)
+	c.recordWrite(got, err)
 	return err
 }
 
-// wrote records a Service as our write left it, before the watch brings it.
-func (c *Controller) wrote(got *unstructured.Unstructured, err error) {
+// recordWrite records a Service as our write left it, before the watch brings it.
+func (c *Controller) recordWrite(got *unstructured.Unstructured, err error) {
 	if err != nil {
 		return
 	}
 	key := got.GetNamespace() + "/" + got.GetName()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := read(got); s != nil && c.asking[key] != nil && resourceversion.Of(c.asking[key]) < resourceversion.Of(s) {
+	if s := decodeService(got); s != nil && c.asking[key] != nil && resourceversion.Of(c.asking[key]) < resourceversion.Of(s) {
 		c.asking[key] = s
 	}
 }
 
-// release deletes the IPAddress of an address that its Service no longer needs. The Service must be gone, not only
+// deleteAddress deletes the IPAddress of an address that its Service no longer needs. The Service must be gone, not only
 // terminating, because its copies have the address until then. The cache may be stale, so it reads the Service itself.
-func (c *Controller) release(ctx context.Context, a netip.Addr, key string) error {
+func (c *Controller) deleteAddress(ctx context.Context, a netip.Addr, key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
 	u, err := c.Client.Resource(services).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -106,7 +106,7 @@ func (c *Controller) release(ctx context.Context, a netip.Addr, key string) erro
 		return fmt.Errorf("%s: the cache has not seen yet that Service %s has it", a, key)
 	}
 	address, err := c.Client.Resource(ipAddresses).Get(ctx, a.String(), metav1.GetOptions{})
-	if err == nil && holder(address) == key {
+	if err == nil && holderKey(address) == key {
 		uid := address.GetUID()
 		err = c.Client.Resource(ipAddresses).Delete(ctx, a.String(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	}
@@ -116,8 +116,8 @@ func (c *Controller) release(ctx context.Context, a netip.Addr, key string) erro
 	return err
 }
 
-// tell writes the condition about a Service's addresses, and emits an event when it changes.
-func (c *Controller) tell(ctx context.Context, s *corev1.Service, faults []plan.Fault) error {
+// writeCondition writes the condition about a Service's addresses, and emits an event when it changes.
+func (c *Controller) writeCondition(ctx context.Context, s *corev1.Service, faults []plan.Fault) error {
 	key, is := s.Namespace+"/"+s.Name, conditionOf(s)
 	var reason string
 	var texts []string
@@ -141,11 +141,11 @@ func (c *Controller) tell(ctx context.Context, s *corev1.Service, faults []plan.
 		}
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: v1beta1.ConditionClusterSetIP, Status: metav1.ConditionFalse, Reason: reason, Message: text})
 	}
-	return c.apply(ctx, s, status)
+	return c.applyStatus(ctx, s, status)
 }
 
-// apply applies our part of a Service's status, and nothing else.
-func (c *Controller) apply(ctx context.Context, s *corev1.Service, status *corev1.ServiceStatus) error {
+// applyStatus applies our part of a Service's status, and nothing else.
+func (c *Controller) applyStatus(ctx context.Context, s *corev1.Service, status *corev1.ServiceStatus) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (c *Controller) apply(ctx context.Context, s *corev1.Service, status *corev
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // gone or replaced
 	}
-	c.wrote(got, err)
+	c.recordWrite(got, err)
 	return err
 }
 

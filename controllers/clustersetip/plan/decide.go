@@ -70,10 +70,10 @@ func Decide(in Input) Decision {
 	}
 	services := slices.SortedFunc(slices.Values(in.Services), func(a, b Service) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Key, b.Key)) })
 	for _, s := range services { // annotated addresses first, so that none is given to another
-		d.keep(s)
+		d.claimAnnotated(s)
 	}
 	for _, s := range services {
-		d.give(s)
+		d.allocate(s)
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(in.Held), netip.Addr.Compare) {
 		if in.Held[a] != "" && !d.needed[a] {
@@ -97,7 +97,7 @@ func (d *decider) families(s Service) (ipv4 []bool) {
 		ipv4 = append(ipv4, f == corev1.IPv4Protocol)
 	}
 	for _, v4 := range []bool{true, false} {
-		if _, has := said(s, v4); has && d.Ranges.family(v4) == nil && !slices.Contains(ipv4, v4) {
+		if _, has := annotatedAddress(s, v4); has && d.Ranges.ofFamily(v4) == nil && !slices.Contains(ipv4, v4) {
 			ipv4 = append(ipv4, v4)
 		}
 	}
@@ -109,8 +109,8 @@ func (d *decider) families(s Service) (ipv4 []bool) {
 	return ipv4
 }
 
-// said returns the address of a family in a Service's annotation.
-func said(s Service, ipv4 bool) (a netip.Addr, ok bool) {
+// annotatedAddress returns the address of a family in a Service's annotation.
+func annotatedAddress(s Service, ipv4 bool) (a netip.Addr, ok bool) {
 	all, _ := v1beta1.ParseClusterSetIPs(s.Value, field.NewPath("value")) // an invalid value has no addresses
 	if i := slices.IndexFunc(all, func(a netip.Addr) bool { return a.Is4() == ipv4 }); i >= 0 {
 		return all[i], true
@@ -118,10 +118,10 @@ func said(s Service, ipv4 bool) (a netip.Addr, ok bool) {
 	return a, false
 }
 
-// keep claims an annotated address that nobody holds.
-func (d *decider) keep(s Service) {
+// claimAnnotated claims an annotated address that nobody holds.
+func (d *decider) claimAnnotated(s Service) {
 	for _, ipv4 := range d.families(s) {
-		a, ok := said(s, ipv4)
+		a, ok := annotatedAddress(s, ipv4)
 		if !ok {
 			continue
 		}
@@ -129,63 +129,63 @@ func (d *decider) keep(s Service) {
 		claimer, claimed := d.Claims[a]
 		switch {
 		case held && holder != s.Key:
-			d.fault(s, Clash, "%s is held by %s", a, cmp.Or(holder, "an IPAddress that is not the federation's"))
+			d.addFault(s, Clash, "%s is held by %s", a, cmp.Or(holder, "an IPAddress that is not the federation's"))
 		case claimed:
-			d.fault(s, Clash, "%s is also said by %s, which is older", a, claimer)
+			d.addFault(s, Clash, "%s is also said by %s, which is older", a, claimer)
 		case !held:
 			d.Claims[a] = s.Key
 		}
 	}
 }
 
-// give finds a Service's addresses, and has them written if the annotation lacks them.
-func (d *decider) give(s Service) {
+// allocate finds a Service's addresses, and has them written if the annotation lacks them.
+func (d *decider) allocate(s Service) {
 	var texts []string
 	families := d.families(s)
 	for _, ipv4 := range families {
-		if a, ok := d.address(s, ipv4); ok {
+		if a, ok := d.chooseAddress(s, ipv4); ok {
 			d.needed[a] = true
 			texts = append(texts, a.String())
 		}
 	}
 	if len(families) == 0 {
-		d.fault(s, RangeMissing, "the federation has no range of clusterset IPs (--clusterset-ip-range)")
+		d.addFault(s, RangeMissing, "the federation has no range of clusterset IPs (--clusterset-ip-range)")
 	}
 	if value := cmp.Or(strings.Join(texts, ","), v1beta1.ClusterSetIPAuto); value != s.Value {
 		d.Values[s.Key] = value
 	}
 }
 
-// address returns a Service's address of a family: the annotated one, one that it holds, or a free one.
-func (d *decider) address(s Service, ipv4 bool) (a netip.Addr, ok bool) {
+// chooseAddress returns a Service's address of a family: the annotated one, one that it holds, or a free one.
+func (d *decider) chooseAddress(s Service, ipv4 bool) (a netip.Addr, ok bool) {
 	mine := func(a netip.Addr) bool { return a.Is4() == ipv4 && (d.Held[a] == s.Key || d.Claims[a] == s.Key) }
-	r := d.Ranges.family(ipv4)
-	if a, ok := said(s, ipv4); ok && mine(a) {
-		if r == nil || !contains(*r, a) {
-			d.fault(s, OutOfRange, "%s is in no range of the federation, and stays until the annotation is removed", a)
+	r := d.Ranges.ofFamily(ipv4)
+	if a, ok := annotatedAddress(s, ipv4); ok && mine(a) {
+		if r == nil || !isAllocatable(*r, a) {
+			d.addFault(s, OutOfRange, "%s is in no range of the federation, and stays until the annotation is removed", a)
 		}
 		return a, true
 	}
 	if r == nil {
-		d.fault(s, RangeMissing, "the federation has no range of clusterset IPs of the family %s", map[bool]string{true: "IPv4", false: "IPv6"}[ipv4])
+		d.addFault(s, RangeMissing, "the federation has no range of clusterset IPs of the family %s", map[bool]string{true: "IPv4", false: "IPv6"}[ipv4])
 		return a, false
 	}
-	if i := slices.IndexFunc(d.own[s.Key], func(a netip.Addr) bool { return mine(a) && contains(*r, a) }); i >= 0 {
+	if i := slices.IndexFunc(d.own[s.Key], func(a netip.Addr) bool { return mine(a) && isAllocatable(*r, a) }); i >= 0 {
 		return d.own[s.Key][i], true
 	}
-	a, ok = free(*r, s.Key, func(a netip.Addr) bool {
+	a, ok = firstFree(*r, s.Key, func(a netip.Addr) bool {
 		_, held := d.Held[a]
 		_, claimed := d.Claims[a]
 		return held || claimed
 	})
 	if !ok {
-		d.fault(s, RangeFull, "all addresses of %s are held", r)
+		d.addFault(s, RangeFull, "all addresses of %s are held", r)
 		return a, false
 	}
 	d.Claims[a] = s.Key
 	return a, true
 }
 
-func (d *decider) fault(s Service, reason, format string, args ...any) {
+func (d *decider) addFault(s Service, reason, format string, args ...any) {
 	d.Faults[s.Key] = append(d.Faults[s.Key], Fault{reason, fmt.Sprintf(format, args...)})
 }

@@ -30,7 +30,7 @@ func ParseRanges(texts []string) (ranges Ranges, err error) {
 		if bits := p.Addr().BitLen() - p.Bits(); bits < minBits || bits > most || !p.Addr().IsGlobalUnicast() {
 			return nil, fmt.Errorf("%q: must have from 4 to 2^%d addresses that packets can be sent to", text, most)
 		}
-		if ranges.family(p.Addr().Is4()) != nil {
+		if ranges.ofFamily(p.Addr().Is4()) != nil {
 			return nil, fmt.Errorf("%q: must be the only network of its family", text)
 		}
 		ranges = append(ranges, p)
@@ -38,21 +38,21 @@ func ParseRanges(texts []string) (ranges Ranges, err error) {
 	return ranges, nil
 }
 
-// family returns the range of a family, or nil.
-func (r Ranges) family(ipv4 bool) *netip.Prefix {
+// ofFamily returns the range of a family, or nil.
+func (r Ranges) ofFamily(ipv4 bool) *netip.Prefix {
 	if i := slices.IndexFunc(r, func(p netip.Prefix) bool { return p.Addr().Is4() == ipv4 }); i >= 0 {
 		return &r[i]
 	}
 	return nil
 }
 
-// contains reports whether an address can be allocated: the first and the last of a network cannot.
-func contains(p netip.Prefix, a netip.Addr) bool {
+// isAllocatable reports whether an address can be allocated: the first and the last of a network cannot.
+func isAllocatable(p netip.Prefix, a netip.Addr) bool {
 	return p.Contains(a) && a != p.Addr() && p.Contains(a.Next())
 }
 
-// free returns the first free address from the name's position on, wrapping around the range.
-func free(p netip.Prefix, name string, taken func(netip.Addr) bool) (a netip.Addr, ok bool) {
+// firstFree returns the first free address from the name's position on, wrapping around the range.
+func firstFree(p netip.Prefix, name string, taken func(netip.Addr) bool) (a netip.Addr, ok bool) {
 	size := new(big.Int).Lsh(big.NewInt(1), uint(p.Addr().BitLen()-p.Bits()))
 	size.Sub(size, big.NewInt(2))
 	h := fnv.New64a()
@@ -62,7 +62,7 @@ func free(p netip.Prefix, name string, taken func(netip.Addr) bool) (a netip.Add
 	start := at.Add(at, new(big.Int).SetBytes(p.Addr().AsSlice())).FillBytes(make([]byte, p.Addr().BitLen()/8))
 	first, _ := netip.AddrFromSlice(start) // it is as long as an address
 	for a = first; taken(a); {
-		if a = a.Next(); !contains(p, a) {
+		if a = a.Next(); !isAllocatable(p, a) {
 			a = p.Addr().Next()
 		}
 		if a == first {
