@@ -77,14 +77,14 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	if err != nil {
 		return err
 	}
-	if !c.begin(func() { m.serve(ctx) }) {
-		m.end()
+	if !c.runUntilEnd(func() { m.serve(ctx) }) {
+		m.stop()
 	}
 	return nil
 }
 
-// begin runs work until Run ends; it returns false if Run has ended.
-func (c *Controller) begin(work func()) bool {
+// runUntilEnd runs work until Run ends; it returns false if Run has ended.
+func (c *Controller) runUntilEnd(work func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended {
@@ -95,7 +95,7 @@ func (c *Controller) begin(work func()) bool {
 
 // Run follows the offers until ctx is done. When it returns, no write is in flight.
 func (c *Controller) Run(ctx context.Context) error {
-	defer c.Offers.follow(c.changed)()
+	defer c.Offers.follow(c.enqueueAll)()
 	<-ctx.Done()
 	c.mu.Lock()
 	c.ended = true
@@ -104,9 +104,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// changed enqueues a Service for all members.
-func (c *Controller) changed(service string) {
-	if !c.owns(service) {
+// enqueueAll enqueues a Service for all members.
+func (c *Controller) enqueueAll(service string) {
+	if !c.ownsService(service) {
 		return
 	}
 	c.mu.Lock()
@@ -116,19 +116,19 @@ func (c *Controller) changed(service string) {
 	}
 }
 
-func (c *Controller) owns(service string) bool {
+func (c *Controller) ownsService(service string) bool {
 	namespace, name, err := cache.SplitMetaNamespaceKey(service)
 	return err == nil && c.Owns(namespace, name)
 }
 
-// join adds a member; leave removes it.
-func (c *Controller) join(m *member) {
+// addMember adds a member; leave removes it.
+func (c *Controller) addMember(m *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.members[m] = true
 }
 
-func (c *Controller) leave(m *member) {
+func (c *Controller) removeMember(m *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.members, m)

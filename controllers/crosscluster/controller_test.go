@@ -380,11 +380,11 @@ func TestWhatTheCacheHasNotSeen(t *testing.T) {
 		u.SetLabels(map[string]string{"endpointslice.kubernetes.io/managed-by": "federation.kubernetes.io", v1beta1.RemoteServiceLabel: "web"})
 		return u
 	}
-	var w written
+	var w expectations
 	sees := func(what, want string, cached ...any) {
 		t.Helper()
 		var got string
-		for _, u := range w.over("shop/web", cached) {
+		for _, u := range w.overlay("shop/web", cached) {
 			got += u.GetResourceVersion()
 		}
 		if got != want {
@@ -392,15 +392,15 @@ func TestWhatTheCacheHasNotSeen(t *testing.T) {
 		}
 	}
 	sees("nothing written", "7", slice("7", "a"))
-	w.note("shop/web", "web.west.v4", left{slice: slice("9", "a")})
+	w.recordWrite("shop/web", "web.west.v4", left{slice: slice("9", "a")})
 	sees("written, the cache is behind", "9", slice("7", "a"))
 	sees("written, the cache has none", "9")
 	sees("the cache has caught up", "10", slice("10", "a"))
-	w.note("shop/web", "web.west.v4", left{deleted: "a"})
+	w.recordWrite("shop/web", "web.west.v4", left{deleted: "a"})
 	sees("deleted, the cache is behind", "", slice("10", "a"))
 	sees("deleted, and there is another one", "12", slice("12", "b"))
-	w.note("shop/web", "web.west.v4", left{slice: slice("13", "b")})
-	w.gone(slice("13", "b"))
+	w.recordWrite("shop/web", "web.west.v4", left{slice: slice("13", "b")})
+	w.recordDeletion(slice("13", "b"))
 	sees("written, and gone", "")
 	if len(w.left) > 0 {
 		t.Errorf("remembered for ever: %v", w.left)

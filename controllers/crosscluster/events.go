@@ -21,14 +21,14 @@ const (
 	certain = 10 * time.Second
 )
 
-// told is when to repeat the event of a problem. The zero value is ready to use.
-type told struct {
+// eventTimes is when to repeat the event of a problem. The zero value is ready to use.
+type eventTimes struct {
 	mu   sync.Mutex
 	next map[string]time.Time
 }
 
-// due reports whether it is time for an event of a problem that has lasted for amiss, and records that it was sent.
-func (t *told) due(what string, amiss time.Duration) bool {
+// isDue reports whether it is time for an event of a problem that has lasted for amiss, and records that it was sent.
+func (t *eventTimes) isDue(what string, amiss time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.next == nil {
@@ -45,7 +45,7 @@ func (t *told) due(what string, amiss time.Duration) bool {
 	return true
 }
 
-func (t *told) forget(what string) {
+func (t *eventTimes) forget(what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.next, what)
@@ -53,7 +53,7 @@ func (t *told) forget(what string) {
 
 // lacksRights emits an event about missing permissions.
 func (m *member) lacksRights(err error) {
-	if !m.told.due("rights", 0) {
+	if !m.told.isDue("rights", 0) {
 		return
 	}
 	cluster := &v1beta1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"}, ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
@@ -61,13 +61,13 @@ func (m *member) lacksRights(err error) {
 		"the nodes here do not learn of other clusters: %s; join the cluster again (kubectl federation join) to give the federation the permissions", v1beta1.Printable(err.Error()))
 }
 
-// tell emits an event about refused writes for a Service that retries will not mend. in is the copy there. The message
+// emitEvent emits an event about refused writes for a Service that retries will not mend. in is the copy there. The message
 // is CLUSTER: "SLICE": why; "SLICE": why.
-func (m *member) tell(service string, in *corev1.Service, err error) {
+func (m *member) emitEvent(service string, in *corev1.Service, err error) {
 	switch {
 	case err == nil:
 		m.told.forget(service)
-	case in != nil && refused(err) && m.told.due(service, certain):
+	case in != nil && isRejected(err) && m.told.isDue(service, certain):
 		federated := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{
 			Namespace: in.Namespace, Name: in.Name, UID: types.UID(in.Annotations[v1beta1.SourceAnnotation]),
 		}}
@@ -75,6 +75,6 @@ func (m *member) tell(service string, in *corev1.Service, err error) {
 	}
 }
 
-func refused(err error) bool {
+func isRejected(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }

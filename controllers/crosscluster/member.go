@@ -25,9 +25,9 @@ type member struct {
 	*Controller
 	Member
 	queue   workqueue.TypedRateLimitingInterface[string]
-	written written
+	written expectations
 	undo    []func() error
-	told    told
+	told    eventTimes
 }
 
 // byRemote is the index of our slices by their Services.
@@ -42,28 +42,28 @@ func (c *Controller) newMember(mem Member) (*member, error) {
 	if !there {
 		errs = append(errs, slices.AddIndexers(cache.Indexers{byRemote: func(obj any) ([]string, error) { return serviceOf(obj), nil }}))
 	}
-	errs = append(errs, m.wake(slices, serviceOf), m.wake(m.Informers(services), func(obj any) []string {
+	errs = append(errs, m.enqueueFrom(slices, serviceOf), m.enqueueFrom(m.Informers(services), func(obj any) []string {
 		key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(obj) // never fails for objects of informers
 		return []string{key}
 	}))
 	if err := errors.Join(errs...); err != nil {
-		m.end()
+		m.stop()
 		return nil, err
 	}
 	return m, nil
 }
 
-// wake enqueues the Services of an object that is added, changed or deleted.
-func (m *member) wake(informer cache.SharedIndexInformer, of func(obj any) []string) error {
+// enqueueFrom enqueues the Services of an object that is added, changed or deleted.
+func (m *member) enqueueFrom(informer cache.SharedIndexInformer, of func(obj any) []string) error {
 	add := func(obj any) {
 		for _, service := range of(obj) {
-			if m.owns(service) {
+			if m.ownsService(service) {
 				m.queue.Add(service)
 			}
 		}
 	}
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: add, UpdateFunc: func(_, is any) { add(is) }, DeleteFunc: func(obj any) { m.written.gone(held.Object(obj)); add(obj) },
+		AddFunc: add, UpdateFunc: func(_, is any) { add(is) }, DeleteFunc: func(obj any) { m.written.recordDeletion(held.Object(obj)); add(obj) },
 	})
 	if err == nil {
 		m.undo = append(m.undo, func() error { return informer.RemoveEventHandler(registration) })
@@ -80,8 +80,8 @@ func serviceOf(obj any) []string {
 	return []string{slice.GetNamespace() + "/" + slice.GetLabels()[v1beta1.RemoteServiceLabel]}
 }
 
-// end removes our handlers from the informers, and shuts down the queue.
-func (m *member) end() {
+// stop removes our handlers from the informers, and shuts down the queue.
+func (m *member) stop() {
 	m.queue.ShutDown()
 	for _, undo := range m.undo {
 		_ = undo() // a stopped informer has no handlers to remove
@@ -91,7 +91,7 @@ func (m *member) end() {
 // serve works until ctx is done. It begins when the member's caches are synced and the offers are known: before that,
 // every slice would look superfluous. By then the queue has everything that is in the caches.
 func (m *member) serve(ctx context.Context) {
-	defer m.end()
+	defer m.stop()
 	if !cache.WaitForCacheSync(ctx.Done(), m.Informers(services).HasSynced, m.Informers(endpointSlices).HasSynced) {
 		return
 	}
@@ -102,8 +102,8 @@ func (m *member) serve(ctx context.Context) {
 		case <-m.Offers.planned:
 		}
 	}
-	m.join(m)
-	defer m.leave(m)
+	m.addMember(m)
+	defer m.removeMember(m)
 	var workers sync.WaitGroup
 	for range m.Workers {
 		workers.Go(func() { m.run(ctx) })
@@ -130,9 +130,9 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// look returns what is known of a Service here. ok is false if nothing can be concluded from it: if the federation's
+// snapshot returns what is known of a Service here. ok is false if nothing can be concluded from it: if the federation's
 // object cannot be parsed, members keep what they have.
-func (m *member) look(service string) (in plan.Input, ok bool) {
+func (m *member) snapshot(service string) (in plan.Input, ok bool) {
 	offers, known := m.Offers.of(service)
 	in = plan.Input{Member: m.Name, Federation: m.Federation, Offers: offers}
 	if obj, there, _ := m.Informers(services).GetStore().GetByKey(service); there && !m.Withdraw &&
@@ -143,7 +143,7 @@ func (m *member) look(service string) (in plan.Input, ok bool) {
 		known, ok = true, true
 	}
 	slices, err := m.Informers(endpointSlices).GetIndexer().ByIndex(byRemote, service)
-	for _, obj := range m.written.over(service, slices) {
+	for _, obj := range m.written.overlay(service, slices) {
 		slice := &discoveryv1.EndpointSlice{}
 		ok = ok && runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, slice) == nil
 		in.Have = append(in.Have, slice)

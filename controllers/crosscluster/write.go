@@ -23,13 +23,13 @@ const lackingRetry = 5 * time.Minute
 
 // sync makes the slices of one Service as desired.
 func (m *member) sync(ctx context.Context, service string) error {
-	in, ok := m.look(service)
+	in, ok := m.snapshot(service)
 	if !ok {
 		return nil
 	}
 	var errs []error
 	for _, op := range plan.Operate(in) {
-		err := m.write(ctx, service, op)
+		err := m.execute(ctx, service, op)
 		if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			m.lacksRights(err)
 			m.queue.AddAfter(service, lackingRetry)
@@ -40,12 +40,12 @@ func (m *member) sync(ctx context.Context, service string) error {
 		}
 	}
 	err := errors.Join(errs...)
-	m.tell(service, in.Service, err)
+	m.emitEvent(service, in.Service, err)
 	return err
 }
 
-// write carries out one operation.
-func (m *member) write(ctx context.Context, service string, op plan.Operation) (err error) {
+// execute carries out one operation.
+func (m *member) execute(ctx context.Context, service string, op plan.Operation) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.WriteTimeout)
 	defer cancel()
 	defer func() { observeWrite(m.Name, op.Verb, err) }()
@@ -53,7 +53,7 @@ func (m *member) write(ctx context.Context, service string, op plan.Operation) (
 	if op.Verb == plan.Delete {
 		err = slices.Delete(ctx, op.Slice.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &op.Slice.UID}})
 		if err == nil {
-			m.written.note(service, op.Slice.Name, left{deleted: op.Slice.UID})
+			m.written.recordWrite(service, op.Slice.Name, left{deleted: op.Slice.UID})
 		}
 		if apierrors.IsNotFound(err) {
 			m.written.forget(service, op.Slice.Name)
@@ -78,7 +78,7 @@ func (m *member) write(ctx context.Context, service string, op plan.Operation) (
 		return fmt.Errorf("a foreign object has the name and is left alone: %w", err)
 	}
 	if err == nil {
-		m.written.note(service, op.Slice.Name, left{slice: got})
+		m.written.recordWrite(service, op.Slice.Name, left{slice: got})
 	}
 	return err
 }

@@ -10,9 +10,9 @@ import (
 	"federation/controllers/held"
 )
 
-// written has the results of our writes that a member's cache has not seen yet: an event of one write must not repeat
+// expectations has the results of our writes that a member's cache has not seen yet: an event of one write must not repeat
 // the next ones.
-type written struct {
+type expectations struct {
 	mu   sync.Mutex
 	left map[string]map[string]left // by Service, then slice name
 }
@@ -23,7 +23,7 @@ type left struct {
 	deleted types.UID
 }
 
-func (w *written) note(service, name string, l left) {
+func (w *expectations) recordWrite(service, name string, l left) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.left == nil {
@@ -35,8 +35,8 @@ func (w *written) note(service, name string, l left) {
 	w.left[service][name] = l
 }
 
-// gone records that the cache has seen an object go. The UID shows whether our write came before.
-func (w *written) gone(u *unstructured.Unstructured) {
+// recordDeletion records that the cache has seen an object go. The UID shows whether our write came before.
+func (w *expectations) recordDeletion(u *unstructured.Unstructured) {
 	for _, service := range serviceOf(u) {
 		w.mu.Lock()
 		if l := w.left[service][u.GetName()]; l.slice != nil && l.slice.GetUID() == u.GetUID() || l.deleted == u.GetUID() {
@@ -47,20 +47,20 @@ func (w *written) gone(u *unstructured.Unstructured) {
 }
 
 // forget drops the record of a slice that does not exist.
-func (w *written) forget(service, name string) {
+func (w *expectations) forget(service, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(service, name)
 }
 
-func (w *written) drop(service, name string) {
+func (w *expectations) drop(service, name string) {
 	if delete(w.left[service], name); len(w.left[service]) == 0 {
 		delete(w.left, service)
 	}
 }
 
-// over returns the slices of a Service from the cache, replaced by our newer writes where the cache is stale.
-func (w *written) over(service string, cached []any) (all []*unstructured.Unstructured) {
+// overlay returns the slices of a Service from the cache, replaced by our newer writes where the cache is stale.
+func (w *expectations) overlay(service string, cached []any) (all []*unstructured.Unstructured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seen := map[string]bool{}

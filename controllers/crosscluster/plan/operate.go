@@ -54,7 +54,7 @@ func Operate(in Input) (operations []Operation) {
 		case kept[have.Labels[v1beta1.SourceClusterLabel]]:
 		case s == nil:
 			gone = append(gone, Operation{Delete, have})
-		case !same(s, have):
+		case !isAsDesired(s, have):
 			s.ResourceVersion, s.UID = have.ResourceVersion, have.UID
 			operations = append(operations, Operation{Update, s})
 		}
@@ -65,8 +65,8 @@ func Operate(in Input) (operations []Operation) {
 	return append(operations, gone...)
 }
 
-// same reports whether a slice is as desired. It ignores what others have added.
-func same(want, have *discoveryv1.EndpointSlice) bool {
+// isAsDesired reports whether a slice is as desired. It ignores what others have added.
+func isAsDesired(want, have *discoveryv1.EndpointSlice) bool {
 	contains := func(have, want map[string]string) bool {
 		for key, value := range want {
 			if have[key] != value {

@@ -37,13 +37,13 @@ func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[
 	if in.Service == nil || in.Service.DeletionTimestamp != nil || len(in.Service.Spec.Ports) == 0 {
 		return want, kept
 	}
-	others := in.others()
+	others := in.otherOffers()
 	for _, o := range others {
 		kept[o.Cluster] = o.Unresolved
 		for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 			for i, some := range slices.Collect(slices.Chunk(ofFamily(o, family), maxEndpoints)) {
-				s := in.slice(o, family, i)
-				s.Endpoints = endpoints(o, some, o.Rank == best(others))
+				s := in.newSlice(o, family, i)
+				s.Endpoints = endpoints(o, some, o.Rank == lowestRank(others))
 				want[s.Name] = s
 			}
 		}
@@ -51,10 +51,10 @@ func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[
 	return want, kept
 }
 
-// others returns the offers of the other clusters, with the addresses that a slice may hold: the API rejects those that
+// otherOffers returns the offers of the other clusters, with the addresses that a slice may hold: the API rejects those that
 // cannot be routed to. Of very many it takes the best ranks, the member's region first, then by a pseudo-random order
 // that differs between members.
-func (in Input) others() (others []servicedns.Offer) {
+func (in Input) otherOffers() (others []servicedns.Offer) {
 	region := ""
 	for _, o := range in.Offers {
 		if o.Cluster == in.Member {
@@ -68,13 +68,13 @@ func (in Input) others() (others []servicedns.Offer) {
 		return others
 	}
 	slices.SortFunc(others, func(a, b servicedns.Offer) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), -compareBool(a.Region == region, b.Region == region), cmp.Compare(in.chance(a), in.chance(b)), strings.Compare(a.Cluster, b.Cluster))
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), -compareBool(a.Region == region, b.Region == region), cmp.Compare(in.randomOf(a), in.randomOf(b)), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return others[:maxSources]
 }
 
-// chance returns a pseudo-random number of a cluster that differs between members.
-func (in Input) chance(o servicedns.Offer) uint64 {
+// randomOf returns a pseudo-random number of a cluster that differs between members.
+func (in Input) randomOf(o servicedns.Offer) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(in.Member + "/" + o.Cluster)) // never fails
 	n := h.Sum64() * 0x9e3779b97f4a7c15                 // names differ at their ends, which changes only few bits
@@ -91,8 +91,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// best returns the lowest rank of offers with an address.
-func best(offers []servicedns.Offer) int {
+// lowestRank returns the lowest rank of offers with an address.
+func lowestRank(offers []servicedns.Offer) int {
 	least := -1
 	for _, o := range offers {
 		if len(o.Addresses) > 0 && (least < 0 || o.Rank < least) {
@@ -106,9 +106,9 @@ func ofFamily(o servicedns.Offer, family discoveryv1.AddressType) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return a.Is4() != (family == discoveryv1.AddressTypeIPv4) })
 }
 
-// slice returns the n-th slice of an offer in a family, without endpoints. Its name is unique because names of Services
+// newSlice returns the n-th slice of an offer in a family, without endpoints. Its name is unique because names of Services
 // have no dots.
-func (in Input) slice(o servicedns.Offer, family discoveryv1.AddressType, n int) *discoveryv1.EndpointSlice {
+func (in Input) newSlice(o servicedns.Offer, family discoveryv1.AddressType, n int) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -117,7 +117,7 @@ func (in Input) slice(o servicedns.Offer, family discoveryv1.AddressType, n int)
 				v1beta1.ManagedByLabel: in.Federation, v1beta1.ShardLabel: strconv.Itoa(v1beta1.Shard(in.Service.Namespace, in.Service.Name)),
 				discoveryv1.LabelManagedBy: Manager, v1beta1.RemoteServiceLabel: in.Service.Name, v1beta1.SourceClusterLabel: o.Cluster,
 			},
-			Annotations:     map[string]string{v1beta1.WeightAnnotation: strconv.Itoa(weight(o))},
+			Annotations:     map[string]string{v1beta1.WeightAnnotation: strconv.Itoa(addressWeight(o))},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: in.Service.Name, UID: in.Service.UID}},
 		},
 		AddressType: family,
@@ -134,8 +134,8 @@ func (in Input) slice(o servicedns.Offer, family discoveryv1.AddressType, n int)
 	return s
 }
 
-// weight returns the weight of each address of a cluster: together they have the cluster's.
-func weight(o servicedns.Offer) int {
+// addressWeight returns the weight of each address of a cluster: together they have the cluster's.
+func addressWeight(o servicedns.Offer) int {
 	return min(MaxWeight, max(1, int(o.Weight)/len(o.Addresses)))
 }
 
