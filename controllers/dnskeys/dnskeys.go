@@ -45,7 +45,7 @@ type used struct {
 func (o Options) Run(ctx context.Context) error {
 	var now *used
 	for {
-		next, err := o.once(ctx, now)
+		next, err := o.loadKeys(ctx, now)
 		if err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "Cannot update the keys that sign the zone; will retry", "zone", o.Zone)
 		}
@@ -67,11 +67,11 @@ func (o Options) Run(ctx context.Context) error {
 	}
 }
 
-// once puts the keys of the Secret in use, unless they are already. It returns them.
-func (o Options) once(ctx context.Context, now *used) (*used, error) {
+// loadKeys puts the keys of the Secret in use, unless they are already. It returns them.
+func (o Options) loadKeys(ctx context.Context, now *used) (*used, error) {
 	secret, err := o.Secrets.Get(ctx, v1beta1.DNSKeysSecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && o.Make {
-		secret, err = o.make(ctx)
+		secret, err = o.createSecret(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -86,14 +86,14 @@ func (o Options) once(ctx context.Context, now *used) (*used, error) {
 	return &used{secret.Data, ring.Signer.Submit}, o.Use(ring.Signer)
 }
 
-// make creates a key, unless another process was faster.
-func (o Options) make(ctx context.Context) (*corev1.Secret, error) {
+// createSecret creates a key, unless another process was faster.
+func (o Options) createSecret(ctx context.Context) (*corev1.Secret, error) {
 	key, err := dnssec.NewKey(dnssec.ECDSAP256)
 	if err != nil {
 		return nil, err
 	}
 	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.DNSKeysSecret}}
-	if err := put(made, plan.Add(plan.State{}, key.Tag(), now()), []dnssec.Key{key}); err != nil {
+	if err := putState(made, plan.Add(plan.State{}, key.Tag(), storedNow()), []dnssec.Key{key}); err != nil {
 		return nil, err
 	}
 	secret, err := o.Secrets.Create(ctx, made, metav1.CreateOptions{})
@@ -106,5 +106,5 @@ func (o Options) make(ctx context.Context) (*corev1.Secret, error) {
 	return secret, err
 }
 
-// now returns the time as it is stored: in seconds.
-func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
+// storedNow returns the time as it is stored: in seconds.
+func storedNow() time.Time { return time.Now().UTC().Truncate(time.Second) }

@@ -39,7 +39,7 @@ type Keeper struct {
 // Run keeps the keys until the context ends.
 func (k Keeper) Run(ctx context.Context) {
 	registerMetrics()
-	defer forget(k.Zone)
+	defer deleteMetrics(k.Zone)
 	tick := time.NewTicker(decideEvery)
 	defer tick.Stop()
 	asked := time.Time{}
@@ -48,7 +48,7 @@ func (k Keeper) Run(ctx context.Context) {
 		if ask {
 			asked = time.Now()
 		}
-		if err := k.once(ctx, ask); err != nil && ctx.Err() == nil {
+		if err := k.reconcile(ctx, ask); err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "Cannot update the keys of the zone; will retry", "zone", k.Zone)
 		}
 		select {
@@ -59,8 +59,8 @@ func (k Keeper) Run(ctx context.Context) {
 	}
 }
 
-// once decides what to do with the keys now, and writes the result in one update.
-func (k Keeper) once(ctx context.Context, ask bool) error {
+// reconcile decides what to do with the keys now, and writes the result in one update.
+func (k Keeper) reconcile(ctx context.Context, ask bool) error {
 	secret, err := k.Secrets.Get(ctx, v1beta1.DNSKeysSecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil // a signing process creates the first one
@@ -72,17 +72,17 @@ func (k Keeper) once(ctx context.Context, ask bool) error {
 	if err != nil {
 		return err
 	}
-	parent, err := k.parent(ctx, secret, ring.Signer.Keys(), ask)
+	parent, err := k.lookupParent(ctx, secret, ring.Signer.Keys(), ask)
 	if err != nil && ring.State.Rolling() {
 		k.Recorder.Event(secret, corev1.EventTypeWarning, "ParentZoneLookupFailed", err.Error())
 	}
 	_, roll := secret.Annotations[v1beta1.DNSSECKeyRolloverAnnotation]
-	d := plan.Decide(ring.adopted(now()), k.Settings, plan.Facts{Now: now(), Parent: parent, Roll: roll})
-	return k.write(ctx, secret, ring, d)
+	d := plan.Decide(ring.adoptedState(storedNow()), k.Settings, plan.Facts{Now: storedNow(), Parent: parent, Roll: roll})
+	return k.execute(ctx, secret, ring, d)
 }
 
-// write carries out a decision.
-func (k Keeper) write(ctx context.Context, secret *corev1.Secret, ring Ring, d plan.Decision) error {
+// execute carries out a decision.
+func (k Keeper) execute(ctx context.Context, secret *corev1.Secret, ring Ring, d plan.Decision) error {
 	keys := ring.Signer.Keys()
 	if d.Make {
 		key, err := makeKey(ring.Signer.Key.Algorithm, keys)
@@ -90,12 +90,12 @@ func (k Keeper) write(ctx context.Context, secret *corev1.Secret, ring Ring, d p
 			return err
 		}
 		keys = append(keys, key)
-		d.State = plan.Decide(plan.Add(d.State, key.Tag(), now()), k.Settings, plan.Facts{Now: now()}).State // what it waits for now
+		d.State = plan.Decide(plan.Add(d.State, key.Tag(), storedNow()), k.Settings, plan.Facts{Now: storedNow()}).State // what it waits for now
 		d.Events = append(d.Events, plan.Event{Reason: "KeyCreated", Message: fmt.Sprintf("key %d is in the zone, and will sign it when caches have it", key.Tag())})
 	}
 	next := secret.DeepCopy()
 	delete(next.Annotations, v1beta1.DNSSECKeyRolloverAnnotation)
-	if err := put(next, d.State, keys); err != nil {
+	if err := putState(next, d.State, keys); err != nil {
 		return err
 	}
 	if !reflect.DeepEqual(next, secret) {
@@ -107,13 +107,13 @@ func (k Keeper) write(ctx context.Context, secret *corev1.Secret, ring Ring, d p
 		klog.InfoS("The keys of the zone have changed", "zone", k.Zone, "reason", e.Reason, "message", e.Message)
 		k.Recorder.Event(secret, corev1.EventTypeNormal, e.Reason, e.Message)
 	}
-	observe(k.Zone, d.State)
+	setMetrics(k.Zone, d.State)
 	return nil
 }
 
-// parent returns what the parent zone has, or nil if unknown.
-func (k Keeper) parent(ctx context.Context, secret *corev1.Secret, keys []dnssec.Key, ask bool) (*plan.Parent, error) {
-	said, err := confirmed(secret)
+// lookupParent returns what the parent zone has, or nil if unknown.
+func (k Keeper) lookupParent(ctx context.Context, secret *corev1.Secret, keys []dnssec.Key, ask bool) (*plan.Parent, error) {
+	said, err := confirmedParent(secret)
 	if said != nil || err != nil || !ask {
 		return said, err
 	}
@@ -121,11 +121,11 @@ func (k Keeper) parent(ctx context.Context, secret *corev1.Secret, keys []dnssec
 	if err != nil {
 		return nil, fmt.Errorf("the parent zone cannot be asked for DS records (say what it has in the annotation %s): %w", v1beta1.DNSSECParentDSAnnotation, err)
 	}
-	return match(k.Zone, keys, answers), nil
+	return matchKeys(k.Zone, keys, answers), nil
 }
 
-// match returns which keys the servers' DS records belong to.
-func match(zone string, keys []dnssec.Key, servers [][]*dns.DS) *plan.Parent {
+// matchKeys returns which keys the servers' DS records belong to.
+func matchKeys(zone string, keys []dnssec.Key, servers [][]*dns.DS) *plan.Parent {
 	p := &plan.Parent{}
 	for i, records := range servers {
 		here := []uint16{}

@@ -142,7 +142,7 @@ func TestWhoCannotAskIsTold(t *testing.T) {
 
 func TestWhatPeopleSayIsChecked(t *testing.T) {
 	secrets := fake.NewClientset().CoreV1().Secrets(v1beta1.FederationNamespace)
-	if _, err := (Options{Secrets: secrets, Zone: zone, Make: true, Use: func(*dnssec.Signer) error { return nil }}).once(t.Context(), nil); err != nil {
+	if _, err := (Options{Secrets: secrets, Zone: zone, Make: true, Use: func(*dnssec.Signer) error { return nil }}).loadKeys(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	for value, want := range map[string]string{"none": "", "11": "11", "11, 12": "11 12", "all": "must be tags", "70000": "must be tags"} {
@@ -151,7 +151,7 @@ func TestWhatPeopleSayIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := confirmed(secret)
+		p, err := confirmedParent(secret)
 		got := ""
 		switch {
 		case err != nil:
@@ -173,11 +173,11 @@ func TestDSRecordsAreKnownByTheirDigest(t *testing.T) {
 	}
 	good, sha384, wrong := key.DS(zone), key.DNSKEY(zone).ToDS(dns.SHA384), key.DS(zone)
 	good.Digest, wrong.Digest, sha384.Hdr.Ttl = strings.ToUpper(good.Digest), strings.Repeat("0", len(wrong.Digest)), 7200
-	p := match(zone, []dnssec.Key{key}, [][]*dns.DS{{good}, {sha384, good}})
+	p := matchKeys(zone, []dnssec.Key{key}, [][]*dns.DS{{good}, {sha384, good}})
 	if !slices.Equal(p.All, []uint16{key.Tag()}) || !slices.Equal(p.Any, p.All) || p.Others || p.TTL != 2*time.Hour {
 		t.Errorf("two servers with good records: %+v", p)
 	}
-	if p := match(zone, []dnssec.Key{key}, [][]*dns.DS{{good}, {wrong}}); len(p.All) != 0 || !slices.Equal(p.Any, []uint16{key.Tag()}) || !p.Others {
+	if p := matchKeys(zone, []dnssec.Key{key}, [][]*dns.DS{{good}, {wrong}}); len(p.All) != 0 || !slices.Equal(p.Any, []uint16{key.Tag()}) || !p.Others {
 		t.Errorf("one server with a record of another key: %+v", p)
 	}
 }

@@ -25,7 +25,7 @@ func registerMetrics() {
 	register.Do(func() { legacyregistry.MustRegister(keyCount, dsPublished) })
 }
 
-func observe(zone string, s plan.State) {
+func setMetrics(zone string, s plan.State) {
 	for _, phase := range []plan.Phase{plan.Published, plan.Active, plan.Retired} {
 		n := 0
 		for _, k := range s.Keys {
@@ -42,8 +42,8 @@ func observe(zone string, s plan.State) {
 	dsPublished.WithLabelValues(zone).Set(value)
 }
 
-// forget removes the metrics of a process that no longer keeps the keys.
-func forget(zone string) {
+// deleteMetrics removes the metrics of a process that no longer keeps the keys.
+func deleteMetrics(zone string) {
 	keyCount.DeletePartialMatch(map[string]string{"zone": zone})
 	dsPublished.DeleteLabelValues(zone)
 }

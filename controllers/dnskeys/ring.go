@@ -31,7 +31,7 @@ type Ring struct {
 
 // Read parses the Secret. The error names the entry, and contains nothing of a key.
 func Read(zone string, secret *corev1.Secret) (r Ring, err error) {
-	if r.Signer, err = signer(zone, secret.Data); err != nil {
+	if r.Signer, err = newSigner(zone, secret.Data); err != nil {
 		return r, fmt.Errorf("secret %s/%s: %w", v1beta1.FederationNamespace, v1beta1.DNSKeysSecret, err)
 	}
 	text := secret.Annotations[v1beta1.DNSSECKeysAnnotation]
@@ -45,7 +45,7 @@ func Read(zone string, secret *corev1.Secret) (r Ring, err error) {
 	return r, nil
 }
 
-func signer(zone string, data map[string][]byte) (*dnssec.Signer, error) {
+func newSigner(zone string, data map[string][]byte) (*dnssec.Signer, error) {
 	s := &dnssec.Signer{Zone: zone}
 	if data[signing] == nil {
 		return nil, fmt.Errorf("%s is missing: the key that signs", signing)
@@ -69,8 +69,8 @@ func signer(zone string, data map[string][]byte) (*dnssec.Signer, error) {
 	return s, nil
 }
 
-// adopted returns the state with the existing keys.
-func (r Ring) adopted(now time.Time) plan.State {
+// adoptedState returns the state with the existing keys.
+func (r Ring) adoptedState(now time.Time) plan.State {
 	more := []uint16{}
 	for _, k := range r.Signer.More {
 		more = append(more, k.Tag())
@@ -78,8 +78,8 @@ func (r Ring) adopted(now time.Time) plan.State {
 	return plan.Adopt(r.State, r.Signer.Key.Tag(), more, now)
 }
 
-// put writes the keys and the state into the Secret.
-func put(secret *corev1.Secret, s plan.State, keys []dnssec.Key) error {
+// putState writes the keys and the state into the Secret.
+func putState(secret *corev1.Secret, s plan.State, keys []dnssec.Key) error {
 	secret.Data = map[string][]byte{}
 	for _, k := range keys {
 		i := slices.IndexFunc(s.Keys, func(known plan.Key) bool { return known.Tag == k.Tag() })
@@ -111,8 +111,8 @@ func makeKey(a dnssec.Algorithm, others []dnssec.Key) (dnssec.Key, error) {
 	}
 }
 
-// confirmed returns what people say that the parent zone has, or nil.
-func confirmed(secret *corev1.Secret) (*plan.Parent, error) {
+// confirmedParent returns what people say that the parent zone has, or nil.
+func confirmedParent(secret *corev1.Secret) (*plan.Parent, error) {
 	text := secret.Annotations[v1beta1.DNSSECParentDSAnnotation]
 	if text == "" {
 		return nil, nil

@@ -10,25 +10,25 @@ import (
 func Decide(s State, settings Settings, f Facts) Decision {
 	s.Keys = slices.Clone(s.Keys)
 	d := &Decision{State: s}
-	if d.State.in(Active) == nil {
+	if d.State.inPhase(Active) == nil {
 		d.Make = true
 		return *d
 	}
-	d.observe(f)
-	d.activate(settings, f.Now)
-	d.remove(settings, f.Now)
-	d.begin(settings, f)
-	d.submit(settings, f.Now)
-	d.State.Waits = d.State.waits(settings)
+	d.recordParent(f)
+	d.activatePublished(settings, f.Now)
+	d.removeRetired(settings, f.Now)
+	d.requestKey(settings, f)
+	d.setDS(settings, f.Now)
+	d.State.Waits = d.State.pendingReason(settings)
 	return *d
 }
 
-func (d *Decision) tell(reason, format string, args ...any) {
+func (d *Decision) addEvent(reason, format string, args ...any) {
 	d.Events = append(d.Events, Event{reason, fmt.Sprintf(format, args...)})
 }
 
-// observe records what the parent zone has.
-func (d *Decision) observe(f Facts) {
+// recordParent records what the parent zone has.
+func (d *Decision) recordParent(f Facts) {
 	p, s := f.Parent, &d.State
 	if p == nil {
 		return
@@ -40,70 +40,70 @@ func (d *Decision) observe(f Facts) {
 	switch {
 	case !none && !secure:
 		if s.ParentSecure {
-			d.tell("ParentZoneDSChanged", "the parent zone has DS records of other keys than %d alone", active)
+			d.addEvent("ParentZoneDSChanged", "the parent zone has DS records of other keys than %d alone", active)
 		}
 		s.ParentSince, s.ParentSecure = time.Time{}, false
 	case s.ParentSince.IsZero() || s.ParentSecure != secure:
 		if secure {
-			d.tell("ParentZoneDSPublished", "the parent zone has the DS record of key %d", active)
+			d.addEvent("ParentZoneDSPublished", "the parent zone has the DS record of key %d", active)
 		}
 		s.ParentSince, s.ParentSecure = f.Now, secure
 	}
 }
 
-// activate makes the published key sign the zone once every cache that has keys has it.
-func (d *Decision) activate(settings Settings, now time.Time) {
+// activatePublished makes the published key sign the zone once every cache that has keys has it.
+func (d *Decision) activatePublished(settings Settings, now time.Time) {
 	s := &d.State
-	next, old := s.in(Published), s.in(Active)
-	if next == nil || s.in(Retired) != nil || now.Before(next.Since.Add(settings.learnt())) {
+	next, old := s.inPhase(Published), s.inPhase(Active)
+	if next == nil || s.inPhase(Retired) != nil || now.Before(next.Since.Add(settings.keyPropagation())) {
 		return
 	}
 	next.Phase, next.Since, old.Phase, old.Since = Active, now, Retired, now
 	s.ParentSince, s.ParentSecure = time.Time{}, false
-	d.tell("KeyActive", "key %d signs the zone in place of key %d. The parent zone must have its DS record: kubectl federation dns ds", next.Tag, old.Tag)
+	d.addEvent("KeyActive", "key %d signs the zone in place of key %d. The parent zone must have its DS record: kubectl federation dns ds", next.Tag, old.Tag)
 }
 
-// remove removes the retired key once no cached record leads to it.
-func (d *Decision) remove(settings Settings, now time.Time) {
+// removeRetired removes the retired key once no cached record leads to it.
+func (d *Decision) removeRetired(settings Settings, now time.Time) {
 	s := &d.State
-	old := s.in(Retired)
-	if old == nil || s.ParentSince.IsZero() || now.Before(s.removable(settings)) {
+	old := s.inPhase(Retired)
+	if old == nil || s.ParentSince.IsZero() || now.Before(s.removableAt(settings)) {
 		return
 	}
 	tag := old.Tag
 	d.Removed = append(d.Removed, tag)
 	s.Keys = slices.DeleteFunc(s.Keys, func(k Key) bool { return k.Tag == tag })
-	d.tell("KeyRemoved", "key %d is gone: the roll to key %d is done", tag, s.Active())
+	d.addEvent("KeyRemoved", "key %d is gone: the roll to key %d is done", tag, s.Active())
 }
 
-// begin requests a new key.
-func (d *Decision) begin(settings Settings, f Facts) {
-	active := d.State.in(Active)
+// requestKey requests a new key.
+func (d *Decision) requestKey(settings Settings, f Facts) {
+	active := d.State.inPhase(Active)
 	old := settings.Lifetime > 0 && !f.Now.Before(active.Since.Add(settings.Lifetime))
 	d.Make = !d.State.Rolling() && (f.Roll || old)
 	if f.Roll && !d.Make {
-		d.tell("RolloverInProgress", "no other key is made: %s", d.State.waits(settings))
+		d.addEvent("RolloverInProgress", "no other key is made: %s", d.State.pendingReason(settings))
 	}
 }
 
-// submit sets for which key the parent zone should have a DS record: none while caches may have answers from before the
+// setDS sets for which key the parent zone should have a DS record: none while caches may have answers from before the
 // zone was signed.
-func (d *Decision) submit(settings Settings, now time.Time) {
+func (d *Decision) setDS(settings Settings, now time.Time) {
 	d.State.Submit = nil
-	if !now.Before(d.State.Signed.Add(settings.forgotten())) {
+	if !now.Before(d.State.Signed.Add(settings.cacheExpiry())) {
 		d.State.Submit = []uint16{d.State.Active()}
 	}
 }
 
-// learnt returns the time until every cache has a key that is in the zone, or asks for it.
-func (s Settings) learnt() time.Duration { return s.Propagation + s.KeyTTL }
+// keyPropagation returns the time until every cache has a key that is in the zone, or asks for it.
+func (s Settings) keyPropagation() time.Duration { return s.Propagation + s.KeyTTL }
 
-// forgotten returns the time until no cache has an answer from before a change.
-func (s Settings) forgotten() time.Duration { return s.Propagation + s.MaxTTL }
+// cacheExpiry returns the time until no cache has an answer from before a change.
+func (s Settings) cacheExpiry() time.Duration { return s.Propagation + s.MaxTTL }
 
-// removable returns when the retired key may go, if the parent zone stays as observed.
-func (s *State) removable(settings Settings) time.Time {
-	signed := s.in(Active).Since.Add(settings.forgotten())
+// removableAt returns when the retired key may go, if the parent zone stays as observed.
+func (s *State) removableAt(settings Settings) time.Time {
+	signed := s.inPhase(Active).Since.Add(settings.cacheExpiry())
 	above := s.ParentSince.Add(settings.Propagation + max(settings.DSTTL, s.ParentTTL))
 	if above.After(signed) {
 		return above
@@ -111,22 +111,22 @@ func (s *State) removable(settings Settings) time.Time {
 	return signed
 }
 
-// waits returns what is waited for.
-func (s *State) waits(settings Settings) string {
+// pendingReason returns what is waited for.
+func (s *State) pendingReason(settings Settings) string {
 	active := s.Active()
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-	if old := s.in(Retired); old != nil {
+	if old := s.inPhase(Retired); old != nil {
 		if s.ParentSince.IsZero() {
 			return fmt.Sprintf("the parent zone must have the DS record of key %d and none of key %d: kubectl federation dns ds", active, old.Tag)
 		}
-		return fmt.Sprintf("key %d goes at %s: caches may need it until then", old.Tag, at(s.removable(settings)))
+		return fmt.Sprintf("key %d goes at %s: caches may need it until then", old.Tag, at(s.removableAt(settings)))
 	}
-	if next := s.in(Published); next != nil {
-		return fmt.Sprintf("key %d signs from %s: caches may have keys without it until then", next.Tag, at(next.Since.Add(settings.learnt())))
+	if next := s.inPhase(Published); next != nil {
+		return fmt.Sprintf("key %d signs from %s: caches may have keys without it until then", next.Tag, at(next.Since.Add(settings.keyPropagation())))
 	}
 	switch {
 	case len(s.Submit) == 0:
-		return fmt.Sprintf("the parent zone may have the DS record of key %d from %s: caches may have answers without signatures until then", active, at(s.Signed.Add(settings.forgotten())))
+		return fmt.Sprintf("the parent zone may have the DS record of key %d from %s: caches may have answers without signatures until then", active, at(s.Signed.Add(settings.cacheExpiry())))
 	case s.ParentSince.IsZero():
 		return fmt.Sprintf("the parent zone is not seen to have the DS record of key %d alone: kubectl federation dns ds", active)
 	case !s.ParentSecure:

@@ -117,12 +117,12 @@ func TestKeysPutInByHand(t *testing.T) {
 		t.Errorf("one key: %+v", s)
 	}
 	s = Adopt(s, 11, []uint16{22}, began.Add(time.Hour))
-	if k := s.in(Published); k == nil || k.Tag != 22 || k.Since != began.Add(time.Hour) {
+	if k := s.inPhase(Published); k == nil || k.Tag != 22 || k.Since != began.Add(time.Hour) {
 		t.Errorf("a second one: %+v", s)
 	}
 	s.ParentSince = began
 	s = Adopt(s, 22, []uint16{11}, began.Add(2*time.Hour))
-	if k := s.in(Retired); s.Active() != 22 || k == nil || k.Tag != 11 || k.Since != began.Add(2*time.Hour) || !s.ParentSince.IsZero() {
+	if k := s.inPhase(Retired); s.Active() != 22 || k == nil || k.Tag != 11 || k.Since != began.Add(2*time.Hour) || !s.ParentSince.IsZero() {
 		t.Errorf("exchanged: %+v", s)
 	}
 	if again := Adopt(s, 22, []uint16{11}, began.Add(3*time.Hour)); fmt.Sprint(again) != fmt.Sprint(s) {

@@ -95,7 +95,7 @@ type Decision struct {
 	Events  []Event
 }
 
-func (s *State) in(p Phase) *Key {
+func (s *State) inPhase(p Phase) *Key {
 	i := slices.IndexFunc(s.Keys, func(k Key) bool { return k.Phase == p })
 	if i < 0 {
 		return nil
@@ -108,7 +108,7 @@ func (s *State) Rolling() bool { return len(s.Keys) > 1 }
 
 // Active returns the tag of the key that signs, 0 for none.
 func (s *State) Active() uint16 {
-	if k := s.in(Active); k != nil {
+	if k := s.inPhase(Active); k != nil {
 		return k.Tag
 	}
 	return 0
@@ -117,7 +117,7 @@ func (s *State) Active() uint16 {
 // Add returns the state with a new key in it: the first one signs at once.
 func Add(s State, tag uint16, now time.Time) State {
 	phase := Published
-	if s.in(Active) == nil {
+	if s.inPhase(Active) == nil {
 		phase = Active
 		s.Signed = now
 	}
