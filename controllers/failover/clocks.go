@@ -28,9 +28,9 @@ func readClocks() clocks {
 	return clocks{wall: now.Round(0), running: now, boot: writegate.BootTime()}
 }
 
-// lapsed reports whether the process was suspended since the last heartbeat, or the clock was set. Time that seems to
+// wasSuspended reports whether the process was suspended since the last heartbeat, or the clock was set. Time that seems to
 // have passed does not count then.
-func (c clocks) lapsed(last clocks) bool {
+func (c clocks) wasSuspended(last clocks) bool {
 	running, wall := c.running.Sub(last.running), c.wall.Sub(last.wall)
 	return running > heartbeat+lapse || c.boot-last.boot > heartbeat+lapse || wall-running > lapse || running-wall > lapse
 }

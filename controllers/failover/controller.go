@@ -76,13 +76,13 @@ func New(o Options) (*Controller, error) {
 		Options: o, clusters: o.Informers(v1beta1.ClustersResource), wake: make(chan struct{}, 1), written: map[string]written{},
 	}
 	handler, err := c.clusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: c.look, UpdateFunc: func(_, is any) { c.look(is) }, DeleteFunc: c.look,
+		AddFunc: c.enqueue, UpdateFunc: func(_, is any) { c.enqueue(is) }, DeleteFunc: c.enqueue,
 	})
 	c.unlisten = sync.OnceFunc(func() { _ = c.clusters.RemoveEventHandler(handler) }) // fails only for a handler that is not registered
 	return c, err
 }
 
-func (c *Controller) look(any) {
+func (c *Controller) enqueue(any) {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -98,7 +98,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), c.clusters.HasSynced) {
 		return nil
 	}
-	c.hear()
+	c.readStatements()
 	timer, beat := time.NewTimer(0), time.NewTicker(heartbeat)
 	defer timer.Stop()
 	defer beat.Stop()
@@ -109,12 +109,12 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-beat.C:
-			due = c.hear()
+			due = c.readStatements()
 		case <-c.wake:
 		case <-timer.C:
 		}
 		now := readClocks()
-		if now.lapsed(last) {
+		if now.wasSuspended(last) {
 			klog.FromContext(ctx).Info("This process stood still, or its clock was set: all periods of time begin again")
 			c.Settings.Seen, due = time.Now(), true
 		}
@@ -122,14 +122,14 @@ func (c *Controller) Run(ctx context.Context) error {
 			continue
 		}
 		timer.Stop()
-		if next := c.pass(ctx); next > 0 {
+		if next := c.reconcile(ctx); next > 0 {
 			timer.Reset(next)
 		}
 	}
 }
 
-// hear reads what the other processes report now, and reports whether it changed.
-func (c *Controller) hear() (news bool) {
+// readStatements reads what the other processes report now, and reports whether it changed.
+func (c *Controller) readStatements() (news bool) {
 	others := map[string]plan.Statement{}
 	if c.Others != nil {
 		others = c.Others()
@@ -139,9 +139,9 @@ func (c *Controller) hear() (news bool) {
 	return news
 }
 
-// pass decides about all clusters and writes what changed. It returns when to run again; 0 means at the next change.
-func (c *Controller) pass(ctx context.Context) (next time.Duration) {
-	clusters := c.observe()
+// reconcile decides about all clusters and writes what changed. It returns when to run again; 0 means at the next change.
+func (c *Controller) reconcile(ctx context.Context) (next time.Duration) {
+	clusters := c.latestClusters()
 	settings := c.Settings
 	if c.Probes != nil {
 		settings.Probes = c.Probes()
@@ -152,7 +152,7 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 		v := &verdicts[i]
 		again := v.LookAgain
 		if v.Changed {
-			if err := c.write(ctx, clusters, v); err != nil {
+			if err := c.applyVerdict(ctx, clusters, v); err != nil {
 				if ctx.Err() != nil {
 					return 0
 				}
@@ -167,8 +167,8 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 	return next
 }
 
-// observe returns the Clusters from the cache or, where it is stale, as our last write left them.
-func (c *Controller) observe() (out []*v1beta1.Cluster) {
+// latestClusters returns the Clusters from the cache or, where it is stale, as our last write left them.
+func (c *Controller) latestClusters() (out []*v1beta1.Cluster) {
 	seen := map[string]bool{}
 	for _, obj := range c.clusters.GetStore().List() {
 		u, ok := obj.(*unstructured.Unstructured)
@@ -196,10 +196,10 @@ func (c *Controller) observe() (out []*v1beta1.Cluster) {
 	return out
 }
 
-// write applies a verdict to the Cluster it was made for, and emits its events.
-func (c *Controller) write(ctx context.Context, clusters []*v1beta1.Cluster, v *plan.Verdict) error {
-	cluster := find(clusters, v.Cluster)
-	body, err := applied(cluster, v)
+// applyVerdict applies a verdict to the Cluster it was made for, and emits its events.
+func (c *Controller) applyVerdict(ctx context.Context, clusters []*v1beta1.Cluster, v *plan.Verdict) error {
+	cluster := findCluster(clusters, v.Cluster)
+	body, err := appliedFields(cluster, v)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (c *Controller) write(ctx context.Context, clusters []*v1beta1.Cluster, v *
 		return nil
 	}
 	if apierrors.IsConflict(err) {
-		return c.learn(timed, cluster)
+		return c.rereadCluster(timed, cluster)
 	}
 	if err != nil {
 		return err
@@ -223,15 +223,15 @@ func (c *Controller) write(ctx context.Context, clusters []*v1beta1.Cluster, v *
 			kind = corev1.EventTypeWarning
 		}
 		countEvent(e)
-		c.Recorder.Event(reference(cluster), kind, e.Reason, e.Message)
+		c.Recorder.Event(objectReference(cluster), kind, e.Reason, e.Message)
 	}
 	return nil
 }
 
-// learn reads a Cluster that has changed since it was judged, bypassing the cache, whose event may be late, and has all
+// rereadCluster reads a Cluster that has changed since it was judged, bypassing the cache, whose event may be late, and has all
 // clusters judged again. If it reads an older version, the store was restored from a backup: it then waits for the
 // informer.
-func (c *Controller) learn(ctx context.Context, judged *v1beta1.Cluster) error {
+func (c *Controller) rereadCluster(ctx context.Context, judged *v1beta1.Cluster) error {
 	u, err := c.Client.Resource(v1beta1.ClustersResource).Get(ctx, judged.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -243,12 +243,12 @@ func (c *Controller) learn(ctx context.Context, judged *v1beta1.Cluster) error {
 		return fmt.Errorf("it is at version %s now, and was judged at version %s", u.GetResourceVersion(), judged.GetResourceVersion())
 	}
 	c.written[judged.Name] = written{u, resourceversion.LeftAt(resourceversion.Of(u))}
-	c.look(u)
+	c.enqueue(u)
 	return nil
 }
 
-// applied returns what we apply to the Cluster: all fields that we own, at the version that was judged.
-func applied(cluster *v1beta1.Cluster, v *plan.Verdict) (*unstructured.Unstructured, error) {
+// appliedFields returns what we apply to the Cluster: all fields that we own, at the version that was judged.
+func appliedFields(cluster *v1beta1.Cluster, v *plan.Verdict) (*unstructured.Unstructured, error) {
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.ClusterStatus{Failover: v.Failover, Conditions: v.Conditions})
 	if err != nil {
 		return nil, err
@@ -259,11 +259,11 @@ func applied(cluster *v1beta1.Cluster, v *plan.Verdict) (*unstructured.Unstructu
 	}}, nil
 }
 
-func reference(c *v1beta1.Cluster) *corev1.ObjectReference {
+func objectReference(c *v1beta1.Cluster) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster", Name: c.Name, UID: c.UID}
 }
 
-func find(clusters []*v1beta1.Cluster, name string) *v1beta1.Cluster {
+func findCluster(clusters []*v1beta1.Cluster, name string) *v1beta1.Cluster {
 	for _, c := range clusters {
 		if c.Name == name {
 			return c

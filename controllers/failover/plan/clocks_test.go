@@ -60,7 +60,7 @@ func TestALossBeginsAgainThoughItCouldNotBeWritten(t *testing.T) {
 		phase(0, v1beta1.PhaseGracePeriod)
 		if written {
 			ready := f.get("a").Condition(v1beta1.ClusterReady)
-			ready.LastTransitionTime = seconds(again)
+			ready.LastTransitionTime = storedTime(again)
 		}
 		for after := time.Duration(0); after < 32*time.Second; after += time.Second {
 			f.now = again.Add(after)

@@ -35,7 +35,7 @@ type Event struct {
 
 // Decide judges all clusters together. The verdicts are sorted by cluster; clusters that are leaving have none.
 func Decide(clusters []*v1beta1.Cluster, s Settings, now time.Time) []Verdict {
-	members := observed(clusters, s, now)
+	members := observeEach(clusters, s, now)
 	failOver(members, s)
 	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.Name, b.Name) })
 	verdicts := make([]Verdict, len(members))
@@ -45,8 +45,8 @@ func Decide(clusters []*v1beta1.Cluster, s Settings, now time.Time) []Verdict {
 	return verdicts
 }
 
-// observed returns the clusters, each judged on its own.
-func observed(clusters []*v1beta1.Cluster, s Settings, now time.Time) []*member {
+// observeEach returns the clusters, each judged on its own.
+func observeEach(clusters []*v1beta1.Cluster, s Settings, now time.Time) []*member {
 	members := make([]*member, 0, len(clusters))
 	s.Others = othersWhoSee(s.Others, clusters)
 	for _, c := range clusters {
@@ -65,7 +65,7 @@ func observed(clusters []*v1beta1.Cluster, s Settings, now time.Time) []*member 
 // that are already failed over.
 func CutOff(clusters []*v1beta1.Cluster, s Settings, now time.Time) map[string]bool {
 	names := map[string]bool{}
-	for m := range heldAsCutOff(observed(clusters, s, now), s) {
+	for m := range heldAsCutOff(observeEach(clusters, s, now), s) {
 		if !m.isOut() {
 			names[m.Name] = true
 		}
@@ -83,7 +83,7 @@ func Held(clusters []*v1beta1.Cluster, lost []string, s Settings, now time.Time)
 		switch {
 		case !slices.Contains(lost, c.Name):
 		case c.Phase() != v1beta1.PhaseFailedOver:
-			then[i] = lose(c, now)
+			then[i] = markLost(c, now)
 		case Drilled(c): // the drill ends with the real loss
 			then[i] = c.DeepCopy()
 			then[i].Status.Conditions = slices.DeleteFunc(then[i].Status.Conditions, func(is v1beta1.ClusterCondition) bool { return is.Type == v1beta1.ClusterDrill })
@@ -97,11 +97,11 @@ func Held(clusters []*v1beta1.Cluster, lost []string, s Settings, now time.Time)
 	return ""
 }
 
-// lose returns the cluster as unreachable from now on.
-func lose(c *v1beta1.Cluster, now time.Time) *v1beta1.Cluster {
+// markLost returns the cluster as unreachable from now on.
+func markLost(c *v1beta1.Cluster, now time.Time) *v1beta1.Cluster {
 	c = c.DeepCopy()
-	at := seconds(now)
-	c.Status.Conditions = []v1beta1.ClusterCondition{condition(v1beta1.ClusterReady, false, v1beta1.ReasonClusterNotReachable, "", at)}
+	at := storedTime(now)
+	c.Status.Conditions = []v1beta1.ClusterCondition{newCondition(v1beta1.ClusterReady, false, v1beta1.ReasonClusterNotReachable, "", at)}
 	c.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseGracePeriod, Since: at, LostAt: &at}
 	return c
 }

@@ -56,14 +56,14 @@ var words = map[string]string{"-": v1beta1.ReasonClusterNotReachable, "sick": v1
 func (f *fleet) observe(name, what string) {
 	c := f.get(name)
 	if what == "D" {
-		at := seconds(f.now)
+		at := storedTime(f.now)
 		c.Spec.Taints = []corev1.Taint{
 			{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute, TimeAdded: &at},
 			{Key: v1beta1.TaintUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &at},
 		}
 		return
 	}
-	is := condition(v1beta1.ClusterReady, what == "+", words[what], "", seconds(f.now))
+	is := newCondition(v1beta1.ClusterReady, what == "+", words[what], "", storedTime(f.now))
 	if was := c.Condition(v1beta1.ClusterReady); was != nil && was.Status == is.Status {
 		is.LastTransitionTime = was.LastTransitionTime
 	}

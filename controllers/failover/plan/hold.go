@@ -32,12 +32,12 @@ func failOverAmong(members []*member, s Settings, decides func(*member) bool) {
 	static := cutOff(members, s)
 	zones := map[string]bool{}
 	for _, m := range members {
-		if m.isOut() && !m.retired() {
-			zones[m.zone()] = true
+		if m.isOut() && !m.isExempt() {
+			zones[m.capZone()] = true
 		}
 	}
 	for _, m := range byLoss(members) {
-		switch zone, retired := m.zone(), m.retired(); {
+		switch zone, retired := m.capZone(), m.isExempt(); {
 		case !m.due || !decides(m):
 		case static[m]:
 			m.holdFor(ReasonFailStatic)
@@ -52,14 +52,14 @@ func failOverAmong(members []*member, s Settings, decides func(*member) bool) {
 				zones[zone] = true
 			}
 			m.next.Percent = 0
-			m.enter(v1beta1.PhaseFailedOver)
+			m.enterPhase(v1beta1.PhaseFailedOver)
 		}
 	}
 }
 
-// retired reports whether the cluster was drained before it was lost, or is a duplicate. Nothing placed there would
+// isExempt reports whether the cluster was drained before it was lost, or is a duplicate. Nothing placed there would
 // move, and its absence is intended: it does not count towards the cap or a majority.
-func (m *member) retired() bool {
+func (m *member) isExempt() bool {
 	if ready := m.Condition(v1beta1.ClusterReady); ready != nil && ready.Reason == ReasonDuplicateCluster {
 		return true
 	}
@@ -77,7 +77,7 @@ func (m *member) isOut() bool { return m.next != nil && m.next.Phase == v1beta1.
 
 func (m *member) holdFor(reason string) {
 	if m.next.Phase != v1beta1.PhaseFailoverSuspended {
-		m.enter(v1beta1.PhaseFailoverSuspended)
+		m.enterPhase(v1beta1.PhaseFailoverSuspended)
 	}
 	m.hold = reason
 }
@@ -85,7 +85,7 @@ func (m *member) holdFor(reason string) {
 // graceAnew begins a new grace period for a cluster that was suspended and is still away when the others are back: it
 // may return in a moment for the same reason.
 func (m *member) graceAnew() {
-	m.enter(v1beta1.PhaseGracePeriod)
+	m.enterPhase(v1beta1.PhaseGracePeriod)
 	m.hold = reasonReleased
 	m.lookAt(m.next.Since.Add(m.settings.GracePeriod))
 }
@@ -119,10 +119,10 @@ func heldAsCutOff(members []*member, s Settings) map[*member]bool {
 // was lost; or all, if none is left. Retired ones neither serve nor vanish.
 func cutOff(members []*member, s Settings) map[*member]bool {
 	static := map[*member]bool{}
-	gone := slices.DeleteFunc(byLoss(members), (*member).retired)
+	gone := slices.DeleteFunc(byLoss(members), (*member).isExempt)
 	there, usable := 0, 0
 	for _, m := range members {
-		if m.next != nil && m.evidence != lost && !m.retired() {
+		if m.next != nil && m.evidence != lost && !m.isExempt() {
 			there++
 		}
 		if m.evidence == well {

@@ -80,7 +80,7 @@ func (w *world) judge(before map[string]v1beta1.FailoverPhase) {
 	w.t.Helper()
 	zones, were, more := map[string]bool{}, map[string]bool{}, false
 	for _, c := range w.clusters {
-		zone := (&member{Cluster: c}).zone()
+		zone := (&member{Cluster: c}).capZone()
 		if c.Phase() == v1beta1.PhaseFailedOver && !w.retired(c) {
 			zones[zone] = true
 		}
@@ -97,7 +97,7 @@ func (w *world) judge(before map[string]v1beta1.FailoverPhase) {
 		}
 		switch {
 		case is == v1beta1.PhaseFailedOver && (was == v1beta1.PhaseGracePeriod || was == v1beta1.PhaseFailoverSuspended):
-			more = more || !were[(&member{Cluster: c}).zone()] && !w.retired(c)
+			more = more || !were[(&member{Cluster: c}).capZone()] && !w.retired(c)
 			if down == 0 || w.away[c.Name] < grace || w.now.Sub(w.settings.Seen) < w.settings.GracePeriod {
 				w.t.Fatalf("%s is out, down for %d s, in all %d s, looked at for %s", c.Name, down, w.away[c.Name], w.now.Sub(w.settings.Seen))
 			}

@@ -65,13 +65,13 @@ func (m *member) observe() {
 	case Unclear(ready.Reason):
 		m.evidence, m.unclearFor = unclear, ready.Reason
 	}
-	m.ask()
+	m.countVotes()
 }
 
 // notAhead clamps our own dates to now: a process whose clock was ahead may have written them.
 func (m *member) notAhead() {
 	m.Cluster = m.DeepCopy()
-	now := seconds(m.now)
+	now := storedTime(m.now)
 	clamp := func(t *metav1.Time) {
 		if t != nil && t.After(m.now) {
 			*t, m.redated = now, true
@@ -92,7 +92,7 @@ func (m *member) notAhead() {
 func (m *member) step() {
 	m.next = m.Status.Failover.DeepCopy()
 	if m.next == nil {
-		m.first()
+		m.enterFirstPhase()
 		return
 	}
 	m.hold = m.heldFor()
@@ -115,12 +115,12 @@ func (m *member) heldFor() string {
 	return held.Reason
 }
 
-// first decides about a cluster without a written phase. If its version is known, it was ready before.
-func (m *member) first() {
+// enterFirstPhase decides about a cluster without a written phase. If its version is known, it was ready before.
+func (m *member) enterFirstPhase() {
 	m.next = &v1beta1.ClusterFailover{}
 	switch {
 	case m.evidence == well:
-		m.enter(v1beta1.PhaseServing)
+		m.enterPhase(v1beta1.PhaseServing)
 	case m.Status.KubernetesVersion == "":
 		m.next = nil
 	case m.evidence == lost:
@@ -130,14 +130,14 @@ func (m *member) first() {
 	}
 }
 
-func (m *member) enter(p v1beta1.FailoverPhase) {
-	m.next.Phase, m.next.Since, m.hold = p, seconds(m.now), ""
+func (m *member) enterPhase(p v1beta1.FailoverPhase) {
+	m.next.Phase, m.next.Since, m.hold = p, storedTime(m.now), ""
 }
 
 func (m *member) stepWell() {
 	if drill := m.Drill(); drill != nil && drill.Reason == v1beta1.ReasonIsolationAborted {
 		if m.next.LostAt, m.next.Percent = nil, 0; m.next.Phase != v1beta1.PhaseServing { // its pods never stopped
-			m.enter(v1beta1.PhaseServing)
+			m.enterPhase(v1beta1.PhaseServing)
 		}
 		return
 	}
@@ -147,21 +147,21 @@ func (m *member) stepWell() {
 			m.next.LostAt = nil // the federation itself was away
 		}
 		if m.next.Percent > 0 {
-			m.enter(v1beta1.PhaseFailingBack)
+			m.enterPhase(v1beta1.PhaseFailingBack)
 		} else {
-			m.enter(v1beta1.PhaseServing)
+			m.enterPhase(v1beta1.PhaseServing)
 		}
 		if m.next.LostAt != nil { // the write may have been late: it was away until it was ready
-			m.next.Since = seconds(later(m.turned, m.next.LostAt.Time))
+			m.next.Since = storedTime(later(m.turned, m.next.LostAt.Time))
 		}
 	case v1beta1.PhaseFailedOver:
 		m.next.Percent = 0
-		m.enter(v1beta1.PhaseFailingBack)
+		m.enterPhase(v1beta1.PhaseFailingBack)
 	}
 	if m.next.Phase == v1beta1.PhaseFailingBack {
 		m.failBack()
 	}
-	m.forgive()
+	m.clearLoss()
 }
 
 // failBack gives the cluster its next share once it has been ready for the stable period.
@@ -178,13 +178,13 @@ func (m *member) failBack() {
 		return
 	}
 	m.next.LostAt = nil
-	if m.next.Percent = m.settings.step(m.next.Percent); m.next.Percent < 100 {
-		m.enter(v1beta1.PhaseFailingBack)
+	if m.next.Percent = m.settings.nextStep(m.next.Percent); m.next.Percent < 100 {
+		m.enterPhase(v1beta1.PhaseFailingBack)
 		m.lookAt(m.now.Add(m.settings.Stable))
 		return
 	}
 	m.next.Percent = 0
-	m.enter(v1beta1.PhaseServing)
+	m.enterPhase(v1beta1.PhaseServing)
 }
 
 // heldDown returns until when a cluster without a share gets none.
@@ -195,13 +195,13 @@ func (m *member) heldDown() time.Time {
 	return time.Time{}
 }
 
-// forgive clears a loss when the cluster has been back for as long as it was away. A cluster without a share keeps it:
+// clearLoss clears a loss when the cluster has been back for as long as it was away. A cluster without a share keeps it:
 // it is still failed over.
-func (m *member) forgive() {
+func (m *member) clearLoss() {
 	if m.next.LostAt == nil || m.next.Phase == v1beta1.PhaseFailingBack && m.next.Percent == 0 {
 		return
 	}
-	paid := m.next.Since.Add(m.debt())
+	paid := m.next.Since.Add(m.usedGrace())
 	if m.now.Before(paid) {
 		m.lookAt(paid)
 		return
@@ -209,8 +209,8 @@ func (m *member) forgive() {
 	m.next.LostAt = nil
 }
 
-// debt returns how much of its grace period the cluster had used when it came back.
-func (m *member) debt() time.Duration {
+// usedGrace returns how much of its grace period the cluster had used when it came back.
+func (m *member) usedGrace() time.Duration {
 	return max(min(m.next.Since.Sub(m.next.LostAt.Time), m.settings.GracePeriod), 0)
 }
 
@@ -219,12 +219,12 @@ func (m *member) stepLost() {
 	case phase == v1beta1.PhaseFailedOver:
 		return
 	case phase == v1beta1.PhaseFailingBack && m.next.Percent == 0:
-		m.enter(v1beta1.PhaseFailedOver)
+		m.enterPhase(v1beta1.PhaseFailedOver)
 		return
 	case m.next.LostAt == nil || phase != v1beta1.PhaseGracePeriod && (phase != v1beta1.PhaseFailoverSuspended || Unclear(m.hold)), m.lostAgain():
-		at := seconds(m.lostAt())
+		at := storedTime(m.lostAt())
 		m.next.LostAt = &at
-		m.enter(v1beta1.PhaseGracePeriod)
+		m.enterPhase(v1beta1.PhaseGracePeriod)
 	}
 	from := later(m.next.LostAt.Time, m.settings.Seen)
 	if m.hold == reasonReleased {
@@ -233,7 +233,7 @@ func (m *member) stepLost() {
 	deadline := from.Add(m.settings.GracePeriod)
 	if m.due = !m.now.Before(deadline); !m.due {
 		m.lookAt(deadline)
-	} else if !m.confirmed() {
+	} else if !m.isConfirmedLost() {
 		m.due = false
 		m.lookAt(m.now.Add(probeAgain))
 	}
@@ -242,20 +242,20 @@ func (m *member) stepLost() {
 // lostAgain reports whether a cluster in its grace period was ready in between, which could not be written: its loss is
 // more recent.
 func (m *member) lostAgain() bool {
-	return m.next.Phase == v1beta1.PhaseGracePeriod && seconds(m.turned).After(m.next.Since.Time)
+	return m.next.Phase == v1beta1.PhaseGracePeriod && storedTime(m.turned).After(m.next.Since.Time)
 }
 
 // probeAgain is the delay before looking for a probe that confirms a loss.
 const probeAgain = time.Second
 
-// confirmed reports whether this process also judges the cluster lost and its latest probe agrees. The written state
+// isConfirmedLost reports whether this process also judges the cluster lost and its latest probe agrees. The written state
 // may be stale: a cluster that recovered stays written as lost until it can be written.
-func (m *member) confirmed() bool {
+func (m *member) isConfirmedLost() bool {
 	if m.settings.Probes == nil {
 		return true
 	}
 	probe, known := m.settings.Probes[m.Name]
-	return known && !probe.Healthy && !probe.LostSince.IsZero() && m.now.Sub(probe.At) <= m.settings.ProbeAge && !m.unanswered(probe.LostSince)
+	return known && !probe.Healthy && !probe.LostSince.IsZero() && m.now.Sub(probe.At) <= m.settings.ProbeAge && !m.votesPending(probe.LostSince)
 }
 
 // lostAt returns when the cluster was lost, moved back by its remaining debt: a blink does not begin a new grace
@@ -269,7 +269,7 @@ func (m *member) lostAt() time.Time {
 		return at
 	}
 	back := max(at.Sub(m.next.Since.Time), 0)
-	return at.Add(-max(m.debt()-back, 0))
+	return at.Add(-max(m.usedGrace()-back, 0))
 }
 
 func (m *member) stepUnclear() {
@@ -277,10 +277,10 @@ func (m *member) stepUnclear() {
 	case m.next.Phase == v1beta1.PhaseFailedOver:
 		return
 	case m.next.Phase == v1beta1.PhaseFailingBack && m.next.Percent == 0:
-		m.enter(v1beta1.PhaseFailedOver)
+		m.enterPhase(v1beta1.PhaseFailedOver)
 		return
 	case m.next.Phase != v1beta1.PhaseFailoverSuspended || !Unclear(m.hold):
-		m.enter(v1beta1.PhaseFailoverSuspended)
+		m.enterPhase(v1beta1.PhaseFailoverSuspended)
 	}
 	m.hold = m.unclearFor
 }
@@ -291,8 +291,8 @@ func (m *member) lookAt(t time.Time) {
 	}
 }
 
-// zone returns the name under which the cluster counts towards the cap.
-func (m *member) zone() string {
+// capZone returns the name under which the cluster counts towards the cap.
+func (m *member) capZone() string {
 	if len(m.Status.Zones) == 0 {
 		return "cluster " + m.Name
 	}
@@ -313,5 +313,5 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// seconds truncates a time as the API stores it.
-func seconds(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
+// storedTime truncates a time as the API stores it.
+func storedTime(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }

@@ -87,8 +87,8 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// step returns the share after percent.
-func (s Settings) step(percent int32) int32 {
+// nextStep returns the share after percent.
+func (s Settings) nextStep(percent int32) int32 {
 	for _, next := range s.Steps {
 		if next > percent && s.Stable > 0 {
 			return next

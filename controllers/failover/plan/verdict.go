@@ -50,7 +50,7 @@ func (m *member) message() string {
 	case v1beta1.PhaseFailedOver:
 		return fmt.Sprintf("not ready for longer than the grace period of %s: what was placed here is placed elsewhere", s.GracePeriod)
 	case v1beta1.PhaseFailingBack:
-		return fmt.Sprintf("ready again: gets %d %% of what it would have, and %d %% when it has been ready for %s%s", m.next.Percent, s.step(m.next.Percent), s.Stable, m.notBefore())
+		return fmt.Sprintf("ready again: gets %d %% of what it would have, and %d %% when it has been ready for %s%s", m.next.Percent, s.nextStep(m.next.Percent), s.Stable, m.notBefore())
 	case v1beta1.PhaseFailoverSuspended:
 		return m.whyHeld()
 	}
@@ -102,8 +102,8 @@ func (m *member) verdict() Verdict {
 	if partly != nil {
 		v.Conditions = append(v.Conditions, *partly)
 	}
-	v.Changed = m.redated || !same(m.Status.Failover, m.next) || !m.says(v.Conditions) || partly == nil && m.Condition(v1beta1.ClusterPartiallyReachable) != nil
-	v.Event = m.event()
+	v.Changed = m.redated || !equalFailover(m.Status.Failover, m.next) || !m.hasConditions(v.Conditions) || partly == nil && m.Condition(v1beta1.ClusterPartiallyReachable) != nil
+	v.Event = m.eventOf()
 	if !m.until.IsZero() {
 		v.LookAgain = max(m.until.Sub(m.now), time.Millisecond)
 	}
@@ -113,12 +113,12 @@ func (m *member) verdict() Verdict {
 // conditions returns FailedOver and FailoverSuspended. They keep their dates while the status is the same, but
 // FailedOver has the date of the last move, even after a partial return.
 func (m *member) conditions() []v1beta1.ClusterCondition {
-	phase, at := string(m.next.Phase), seconds(m.now)
+	phase, at := string(m.next.Phase), storedTime(m.now)
 	out := m.isOut() || m.next.Phase == v1beta1.PhaseFailingBack || m.next.Percent > 0
 	held := m.next.Phase == v1beta1.PhaseFailoverSuspended
 	conditions := []v1beta1.ClusterCondition{
-		condition(v1beta1.ClusterFailedOver, out, phase, m.next.Message, at),
-		condition(v1beta1.ClusterFailoverSuspended, held, cmp.Or(m.hold, phase), m.next.Message, at),
+		newCondition(v1beta1.ClusterFailedOver, out, phase, m.next.Message, at),
+		newCondition(v1beta1.ClusterFailoverSuspended, held, cmp.Or(m.hold, phase), m.next.Message, at),
 	}
 	for i := range conditions {
 		if i == 0 && m.movesOut() {
@@ -137,7 +137,7 @@ func (m *member) movesOut() bool {
 	return m.isOut() && (was == v1beta1.PhaseGracePeriod || was == v1beta1.PhaseFailoverSuspended)
 }
 
-func condition(t v1beta1.ClusterConditionType, is bool, reason, message string, at metav1.Time) v1beta1.ClusterCondition {
+func newCondition(t v1beta1.ClusterConditionType, is bool, reason, message string, at metav1.Time) v1beta1.ClusterCondition {
 	status := corev1.ConditionFalse
 	if is {
 		status = corev1.ConditionTrue
@@ -145,8 +145,8 @@ func condition(t v1beta1.ClusterConditionType, is bool, reason, message string, 
 	return v1beta1.ClusterCondition{Type: t, Status: status, Reason: reason, Message: message, LastProbeTime: at, LastTransitionTime: at}
 }
 
-// says reports whether the Cluster has these conditions, whatever their dates.
-func (m *member) says(conditions []v1beta1.ClusterCondition) bool {
+// hasConditions reports whether the Cluster has these conditions, whatever their dates.
+func (m *member) hasConditions(conditions []v1beta1.ClusterCondition) bool {
 	for _, c := range conditions {
 		was := m.Condition(c.Type)
 		if was == nil || was.Status != c.Status || was.Reason != c.Reason || was.Message != c.Message {
@@ -156,12 +156,12 @@ func (m *member) says(conditions []v1beta1.ClusterCondition) bool {
 	return true
 }
 
-func same(a, b *v1beta1.ClusterFailover) bool {
+func equalFailover(a, b *v1beta1.ClusterFailover) bool {
 	return a != nil && a.Phase == b.Phase && a.Percent == b.Percent && a.Message == b.Message && a.Since.Equal(&b.Since) && a.LostAt.Equal(b.LostAt)
 }
 
-// event returns the event to emit: what moves and what does not. The registry reports the loss itself.
-func (m *member) event() *Event {
+// eventOf returns the event to emit: what moves and what does not. The registry reports the loss itself.
+func (m *member) eventOf() *Event {
 	was, is := m.Phase(), m.next.Phase
 	switch held := m.Condition(v1beta1.ClusterFailoverSuspended); {
 	case is == v1beta1.PhaseFailoverSuspended && (was != is || held == nil || held.Reason != m.hold):

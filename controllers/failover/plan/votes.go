@@ -47,9 +47,9 @@ type votes struct {
 // and their latency.
 const answerTime = 6 * time.Second
 
-// ask counts the votes. A cluster that this process judges lost is unclear while at least half of the processes that
+// countVotes counts the votes. A cluster that this process judges lost is unclear while at least half of the processes that
 // know it reach it.
-func (m *member) ask() {
+func (m *member) countVotes() {
 	if m.settings.Others == nil {
 		if m.evidence == lost && m.IsReached() {
 			m.evidence, m.unclearFor = unclear, ReasonPartiallyReachable
@@ -93,9 +93,9 @@ func othersWhoSee(others map[string]Statement, clusters []*v1beta1.Cluster) map[
 	return out
 }
 
-// unanswered reports whether other processes may still have to answer about a cluster that this process has judged lost
+// votesPending reports whether other processes may still have to answer about a cluster that this process has judged lost
 // since then.
-func (m *member) unanswered(since time.Time) bool {
+func (m *member) votesPending(since time.Time) bool {
 	return m.silent > 0 && m.now.Sub(since) < answerTime
 }
 
@@ -109,7 +109,7 @@ func (m *member) partiallyReachable() *v1beta1.ClusterCondition {
 		return nil
 	}
 	reason, message := m.whoReaches()
-	c := condition(v1beta1.ClusterPartiallyReachable, true, reason, message, seconds(m.now))
+	c := newCondition(v1beta1.ClusterPartiallyReachable, true, reason, message, storedTime(m.now))
 	if was != nil && was.Status == corev1.ConditionTrue {
 		c.LastTransitionTime = was.LastTransitionTime
 	}
