@@ -79,7 +79,7 @@ type Controller struct {
 	intents intents
 	tally   tally
 	state   state // belongs to the deciding goroutine
-	events  events
+	events  clusterAspects
 }
 
 // New makes a controller and subscribes it to the informers.
@@ -88,20 +88,20 @@ func New(o Options) (*Controller, error) {
 	if o.Writers == 0 {
 		o.Writers = 16
 	}
-	c := &Controller{Options: o, decide: queue[key](), write: queue[key](), policies: queue[types.NamespacedName](), resolve: queue[schema.GroupVersionKind]()}
+	c := &Controller{Options: o, decide: newQueue[key](), write: newQueue[key](), policies: newQueue[types.NamespacedName](), resolve: newQueue[schema.GroupVersionKind]()}
 	c.intents.of, c.tally.governs, c.state = map[key]*intent{}, map[key]types.NamespacedName{}, newState()
 	c.kinds.known, c.kinds.failed = map[schema.GroupVersionResource]schema.GroupVersionKind{}, map[schema.GroupVersionKind]error{}
 	var errs []error
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Kind != "Namespace" { // policies govern what is in namespaces
-			errs = append(errs, c.add(k.Resource, k.Resource.GroupVersion().WithKind(k.Kind)))
+			errs = append(errs, c.subscribe(k.Resource, k.Resource.GroupVersion().WithKind(k.Kind)))
 		}
 	}
 	errs = append(errs, c.watchClusters(), c.watchPolicies(), c.watchDefinitions())
 	return c, errors.Join(errs...)
 }
 
-func queue[K comparable]() workqueue.TypedRateLimitingInterface[K] {
+func newQueue[K comparable]() workqueue.TypedRateLimitingInterface[K] {
 	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[K](10*time.Millisecond, 30*time.Second))
 }
 
@@ -118,13 +118,13 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil // ctx ended before the start
 	}
 	work.Go(func() {
-		c.remember(ctx)
+		c.recordReferences(ctx)
 		c.decideWhatComes(ctx)
 	})
-	work.Go(func() { drain(ctx, c.policies, c.reportPolicy) })
-	work.Go(func() { drain(ctx, c.resolve, c.resolveKind) })
+	work.Go(func() { processQueue(ctx, c.policies, c.reportPolicy) })
+	work.Go(func() { processQueue(ctx, c.resolve, c.resolveKind) })
 	for range c.Writers {
-		work.Go(func() { drain(ctx, c.write, c.writeIntent) })
+		work.Go(func() { processQueue(ctx, c.write, c.writeIntent) })
 	}
 	<-ctx.Done()
 	return nil
@@ -138,8 +138,8 @@ func (c *Controller) shutDown() {
 	c.resolve.ShutDown()
 }
 
-// drain processes a queue, and requeues failed items with backoff.
-func drain[K comparable](ctx context.Context, q workqueue.TypedRateLimitingInterface[K], handle func(context.Context, K) error) {
+// processQueue processes a queue, and requeues failed items with backoff.
+func processQueue[K comparable](ctx context.Context, q workqueue.TypedRateLimitingInterface[K], handle func(context.Context, K) error) {
 	for {
 		k, quit := q.Get()
 		if quit {

@@ -16,7 +16,7 @@ import (
 func (c *Controller) wantKinds(p *v1beta1.PlacementPolicy) {
 	for _, r := range p.Spec.ResourceSelectors {
 		kind := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
-		if _, asked := c.kinds.failure(kind); asked {
+		if _, asked := c.kinds.failureOf(kind); asked {
 			continue
 		}
 		c.kinds.Lock()
@@ -26,10 +26,10 @@ func (c *Controller) wantKinds(p *v1beta1.PlacementPolicy) {
 	}
 }
 
-// served returns why the objects of a kind are not placed, or nil. The definition of a custom kind may be gone.
-func (c *Controller) served(kind schema.GroupVersionKind) error {
-	err, _ := c.kinds.failure(kind)
-	if err == nil && c.Resolve != nil && v1beta1.FederatedKindOf(c.kinds.resource(kind).GroupResource()) == nil {
+// servedError returns why the objects of a kind are not placed, or nil. The definition of a custom kind may be gone.
+func (c *Controller) servedError(kind schema.GroupVersionKind) error {
+	err, _ := c.kinds.failureOf(kind)
+	if err == nil && c.Resolve != nil && v1beta1.FederatedKindOf(c.kinds.resourceOf(kind).GroupResource()) == nil {
 		_, _, err = c.Resolve(kind.GroupVersion().String(), kind.Kind)
 	}
 	return err
@@ -69,7 +69,7 @@ func (c *Controller) resolveKind(ctx context.Context, kind schema.GroupVersionKi
 			err = errors.New("its objects have no namespace")
 		}
 		if err == nil {
-			return c.serve(ctx, resource, kind)
+			return c.addKind(ctx, resource, kind)
 		}
 	}
 	c.kinds.Lock()
@@ -82,8 +82,8 @@ func (c *Controller) resolveKind(ctx context.Context, kind schema.GroupVersionKi
 	return err
 }
 
-func (c *Controller) serve(ctx context.Context, resource schema.GroupVersionResource, kind schema.GroupVersionKind) error {
-	if err := c.add(resource, kind); err != nil {
+func (c *Controller) addKind(ctx context.Context, resource schema.GroupVersionResource, kind schema.GroupVersionKind) error {
+	if err := c.subscribe(resource, kind); err != nil {
 		return err
 	}
 	if c.Start != nil {

@@ -30,8 +30,8 @@ func (k *kinds) all() map[schema.GroupVersionResource]schema.GroupVersionKind {
 	return maps.Clone(k.known)
 }
 
-// failure returns why a kind is not placed, or nil; asked reports whether it has been requested.
-func (k *kinds) failure(kind schema.GroupVersionKind) (err error, asked bool) {
+// failureOf returns why a kind is not placed, or nil; asked reports whether it has been requested.
+func (k *kinds) failureOf(kind schema.GroupVersionKind) (err error, asked bool) {
 	k.Lock()
 	defer k.Unlock()
 	for _, known := range k.known {
@@ -43,8 +43,8 @@ func (k *kinds) failure(kind schema.GroupVersionKind) (err error, asked bool) {
 	return err, asked
 }
 
-// resource returns the resource of a placed kind.
-func (k *kinds) resource(kind schema.GroupVersionKind) schema.GroupVersionResource {
+// resourceOf returns the resource of a placed kind.
+func (k *kinds) resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	k.Lock()
 	defer k.Unlock()
 	for resource, known := range k.known {
@@ -55,8 +55,8 @@ func (k *kinds) resource(kind schema.GroupVersionKind) schema.GroupVersionResour
 	return schema.GroupVersionResource{}
 }
 
-// add subscribes to the objects of a kind.
-func (c *Controller) add(resource schema.GroupVersionResource, kind schema.GroupVersionKind) error {
+// subscribe subscribes to the objects of a kind.
+func (c *Controller) subscribe(resource schema.GroupVersionResource, kind schema.GroupVersionKind) error {
 	c.kinds.Lock()
 	c.kinds.known[resource] = kind
 	delete(c.kinds.failed, kind)
@@ -73,7 +73,7 @@ func (c *Controller) add(resource schema.GroupVersionResource, kind schema.Group
 			}
 			before, after := held.Object(was), held.Object(is)
 			k := key{resource, types.NamespacedName{Namespace: after.GetNamespace(), Name: after.GetName()}}
-			if asks(before) != asks(after) || placed(before) != placed(after) && !c.intents.arrived(k, after) {
+			if comparableSpec(before) != comparableSpec(after) || placementOf(before) != placementOf(after) && !c.intents.isCached(k, after) {
 				c.decide.Add(k)
 			}
 		},
@@ -82,8 +82,8 @@ func (c *Controller) add(resource schema.GroupVersionResource, kind schema.Group
 	return err
 }
 
-// asks returns what placement reads of a federated object, except its placement, as a comparable string.
-func asks(u *unstructured.Unstructured) string {
+// comparableSpec returns what placement reads of a federated object, except its placement, as a comparable string.
+func comparableSpec(u *unstructured.Unstructured) string {
 	spec, _ := u.Object["spec"].(map[string]any)
 	a := u.GetAnnotations()
 	var refers []v1beta1.Reference
@@ -94,7 +94,7 @@ func asks(u *unstructured.Unstructured) string {
 		a[plan.Preferences(u.GroupVersionKind().GroupKind())], "\x00", a[v1beta1.ClusterSelectorAnnotation], "\x00", a[v1beta1.CreatedPodsAnnotation])
 }
 
-func placed(u *unstructured.Unstructured) string {
+func placementOf(u *unstructured.Unstructured) string {
 	return u.GetAnnotations()[v1beta1.PlacementAnnotation]
 }
 
@@ -107,13 +107,13 @@ func (c *Controller) watchClusters() error {
 			return
 		}
 		cluster := readCluster(u)
-		if c.events.news(u.GetName(), forbids, strings.Join(cluster.Status.InaccessibleResources, ",")) {
+		if c.events.recordChange(u.GetName(), forbids, strings.Join(cluster.Status.InaccessibleResources, ",")) {
 			c.reportPolicies()
 		}
-		if c.events.news(u.GetName(), topology, fmt.Sprint(cluster.Labels, cluster.Status.Zones, cluster.Status.Region)) {
+		if c.events.recordChange(u.GetName(), topology, fmt.Sprint(cluster.Labels, cluster.Status.Zones, cluster.Status.Region)) {
 			c.reportPolicies()
 		}
-		if c.events.news(u.GetName(), use, plan.Usability(cluster)) {
+		if c.events.recordChange(u.GetName(), use, plan.Usability(cluster)) {
 			c.decide.AddAfter(key{resource: everything}, gather)
 		} else {
 			c.decide.AddAfter(key{resource: short}, roomPause)
@@ -124,7 +124,7 @@ func (c *Controller) watchClusters() error {
 		UpdateFunc: func(_, is any) { changed(is) },
 		DeleteFunc: func(obj any) {
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-				c.events.gone(name)
+				c.events.forget(name)
 				c.reportPolicies()
 			}
 			c.decide.AddAfter(key{resource: everything}, gather)
@@ -133,8 +133,8 @@ func (c *Controller) watchClusters() error {
 	return err
 }
 
-// events remembers the last seen state of clusters.
-type events struct {
+// clusterAspects remembers the last seen state of clusters.
+type clusterAspects struct {
 	sync.Mutex
 	seen map[string]map[aspect]string
 }
@@ -149,8 +149,8 @@ const (
 	topology
 )
 
-// news records an aspect of a cluster, and reports whether it changed.
-func (e *events) news(cluster string, of aspect, is string) bool {
+// recordChange records an aspect of a cluster, and reports whether it changed.
+func (e *clusterAspects) recordChange(cluster string, of aspect, is string) bool {
 	e.Lock()
 	defer e.Unlock()
 	if e.seen == nil {
@@ -164,7 +164,7 @@ func (e *events) news(cluster string, of aspect, is string) bool {
 	return !known || was != is
 }
 
-func (e *events) gone(cluster string) {
+func (e *clusterAspects) forget(cluster string) {
 	e.Lock()
 	defer e.Unlock()
 	delete(e.seen, cluster)

@@ -47,7 +47,7 @@ func (c *Controller) decideWhatComes(ctx context.Context) {
 // delays no other; it is requeued with backoff.
 func (c *Controller) passProtected(ctx context.Context, batch []key) {
 	decide := func(keys []key) error {
-		return supervisor.Protect(ctx, "placement", func() error { c.pass(ctx, keys, time.Now()); return nil })
+		return supervisor.Protect(ctx, "placement", func() error { c.placeBatch(ctx, keys, time.Now()); return nil })
 	}
 	if decide(batch) == nil {
 		for _, k := range batch {
@@ -62,14 +62,14 @@ func (c *Controller) passProtected(ctx context.Context, batch []key) {
 	}
 }
 
-// pass decides objects in the order of their priority. Undivided objects come after the workloads, which they may have
+// placeBatch decides objects in the order of their priority. Undivided objects come after the workloads, which they may have
 // to follow.
-func (c *Controller) pass(ctx context.Context, batch []key, now time.Time) {
+func (c *Controller) placeBatch(ctx context.Context, batch []key, now time.Time) {
 	defer observePass(now)
-	w := c.look(now)
+	w := c.snapshot(now)
 	var divided, others []item
-	for k := range c.expand(batch) {
-		i, ok := c.read(k)
+	for k := range c.expandPasses(batch) {
+		i, ok := c.readItem(k)
 		switch {
 		case !ok:
 		case i.Divided:
@@ -80,8 +80,8 @@ func (c *Controller) pass(ctx context.Context, batch []key, now time.Time) {
 	}
 	var changed []change
 	for _, items := range [][]item{divided, others} {
-		for _, at := range order(items, w) {
-			if ch, ok := c.place(&items[at], w, now); ok {
+		for _, at := range priorityOrder(items, w) {
+			if ch, ok := c.placeObject(&items[at], w, now); ok {
 				changed = append(changed, ch)
 			}
 		}
@@ -93,7 +93,7 @@ func (c *Controller) pass(ctx context.Context, batch []key, now time.Time) {
 	}
 }
 
-func order(items []item, w *plan.World) []int {
+func priorityOrder(items []item, w *plan.World) []int {
 	objects := make([]plan.Object, len(items))
 	for i := range items {
 		objects[i] = items[i].Object
@@ -101,19 +101,19 @@ func order(items []item, w *plan.World) []int {
 	return plan.Order(objects, w)
 }
 
-// expand replaces passes by their objects.
-func (c *Controller) expand(batch []key) map[key]bool {
+// expandPasses replaces passes by their objects.
+func (c *Controller) expandPasses(batch []key) map[key]bool {
 	all := map[key]bool{}
 	for _, k := range batch {
 		switch k.resource {
 		case everything:
 			for resource := range c.kinds.all() {
-				for _, name := range c.names(resource, k.Namespace) {
+				for _, name := range c.objectNames(resource, k.Namespace) {
 					all[key{resource, name}] = true
 				}
 			}
 		case short:
-			for _, k := range c.lacking() {
+			for _, k := range c.roomWaiters() {
 				all[k] = true
 			}
 		default:
@@ -123,8 +123,8 @@ func (c *Controller) expand(batch []key) map[key]bool {
 	return all
 }
 
-// names returns the objects of a kind, in one namespace or in all.
-func (c *Controller) names(resource schema.GroupVersionResource, namespace string) (out []types.NamespacedName) {
+// objectNames returns the objects of a kind, in one namespace or in all.
+func (c *Controller) objectNames(resource schema.GroupVersionResource, namespace string) (out []types.NamespacedName) {
 	indexer := c.Informers(resource).GetIndexer()
 	var keys []string
 	if _, indexed := indexer.GetIndexers()[cache.NamespaceIndex]; namespace != "" && indexed {
@@ -141,9 +141,9 @@ func (c *Controller) names(resource schema.GroupVersionResource, namespace strin
 	return out
 }
 
-// lacking returns the objects that more room can help: those with unschedulable or overflow replicas, and those with
+// roomWaiters returns the objects that more room can help: those with unschedulable or overflow replicas, and those with
 // pods that a cluster reports as unschedulable.
-func (c *Controller) lacking() (out []key) {
+func (c *Controller) roomWaiters() (out []key) {
 	for k := range c.state.short {
 		out = append(out, k)
 	}
@@ -162,15 +162,15 @@ func (c *Controller) lacking() (out []key) {
 	return out
 }
 
-// read reads an object from the caches, with a newer decision that is not in them yet.
-func (c *Controller) read(k key) (item, bool) {
+// readItem reads an object from the caches, with a newer decision that is not in them yet.
+func (c *Controller) readItem(k key) (item, bool) {
 	obj, ok, err := c.Informers(k.resource).GetStore().GetByKey(k.String())
 	u, _ := obj.(*unstructured.Unstructured)
 	if err != nil || !ok || u == nil || u.GetDeletionTimestamp() != nil {
 		c.forget(k)
 		return item{}, false
 	}
-	if !federated(k, u) {
+	if !isFederated(k, u) {
 		return item{}, false
 	}
 	o, err := plan.Read(u)
@@ -178,13 +178,13 @@ func (c *Controller) read(k key) (item, bool) {
 		c.Recorder.Event(u, corev1.EventTypeWarning, "InvalidPlacement", err.Error())
 		return item{}, false // its next change enqueues it
 	}
-	if decided, ok := c.intents.ahead(k, u); ok {
+	if decided, ok := c.intents.newerPlacement(k, u); ok {
 		o.Current, o.Pending = v1beta1.ParsePlacement(decided), decided == v1beta1.PlacementPending
 	}
 	return item{k, u, o}, true
 }
 
-func federated(k key, u *unstructured.Unstructured) bool {
+func isFederated(k key, u *unstructured.Unstructured) bool {
 	if v1beta1.FederatedKindOf(k.resource.GroupResource()) == nil {
 		return !v1beta1.OwnNamespace(k.Namespace)
 	}
@@ -196,8 +196,8 @@ func federated(k key, u *unstructured.Unstructured) bool {
 func (c *Controller) forget(k key) {
 	delete(c.state.short, k)
 	c.intents.drop(k)
-	c.governs(k, "")
-	c.wake(k.Namespace, c.state.refersTo(k, referrer{}))
+	c.recordGoverning(k, "")
+	c.enqueueReferenced(k.Namespace, c.state.refersTo(k, referrer{}))
 }
 
 // change is a decision to write.
@@ -206,15 +206,15 @@ type change struct {
 	intent *intent
 }
 
-// place decides one object, and records what follows for others.
-func (c *Controller) place(i *item, w *plan.World, now time.Time) (change, bool) {
-	c.follow(i)
+// placeObject decides one object, and records what follows for others.
+func (c *Controller) placeObject(i *item, w *plan.World, now time.Time) (change, bool) {
+	c.setReferrers(i)
 	d := plan.Decide(i.Object, w, now)
 	if d.LookAgain > 0 {
 		c.decide.AddAfter(i.key, d.LookAgain)
 	}
-	c.governs(i.key, d.Policy)
-	c.state.give(&i.Object, &d, now)
+	c.recordGoverning(i.key, d.Policy)
+	c.state.assign(&i.Object, &d, now)
 	if len(d.Placement.Overflow) > 0 || d.Placement.Unschedulable > 0 {
 		c.state.short[i.key] = true
 		if len(c.state.reserved) > 0 { // some of it may be counted twice: reserved, and in a report already

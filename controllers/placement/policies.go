@@ -31,8 +31,8 @@ type tally struct {
 	objects map[types.NamespacedName]int32
 }
 
-// governs records which policy governs an object; "" for none.
-func (c *Controller) governs(k key, policy string) {
+// recordGoverning records which policy governs an object; "" for none.
+func (c *Controller) recordGoverning(k key, policy string) {
 	c.tally.Lock()
 	defer c.tally.Unlock()
 	was, is := c.tally.governs[k], types.NamespacedName{}
@@ -82,7 +82,7 @@ func (c *Controller) reportPoliciesOf(kind schema.GroupKind) {
 
 // reportPolicies enqueues all policies: clusters have come or gone, or forbid other kinds.
 func (c *Controller) reportPolicies() {
-	for _, name := range c.names(v1beta1.PoliciesResource, "") {
+	for _, name := range c.objectNames(v1beta1.PoliciesResource, "") {
 		c.policies.AddAfter(name, statusPause)
 	}
 }
@@ -98,7 +98,7 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 	p := readPolicy(u)
 	status := p.Status.DeepCopy()
 	status.ObservedGeneration, status.Objects = p.Generation, c.tally.count(name)
-	changed := meta.SetStatusCondition(&status.Conditions, c.accepted(p))
+	changed := meta.SetStatusCondition(&status.Conditions, c.acceptedCondition(p))
 	if !changed && status.ObservedGeneration == p.Status.ObservedGeneration && status.Objects == p.Status.Objects {
 		return nil
 	}
@@ -121,19 +121,19 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 	return err
 }
 
-// accepted returns the condition whether the federation can do what a policy asks for. It names clusters that forbid a
+// acceptedCondition returns the condition whether the federation can do what a policy asks for. It names clusters that forbid a
 // kind, and names of clusters that do not exist.
-func (c *Controller) accepted(p *v1beta1.PlacementPolicy) metav1.Condition {
+func (c *Controller) acceptedCondition(p *v1beta1.PlacementPolicy) metav1.Condition {
 	var not, nowhere, partly []string
-	clusters := c.clusters()
+	clusters := c.joinedClusters()
 	for i, r := range p.Spec.ResourceSelectors {
 		kind := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 		field := fmt.Sprintf("spec.resourceSelectors[%d]: %s %s: ", i, r.APIVersion, r.Kind)
-		if err := c.served(kind); err != nil {
+		if err := c.servedError(kind); err != nil {
 			not = append(not, field+err.Error())
 			continue
 		}
-		switch why, all := c.forbidden(p, kind, clusters); {
+		switch why, all := c.forbiddingClusters(p, kind, clusters); {
 		case all:
 			nowhere = append(nowhere, field+why)
 		case why != "":
@@ -164,8 +164,8 @@ func (c *Controller) accepted(p *v1beta1.PlacementPolicy) metav1.Condition {
 	return out
 }
 
-// clusters returns the joined clusters, ready or not.
-func (c *Controller) clusters() (all []*v1beta1.Cluster) {
+// joinedClusters returns the joined clusters, ready or not.
+func (c *Controller) joinedClusters() (all []*v1beta1.Cluster) {
 	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			all = append(all, readCluster(u))
@@ -177,9 +177,9 @@ func (c *Controller) clusters() (all []*v1beta1.Cluster) {
 // maxNamed is the maximum of clusters that a condition names.
 const maxNamed = 10
 
-// forbidden returns which of a policy's clusters forbid a kind; nowhere: each of them does.
-func (c *Controller) forbidden(p *v1beta1.PlacementPolicy, kind schema.GroupVersionKind, all []*v1beta1.Cluster) (why string, nowhere bool) {
-	resource := c.kinds.resource(kind).GroupResource()
+// forbiddingClusters returns which of a policy's clusters forbid a kind; nowhere: each of them does.
+func (c *Controller) forbiddingClusters(p *v1beta1.PlacementPolicy, kind schema.GroupVersionKind, all []*v1beta1.Cluster) (why string, nowhere bool) {
+	resource := c.kinds.resourceOf(kind).GroupResource()
 	var by []string
 	clusters := 0
 	for _, cluster := range all {

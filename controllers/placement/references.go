@@ -14,8 +14,8 @@ import (
 	"federation/controllers/supervisor"
 )
 
-// follow sets where the referrers of an object go.
-func (c *Controller) follow(i *item) {
+// setReferrers sets where the referrers of an object go.
+func (c *Controller) setReferrers(i *item) {
 	var from []plan.Reach
 	for k := range c.state.referred[reference{i.Namespace, v1beta1.Reference{Kind: i.Kind, Name: i.Name}}] {
 		r := c.state.refers[k]
@@ -38,20 +38,20 @@ func (c *Controller) takeAlong(i *item, d *plan.Decision, w *plan.World) {
 	if was, known := c.state.refers[i.key]; known && was.equal(next) {
 		return
 	}
-	c.wake(i.key.Namespace, c.state.refersTo(i.key, next))
+	c.enqueueReferenced(i.key.Namespace, c.state.refersTo(i.key, next))
 }
 
-// remember records all references and the referrers' placements before anything is decided: otherwise the first objects
+// recordReferences records all references and the referrers' placements before anything is decided: otherwise the first objects
 // would seem to have no referrers.
-func (c *Controller) remember(ctx context.Context) {
-	w := c.look(time.Now())
+func (c *Controller) recordReferences(ctx context.Context) {
+	w := c.snapshot(time.Now())
 	for resource, kind := range c.kinds.all() {
 		if !v1beta1.Refers(kind.GroupKind()) {
 			continue
 		}
-		for _, name := range c.names(resource, "") {
+		for _, name := range c.objectNames(resource, "") {
 			_ = supervisor.Protect(ctx, "placement", func() error { // it is requeued
-				if i, ok := c.read(key{resource, name}); ok {
+				if i, ok := c.readItem(key{resource, name}); ok {
 					c.takeAlong(&i, plan.Standing(&i.Object), w)
 				}
 				return nil
@@ -66,7 +66,7 @@ var referable = map[string]schema.GroupVersionResource{
 	"ServiceAccount": corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
 }
 
-func (c *Controller) wake(namespace string, references []v1beta1.Reference) {
+func (c *Controller) enqueueReferenced(namespace string, references []v1beta1.Reference) {
 	for _, r := range references {
 		c.decide.Add(key{referable[r.Kind], types.NamespacedName{Namespace: namespace, Name: r.Name}})
 	}

@@ -62,12 +62,12 @@ func newState() state {
 	}
 }
 
-// look returns the current world. It is rebuilt only if a cluster or a policy has changed.
-func (c *Controller) look(now time.Time) *plan.World {
+// snapshot returns the current world. It is rebuilt only if a cluster or a policy has changed.
+func (c *Controller) snapshot(now time.Time) *plan.World {
 	s := &c.state
-	clusters, newClusters := refresh(s.clusters, c.Informers(v1beta1.ClustersResource).GetStore().List(), readCluster)
-	policies, newPolicies := refresh(s.policies, c.Informers(v1beta1.PoliciesResource).GetStore().List(), readPolicy)
-	if s.world == nil || newClusters || newPolicies || s.outdated(now) {
+	clusters, newClusters := refreshDecoded(s.clusters, c.Informers(v1beta1.ClustersResource).GetStore().List(), readCluster)
+	policies, newPolicies := refreshDecoded(s.policies, c.Informers(v1beta1.PoliciesResource).GetStore().List(), readPolicy)
+	if s.world == nil || newClusters || newPolicies || s.ledgerStale(now) {
 		s.world = plan.NewWorld(clusters, policies)
 		s.world.Terse, s.world.Grace, s.world.SecretsEverywhere = true, c.GracePeriod, c.SecretsEverywhere
 		s.reserve(now)
@@ -75,8 +75,8 @@ func (c *Controller) look(now time.Time) *plan.World {
 	return s.world
 }
 
-// refresh decodes the objects whose version has changed, and forgets deleted ones.
-func refresh[T any](known map[string]read[T], list []any, parse func(*unstructured.Unstructured) *T) (all []*T, changed bool) {
+// refreshDecoded decodes the objects whose version has changed, and forgets deleted ones.
+func refreshDecoded[T any](known map[string]read[T], list []any, parse func(*unstructured.Unstructured) *T) (all []*T, changed bool) {
 	seen := make(map[string]bool, len(list))
 	for _, obj := range list {
 		u, ok := obj.(*unstructured.Unstructured)
@@ -99,8 +99,8 @@ func refresh[T any](known map[string]read[T], list []any, parse func(*unstructur
 	return all, changed
 }
 
-// outdated reports whether the ledger still counts what the capacity reports include by now.
-func (s *state) outdated(now time.Time) bool {
+// ledgerStale reports whether the ledger still counts what the capacity reports include by now.
+func (s *state) ledgerStale(now time.Time) bool {
 	for _, reservations := range s.reserved {
 		if now.Sub(reservations[0].at) > reportLag {
 			return true
@@ -124,8 +124,8 @@ func (s *state) reserve(now time.Time) {
 	s.reserved = still
 }
 
-// give takes from the ledger what a decision adds to clusters, and keeps it reserved.
-func (s *state) give(o *plan.Object, d *plan.Decision, now time.Time) {
+// assign takes from the ledger what a decision adds to clusters, and keeps it reserved.
+func (s *state) assign(o *plan.Object, d *plan.Decision, now time.Time) {
 	if !s.world.Ledger.Limits() || !o.Divided || !d.Changed {
 		return
 	}

@@ -47,7 +47,7 @@ type intents struct {
 func (i *intents) put(k key, in *intent) {
 	i.Lock()
 	defer i.Unlock()
-	in.was = placed(in.u)
+	in.was = placementOf(in.u)
 	if before := i.of[k]; before != nil && before.u.GetUID() == in.u.GetUID() {
 		if in.was = before.was; before.done {
 			in.was = before.value
@@ -77,33 +77,33 @@ func (i *intents) dropThis(k key, in *intent) {
 	}
 }
 
-func (i *intents) wrote(in *intent, version string) {
+func (i *intents) recordVersion(in *intent, version string) {
 	i.Lock()
 	defer i.Unlock()
 	in.done, in.left = true, resourceversion.LeftAt(resourceversion.Parse(version))
 }
 
-// ahead returns the placement that was decided for an object, if the caches do not have it yet.
-func (i *intents) ahead(k key, u *unstructured.Unstructured) (value string, ok bool) {
+// newerPlacement returns the placement that was decided for an object, if the caches do not have it yet.
+func (i *intents) newerPlacement(k key, u *unstructured.Unstructured) (value string, ok bool) {
 	i.Lock()
 	defer i.Unlock()
 	in := i.of[k]
 	if in == nil {
 		return "", false
 	}
-	if in.u.GetUID() != u.GetUID() || placed(u) == in.value || in.done && !in.left.Unseen(u) {
+	if in.u.GetUID() != u.GetUID() || placementOf(u) == in.value || in.done && !in.left.Unseen(u) {
 		delete(i.of, k)
 		return "", false
 	}
 	return in.value, true
 }
 
-// arrived reports whether an object has the placement that was decided for it.
-func (i *intents) arrived(k key, u *unstructured.Unstructured) bool {
+// isCached reports whether an object has the placement that was decided for it.
+func (i *intents) isCached(k key, u *unstructured.Unstructured) bool {
 	i.Lock()
 	defer i.Unlock()
 	in := i.of[k]
-	if in == nil || in.u.GetUID() != u.GetUID() || placed(u) != in.value {
+	if in == nil || in.u.GetUID() != u.GetUID() || placementOf(u) != in.value {
 		return false
 	}
 	delete(i.of, k)
@@ -116,7 +116,7 @@ func (c *Controller) writeIntent(ctx context.Context, k key) error {
 	if in == nil || in.done {
 		return nil
 	}
-	version, err := c.patch(ctx, k, in)
+	version, err := c.patchPlacement(ctx, k, in)
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		c.intents.dropThis(k, in) // gone or replaced: its event enqueues it again
@@ -129,15 +129,15 @@ func (c *Controller) writeIntent(ctx context.Context, k key) error {
 		klog.FromContext(ctx).Error(err, "Cannot write the placement; will retry", "resource", k.resource.Resource, "object", k.NamespacedName)
 		return err
 	}
-	c.intents.wrote(in, version)
+	c.intents.recordVersion(in, version)
 	observeWritten(in)
-	c.announce(in)
+	c.emitEvents(in)
 	return nil
 }
 
-// patch writes the placement to the object that it was decided for, by UID, and only over the placement that it was
+// patchPlacement writes the placement to the object that it was decided for, by UID, and only over the placement that it was
 // decided from: a former leader that does not know yet overwrites nothing newer. A removed placement is written as "".
-func (c *Controller) patch(ctx context.Context, k key, in *intent) (version string, err error) {
+func (c *Controller) patchPlacement(ctx context.Context, k key, in *intent) (version string, err error) {
 	body, err := json.Marshal(in.operations())
 	if err != nil {
 		return "", err
@@ -173,8 +173,8 @@ func hasPlacement(u *unstructured.Unstructured) bool {
 	return there
 }
 
-// announce emits events about a decision. If very many objects moved at once, only about unschedulable replicas.
-func (c *Controller) announce(in *intent) {
+// emitEvents emits events about a decision. If very many objects moved at once, only about unschedulable replicas.
+func (c *Controller) emitEvents(in *intent) {
 	d := &in.decision
 	if !in.first && d.Moved != "" && !in.quiet {
 		c.Recorder.Event(in.u, corev1.EventTypeNormal, "ReplicasMoved", d.Moved+" ("+d.Cause+")")

@@ -57,7 +57,7 @@ func TestAPlacementReplacesTheOneItWasDecidedFrom(t *testing.T) {
 				return
 			}
 			var got unstructured.Unstructured
-			if err := json.Unmarshal(after, &got.Object); err != nil || placed(&got) != "decided" || got.GetAnnotations()["team"] != c.live.GetAnnotations()["team"] {
+			if err := json.Unmarshal(after, &got.Object); err != nil || placementOf(&got) != "decided" || got.GetAnnotations()["team"] != c.live.GetAnnotations()["team"] {
 				t.Errorf("%s, %v", after, err)
 			}
 		})

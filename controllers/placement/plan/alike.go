@@ -17,5 +17,5 @@ func alikePlaced(a, b *Object) bool {
 	if a.Current == nil || b.Current == nil {
 		return a.Current == b.Current
 	}
-	return same(a.Current, b.Current) && a.Current.Inputs == b.Current.Inputs
+	return equalPlacements(a.Current, b.Current) && a.Current.Inputs == b.Current.Inputs
 }

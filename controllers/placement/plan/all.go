@@ -34,10 +34,10 @@ func Order(objects []Object, w *World) []int {
 	ranks, out := make([]rank, len(objects)), make([]int, len(objects))
 	for i := range objects {
 		out[i] = i
-		if p := w.policy(&objects[i]); p != nil {
+		if p := w.policyOf(&objects[i]); p != nil {
 			ranks[i].priority = p.Spec.Priority
 		}
-		if !w.loses(&objects[i]) {
+		if !w.losesReplicas(&objects[i]) {
 			ranks[i].safe = 1
 		}
 	}
@@ -49,8 +49,8 @@ func Order(objects []Object, w *World) []int {
 	return out
 }
 
-// loses reports whether an object has replicas in a lost cluster.
-func (w *World) loses(o *Object) bool {
+// losesReplicas reports whether an object has replicas in a lost cluster.
+func (w *World) losesReplicas(o *Object) bool {
 	if o.Current == nil {
 		return false
 	}

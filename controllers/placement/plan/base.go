@@ -2,13 +2,13 @@ package plan
 
 import "federation/scheduler"
 
-// base returns the plan without any return: the last placement, if only clusters have changed since, else a plan in
+// basePlan returns the plan without any return: the last placement, if only clusters have changed since, else a plan in
 // which a returning cluster gets no more than it has, unless there is no other place.
-func (d *deciding) base(last map[string]int64) scheduler.Result {
-	if d.settled() {
+func (d *deciding) basePlan(last map[string]int64) scheduler.Result {
+	if d.stillHolds() {
 		return scheduler.Result{Plan: last, Reasons: map[string][]string{}}
 	}
-	result := d.draft(last, true)
+	result := d.divideReplicas(last, true)
 	if result.Unschedulable == 0 {
 		return result
 	}
@@ -26,12 +26,12 @@ func (d *deciding) addTo(result scheduler.Result) scheduler.Result {
 	prefs := *d.wants.preferences
 	prefs.Rebalance = false
 	d.wants.preferences = &prefs
-	return d.draft(result.Plan, false)
+	return d.divideReplicas(result.Plan, false)
 }
 
-// settled reports whether the last placement still holds: all replicas are placed, by the same inputs, where they may
+// stillHolds reports whether the last placement still holds: all replicas are placed, by the same inputs, where they may
 // be.
-func (d *deciding) settled() bool {
+func (d *deciding) stillHolds() bool {
 	p := d.o.Current
 	if p == nil || p.Unschedulable > 0 || p.Inputs != d.wants.inputs || sum(p.Clusters) != d.o.Replicas {
 		return false
@@ -39,7 +39,7 @@ func (d *deciding) settled() bool {
 	var seated int64
 	for i := range d.seats {
 		s := &d.seats[i]
-		if p.Overflow[s.cluster.Name] > 0 && !d.waits(s) {
+		if p.Overflow[s.cluster.Name] > 0 && !d.capacityUnproven(s) {
 			return false
 		}
 		if s.use == out || s.room != nil && *s.room < s.last {

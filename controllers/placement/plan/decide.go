@@ -54,7 +54,7 @@ type deciding struct {
 	now      time.Time
 	wants    wants
 	demand   scheduler.Demand
-	seats    []seat // the selected clusters, by name
+	seats    []candidate // the selected clusters, by name
 	unmet    []string
 	left     []string // notes on clusters that have left the federation
 	stranded bool     // no cluster can be used
@@ -67,30 +67,30 @@ type deciding struct {
 // Decide places an object. It takes nothing from the world's ledger: see Take. If no cluster can be used, what is
 // placed stays: there is nowhere to move it.
 func Decide(o Object, w *World, now time.Time) Decision {
-	d := &deciding{o: &o, w: w, now: now, wants: wanted(&o, w), reasons: map[string][]string{}, quiet: w.Terse}
+	d := &deciding{o: &o, w: w, now: now, wants: wantsOf(&o, w), reasons: map[string][]string{}, quiet: w.Terse}
 	d.o.Divided = o.Divided || d.wants.policy != nil && o.hasSpecReplicas && !builtIn(&o) && d.wants.preferences != nil && d.wants.policy.Spec.ReplicaPreferences != nil
 	d.result = Decision{Policy: d.wants.policyName(), Reasons: d.reasons}
 	switch {
 	case o.Finished:
-		d.finished()
+		d.keepFinishedJob()
 		return d.result
 	case !d.o.Divided && d.wants.policy == nil:
-		d.ungoverned()
+		d.decideUngoverned()
 	default:
-		d.seat()
+		d.findCandidates()
 		if d.o.Divided {
 			d.divide()
 		} else {
-			d.take(scheduler.Result{Plan: d.everywhere(d.last())}, nil)
+			d.setResult(scheduler.Result{Plan: d.allClusters(d.lastReplicas())}, nil)
 		}
 	}
 	d.conclude()
 	return d.result
 }
 
-// finished leaves a finished Job where it ran, whatever happens to the clusters: placed elsewhere it would run again.
+// keepFinishedJob leaves a finished Job where it ran, whatever happens to the clusters: placed elsewhere it would run again.
 // It drops what was unschedulable.
-func (d *deciding) finished() {
+func (d *deciding) keepFinishedJob() {
 	last := d.o.Current
 	if last == nil {
 		d.result.Wait = true
@@ -98,44 +98,44 @@ func (d *deciding) finished() {
 	}
 	p := *last
 	p.Overflow, p.Unschedulable = nil, 0
-	d.result.Placement, d.result.Changed = p, !same(last, &p)
+	d.result.Placement, d.result.Changed = p, !equalPlacements(last, &p)
 	for name := range p.Clusters {
 		d.explain(name, "the Job is finished: it is not placed again")
 	}
 }
 
-// seat finds the selected clusters, and what each may have.
-func (d *deciding) seat() {
+// findCandidates finds the selected clusters, and what each may have.
+func (d *deciding) findCandidates() {
 	d.demand = scheduler.Demand{}
 	if d.o.Divided && d.w.Ledger.Limits() {
 		d.demand = d.w.Ledger.Demand(d.o.Requests())
 	}
-	d.seats = make([]seat, 0, len(d.w.Clusters))
+	d.seats = make([]candidate, 0, len(d.w.Clusters))
 	for i, c := range d.w.Clusters {
 		if why := d.wants.refuses(d.o.Namespace, c, d.w); why != "" {
 			d.explain(c.Name, why)
 			continue
 		}
-		d.seats = append(d.seats, seat{cluster: c, group: d.w.groups[i], last: d.o.At(c.Name)})
+		d.seats = append(d.seats, candidate{cluster: c, group: d.w.groups[i], last: d.o.At(c.Name)})
 		s := &d.seats[len(d.seats)-1]
-		d.standing(s)
+		d.applyConstraints(s)
 		if d.o.Divided {
-			d.capacity(s)
+			d.applyCapacity(s)
 		} else {
-			d.settle(s)
+			d.enterOrStay(s)
 		}
 		if s.until > 0 && (d.result.LookAgain == 0 || s.until < d.result.LookAgain) {
 			d.result.LookAgain = s.until
 		}
-		d.introduce(s)
+		d.introduceCandidate(s)
 	}
-	d.gone()
-	d.strand()
+	d.addDepartedClusters()
+	d.keepStranded()
 }
 
-// strand lets all clusters keep what they have if none can be used.
-func (d *deciding) strand() {
-	if slices.ContainsFunc(d.seats, func(s seat) bool { return s.use == usable }) {
+// keepStranded lets all clusters keep what they have if none can be used.
+func (d *deciding) keepStranded() {
+	if slices.ContainsFunc(d.seats, func(s candidate) bool { return s.use == usable }) {
 		return
 	}
 	d.stranded = true
@@ -147,7 +147,7 @@ func (d *deciding) strand() {
 	}
 }
 
-func (d *deciding) introduce(s *seat) {
+func (d *deciding) introduceCandidate(s *candidate) {
 	if d.quiet {
 		return
 	}
@@ -179,8 +179,8 @@ func (d *deciding) explain(cluster, why string) {
 	}
 }
 
-// take makes a plan the decision.
-func (d *deciding) take(r scheduler.Result, home map[string]int64) {
+// setResult makes a plan the decision.
+func (d *deciding) setResult(r scheduler.Result, home map[string]int64) {
 	p := &d.result.Placement
 	p.Clusters, p.Overflow, p.Unschedulable = withoutZeros(r.Plan), withoutZeros(r.Overflow), r.Unschedulable
 	if d.o.Divided {
@@ -192,9 +192,9 @@ func (d *deciding) take(r scheduler.Result, home map[string]int64) {
 	}
 	for i := range d.seats {
 		switch s := &d.seats[i]; {
-		case !s.usable(100): // a cluster that is short of something else than room gets no overflow
+		case !s.canUse(100): // a cluster that is short of something else than room gets no overflow
 			delete(p.Overflow, s.cluster.Name)
-		case p.Overflow[s.cluster.Name] == 0 && d.waits(s):
+		case p.Overflow[s.cluster.Name] == 0 && d.capacityUnproven(s):
 			p.Overflow[s.cluster.Name] = 1
 		}
 	}
@@ -208,10 +208,10 @@ func (d *deciding) take(r scheduler.Result, home map[string]int64) {
 	}
 }
 
-// waits reports whether only pods in a cluster show that there is no room. One of these stays requested: without any,
+// capacityUnproven reports whether only pods in a cluster show that there is no room. One of these stays requested: without any,
 // there would seem to be room again, and replicas would move back and forth. If no other cluster has room, none is
 // kept.
-func (d *deciding) waits(s *seat) bool {
+func (d *deciding) capacityUnproven(s *candidate) bool {
 	n := d.result.Placement.Clusters[s.cluster.Name]
 	if s.stuck == 0 || !s.misleads || n >= d.o.Replicas || d.o.Whole {
 		return false
@@ -236,21 +236,21 @@ func (d *deciding) conclude() {
 	if d.stranded && len(d.seats) > 0 { // not written: it would be a write for each object while all clusters are lost
 		r.Notes = append(r.Notes, "no cluster can be used: all stays where it is")
 	}
-	fit(p)
+	trimToFit(p)
 	last := d.o.Current
-	if last != nil && same(last, p) {
+	if last != nil && equalPlacements(last, p) {
 		*p = *last
 		return
 	}
 	r.Changed = true
-	decision := changes(last, p)
+	decision := changesBetween(last, p)
 	r.Moved, r.Cause = decision.Summary(), d.cause()
 	if last != nil {
 		p.History = last.History
 	}
 	if r.Moved != "" {
-		decision.At, decision.Cause = seconds(d.now), r.Cause
-		p.History = remembered(p.History, decision)
+		decision.At, decision.Cause = storedTime(d.now), r.Cause
+		p.History = prependDecision(p.History, decision)
 	}
 }
 
@@ -264,8 +264,8 @@ const (
 	tooLarge = "there are too many clusters to record the overflow of full ones: it is not requested"
 )
 
-// fit leaves out what a placement can do without, if the object's annotations may have no room for it.
-func fit(p *v1beta1.Placement) {
+// trimToFit leaves out what a placement can do without, if the object's annotations may have no room for it.
+func trimToFit(p *v1beta1.Placement) {
 	if more := len(p.Notes) - maxNotes; more > 0 {
 		p.Notes = append(slices.Clone(p.Notes[:maxNotes]), fmt.Sprintf("and %d more", more))
 	}
@@ -287,8 +287,8 @@ func (d *deciding) notes() []string {
 	return slices.Concat(d.unmet, d.left)
 }
 
-// same reports whether two placements are equal, apart from their history.
-func same(a, b *v1beta1.Placement) bool {
+// equalPlacements reports whether two placements are equal, apart from their history.
+func equalPlacements(a, b *v1beta1.Placement) bool {
 	return a.Everywhere == b.Everywhere && maps.Equal(a.Clusters, b.Clusters) && maps.Equal(a.Overflow, b.Overflow) && a.Unschedulable == b.Unschedulable &&
 		a.Policy == b.Policy && maps.Equal(a.Home, b.Home) && slices.Equal(a.Notes, b.Notes)
 }

@@ -7,30 +7,30 @@ import (
 	"federation/scheduler"
 )
 
-// draft divides the replicas among the seats; from is what counts as running. held limits returning clusters to what
+// divideReplicas divides the replicas among the seats; from is what counts as running. held limits returning clusters to what
 // they have.
-func (d *deciding) draft(from map[string]int64, held bool) scheduler.Result {
+func (d *deciding) divideReplicas(from map[string]int64, held bool) scheduler.Result {
 	r := scheduler.Request{Key: d.o.Key(), Replicas: d.o.Replicas, Preferences: d.wants.preferences, Terse: d.quiet}
-	var seats []*seat
+	var seats []*candidate
 	for i := range d.seats {
 		s := &d.seats[i]
 		if s.use == out || held && s.percent == 0 && s.last == 0 {
 			continue
 		}
 		seats = append(seats, s)
-		capacity, because := s.limit(held)
+		capacity, because := s.upperLimit(held)
 		r.Clusters = append(r.Clusters, scheduler.Cluster{Name: s.cluster.Name, Current: from[s.cluster.Name], Capacity: capacity, Because: because,
-			Least: d.stays(s), LeastBecause: "the volumes there"})
+			Least: d.keptReplicas(s), LeastBecause: "the volumes there"})
 	}
 	if len(d.wants.spread) == 0 {
 		return scheduler.Plan(r)
 	}
-	return d.spread(r, seats)
+	return d.planSpread(r, seats)
 }
 
-// stays returns how many replicas a lost cluster with their volumes keeps, whatever others should have: all, unless the
+// keptReplicas returns how many replicas a lost cluster with their volumes keeps, whatever others should have: all, unless the
 // object or its policy now asks for something else.
-func (d *deciding) stays(s *seat) int64 {
+func (d *deciding) keptReplicas(s *candidate) int64 {
 	p := d.o.Current
 	if !s.lost || !d.o.Volumes || p.Inputs != d.wants.inputs || sum(p.Clusters)+p.Unschedulable > d.o.Replicas {
 		return 0
@@ -38,8 +38,8 @@ func (d *deciding) stays(s *seat) int64 {
 	return s.last
 }
 
-// limit returns the most that a cluster may have, and why, if that is not its room.
-func (s *seat) limit(held bool) (*int64, string) {
+// upperLimit returns the most that a cluster may have, and why, if that is not its room.
+func (s *candidate) upperLimit(held bool) (*int64, string) {
 	switch {
 	case s.use == keeps, held && s.percent < 100:
 		most := s.last
@@ -51,9 +51,9 @@ func (s *seat) limit(held bool) (*int64, string) {
 	return s.room, ""
 }
 
-// spread plans on the clusters that spread constraints allow, so that they are met. A cluster that can hold nothing
+// planSpread plans on the clusters that spread constraints allow, so that they are met. A cluster that can hold nothing
 // does not count.
-func (d *deciding) spread(r scheduler.Request, seats []*seat) scheduler.Result {
+func (d *deciding) planSpread(r scheduler.Request, seats []*candidate) scheduler.Result {
 	candidates := slices.DeleteFunc(d.candidates(r, seats), func(c scheduler.Candidate) bool { return c.Fits == 0 })
 	chosen, why := scheduler.Select(r.Key, candidates, d.wants.spread)
 	r.Clusters = slices.DeleteFunc(r.Clusters, func(c scheduler.Cluster) bool { return !chosen[c.Name] })
@@ -75,7 +75,7 @@ func (d *deciding) spread(r scheduler.Request, seats []*seat) scheduler.Result {
 	return result
 }
 
-func (d *deciding) candidates(r scheduler.Request, seats []*seat) []scheduler.Candidate {
+func (d *deciding) candidates(r scheduler.Request, seats []*candidate) []scheduler.Candidate {
 	out := make([]scheduler.Candidate, 0, len(seats))
 	for i, s := range seats {
 		c := r.Clusters[i]
@@ -106,8 +106,8 @@ func sum(of map[string]int64) (n int64) {
 	return n
 }
 
-// bounded returns preferences that keep each cluster between two numbers, divided by share.
-func bounded(low, high, share map[string]int64) *v1beta1.ReplicaPreferences {
+// boundedPreferences returns preferences that keep each cluster between two numbers, divided by share.
+func boundedPreferences(low, high, share map[string]int64) *v1beta1.ReplicaPreferences {
 	out := &v1beta1.ReplicaPreferences{Rebalance: true, Clusters: map[string]v1beta1.ClusterPreferences{}}
 	for name, most := range high {
 		out.Clusters[name] = v1beta1.ClusterPreferences{MinReplicas: low[name], MaxReplicas: &most, Weight: share[name]}

@@ -23,10 +23,10 @@ func (d *deciding) divide() {
 		return
 	}
 	for again, i := d, 0; i < maxRounds; i++ {
-		again = again.next()
+		again = again.nextDecision()
 		again.divideOnce()
 		d.unmet = again.unmet
-		if same(&again.result.Placement, &d.result.Placement) {
+		if equalPlacements(&again.result.Placement, &d.result.Placement) {
 			return
 		}
 		d.result.Placement = again.result.Placement
@@ -36,8 +36,8 @@ func (d *deciding) divide() {
 // maxRounds bounds the repetitions: hardly any random case takes more than two.
 const maxRounds = 4
 
-// next returns the decision on the result of d, with the same room.
-func (d *deciding) next() *deciding {
+// nextDecision returns the decision on the result of d, with the same room.
+func (d *deciding) nextDecision() *deciding {
 	o, last := *d.o, d.result.Placement
 	o.Current = &last
 	out := *d
@@ -49,50 +49,50 @@ func (d *deciding) next() *deciding {
 }
 
 func (d *deciding) divideOnce() {
-	last := d.last()
-	home := d.remember(last)
-	away, returning := d.away(home)
+	last := d.lastReplicas()
+	home := d.rememberHome(last)
+	away, returning := d.awayFromHome(home)
 	switch {
 	case d.stranded && len(d.seats) > 0:
-		d.take(d.draft(last, true), home)
+		d.setResult(d.divideReplicas(last, true), home)
 	case len(home) == 0 && !returning:
-		d.take(d.draft(last, false), nil)
-	case d.never() && len(home) > 0:
-		d.take(d.stay(last, home), home)
+		d.setResult(d.divideReplicas(last, false), nil)
+	case d.neverFailsBack() && len(home) > 0:
+		d.setResult(d.keepMoved(last, home), home)
 	case !away && !returning:
-		d.take(d.draft(home, false), nil)
+		d.setResult(d.divideReplicas(home, false), nil)
 	default:
-		d.step(last, home)
+		d.stepBack(last, home)
 	}
 }
 
-// last returns the last placement.
-func (d *deciding) last() map[string]int64 {
+// lastReplicas returns the last placement.
+func (d *deciding) lastReplicas() map[string]int64 {
 	if d.o.Current == nil {
 		return nil
 	}
 	return d.o.Current.Clusters
 }
 
-// never reports whether moved replicas stay where they are.
-func (d *deciding) never() bool { return d.wants.failover.Failback == v1beta1.FailbackNever }
+// neverFailsBack reports whether moved replicas stay where they are.
+func (d *deciding) neverFailsBack() bool { return d.wants.failover.Failback == v1beta1.FailbackNever }
 
-// unchanged reports whether the object and its policy ask for the same as in the last placement.
-func (d *deciding) unchanged() bool {
+// sameRequest reports whether the object and its policy ask for the same as in the last placement.
+func (d *deciding) sameRequest() bool {
 	p := d.o.Current
 	return p != nil && p.Inputs == d.wants.inputs && sum(p.Clusters)+p.Unschedulable == d.o.Replicas
 }
 
-// stay leaves replicas that were moved off clusters where they are though these serve again, unless there is no other
+// keepMoved leaves replicas that were moved off clusters where they are though these serve again, unless there is no other
 // place.
-func (d *deciding) stay(last, home map[string]int64) scheduler.Result {
+func (d *deciding) keepMoved(last, home map[string]int64) scheduler.Result {
 	all := slices.Clone(d.seats)
 	for i := range d.seats {
 		if s := &d.seats[i]; s.use == usable && home[s.cluster.Name] > 0 {
-			s.worsen(keeps, "what was moved is not moved back")
+			s.restrict(keeps, "what was moved is not moved back")
 		}
 	}
-	result := d.draft(last, true)
+	result := d.divideReplicas(last, true)
 	if result.Unschedulable == 0 {
 		return result
 	}
@@ -106,24 +106,24 @@ func (d *deciding) stay(last, home map[string]int64) scheduler.Result {
 	return result
 }
 
-// remember returns the placement before clusters went out: the current one, if one has just gone. It leaves out
+// rememberHome returns the placement before clusters went out: the current one, if one has just gone. It leaves out
 // clusters that are gone or should not have the object any more. If nothing is to fail back, it has only what was in
 // the clusters that went out, until the object or its policy changes.
-func (d *deciding) remember(last map[string]int64) map[string]int64 {
+func (d *deciding) rememberHome(last map[string]int64) map[string]int64 {
 	var home map[string]int64
 	if d.o.Current != nil {
 		home = d.o.Current.Home
 	}
-	if len(home) == 0 && !d.never() && slices.ContainsFunc(d.seats, func(s seat) bool { return s.use == out && s.last > 0 }) {
+	if len(home) == 0 && !d.neverFailsBack() && slices.ContainsFunc(d.seats, func(s candidate) bool { return s.use == out && s.last > 0 }) {
 		home = last
 	}
 	kept := map[string]int64{}
 	for i := range d.seats {
 		s := &d.seats[i]
 		n := home[s.cluster.Name]
-		if d.never() && s.use == out {
+		if d.neverFailsBack() && s.use == out {
 			n = max(n, s.last)
-		} else if d.never() && !d.unchanged() {
+		} else if d.neverFailsBack() && !d.sameRequest() {
 			n = 0
 		}
 		if n > 0 {
@@ -133,8 +133,8 @@ func (d *deciding) remember(last map[string]int64) map[string]int64 {
 	return kept
 }
 
-// away reports whether a cluster cannot have yet what it has in home, and whether one is returning.
-func (d *deciding) away(home map[string]int64) (away, returning bool) {
+// awayFromHome reports whether a cluster cannot have yet what it has in home, and whether one is returning.
+func (d *deciding) awayFromHome(home map[string]int64) (away, returning bool) {
 	for i := range d.seats {
 		s := &d.seats[i]
 		away = away || s.use != usable && home[s.cluster.Name] > s.last || s.use == out && home[s.cluster.Name] > 0
@@ -143,15 +143,15 @@ func (d *deciding) away(home map[string]int64) (away, returning bool) {
 	return away, returning
 }
 
-// step goes from the current towards the desired state, as far as returning clusters may. It requests no overflow: a
+// stepBack goes from the current towards the desired state, as far as returning clusters may. It requests no overflow: a
 // replica without a place is decided again when there is room.
-func (d *deciding) step(last, home map[string]int64) {
-	base := d.base(last)
+func (d *deciding) stepBack(last, home map[string]int64) {
+	base := d.basePlan(last)
 	from := home
 	if len(home) == 0 {
 		from = last
 	}
-	full := d.draft(from, false)
+	full := d.divideReplicas(from, false)
 	goal := map[string]int64{}
 	for name, n := range base.Plan {
 		goal[name] = n
@@ -159,36 +159,36 @@ func (d *deciding) step(last, home map[string]int64) {
 	for i := range d.seats {
 		s := &d.seats[i]
 		name := s.cluster.Name
-		share := d.share(full.Plan[name], s)
+		share := d.shareOf(full.Plan[name], s)
 		if s.use == usable && share > base.Plan[name] && (s.percent < 100 || home[name] > base.Plan[name]) {
 			goal[name] = share
 		}
 	}
-	result := d.give(base, full, goal)
-	if len(home) == 0 && !d.never() && d.short(result.Plan, full.Plan) {
+	result := d.giveUpSurplus(base, full, goal)
+	if len(home) == 0 && !d.neverFailsBack() && d.isShort(result.Plan, full.Plan) {
 		home = withoutZeros(full.Plan)
 	}
-	d.take(result, home)
+	d.setResult(result, home)
 }
 
-// short reports whether a returning cluster has less than it should.
-func (d *deciding) short(plan, full map[string]int64) bool {
-	return slices.ContainsFunc(d.seats, func(s seat) bool {
+// isShort reports whether a returning cluster has less than it should.
+func (d *deciding) isShort(plan, full map[string]int64) bool {
+	return slices.ContainsFunc(d.seats, func(s candidate) bool {
 		return s.use == usable && s.percent < 100 && plan[s.cluster.Name] < full[s.cluster.Name]
 	})
 }
 
-// share returns a cluster's share of n. A hash of object and cluster decides the rounding, so that of many objects with
+// shareOf returns a cluster's share of n. A hash of object and cluster decides the rounding, so that of many objects with
 // one or two replicas the same share returns as of one with many.
-func (d *deciding) share(n int64, s *seat) int64 {
+func (d *deciding) shareOf(n int64, s *candidate) int64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s.cluster.Name + "/" + d.o.Key()))
 	return (n*s.percent + int64(h.Sum32()%100)) / 100
 }
 
-// give lets clusters with more than in full give up what others gain, each in proportion to its surplus. What they
+// giveUpSurplus lets clusters with more than in full give up what others gain, each in proportion to its surplus. What they
 // cannot give, the others do not get.
-func (d *deciding) give(base, full scheduler.Result, goal map[string]int64) scheduler.Result {
+func (d *deciding) giveUpSurplus(base, full scheduler.Result, goal map[string]int64) scheduler.Result {
 	low, high, part := map[string]int64{}, map[string]int64{}, map[string]int64{}
 	var rises int64
 	for name, n := range base.Plan {
@@ -204,8 +204,8 @@ func (d *deciding) give(base, full scheduler.Result, goal map[string]int64) sche
 		}
 	}
 	give := min(max(0, rises-base.Unschedulable), sum(part))
-	cut(goal, base.Plan, max(0, rises-base.Unschedulable)-give)
-	r := scheduler.Request{Key: d.o.Key(), Replicas: sum(high) - give, Preferences: bounded(low, high, part), Terse: true}
+	cutGains(goal, base.Plan, max(0, rises-base.Unschedulable)-give)
+	r := scheduler.Request{Key: d.o.Key(), Replicas: sum(high) - give, Preferences: boundedPreferences(low, high, part), Terse: true}
 	for name := range high {
 		r.Clusters = append(r.Clusters, scheduler.Cluster{Name: name, Current: high[name]})
 	}
@@ -223,8 +223,8 @@ func (d *deciding) give(base, full scheduler.Result, goal map[string]int64) sche
 	return result
 }
 
-// cut takes n from the gains of goal over base, the last by name first.
-func cut(goal, base map[string]int64, n int64) {
+// cutGains takes n from the gains of goal over base, the last by name first.
+func cutGains(goal, base map[string]int64, n int64) {
 	for _, name := range slices.Backward(sortedNames(goal)) {
 		less := min(n, max(0, goal[name]-base[name]))
 		goal[name] -= less

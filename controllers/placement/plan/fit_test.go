@@ -30,7 +30,7 @@ func TestPlacementsOfManyClustersFit(t *testing.T) {
 		"a thousand, no one": {v1beta1.Placement{Clusters: of(1000, 63), Home: of(1000, 63)}, 0, 0, ""},
 	} {
 		p := c.p
-		fit(&p)
+		trimToFit(&p)
 		last := ""
 		if len(p.Notes) > 0 {
 			last = p.Notes[len(p.Notes)-1]
@@ -42,7 +42,7 @@ func TestPlacementsOfManyClustersFit(t *testing.T) {
 			t.Errorf("%s: %d bytes", name, n)
 		}
 		again := p
-		if fit(&again); !same(&p, &again) && c.notes <= maxNotes {
+		if trimToFit(&again); !equalPlacements(&p, &again) && c.notes <= maxNotes {
 			t.Errorf("%s: it is another one the second time", name)
 		}
 	}

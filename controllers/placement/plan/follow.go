@@ -61,7 +61,7 @@ func Standing(o *Object) *Decision {
 	switch {
 	case o.Current != nil:
 		return &Decision{Placement: *o.Current}
-	case o.Divided || o.Pending || o.confined() && o.Selector == nil:
+	case o.Divided || o.Pending || o.needsReferrer() && o.Selector == nil:
 		return &Decision{Wait: true}
 	}
 	return &Decision{None: true}
@@ -89,19 +89,19 @@ func (o *Object) References() []v1beta1.Reference {
 	return v1beta1.References(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), o.content)
 }
 
-// confined reports whether objects of the kind go nowhere unless referred to.
-func (o *Object) confined() bool { return o.APIVersion == "v1" && v1beta1.ConfinedKinds[o.Kind] }
+// needsReferrer reports whether objects of the kind go nowhere unless referred to.
+func (o *Object) needsReferrer() bool { return o.APIVersion == "v1" && v1beta1.ConfinedKinds[o.Kind] }
 
 // Unreferred is the note on an object that goes nowhere.
 const Unreferred = "nothing refers to it; a policy or --propagate-secrets=All would take it to clusters"
 
-// follow sends an object where its referrers go.
-func (d *deciding) follow() {
+// followReferrers sends an object where its referrers go.
+func (d *deciding) followReferrers() {
 	by, plan := strings.Join(d.o.Followed, ", "), map[string]int64{}
 	for _, name := range d.o.Follow.Clusters {
 		plan[name] = 1
 	}
-	d.take(scheduler.Result{Plan: plan}, nil)
+	d.setResult(scheduler.Result{Plan: plan}, nil)
 	d.result.Placement.Everywhere = d.o.Follow.Everywhere
 	for _, c := range d.w.Clusters {
 		if d.o.Follow.Everywhere || plan[c.Name] > 0 {
@@ -114,7 +114,7 @@ func (d *deciding) follow() {
 
 // confine keeps an object away from clusters: nothing refers to it, or nothing does yet.
 func (d *deciding) confine() {
-	d.take(scheduler.Result{}, nil)
+	d.setResult(scheduler.Result{}, nil)
 	why := "goes to every cluster, by --propagate-secrets=All"
 	if d.result.Placement.Everywhere = d.w.SecretsEverywhere; !d.w.SecretsEverywhere {
 		d.result.Unreferred, why = true, Unreferred

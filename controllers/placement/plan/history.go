@@ -15,24 +15,24 @@ import (
 // maxCauses bounds how many clusters a cause names.
 const maxCauses = 3
 
-// changes returns what changed between two placements.
-func changes(last, next *v1beta1.Placement) (d v1beta1.PlacementDecision) {
+// changesBetween returns what changed between two placements.
+func changesBetween(last, next *v1beta1.Placement) (d v1beta1.PlacementDecision) {
 	if last == nil {
 		last = &v1beta1.Placement{}
 	}
 	if next.Everywhere != last.Everywhere {
 		d.Everywhere = new(next.Everywhere)
 	}
-	add(&d, last.Clusters, next.Clusters, false)
-	add(&d, last.Overflow, next.Overflow, true)
+	addChanges(&d, last.Clusters, next.Clusters, false)
+	addChanges(&d, last.Overflow, next.Overflow, true)
 	if next.Unschedulable != last.Unschedulable {
 		d.Unschedulable = new(next.Unschedulable)
 	}
 	return d
 }
 
-// add adds the numbers that differ, by cluster.
-func add(d *v1beta1.PlacementDecision, last, next map[string]int64, overflow bool) {
+// addChanges adds the numbers that differ, by cluster.
+func addChanges(d *v1beta1.PlacementDecision, last, next map[string]int64, overflow bool) {
 	both := map[string]int64{}
 	maps.Copy(both, last)
 	maps.Copy(both, next)
@@ -49,13 +49,13 @@ func add(d *v1beta1.PlacementDecision, last, next map[string]int64, overflow boo
 	}
 }
 
-// remembered prepends a decision to a history.
-func remembered(history []v1beta1.PlacementDecision, d v1beta1.PlacementDecision) []v1beta1.PlacementDecision {
+// prependDecision prepends a decision to a history.
+func prependDecision(history []v1beta1.PlacementDecision, d v1beta1.PlacementDecision) []v1beta1.PlacementDecision {
 	out := append([]v1beta1.PlacementDecision{d}, history...)
 	return out[:min(len(out), v1beta1.MaxDecisions)]
 }
 
-func seconds(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
+func storedTime(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
 
 // cause returns why the decision differs from the last one: what changed in the object and its policy or, if nothing
 // did, in the clusters.
@@ -87,7 +87,7 @@ func (d *deciding) cause() string {
 
 // changedInputs returns the changed inputs of the object and its policy.
 func (d *deciding) changedInputs(last *v1beta1.Placement) (parts []string) {
-	was, is := inputs(last.Inputs), inputs(d.wants.inputs)
+	was, is := splitInputs(last.Inputs), splitInputs(d.wants.inputs)
 	if d.o.Divided && was[0] != is[0] {
 		parts = append(parts, "preferences changed")
 	}
@@ -105,8 +105,8 @@ func (d *deciding) changedInputs(last *v1beta1.Placement) (parts []string) {
 	return parts
 }
 
-// inputs splits Placement.Inputs: preferences, selector, policy.
-func inputs(text string) (out [3]string) {
+// splitInputs splits Placement.Inputs: preferences, selector, policy.
+func splitInputs(text string) (out [3]string) {
 	copy(out[:], strings.SplitN(text, "/", 3))
 	return out
 }

@@ -26,7 +26,7 @@ func Impossible(p *v1beta1.PlacementPolicy, clusters []*v1beta1.Cluster) (reason
 		return "NoClusterSelected", "spec.clusters: no cluster that is selected is for namespace " + p.Namespace + ", by its spec.allowedNamespaces"
 	case len(selected) == 0:
 		return "NoClusterSelected", "spec.clusters: no cluster is selected"
-	case prefers(p) && !slices.ContainsFunc(selected, func(c *v1beta1.Cluster) bool {
+	case dividesReplicas(p) && !slices.ContainsFunc(selected, func(c *v1beta1.Cluster) bool {
 		of, _ := p.Spec.ReplicaPreferences.ForCluster(c.Name)
 		return of.Weight > 0 || of.MinReplicas > 0
 	}):
@@ -45,8 +45,8 @@ func Impossible(p *v1beta1.PlacementPolicy, clusters []*v1beta1.Cluster) (reason
 	return "", ""
 }
 
-// prefers reports whether a policy divides replicas, and names a kind that is or may be divided.
-func prefers(p *v1beta1.PlacementPolicy) bool {
+// dividesReplicas reports whether a policy divides replicas, and names a kind that is or may be divided.
+func dividesReplicas(p *v1beta1.PlacementPolicy) bool {
 	return p.Spec.ReplicaPreferences != nil && slices.ContainsFunc(p.Spec.ResourceSelectors, func(r v1beta1.ResourceSelector) bool {
 		return Preferences(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()) != "" || !builtIn(&Object{APIVersion: r.APIVersion, Kind: r.Kind})
 	})

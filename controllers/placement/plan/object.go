@@ -63,8 +63,8 @@ func (o *Object) At(cluster string) int64 {
 	return o.Current.Clusters[cluster]
 }
 
-// unmade returns how many of the pods that are requested of a cluster it cannot create.
-func (o *Object) unmade(cluster string, asked int64) int64 {
+// uncreatedPods returns how many of the pods that are requested of a cluster it cannot create.
+func (o *Object) uncreatedPods(cluster string, asked int64) int64 {
 	made, told := o.Made[cluster]
 	if !told {
 		return 0

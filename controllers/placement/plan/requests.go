@@ -15,7 +15,7 @@ func (o *Object) Requests() corev1.ResourceList {
 	}
 	spec, _ := o.template["spec"].(map[string]any)
 	pod := &corev1.Pod{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(asking(spec), &pod.Spec); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(requestFields(spec), &pod.Spec); err != nil {
 		return nil
 	}
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
@@ -27,8 +27,8 @@ func (o *Object) Requests() corev1.ResourceList {
 	return o.requests
 }
 
-// asking keeps the fields of a pod's spec that its requests depend on.
-func asking(spec map[string]any) map[string]any {
+// requestFields keeps the fields of a pod's spec that its requests depend on.
+func requestFields(spec map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, field := range []string{"overhead", "resources"} {
 		if v, ok := spec[field]; ok {

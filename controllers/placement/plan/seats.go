@@ -23,8 +23,8 @@ const (
 	out
 )
 
-// seat is one cluster for one object.
-type seat struct {
+// candidate is one cluster for one object.
+type candidate struct {
 	cluster *v1beta1.Cluster
 	group   group
 	last    int64 // replicas in the last placement
@@ -41,59 +41,59 @@ type seat struct {
 	misleads bool
 }
 
-func (s *seat) usable(percent int64) bool { return s.use == usable && s.percent >= percent }
+func (s *candidate) canUse(percent int64) bool { return s.use == usable && s.percent >= percent }
 
-// standing sets what a cluster may have, by its taints and its failover state.
-func (d *deciding) standing(s *seat) {
+// applyConstraints sets what a cluster may have, by its taints and its failover state.
+func (d *deciding) applyConstraints(s *candidate) {
 	s.percent = 100
-	d.phase(s)
+	d.applyPhase(s)
 	for i := range s.cluster.Spec.Taints {
-		d.taint(s, &s.cluster.Spec.Taints[i])
+		d.applyTaint(s, &s.cluster.Spec.Taints[i])
 	}
 }
 
-func (s *seat) worsen(to use, because string) {
+func (s *candidate) restrict(to use, because string) {
 	if to > s.use {
 		s.use, s.because = to, because
 	}
 }
 
-func (s *seat) lookAgain(in time.Duration) {
+func (s *candidate) lookAgain(in time.Duration) {
 	if in > 0 && (s.until == 0 || in < s.until) {
 		s.until = in
 	}
 }
 
-func (d *deciding) phase(s *seat) {
+func (d *deciding) applyPhase(s *candidate) {
 	c := s.cluster
 	switch phase := c.Phase(); {
 	case phase == v1beta1.PhaseFailedOver:
-		d.lost(s, c.Status.Failover.LostAt)
+		d.applyLoss(s, c.Status.Failover.LostAt)
 	case phase == v1beta1.PhaseGracePeriod:
-		s.worsen(keeps, "not ready, its grace period runs")
+		s.restrict(keeps, "not ready, its grace period runs")
 	case phase == v1beta1.PhaseFailoverSuspended:
-		s.worsen(keeps, "not ready, failover is held")
+		s.restrict(keeps, "not ready, failover is held")
 	case phase == v1beta1.PhaseFailingBack:
-		d.returning(s)
+		d.applyReturn(s)
 	case c.IsReady():
 	case c.Condition(v1beta1.ClusterReady) == nil:
-		s.worsen(keeps, "never seen ready")
+		s.restrict(keeps, "never seen ready")
 	case c.Status.Failover == nil && d.w.Grace > 0:
 		left := c.Condition(v1beta1.ClusterReady).LastTransitionTime.Add(d.w.Grace).Sub(d.now)
 		if left <= 0 {
-			d.lost(s, &c.Condition(v1beta1.ClusterReady).LastTransitionTime)
+			d.applyLoss(s, &c.Condition(v1beta1.ClusterReady).LastTransitionTime)
 			return
 		}
-		s.worsen(keeps, "not ready, its grace period runs")
+		s.restrict(keeps, "not ready, its grace period runs")
 		s.lookAgain(left)
 	default:
-		s.worsen(keeps, "not ready")
+		s.restrict(keeps, "not ready")
 	}
 }
 
-// gone seats the clusters that have left the federation with replicas and their volumes: these are not started on empty
+// addDepartedClusters seats the clusters that have left the federation with replicas and their volumes: these are not started on empty
 // volumes elsewhere unless a policy asks for failover.
-func (d *deciding) gone() {
+func (d *deciding) addDepartedClusters() {
 	if d.o.Current == nil || !d.o.Divided || !d.o.Volumes || !d.wants.failover.Disabled {
 		return
 	}
@@ -101,45 +101,45 @@ func (d *deciding) gone() {
 		if slices.ContainsFunc(d.w.Clusters, func(c *v1beta1.Cluster) bool { return c.Name == name }) {
 			continue
 		}
-		s := seat{cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, last: d.o.At(name), percent: 100, lost: true}
-		s.worsen(keeps, "it has left the federation, but "+d.wants.stay)
+		s := candidate{cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, last: d.o.At(name), percent: 100, lost: true}
+		s.restrict(keeps, "it has left the federation, but "+d.wants.stay)
 		d.seats = append(d.seats, s)
 		d.left = append(d.left, fmt.Sprintf("%d replicas stay in cluster %s, which has left the federation: %s", s.last, name, d.wants.stay))
-		d.introduce(&s)
+		d.introduceCandidate(&s)
 	}
 }
 
-// lost moves what is there elsewhere, unless the policy says otherwise.
-func (d *deciding) lost(s *seat, at *metav1.Time) {
+// applyLoss moves what is there elsewhere, unless the policy says otherwise.
+func (d *deciding) applyLoss(s *candidate, at *metav1.Time) {
 	f := d.wants.failover
 	if f.Disabled {
-		s.worsen(keeps, "failed over, but "+d.wants.stay)
+		s.restrict(keeps, "failed over, but "+d.wants.stay)
 		s.lost = s.last > 0
 		return
 	}
 	if f.GracePeriodSeconds != nil && at != nil {
 		if left := at.Add(time.Duration(*f.GracePeriodSeconds) * time.Second).Sub(d.now); left > 0 {
-			s.worsen(keeps, "failed over, but the grace period of the policy runs")
+			s.restrict(keeps, "failed over, but the grace period of the policy runs")
 			s.lookAgain(left)
 			return
 		}
 	}
-	s.worsen(out, "failed over")
+	s.restrict(out, "failed over")
 }
 
-func (d *deciding) returning(s *seat) {
+func (d *deciding) applyReturn(s *candidate) {
 	percent := int64(s.cluster.Status.Failover.Percent)
 	switch {
 	case d.wants.failover.Disabled:
 		return
-	case percent > 0 && (d.never() || d.wants.failover.Failback == v1beta1.FailbackImmediate):
+	case percent > 0 && (d.neverFailsBack() || d.wants.failover.Failback == v1beta1.FailbackImmediate):
 		return
 	case percent < 100:
 		s.percent, s.because = percent, fmt.Sprintf("returning, %d %%", percent)
 	}
 }
 
-func (d *deciding) taint(s *seat, t *corev1.Taint) {
+func (d *deciding) applyTaint(s *candidate, t *corev1.Taint) {
 	left, tolerated := tolerates(d.wants.tolerations, t, d.now)
 	s.lookAgain(left)
 	if tolerated {
@@ -148,9 +148,9 @@ func (d *deciding) taint(s *seat, t *corev1.Taint) {
 	because := "taint " + t.ToString()
 	switch t.Effect {
 	case corev1.TaintEffectNoSchedule:
-		s.worsen(keeps, because)
+		s.restrict(keeps, because)
 	case corev1.TaintEffectNoExecute:
-		s.worsen(out, because)
+		s.restrict(out, because)
 	}
 }
 
@@ -216,14 +216,14 @@ const (
 	reportSettles = 30 * time.Second
 )
 
-// capacity sets the most that a cluster can hold of the object: what is there and can run, plus the free room. If pods
+// applyCapacity sets the most that a cluster can hold of the object: what is there and can run, plus the free room. If pods
 // of the object are unschedulable, or cannot be created, there is no room, whatever the sums say.
-func (d *deciding) capacity(s *seat) {
+func (d *deciding) applyCapacity(s *candidate) {
 	asked := s.last
 	if d.o.Current != nil {
 		asked += d.o.Current.Overflow[s.cluster.Name]
 	}
-	s.unmade = d.o.unmade(s.cluster.Name, asked)
+	s.unmade = d.o.uncreatedPods(s.cluster.Name, asked)
 	pods := d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}]
 	s.stuck, s.says = int64(pods.Pods)+s.unmade, pods.Message
 	if d.o.Whole && s.last > 0 {
@@ -238,17 +238,17 @@ func (d *deciding) capacity(s *seat) {
 	switch {
 	case s.stuck > 0:
 		most = s.last
-		if d.old(s, reportSettles) {
+		if d.isOlderThan(s, reportSettles) {
 			most = max(0, asked-s.stuck)
 		}
-	case asked > s.last && s.use == usable && d.old(s, overflowSettles):
+	case asked > s.last && s.use == usable && d.isOlderThan(s, overflowSettles):
 		most = asked + room
 	}
 	s.room = &most
 }
 
-// old reports whether the last decision is older than age. If not, the decision is repeated when it is.
-func (d *deciding) old(s *seat, age time.Duration) bool {
+// isOlderThan reports whether the last decision is older than age. If not, the decision is repeated when it is.
+func (d *deciding) isOlderThan(s *candidate, age time.Duration) bool {
 	if d.o.Current == nil || len(d.o.Current.History) == 0 {
 		return true
 	}

@@ -20,8 +20,8 @@ func (w *World) Steady(o *Object) bool {
 	if p == nil || o.Pending || len(p.Home) > 0 || sum(p.Clusters) != o.Replicas || len(o.Made) > 0 {
 		return false
 	}
-	wants := wanted(o, w)
-	return !wants.preferences.Rebalance && minimumsAreMet(wants.preferences, p) && w.stays(o, &wants) && w.spreadIsMet(o, &wants)
+	wants := wantsOf(o, w)
+	return !wants.preferences.Rebalance && minimumsAreMet(wants.preferences, p) && w.mayStay(o, &wants) && w.spreadIsMet(o, &wants)
 }
 
 // minimumsAreMet reports whether each cluster with a minimum has it. It returns false for a minimum of "*".
@@ -34,8 +34,8 @@ func minimumsAreMet(prefs *v1beta1.ReplicaPreferences, p *v1beta1.Placement) boo
 	return true
 }
 
-// stays reports whether each cluster of the object may keep what it has of it.
-func (w *World) stays(o *Object, wants *wants) bool {
+// mayStay reports whether each cluster of the object may keep what it has of it.
+func (w *World) mayStay(o *Object, wants *wants) bool {
 	for name, n := range o.Current.Clusters {
 		if n == 0 {
 			continue

@@ -14,18 +14,18 @@ import (
 // along, waits for a referrer before it is decided without.
 const patience = 3 * time.Second
 
-// ungoverned decides about an undivided object without a policy: it goes where its referrers go; without any it goes
+// decideUngoverned decides about an undivided object without a policy: it goes where its referrers go; without any it goes
 // nowhere if its kind is confined, else everywhere, without an annotation.
-func (d *deciding) ungoverned() {
+func (d *deciding) decideUngoverned() {
 	left := d.o.Created.Add(patience).Sub(d.now)
 	switch {
 	case d.o.Selector != nil:
 		d.result.None = true
 	case d.o.Follow != nil:
-		d.follow()
+		d.followReferrers()
 	case d.o.Pending && left > 0 && d.mayFollow():
 		d.result.Wait, d.result.LookAgain = true, left
-	case d.o.confined():
+	case d.o.needsReferrer():
 		d.confine()
 	default:
 		d.result.None = true
@@ -34,7 +34,7 @@ func (d *deciding) ungoverned() {
 
 // mayFollow reports whether a referrer that takes the object along may still come.
 func (d *deciding) mayFollow() bool {
-	return d.o.confined() && !d.w.SecretsEverywhere || referable[d.o.Kind] && d.w.TakesReferences(d.o.Namespace)
+	return d.o.needsReferrer() && !d.w.SecretsEverywhere || referable[d.o.Kind] && d.w.TakesReferences(d.o.Namespace)
 }
 
 // follows reports whether an object goes where its referrers go because nothing else decides, as in its last placement.
@@ -55,8 +55,8 @@ func builtIn(o *Object) bool {
 	})
 }
 
-// settle lets an undivided object stay in, or enter, a cluster where its absence would gain nothing.
-func (d *deciding) settle(s *seat) {
+// enterOrStay lets an undivided object stay in, or enter, a cluster where its absence would gain nothing.
+func (d *deciding) enterOrStay(s *candidate) {
 	moves := slices.ContainsFunc(d.wants.spread, func(c v1beta1.SpreadConstraint) bool { return c.MaxGroups != nil })
 	s.percent = 100
 	lost := s.cluster.Phase() != v1beta1.PhaseServing || !s.cluster.IsReady()
@@ -68,10 +68,10 @@ func (d *deciding) settle(s *seat) {
 	}
 }
 
-// everywhere returns the plan of an undivided object: 1 for each cluster that may have it.
-func (d *deciding) everywhere(from map[string]int64) map[string]int64 {
+// allClusters returns the plan of an undivided object: 1 for each cluster that may have it.
+func (d *deciding) allClusters(from map[string]int64) map[string]int64 {
 	r := scheduler.Request{Key: d.o.Key(), Replicas: math.MaxInt32}
-	var seats []*seat
+	var seats []*candidate
 	for i := range d.seats {
 		s := &d.seats[i]
 		if s.use == out || s.use == keeps && s.last == 0 {

@@ -24,8 +24,8 @@ type wants struct {
 	notes       []string
 }
 
-func wanted(o *Object, w *World) wants {
-	out := wants{policy: w.policy(o), preferences: o.Preferences, selector: o.Selector, preferredBy: "the annotation"}
+func wantsOf(o *Object, w *World) wants {
+	out := wants{policy: w.policyOf(o), preferences: o.Preferences, selector: o.Selector, preferredBy: "the annotation"}
 	var spec v1beta1.PlacementPolicySpec
 	hash := ""
 	if out.policy != nil {

@@ -134,9 +134,9 @@ func TestTaintsAndTolerations(t *testing.T) {
 		if c.toleration != nil {
 			d.wants.tolerations = []corev1.Toleration{*c.toleration}
 		}
-		s := seat{cluster: cluster("a", 0)}
+		s := candidate{cluster: cluster("a", 0)}
 		s.cluster.Spec.Taints = []corev1.Taint{c.taint}
-		d.standing(&s)
+		d.applyConstraints(&s)
 		if s.use != c.use || s.until != c.lookAgain {
 			t.Errorf("%s with toleration %+v: use %d, look again in %s; want %d, %s", c.taint.ToString(), c.toleration, s.use, s.until, c.use, c.lookAgain)
 		}

@@ -126,13 +126,13 @@ func (p *policy) refuses(cluster string, all []*v1beta1.Cluster) string {
 // Policy returns the policy that governs an object: of those in its namespace that select it, the one with the highest
 // priority, then the first by name. Nil if there is none.
 func (w *World) Policy(o *Object) *v1beta1.PlacementPolicy {
-	if p := w.policy(o); p != nil {
+	if p := w.policyOf(o); p != nil {
 		return p.PlacementPolicy
 	}
 	return nil
 }
 
-func (w *World) policy(o *Object) *policy {
+func (w *World) policyOf(o *Object) *policy {
 	for _, p := range w.byNamespace[o.Namespace] {
 		for i := range p.Spec.ResourceSelectors {
 			if p.selects(i, o) {
@@ -152,7 +152,7 @@ func (p *policy) selects(i int, o *Object) bool {
 // Selects reports whether an object may be in a cluster: the cluster is for its namespace, and its annotations and
 // policy select the cluster.
 func (w *World) Selects(o *Object, c *v1beta1.Cluster) bool {
-	wants := wanted(o, w)
+	wants := wantsOf(o, w)
 	return wants.refuses(o.Namespace, c, w) == ""
 }
 
