@@ -101,19 +101,19 @@ func New(o Options) (*Controller, error) {
 		Options: o, wake: make(chan struct{}, 1), changed: map[key]bool{}, fleet: review.NewFleet(o.Info, o.Settings),
 		clusters: map[string]*v1beta1.Cluster{}, policies: map[string]*v1beta1.PlacementPolicy{}, free: map[string]review.Amounts{}, domains: map[string]*domain{},
 	}
-	for _, r := range watched() {
+	for _, r := range watchedResources() {
 		informer := o.Informers(r)
 		handle, err := held.By(informer).AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(obj any) { c.hear(r, obj) },
+			AddFunc: func(obj any) { c.enqueue(r, obj) },
 			UpdateFunc: func(was, is any) {
 				if r == v1beta1.ClustersResource || !held.OnlyStatusDiffers(was, is) {
-					c.hear(r, is)
+					c.enqueue(r, is)
 				}
 			},
-			DeleteFunc: func(obj any) { c.hear(r, obj) },
+			DeleteFunc: func(obj any) { c.enqueue(r, obj) },
 		})
 		if err != nil {
-			c.unlisten()
+			c.removeHandlers()
 			return nil, fmt.Errorf("readiness: watching %s: %w", r.Resource, err)
 		}
 		c.subs = append(c.subs, subscription{informer, handle})
@@ -121,8 +121,8 @@ func New(o Options) (*Controller, error) {
 	return c, nil
 }
 
-// watched returns the resources that losses depend on, and our own.
-func watched() []schema.GroupVersionResource {
+// watchedResources returns the resources that losses depend on, and our own.
+func watchedResources() []schema.GroupVersionResource {
 	all := []schema.GroupVersionResource{v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.ReadinessResource, services, ingresses}
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences != "" {
@@ -137,7 +137,7 @@ var (
 	ingresses = networkingv1.SchemeGroupVersion.WithResource("ingresses")
 )
 
-func (c *Controller) hear(r schema.GroupVersionResource, obj any) {
+func (c *Controller) enqueue(r schema.GroupVersionResource, obj any) {
 	o := held.About(obj)
 	c.mu.Lock()
 	if len(c.changed) == 0 {
@@ -151,7 +151,7 @@ func (c *Controller) hear(r schema.GroupVersionResource, obj any) {
 	}
 }
 
-func (c *Controller) unlisten() {
+func (c *Controller) removeHandlers() {
 	for _, s := range c.subs {
 		_ = s.informer.RemoveEventHandler(s.handle) // fails only for a handler that is not registered
 	}
@@ -160,7 +160,7 @@ func (c *Controller) unlisten() {
 // Run works until ctx is done, and returns nil then. The informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
 	registerMetrics()
-	defer c.unlisten()
+	defer c.removeHandlers()
 	defer forgetMetrics()
 	for _, s := range c.subs {
 		if !cache.WaitForCacheSync(ctx.Done(), s.informer.HasSynced, s.handle.HasSynced) {
@@ -177,47 +177,47 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Stop()
-		if next := c.pass(ctx, time.Now()); next > 0 {
+		if next := c.reconcile(ctx, time.Now()); next > 0 {
 			timer.Reset(next)
 		}
 	}
 }
 
-// pass takes in what has changed, evaluates at most one domain, and writes what is due. It returns when to run again; 0
+// reconcile takes in what has changed, evaluates at most one domain, and writes what is due. It returns when to run again; 0
 // means at the next change.
-func (c *Controller) pass(ctx context.Context, now time.Time) (next time.Duration) {
+func (c *Controller) reconcile(ctx context.Context, now time.Time) (next time.Duration) {
 	sooner := func(d time.Duration) {
 		if d > 0 && (next == 0 || d < next) {
 			next = d
 		}
 	}
-	if left, pending := c.pending(now); left > 0 {
+	if left, pending := c.pendingChanges(now); left > 0 {
 		sooner(left)
 	} else if pending {
-		took := c.measured(func() { c.takeIn(now) })
+		took := c.measureCPU(func() { c.takeIn(now) })
 		c.gathers = time.Now().Add(plan.Gather(took))
-		c.sweep(ctx)
+		c.deleteObsolete(ctx)
 	}
 	if left := c.rest.Sub(now); left > 0 {
 		sooner(left)
 	} else {
-		sooner(c.evaluate(ctx, now))
+		sooner(c.evaluateNext(ctx, now))
 	}
 	for _, d := range c.domains {
 		doubted, left := d.Doubted(now)
 		if sooner(left); doubted && plan.Verdict(&d.status).Status == metav1.ConditionTrue {
-			c.judge(d, plan.Doubted(&d.status, now))
+			c.setStatus(d, plan.Doubted(&d.status, now))
 		}
 		sooner(c.writeIfDue(ctx, d, time.Now()))
 		sooner(d.again.Sub(now))
 	}
-	c.observe(now)
+	c.setMetrics(now)
 	sooner(heartbeat)
 	return next
 }
 
-// measured calls do and returns its CPU time. Garbage collection on other threads adds half as much again.
-func (c *Controller) measured(do func()) time.Duration {
+// measureCPU calls do and returns its CPU time. Garbage collection on other threads adds half as much again.
+func (c *Controller) measureCPU(do func()) time.Duration {
 	begun := time.Now()
 	if c.Spent == nil {
 		do()
@@ -230,8 +230,8 @@ func (c *Controller) measured(do func()) time.Duration {
 	return (c.Spent() - before) * 3 / 2
 }
 
-// pending reports whether something has changed, and how long to wait for related changes.
-func (c *Controller) pending(now time.Time) (left time.Duration, pending bool) {
+// pendingChanges reports whether something has changed, and how long to wait for related changes.
+func (c *Controller) pendingChanges(now time.Time) (left time.Duration, pending bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.changed) == 0 {
@@ -244,8 +244,8 @@ func (c *Controller) pending(now time.Time) (left time.Duration, pending bool) {
 	return at.Sub(now), true
 }
 
-// evaluate evaluates the domain whose turn it is. It returns when the next one is due; 0 means none.
-func (c *Controller) evaluate(ctx context.Context, now time.Time) (next time.Duration) {
+// evaluateNext evaluates the domain whose turn it is. It returns when the next one is due; 0 means none.
+func (c *Controller) evaluateNext(ctx context.Context, now time.Time) (next time.Duration) {
 	names, standings := c.standings(now)
 	i, wait := plan.Next(standings, now)
 	if i < 0 {
@@ -253,13 +253,13 @@ func (c *Controller) evaluate(ctx context.Context, now time.Time) (next time.Dur
 	}
 	d := c.domains[names[i]]
 	var l review.Loss
-	took := c.measured(func() { l = c.fleet.Lose(d.Clusters, now) })
+	took := c.measureCPU(func() { l = c.fleet.Lose(d.Clusters, now) })
 	c.rest = time.Now().Add(plan.Rest(took))
 	d.Standing, d.room, d.again = plan.Standing{Evaluated: now}, l.Room, time.Time{}
 	if l.LookAgain > 0 {
 		d.again = now.Add(l.LookAgain)
 	}
-	c.judge(d, plan.Status(&d.status, &l, now, took))
+	c.setStatus(d, plan.Status(&d.status, &l, now, took))
 	evaluations.WithLabelValues().Inc()
 	if c.Evaluated != nil {
 		c.Evaluated(d.Name, &l)

@@ -29,10 +29,10 @@ func (c *Controller) takeIn(now time.Time) {
 		switch k.resource {
 		case v1beta1.ClustersResource:
 			world = true
-			refresh(c.clusters, k.Name, c.get(k))
+			refreshOwn(c.clusters, k.Name, c.get(k))
 		case v1beta1.PoliciesResource:
 			world, ofPolicies[k.Namespace] = true, true
-			refresh(c.policies, k.String(), c.get(k))
+			refreshOwn(c.policies, k.String(), c.get(k))
 		}
 	}
 	if world {
@@ -40,16 +40,16 @@ func (c *Controller) takeIn(now time.Time) {
 	}
 	c.namedBy(ofPolicies, changed)
 	for k := range changed {
-		c.touch(c.take(k), k, now)
+		c.markDomains(c.updateObject(k), k, now)
 	}
-	c.foresee(now)
+	c.markLackingRoom(now)
 }
 
 // takeWorld takes in Clusters and policies. before has the Clusters of the last intake.
 func (c *Controller) takeWorld(before map[string]*v1beta1.Cluster, now time.Time) {
-	clusters := values(c.clusters)
-	all := c.fleet.SetWorld(clusters, values(c.policies))
-	c.arrange(clusters)
+	clusters := sortedValues(c.clusters)
+	all := c.fleet.SetWorld(clusters, sortedValues(c.policies))
+	c.updateDomains(clusters)
 	for name, is := range c.clusters {
 		if before[name] != is {
 			c.free[name] = review.FreeIn(is)
@@ -69,14 +69,14 @@ func (c *Controller) takeWorld(before map[string]*v1beta1.Cluster, now time.Time
 	}
 }
 
-// arrange adds new domains and removes those that no longer exist.
-func (c *Controller) arrange(clusters []*v1beta1.Cluster) {
+// updateDomains adds new domains and removes those that no longer exist.
+func (c *Controller) updateDomains(clusters []*v1beta1.Cluster) {
 	seen := map[string]bool{}
 	for _, one := range plan.Domains(clusters, c.Levels) {
 		seen[one.Name] = true
 		d := c.domains[one.Name]
 		if d == nil {
-			d = &domain{status: c.found(one.Name)}
+			d = &domain{status: c.statusFromAPI(one.Name)}
 			c.domains[one.Name] = d
 		}
 		if !slices.Equal(d.Clusters, one.Clusters) {
@@ -103,15 +103,15 @@ func (c *Controller) roomChanged(cluster string, now time.Time) {
 	}
 }
 
-// foresee updates doubtful domains that certainly lack room at once: when many clusters lose room, it takes long until
+// markLackingRoom updates doubtful domains that certainly lack room at once: when many clusters lose room, it takes long until
 // each has its turn.
-func (c *Controller) foresee(now time.Time) {
+func (c *Controller) markLackingRoom(now time.Time) {
 	for _, d := range c.domains {
 		if d.Doubtful.IsZero() || d.room == nil || plan.Verdict(&d.status).Status == "False" {
 			continue
 		}
 		if of := c.fleet.Lacks(d.room, c.free); of != "" {
-			c.judge(d, plan.Lacking(&d.status, of, now))
+			c.setStatus(d, plan.Lacking(&d.status, of, now))
 		}
 	}
 }
@@ -129,8 +129,8 @@ func (c *Controller) namedBy(namespaces map[string]bool, changed map[key]bool) {
 	}
 }
 
-// take takes in one object from the cache.
-func (c *Controller) take(k key) review.Touched {
+// updateObject takes in one object from the cache.
+func (c *Controller) updateObject(k key) review.Touched {
 	u := c.get(k)
 	switch k.resource {
 	case v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.ReadinessResource:
@@ -153,8 +153,8 @@ func (c *Controller) take(k key) review.Touched {
 	return c.fleet.Drop(kinds[k.resource], k.Namespace, k.Name)
 }
 
-// touch marks the domains whose loss may differ, and those in which the object may find no place.
-func (c *Controller) touch(t review.Touched, k key, now time.Time) {
+// markDomains marks the domains whose loss may differ, and those in which the object may find no place.
+func (c *Controller) markDomains(t review.Touched, k key, now time.Time) {
 	if !t.All && len(t.Clusters) == 0 {
 		return
 	}
@@ -203,8 +203,8 @@ func (c *Controller) policiesOf(namespace string) (some []*v1beta1.PlacementPoli
 	return some
 }
 
-// refresh takes in one of our own objects from the cache. One that cannot be decoded stays as it was.
-func refresh[T any](known map[string]*T, name string, u *unstructured.Unstructured) {
+// refreshOwn takes in one of our own objects from the cache. One that cannot be decoded stays as it was.
+func refreshOwn[T any](known map[string]*T, name string, u *unstructured.Unstructured) {
 	if u == nil {
 		delete(known, name)
 		return
@@ -214,8 +214,8 @@ func refresh[T any](known map[string]*T, name string, u *unstructured.Unstructur
 	}
 }
 
-// values returns the values of a map sorted by key, so that an unchanged map gives the same slice.
-func values[T any](of map[string]T) (all []T) {
+// sortedValues returns the values of a map sorted by key, so that an unchanged map gives the same slice.
+func sortedValues[T any](of map[string]T) (all []T) {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		all = append(all, of[name])
 	}

@@ -42,8 +42,8 @@ func registerMetrics() {
 	})
 }
 
-// observe sets the metrics of all domains.
-func (c *Controller) observe(now time.Time) {
+// setMetrics sets the metrics of all domains.
+func (c *Controller) setMetrics(now time.Time) {
 	survivableGauge.Reset()
 	unschedulableGauge.Reset()
 	evaluatedGauge.Reset()
@@ -66,7 +66,7 @@ func (c *Controller) observe(now time.Time) {
 		}
 		evaluatedGauge.WithLabelValues(name).Set(float64(known.Unix()))
 		age := math.Inf(1)
-		if r := c.stored(d.Name); r != nil && r.Status.LastDrill != nil && r.Status.LastDrill.SucceededAt != nil {
+		if r := c.storedObject(d.Name); r != nil && r.Status.LastDrill != nil && r.Status.LastDrill.SucceededAt != nil {
 			age = now.Sub(r.Status.LastDrill.SucceededAt.Time).Seconds()
 		}
 		drillAge.WithLabelValues(name).Set(age)

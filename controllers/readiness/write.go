@@ -39,15 +39,15 @@ func (c *Controller) standings(now time.Time) (names []string, all []plan.Standi
 	return names, all
 }
 
-// found returns the status of a domain from the API.
-func (c *Controller) found(name string) (s v1beta1.FailoverReadinessStatus) {
-	if r := c.stored(name); r != nil {
+// statusFromAPI returns the status of a domain from the API.
+func (c *Controller) statusFromAPI(name string) (s v1beta1.FailoverReadinessStatus) {
+	if r := c.storedObject(name); r != nil {
 		return r.Status
 	}
 	return s
 }
 
-func (c *Controller) stored(name string) *v1beta1.FailoverReadiness {
+func (c *Controller) storedObject(name string) *v1beta1.FailoverReadiness {
 	u := c.get(key{v1beta1.ReadinessResource, types.NamespacedName{Name: name}})
 	r := &v1beta1.FailoverReadiness{}
 	if u == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r) != nil {
@@ -56,8 +56,8 @@ func (c *Controller) stored(name string) *v1beta1.FailoverReadiness {
 	return r
 }
 
-// judge sets a new status for a domain. Others write its last drill.
-func (c *Controller) judge(d *domain, status v1beta1.FailoverReadinessStatus) {
+// setStatus sets a new status for a domain. Others write its last drill.
+func (c *Controller) setStatus(d *domain, status v1beta1.FailoverReadinessStatus) {
 	was, is := plan.Verdict(&d.status), plan.Verdict(&status)
 	d.status = status
 	if was.Status != is.Status {
@@ -71,7 +71,7 @@ func (c *Controller) writeIfDue(ctx context.Context, d *domain, now time.Time) (
 	if d.Evaluated.IsZero() {
 		return 0
 	}
-	is := c.stored(d.Name)
+	is := c.storedObject(d.Name)
 	if is != nil && is.Spec == d.Spec && plan.Same(&is.Status, c.withDrill(d, is)) {
 		return 0
 	}
@@ -83,7 +83,7 @@ func (c *Controller) writeIfDue(ctx context.Context, d *domain, now time.Time) (
 		return left
 	}
 	d.written = now
-	err := c.write(ctx, d, is)
+	err := c.writeDomain(ctx, d, is)
 	if d.failed = err != nil && ctx.Err() == nil; d.failed {
 		klog.FromContext(ctx).Error(err, "Cannot write the FailoverReadiness", "failoverReadiness", d.Name)
 		return retryAfter
@@ -100,8 +100,8 @@ func (c *Controller) withDrill(d *domain, is *v1beta1.FailoverReadiness) *v1beta
 	return s
 }
 
-// write creates the object if there is none, writes its status, and emits an event if the verdict has changed.
-func (c *Controller) write(ctx context.Context, d *domain, is *v1beta1.FailoverReadiness) error {
+// writeDomain creates the object if there is none, writes its status, and emits an event if the verdict has changed.
+func (c *Controller) writeDomain(ctx context.Context, d *domain, is *v1beta1.FailoverReadiness) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	client := c.Client.Resource(v1beta1.ReadinessResource)
@@ -109,7 +109,7 @@ func (c *Controller) write(ctx context.Context, d *domain, is *v1beta1.FailoverR
 		return client.Delete(ctx, d.Name, metav1.DeleteOptions{})
 	}
 	if is == nil {
-		u, err := client.Create(ctx, head(d, map[string]any{"spec": specOf(d)}), metav1.CreateOptions{FieldManager: FieldManager})
+		u, err := client.Create(ctx, objectHead(d, map[string]any{"spec": specOf(d)}), metav1.CreateOptions{FieldManager: FieldManager})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -124,15 +124,15 @@ func (c *Controller) write(ctx context.Context, d *domain, is *v1beta1.FailoverR
 	if err != nil {
 		return err
 	}
-	u, err := client.ApplyStatus(ctx, d.Name, head(d, map[string]any{"status": content}), metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	u, err := client.ApplyStatus(ctx, d.Name, objectHead(d, map[string]any{"status": content}), metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if err != nil {
 		return err
 	}
-	c.tell(is, u, status)
+	c.emitEvent(is, u, status)
 	return nil
 }
 
-func head(d *domain, rest map[string]any) *unstructured.Unstructured {
+func objectHead(d *domain, rest map[string]any) *unstructured.Unstructured {
 	rest["apiVersion"], rest["kind"], rest["metadata"] = v1beta1.SchemeGroupVersion.String(), "FailoverReadiness", map[string]any{"name": d.Name}
 	return &unstructured.Unstructured{Object: rest}
 }
@@ -144,8 +144,8 @@ func specOf(d *domain) map[string]any {
 	return map[string]any{"region": d.Spec.Region}
 }
 
-// tell emits an event if the verdict differs from the written one.
-func (c *Controller) tell(was *v1beta1.FailoverReadiness, u *unstructured.Unstructured, is *v1beta1.FailoverReadinessStatus) {
+// emitEvent emits an event if the verdict differs from the written one.
+func (c *Controller) emitEvent(was *v1beta1.FailoverReadiness, u *unstructured.Unstructured, is *v1beta1.FailoverReadinessStatus) {
 	before, after := plan.Verdict(&was.Status), plan.Verdict(is)
 	if before.Status == after.Status || before.Reason == v1beta1.ReadinessNotEvaluated && after.Status == metav1.ConditionTrue {
 		return
@@ -161,8 +161,8 @@ func (c *Controller) tell(was *v1beta1.FailoverReadiness, u *unstructured.Unstru
 	}
 }
 
-// sweep deletes the FailoverReadinesses of domains that no longer exist.
-func (c *Controller) sweep(ctx context.Context) {
+// deleteObsolete deletes the FailoverReadinesses of domains that no longer exist.
+func (c *Controller) deleteObsolete(ctx context.Context) {
 	for _, obj := range c.Informers(v1beta1.ReadinessResource).GetStore().List() {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok || c.domains[u.GetName()] != nil {

@@ -54,7 +54,7 @@ func Domains(clusters []*v1beta1.Cluster, levels []Level) (all []Domain) {
 			all[i].Clusters = append(all[i].Clusters, cluster)
 		}
 	}
-	for _, c := range sorted(clusters) {
+	for _, c := range sortedByName(clusters) {
 		if c.Status.Region == "" {
 			continue
 		}
@@ -69,6 +69,6 @@ func Domains(clusters []*v1beta1.Cluster, levels []Level) (all []Domain) {
 	return all
 }
 
-func sorted(clusters []*v1beta1.Cluster) []*v1beta1.Cluster {
+func sortedByName(clusters []*v1beta1.Cluster) []*v1beta1.Cluster {
 	return slices.SortedFunc(slices.Values(clusters), func(a, b *v1beta1.Cluster) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -65,8 +65,8 @@ func (s *Standing) Doubted(now time.Time) (is bool, left time.Duration) {
 	return left <= 0, max(0, left)
 }
 
-// due returns when it may be evaluated.
-func (s *Standing) due() time.Time {
+// dueTime returns when it may be evaluated.
+func (s *Standing) dueTime() time.Time {
 	at := s.Evaluated.Add(evaluateEvery)
 	if s.Urgency == Stale {
 		at = s.Evaluated.Add(refreshEvery)
@@ -96,7 +96,7 @@ func Next(all []Standing, now time.Time) (next int, wait time.Duration) {
 		if s.Urgency == None && !s.Evaluated.IsZero() {
 			continue
 		}
-		if left := s.due().Sub(now); left > 0 && !s.Evaluated.IsZero() {
+		if left := s.dueTime().Sub(now); left > 0 && !s.Evaluated.IsZero() {
 			if wait == 0 || left < wait {
 				wait = left
 			}

@@ -35,14 +35,14 @@ func Status(before *v1beta1.FailoverReadinessStatus, l *review.Loss, now time.Ti
 	if l.Names > 0 {
 		s.Names = &v1beta1.ReadinessNames{Served: int32(l.Names), Survive: int32(l.Names - len(l.NamesLost)), Lost: l.NamesLost[:min(len(l.NamesLost), most)]}
 	}
-	s.Worst = worst(l.Objects)
-	meta.SetStatusCondition(&s.Conditions, survivable(&s, l, at))
+	s.Worst = worstObjects(l.Objects)
+	meta.SetStatusCondition(&s.Conditions, survivableCondition(&s, l, at))
 	meta.SetStatusCondition(&s.Conditions, Drilled(s.LastDrill, at))
 	return s
 }
 
-// worst returns the objects that fare worst, the worst first.
-func worst(objects []review.ObjectLoss) (out []v1beta1.ReadinessObject) {
+// worstObjects returns the objects that fare worst, the worst first.
+func worstObjects(objects []review.ObjectLoss) (out []v1beta1.ReadinessObject) {
 	bad := slices.DeleteFunc(slices.Clone(objects), func(o review.ObjectLoss) bool { return o.Unschedulable == 0 && !o.Pinned })
 	slices.SortStableFunc(bad, func(a, b review.ObjectLoss) int {
 		return cmp.Or(cmp.Compare(b.Unschedulable, a.Unschedulable), cmp.Compare(b.Replicas, a.Replicas), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
@@ -53,8 +53,8 @@ func worst(objects []review.ObjectLoss) (out []v1beta1.ReadinessObject) {
 	return out
 }
 
-// survivable returns the verdict. Its reason is the most severe one, its message has all.
-func survivable(s *v1beta1.FailoverReadinessStatus, l *review.Loss, at metav1.Time) metav1.Condition {
+// survivableCondition returns the verdict. Its reason is the most severe one, its message has all.
+func survivableCondition(s *v1beta1.FailoverReadinessStatus, l *review.Loss, at metav1.Time) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionTrue, Reason: v1beta1.ReadinessSurvived, LastTransitionTime: at}
 	var said []string
 	because := func(holds bool, reason, format string, args ...any) {
@@ -66,7 +66,7 @@ func survivable(s *v1beta1.FailoverReadinessStatus, l *review.Loss, at metav1.Ti
 		}
 		said = append(said, fmt.Sprintf(format, args...))
 	}
-	pinned, nowhere := split(l.Objects)
+	pinned, nowhere := splitPinned(l.Objects)
 	because(l.Held != "" && s.Replicas > 0, v1beta1.ReadinessFailoverWouldBeSuspended, "nothing, or not all, would be moved: %s", l.Held)
 	because(nowhere > 0, v1beta1.ReadinessInsufficientCapacity, "%d of %d replicas would fit nowhere", nowhere, s.Replicas)
 	because(len(l.NamesLost) > 0, v1beta1.ReadinessNameLost, "%d of %d names would have no server: %s", len(l.NamesLost), l.Names, firstOf(l.NamesLost))
@@ -85,7 +85,7 @@ func survivable(s *v1beta1.FailoverReadinessStatus, l *review.Loss, at metav1.Ti
 // Lacking returns the status of a loss before its turn if it is certain that not everything would find a place for lack
 // of a resource. The numbers are those of the last evaluation.
 func Lacking(before *v1beta1.FailoverReadinessStatus, of corev1.ResourceName, now time.Time) v1beta1.FailoverReadinessStatus {
-	s := provisional(before, now)
+	s := provisionalStatus(before, now)
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionFalse, Reason: v1beta1.ReadinessInsufficientCapacity, LastTransitionTime: *s.EvaluatedAt,
 		Message: fmt.Sprintf("the other clusters have lost room, and have less %s left together than what would have to move there asks for; the next evaluation counts the replicas that would fit nowhere", of)})
 	return s
@@ -93,20 +93,20 @@ func Lacking(before *v1beta1.FailoverReadinessStatus, of corev1.ResourceName, no
 
 // Doubted returns the status of a survivable loss that has been in doubt for long and has not been evaluated.
 func Doubted(before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1.FailoverReadinessStatus {
-	s := provisional(before, now)
+	s := provisionalStatus(before, now)
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionUnknown, Reason: v1beta1.ReadinessNotEvaluated, LastTransitionTime: *s.EvaluatedAt,
 		Message: "it was survivable; since then the other clusters have become so full, or its objects so large, that it may not be: the next evaluation will tell"})
 	return s
 }
 
-func provisional(before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1.FailoverReadinessStatus {
+func provisionalStatus(before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1.FailoverReadinessStatus {
 	s := *before.DeepCopy()
 	s.EvaluatedAt = new(metav1.NewTime(now.Truncate(time.Second)))
 	return s
 }
 
-// split returns the pinned objects, and how many replicas of the others would fit nowhere.
-func split(objects []review.ObjectLoss) (pinned []string, nowhere int64) {
+// splitPinned returns the pinned objects, and how many replicas of the others would fit nowhere.
+func splitPinned(objects []review.ObjectLoss) (pinned []string, nowhere int64) {
 	for _, o := range objects {
 		if o.Pinned {
 			pinned = append(pinned, fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name))
