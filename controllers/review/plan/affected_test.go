@@ -23,9 +23,9 @@ func TestAffectedOnly(t *testing.T) {
 			if len(errs) > 0 {
 				t.Fatal(seed, errs)
 			}
-			then := without(f.Clusters, got.Clusters, f.Now)
+			then := withLost(f.Clusters, got.Clusters, f.Now)
 			if spec.Drained {
-				then = drained(f.Clusters, got.Clusters)
+				then = withDrained(f.Clusters, got.Clusters)
 			}
 			want := whole(t, &f.Input, then, got.Clusters, seed)
 			if !reflect.DeepEqual(got.Moves, want) {
@@ -34,7 +34,7 @@ func TestAffectedOnly(t *testing.T) {
 			if want := wholeRecords(&f.Input, then); !reflect.DeepEqual(got.Records, want) {
 				t.Fatalf("seed %d, %+v: records\n%s\nof all:\n%s", seed, spec, asText(got.Records), asText(want))
 			}
-			some := len(affected(f.Objects, placement.NewWorld(then, f.Policies), got.Clusters))
+			some := len(affectedObjects(f.Objects, placement.NewWorld(then, f.Policies), got.Clusters))
 			decided, passed, moved, unschedulable = decided+some, passed+len(f.Objects)-some, moved+len(got.Moves), unschedulable+int(got.ReplicasUnschedulable)
 		}
 	}
@@ -51,7 +51,7 @@ func whole(t *testing.T, in *Input, then []*v1beta1.Cluster, lost []string, seed
 	decisions := placement.DecideAll(in.Objects, w, in.Now)
 	for _, i := range placement.Order(in.Objects, w) {
 		o, d := &in.Objects[i], &decisions[i]
-		if m, ok := move(o, d, lost); ok {
+		if m, ok := replicaMove(o, d, lost); ok {
 			all = append(all, m)
 		}
 		for name, n := range d.Placement.Clusters {
@@ -66,9 +66,9 @@ func whole(t *testing.T, in *Input, then []*v1beta1.Cluster, lost []string, seed
 // wholeRecords decides all names.
 func wholeRecords(in *Input, then []*v1beta1.Cluster) []v1beta1.RecordChange {
 	of := func(clusters []*v1beta1.Cluster) names.Plan {
-		return names.Records(names.Input{Federation: "fed", Zone: "example.test.", TTL: uint32(in.Info.DNSTTL / time.Second), Objects: slices.Clone(in.Named), Clusters: in.served(clusters)})
+		return names.Records(names.Input{Federation: "fed", Zone: "example.test.", TTL: uint32(in.Info.DNSTTL / time.Second), Objects: slices.Clone(in.Named), Clusters: in.servedClusters(clusters)})
 	}
-	return differences(of(in.Clusters).Records, of(then).Records)
+	return setChanges(of(in.Clusters).Records, of(then).Records)
 }
 
 func asText(v any) string {

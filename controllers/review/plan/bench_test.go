@@ -69,13 +69,13 @@ func BenchmarkReview(b *testing.B) {
 		in := large(b, choose)
 		spec := v1beta1.FailoverReviewSpec{Zones: []string{"r3/z3"}}
 		lost, _ := Lost(in.Clusters, spec)
-		then := without(in.Clusters, lost, in.Now)
+		then := withLost(in.Clusters, lost, in.Now)
 		run := func(name string, do func()) {
 			b.Run(fmt.Sprintf("%s/choose=%d", name, choose), func(b *testing.B) {
 				measured(b, do)
 			})
 		}
-		run("moves", func() { moves(in, then, lost) })
+		run("moves", func() { replicaMoves(in, then, lost) })
 		run("moves-all-decided", func() {
 			w := placement.NewWorld(then, in.Policies)
 			placement.DecideAll(in.Objects, w, in.Now)
@@ -89,7 +89,7 @@ func BenchmarkReview(b *testing.B) {
 // BenchmarkReviewOfAllNames decides all names of 10,000 Services in 1,000 clusters, before and after.
 func BenchmarkReviewOfAllNames(b *testing.B) {
 	in := large(b, 100)
-	then := without(in.Clusters, []string{"c033"}, in.Now)
+	then := withLost(in.Clusters, []string{"c033"}, in.Now)
 	measured(b, func() { wholeRecords(&in, then) })
 }
 

@@ -103,7 +103,7 @@ func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.Placem
 	}
 	for _, key := range stuck {
 		if o := f.objects[key]; o != nil {
-			f.judge(key, o)
+			f.setSteady(key, o)
 		}
 	}
 	return all
@@ -124,7 +124,7 @@ func stuckIn(clusters []*v1beta1.Cluster) (keys []string) {
 
 func keyOf(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-func (f *Fleet) judge(key string, o *placement.Object) (steady bool) {
+func (f *Fleet) setSteady(key string, o *placement.Object) (steady bool) {
 	if steady = f.world.Steady(o); steady {
 		delete(f.unsteady, key)
 	} else {
@@ -150,7 +150,7 @@ func (f *Fleet) Set(o placement.Object) Touched {
 	f.objects[key] = &o
 	f.at.add(key, clustersOf(&o))
 	touched.Clusters = union2(touched.Clusters, clustersOf(&o))
-	touched.All = !f.judge(key, &o) || touched.All
+	touched.All = !f.setSteady(key, &o) || touched.All
 	return touched
 }
 
@@ -194,7 +194,7 @@ func (f *Fleet) SetNamed(o names.Object) Touched {
 	f.named[o.Key()] = &o
 	f.namedAt.add(o.Key(), servedIn(&o))
 	touched.Clusters = union2(touched.Clusters, servedIn(&o))
-	f.claimed(&touched, f.claims.Set(&o))
+	f.addClaimants(&touched, f.claims.Set(&o))
 	return touched
 }
 
@@ -204,13 +204,13 @@ func (f *Fleet) DropNamed(key string) (touched Touched) {
 		touched.Clusters = servedIn(was)
 		f.namedAt.drop(key, touched.Clusters)
 		delete(f.named, key)
-		f.claimed(&touched, f.claims.Drop(key))
+		f.addClaimants(&touched, f.claims.Drop(key))
 	}
 	return touched
 }
 
-// claimed adds the clusters of the objects that claim the same hosts.
-func (f *Fleet) claimed(touched *Touched, others []string) {
+// addClaimants adds the clusters of the objects that claim the same hosts.
+func (f *Fleet) addClaimants(touched *Touched, others []string) {
 	for _, key := range others {
 		if o := f.named[key]; o != nil {
 			touched.Clusters = union2(touched.Clusters, servedIn(o))
@@ -230,8 +230,8 @@ func servedIn(o *names.Object) (some []string) {
 	return some
 }
 
-// affected returns the objects that must be decided for a loss, in no order.
-func (f *Fleet) affected(lost []string) (some []placement.Object) {
+// affectedBy returns the objects that must be decided for a loss, in no order.
+func (f *Fleet) affectedBy(lost []string) (some []placement.Object) {
 	keys := maps.Clone(f.unsteady)
 	for _, c := range lost {
 		maps.Copy(keys, f.at[c])
@@ -246,7 +246,7 @@ func (f *Fleet) affected(lost []string) (some []placement.Object) {
 // lost.
 func (f *Fleet) Objects() (all, unsteady int) { return len(f.objects), len(f.unsteady) }
 
-// now returns the input of a review without the objects.
-func (f *Fleet) now(at time.Time) Input {
+// inputAt returns the input of a review without the objects.
+func (f *Fleet) inputAt(at time.Time) Input {
 	return Input{Clusters: f.clusters, Policies: f.policies, Info: &f.info, Now: at}
 }

@@ -46,15 +46,15 @@ type ObjectLoss struct {
 
 // Lose returns what the loss of clusters would do, in numbers. It agrees with Review.
 func (f *Fleet) Lose(lost []string, now time.Time) Loss {
-	in := f.now(now)
-	then := without(f.clusters, lost, now)
+	in := f.inputAt(now)
+	then := withLost(f.clusters, lost, now)
 	w := placement.NewWorld(then, f.policies)
 	w.Terse = true
 	before := *w
 	before.Ledger = w.Ledger.Clone()
-	objects := f.affected(lost)
+	objects := f.affectedBy(lost)
 	decisions := placement.DecideAndTake(objects, w, now)
-	l := Loss{Clusters: lost, Held: failover.Held(f.clusters, lost, f.settings, now), Decided: len(objects), LookAgain: f.together(now)}
+	l := Loss{Clusters: lost, Held: failover.Held(f.clusters, lost, f.settings, now), Decided: len(objects), LookAgain: f.sameEventFor(now)}
 	gains, movable := map[string]bool{}, []string(nil)
 	for _, i := range placement.Order(objects, w) {
 		o, d := &objects[i], &decisions[i]
@@ -66,7 +66,7 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 		}
 		one := objectLoss(o, d, w, lost)
 		l.Objects = append(l.Objects, one)
-		if one.Kept == 0 && !one.Pinned && asked(d) == o.Replicas {
+		if one.Kept == 0 && !one.Pinned && askedReplicas(d) == o.Replicas {
 			movable = append(movable, keyOf(o.Kind, o.Namespace, o.Name))
 		}
 		for name, n := range d.Placement.Clusters {
@@ -80,21 +80,21 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	}
 	l.Names, l.NamesLost = f.namesLost(&in, then, lost)
 	l.Headroom = headroom(then, w, lost)
-	l.Room = &Room{world: w, lost: lost, taken: taken(then, &before, w), movable: movable}
+	l.Room = &Room{world: w, lost: lost, taken: roomTaken(then, &before, w), movable: movable}
 	return l
 }
 
-// asked returns how many replicas a decision has placed or failed to place. An object may ask for more than its policy
+// askedReplicas returns how many replicas a decision has placed or failed to place. An object may ask for more than its policy
 // allows.
-func asked(d *placement.Decision) (n int64) {
+func askedReplicas(d *placement.Decision) (n int64) {
 	for _, placed := range d.Placement.Clusters {
 		n += placed
 	}
 	return n + d.Placement.Unschedulable
 }
 
-// together returns how long a loss would still count as one event with those of lost clusters; 0 if there are none.
-func (f *Fleet) together(now time.Time) (left time.Duration) {
+// sameEventFor returns how long a loss would still count as one event with those of lost clusters; 0 if there are none.
+func (f *Fleet) sameEventFor(now time.Time) (left time.Duration) {
 	for _, c := range f.clusters {
 		if c.Status.Failover == nil || c.Status.Failover.LostAt == nil {
 			continue

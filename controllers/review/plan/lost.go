@@ -30,7 +30,7 @@ func Lost(clusters []*v1beta1.Cluster, spec v1beta1.FailoverReviewSpec) ([]strin
 	}
 	for i, zone := range spec.Zones {
 		find(path.Child("zones").Index(i), zone, "must be REGION/ZONE or ZONE, and hold all nodes of at least one cluster, together with the other zones",
-			func(c *v1beta1.Cluster) bool { return touches(c, zone) && within(c, spec.Zones) })
+			func(c *v1beta1.Cluster) bool { return hasNodesIn(c, zone) && isWithin(c, spec.Zones) })
 	}
 	for i, region := range spec.Regions {
 		find(path.Child("regions").Index(i), region, "must be the region of a cluster of this federation",
@@ -39,13 +39,13 @@ func Lost(clusters []*v1beta1.Cluster, spec v1beta1.FailoverReviewSpec) ([]strin
 	return slices.Sorted(maps.Keys(lost)), errs
 }
 
-// touches reports whether a cluster has nodes in a zone, which is REGION/ZONE or ZONE.
-func touches(c *v1beta1.Cluster, zone string) bool {
+// hasNodesIn reports whether a cluster has nodes in a zone, which is REGION/ZONE or ZONE.
+func hasNodesIn(c *v1beta1.Cluster, zone string) bool {
 	return slices.ContainsFunc(c.Status.Zones, func(z string) bool { return zone == z || zone == c.Status.Region+"/"+z })
 }
 
-// within reports whether all zones of a cluster are among zones.
-func within(c *v1beta1.Cluster, zones []string) bool {
+// isWithin reports whether all zones of a cluster are among zones.
+func isWithin(c *v1beta1.Cluster, zones []string) bool {
 	return !slices.ContainsFunc(c.Status.Zones, func(z string) bool {
 		return !slices.Contains(zones, z) && !slices.Contains(zones, c.Status.Region+"/"+z)
 	})

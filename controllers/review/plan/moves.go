@@ -10,22 +10,22 @@ import (
 	placement "federation/controllers/placement/plan"
 )
 
-// moves returns the objects with replicas in a lost cluster, in the order in which they would be placed.
-func moves(in Input, then []*v1beta1.Cluster, lost []string) (all []v1beta1.ReplicaMove) {
+// replicaMoves returns the objects with replicas in a lost cluster, in the order in which they would be placed.
+func replicaMoves(in Input, then []*v1beta1.Cluster, lost []string) (all []v1beta1.ReplicaMove) {
 	w := placement.NewWorld(then, in.Policies)
-	objects := affected(in.Objects, w, lost)
+	objects := affectedObjects(in.Objects, w, lost)
 	decisions := placement.DecideAll(objects, w, in.Now)
 	for _, i := range placement.Order(objects, w) {
-		if m, ok := move(&objects[i], &decisions[i], lost); ok {
+		if m, ok := replicaMove(&objects[i], &decisions[i], lost); ok {
 			all = append(all, m)
 		}
 	}
 	return all
 }
 
-// affected returns the objects that must be decided to know what becomes of those in lost clusters: these, and all that
+// affectedObjects returns the objects that must be decided to know what becomes of those in lost clusters: these, and all that
 // may take room before them. A steady object takes none, so each decision is the same as if all were decided.
-func affected(objects []placement.Object, w *placement.World, lost []string) (some []placement.Object) {
+func affectedObjects(objects []placement.Object, w *placement.World, lost []string) (some []placement.Object) {
 	for i := range objects {
 		if o := &objects[i]; isIn(o, lost) || !w.Steady(o) {
 			some = append(some, *o)
@@ -38,9 +38,9 @@ func isIn(o *placement.Object, clusters []string) bool {
 	return slices.ContainsFunc(clusters, func(name string) bool { return o.At(name) > 0 })
 }
 
-// move returns how the replicas of one object would move; false if it has none in a lost cluster. A finished Job has
+// replicaMove returns how the replicas of one object would move; false if it has none in a lost cluster. A finished Job has
 // none.
-func move(o *placement.Object, d *placement.Decision, lost []string) (m v1beta1.ReplicaMove, ok bool) {
+func replicaMove(o *placement.Object, d *placement.Decision, lost []string) (m v1beta1.ReplicaMove, ok bool) {
 	m = v1beta1.ReplicaMove{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Clusters: []v1beta1.ReplicaChange{}}
 	if o.Current == nil || !o.Divided || o.Finished {
 		return m, false
@@ -52,7 +52,7 @@ func move(o *placement.Object, d *placement.Decision, lost []string) (m v1beta1.
 			ok = true
 		}
 		if n := min(before[name], after[name]); n > 0 {
-			stay = append(stay, fmt.Sprintf("%d stay in %s%s", n, name, reason(d, name)))
+			stay = append(stay, fmt.Sprintf("%d stay in %s%s", n, name, moveReason(d, name)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(union(before, after))) {
@@ -66,7 +66,7 @@ func move(o *placement.Object, d *placement.Decision, lost []string) (m v1beta1.
 	return m, ok
 }
 
-func reason(d *placement.Decision, cluster string) string {
+func moveReason(d *placement.Decision, cluster string) string {
 	why := d.Reasons[cluster]
 	if len(why) == 0 {
 		return ""

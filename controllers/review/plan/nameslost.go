@@ -21,9 +21,9 @@ func (f *Fleet) namesLost(in *Input, then []*v1beta1.Cluster, lost []string) (se
 	if len(keys) == 0 {
 		return 0, nil
 	}
-	before, after := byName(in.served(in.Clusters)), byName(in.served(then))
+	before, after := byName(in.servedClusters(in.Clusters)), byName(in.servedClusters(then))
 	for key := range keys {
-		was, is := f.servers(f.named[key], before), f.servers(f.named[key], after)
+		was, is := f.serversOf(f.named[key], before), f.serversOf(f.named[key], after)
 		for name, by := range was {
 			if !slices.ContainsFunc(by, func(c string) bool { return slices.Contains(lost, c) }) {
 				continue
@@ -45,13 +45,13 @@ func byName(clusters []names.Cluster) map[string]names.Cluster {
 	return out
 }
 
-// sees reports whether the cluster is known to serve.
-func sees(c names.Cluster) bool { return c.Held || c.Ready && !c.HeartbeatsStale }
+// isServing reports whether the cluster is known to serve.
+func isServing(c names.Cluster) bool { return c.Held || c.Ready && !c.HeartbeatsStale }
 
-// servers returns the clusters that serve each global name and host of an object. A cluster that cannot be seen serves
+// serversOf returns the clusters that serve each global name and host of an object. A cluster that cannot be seen serves
 // nothing, though its addresses may stay in DNS for lack of others.
-func (f *Fleet) servers(o *names.Object, clusters map[string]names.Cluster) map[string][]string {
-	in := names.Input{Federation: f.info.Name, Zone: f.zone, TTL: 1, Objects: []names.Object{*o}, Claims: f.claims, Explain: true, Refuse: refuse(&f.info)}
+func (f *Fleet) serversOf(o *names.Object, clusters map[string]names.Cluster) map[string][]string {
+	in := names.Input{Federation: f.info.Name, Zone: f.zone, TTL: 1, Objects: []names.Object{*o}, Claims: f.claims, Explain: true, Refuse: addressFilter(&f.info)}
 	for _, item := range o.Ingresses.Items {
 		if c, joined := clusters[item.Cluster]; joined { // only names that are not asked for here depend on other clusters' places
 			in.Clusters = append(in.Clusters, c)
@@ -63,7 +63,7 @@ func (f *Fleet) servers(o *names.Object, clusters map[string]names.Cluster) map[
 			continue
 		}
 		for _, s := range n.Clusters {
-			if s.Given && sees(clusters[s.Cluster]) {
+			if s.Given && isServing(clusters[s.Cluster]) {
 				out[n.Name] = append(out[n.Name], s.Cluster)
 			}
 		}

@@ -22,39 +22,39 @@ func recordChanges(in Input, then []*v1beta1.Cluster) (changes []v1beta1.RecordC
 	if err != nil {
 		return nil // the controllers do not start with such a zone
 	}
-	before, after := in.served(in.Clusters), in.served(then)
+	before, after := in.servedClusters(in.Clusters), in.servedClusters(then)
 	claims := names.NewClaims(names.Zone{Federation: in.Info.Name, Name: zone})
 	for i := range in.Named {
 		claims.Set(&in.Named[i])
 	}
-	objects := servedBy(in.Named, differing(before, after))
+	objects := servedBy(in.Named, differingClusters(before, after))
 	sets := func(clusters []names.Cluster) []dnsprovider.RRSet {
 		return names.Records(names.Input{
-			Federation: in.Info.Name, Zone: zone, TTL: uint32(in.Info.DNSTTL / time.Second), Objects: objects, Claims: claims, Clusters: clusters, Refuse: refuse(in.Info),
+			Federation: in.Info.Name, Zone: zone, TTL: uint32(in.Info.DNSTTL / time.Second), Objects: objects, Claims: claims, Clusters: clusters, Refuse: addressFilter(in.Info),
 		}).Records
 	}
-	return differences(sets(before), sets(after))
+	return setChanges(sets(before), sets(after))
 }
 
-// refuse returns an error for addresses that the federation does not publish.
-func refuse(info *v1beta1.Info) func(netip.Addr) error {
+// addressFilter returns an error for addresses that the federation does not publish.
+func addressFilter(info *v1beta1.Info) func(netip.Addr) error {
 	if info.PublicAddressesOnly {
 		return v1beta1.RefuseAllButPublicAddresses
 	}
 	return v1beta1.RefuseAddress
 }
 
-// served returns the clusters as names see them.
-func (in *Input) served(clusters []*v1beta1.Cluster) (out []names.Cluster) {
-	held := failover.CutOff(clusters, in.settings(), in.Now)
+// servedClusters returns the clusters as names see them.
+func (in *Input) servedClusters(clusters []*v1beta1.Cluster) (out []names.Cluster) {
+	held := failover.CutOff(clusters, in.failoverSettings(), in.Now)
 	for _, c := range clusters {
 		out = append(out, names.ClusterOf(c, held))
 	}
 	return out
 }
 
-// differing returns the clusters that differ between before and after; both are in the same order.
-func differing(before, after []names.Cluster) map[string]bool {
+// differingClusters returns the clusters that differ between before and after; both are in the same order.
+func differingClusters(before, after []names.Cluster) map[string]bool {
 	out := map[string]bool{}
 	for i := range before {
 		if !reflect.DeepEqual(before[i], after[i]) {
@@ -75,8 +75,8 @@ func servedBy(objects []names.Object, clusters map[string]bool) (some []names.Ob
 	return some
 }
 
-// differences returns the record sets that differ between before and after, sorted by name and type.
-func differences(before, after []dnsprovider.RRSet) (changes []v1beta1.RecordChange) {
+// setChanges returns the record sets that differ between before and after, sorted by name and type.
+func setChanges(before, after []dnsprovider.RRSet) (changes []v1beta1.RecordChange) {
 	type key struct{ name, kind string }
 	all := map[key]*v1beta1.RecordChange{}
 	at := func(set dnsprovider.RRSet) *v1beta1.RecordChange {

@@ -33,14 +33,14 @@ func Review(in Input, spec v1beta1.FailoverReviewSpec) (s v1beta1.FailoverReview
 		return s, errs
 	}
 	s.Clusters = lost
-	then := without(in.Clusters, lost, in.Now)
+	then := withLost(in.Clusters, lost, in.Now)
 	if spec.Drained {
-		then = drained(in.Clusters, lost)
+		then = withDrained(in.Clusters, lost)
 	} else {
-		s.SuspendedReason = failover.Held(in.Clusters, lost, in.settings(), in.Now)
+		s.SuspendedReason = failover.Held(in.Clusters, lost, in.failoverSettings(), in.Now)
 	}
 	s.Records = recordChanges(in, then)
-	s.Moves = moves(in, then, lost)
+	s.Moves = replicaMoves(in, then, lost)
 	for _, m := range s.Moves {
 		s.ReplicasUnschedulable += m.Unschedulable
 		for _, c := range m.Clusters {
@@ -52,8 +52,8 @@ func Review(in Input, spec v1beta1.FailoverReviewSpec) (s v1beta1.FailoverReview
 	return s, nil
 }
 
-// settings returns failover's settings as far as they decide what is suspended.
-func (in *Input) settings() failover.Settings {
+// failoverSettings returns failover's settings as far as they decide what is suspended.
+func (in *Input) failoverSettings() failover.Settings {
 	if in.Info == nil {
 		return failover.DefaultSettings()
 	}

@@ -37,8 +37,8 @@ func FreeIn(c *v1beta1.Cluster) Amounts {
 	return free
 }
 
-// taken returns the difference in room between two worlds.
-func taken(clusters []*v1beta1.Cluster, before, after *placement.World) map[string]Amounts {
+// roomTaken returns the difference in room between two worlds.
+func roomTaken(clusters []*v1beta1.Cluster, before, after *placement.World) map[string]Amounts {
 	out := map[string]Amounts{}
 	for _, c := range clusters {
 		for _, r := range resources {
@@ -93,7 +93,7 @@ func (f *Fleet) Lacks(r *Room, free map[string]Amounts) corev1.ResourceName {
 			room[resource] += has[resource]
 		}
 	}
-	need := f.demand(r)
+	need := f.lossDemand(r)
 	for _, resource := range resources {
 		if need[resource] > room[resource]+room[resource]/10 {
 			return resource
@@ -102,8 +102,8 @@ func (f *Fleet) Lacks(r *Room, free map[string]Amounts) corev1.ResourceName {
 	return ""
 }
 
-// demand returns what the replicas ask for that a loss would have to place elsewhere now.
-func (f *Fleet) demand(r *Room) Amounts {
+// lossDemand returns what the replicas ask for that a loss would have to place elsewhere now.
+func (f *Fleet) lossDemand(r *Room) Amounts {
 	all := Amounts{}
 	for _, key := range r.movable {
 		o := f.objects[key]

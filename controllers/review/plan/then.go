@@ -10,8 +10,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// without returns the clusters, with those that are lost marked as lost for longer than any grace period.
-func without(clusters []*v1beta1.Cluster, lost []string, now time.Time) []*v1beta1.Cluster {
+// withLost returns the clusters, with those that are lost marked as lost for longer than any grace period.
+func withLost(clusters []*v1beta1.Cluster, lost []string, now time.Time) []*v1beta1.Cluster {
 	long := metav1.NewTime(now.Add(-48 * time.Hour))
 	then := make([]*v1beta1.Cluster, len(clusters))
 	for i, c := range clusters {
@@ -25,8 +25,8 @@ func without(clusters []*v1beta1.Cluster, lost []string, now time.Time) []*v1bet
 	return then
 }
 
-// drained returns the clusters, with some of them drained.
-func drained(clusters []*v1beta1.Cluster, some []string) []*v1beta1.Cluster {
+// withDrained returns the clusters, with some of them drained.
+func withDrained(clusters []*v1beta1.Cluster, some []string) []*v1beta1.Cluster {
 	then := make([]*v1beta1.Cluster, len(clusters))
 	for i, c := range clusters {
 		if then[i] = c; slices.Contains(some, c.Name) {
