@@ -105,8 +105,8 @@ func readTable(ctx context.Context, leases Leases) (*coordinationv1.Lease, error
 	return lease, err
 }
 
-// newer returns the later of two versions of one object; nil is the oldest.
-func newer(a, b *coordinationv1.Lease) *coordinationv1.Lease {
+// newerVersion returns the later of two versions of one object; nil is the oldest.
+func newerVersion(a, b *coordinationv1.Lease) *coordinationv1.Lease {
 	switch {
 	case a == nil:
 		return b

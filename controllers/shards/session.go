@@ -38,49 +38,49 @@ func newSession(o Options, informer cache.SharedIndexInformer, name string) *ses
 // run returns when ctx is done, the work has failed, or the Lease is lost: then with errLost. No work of it runs on.
 func (s *session) run(ctx context.Context) error {
 	handler, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { s.look() }, UpdateFunc: func(any, any) { s.look() }, DeleteFunc: func(any) { s.look() },
+		AddFunc: func(any) { s.enqueue() }, UpdateFunc: func(any, any) { s.enqueue() }, DeleteFunc: func(any) { s.enqueue() },
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.informer.RemoveEventHandler(handler) }() // fails only for a stopped informer
-	renewed, err := s.begin(ctx)
+	renewed, err := s.createLease(ctx)
 	if err != nil {
 		return nil // ctx is done
 	}
 	leased, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	go s.keep(leased, renewed, lose)
-	err = s.share(leased)
-	if stopErr := s.stop(leased); stopErr != nil {
+	go s.renewLease(leased, renewed, lose)
+	err = s.takeTurns(leased)
+	if stopErr := s.stopWork(leased); stopErr != nil {
 		return stopErr
 	}
-	s.leave(ctx)
+	s.deleteLease(ctx)
 	return err
 }
 
-func (s *session) look() {
+func (s *session) enqueue() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// says returns the annotations of the replica's Lease.
-func (s *session) says() map[string]string {
+// leaseAnnotations returns the annotations of the replica's Lease.
+func (s *session) leaseAnnotations() map[string]string {
 	says := map[string]string{}
 	if s.Statements != nil {
-		says[StatementAnnotation] = s.Statements.own()
+		says[StatementAnnotation] = s.Statements.ownStatement()
 	}
 	return says
 }
 
-// begin creates the Lease, however long that takes, and returns when the successful request was sent.
-func (s *session) begin(ctx context.Context) (time.Duration, error) {
+// createLease creates the Lease, however long that takes, and returns when the successful request was sent.
+func (s *session) createLease(ctx context.Context) (time.Duration, error) {
 	for {
 		asked := s.Clock()
 		timed, cancel := context.WithTimeout(ctx, s.Timing.Deadline)
-		_, err := s.Leases.Create(timed, newReplica(s.name, s.Timing, s.says()), metav1.CreateOptions{})
+		_, err := s.Leases.Create(timed, newReplica(s.name, s.Timing, s.leaseAnnotations()), metav1.CreateOptions{})
 		cancel()
 		if err == nil && s.Clock()-asked < s.Timing.Deadline {
 			s.Renewed(asked)
@@ -98,8 +98,8 @@ func (s *session) begin(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// keep renews the Lease, and calls lose when Deadline has passed since the last successful renewal was sent.
-func (s *session) keep(ctx context.Context, renewed time.Duration, lose context.CancelCauseFunc) {
+// renewLease renews the Lease, and calls lose when Deadline has passed since the last successful renewal was sent.
+func (s *session) renewLease(ctx context.Context, renewed time.Duration, lose context.CancelCauseFunc) {
 	for {
 		left := func() time.Duration { return renewed + s.Timing.Deadline - s.Clock() }
 		select {
@@ -110,7 +110,7 @@ func (s *session) keep(ctx context.Context, renewed time.Duration, lose context.
 		for {
 			asked := s.Clock()
 			timed, cancel := context.WithTimeout(ctx, left())
-			_, err := s.Leases.Patch(timed, s.name, types.MergePatchType, renewPatch(s.says()), metav1.PatchOptions{})
+			_, err := s.Leases.Patch(timed, s.name, types.MergePatchType, renewPatch(s.leaseAnnotations()), metav1.PatchOptions{})
 			cancel()
 			if err == nil && left() > 0 {
 				renewed = asked
@@ -130,17 +130,17 @@ func (s *session) keep(ctx context.Context, renewed time.Duration, lose context.
 	}
 }
 
-// share takes turns until the session ends, and returns the cause.
-func (s *session) share(ctx context.Context) error {
+// takeTurns takes turns until the session ends, and returns the cause.
+func (s *session) takeTurns(ctx context.Context) error {
 	for {
-		again, err := s.turn(ctx)
+		again, err := s.takeTurn(ctx)
 		if err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case err := <-s.work.end():
+		case err := <-s.work.done():
 			s.work = nil
 			if ctx.Err() == nil {
 				return errors.Join(errors.New("the work with the shards ended unexpectedly"), err)
@@ -154,51 +154,51 @@ func (s *session) share(ctx context.Context) error {
 // retry is the delay before the next turn after a failed write; mostly another replica was faster.
 const retry = 200 * time.Millisecond
 
-// turn reads which replicas are alive, does what plan.Next returns, and runs the work with the shards it holds. It
+// takeTurn reads which replicas are alive, does what plan.Next returns, and runs the work with the shards it holds. It
 // returns when to run again; an error ends the session.
-func (s *session) turn(ctx context.Context) (again time.Duration, err error) {
-	seen := s.others.look(s.informer.GetStore(), s.name, time.Now())
-	lease := s.table()
+func (s *session) takeTurn(ctx context.Context) (again time.Duration, err error) {
+	seen := s.others.poll(s.informer.GetStore(), s.name, time.Now())
+	lease := s.newestTable()
 	table, err := tableOf(lease)
 	if err != nil {
 		if s.complaint != err.Error() {
 			s.complaint = err.Error()
 			klog.FromContext(ctx).Error(err, "No shards are assigned")
 		}
-		return s.Timing.Duration, s.stop(ctx)
+		return s.Timing.Duration, s.stopWork(ctx)
 	}
 	next := plan.Next(table, seen.live, s.name, seen.settled)
 	if next.Take|next.Give != 0 {
 		if next.Give != 0 {
-			if err := s.stop(ctx); err != nil {
+			if err := s.stopWork(ctx); err != nil {
 				return 0, err
 			}
 		}
-		if err := s.write(ctx, lease, next); err != nil {
+		if err := s.writeTable(ctx, lease, next); err != nil {
 			klog.FromContext(ctx).V(1).Info("Reading the assignment of shards again", "err", err)
 			return retry, nil
 		}
 		klog.FromContext(ctx).Info("Rebalancing shards", "taken", next.Take.String(), "from", strings.Join(next.From, " "), "given", next.Give.String())
 		table = next.Table
 	}
-	s.bury(ctx, seen, table)
-	return seen.again, s.start(ctx, table.Held(s.name))
+	s.deleteDeadLeases(ctx, seen, table)
+	return seen.again, s.startWork(ctx, table.Held(s.name))
 }
 
-// table returns the newest known table.
-func (s *session) table() *coordinationv1.Lease {
+// newestTable returns the newest known table.
+func (s *session) newestTable() *coordinationv1.Lease {
 	obj, _, _ := s.informer.GetStore().GetByKey(v1beta1.FederationNamespace + "/" + TableName)
 	cached, _ := obj.(*coordinationv1.Lease)
 	if cached == nil && s.cached {
 		s.last = nil // somebody has deleted it
 	}
 	s.cached = cached != nil
-	return newer(cached, s.last)
+	return newerVersion(cached, s.last)
 }
 
-// write writes the table of the turn. Before it takes shards from a dead replica, it reads that replica's Lease past
+// writeTable writes the table of the turn. Before it takes shards from a dead replica, it reads that replica's Lease past
 // the cache, which may be stale: if the Lease has changed, the replica is alive.
-func (s *session) write(ctx context.Context, was *coordinationv1.Lease, turn plan.Turn) error {
+func (s *session) writeTable(ctx context.Context, was *coordinationv1.Lease, turn plan.Turn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timing.Deadline)
 	defer cancel()
 	for _, dead := range turn.From {
@@ -206,7 +206,7 @@ func (s *session) write(ctx context.Context, was *coordinationv1.Lease, turn pla
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
-		if err == nil && !s.others.known(lease) {
+		if err == nil && !s.others.isUnchanged(lease) {
 			return fmt.Errorf("replica %s lives", dead)
 		}
 	}
@@ -223,8 +223,8 @@ func (s *session) write(ctx context.Context, was *coordinationv1.Lease, turn pla
 	return nil
 }
 
-// bury deletes the Leases of dead replicas that hold nothing any more; one of the live replicas does it.
-func (s *session) bury(ctx context.Context, seen sight, table plan.Table) {
+// deleteDeadLeases deletes the Leases of dead replicas that hold nothing any more; one of the live replicas does it.
+func (s *session) deleteDeadLeases(ctx context.Context, seen sight, table plan.Table) {
 	if len(seen.live) == 0 || seen.live[0] != s.name {
 		return
 	}
@@ -240,8 +240,8 @@ func (s *session) bury(ctx context.Context, seen sight, table plan.Table) {
 	}
 }
 
-// leave deletes the Lease, so that the others take its shards at once. If that fails, the Lease expires.
-func (s *session) leave(ctx context.Context) {
+// deleteLease deletes the Lease, so that the others take its shards at once. If that fails, the Lease expires.
+func (s *session) deleteLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := s.Leases.Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {

@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	}
 	if o.Statements != nil {
-		unhear, err := o.Statements.hear(informer, leaseOf(o.Name, 0), o.Timing)
+		unhear, err := o.Statements.watchLeases(informer, leaseOf(o.Name, 0), o.Timing)
 		if err != nil {
 			return err
 		}

@@ -356,7 +356,7 @@ func TestTimingsThatDoNotFit(t *testing.T) {
 func TestADurationOfAnotherVersion(t *testing.T) {
 	s := newSightings(DefaultTiming())
 	for seconds, want := range map[int32]time.Duration{2: 8 * time.Second, 20: 20 * time.Second} {
-		if got := s.duration(&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds}}); got != want {
+		if got := s.leaseDuration(&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds}}); got != want {
 			t.Errorf("%d s: %s, want %s", seconds, got, want)
 		}
 	}

@@ -36,8 +36,8 @@ type sight struct {
 	again   time.Duration // until that changes without an event
 }
 
-// look reads the cache. self is alive, whatever the cache says.
-func (s *sightings) look(store cache.Store, self string, now time.Time) sight {
+// poll reads the cache. self is alive, whatever the cache says.
+func (s *sightings) poll(store cache.Store, self string, now time.Time) sight {
 	out := sight{live: []string{self}, again: s.timing.Duration}
 	there := map[string]bool{}
 	for _, obj := range store.List() {
@@ -51,7 +51,7 @@ func (s *sightings) look(store cache.Store, self string, now time.Time) sight {
 			before = sighting{lease.ResourceVersion, now}
 			s.seen[lease.Name] = before
 		}
-		if left := before.at.Add(s.duration(lease)).Sub(now); left > 0 {
+		if left := before.at.Add(s.leaseDuration(lease)).Sub(now); left > 0 {
 			out.live, out.again = append(out.live, lease.Name), min(out.again, left)
 		} else {
 			out.dead = append(out.dead, lease)
@@ -89,15 +89,15 @@ func (s *sightings) holdOff(now time.Time) time.Duration {
 	return wait
 }
 
-// duration returns the duration in the Lease, whose owner may be of another version.
-func (s *sightings) duration(lease *coordinationv1.Lease) time.Duration {
+// leaseDuration returns the duration in the Lease, whose owner may be of another version.
+func (s *sightings) leaseDuration(lease *coordinationv1.Lease) time.Duration {
 	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
 		return max(time.Duration(*seconds)*time.Second, s.timing.Duration)
 	}
 	return s.timing.Duration
 }
 
-// known reports whether a Lease is as it was at the last pass.
-func (s *sightings) known(lease *coordinationv1.Lease) bool {
+// isUnchanged reports whether a Lease is as it was at the last pass.
+func (s *sightings) isUnchanged(lease *coordinationv1.Lease) bool {
 	return s.seen[lease.Name].version == lease.ResourceVersion
 }

@@ -57,16 +57,16 @@ func (s *Statements) Others() map[string]plan.Statement {
 	return others
 }
 
-// own returns the statement of this replica.
-func (s *Statements) own() string {
+// ownStatement returns the statement of this replica.
+func (s *Statements) ownStatement() string {
 	return plan.State(s.found(), slices.Collect(maps.Values(s.Others()))).String()
 }
 
-// hear records the statements in Leases as they change, until unhear is called.
-func (s *Statements) hear(informer cache.SharedIndexInformer, self string, t Timing) (unhear func(), err error) {
+// watchLeases records the statements in Leases as they change, until unhear is called.
+func (s *Statements) watchLeases(informer cache.SharedIndexInformer, self string, t Timing) (unhear func(), err error) {
 	note := func(obj any) {
 		if lease, ok := obj.(*coordinationv1.Lease); ok && lease.Labels[label] == "replica" && processOf(lease.Name) != processOf(self) {
-			s.note(lease, t)
+			s.recordLease(lease, t)
 		}
 	}
 	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -79,8 +79,8 @@ func (s *Statements) hear(informer cache.SharedIndexInformer, self string, t Tim
 	return func() { _ = informer.RemoveEventHandler(handler) }, err // fails only for a stopped informer
 }
 
-// note records a Lease's statement. A relist that brings a known version is no sign of life.
-func (s *Statements) note(lease *coordinationv1.Lease, t Timing) {
+// recordLease records a Lease's statement. A relist that brings a known version is no sign of life.
+func (s *Statements) recordLease(lease *coordinationv1.Lease, t Timing) {
 	statement, ok := plan.ParseStatement(lease.Annotations[StatementAnnotation])
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,7 +49,7 @@ func TestAStatementDiesWithItsLease(t *testing.T) {
 	renewed := func(version string) {
 		l := newReplica(leaseOf("b", 0), DefaultTiming(), map[string]string{StatementAnnotation: `{"well":["x"]}`})
 		l.ResourceVersion = version
-		s.note(l, DefaultTiming())
+		s.recordLease(l, DefaultTiming())
 	}
 	counts := func(want int) {
 		t.Helper()
@@ -92,13 +92,13 @@ func TestOneVoteAProcess(t *testing.T) {
 		l.ResourceVersion = version
 		return l
 	}
-	s.note(says(leaseOf("host-1", 0), "1", `{"lost":["x"]}`), DefaultTiming())
-	s.note(says(leaseOf("host-1", 1), "2", `{"well":["x"]}`), DefaultTiming())
+	s.recordLease(says(leaseOf("host-1", 0), "1", `{"lost":["x"]}`), DefaultTiming())
+	s.recordLease(says(leaseOf("host-1", 1), "2", `{"well":["x"]}`), DefaultTiming())
 	s.forget("federation-system/" + leaseOf("host-1", 0)) // somebody deletes it
 	if got := fmt.Sprint(s.Others()); got != `map[host-1:{"well":["x"]}]` {
 		t.Errorf("they say %s", got)
 	}
-	s.note(says(leaseOf("host-1", 1), "3", ""), DefaultTiming()) // as an older version does
+	s.recordLease(says(leaseOf("host-1", 1), "3", ""), DefaultTiming()) // as an older version does
 	if got := s.Others(); len(got) > 0 {
 		t.Errorf("they say %v", got)
 	}

@@ -17,20 +17,20 @@ type work struct {
 	ended  chan error
 }
 
-// end returns a channel that is ready when the work has ended; never if there is none.
-func (w *work) end() <-chan error {
+// done returns a channel that is ready when the work has ended; never if there is none.
+func (w *work) done() <-chan error {
 	if w == nil {
 		return nil
 	}
 	return w.ended
 }
 
-// start runs the work with a set. Work with the same set continues; work with another one is stopped first.
-func (s *session) start(ctx context.Context, held plan.Set) error {
+// startWork runs the work with a set. Work with the same set continues; work with another one is stopped first.
+func (s *session) startWork(ctx context.Context, held plan.Set) error {
 	if ctx.Err() != nil || (s.work != nil && s.work.held == held) {
 		return nil
 	}
-	if err := s.stop(ctx); err != nil || held == 0 {
+	if err := s.stopWork(ctx); err != nil || held == 0 {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -45,8 +45,8 @@ func (s *session) start(ctx context.Context, held plan.Set) error {
 // ErrStuck must end the process, because nothing else ends the work.
 var ErrStuck = errors.New("the work with shards that may belong to another replica does not end")
 
-// stop returns when the work, if any, has ended. Once the session's ctx is done, it gives up before others may begin.
-func (s *session) stop(ctx context.Context) error {
+// stopWork returns when the work, if any, has ended. Once the session's ctx is done, it gives up before others may begin.
+func (s *session) stopWork(ctx context.Context) error {
 	if s.work == nil {
 		return nil
 	}

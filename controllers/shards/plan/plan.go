@@ -59,7 +59,7 @@ func Aim(now Table, live []string) Table {
 	if len(live) == 0 {
 		return now
 	}
-	quota := quotas(now, live)
+	quota := shardQuotas(now, live)
 	aim, free := Table{}, []int{}
 	for shard, holder := range now {
 		if quota[holder] > 0 {
@@ -77,8 +77,8 @@ func Aim(now Table, live []string) Table {
 	return aim
 }
 
-// quotas returns how many shards each replica should hold. The remainder goes to those that hold most.
-func quotas(now Table, live []string) map[string]int {
+// shardQuotas returns how many shards each replica should hold. The remainder goes to those that hold most.
+func shardQuotas(now Table, live []string) map[string]int {
 	byHeld := slices.Clone(live)
 	slices.SortFunc(byHeld, func(a, b string) int {
 		if more := now.Held(b).Len() - now.Held(a).Len(); more != 0 {
