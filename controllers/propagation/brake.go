@@ -101,7 +101,7 @@ func (d *deletions) mayDelete(ctx context.Context, m *member, k key, have *unstr
 			m.queue.AddAfter(k, left)
 			return errHeld
 		}
-		if err := d.judge(ctx, m); err != nil {
+		if err := d.judgeStale(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -118,10 +118,10 @@ func (d *deletions) mayDelete(ctx context.Context, m *member, k key, have *unstr
 	return fmt.Errorf("%s: it is not the observed copy any more, or its object is known now", k)
 }
 
-// judge collects the copies of unknown objects in a member, and has the brake judge them. The caller holds the brake's
+// judgeStale collects the copies of unknown objects in a member, and has the brake judge them. The caller holds the brake's
 // lock.
-func (d *deletions) judge(ctx context.Context, m *member) error {
-	recorded, err := d.recorded(ctx)
+func (d *deletions) judgeStale(ctx context.Context, m *member) error {
+	recorded, err := d.recordedUIDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (d *deletions) stillHeld(ctx context.Context, m *member, cluster *v1beta1.C
 	}
 	if b.Approve(strings.Split(cluster.Annotations[v1beta1.ApproveDeletionsAnnotation], ",")) {
 		klog.FromContext(ctx).Info("The deletion of copies is approved", "cluster", m.Name, "copies", holds)
-	} else if err := d.judge(ctx, m); err != nil {
+	} else if err := d.judgeStale(ctx, m); err != nil {
 		return nil, err
 	}
 	for uid, w := range b.waiting {
@@ -234,11 +234,11 @@ func (d *deletions) stillHeld(ctx context.Context, m *member, cluster *v1beta1.C
 	if copies == 0 {
 		return nil, nil
 	}
-	return &v1beta1.PendingDeletions{Resource: d.only(), Set: set, Copies: int32(copies), Of: int32(of), Examples: some}, nil
+	return &v1beta1.PendingDeletions{Resource: d.onlyKind(), Set: set, Copies: int32(copies), Of: int32(of), Examples: some}, nil
 }
 
-// only returns the one kind of this controller, or "" if it has all built-in kinds.
-func (d *deletions) only() string {
+// onlyKind returns the one kind of this controller, or "" if it has all built-in kinds.
+func (d *deletions) onlyKind() string {
 	if len(d.Kinds) == 1 {
 		return d.Kinds[0].Resource.GroupResource().String()
 	}
@@ -247,7 +247,7 @@ func (d *deletions) only() string {
 
 // saidHeld returns what a Cluster's status says that this controller holds.
 func (d *deletions) saidHeld(cluster *v1beta1.Cluster) *v1beta1.PendingDeletions {
-	i := slices.IndexFunc(cluster.Status.DeletionsPendingApproval, func(h v1beta1.PendingDeletions) bool { return h.Resource == d.only() })
+	i := slices.IndexFunc(cluster.Status.DeletionsPendingApproval, func(h v1beta1.PendingDeletions) bool { return h.Resource == d.onlyKind() })
 	if i < 0 {
 		return nil
 	}
@@ -267,7 +267,7 @@ func (d *deletions) sayHeld(ctx context.Context, m *member, now *v1beta1.Pending
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cluster); err != nil {
 			return err
 		}
-		news = plan.SayHeld(cluster, d.only(), now, time.Now())
+		news = plan.SayHeld(cluster, d.onlyKind(), now, time.Now())
 		if u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(cluster); err != nil {
 			return err
 		}

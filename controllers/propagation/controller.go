@@ -71,7 +71,7 @@ type Controller struct {
 
 // New makes a controller and subscribes it to the federation's informers.
 func New(o Options) (*Controller, error) {
-	c := assemble(o.withDefaults())
+	c := newController(o.withDefaults())
 	registerMetrics()
 	var errs []error
 	for i := range c.Kinds {
@@ -108,8 +108,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// assemble makes the parts of a controller, without starting anything.
-func assemble(o Options) *Controller {
+// newController makes the parts of a controller, without starting anything.
+func newController(o Options) *Controller {
 	v, s := &view{Options: o}, newMembers()
 	h := &hub{view: v}
 	return &Controller{
@@ -131,7 +131,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	var reporters sync.WaitGroup
 	reporters.Go(func() { c.giveTurns(ctx) })
 	for range 4 {
-		reporters.Go(func() { work(ctx, c.reports, c.syncReport) })
+		reporters.Go(func() { processQueue(ctx, c.reports, c.syncReport) })
 	}
 	<-ctx.Done()
 	c.shutDown()
@@ -145,8 +145,8 @@ func (c *Controller) shutDown() {
 	c.dues.waiting.ShutDown()
 }
 
-// work processes a queue until it is shut down. A failed item is requeued with backoff.
-func work(ctx context.Context, q workqueue.TypedRateLimitingInterface[key], do func(context.Context, key) error) {
+// processQueue processes a queue until it is shut down. A failed item is requeued with backoff.
+func processQueue(ctx context.Context, q workqueue.TypedRateLimitingInterface[key], do func(context.Context, key) error) {
 	for {
 		k, quit := q.Get()
 		if quit || ctx.Err() != nil {

@@ -42,8 +42,8 @@ type operation struct {
 	federated *unstructured.Unstructured
 }
 
-// operate carries out an operation. A copy that is gone is no error.
-func (d *dispatcher) operate(ctx context.Context, m *member, k key, op operation) error {
+// execute carries out an operation. A copy that is gone is no error.
+func (d *dispatcher) execute(ctx context.Context, m *member, k key, op operation) error {
 	if op.Verb == plan.Nothing || op.Verb == plan.Wait {
 		return nil
 	}
@@ -53,25 +53,25 @@ func (d *dispatcher) operate(ctx context.Context, m *member, k key, op operation
 	var err error
 	switch op.Verb {
 	case plan.Create:
-		err = d.create(ctx, m, k, op)
+		err = d.createCopy(ctx, m, k, op)
 	case plan.Update:
-		err = d.apply(ctx, m, k, op, provided(k, op))
+		err = d.applyCopy(ctx, m, k, op, preconditionOf(k, op))
 	case plan.Delete:
-		err = d.delete(ctx, m, k, op)
+		err = d.deleteCopy(ctx, m, k, op)
 	case plan.Release:
-		err = d.release(ctx, m, k, op.have)
+		err = d.releaseCopy(ctx, m, k, op.have)
 	}
 	if apierrors.IsNotFound(err) && op.Verb != plan.Create {
 		err = nil // it is gone: the watch will show that
 	}
 	observeWrite(m.Name, op.Verb, started, err)
-	m.lanes.wrote(k, time.Since(started), err)
+	m.lanes.recordWrite(k, time.Since(started), err)
 	return err
 }
 
-// provided returns the precondition of an update: the copy has the observed UID and, if the write adds or removes pods,
+// preconditionOf returns the precondition of an update: the copy has the observed UID and, if the write adds or removes pods,
 // the observed version. A process that was paused may have lost the shard meanwhile, and its write would be stale.
-func provided(k key, op operation) plan.Precondition {
+func preconditionOf(k key, op operation) plan.Precondition {
 	p := plan.Precondition{UID: op.have.GetUID()}
 	if k.Kind.Paced && plan.ChangesPods(op.Want, op.have, k.Kind.Divided) {
 		p.ResourceVersion = op.have.GetResourceVersion()
@@ -79,14 +79,14 @@ func provided(k key, op operation) plan.Precondition {
 	return p
 }
 
-// create creates the copy unless an object of that name exists. If that is a copy, we made it and the cache does not
+// createCopy creates the copy unless an object of that name exists. If that is a copy, we made it and the cache does not
 // have it yet: it is updated.
-func (d *dispatcher) create(ctx context.Context, m *member, k key, op operation) error {
-	err := d.apply(ctx, m, k, op, plan.NotThere)
+func (d *dispatcher) createCopy(ctx context.Context, m *member, k key, op operation) error {
+	err := d.applyCopy(ctx, m, k, op, plan.NotThere)
 	if !apierrors.IsConflict(err) {
 		return err
 	}
-	there, getErr := resource(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
+	there, getErr := resourceClient(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
 	if getErr != nil {
 		return getErr
 	}
@@ -96,7 +96,7 @@ func (d *dispatcher) create(ctx context.Context, m *member, k key, op operation)
 	if there.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("waits for the copy before it to be gone")
 	}
-	return d.apply(ctx, m, k, op, plan.Precondition{UID: there.GetUID()})
+	return d.applyCopy(ctx, m, k, op, plan.Precondition{UID: there.GetUID()})
 }
 
 // isCopy reports whether an object is our copy. One that lost its label or annotation but still has the hash is ours
@@ -110,8 +110,8 @@ func (d *dispatcher) isCopy(there *unstructured.Unstructured, k key) bool {
 	return hashed && (label == "" || label == d.Federation) && (of == "" || of == v1beta1.CopyOf(k.Kind.GroupKind(), k.Namespace, k.Name))
 }
 
-// apply sends the desired object with a precondition, and records the result.
-func (d *dispatcher) apply(ctx context.Context, m *member, k key, op operation, provided plan.Precondition) error {
+// applyCopy sends the desired object with a precondition, and records the result.
+func (d *dispatcher) applyCopy(ctx context.Context, m *member, k key, op operation, provided plan.Precondition) error {
 	body := op.Want.Body(provided)
 	m.Begin(k)
 	var left any
@@ -121,11 +121,11 @@ func (d *dispatcher) apply(ctx context.Context, m *member, k key, op operation, 
 			m.queue.Add(k)
 		}
 	}()
-	got, err := m.send(ctx, k, body)
+	got, err := m.sendApply(ctx, k, body)
 	if err != nil {
 		return err
 	}
-	left, took = got, settled(op.Want, got)
+	left, took = got, settledState(op.Want, got)
 	return nil
 }
 
@@ -134,12 +134,12 @@ type applier interface {
 	Apply(ctx context.Context, r schema.GroupVersionResource, name types.NamespacedName, body []byte, o metav1.PatchOptions) (any, error)
 }
 
-// send applies an object and returns the result in a form that package held accepts.
-func (m *member) send(ctx context.Context, k key, body []byte) (any, error) {
+// sendApply applies an object and returns the result in a form that package held accepts.
+func (m *member) sendApply(ctx context.Context, k key, body []byte) (any, error) {
 	if a, ok := m.Client.(applier); ok {
 		return a.Apply(ctx, k.Kind.Resource, k.NamespacedName, body, applyOptions)
 	}
-	got, err := resource(m.Client, k).Patch(ctx, k.Name, types.ApplyPatchType, body, applyOptions)
+	got, err := resourceClient(m.Client, k).Patch(ctx, k.Name, types.ApplyPatchType, body, applyOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -147,24 +147,24 @@ func (m *member) send(ctx context.Context, k key, body []byte) (any, error) {
 	return got, nil
 }
 
-// settled is plan.Settle of the result of a write.
-func settled(want plan.Desired, got any) string {
+// settledState is plan.Settle of the result of a write.
+func settledState(want plan.Desired, got any) string {
 	if a, ok := got.(answer); ok && plan.Holds(want, a.Typed()) {
 		return ""
 	}
 	return plan.Settle(want, held.Object(got))
 }
 
-// delete deletes the observed copy, once. If the federated object is missing, or is not the copy's source, it first
+// deleteCopy deletes the observed copy, once. If the federated object is missing, or is not the copy's source, it first
 // asks the federation itself: a cache is not enough to delete by.
-func (d *dispatcher) delete(ctx context.Context, m *member, k key, op operation) error {
+func (d *dispatcher) deleteCopy(ctx context.Context, m *member, k key, op operation) error {
 	if m.IsRemoved(k, op.have.GetUID()) {
 		return nil
 	}
 	if op.federated != nil && !plan.Outlived(op.Want.Source, op.have) {
 		return d.deleteObserved(ctx, m, k, op)
 	}
-	if err := d.confirm(ctx, k, op.federated); err != nil {
+	if err := d.confirmCached(ctx, k, op.federated); err != nil {
 		return err
 	}
 	fate, err := d.fateOf(ctx, k, op.have)
@@ -172,7 +172,7 @@ func (d *dispatcher) delete(ctx context.Context, m *member, k key, op operation)
 		return err
 	}
 	if fate == plan.Orphaned {
-		return d.release(ctx, m, k, op.have)
+		return d.releaseCopy(ctx, m, k, op.have)
 	}
 	if fate == "" && op.federated == nil {
 		if err := d.mayDelete(ctx, m, k, op.have); err != nil {
@@ -180,7 +180,7 @@ func (d *dispatcher) delete(ctx context.Context, m *member, k key, op operation)
 		}
 	}
 	if err = d.deleteObserved(ctx, m, k, op); err == nil {
-		m.event(d.Recorder, v1beta1.EventStaleCopyDeleted, "%s is deleted: its object no longer exists at the federation (UID %s)",
+		m.emitEvent(d.Recorder, v1beta1.EventStaleCopyDeleted, "%s is deleted: its object no longer exists at the federation (UID %s)",
 			k, op.have.GetAnnotations()[v1beta1.SourceAnnotation])
 	}
 	return err
@@ -193,7 +193,7 @@ func (d *dispatcher) deleteObserved(ctx context.Context, m *member, k key, op op
 		policy = metav1.DeletePropagationForeground
 	}
 	uid, version := op.have.GetUID(), op.have.GetResourceVersion()
-	err := resource(m.Client, k).Delete(ctx, k.Name, metav1.DeleteOptions{
+	err := resourceClient(m.Client, k).Delete(ctx, k.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
 	})
 	if err == nil {
@@ -202,13 +202,13 @@ func (d *dispatcher) deleteObserved(ctx context.Context, m *member, k key, op op
 	return err
 }
 
-// release removes our marks from a copy. From then on it is not ours to delete, even if the cache still has it.
-func (d *dispatcher) release(ctx context.Context, m *member, k key, have *unstructured.Unstructured) error {
+// releaseCopy removes our marks from a copy. From then on it is not ours to delete, even if the cache still has it.
+func (d *dispatcher) releaseCopy(ctx context.Context, m *member, k key, have *unstructured.Unstructured) error {
 	uid := have.GetUID()
 	if m.IsRemoved(k, uid) {
 		return nil
 	}
-	_, err := resource(m.Client, k).Patch(ctx, k.Name, types.MergePatchType, releasePatch(have), metav1.PatchOptions{FieldManager: FieldManager})
+	_, err := resourceClient(m.Client, k).Patch(ctx, k.Name, types.MergePatchType, releasePatch(have), metav1.PatchOptions{FieldManager: FieldManager})
 	if err == nil {
 		m.Removed(k, uid)
 	}

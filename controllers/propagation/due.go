@@ -28,8 +28,8 @@ const (
 	lull  = yield / 5
 )
 
-// dues are the objects whose status is due for a report.
-type dues struct {
+// statusLimiter are the objects whose status is due for a report.
+type statusLimiter struct {
 	limit   *rate.Limiter
 	waiting workqueue.TypedInterface[key] // waiting for their turn, first in first out
 	unspent atomic.Int64                  // turns that nobody used
@@ -42,15 +42,15 @@ type dues struct {
 // due has the times of the first and the last unreported change of an object.
 type due struct{ first, last time.Time }
 
-func newDues(aSecond int) *dues {
-	return &dues{
+func newDues(aSecond int) *statusLimiter {
+	return &statusLimiter{
 		limit: rate.NewLimiter(rate.Limit(aSecond), burst*aSecond), waiting: workqueue.NewTyped[key](),
 		of: map[key]due{}, turn: map[key]bool{},
 	}
 }
 
-// note records a change. If it is the first since the last report, it returns when to ask for the report, else 0.
-func (d *dues) note(k key, now time.Time) time.Duration {
+// recordChange records a change. If it is the first since the last report, it returns when to ask for the report, else 0.
+func (d *statusLimiter) recordChange(k key, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	one, there := d.of[k]
@@ -61,25 +61,25 @@ func (d *dues) note(k key, now time.Time) time.Duration {
 	}
 	one.first = now
 	d.of[k] = one
-	return d.settling()
+	return d.settleDelay()
 }
 
-// settling returns how long an object must be unchanged before its report, for now.
-func (d *dues) settling() time.Duration {
+// settleDelay returns how long an object must be unchanged before its report, for now.
+func (d *statusLimiter) settleDelay() time.Duration {
 	all := float64(len(d.of)+len(d.turn)) / float64(d.limit.Limit()) * float64(time.Second)
 	return min(max(time.Duration(all)/dueShare, settleTime), settleLong)
 }
 
-// settled reports whether the changes of an object have settled; it then forgets them. If not, again is when to ask
+// isSettled reports whether the changes of an object have settled; it then forgets them. If not, again is when to ask
 // again; 0: when its turn comes. An object without changes has settled.
-func (d *dues) settled(k key, now time.Time) (yes bool, again time.Duration) {
+func (d *statusLimiter) isSettled(k key, now time.Time) (yes bool, again time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if come, asked := d.turn[k]; asked && !come {
 		return false, 0
 	}
 	if one, there := d.of[k]; there {
-		quiet := d.settling()
+		quiet := d.settleDelay()
 		at := one.last.Add(quiet)
 		if latest := one.first.Add(settleMost * quiet); latest.Before(at) {
 			at = latest
@@ -92,8 +92,8 @@ func (d *dues) settled(k key, now time.Time) (yes bool, again time.Duration) {
 	return true, 0
 }
 
-// takeTurn reports whether an object has its turn. If not, it joins the queue, see giveTurns.
-func (d *dues) takeTurn(k key) bool {
+// acquire reports whether an object has its turn. If not, it joins the queue, see dispatch.
+func (d *statusLimiter) acquire(k key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.turn[k] {
@@ -105,8 +105,8 @@ func (d *dues) takeTurn(k key) bool {
 	return false
 }
 
-// wait waits for the next turn: an unused one, or a new one.
-func (d *dues) wait(ctx context.Context) error {
+// waitForTurn waits for the next turn: an unused one, or a new one.
+func (d *statusLimiter) waitForTurn(ctx context.Context) error {
 	if d.unspent.Add(-1) >= 0 {
 		return nil
 	}
@@ -114,8 +114,8 @@ func (d *dues) wait(ctx context.Context) error {
 	return d.limit.Wait(ctx)
 }
 
-// give gives an object its turn, if it still wants it.
-func (d *dues) give(k key) bool {
+// grant gives an object its turn, if it still wants it.
+func (d *statusLimiter) grant(k key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, asked := d.turn[k]
@@ -125,8 +125,8 @@ func (d *dues) give(k key) bool {
 	return asked
 }
 
-// drop forgets the changes of an object: it is reported at once, or not at all.
-func (d *dues) drop(k key) {
+// forget forgets the changes of an object: it is reported at once, or not at all.
+func (d *statusLimiter) forget(k key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.of, k)

@@ -36,9 +36,9 @@ func TestAReportWaitsUntilTheCopiesSettle(t *testing.T) {
 	} {
 		d := newDues(30)
 		for _, at := range c.changes {
-			d.note(k, start.Add(at))
+			d.recordChange(k, start.Add(at))
 		}
-		if yes, got := d.settled(k, start.Add(c.at)); got != c.want || yes != (c.want == 0) {
+		if yes, got := d.isSettled(k, start.Add(c.at)); got != c.want || yes != (c.want == 0) {
 			t.Errorf("%s: settled %t, asks again after %s, want %s", c.name, yes, got, c.want)
 		}
 		if c.want == 0 && len(d.of) > 0 {
@@ -60,14 +60,14 @@ func TestTheMoreObjectsAreDueTheLongerTheySettle(t *testing.T) {
 	} {
 		d := newDues(aSecond)
 		for i := range c.due {
-			d.note(key{NamespacedName: types.NamespacedName{Name: fmt.Sprint(i)}}, start)
+			d.recordChange(key{NamespacedName: types.NamespacedName{Name: fmt.Sprint(i)}}, start)
 		}
 		k := key{NamespacedName: types.NamespacedName{Name: "0"}}
-		if _, again := d.settled(k, start); again != c.quiet {
+		if _, again := d.isSettled(k, start); again != c.quiet {
 			t.Errorf("with %d due an object settles for %s, want %s", c.due, again, c.quiet)
 		}
-		d.note(k, start.Add(c.most-time.Millisecond))
-		if yes, again := d.settled(k, start.Add(c.most-time.Millisecond)); yes || again != time.Millisecond {
+		d.recordChange(k, start.Add(c.most-time.Millisecond))
+		if yes, again := d.isSettled(k, start.Add(c.most-time.Millisecond)); yes || again != time.Millisecond {
 			t.Errorf("with %d due an object that goes on changing is reported after %s more, want 1 ms", c.due, again)
 		}
 	}
@@ -77,7 +77,7 @@ func TestATurnForNothingIsGivenOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, began := newDues(1), time.Now()
 		wait := func(want time.Duration, what string) {
-			if err := d.wait(t.Context()); err != nil || time.Since(began) != want {
+			if err := d.waitForTurn(t.Context()); err != nil || time.Since(began) != want {
 				t.Errorf("%s came after %s (%v), want %s", what, time.Since(began), err, want)
 			}
 		}
@@ -93,7 +93,7 @@ func TestATurnForNothingIsGivenOn(t *testing.T) {
 func TestReportsOfManyObjectsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const aSecond, objects = 10, 50
-		c := assemble(Options{Workers: 1, Reports: aSecond})
+		c := newController(Options{Workers: 1, Reports: aSecond})
 		go c.giveTurns(t.Context())
 		began := time.Now()
 		told, again := []string(nil), false
@@ -102,7 +102,7 @@ func TestReportsOfManyObjectsTakeTurns(t *testing.T) {
 		}
 		for len(told) < objects {
 			k, _ := c.reports.Get()
-			if yes, _ := c.dues.settled(k, time.Now()); yes && c.dues.takeTurn(k) {
+			if yes, _ := c.dues.isSettled(k, time.Now()); yes && c.dues.acquire(k) {
 				told = append(told, k.Name)
 			}
 			c.reports.Done(k)
@@ -130,14 +130,14 @@ func TestReportsYieldToWrites(t *testing.T) {
 			defer m.queue.ShutDown()
 			members[name] = m
 		}
-		c := assemble(Options{Workers: 1, Reports: 1000})
+		c := newController(Options{Workers: 1, Reports: 1000})
 		c.engaged = members
 		defer c.reports.ShutDown()
 		go c.giveTurns(t.Context())
 		turn := func(name string) time.Duration {
 			began, k := time.Now(), key{NamespacedName: types.NamespacedName{Name: name}}
 			c.dues.turn[key{}] = false // a goroutine is already waiting
-			if c.dues.takeTurn(k) {
+			if c.dues.acquire(k) {
 				t.Fatalf("%s got its turn before others that wait", name)
 			}
 			k, _ = c.reports.Get()

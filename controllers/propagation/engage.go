@@ -27,7 +27,7 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	}
 	errs = append(errs, c.watchEndpoints(m), c.watchScaling(m))
 	err := errors.Join(errs...)
-	if err != nil || !c.serving.start(ctx, func(ctx context.Context) { c.serve(ctx, m) }) {
+	if err != nil || !c.serving.start(ctx, func(ctx context.Context) { c.serveMember(ctx, m) }) {
 		m.unlisten()
 		m.queue.ShutDown()
 	}
@@ -38,20 +38,20 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 // may not be allowed to list a kind there.
 const patience = 10 * time.Second
 
-// serve waits for the caches, clears stale copies, and then works.
-func (c *Controller) serve(ctx context.Context, m *member) {
+// serveMember waits for the caches, clears stale copies, and then works.
+func (c *Controller) serveMember(ctx context.Context, m *member) {
 	log := klog.FromContext(ctx).WithValues("cluster", m.Name)
 	defer m.unlisten()
 	defer m.queue.ShutDown()
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
 		return
 	}
-	late := c.fill(ctx, m)
+	late := c.waitForCaches(ctx, m)
 	if ctx.Err() != nil {
 		return
 	}
 	started := time.Now()
-	c.join(m) // from now on deletes wait for this member, also those that come while it is cleared
+	c.addMember(m) // from now on deletes wait for this member, also those that come while it is cleared
 	stale := c.clearStale(ctx, m, c.Kinds)
 	m.brake.clearing.Store(false)
 	for _, k := range c.objects() {
@@ -66,8 +66,8 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 	var workers sync.WaitGroup
 	for range c.Workers {
 		workers.Go(func() {
-			work(ctx, m.queue, func(ctx context.Context, k key) error {
-				defer m.lanes.done(k)
+			processQueue(ctx, m.queue, func(ctx context.Context, k key) error {
+				defer m.lanes.recordDone(k)
 				return c.syncMember(ctx, m, k)
 			})
 		})
@@ -80,14 +80,14 @@ func (c *Controller) serve(ctx context.Context, m *member) {
 		workers.Go(func() { c.takeUpLate(ctx, m, k) })
 	}
 	<-ctx.Done()
-	c.leave(m)
+	c.removeMember(m)
 	m.queue.ShutDown()
 	workers.Wait()
 	log.Info("Disengaged")
 }
 
-// join adds a member.
-func (c *Controller) join(m *member) { c.countEngaged(c.add(m)) }
+// addMember adds a member.
+func (c *Controller) addMember(m *member) { c.countEngaged(c.add(m)) }
 
 // countEngaged counts for the built-in kinds only: the propagations of custom kinds engage the same members.
 func (c *Controller) countEngaged(n int) {
@@ -96,14 +96,14 @@ func (c *Controller) countEngaged(n int) {
 	}
 }
 
-// leave removes a member.
-func (c *Controller) leave(m *member) {
+// removeMember removes a member.
+func (c *Controller) removeMember(m *member) {
 	c.countEngaged(c.remove(m))
 	for _, k := range c.objects() {
 		if k.Kind.Endpoints {
 			c.reports.AddAfter(k, settleTime) // with a delay: when the process ends its members leave, which needs no report
 		} else {
-			c.report(k)
+			c.enqueueReport(k)
 		}
 	}
 	c.wakeAllWaiting()
@@ -118,13 +118,13 @@ func (m *member) resyncUnconfirmed(ctx context.Context) {
 	}, resourceversion.Believed/10)
 }
 
-// fill waits for the member's caches, and returns the kinds whose caches are not synced after patience.
-func (c *Controller) fill(ctx context.Context, m *member) (late []*plan.Kind) {
+// waitForCaches waits for the member's caches, and returns the kinds whose caches are not synced after patience.
+func (c *Controller) waitForCaches(ctx context.Context, m *member) (late []*plan.Kind) {
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for i := range c.Kinds {
 		k := &c.Kinds[i]
-		if !cache.WaitForCacheSync(patient.Done(), func() bool { return m.ready(k) }) {
+		if !cache.WaitForCacheSync(patient.Done(), func() bool { return m.cacheSynced(k) }) {
 			late = append(late, k)
 			klog.FromContext(ctx).Info("Cannot list objects of a kind in the member; continuing without", "cluster", m.Name, "kind", k.Kind)
 		}
@@ -134,7 +134,7 @@ func (c *Controller) fill(ctx context.Context, m *member) (late []*plan.Kind) {
 
 // takeUpLate starts work with a kind whose cache in the member syncs late.
 func (c *Controller) takeUpLate(ctx context.Context, m *member, k *plan.Kind) {
-	if !cache.WaitForCacheSync(ctx.Done(), func() bool { return m.ready(k) }) {
+	if !cache.WaitForCacheSync(ctx.Done(), func() bool { return m.cacheSynced(k) }) {
 		return
 	}
 	c.clearStale(ctx, m, []plan.Kind{*k})

@@ -9,8 +9,8 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// floor returns the minimum that a copy of an autoscaler should have while replicas leave other clusters; 0: its own.
-func (s *snapshots) floor(ctx context.Context, m *member, of plan.Source, t plan.Target, k key) (int64, error) {
+// autoscalerFloor returns the minimum that a copy of an autoscaler should have while replicas leave other clusters; 0: its own.
+func (s *snapshots) autoscalerFloor(ctx context.Context, m *member, of plan.Source, t plan.Target, k key) (int64, error) {
 	if k.Kind.Resource != autoscalers || of.Object == nil || !of.Goes(t) {
 		return 0, nil
 	}
@@ -18,7 +18,7 @@ func (s *snapshots) floor(ctx context.Context, m *member, of plan.Source, t plan
 	if w.Object == nil || w.Share(m.Name) == 0 {
 		return 0, nil
 	}
-	leaving, err := s.leaving(ctx, target, w)
+	leaving, err := s.leavingReplicas(ctx, target, w)
 	if err != nil {
 		return 0, err
 	}
@@ -30,8 +30,8 @@ func (s *snapshots) floor(ctx context.Context, m *member, of plan.Source, t plan
 	return floor, nil
 }
 
-// leaving returns how many replicas of a workload are in clusters that should have none.
-func (s *snapshots) leaving(ctx context.Context, k key, w plan.Source) (n int64, err error) {
+// leavingReplicas returns how many replicas of a workload are in clusters that should have none.
+func (s *snapshots) leavingReplicas(ctx context.Context, k key, w plan.Source) (n int64, err error) {
 	for _, m := range s.all() {
 		if w.Share(m.Name) > 0 {
 			continue
@@ -62,7 +62,7 @@ func (c *Controller) wakeFloors(ctx context.Context, m *member) {
 			continue
 		}
 		if u, err := c.snapshots.copyOfAny(ctx, m, of); err != nil || plan.Applied(w, u) > 0 {
-			c.changed(k)
+			c.enqueueEverywhere(k)
 		}
 	}
 }

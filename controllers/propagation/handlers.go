@@ -37,8 +37,8 @@ func (h *handlers) unlisten() {
 	_ = errors.Join(errs...) // a stopped informer has no handlers to remove
 }
 
-// index adds an index to an informer, unless another controller has added it.
-func index(informer cache.SharedIndexInformer, name string, of cache.IndexFunc) error {
+// addIndex adds an index to an informer, unless another controller has added it.
+func addIndex(informer cache.SharedIndexInformer, name string, of cache.IndexFunc) error {
 	if _, there := informer.GetIndexer().GetIndexers()[name]; there {
 		return nil
 	}

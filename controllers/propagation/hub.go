@@ -26,7 +26,7 @@ type hub struct {
 
 // patch patches the federated object and records the new version.
 func (h *hub) patch(ctx context.Context, k key, kind types.PatchType, body []byte, subresources ...string) error {
-	got, err := resource(h.view.Client, k).Patch(ctx, k.Name, kind, body, metav1.PatchOptions{FieldManager: FieldManager}, subresources...)
+	got, err := resourceClient(h.view.Client, k).Patch(ctx, k.Name, kind, body, metav1.PatchOptions{FieldManager: FieldManager}, subresources...)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (h *hub) patch(ctx context.Context, k key, kind types.PatchType, body []byt
 		after++ // the object went with the patch; the response has the version before
 	}
 	h.patched.Store(k, resourceversion.LeftAt(after))
-	if h.view.packed(k) == nil {
+	if h.view.packedObject(k) == nil {
 		h.patched.Delete(k) // the object is gone, and the cache knows
 	}
 	return nil
@@ -57,9 +57,9 @@ func (h *hub) awaitsOurPatch(k key, u held.Named) bool {
 	return ok && v.(resourceversion.Left).Unseen(u)
 }
 
-// confirm checks with the federation that the cached object, nil for none, is current.
-func (h *hub) confirm(ctx context.Context, k key, cached *unstructured.Unstructured) error {
-	there, err := resource(h.view.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
+// confirmCached checks with the federation that the cached object, nil for none, is current.
+func (h *hub) confirmCached(ctx context.Context, k key, cached *unstructured.Unstructured) error {
+	there, err := resourceClient(h.view.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
 	switch {
 	case cached == nil && apierrors.IsNotFound(err), err == nil && cached != nil && there.GetUID() == cached.GetUID():
 		return nil
@@ -93,7 +93,7 @@ func (h *hub) setFinalizers(ctx context.Context, k key, federated held.Named, fi
 	return h.patch(ctx, k, types.MergePatchType, body)
 }
 
-func resource(client dynamic.Interface, k key) dynamic.ResourceInterface {
+func resourceClient(client dynamic.Interface, k key) dynamic.ResourceInterface {
 	r := client.Resource(k.Kind.Resource)
 	if k.Namespace == "" {
 		return r

@@ -87,16 +87,16 @@ func (l *lanes) Len() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, one := range l.all {
-		if l.open(one) {
+		if l.mayTake(one) {
 			n += one.waiting
 		}
 	}
 	return n
 }
 
-// open reports whether a worker may take a key from a lane: a hanging lane gets an eighth of the workers, all hanging
+// mayTake reports whether a worker may take a key from a lane: a hanging lane gets an eighth of the workers, all hanging
 // lanes together half.
-func (l *lanes) open(one *lane) bool {
+func (l *lanes) mayTake(one *lane) bool {
 	if one.waiting == 0 || !one.hangs {
 		return one.waiting > 0
 	}
@@ -113,7 +113,7 @@ func (l *lanes) open(one *lane) bool {
 func (l *lanes) Pop() (k key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !l.open(l.all[l.next]) {
+	for !l.mayTake(l.all[l.next]) {
 		l.next = (l.next + 1) % len(l.all)
 	}
 	from := l.all[l.next]
@@ -131,17 +131,17 @@ func (l *lanes) Pop() (k key) {
 	return k
 }
 
-// wrote records the duration and result of a write for a key that a worker has.
-func (l *lanes) wrote(k key, took time.Duration, err error) {
+// recordWrite records the duration and result of a write for a key that a worker has.
+func (l *lanes) recordWrite(k key, took time.Duration, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if of := l.taken[k]; of != nil && (err == nil || took >= hangsAfter) {
-		of.hangs = err != nil && !refused(err) && !apierrors.IsConflict(err)
+		of.hangs = err != nil && !isRejected(err) && !apierrors.IsConflict(err)
 	}
 }
 
-// done records that a worker is about to return a key.
-func (l *lanes) done(k key) {
+// recordDone records that a worker is about to return a key.
+func (l *lanes) recordDone(k key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if of := l.taken[k]; of != nil {

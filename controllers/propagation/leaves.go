@@ -26,8 +26,8 @@ const (
 	movesTogether = 30 * time.Second
 )
 
-// needed returns what keeps a copy in a cluster that it should leave; "" if nothing does, or it need not leave.
-func (s *snapshots) needed(ctx context.Context, m *member, of plan.Source, t plan.Target, k key) (why string, err error) {
+// neededBy returns what keeps a copy in a cluster that it should leave; "" if nothing does, or it need not leave.
+func (s *snapshots) neededBy(ctx context.Context, m *member, of plan.Source, t plan.Target, k key) (why string, err error) {
 	since := m.Leaving(k, of.Leaves(t), time.Now())
 	if since.IsZero() {
 		return "", nil
@@ -54,7 +54,7 @@ func (s *snapshots) servesAlone(m *member, of plan.Source, k key) string {
 		return ""
 	}
 	for _, other := range s.all() {
-		t, known := s.target(other)
+		t, known := s.clusterTarget(other)
 		if one, _ := other.copyOf(k); other != m && known && !t.HeartbeatsStale && of.Goes(t) && one.Serves(k.Kind) {
 			return ""
 		}
@@ -102,7 +102,7 @@ func (s *snapshots) copyOfAny(ctx context.Context, m *member, k key) (*unstructu
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.WriteTimeout)
 	defer cancel()
-	u, err := resource(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
+	u, err := resourceClient(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && u.GetLabels()[v1beta1.ManagedByLabel] != s.Federation {
 		u, err = nil, nil
 	}

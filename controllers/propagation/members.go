@@ -38,7 +38,7 @@ type member struct {
 }
 
 func newMember(mem Member, v *view) *member {
-	m := &member{Member: mem, lanes: newLanes(v.Workers, v.leaves)}
+	m := &member{Member: mem, lanes: newLanes(v.Workers, v.isLeaving)}
 	m.Ledger = ledger.New(v.Federation, func(k *plan.Kind) cache.Store { return mem.Informers(k.Resource).GetStore() })
 	m.brake.init()
 	m.queue = m.lanes.queue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](10*time.Millisecond, 30*time.Second))
@@ -47,16 +47,16 @@ func newMember(mem Member, v *view) *member {
 
 func (m *member) String() string { return fmt.Sprintf("member %s", m.Name) }
 
-// silent reports whether the heartbeats of the member's nodes are stale since it was away.
-func (m *member) silent() bool { return m.HeartbeatsStale != nil && m.HeartbeatsStale() }
+// heartbeatsStale reports whether the heartbeats of the member's nodes are stale since it was away.
+func (m *member) heartbeatsStale() bool { return m.HeartbeatsStale != nil && m.HeartbeatsStale() }
 
-// ready reports whether the member's cache of a kind is synced.
-func (m *member) ready(k *plan.Kind) bool {
+// cacheSynced reports whether the member's cache of a kind is synced.
+func (m *member) cacheSynced(k *plan.Kind) bool {
 	return m.Informers(k.Resource).HasSynced() && (!k.Endpoints || m.Informers(plan.EndpointSlices).HasSynced())
 }
 
-// unknown reports whether an empty cache means nothing: it is not synced, or the member does not let us list.
-func (m *member) unknown(r schema.GroupVersionResource) bool {
+// cacheUncertain reports whether an empty cache means nothing: it is not synced, or the member does not let us list.
+func (m *member) cacheUncertain(r schema.GroupVersionResource) bool {
 	informer := m.Informers(r)
 	lacks, ok := informer.(interface{ Lacking() bool })
 	return !informer.HasSynced() || ok && lacks.Lacking()
@@ -65,13 +65,13 @@ func (m *member) unknown(r schema.GroupVersionResource) bool {
 // copyOf returns the state of the object in this member, for the report.
 func (m *member) copyOf(k key) (plan.Copy, types.UID) {
 	u, last := m.Read(k)
-	c := plan.Copy{Cluster: m.Name, State: last.State, Message: last.Message, Object: u, Looked: last.Generation, Outdated: last.Outdated, Unlisted: m.unknown(k.Kind.Resource)}
+	c := plan.Copy{Cluster: m.Name, State: last.State, Message: last.Message, Object: u, Looked: last.Generation, Outdated: last.Outdated, Unlisted: m.cacheUncertain(k.Kind.Resource)}
 	if c.State == "" {
 		c.State, c.Message = plan.Pending, "has not been synced yet"
 	}
 	if k.Kind.Endpoints {
 		c.ReadyEndpoints = m.readyEndpoints(k.NamespacedName)
-		c.EndpointsUnknown = m.unknown(plan.EndpointSlices)
+		c.EndpointsUnknown = m.cacheUncertain(plan.EndpointSlices)
 	}
 	return c, last.Left
 }
@@ -94,8 +94,8 @@ func (m *member) readyEndpoints(service types.NamespacedName) bool {
 	return false
 }
 
-// event emits an event about a member that belongs to no federated object.
-func (m *member) event(to record.EventRecorder, reason, format string, args ...any) {
+// emitEvent emits an event about a member that belongs to no federated object.
+func (m *member) emitEvent(to record.EventRecorder, reason, format string, args ...any) {
 	to.Eventf(aboutCluster(m.Name), corev1.EventTypeNormal, reason, format, args...)
 }
 

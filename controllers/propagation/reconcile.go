@@ -24,40 +24,40 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	if !c.owns(k) {
 		return c.syncOthers(ctx, m, k)
 	}
-	if !m.ready(k.Kind) { // once it is synced, so are all objects of the kind
+	if !m.cacheSynced(k.Kind) { // once it is synced, so are all objects of the kind
 		if m.Record(k, ledger.Outcome{State: plan.Unreachable, Message: fmt.Sprintf("its objects of kind %s cannot be listed", k.Kind.Kind)}) {
-			c.report(k)
+			c.enqueueReport(k)
 		}
 		return nil
 	}
-	snapshot, err := c.snapshots.snapshot(ctx, m, k)
+	snapshot, err := c.snapshots.take(ctx, m, k)
 	op := operation{have: snapshot.Target.Have, federated: snapshot.Source.Object}
 	if err != nil {
-		return c.conclude(m, k, conclusion{operation: op, err: err})
+		return c.recordResult(m, k, syncResult{operation: op, err: err})
 	}
-	op.Step = c.decide(m, k, snapshot)
+	op.Step = c.nextStep(m, k, snapshot)
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 	defer cancel()
-	return c.conclude(m, k, conclusion{operation: op, err: c.dispatch.operate(ctx, m, k, op)})
+	return c.recordResult(m, k, syncResult{operation: op, err: c.dispatch.execute(ctx, m, k, op)})
 }
 
-// decide returns the next step. Steps of one object that depend on other members are decided one at a time, and reserve
+// nextStep returns the next step. Steps of one object that depend on other members are decided one at a time, and reserve
 // what they take from the others.
-func (c *Controller) decide(m *member, k key, snapshot plan.Snapshot) plan.Step {
+func (c *Controller) nextStep(m *member, k key, snapshot plan.Snapshot) plan.Step {
 	if !snapshot.DependsOnMembers() {
 		m.Reserve(k, nil, "")
-		c.wait(k, m.Name, false)
+		c.setWaiting(k, m.Name, false)
 		return plan.Next(snapshot)
 	}
 	mutex := c.lock(k)
 	mutex.Lock()
 	defer mutex.Unlock()
-	c.wait(k, m.Name, true)
+	c.setWaiting(k, m.Name, true)
 	m.Reserve(k, nil, "")
 	step := plan.Next(c.snapshots.withMembers(snapshot, m, k))
 	m.Reserve(k, step.Replicas, step.Template)
 	if step.WaitsFor == "" {
-		c.wait(k, m.Name, false)
+		c.setWaiting(k, m.Name, false)
 	}
 	return step
 }
@@ -77,13 +77,13 @@ func (c *Controller) syncOthers(ctx context.Context, m *member, k key) error {
 	}
 	now := ledger.Outcome{State: plan.Synced}
 	have, _ := m.Observe(k)
-	if target, known := c.target(m); have == nil && known && c.source(k, federated).Goes(target) {
+	if target, known := c.clusterTarget(m); have == nil && known && c.sourceOf(k, federated).Goes(target) {
 		now.State = plan.Conflict
 	}
 	if now.State == plan.Conflict && k.Kind.Resource == namespaces { // in one that is not there nothing can be created
 		ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 		defer cancel()
-		if _, err := resource(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		if _, err := resourceClient(m.Client, k).Get(ctx, k.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 			m.queue.AddAfter(k, othersTime)
 			return nil
 		} else if err != nil {
@@ -96,16 +96,16 @@ func (c *Controller) syncOthers(ctx context.Context, m *member, k key) error {
 	return nil
 }
 
-// conclusion is how a sync of one object in one member ended.
-type conclusion struct {
+// syncResult is how a sync of one object in one member ended.
+type syncResult struct {
 	operation
 	err error
 	// leaving: the object should be nowhere, and waits for its copies to go.
 	leaving bool
 }
 
-// conclude records the outcome, reports it if it changed, and returns an error to retry.
-func (c *Controller) conclude(m *member, k key, end conclusion) error {
+// recordResult records the outcome, reports it if it changed, and returns an error to retry.
+func (c *Controller) recordResult(m *member, k key, end syncResult) error {
 	if end.federated == nil && end.have == nil && end.err == nil {
 		m.Forget(k)
 		return nil
@@ -128,12 +128,12 @@ func (c *Controller) conclude(m *member, k key, end conclusion) error {
 }
 
 // outcome returns what the ledger keeps of a conclusion.
-func (end conclusion) outcome() ledger.Outcome {
-	now := ledger.Outcome{State: plan.Synced, Outdated: end.outdated()}
+func (end syncResult) outcome() ledger.Outcome {
+	now := ledger.Outcome{State: plan.Synced, Outdated: end.keepsOldTemplate()}
 	switch {
 	case errors.Is(end.err, errForeign):
 		now.State, now.Message = plan.Conflict, end.err.Error()
-	case end.err != nil && refused(end.err):
+	case end.err != nil && isRejected(end.err):
 		now.State, now.Message = plan.Rejected, end.err.Error()
 	case end.err != nil:
 		now.State, now.Message = plan.Pending, end.err.Error()
@@ -156,17 +156,17 @@ func (end conclusion) outcome() ledger.Outcome {
 	return now
 }
 
-// outdated reports whether the copy keeps a pod template other than the federated object's.
-func (end conclusion) outdated() bool {
+// keepsOldTemplate reports whether the copy keeps a pod template other than the federated object's.
+func (end syncResult) keepsOldTemplate() bool {
 	if end.have == nil {
 		return false
 	}
 	return end.Want.Kept || end.Want.Refusal != "" || end.err != nil && end.Want.Object != nil && !plan.SameTemplate(end.Want, end.have)
 }
 
-// refused reports whether the member understood the request and rejected it: it will reject it again. An apply that
+// isRejected reports whether the member understood the request and rejected it: it will reject it again. An apply that
 // cannot be merged, such as one with two environment variables of one name, gets a 500 without a reason.
-func refused(err error) bool {
+func isRejected(err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return false // it will be gone soon
 	}

@@ -40,7 +40,7 @@ func (h *hub) recordDeletion(ctx context.Context, k key, uid types.UID, fate pla
 	if apierrors.IsNotFound(err) {
 		empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 		empty.SetName(recordsName(k))
-		if _, err := h.records().Create(ctx, empty, metav1.CreateOptions{FieldManager: FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := h.orphanRecords().Create(ctx, empty, metav1.CreateOptions{FieldManager: FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 		got, err = h.patchRecords(ctx, k, map[string]any{string(uid): record.String()})
@@ -63,7 +63,7 @@ func (h *hub) recordDeletion(ctx context.Context, k key, uid types.UID, fate pla
 
 // fateOf returns the recorded fate of a copy's object, or "".
 func (h *hub) fateOf(ctx context.Context, k key, copied *unstructured.Unstructured) (plan.Fate, error) {
-	u, err := h.records().Get(ctx, recordsName(k), metav1.GetOptions{})
+	u, err := h.orphanRecords().Get(ctx, recordsName(k), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
@@ -75,7 +75,7 @@ func (h *hub) fateOf(ctx context.Context, k key, copied *unstructured.Unstructur
 	return record.Fate, nil
 }
 
-func (h *hub) records() dynamic.ResourceInterface {
+func (h *hub) orphanRecords() dynamic.ResourceInterface {
 	return h.view.Client.Resource(configMaps).Namespace(v1beta1.FederationNamespace)
 }
 
@@ -84,12 +84,12 @@ func (h *hub) patchRecords(ctx context.Context, k key, data map[string]any) (*un
 	if err != nil {
 		return nil, err
 	}
-	return h.records().Patch(ctx, recordsName(k), types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
+	return h.orphanRecords().Patch(ctx, recordsName(k), types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
 }
 
-// recorded returns the UIDs of the objects whose deletion is recorded.
-func (h *hub) recorded(ctx context.Context) (map[types.UID]bool, error) {
-	all, err := h.records().List(ctx, metav1.ListOptions{})
+// recordedUIDs returns the UIDs of the objects whose deletion is recorded.
+func (h *hub) recordedUIDs(ctx context.Context) (map[types.UID]bool, error) {
+	all, err := h.orphanRecords().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (s *snapshots) referredThere(ctx context.Context, m *member, k key) (string
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.WriteTimeout)
 	defer cancel()
-	by, err := m.refers.in(ctx, m.Client, k.Namespace)
+	by, err := m.refers.inNamespace(ctx, m.Client, k.Namespace)
 	if err != nil {
 		return "", fmt.Errorf("cannot tell whether anything there refers to it: %w", err)
 	}
@@ -63,9 +63,9 @@ type referrersAt struct {
 	at   time.Time // time of the request
 }
 
-// in returns those of one namespace. One caller reads them; other callers wait for it meanwhile, each until its own
+// inNamespace returns those of one namespace. One caller reads them; other callers wait for it meanwhile, each until its own
 // deadline.
-func (r *referrersThere) in(ctx context.Context, client dynamic.Interface, namespace string) (map[v1beta1.Reference]string, error) {
+func (r *referrersThere) inNamespace(ctx context.Context, client dynamic.Interface, namespace string) (map[v1beta1.Reference]string, error) {
 	r.mu.Lock()
 	maps.DeleteFunc(r.of, func(_ string, had *referrersAt) bool { return time.Since(had.at) >= referrersAge })
 	now, reading := r.of[namespace]

@@ -56,7 +56,7 @@ func TestManyAskAMemberOnceWhoRefersToThem(t *testing.T) {
 		answers := make(chan string)
 		for range 20 {
 			go func() {
-				by, err := all.in(t.Context(), m, "shop")
+				by, err := all.inNamespace(t.Context(), m, "shop")
 				if err != nil {
 					answers <- err.Error()
 				}
@@ -66,7 +66,7 @@ func TestManyAskAMemberOnceWhoRefersToThem(t *testing.T) {
 		synctest.Wait()
 		hurried, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, err := all.in(hurried, m, "shop"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := all.inNamespace(hurried, m, "shop"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("who may wait for a millisecond: %v", err)
 		}
 		for range 20 {
@@ -78,7 +78,7 @@ func TestManyAskAMemberOnceWhoRefersToThem(t *testing.T) {
 			t.Errorf("%d lists, want %d", lists, want)
 		}
 		time.Sleep(referrersAge)
-		_, _ = all.in(t.Context(), m, "shop")
+		_, _ = all.inNamespace(t.Context(), m, "shop")
 		if want := 2 * (len(v1beta1.Referrers) + 1); lists != want {
 			t.Errorf("later: %d lists, want %d", lists, want)
 		}

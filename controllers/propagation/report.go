@@ -26,7 +26,7 @@ type reporter struct {
 	*members
 	*hub
 	reports workqueue.TypedRateLimitingInterface[key]
-	dues    *dues
+	dues    *statusLimiter
 	pending sync.Map // key → time since when a copy has been pending, for kinds without conditions
 	told    sync.Map // key → cluster → message of the last event, so that each is emitted once
 }
@@ -44,13 +44,13 @@ func (r *reporter) syncReport(ctx context.Context, k key) error {
 	if !r.owns(k) {
 		return nil
 	}
-	if yes, again := r.dues.settled(k, time.Now()); !yes {
+	if yes, again := r.dues.isSettled(k, time.Now()); !yes {
 		if again > 0 {
 			r.reports.AddAfter(k, again)
 		}
 		return nil
 	}
-	obj := r.packed(k) // nothing is unpacked before its turn
+	obj := r.packedObject(k) // nothing is unpacked before its turn
 	if obj == nil {
 		r.forget(k)
 		return nil
@@ -71,7 +71,7 @@ func (r *reporter) syncReport(ctx context.Context, k key) error {
 		r.reports.AddAfter(k, pending) // or sooner: when a member is engaged, all that it has synced is reported
 		return nil
 	case leaves:
-		return r.finish(ctx, k, known)
+		return r.removeFinalizers(ctx, k, known)
 	}
 	return r.reportInTurn(ctx, k, obj)
 }
@@ -79,13 +79,13 @@ func (r *reporter) syncReport(ctx context.Context, k key) error {
 // reportInTurn writes the status, or waits for the object's turn.
 func (r *reporter) reportInTurn(ctx context.Context, k key, obj any) error {
 	takesTurns := !k.Kind.Endpoints
-	if takesTurns && !r.dues.takeTurn(k) {
+	if takesTurns && !r.dues.acquire(k) {
 		return nil
 	}
 	federated := held.Object(obj)
-	copies := r.copies(k, federated)
-	r.overlook(k, federated, copies)
-	r.events(federated, k, copies)
+	copies := r.copiesOf(k, federated)
+	r.hidePending(k, federated, copies)
+	r.emitEvents(federated, k, copies)
 	summary := plan.Summarize(k.Kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
 	if summary.Empty() {
 		if takesTurns {
@@ -108,17 +108,17 @@ func (r *reporter) forget(k key) {
 	r.patched.Delete(k)
 	r.told.Delete(k)
 	r.pending.Delete(k)
-	r.dues.drop(k)
+	r.dues.forget(k)
 }
 
 // notedAfter is how long a copy may be pending or progressing before an object of a kind without conditions has a note
 // of it.
 const notedAfter = 10 * time.Second
 
-// overlook treats, for kinds without conditions, copies that have not been pending or progressing for long as synced:
+// hidePending treats, for kinds without conditions, copies that have not been pending or progressing for long as synced:
 // to add and remove the note would be two writes for each object that is created or moved. An existing note stays: a
 // process that has just taken over the object does not know how long it has been so.
-func (r *reporter) overlook(k key, federated *unstructured.Unstructured, copies []plan.Copy) {
+func (r *reporter) hidePending(k key, federated *unstructured.Unstructured, copies []plan.Copy) {
 	pending := func(one plan.Copy) bool { return one.State == plan.Pending || one.State == plan.Progressing }
 	if !k.Kind.Notes() || !slices.ContainsFunc(copies, pending) {
 		r.pending.Delete(k)
@@ -158,10 +158,10 @@ func (r *reporter) initialSyncPending(k key, now time.Time) time.Duration {
 	return 0
 }
 
-// copies returns what is known of an object in each cluster that it goes to, sorted by cluster; and in one that it no
+// copiesOf returns what is known of an object in each cluster that it goes to, sorted by cluster; and in one that it no
 // longer goes to, while something of it is there.
-func (r *reporter) copies(k key, federated *unstructured.Unstructured) (copies []plan.Copy) {
-	source, clusters := r.source(k, federated), r.clusters()
+func (r *reporter) copiesOf(k key, federated *unstructured.Unstructured) (copies []plan.Copy) {
+	source, clusters := r.sourceOf(k, federated), r.clusters()
 	slices.SortFunc(clusters, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	for _, u := range clusters {
 		target := plan.Target{Cluster: asTarget(u)}
@@ -173,7 +173,7 @@ func (r *reporter) copies(k key, federated *unstructured.Unstructured) (copies [
 				copies = append(copies, one)
 			}
 		} else if goes {
-			copies = append(copies, plan.Copy{Cluster: name, State: plan.Unreachable, Message: "the cluster is not reachable", Alone: r.alone(k, u, time.Now())})
+			copies = append(copies, plan.Copy{Cluster: name, State: plan.Unreachable, Message: "the cluster is not reachable", Alone: r.isCutOff(k, u, time.Now())})
 		}
 	}
 	return copies
@@ -183,9 +183,9 @@ func (r *reporter) copies(k key, federated *unstructured.Unstructured) (copies [
 // counts as stale (ADR 87): longer than it takes to agree that the cluster is lost, or to engage it again.
 const aloneAfter = 20 * time.Second
 
-// alone reports whether this process has not reached a cluster for a while that the federation reaches. An object whose
+// isCutOff reports whether this process has not reached a cluster for a while that the federation reaches. An object whose
 // addresses there count is reported again when that time comes.
-func (r *reporter) alone(k key, cluster *unstructured.Unstructured, now time.Time) bool {
+func (r *reporter) isCutOff(k key, cluster *unstructured.Unstructured, now time.Time) bool {
 	if !k.Kind.Addresses || !plan.IsReached(cluster) {
 		return false
 	}
@@ -210,8 +210,8 @@ func (r *reporter) countUnmade(k key, source plan.Source, one *plan.Copy) {
 	}
 }
 
-// events emits events about rejected operations and foreign objects, once each.
-func (r *reporter) events(federated *unstructured.Unstructured, k key, copies []plan.Copy) {
+// emitEvents emits events about rejected operations and foreign objects, once each.
+func (r *reporter) emitEvents(federated *unstructured.Unstructured, k key, copies []plan.Copy) {
 	value, _ := r.told.Load(k)
 	before, _ := value.(map[string]string)
 	now := map[string]string{}
@@ -234,16 +234,16 @@ func (r *reporter) events(federated *unstructured.Unstructured, k key, copies []
 // clearing is how long records are kept at least after a member has been engaged: until its stale copies are gone.
 const clearing = 10 * time.Minute
 
-// finish removes our finalizers from an object that is being deleted when no reachable member has a copy of it any
+// removeFinalizers removes our finalizers from an object that is being deleted when no reachable member has a copy of it any
 // more. Unreachable members are cleared when they return.
-func (r *reporter) finish(ctx context.Context, k key, federated held.Named) error {
+func (r *reporter) removeFinalizers(ctx context.Context, k key, federated held.Named) error {
 	if !slices.ContainsFunc(federated.GetFinalizers(), isOurs) {
 		return nil
 	}
 	engaged, cleared := map[string]bool{}, true
 	for _, m := range r.all() {
 		cleared = cleared && time.Since(m.joined) > clearing
-		if !m.ready(k.Kind) {
+		if !m.cacheSynced(k.Kind) {
 			continue // as good as unreachable: no copy can have been created
 		}
 		engaged[m.Name] = true

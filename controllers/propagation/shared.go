@@ -40,8 +40,8 @@ func (v *version) is(o held.Named) bool {
 	return v != nil && v.uid == o.GetUID() && v.number == o.GetResourceVersion()
 }
 
-// version returns what is cached of an object as it is held.
-func (s *shared) version(k key, obj any) *version {
+// versionOf returns what is cached of an object as it is held.
+func (s *shared) versionOf(k key, obj any) *version {
 	about := held.About(obj)
 	s.mu.Lock()
 	v := s.recent[k]

@@ -20,7 +20,7 @@ func TestSharedWhileItIsAskedFor(t *testing.T) {
 			u.SetName(name)
 			u.SetUID(types.UID(uid))
 			u.SetResourceVersion(version)
-			return s.version(key{Kind: &plan.Kinds[0], NamespacedName: types.NamespacedName{Name: name}}, u)
+			return s.versionOf(key{Kind: &plan.Kinds[0], NamespacedName: types.NamespacedName{Name: name}}, u)
 		}
 		web := of("web", "u1", "7")
 		for range 5 {

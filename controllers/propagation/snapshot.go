@@ -20,27 +20,27 @@ type snapshots struct {
 	*hub
 }
 
-// snapshot returns what is known of an object in one member. With an error it has what was known until then.
-func (s *snapshots) snapshot(ctx context.Context, m *member, k key) (now plan.Snapshot, err error) {
+// take returns what is known of an object in one member. With an error it has what was known until then.
+func (s *snapshots) take(ctx context.Context, m *member, k key) (now plan.Snapshot, err error) {
 	federated := s.object(k)
 	now.Source = plan.Source{Kind: k.Kind, Object: federated}
-	have, settled, err := s.observe(ctx, m, k, federated)
+	have, settled, err := s.observeCopy(ctx, m, k, federated)
 	now.Target.Have, now.Settled = have, settled
 	if err != nil {
 		return now, err
 	}
-	target, known := s.target(m)
+	target, known := s.clusterTarget(m)
 	now.Target, now.ClusterUnknown = target, !known
 	now.Target.Have = have
 	if !known && federated != nil {
 		return now, nil
 	}
-	now.Source = s.source(k, federated)
-	now.Target.Scaled = s.scaled(m, now.Source, target)
-	if now.Target.Needed, err = s.needed(ctx, m, now.Source, now.Target, k); err != nil {
+	now.Source = s.sourceOf(k, federated)
+	now.Target.Scaled = s.isAutoscaled(m, now.Source, target)
+	if now.Target.Needed, err = s.neededBy(ctx, m, now.Source, now.Target, k); err != nil {
 		return now, err
 	}
-	if now.Target.Floor, err = s.floor(ctx, m, now.Source, now.Target, k); err != nil {
+	if now.Target.Floor, err = s.autoscalerFloor(ctx, m, now.Source, now.Target, k); err != nil {
 		return now, err
 	}
 	if have == nil && now.Source.Goes(now.Target) {
@@ -52,7 +52,7 @@ func (s *snapshots) snapshot(ctx context.Context, m *member, k key) (now plan.Sn
 // beforeCreate adds what matters only to an object without a copy in the member.
 func (s *snapshots) beforeCreate(m *member, k key, now *plan.Snapshot) {
 	if k.Kind.Siblings {
-		now.Target.Siblings = s.siblings(m, k)
+		now.Target.Siblings = s.otherCopies(m, k)
 	}
 	switch {
 	case s.namespaceTerminates(k):
@@ -66,17 +66,17 @@ func (s *snapshots) beforeCreate(m *member, k key, now *plan.Snapshot) {
 	}
 }
 
-// observe returns our copy in a member. Its source may be an earlier object of the name. If that one's deletion is
+// observeCopy returns our copy in a member. Its source may be an earlier object of the name. If that one's deletion is
 // recorded, the copy is deleted first. If not, the federation has never seen it, as after a restore from a backup: then
 // the copy is adopted.
-func (s *snapshots) observe(ctx context.Context, m *member, k key, federated *unstructured.Unstructured) (have *unstructured.Unstructured, settled string, err error) {
+func (s *snapshots) observeCopy(ctx context.Context, m *member, k key, federated *unstructured.Unstructured) (have *unstructured.Unstructured, settled string, err error) {
 	have, settled = m.Observe(k)
 	if federated == nil || have == nil || federated.GetDeletionTimestamp() != nil || !plan.OfAnother(federated, have) {
 		return have, settled, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.WriteTimeout)
 	defer cancel()
-	if err := s.confirm(ctx, k, federated); err != nil {
+	if err := s.confirmCached(ctx, k, federated); err != nil {
 		return have, settled, err
 	}
 	fate, err := s.fateOf(ctx, k, have)
@@ -84,7 +84,7 @@ func (s *snapshots) observe(ctx context.Context, m *member, k key, federated *un
 		return have, settled, err
 	}
 	m.Adopt(k, plan.SourceUID(have))
-	m.event(s.Recorder, v1beta1.EventCopyAdopted, "%s is adopted as it is: nothing is known of the object that it is a copy of (UID %s)", k, plan.SourceUID(have))
+	m.emitEvent(s.Recorder, v1beta1.EventCopyAdopted, "%s is adopted as it is: nothing is known of the object that it is a copy of (UID %s)", k, plan.SourceUID(have))
 	have, settled = m.Observe(k)
 	return have, settled, nil
 }
@@ -98,12 +98,12 @@ func (s *snapshots) awaitsNamespace(m *member, k key) bool {
 	if have, _ := m.Observe(ns); have != nil {
 		return false
 	}
-	target, known := s.target(m)
-	return known && m.MayCome(ns) && s.source(ns, federated).Goes(target)
+	target, known := s.clusterTarget(m)
+	return known && m.MayCome(ns) && s.sourceOf(ns, federated).Goes(target)
 }
 
-// siblings returns the copies of an object in other members.
-func (s *snapshots) siblings(m *member, k key) map[string]*unstructured.Unstructured {
+// otherCopies returns the copies of an object in other members.
+func (s *snapshots) otherCopies(m *member, k key) map[string]*unstructured.Unstructured {
 	out := map[string]*unstructured.Unstructured{}
 	for _, other := range s.all() {
 		if u, _ := other.Observe(k); u != nil && other != m {
@@ -120,24 +120,24 @@ func (s *snapshots) withMembers(now plan.Snapshot, m *member, k key) plan.Snapsh
 		now.Own, all = len(all), append(all, m)
 	}
 	for _, one := range all {
-		now.Members = append(now.Members, s.standing(one, now.Source, k))
+		now.Members = append(now.Members, s.standingOf(one, now.Source, k))
 	}
 	now.AutoscalersSynced = s.autoscalersSynced(now.Source, all)
 	return now
 }
 
-func (s *snapshots) standing(m *member, of plan.Source, k key) plan.Standing {
+func (s *snapshots) standingOf(m *member, of plan.Source, k key) plan.Standing {
 	one := m.Standing(of, k)
-	target, known := s.target(m)
-	target.Have, target.Scaled = one.Have, s.scaled(m, of, target)
-	one.Target, one.ClusterUnknown, one.Unlisted = target, !known, !m.ready(k.Kind)
+	target, known := s.clusterTarget(m)
+	target.Have, target.Scaled = one.Have, s.isAutoscaled(m, of, target)
+	one.Target, one.ClusterUnknown, one.Unlisted = target, !known, !m.cacheSynced(k.Kind)
 	one.AutoscalerComes = autoscalerComes(m, of, target)
 	return one
 }
 
-// scaled reports whether an autoscaler of the federation scales an object in a member: a copy of one is there, possibly
+// isAutoscaled reports whether an autoscaler of the federation scales an object in a member: a copy of one is there, possibly
 // of a deleted one, or one is to come.
-func (s *snapshots) scaled(m *member, of plan.Source, t plan.Target) bool {
+func (s *snapshots) isAutoscaled(m *member, of plan.Source, t plan.Target) bool {
 	kind := s.kindOf(autoscalers)
 	if !of.Kind.Paced || of.Object == nil || kind == nil {
 		return false

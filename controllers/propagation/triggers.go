@@ -55,7 +55,7 @@ type triggers struct {
 	*view
 	*members
 	*reporter
-	waits
+	blockedCopies
 	handlers
 }
 
@@ -66,7 +66,7 @@ func (t *triggers) subscribe(k *plan.Kind) error {
 		t.autoscalersChanged(this)
 		switch {
 		case t.owns(this):
-			t.changed(this)
+			t.enqueueEverywhere(this)
 		case OfAllShards(k.Resource):
 			for _, m := range t.all() { // its fate there is read after a while
 				m.queue.AddAfter(this, othersTime)
@@ -80,14 +80,14 @@ func (t *triggers) subscribe(k *plan.Kind) error {
 			if this := keyOf(k, held.About(is)); !sameSource(was, is) {
 				wake(is)
 			} else if t.owns(this) && !t.isOurPatch(this, held.About(is)) {
-				t.report(this)
+				t.enqueueReport(this)
 			}
 		},
 	})
 }
 
-// changed enqueues an object in all members, and its report.
-func (t *triggers) changed(k key) {
+// enqueueEverywhere enqueues an object in all members, and its report.
+func (t *triggers) enqueueEverywhere(k key) {
 	for _, m := range t.all() {
 		m.queue.Add(k)
 	}
@@ -172,7 +172,7 @@ func (t *triggers) policyChanged(policy types.NamespacedName) {
 		for _, obj := range t.inNamespace(k, policy.Namespace) {
 			u := held.Object(obj)
 			if p := plan.Read(u); p != nil && p.Policy == policy.Name && t.owns(keyOf(k, u)) {
-				t.changed(keyOf(k, u))
+				t.enqueueEverywhere(keyOf(k, u))
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func (t *triggers) watchAutoscalers() error {
 	}
 	wake := func(obj any) {
 		if k, ok := t.targetOf(held.Object(obj)); ok && t.owns(k) {
-			t.changed(k)
+			t.enqueueEverywhere(k)
 		}
 	}
 	return t.listen(informer, cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(was, is any) {
@@ -210,7 +210,7 @@ func (t *triggers) autoscalersChanged(k key) {
 	}
 	for _, a := range t.autoscalersOf(k) {
 		if of := keyOf(a.Kind, a.Object); t.owns(of) {
-			t.changed(of)
+			t.enqueueEverywhere(of)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func (t *triggers) watchCopies(m *member, k *plan.Kind) error {
 		if !t.owns(this) {
 			return this, false
 		}
-		t.report(this)
+		t.enqueueReport(this)
 		t.wakeWaiting(this)
 		return this, true
 	}
@@ -309,7 +309,7 @@ func (t *triggers) watchEndpoints(m *member) error {
 		return nil
 	}
 	informer := m.Informers(plan.EndpointSlices)
-	if err := index(informer, byService, func(obj any) ([]string, error) { return []string{serviceOf(held.Object(obj)).String()}, nil }); err != nil {
+	if err := addIndex(informer, byService, func(obj any) ([]string, error) { return []string{serviceOf(held.Object(obj)).String()}, nil }); err != nil {
 		return err
 	}
 	wake := func(obj any) {
@@ -339,12 +339,12 @@ func (t *triggers) wakeAllWaiting() {
 // wakeWhenHeardOf enqueues what waits for pods of a member once its nodes' heartbeats are current. Only a member that
 // has just returned is silent.
 func (t *triggers) wakeWhenHeardOf(ctx context.Context, m *member) {
-	if !m.silent() {
+	if !m.heartbeatsStale() {
 		return
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for m.silent() {
+	for m.heartbeatsStale() {
 		select {
 		case <-ctx.Done():
 			return
@@ -371,5 +371,5 @@ func scaleTarget(autoscaler *unstructured.Unstructured) string {
 }
 
 func indexByTarget(autoscalers cache.SharedIndexInformer) error {
-	return index(autoscalers, byTarget, func(obj any) ([]string, error) { return []string{scaleTarget(held.Object(obj))}, nil })
+	return addIndex(autoscalers, byTarget, func(obj any) ([]string, error) { return []string{scaleTarget(held.Object(obj))}, nil })
 }

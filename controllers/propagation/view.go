@@ -60,15 +60,15 @@ func (v *view) kindOf(resource schema.GroupVersionResource) *plan.Kind {
 
 // object returns the federated object of a key; nil if there is none, or if it is not propagated.
 func (v *view) object(k key) *unstructured.Unstructured {
-	obj := v.packed(k)
+	obj := v.packedObject(k)
 	if obj == nil {
 		return nil
 	}
-	return v.version(k, obj).object
+	return v.versionOf(k, obj).object
 }
 
-// packed is object without unpacking: nil, or what package held accepts.
-func (v *view) packed(k key) any {
+// packedObject is object without unpacking: nil, or what package held accepts.
+func (v *view) packedObject(k key) any {
 	obj, ok, err := held.By(v.Informers(k.Kind.Resource)).GetStore().GetByKey(k.StoreKey())
 	if err != nil || !ok || !isFederated(k.Kind, obj) {
 		return nil
@@ -88,9 +88,9 @@ func isFederated(k *plan.Kind, obj any) bool {
 	return v1beta1.Federated(k.Resource.GroupResource(), o.GetNamespace(), o.GetName(), corev1.SecretType(secretType))
 }
 
-// leaves reports whether an object should be nowhere.
-func (v *view) leaves(k key) bool {
-	obj := v.packed(k)
+// isLeaving reports whether an object should be nowhere.
+func (v *view) isLeaving(k key) bool {
+	obj := v.packedObject(k)
 	return obj == nil || held.About(obj).GetDeletionTimestamp() != nil
 }
 
@@ -156,13 +156,13 @@ func (v *view) namespaceTerminates(k key) bool {
 	return federated != nil && federated.GetDeletionTimestamp() != nil
 }
 
-// source gathers what decides, besides the cluster, what the copies of an object look like.
-func (v *view) source(k key, federated *unstructured.Unstructured) plan.Source {
+// sourceOf gathers what decides, besides the cluster, what the copies of an object look like.
+func (v *view) sourceOf(k key, federated *unstructured.Unstructured) plan.Source {
 	s := plan.Source{Kind: k.Kind, Object: federated}
 	if federated == nil {
 		return s
 	}
-	one := v.version(k, federated)
+	one := v.versionOf(k, federated)
 	s.Common, s.Placement = &one.common, one.placement()
 	if s.Placement != nil && s.Placement.Policy != "" {
 		s.Policy = v.policy(types.NamespacedName{Namespace: k.Namespace, Name: s.Placement.Policy})
@@ -184,7 +184,7 @@ func (v *view) autoscalersOf(k key) (out []plan.Source) {
 		return nil // without the kind there is no index
 	}
 	for _, obj := range objects {
-		out = append(out, v.source(keyOf(kind, held.Object(obj)), held.Object(obj)))
+		out = append(out, v.sourceOf(keyOf(kind, held.Object(obj)), held.Object(obj)))
 	}
 	return out
 }
@@ -206,7 +206,7 @@ func (v *view) workloadOf(autoscaler *unstructured.Unstructured) (key, plan.Sour
 	if !ok {
 		return key{}, plan.Source{}
 	}
-	obj := v.packed(k)
+	obj := v.packedObject(k)
 	if obj == nil || held.About(obj).GetDeletionTimestamp() != nil {
 		return key{}, plan.Source{}
 	}
@@ -222,15 +222,15 @@ func (v *view) clusters() (all []*unstructured.Unstructured) {
 	return all
 }
 
-// target returns a Cluster as plan needs it, and whether it is known: a joining cluster may be engaged before our cache
+// clusterTarget returns a Cluster as plan needs it, and whether it is known: a joining cluster may be engaged before our cache
 // has it, and a leaving one may still be engaged. Nothing is decided about unknown ones.
-func (v *view) target(m *member) (plan.Target, bool) {
+func (v *view) clusterTarget(m *member) (plan.Target, bool) {
 	obj, ok, _ := v.Informers(v1beta1.ClustersResource).GetStore().GetByKey(m.Name)
 	if !ok {
 		return plan.Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}, Federation: v.Federation, HeartbeatsStale: true}, false
 	}
 	u := held.Object(obj)
-	return plan.Target{Cluster: asTarget(u), Federation: v.Federation, HeartbeatsStale: m.silent() || plan.IsSilent(u)}, true
+	return plan.Target{Cluster: asTarget(u), Federation: v.Federation, HeartbeatsStale: m.heartbeatsStale() || plan.IsSilent(u)}, true
 }
 
 // asTarget keeps of a Cluster what selects it, and what bounds its copies' status.

@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// waits tracks the copies that wait for other copies: by the law, or for their turn in a rollout.
-type waits struct {
+// blockedCopies tracks the copies that wait for other copies: by the law, or for their turn in a rollout.
+type blockedCopies struct {
 	locks [64]sync.Mutex // by object: two members must not both count on the same ready replicas
 
 	waiting   sync.Mutex
 	forOthers map[key]map[string]bool
 }
 
-func (w *waits) lock(k key) *sync.Mutex {
+func (w *blockedCopies) lock(k key) *sync.Mutex {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(k.Namespace + "/" + k.Name))
 	return &w.locks[h.Sum32()%uint32(len(w.locks))]
 }
 
-// wait records whether a copy waits. Call it before looking at the others, so that no change of theirs is missed.
-func (w *waits) wait(k key, cluster string, waits bool) {
+// setWaiting records whether a copy waits. Call it before looking at the others, so that no change of theirs is missed.
+func (w *blockedCopies) setWaiting(k key, cluster string, waits bool) {
 	w.waiting.Lock()
 	defer w.waiting.Unlock()
 	switch {
@@ -39,7 +39,7 @@ func (w *waits) wait(k key, cluster string, waits bool) {
 }
 
 // waitingFor returns the clusters whose copies of an object wait.
-func (w *waits) waitingFor(k key) (clusters []string) {
+func (w *blockedCopies) waitingFor(k key) (clusters []string) {
 	w.waiting.Lock()
 	defer w.waiting.Unlock()
 	for cluster := range w.forOthers[k] {
@@ -49,7 +49,7 @@ func (w *waits) waitingFor(k key) (clusters []string) {
 }
 
 // thatWait returns the objects of which any copy waits.
-func (w *waits) thatWait() (keys []key) {
+func (w *blockedCopies) thatWait() (keys []key) {
 	w.waiting.Lock()
 	defer w.waiting.Unlock()
 	for k := range w.forOthers {

@@ -98,13 +98,13 @@ func (l *Ledger) entry(k plan.Key) *entry {
 func (l *Ledger) Observe(k plan.Key) (copy *unstructured.Unstructured, settled string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u, e := l.current(k)
+	u, e := l.observeLocked(k)
 	return u, e.settled
 }
 
-// current is Observe with the lock held. It must read the cache under the lock: an earlier read may be older than a
+// observeLocked is Observe with the lock held. It must read the cache under the lock: an earlier read may be older than a
 // write that has been seen, and forgotten, since.
-func (l *Ledger) current(k plan.Key) (*unstructured.Unstructured, *entry) {
+func (l *Ledger) observeLocked(k plan.Key) (*unstructured.Unstructured, *entry) {
 	var cached *unstructured.Unstructured
 	if obj, ok, _ := l.stores(k.Kind).GetByKey(k.StoreKey()); ok {
 		cached = held.Object(obj)
@@ -141,14 +141,14 @@ func (l *Ledger) End(k plan.Key, got any, settled string) (again bool) {
 	defer l.mu.Unlock()
 	e := l.entry(k)
 	if got != nil {
-		e.wrote(got, settled)
+		e.recordWrite(got, settled)
 	}
 	again = e.met != "" && !e.caughtUp(e.met)
 	e.applying, e.met = false, ""
 	return again
 }
 
-func (e *entry) wrote(got any, settled string) {
+func (e *entry) recordWrite(got any, settled string) {
 	e.settled, e.removed = settled, ""
 	if e.reserved != nil {
 		e.ceiling, e.reserved = e.reserved, nil
@@ -210,7 +210,7 @@ func (l *Ledger) Record(k plan.Key, now Outcome) (news bool) {
 func (l *Ledger) Read(k plan.Key) (copy *unstructured.Unstructured, last Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u, e := l.current(k)
+	u, e := l.observeLocked(k)
 	return u, e.outcome
 }
 

@@ -26,7 +26,7 @@ func (l *Ledger) Reserve(k plan.Key, replicas *int64, template string) {
 func (l *Ledger) Standing(s plan.Source, k plan.Key) (of plan.Standing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u, e := l.current(k)
+	u, e := l.observeLocked(k)
 	if e.ceiling != nil && e.written == nil && u != nil && plan.Settled(s, u) {
 		e.ceiling = nil
 	}

@@ -16,15 +16,15 @@ type alike struct {
 	divided, pace bool
 }
 
-// common returns a configuration that other copies may share: it must not be changed. ok is false if the copy has
+// sharedConfiguration returns a configuration that other copies may share: it must not be changed. ok is false if the copy has
 // something of its own.
-func (s Source) common(t Target, number *int64) (c *configuration, ok bool) {
+func (s Source) sharedConfiguration(t Target, number *int64) (c *configuration, ok bool) {
 	own := s.Kind.Custom || s.Kind.Adapt != nil || s.Policy != nil && len(s.Policy.Spec.Overrides) > 0 ||
 		t.Template != nil || t.Floor > 0 || t.Scaled || leftByAutoscaler(t.Have)
 	if s.Common == nil || own {
 		return nil, false
 	}
-	of := alike{federation: t.Federation, divided: number != nil, pace: s.paces()}
+	of := alike{federation: t.Federation, divided: number != nil, pace: s.pacesRollout()}
 	if number != nil {
 		of.number = *number
 	}

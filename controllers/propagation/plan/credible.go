@@ -24,9 +24,9 @@ const (
 // AddressRejected: the copy is as desired, but its cluster reports addresses that are not used.
 const AddressRejected State = "AddressRejected"
 
-// credible returns the copies with their reported status parsed and bounded. The API validates a status as a whole:
+// boundCopies returns the copies with their reported status parsed and bounded. The API validates a status as a whole:
 // what one cluster reports must neither block what the others report nor make up for what they lack.
-func credible(k *Kind, federated *unstructured.Unstructured, copies []Copy) []Copy {
+func boundCopies(k *Kind, federated *unstructured.Unstructured, copies []Copy) []Copy {
 	out := slices.Clone(copies)
 	most := int64(math.MaxInt32 / max(1, len(copies)))
 	source := Source{Kind: k, Object: federated, Placement: Read(federated)}
@@ -44,11 +44,11 @@ func credible(k *Kind, federated *unstructured.Unstructured, copies []Copy) []Co
 			}
 		}
 		if k.Divided == "replicas" {
-			credibleReplicas(clean, source.serves(c))
+			credibleReplicas(clean, source.countsAsServing(c))
 		}
 		noMore(clean, "ready", "active")
 		if k.Addresses {
-			c.addresses(status, clean)
+			c.copyAddresses(status, clean)
 		}
 		u := &unstructured.Unstructured{Object: maps.Clone(c.Object.Object)}
 		u.Object["status"], c.Object = clean, u
@@ -94,9 +94,9 @@ func credibleConditions(list []any) []any {
 	return out
 }
 
-// serves returns how many replicas of a copy can count as serving: its share or, while it still has more, that, but no
+// countsAsServing returns how many replicas of a copy can count as serving: its share or, while it still has more, that, but no
 // more than are requested in all. If an autoscaler of its cluster owns the number, the cluster decides.
-func (s Source) serves(c *Copy) int64 {
+func (s Source) countsAsServing(c *Copy) int64 {
 	has := Applied(s, c.Object)
 	if ScaledByMember(c.Object) || c.Object.GetAnnotations()[AutoscaledAnnotation] != "" {
 		return has
@@ -125,8 +125,8 @@ func noMore(status map[string]any, key, by string) {
 	}
 }
 
-// addresses copies the usable load balancer addresses into the clean status, and reports the others.
-func (c *Copy) addresses(status, clean map[string]any) {
+// copyAddresses copies the usable load balancer addresses into the clean status, and reports the others.
+func (c *Copy) copyAddresses(status, clean map[string]any) {
 	list, _, _ := unstructured.NestedFieldNoCopy(status, "loadBalancer", "ingress")
 	items, _ := list.([]any)
 	if len(items) == 0 {
@@ -138,7 +138,7 @@ func (c *Copy) addresses(status, clean map[string]any) {
 		m, _ := item.(map[string]any)
 		address, fault := credibleAddress(m)
 		if fault == "" {
-			address, fault = c.within(address)
+			address, fault = c.restrictAddress(address)
 		}
 		if why == "" {
 			why = fault
@@ -156,8 +156,8 @@ func (c *Copy) addresses(status, clean map[string]any) {
 	}
 }
 
-// within returns the part of an address that is in the cluster's allowed networks.
-func (c *Copy) within(address map[string]any) (map[string]any, string) {
+// restrictAddress returns the part of an address that is in the cluster's allowed networks.
+func (c *Copy) restrictAddress(address map[string]any) (map[string]any, string) {
 	if len(c.LoadBalancers) == 0 {
 		return address, ""
 	}

@@ -84,7 +84,7 @@ func Desire(s Source, t Target) Desired {
 	}
 	switch d.Presence {
 	case Present, IfThere:
-		c, ok := s.common(t, number)
+		c, ok := s.sharedConfiguration(t, number)
 		if !ok {
 			var err error
 			if c, err = s.configure(t, number); err != nil {
@@ -100,12 +100,12 @@ func Desire(s Source, t Target) Desired {
 
 // configure makes the configuration to apply. An error is that of an override.
 func (s Source) configure(t Target, number *int64) (*configuration, error) {
-	u, err := s.content(t)
+	u, err := s.contentFor(t)
 	if err != nil {
 		return nil, err
 	}
 	spec, _ := u.Object["spec"].(map[string]any)
-	if field := s.divided(); field != "" && spec != nil {
+	if field := s.dividedField(); field != "" && spec != nil {
 		delete(spec, field) // without a number, a member's autoscaler owns it
 		if number != nil {
 			spec[field] = *number
@@ -117,11 +117,11 @@ func (s Source) configure(t Target, number *int64) (*configuration, error) {
 	if t.Template != nil {
 		spec["template"] = runtime.DeepCopyJSON(t.Template)
 	}
-	return s.seal(u, t), nil
+	return s.addMarks(u, t), nil
 }
 
-// seal marks the configuration as ours, and computes its hash.
-func (s Source) seal(u *unstructured.Unstructured, t Target) *configuration {
+// addMarks marks the configuration as ours, and computes its hash.
+func (s Source) addMarks(u *unstructured.Unstructured, t Target) *configuration {
 	u.SetLabels(withMarks(u.GetLabels(), s.Object, t.Federation))
 	annotations := u.GetAnnotations()
 	if annotations == nil {
@@ -131,7 +131,7 @@ func (s Source) seal(u *unstructured.Unstructured, t Target) *configuration {
 		annotations[AutoscaledAnnotation] = "true"
 		u.SetAnnotations(annotations)
 	}
-	if s.paces() {
+	if s.pacesRollout() {
 		template, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
 		annotations[TemplateAnnotation] = hashOf(template)
 		u.SetAnnotations(annotations)
@@ -151,9 +151,9 @@ func (s Source) seal(u *unstructured.Unstructured, t Target) *configuration {
 	return c
 }
 
-// content returns the federated object as a cluster gets it, without numbers and marks: stripped of what concerns only
+// contentFor returns the federated object as a cluster gets it, without numbers and marks: stripped of what concerns only
 // the federated object, adapted and overridden for the cluster.
-func (s Source) content(t Target) (*unstructured.Unstructured, error) {
+func (s Source) contentFor(t Target) (*unstructured.Unstructured, error) {
 	content := make(map[string]any, len(s.Object.Object))
 	for key, value := range s.Object.Object {
 		if key != "metadata" && key != "status" {
@@ -177,7 +177,7 @@ func (s Source) content(t Target) (*unstructured.Unstructured, error) {
 	u.SetNamespace(s.Object.GetNamespace())
 	u.SetLabels(s.Object.GetLabels())
 	u.SetAnnotations(passedOn(s.Object.GetAnnotations()))
-	return s.override(u, t)
+	return s.applyOverrides(u, t)
 }
 
 // givenClusterIPs returns the cluster IP fields of a Service if the user did not set them: each member has its own.

@@ -9,7 +9,7 @@ import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 // Floor returns the minimum of an autoscaler in a cluster, at most `most`, while so many replicas leave others: its
 // share of these.
 func (s Source) Floor(cluster string, leaving, most int64) int64 {
-	share, placed := s.Share(cluster), s.placed()
+	share, placed := s.Share(cluster), s.placedTotal()
 	if placed == 0 {
 		return 0
 	}

@@ -36,13 +36,13 @@ func adaptJob(content map[string]any, s Source, t Target) {
 		}
 		return
 	}
-	spec["completions"] = s.completions(completions, t)
+	spec["completions"] = s.remainingShare(completions, t)
 }
 
-// completions returns the share of a cluster without a copy: of what is left without the shares of the clusters that
+// remainingShare returns the share of a cluster without a copy: of what is left without the shares of the clusters that
 // work on theirs and the results of those that do nothing more.
-func (s Source) completions(all int64, t Target) int64 {
-	asPlaced := divide(all, s.shares(func(string) bool { return true }))
+func (s Source) remainingShare(all int64, t Target) int64 {
+	asPlaced := divideByShares(all, s.placementShares(func(string) bool { return true }))
 	left, asDivided := all, true
 	siblings := maps.Clone(t.Siblings)
 	maps.DeleteFunc(siblings, func(_ string, copy *unstructured.Unstructured) bool { return Outlived(SourceOf(s.Object), copy) })
@@ -57,7 +57,7 @@ func (s Source) completions(all int64, t Target) int64 {
 	if asDivided {
 		return asPlaced[t.Cluster.Name]
 	}
-	return divide(max(0, left), s.shares(func(name string) bool { return siblings[name] == nil }))[t.Cluster.Name]
+	return divideByShares(max(0, left), s.placementShares(func(name string) bool { return siblings[name] == nil }))[t.Cluster.Name]
 }
 
 // Round is one division of a Job's completions among clusters. A copy's completions are immutable. If completions are
@@ -95,14 +95,14 @@ func jobRound(federated *unstructured.Unstructured, copies []Copy) string {
 	r, copies := RoundOf(federated), ofSource(federated, copies)
 	all, counted, _ := unstructured.NestedInt64(federated.Object, "spec", "completions")
 	_, judged, _ := unstructured.NestedFieldNoCopy(federated.Object, "spec", "successPolicy")
-	if counted && !judged && !v1beta1.IndexedJob(federated) && v1beta1.JobEnd(federated) == "" && ended(federated, copies) == "Complete" && atRest(copies) && r.Succeeded+sum(copies, "status", "succeeded") < all {
+	if counted && !judged && !v1beta1.IndexedJob(federated) && v1beta1.JobEnd(federated) == "" && jobResult(federated, copies) == "Complete" && atRest(copies) && r.Succeeded+sum(copies, "status", "succeeded") < all {
 		return r.next(copies)
 	}
 	return federated.GetAnnotations()[v1beta1.JobRoundAnnotation]
 }
 
-// shares returns the shares of the clusters that take part, by the placement.
-func (s Source) shares(take func(cluster string) bool) map[string]int64 {
+// placementShares returns the shares of the clusters that take part, by the placement.
+func (s Source) placementShares(take func(cluster string) bool) map[string]int64 {
 	out := map[string]int64{}
 	for name := range s.Placement.Clusters {
 		if n := s.Share(name); n > 0 && take(name) {
@@ -112,8 +112,8 @@ func (s Source) shares(take func(cluster string) bool) map[string]int64 {
 	return out
 }
 
-// divide divides a number in proportion to shares: whole parts first, then one each by name.
-func divide(number int64, shares map[string]int64) map[string]int64 {
+// divideByShares divides a number in proportion to shares: whole parts first, then one each by name.
+func divideByShares(number int64, shares map[string]int64) map[string]int64 {
 	var sum int64
 	for _, n := range shares {
 		sum += n

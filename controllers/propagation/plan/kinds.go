@@ -99,7 +99,7 @@ func KindOf(resource schema.GroupVersionResource) *Kind {
 	return &Kinds[i]
 }
 
-func builtin(group, version, resource, kind string) Kind {
+func newKind(group, version, resource, kind string) Kind {
 	return Kind{Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, Kind: kind}
 }
 
@@ -107,42 +107,42 @@ func builtin(group, version, resource, kind string) Kind {
 // with their copies.
 func (k *Kind) Notes() bool { return k.Status == nil || k.NoConditions }
 
-// with returns the row with more columns filled in.
-func (k Kind) with(fill func(*Kind)) Kind { fill(&k); return k }
+// withColumns returns the row with more columns filled in.
+func (k Kind) withColumns(fill func(*Kind)) Kind { fill(&k); return k }
 
 // Kinds are all built-in kinds that can be propagated, in order of creation.
 var Kinds = []Kind{
-	builtin("", "v1", "namespaces", "Namespace").with(func(k *Kind) { k.Drop = [][]string{{"spec"}} }),
-	builtin("", "v1", "serviceaccounts", "ServiceAccount").with(func(k *Kind) { k.NeededByPods, k.Drop = true, [][]string{{"secrets"}} }),
-	builtin("", "v1", "configmaps", "ConfigMap").with(func(k *Kind) { k.NeededByPods = true }),
-	builtin("", "v1", "secrets", "Secret").with(func(k *Kind) { k.NeededByPods = true }),
-	builtin("", "v1", "services", "Service").with(func(k *Kind) {
+	newKind("", "v1", "namespaces", "Namespace").withColumns(func(k *Kind) { k.Drop = [][]string{{"spec"}} }),
+	newKind("", "v1", "serviceaccounts", "ServiceAccount").withColumns(func(k *Kind) { k.NeededByPods, k.Drop = true, [][]string{{"secrets"}} }),
+	newKind("", "v1", "configmaps", "ConfigMap").withColumns(func(k *Kind) { k.NeededByPods = true }),
+	newKind("", "v1", "secrets", "Secret").withColumns(func(k *Kind) { k.NeededByPods = true }),
+	newKind("", "v1", "services", "Service").withColumns(func(k *Kind) {
 		k.NeededByPods, k.Endpoints, k.Addresses, k.Status, k.Given = true, true, true, serviceStatus, givenClusterIPs
 	}),
-	builtin("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy").with(func(k *Kind) { k.NeededByPods = true }),
-	builtin("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget").with(func(k *Kind) {
-		k.NeededByPods, k.Status = true, sums("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
+	newKind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy").withColumns(func(k *Kind) { k.NeededByPods = true }),
+	newKind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget").withColumns(func(k *Kind) {
+		k.NeededByPods, k.Status = true, sumFields("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
 	}),
-	builtin("apps", "v1", "replicasets", "ReplicaSet").with(func(k *Kind) {
+	newKind("apps", "v1", "replicasets", "ReplicaSet").withColumns(func(k *Kind) {
 		k.Divided, k.Paced, k.Failure = "replicas", true, true
-		k.Status, k.Healthy = replicaSetStatus, healthy("replicas", "availableReplicas")
+		k.Status, k.Healthy = replicaSetStatus, replicasHealthy("replicas", "availableReplicas")
 	}),
-	builtin("apps", "v1", "deployments", "Deployment").with(func(k *Kind) {
+	newKind("apps", "v1", "deployments", "Deployment").withColumns(func(k *Kind) {
 		k.Divided, k.Paced, k.Failure, k.UpdateTimes, k.Spare = "replicas", true, true, true, deploymentSpare
 		k.Status, k.Healthy = deploymentStatus, deploymentHealthy
 	}),
-	builtin("apps", "v1", "statefulsets", "StatefulSet").with(func(k *Kind) {
+	newKind("apps", "v1", "statefulsets", "StatefulSet").withColumns(func(k *Kind) {
 		k.Divided, k.Paced, k.Spare = "replicas", true, statefulSetSpare
-		k.Status, k.Healthy = statefulSetStatus, healthy("replicas", "updatedReplicas", "availableReplicas")
+		k.Status, k.Healthy = statefulSetStatus, replicasHealthy("replicas", "updatedReplicas", "availableReplicas")
 	}),
-	builtin("apps", "v1", "daemonsets", "DaemonSet").with(func(k *Kind) {
+	newKind("apps", "v1", "daemonsets", "DaemonSet").withColumns(func(k *Kind) {
 		k.Status, k.Healthy = daemonSetStatus, daemonSetHealthy
 	}),
-	builtin("batch", "v1", "jobs", "Job").with(func(k *Kind) {
+	newKind("batch", "v1", "jobs", "Job").withColumns(func(k *Kind) {
 		k.Divided, k.Siblings, k.Rounds, k.Adapt, k.Status = "parallelism", true, true, adaptJob, jobStatus
 		k.Drop = [][]string{{"spec", "ttlSecondsAfterFinished"}} // a copy that expired would be created, and run, again
 	}),
-	builtin("batch", "v1", "cronjobs", "CronJob").with(func(k *Kind) { k.Status, k.NoConditions = cronJobStatus, true }),
-	builtin("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler").with(func(k *Kind) { k.Status = autoscalerStatus }),
-	builtin("networking.k8s.io", "v1", "ingresses", "Ingress").with(func(k *Kind) { k.NeededByPods, k.Addresses, k.Status, k.NoConditions = true, true, ingressStatus, true }),
+	newKind("batch", "v1", "cronjobs", "CronJob").withColumns(func(k *Kind) { k.Status, k.NoConditions = cronJobStatus, true }),
+	newKind("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler").withColumns(func(k *Kind) { k.Status = autoscalerStatus }),
+	newKind("networking.k8s.io", "v1", "ingresses", "Ingress").withColumns(func(k *Kind) { k.NeededByPods, k.Addresses, k.Status, k.NoConditions = true, true, ingressStatus, true }),
 }

@@ -38,11 +38,11 @@ func (s Source) MayBeFor(w Workload, cluster string, justNow bool) bool {
 	if w.Placement == nil || !justNow && w.Placement.Clusters[cluster]+w.Placement.Overflow[cluster] > 0 {
 		return false
 	}
-	return s.governs(w) || referable[s.Kind.Kind]
+	return s.governsBoth(w) || referable[s.Kind.Kind]
 }
 
-// governs reports whether one policy governs both object and workload.
-func (s Source) governs(w Workload) bool {
+// governsBoth reports whether one policy governs both object and workload.
+func (s Source) governsBoth(w Workload) bool {
 	return s.Placement != nil && s.Placement.Policy != "" && s.Placement.Policy == w.Placement.Policy
 }
 
@@ -52,7 +52,7 @@ var referable = map[string]bool{"ConfigMap": true, "Secret": true, "ServiceAccou
 // NeededBy returns what a workload with MayBeFor needs an object for, or "".
 func (s Source) NeededBy(w Workload) string {
 	n := Applied(Source{Kind: w.Kind}, w.Copy)
-	if n == 0 || !s.governs(w) && !s.refersToIt(w) {
+	if n == 0 || !s.governsBoth(w) && !s.refersToIt(w) {
 		return ""
 	}
 	return fmt.Sprintf("stays for %s %s, which has %d replicas there", w.Kind.Kind, w.Name, n)

@@ -80,29 +80,29 @@ func (s Snapshot) DependsOnMembers() bool {
 // (MayUpdate), the operation (Operate), and what a create waits for.
 func Next(s Snapshot) Step {
 	if s.ClusterUnknown && s.Source.Object != nil {
-		return s.operate(Step{Want: Desired{Reason: "the Cluster has not been seen yet"}})
+		return s.setVerb(Step{Want: Desired{Reason: "the Cluster has not been seen yet"}})
 	}
 	step, t := Step{WaitsFor: s.Target.Needed}, s.Target
 	if goal, shrinks := s.Source.Shrinks(t); shrinks {
-		step.Replicas, step.WaitsFor = s.pace(goal)
+		step.Replicas, step.WaitsFor = s.allowedReplicas(goal)
 		if *step.Replicas != goal {
 			t.Number = step.Replicas
 		}
 	}
 	step.Want = Desire(s.Source, t)
 	if policy := s.Source.Rollout(); policy != nil && t.Have != nil && step.Want.Object != nil && !Updated(step.Want, t.Have) {
-		if may, why := MayUpdate(s.turns(step.Want), t.Cluster.Name, policy); may {
+		if may, why := MayUpdate(s.rolloutTurns(step.Want), t.Cluster.Name, policy); may {
 			step.Template = templateHash(step.Want)
 		} else {
 			t.Template, _, _ = unstructured.NestedMap(t.Have.Object, "spec", "template")
-			step.Want, step.WaitsFor = Desire(s.Source, t), join(why, step.WaitsFor)
+			step.Want, step.WaitsFor = Desire(s.Source, t), joinSentences(why, step.WaitsFor)
 		}
 	}
-	return s.operate(step)
+	return s.setVerb(step)
 }
 
-// operate sets the verb of a step.
-func (s Snapshot) operate(step Step) Step {
+// setVerb sets the verb of a step.
+func (s Snapshot) setVerb(step Step) Step {
 	step.Verb = Operate(step.Want, s.Target.Have, s.Settled)
 	if step.Verb != Create {
 		return step
@@ -124,9 +124,9 @@ func (s Snapshot) operate(step Step) Step {
 	return step
 }
 
-// pace returns the number that a copy which should shrink to goal may have now, by the law, and what it waits for if
+// allowedReplicas returns the number that a copy which should shrink to goal may have now, by the law, and what it waits for if
 // that is more.
-func (s Snapshot) pace(goal int64) (*int64, string) {
+func (s Snapshot) allowedReplicas(goal int64) (*int64, string) {
 	shares := make([]Share, 0, len(s.Members))
 	for _, one := range s.Members {
 		shares = append(shares, one.share(s.Source))
@@ -161,8 +161,8 @@ func (m Standing) share(s Source) Share {
 	return share
 }
 
-// turns returns the members' states in a rollout; want is what the current one would get.
-func (s Snapshot) turns(want Desired) (turns []Turn) {
+// rolloutTurns returns the members' states in a rollout; want is what the current one would get.
+func (s Snapshot) rolloutTurns(want Desired) (turns []Turn) {
 	for _, m := range s.Members {
 		if presence, _, _ := s.Source.Wanted(m.Target); m.ClusterUnknown || m.Unlisted || presence != Present {
 			continue
@@ -182,7 +182,7 @@ func (s Snapshot) turns(want Desired) (turns []Turn) {
 
 func templateHash(want Desired) string { return want.Object.GetAnnotations()[TemplateAnnotation] }
 
-func join(a, b string) string {
+func joinSentences(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}

@@ -220,7 +220,7 @@ func byName(list []any, like any) any {
 func SameSource(a, b *unstructured.Unstructured) bool {
 	if a.GetUID() != b.GetUID() || (a.GetDeletionTimestamp() == nil) != (b.GetDeletionTimestamp() == nil) ||
 		!reflect.DeepEqual(a.GetLabels(), b.GetLabels()) || !reflect.DeepEqual(a.GetFinalizers(), b.GetFinalizers()) ||
-		!reflect.DeepEqual(asking(a.GetAnnotations()), asking(b.GetAnnotations())) {
+		!reflect.DeepEqual(requestAnnotations(a.GetAnnotations()), requestAnnotations(b.GetAnnotations())) {
 		return false
 	}
 	if a.GetGeneration() > 0 && a.GetGeneration() == b.GetGeneration() {
@@ -235,7 +235,7 @@ var asked = []string{
 	v1beta1.AppliedHashAnnotation, v1beta1.CopyOfAnnotation, v1beta1.SourceAnnotation, v1beta1.ScaledByAnnotation, TemplateAnnotation, AutoscaledAnnotation,
 }
 
-func asking(annotations map[string]string) map[string]string {
+func requestAnnotations(annotations map[string]string) map[string]string {
 	out := passedOn(annotations)
 	for _, key := range asked {
 		out[key] = annotations[key]

@@ -12,9 +12,9 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// override applies the policy's overrides for the cluster to u, which must not be shared. The error names the policy,
+// applyOverrides applies the policy's overrides for the cluster to u, which must not be shared. The error names the policy,
 // the field and the cause; u is then unusable.
-func (s Source) override(u *unstructured.Unstructured, t Target) (*unstructured.Unstructured, error) {
+func (s Source) applyOverrides(u *unstructured.Unstructured, t Target) (*unstructured.Unstructured, error) {
 	if s.Policy == nil {
 		return u, nil
 	}
@@ -25,7 +25,7 @@ func (s Source) override(u *unstructured.Unstructured, t Target) (*unstructured.
 		}
 		if p == nil {
 			p = newPatch(u.Object)
-			u = &unstructured.Unstructured{Object: s.fixed(u.Object)}
+			u = &unstructured.Unstructured{Object: s.protectedFields(u.Object)}
 		}
 		for j, op := range o.JSONPatch {
 			if err := p.apply(op); err != nil {
@@ -45,14 +45,14 @@ func (s Source) override(u *unstructured.Unstructured, t Target) (*unstructured.
 
 // Try returns the error of the policy's overrides on the object for a cluster, whether it goes there or not.
 func (s Source) Try(t Target) error {
-	_, err := s.content(t)
+	_, err := s.contentFor(t)
 	return err
 }
 
 // fixedFields returns the fields that overrides may not change, besides those in metadata.
 func (s Source) fixedFields() [][]string {
 	fields := [][]string{{"apiVersion"}, {"kind"}, {"status"}}
-	if f := s.divided(); f != "" {
+	if f := s.dividedField(); f != "" {
 		fields = append(fields, []string{"spec", f})
 	}
 	if s.Kind.Kind == secretKind && !s.Kind.Custom {
@@ -63,9 +63,9 @@ func (s Source) fixedFields() [][]string {
 
 const secretKind = "Secret"
 
-// fixed copies what overrides may not change.
-func (s Source) fixed(object map[string]any) map[string]any {
-	out := map[string]any{"metadata": metadata(object)}
+// protectedFields copies what overrides may not change.
+func (s Source) protectedFields(object map[string]any) map[string]any {
+	out := map[string]any{"metadata": protectedMetadata(object)}
 	for _, path := range s.fixedFields() {
 		if value, ok, _ := unstructured.NestedFieldCopy(object, path...); ok {
 			_ = unstructured.SetNestedField(out, value, path...) // the path is created here
@@ -87,7 +87,7 @@ func (s Source) overridden(fixed map[string]any, p *patch) (*unstructured.Unstru
 			return nil, fmt.Errorf("/%s may not be overridden: it is not the policy's", strings.Join(path, "/"))
 		}
 	}
-	if !reflect.DeepEqual(fixed["metadata"], metadata(object)) {
+	if !reflect.DeepEqual(fixed["metadata"], protectedMetadata(object)) {
 		return nil, fmt.Errorf("of metadata only labels and annotations may be overridden")
 	}
 	for _, field := range []string{"labels", "annotations"} {
@@ -106,8 +106,8 @@ func (s Source) overridden(fixed map[string]any, p *patch) (*unstructured.Unstru
 	return out, nil
 }
 
-// metadata copies what overrides may not change of an object's metadata.
-func metadata(object map[string]any) map[string]any {
+// protectedMetadata copies what overrides may not change of an object's metadata.
+func protectedMetadata(object map[string]any) map[string]any {
 	meta, _ := object["metadata"].(map[string]any)
 	out := map[string]any{}
 	for key, value := range meta {

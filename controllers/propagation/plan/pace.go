@@ -39,7 +39,7 @@ type Share struct {
 // AskedFor returns how many replicas are requested in total. Autoscalers request no more than they want, whatever the
 // placement had in mind. What they want in clusters without a share is unknown, so the placement's number counts there.
 func (s Source) AskedFor(shares []Share) int64 {
-	autoscaled, wanted := false, s.placed()
+	autoscaled, wanted := false, s.placedTotal()
 	for _, share := range shares {
 		if !share.Unscaled {
 			autoscaled = autoscaled || share.Autoscaled
@@ -114,7 +114,7 @@ func Applied(s Source, copy *unstructured.Unstructured) int64 {
 	if copy == nil || copy.GetDeletionTimestamp() != nil {
 		return 0
 	}
-	n, ok, _ := unstructured.NestedInt64(copy.Object, "spec", s.divided())
+	n, ok, _ := unstructured.NestedInt64(copy.Object, "spec", s.dividedField())
 	if !ok {
 		return 1
 	}
@@ -130,7 +130,7 @@ func ShareOf(s Source, t Target) Share {
 		return share
 	}
 	share.Applied = Applied(s, copy)
-	if share.Target > 0 && s.autoscales(t) {
+	if share.Target > 0 && s.hasAutoscaler(t) {
 		share.Target, share.Autoscaled = share.Applied, true
 		if t.Scaled {
 			share.Most = s.Most(t)
@@ -179,8 +179,8 @@ func statusOf(copy *unstructured.Unstructured, field string) int64 {
 	return max(0, n) // a cluster may report anything
 }
 
-// healthy returns a test that all replicas of a copy are there by the fields below status, for its generation.
-func healthy(fields ...string) func(*unstructured.Unstructured) bool {
+// replicasHealthy returns a test that all replicas of a copy are there by the fields below status, for its generation.
+func replicasHealthy(fields ...string) func(*unstructured.Unstructured) bool {
 	return func(copy *unstructured.Unstructured) bool {
 		want, ok, _ := unstructured.NestedInt64(copy.Object, "spec", "replicas")
 		if !ok {
@@ -195,7 +195,7 @@ func healthy(fields ...string) func(*unstructured.Unstructured) bool {
 	}
 }
 
-var deploymentHealthy = healthy("replicas", "updatedReplicas", "availableReplicas")
+var deploymentHealthy = replicasHealthy("replicas", "updatedReplicas", "availableReplicas")
 
 func daemonSetHealthy(copy *unstructured.Unstructured) bool {
 	want := statusOf(copy, "desiredNumberScheduled")

@@ -38,16 +38,16 @@ func (p *patch) apply(op v1beta1.JSONPatchOperation) error {
 		if err := json.Unmarshal(op.Value.Raw, &value); err != nil {
 			return err
 		}
-		return p.put(op, value, len(op.Value.Raw))
+		return p.applyValue(op, value, len(op.Value.Raw))
 	case "remove":
 		return p.edit(op.Path, remove)
 	case "copy", "move":
-		value, err := at(p.root, op.From)
+		value, err := valueAt(p.root, op.From)
 		if err != nil {
 			return fmt.Errorf("from %s: %w", op.From, err)
 		}
 		if op.Op == "copy" {
-			return p.put(op, value, len(JSON(value)))
+			return p.applyValue(op, value, len(JSON(value)))
 		}
 		if err := p.edit(op.From, remove); err != nil {
 			return err
@@ -57,10 +57,10 @@ func (p *patch) apply(op v1beta1.JSONPatchOperation) error {
 	return fmt.Errorf("no such operation")
 }
 
-// put applies an operation with a value of a given size in bytes.
-func (p *patch) put(op v1beta1.JSONPatchOperation, value any, size int) error {
+// applyValue applies an operation with a value of a given size in bytes.
+func (p *patch) applyValue(op v1beta1.JSONPatchOperation, value any, size int) error {
 	if op.Op == "test" {
-		is, err := at(p.root, op.Path)
+		is, err := valueAt(p.root, op.Path)
 		if err == nil && !reflect.DeepEqual(is, value) {
 			return errors.New("another value is there")
 		}
@@ -76,16 +76,16 @@ func (p *patch) put(op v1beta1.JSONPatchOperation, value any, size int) error {
 }
 
 func (p *patch) edit(pointer string, change func(container any, token string) (any, error)) (err error) {
-	p.root, err = edit(p.root, pointer, change)
+	p.root, err = editContainer(p.root, pointer, change)
 	return err
 }
 
 func remove(container any, token string) (any, error) {
-	if _, err := child(container, token); err != nil {
+	if _, err := childAt(container, token); err != nil {
 		return nil, err
 	}
 	if list, ok := container.([]any); ok {
-		i, _ := index(token, len(list)) // as child did
+		i, _ := parseIndex(token, len(list)) // as child did
 		return slices.Delete(list, i, i+1), nil
 	}
 	delete(container.(map[string]any), unescape(token))
@@ -95,11 +95,11 @@ func remove(container any, token string) (any, error) {
 // replace returns a change that replaces a value.
 func replace(value any) func(any, string) (any, error) {
 	return func(container any, token string) (any, error) {
-		if _, err := child(container, token); err != nil {
+		if _, err := childAt(container, token); err != nil {
 			return nil, err
 		}
 		if list, ok := container.([]any); ok {
-			i, _ := index(token, len(list)) // as child did
+			i, _ := parseIndex(token, len(list)) // as child did
 			list[i] = value
 			return list, nil
 		}
@@ -119,7 +119,7 @@ func insert(value any) func(any, string) (any, error) {
 			if token == "-" {
 				return append(c, value), nil
 			}
-			i, err := index(token, len(c)+1)
+			i, err := parseIndex(token, len(c)+1)
 			if err != nil {
 				return nil, err
 			}

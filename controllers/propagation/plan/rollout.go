@@ -63,15 +63,15 @@ func rank(order []string, cluster string) int {
 	return len(order)
 }
 
-// paces reports whether changes of the pod template reach the clusters in order.
-func (s Source) paces() bool {
+// pacesRollout reports whether changes of the pod template reach the clusters in order.
+func (s Source) pacesRollout() bool {
 	return s.Kind.Healthy != nil && s.Policy != nil && s.Policy.Spec.Rollout != nil &&
 		(s.Policy.Spec.Rollout.Paused || s.Policy.Spec.Rollout.Strategy == v1beta1.RolloutOneClusterAtATime)
 }
 
 // Rollout returns the policy for changes of the pod template; nil: all clusters at once.
 func (s Source) Rollout() *v1beta1.RolloutPolicy {
-	if !s.paces() {
+	if !s.pacesRollout() {
 		return nil
 	}
 	return s.Policy.Spec.Rollout

@@ -38,18 +38,18 @@ func roomFor(federated *unstructured.Unstructured, key string) int {
 	return left
 }
 
-// fitted returns the ingresses that fit into so many bytes, as the annotation's value. First it reduces the addresses
+// fitIngresses returns the ingresses that fit into so many bytes, as the annotation's value. First it reduces the addresses
 // per cluster, then the clusters: those that serve stay. It counts what it leaves out.
-func fitted(s v1beta1.ServiceIngresses, most int) string {
+func fitIngresses(s v1beta1.ServiceIngresses, most int) string {
 	text, all := s.String(), s.Items
 	for n := maxAddresses / 2; n > 0 && len(text) > most; n /= 2 {
 		s.Items = atMost(all, n)
-		s.Omitted = omitted(all, s.Items)
+		s.Omitted = countOmitted(all, s.Items)
 		text = s.String()
 	}
 	if len(text) > most {
-		s.Items = first(s.Items, most-len(`{"items":[],"omitted":{"addresses":1234567,"clusters":1234567}}`))
-		s.Omitted = omitted(all, s.Items)
+		s.Items = firstFitting(s.Items, most-len(`{"items":[],"omitted":{"addresses":1234567,"clusters":1234567}}`))
+		s.Omitted = countOmitted(all, s.Items)
 		text = s.String()
 	}
 	if len(s.Items) == 0 && len(text) > most+spareRoom {
@@ -67,9 +67,9 @@ func atMost(all []v1beta1.ClusterServiceIngress, n int) []v1beta1.ClusterService
 	return some
 }
 
-// first returns the clusters that fit into so many bytes: those that serve, those that are not seen, those with nothing
+// firstFitting returns the clusters that fit into so many bytes: those that serve, those that are not seen, those with nothing
 // ready; by name.
-func first(all []v1beta1.ClusterServiceIngress, most int) []v1beta1.ClusterServiceIngress {
+func firstFitting(all []v1beta1.ClusterServiceIngress, most int) []v1beta1.ClusterServiceIngress {
 	worth := func(c v1beta1.ClusterServiceIngress) int {
 		switch {
 		case len(c.Items) == 0:
@@ -92,8 +92,8 @@ func first(all []v1beta1.ClusterServiceIngress, most int) []v1beta1.ClusterServi
 	return some
 }
 
-// omitted counts what is in all and not in some; nil if nothing is missing.
-func omitted(all, some []v1beta1.ClusterServiceIngress) *v1beta1.OmittedIngresses {
+// countOmitted counts what is in all and not in some; nil if nothing is missing.
+func countOmitted(all, some []v1beta1.ClusterServiceIngress) *v1beta1.OmittedIngresses {
 	addresses := func(of []v1beta1.ClusterServiceIngress) (n int) {
 		for i := range of {
 			n += len(of[i].Items)

@@ -84,11 +84,11 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 		return Absent, nil, "being deleted at the federation"
 	case refuses != "" && s.isNamespace(): // its content may take its time to leave
 		return IfThere, nil, refuses
-	case refuses != "" && s.divided() == "":
+	case refuses != "" && s.dividedField() == "":
 		return Absent, nil, refuses
 	case !Selected(s.Object, t.Cluster.Labels):
 		return Absent, nil, "the cluster selector does not match"
-	case s.Placement == nil && (s.divided() != "" || Placed(s.Object) || s.confined()):
+	case s.Placement == nil && (s.dividedField() != "" || Placed(s.Object) || s.needsPlacement()):
 		return Undecided, nil, "waits for a placement"
 	case s.Placement == nil && s.Kind.ByPolicy:
 		return Absent, nil, "no policy selects it"
@@ -102,16 +102,16 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 		share = 0
 	}
 	switch {
-	case s.divided() == "" && share > 0:
+	case s.dividedField() == "" && share > 0:
 		return Present, nil, "goes there by placement"
-	case s.divided() == "":
+	case s.dividedField() == "":
 		return Absent, nil, "not there by placement"
 	case share == 0:
 		return IfThere, &share, "0 replicas by placement"
 	case v1beta1.JobEnd(s.Object) != "":
 		return IfThere, &share, "the Job is finished: it is not run again"
 	}
-	number, reason = s.autoscaled(t, share)
+	number, reason = s.leaveToAutoscaler(t, share)
 	return Present, number, reason
 }
 
@@ -127,8 +127,8 @@ func (s Source) namespace() string {
 	return s.Object.GetNamespace()
 }
 
-// confined reports whether an object goes nowhere until a placement, or its own annotation, says so.
-func (s Source) confined() bool {
+// needsPlacement reports whether an object goes nowhere until a placement, or its own annotation, says so.
+func (s Source) needsPlacement() bool {
 	_, selects := s.Object.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
 	return !selects && !s.Kind.Custom && v1beta1.Confined(s.Kind.Resource.GroupResource())
 }
@@ -144,14 +144,14 @@ func (s Source) Share(cluster string) int64 {
 	if s.Placement == nil {
 		return 0
 	}
-	if s.Placement.Everywhere && s.divided() == "" {
+	if s.Placement.Everywhere && s.dividedField() == "" {
 		return 1
 	}
 	return s.Placement.Clusters[cluster] + s.Placement.Overflow[cluster]
 }
 
-// placed returns the placement's total.
-func (s Source) placed() (n int64) {
+// placedTotal returns the placement's total.
+func (s Source) placedTotal() (n int64) {
 	if s.Placement == nil {
 		return 0
 	}
@@ -169,12 +169,12 @@ func (s Source) Goes(t Target) bool {
 	return presence == Present || presence == Undecided
 }
 
-// autoscaled leaves the number to an autoscaler that has taken it over: then the placement only says that the copy is
+// leaveToAutoscaler leaves the number to an autoscaler that has taken it over: then the placement only says that the copy is
 // there.
-func (s Source) autoscaled(t Target, share int64) (*int64, string) {
+func (s Source) leaveToAutoscaler(t Target, share int64) (*int64, string) {
 	has := Applied(s, t.Have)
 	switch {
-	case !s.autoscales(t):
+	case !s.hasAutoscaler(t):
 	case ScaledByMember(t.Have):
 		return nil, fmt.Sprintf("%d replicas by the cluster's autoscaler", has)
 	default:
@@ -183,8 +183,8 @@ func (s Source) autoscaled(t Target, share int64) (*int64, string) {
 	return &share, fmt.Sprintf("%d replicas by placement", share)
 }
 
-// autoscales reports whether an autoscaler decides how many replicas a copy has. None scales a copy without replicas.
-func (s Source) autoscales(t Target) bool {
+// hasAutoscaler reports whether an autoscaler decides how many replicas a copy has. None scales a copy without replicas.
+func (s Source) hasAutoscaler(t Target) bool {
 	return Applied(s, t.Have) > 0 && (t.Scaled || ScaledByMember(t.Have) && !leftByAutoscaler(t.Have))
 }
 
@@ -213,8 +213,8 @@ func Read(federated *unstructured.Unstructured) *v1beta1.Placement {
 	return v1beta1.ParsePlacement(federated.GetAnnotations()[v1beta1.PlacementAnnotation])
 }
 
-// divided returns the field below spec that is divided, or "". A custom kind is divided if its policy says how.
-func (s Source) divided() string {
+// dividedField returns the field below spec that is divided, or "". A custom kind is divided if its policy says how.
+func (s Source) dividedField() string {
 	if s.Kind.Divided != "" || !s.Kind.Custom || s.Object == nil || s.Policy == nil || s.Policy.Spec.ReplicaPreferences == nil {
 		return s.Kind.Divided
 	}
@@ -226,7 +226,7 @@ func (s Source) divided() string {
 
 // Asked returns the total number of replicas that the user requests: 1 by default.
 func (s Source) Asked() int64 {
-	n, ok, _ := unstructured.NestedInt64(s.Object.Object, "spec", s.divided())
+	n, ok, _ := unstructured.NestedInt64(s.Object.Object, "spec", s.dividedField())
 	if !ok {
 		return 1
 	}

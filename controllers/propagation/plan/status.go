@@ -25,8 +25,8 @@ func observedGeneration(federated *unstructured.Unstructured, copies []Copy) int
 	return federated.GetGeneration()
 }
 
-// sums returns the status function of a kind that consists of numbers.
-func sums(fields ...string) func(*unstructured.Unstructured, []Copy) map[string]any {
+// sumFields returns the status function of a kind that consists of numbers.
+func sumFields(fields ...string) func(*unstructured.Unstructured, []Copy) map[string]any {
 	return func(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 		status := map[string]any{"observedGeneration": observedGeneration(federated, copies)}
 		for _, f := range fields {

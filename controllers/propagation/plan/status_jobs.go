@@ -24,13 +24,13 @@ func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]a
 	if started := startOf(federated, copies); started != "" {
 		status["startTime"] = started
 	}
-	end := ended(federated, copies)
+	end := jobResult(federated, copies)
 	if end == "" || !atRest(copies) || status["startTime"] == nil || jobRound(federated, copies) != federated.GetAnnotations()[v1beta1.JobRoundAnnotation] {
 		return status
 	}
 	if end == "Complete" {
-		status["completionTime"] = max(latest(copies, "completionTime"), status["startTime"].(string))
-		status["conditions"] = []any{condition("SuccessCriteriaMet", true, "ClustersComplete", "", ""), condition("Complete", true, "ClustersComplete", "", "")}
+		status["completionTime"] = max(latestTime(copies, "completionTime"), status["startTime"].(string))
+		status["conditions"] = []any{newCondition("SuccessCriteriaMet", true, "ClustersComplete", "", ""), newCondition("Complete", true, "ClustersComplete", "", "")}
 		return status
 	}
 	var failed []string
@@ -39,7 +39,7 @@ func jobStatus(federated *unstructured.Unstructured, copies []Copy) map[string]a
 			failed = append(failed, "cluster "+c.Cluster+": "+conditionMessage(c.Object, "Failed"))
 		}
 	}
-	status["conditions"] = []any{condition("FailureTarget", true, "ClusterFailed", "", bounded(failed)), condition("Failed", true, "ClusterFailed", "", bounded(failed))}
+	status["conditions"] = []any{newCondition("FailureTarget", true, "ClusterFailed", "", joinBounded(failed)), newCondition("Failed", true, "ClusterFailed", "", joinBounded(failed))}
 	return status
 }
 
@@ -78,9 +78,9 @@ func startOf(federated *unstructured.Unstructured, copies []Copy) string {
 	return first
 }
 
-// ended returns how a Job ended: Complete, Failed, or "" while it runs. It has ended when it has in each cluster with a
+// jobResult returns how a Job ended: Complete, Failed, or "" while it runs. It has ended when it has in each cluster with a
 // share of it.
-func ended(federated *unstructured.Unstructured, copies []Copy) string {
+func jobResult(federated *unstructured.Unstructured, copies []Copy) string {
 	placement := Read(federated)
 	if placement == nil {
 		return ""
@@ -107,7 +107,7 @@ func allEnded(placement *v1beta1.Placement, ends map[string]string) (end string)
 func cronJobStatus(_ *unstructured.Unstructured, copies []Copy) map[string]any {
 	status := map[string]any{}
 	for _, field := range []string{"lastScheduleTime", "lastSuccessfulTime"} {
-		if at := latest(copies, field); at != "" {
+		if at := latestTime(copies, field); at != "" {
 			status[field] = at
 		}
 	}

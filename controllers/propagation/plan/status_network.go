@@ -101,5 +101,5 @@ func serviceIngresses(k *Kind, federated *unstructured.Unstructured, copies []Co
 		}
 		out.Items = append(out.Items, entry)
 	}
-	return fitted(out, roomFor(federated, v1beta1.ServiceIngressesAnnotation))
+	return fitIngresses(out, roomFor(federated, v1beta1.ServiceIngressesAnnotation))
 }

@@ -8,9 +8,9 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// updated counts the pods of the newest template. A copy without the newest template has none, whatever its own cluster
+// updatedPods counts the pods of the newest template. A copy without the newest template has none, whatever its own cluster
 // calls updated.
-func updated(copies []Copy, field string) (total int64) {
+func updatedPods(copies []Copy, field string) (total int64) {
 	for _, c := range copies {
 		if c.Object != nil && !c.Outdated {
 			total += statusOf(c.Object, field)
@@ -19,21 +19,21 @@ func updated(copies []Copy, field string) (total int64) {
 	return total
 }
 
-var replicaSetSums = sums("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+var replicaSetSums = sumFields("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
 func replicaSetStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	status := replicaSetSums(federated, copies)
-	status["conditions"] = failure(federated, copies)
+	status["conditions"] = replicaFailureConditions(federated, copies)
 	return status
 }
 
-var deploymentSums = sums("replicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
+var deploymentSums = sumFields("replicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 
 // deploymentStatus returns what `kubectl rollout status`, Helm and Flux read. Progressing has the reasons of
 // Kubernetes' own controller: NewReplicaSetAvailable once each cluster runs all that is placed there.
 func deploymentStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	status := deploymentSums(federated, copies)
-	status["updatedReplicas"] = updated(copies, "updatedReplicas")
+	status["updatedReplicas"] = updatedPods(copies, "updatedReplicas")
 	wanted, _, _ := unstructured.NestedInt64(federated.Object, "spec", "replicas")
 	available := status["availableReplicas"].(int64) >= wanted
 	complete := status["observedGeneration"] == federated.GetGeneration() && status["updatedReplicas"] == status["replicas"]
@@ -49,19 +49,19 @@ func deploymentStatus(federated *unstructured.Unstructured, copies []Copy) map[s
 	if complete && available {
 		progress = "NewReplicaSetAvailable"
 	}
-	status["conditions"] = append(failure(federated, copies),
-		condition("Available", available, "MinimumReplicasAvailable", "MinimumReplicasUnavailable", ""),
-		condition("Progressing", len(stuck) == 0, progress, "ProgressDeadlineExceeded", bounded(stuck)))
+	status["conditions"] = append(replicaFailureConditions(federated, copies),
+		newCondition("Available", available, "MinimumReplicasAvailable", "MinimumReplicasUnavailable", ""),
+		newCondition("Progressing", len(stuck) == 0, progress, "ProgressDeadlineExceeded", joinBounded(stuck)))
 	return status
 }
 
-var statefulSetSums = sums("replicas", "readyReplicas", "availableReplicas", "currentReplicas")
+var statefulSetSums = sumFields("replicas", "readyReplicas", "availableReplicas", "currentReplicas")
 
 // statefulSetStatus returns what `kubectl rollout status`, Helm and Flux read. While any copy rolls, or lacks the
 // newest template, its revisions are the object's.
 func statefulSetStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	status := statefulSetSums(federated, copies)
-	status["updatedReplicas"] = updated(copies, "updatedReplicas")
+	status["updatedReplicas"] = updatedPods(copies, "updatedReplicas")
 	revision := func(c Copy, which string) string {
 		r, _, _ := unstructured.NestedString(c.Object.Object, "status", which)
 		return r
@@ -81,17 +81,17 @@ func statefulSetStatus(federated *unstructured.Unstructured, copies []Copy) map[
 	return status
 }
 
-var daemonSetSums = sums("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady", "numberAvailable", "numberUnavailable")
+var daemonSetSums = sumFields("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady", "numberAvailable", "numberUnavailable")
 
 func daemonSetStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	status := daemonSetSums(federated, copies)
-	status["updatedNumberScheduled"] = updated(copies, "updatedNumberScheduled")
+	status["updatedNumberScheduled"] = updatedPods(copies, "updatedNumberScheduled")
 	return status
 }
 
 func autoscalerStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
-	status := sums("currentReplicas", "desiredReplicas")(federated, copies)
-	if at := latest(copies, "lastScaleTime"); at != "" {
+	status := sumFields("currentReplicas", "desiredReplicas")(federated, copies)
+	if at := latestTime(copies, "lastScaleTime"); at != "" {
 		status["lastScaleTime"] = at
 	}
 	var conditions []any
@@ -127,13 +127,13 @@ func summedCondition(copies []Copy, kind, alarm string) []any {
 		return nil
 	}
 	if len(alarmed) > 0 {
-		out["message"] = bounded(alarmed)
+		out["message"] = joinBounded(alarmed)
 	}
 	return []any{out}
 }
 
-// latest returns the latest of the copies' times, as RFC 3339 in UTC, which sorts as text; "" if there is none.
-func latest(copies []Copy, field string) (at string) {
+// latestTime returns the latest of the copies' times, as RFC 3339 in UTC, which sorts as text; "" if there is none.
+func latestTime(copies []Copy, field string) (at string) {
 	for _, c := range copies {
 		if c.Object != nil {
 			t, _, _ := unstructured.NestedString(c.Object.Object, "status", field)
@@ -143,8 +143,8 @@ func latest(copies []Copy, field string) (at string) {
 	return at
 }
 
-// bounded joins texts about clusters, at most maxNamed.
-func bounded(texts []string) string { return joined(texts, "; ") }
+// joinBounded joins texts about clusters, at most maxNamed.
+func joinBounded(texts []string) string { return joined(texts, "; ") }
 
 func joined(texts []string, by string) string {
 	if len(texts) > maxNamed {

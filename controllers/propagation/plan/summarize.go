@@ -95,7 +95,7 @@ func (s Summary) Patch() map[string]any {
 // changed conditions, as RFC 3339.
 func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now string) Summary {
 	s := Summary{Version: federated.GetResourceVersion()}
-	copies = credible(k, federated, copies)
+	copies = boundCopies(k, federated, copies)
 	if k.Notes() {
 		s.annotate(federated, v1beta1.PropagatedAnnotation, notPropagated(federated, copies, now))
 	}
@@ -104,14 +104,14 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 	}
 	wanted := k.Status(federated, copies)
 	conditions, _ := wanted["conditions"].([]any)
-	wanted["conditions"] = k.mergeConditions(federated, append(conditions, propagated(federated, copies)), now)
+	wanted["conditions"] = k.mergeConditions(federated, append(conditions, propagatedCondition(federated, copies)), now)
 	if k.NoConditions {
 		delete(wanted, "conditions")
 	}
 
 	current, _ := federated.Object["status"].(map[string]any)
 	for key, value := range wanted {
-		if !same(value, current[key]) {
+		if !equalStatus(value, current[key]) {
 			if s.Status == nil {
 				s.Status = map[string]any{}
 			}
@@ -143,8 +143,8 @@ func (s *Summary) annotate(federated *unstructured.Unstructured, key, text strin
 	}
 }
 
-// same compares a status value with the present one; missing, zero and empty are equal.
-func same(want, have any) bool {
+// equalStatus compares a status value with the present one; missing, zero and empty are equal.
+func equalStatus(want, have any) bool {
 	if isEmpty(want) && isEmpty(have) {
 		return true
 	}
@@ -194,7 +194,7 @@ func conditionMessage(u *unstructured.Unstructured, kind string) string {
 	return message
 }
 
-func condition(kind string, ok bool, yes, no, message string) map[string]any {
+func newCondition(kind string, ok bool, yes, no, message string) map[string]any {
 	c := map[string]any{"type": kind, "status": "True", "reason": yes, "message": message}
 	if !ok {
 		c["status"], c["reason"] = "False", no
@@ -207,31 +207,31 @@ const maxNamed = 10
 
 func andMore(n int) string { return fmt.Sprintf("and %d more", n) }
 
-// propagated returns the condition that all clusters are as desired. It names those that are not.
-func propagated(federated *unstructured.Unstructured, copies []Copy) map[string]any {
+// propagatedCondition returns the condition that all clusters are as desired. It names those that are not.
+func propagatedCondition(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	var not []string
 	reason := ""
 	for _, c := range copies {
 		if c.State != Synced {
 			not = append(not, fmt.Sprintf("%s: %s", c.Cluster, c.Message))
-			reason = worse(reason, string(c.State))
+			reason = worseReason(reason, string(c.State))
 		}
 	}
 	message := fmt.Sprintf("%d clusters are as desired", len(copies))
 	if placement := v1beta1.ParsePlacement(federated.GetAnnotations()[v1beta1.PlacementAnnotation]); placement != nil && placement.Unschedulable > 0 {
 		not = append(not, fmt.Sprintf("%d replicas fit in no cluster", placement.Unschedulable))
-		reason = worse(reason, "InsufficientCapacity")
+		reason = worseReason(reason, "InsufficientCapacity")
 	}
 	if len(not) > 0 {
-		message = bounded(not)
-	} else if by := autoscaled(copies); len(by) > 0 {
+		message = joinBounded(not)
+	} else if by := autoscaledClusters(copies); len(by) > 0 {
 		message += "; autoscalers own the number of replicas in " + joined(by, ", ") + ": spec.replicas is not asked for there"
 	}
-	return condition(v1beta1.ConditionPropagated, len(not) == 0, "AllClusters", reason, message)
+	return newCondition(v1beta1.ConditionPropagated, len(not) == 0, "AllClusters", reason, message)
 }
 
-// autoscaled returns the clusters in which an autoscaler decides how many replicas a copy has.
-func autoscaled(copies []Copy) (clusters []string) {
+// autoscaledClusters returns the clusters in which an autoscaler decides how many replicas a copy has.
+func autoscaledClusters(copies []Copy) (clusters []string) {
 	for _, c := range copies {
 		if c.Object != nil && (ScaledByMember(c.Object) || c.Object.GetAnnotations()[AutoscaledAnnotation] != "") {
 			clusters = append(clusters, c.Cluster)
@@ -246,7 +246,7 @@ func notPropagated(federated *unstructured.Unstructured, copies []Copy, now stri
 	if federated.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending && federated.GetDeletionTimestamp() == nil {
 		return "" // it goes nowhere yet; the placement says so
 	}
-	c := propagated(federated, slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return c.State == Unreachable }))
+	c := propagatedCondition(federated, slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return c.State == Unreachable }))
 	if c["status"] == "True" {
 		return ""
 	}
@@ -258,8 +258,8 @@ func notPropagated(federated *unstructured.Unstructured, copies []Copy, now stri
 	return string(text)
 }
 
-// worse returns the more severe of two reasons.
-func worse(a, b string) string {
+// worseReason returns the more severe of two reasons.
+func worseReason(a, b string) string {
 	order := []string{string(Rejected), string(Conflict), string(AddressRejected), "InsufficientCapacity", string(Unreachable), string(Progressing), string(Pending), ""}
 	if slices.Index(order, a) <= slices.Index(order, b) {
 		return a

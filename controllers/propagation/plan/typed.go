@@ -15,17 +15,17 @@ func Holds(d Desired, typed any) bool {
 	want := d.Object.Object
 	have := reflect.Indirect(reflect.ValueOf(typed))
 	for key, item := range want {
-		if key != "apiVersion" && key != "kind" && !holds(item, fieldOf(have, key)) {
+		if key != "apiVersion" && key != "kind" && !typedContains(item, fieldOf(have, key)) {
 			return false
 		}
 	}
 	return true
 }
 
-// holds is contains for a typed value. The zero reflect.Value is a missing one.
-func holds(want any, have reflect.Value) bool {
+// typedContains is contains for a typed value. The zero reflect.Value is a missing one.
+func typedContains(want any, have reflect.Value) bool {
 	for have.IsValid() && (have.Kind() == reflect.Pointer || have.Kind() == reflect.Interface) {
-		if speaks(have.Type()) {
+		if hasMarshaler(have.Type()) {
 			break
 		}
 		have = have.Elem()
@@ -33,8 +33,8 @@ func holds(want any, have reflect.Value) bool {
 	if !have.IsValid() {
 		return contains(want, nil)
 	}
-	if speaks(have.Type()) || have.CanAddr() && speaks(have.Addr().Type()) {
-		return contains(want, said(have))
+	if hasMarshaler(have.Type()) || have.CanAddr() && hasMarshaler(have.Addr().Type()) {
+		return contains(want, toJSON(have))
 	}
 	switch w := want.(type) {
 	case map[string]any:
@@ -50,7 +50,7 @@ func holds(want any, have reflect.Value) bool {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return equal(want, have.Int())
 	}
-	return contains(want, said(have))
+	return contains(want, toJSON(have))
 }
 
 func holdsAll(want map[string]any, have reflect.Value) bool {
@@ -68,7 +68,7 @@ func holdsAll(want map[string]any, have reflect.Value) bool {
 		default:
 			return false
 		}
-		if !holds(item, there) {
+		if !typedContains(item, there) {
 			return false
 		}
 	}
@@ -81,7 +81,7 @@ func holdsEach(want []any, have reflect.Value) bool {
 	}
 	if named(want) {
 		for _, item := range want {
-			if !holds(item, elementNamed(have, nameOf(item))) {
+			if !typedContains(item, elementNamed(have, nameOf(item))) {
 				return false
 			}
 		}
@@ -91,7 +91,7 @@ func holdsEach(want []any, have reflect.Value) bool {
 		return false
 	}
 	for i := range want {
-		if !holds(want[i], have.Index(i)) {
+		if !typedContains(want[i], have.Index(i)) {
 			return false
 		}
 	}
@@ -110,8 +110,8 @@ func elementNamed(list reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// said returns the JSON form of a typed value.
-func said(v reflect.Value) (value any) {
+// toJSON returns the JSON form of a typed value.
+func toJSON(v reflect.Value) (value any) {
 	text, err := json.Marshal(v.Interface())
 	if err != nil || json.Unmarshal(text, &value) != nil {
 		return nil
@@ -124,7 +124,7 @@ var (
 	fields    sync.Map // reflect.Type → map[string][]int, by their names in JSON
 )
 
-func speaks(t reflect.Type) bool { return t.Implements(marshaler) }
+func hasMarshaler(t reflect.Type) bool { return t.Implements(marshaler) }
 
 // fieldOf returns the field with a JSON name.
 func fieldOf(v reflect.Value, name string) reflect.Value {

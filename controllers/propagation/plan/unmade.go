@@ -43,8 +43,8 @@ func podsMade(federated *unstructured.Unstructured, copies []Copy) string {
 	return fittedPods(pods, roomFor(federated, v1beta1.CreatedPodsAnnotation))
 }
 
-// failure returns the condition that members cannot create pods; none if they always could.
-func failure(federated *unstructured.Unstructured, copies []Copy) (conditions []any) {
+// replicaFailureConditions returns the condition that members cannot create pods; none if they always could.
+func replicaFailureConditions(federated *unstructured.Unstructured, copies []Copy) (conditions []any) {
 	var failed []string
 	for _, c := range copies {
 		if c.Unmade > 0 {
@@ -54,5 +54,5 @@ func failure(federated *unstructured.Unstructured, copies []Copy) (conditions []
 	if len(failed) == 0 && v1beta1.ConditionOf(federated, replicaFailure) == nil {
 		return nil
 	}
-	return []any{condition(replicaFailure, len(failed) > 0, "FailedCreate", "PodsCreated", bounded(failed))}
+	return []any{newCondition(replicaFailure, len(failed) > 0, "FailedCreate", "PodsCreated", joinBounded(failed))}
 }
