@@ -18,33 +18,33 @@ type seen struct {
 	since time.Time
 }
 
-// changed collects changes for one consumer. Changes that come while it is busy are batched.
-type changed struct {
+// changes collects changes for one consumer. Changes that come while it is busy are batched.
+type changes struct {
 	mu   sync.Mutex
 	seen seen
 	// wake has an element while there are changes.
 	wake chan struct{}
 }
 
-func newChanged() *changed {
-	c := &changed{wake: make(chan struct{}, 1)}
-	c.take()
+func newChanged() *changes {
+	c := &changes{wake: make(chan struct{}, 1)}
+	c.drain()
 	return c
 }
 
-func (c *changed) object(kind string) func(key string) {
-	return func(key string) { c.note(func(s *seen) { s.objects[kind+" "+key] = true }) }
+func (c *changes) objectHandler(kind string) func(key string) {
+	return func(key string) { c.update(func(s *seen) { s.objects[kind+" "+key] = true }) }
 }
-func (c *changed) policy(key string)   { c.note(func(s *seen) { s.policies[key] = true }) }
-func (c *changed) grant(string)        { c.note(func(s *seen) { s.grants = true }) }
-func (c *changed) cluster(name string) { c.note(func(s *seen) { s.clusters[name] = true }) }
-func (c *changed) host(name string)    { c.note(func(s *seen) { s.hosts[name] = true }) }
+func (c *changes) addPolicy(key string)   { c.update(func(s *seen) { s.policies[key] = true }) }
+func (c *changes) addGrant(string)        { c.update(func(s *seen) { s.grants = true }) }
+func (c *changes) addCluster(name string) { c.update(func(s *seen) { s.clusters[name] = true }) }
+func (c *changes) addHost(name string)    { c.update(func(s *seen) { s.hosts[name] = true }) }
 
-func (c *changed) checks(keys map[string]bool) {
-	c.note(func(s *seen) { maps.Copy(s.targets, keys) })
+func (c *changes) addChecked(keys map[string]bool) {
+	c.update(func(s *seen) { maps.Copy(s.targets, keys) })
 }
 
-func (c *changed) note(add func(*seen)) {
+func (c *changes) update(add func(*seen)) {
 	c.mu.Lock()
 	add(&c.seen)
 	if c.seen.since.IsZero() {
@@ -54,15 +54,15 @@ func (c *changed) note(add func(*seen)) {
 	c.wakeUp()
 }
 
-func (c *changed) wakeUp() {
+func (c *changes) wakeUp() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// take returns the changes and starts over.
-func (c *changed) take() seen {
+// drain returns the changes and starts over.
+func (c *changes) drain() seen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.seen

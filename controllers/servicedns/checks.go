@@ -46,15 +46,15 @@ func newChecks(kube kubernetes.Interface, refuse func(netip.Addr) error, changed
 	}
 }
 
-// known returns the failing targets by key. The caller must not change the map.
-func (c *checks) known() map[string]plan.Failure {
+// failingByKey returns the failing targets by key. The caller must not change the map.
+func (c *checks) failingByKey() map[string]plan.Failure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failing
 }
 
-// count adds n to the use counts of the targets.
-func (c *checks) count(targets []plan.Target, n int) {
+// countUses adds n to the use counts of the targets.
+func (c *checks) countUses(targets []plan.Target, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range targets {
@@ -63,12 +63,12 @@ func (c *checks) count(targets []plan.Target, n int) {
 			delete(c.wanted, t)
 		}
 		if was == 0 || c.wanted[t] == 0 {
-			c.wake()
+			c.signal()
 		}
 	}
 }
 
-func (c *checks) wake() {
+func (c *checks) signal() {
 	select {
 	case c.due <- struct{}{}:
 	default:
@@ -81,9 +81,9 @@ func (c *checks) targets() []plan.Target {
 	return slices.Collect(maps.Keys(c.wanted))
 }
 
-// begin waits until the wanted and the failing targets are known: a leader that began sooner would write that nothing
+// waitUntilKnown waits until the wanted and the failing targets are known: a leader that began sooner would write that nothing
 // fails. It returns false if ctx ends before.
-func (c *checks) begin(ctx context.Context) bool {
+func (c *checks) waitUntilKnown(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -92,13 +92,13 @@ func (c *checks) begin(ctx context.Context) bool {
 	}
 }
 
-// follow reads the ConfigMap until ctx ends. synced reports whether it has been read once.
-func (c *checks) follow(ctx context.Context, running *sync.WaitGroup) (synced cache.InformerSynced) {
-	return followConfigMap(ctx, running, c.kube, v1beta1.DNSHealthChecksConfigMap, c.learn)
+// watchConfigMap reads the ConfigMap until ctx ends. synced reports whether it has been read once.
+func (c *checks) watchConfigMap(ctx context.Context, running *sync.WaitGroup) (synced cache.InformerSynced) {
+	return followConfigMap(ctx, running, c.kube, v1beta1.DNSHealthChecksConfigMap, c.handleConfigMap)
 }
 
-// learn takes in the ConfigMap.
-func (c *checks) learn(written *corev1.ConfigMap) {
+// handleConfigMap takes in the ConfigMap.
+func (c *checks) handleConfigMap(written *corev1.ConfigMap) {
 	now, err := plan.ParseFailures(written.Data[v1beta1.DNSHealthChecksFailing])
 	if err != nil {
 		klog.ErrorS(err, "Cannot parse failing health checks, keeping the previous ones")
@@ -118,7 +118,7 @@ func (c *checks) learn(written *corev1.ConfigMap) {
 	}
 	c.failing = now
 	c.mu.Unlock()
-	c.wake() // so that the leader notices what others wrote
+	c.signal() // so that the leader notices what others wrote
 	if len(other) > 0 {
 		c.changed(other)
 	}

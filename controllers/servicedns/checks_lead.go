@@ -22,13 +22,13 @@ const (
 	writeAgain = 2 * time.Second
 )
 
-// lead checks the wanted targets and writes the failing ones until ctx ends.
-func (c *checks) lead(ctx context.Context) {
-	if !c.begin(ctx) {
+// runLeader checks the wanted targets and writes the failing ones until ctx ends.
+func (c *checks) runLeader(ctx context.Context) {
+	if !c.waitUntilKnown(ctx) {
 		return
 	}
-	prober := probe.New(probe.Options{Failing: c.known(), Refuse: c.refuse, Observe: observeCheck})
-	c.wake()
+	prober := probe.New(probe.Options{Failing: c.failingByKey(), Refuse: c.refuse, Observe: observeCheck})
+	c.signal()
 	for {
 		select {
 		case <-ctx.Done():
@@ -38,19 +38,19 @@ func (c *checks) lead(ctx context.Context) {
 		case <-prober.Changed():
 			failing := prober.Failing()
 			observeFailing(len(failing))
-			if err := c.write(ctx, plan.FormatFailures(failing)); err != nil && ctx.Err() == nil {
+			if err := c.writeConfigMap(ctx, plan.FormatFailures(failing)); err != nil && ctx.Err() == nil {
 				klog.ErrorS(err, "Failed to update failing health checks, will retry", "configMap", v1beta1.DNSHealthChecksConfigMap)
 				prober.Again()
-				pause(ctx, writeAgain)
+				waitFor(ctx, writeAgain)
 			}
-			pause(ctx, writePause)
+			waitFor(ctx, writePause)
 		}
 	}
 }
 
-// write writes the failing targets if the ConfigMap differs.
-func (c *checks) write(ctx context.Context, text string) error {
-	if known := slices.Collect(maps.Values(c.known())); plan.FormatFailures(known) == text {
+// writeConfigMap writes the failing targets if the ConfigMap differs.
+func (c *checks) writeConfigMap(ctx context.Context, text string) error {
+	if known := slices.Collect(maps.Values(c.failingByKey())); plan.FormatFailures(known) == text {
 		return nil
 	}
 	want := applycorev1.ConfigMap(v1beta1.DNSHealthChecksConfigMap, v1beta1.FederationNamespace).WithData(map[string]string{v1beta1.DNSHealthChecksFailing: text})

@@ -56,8 +56,8 @@ func newConditions(o Options, s *stores) *conditions {
 	}
 }
 
-// object takes in the plan of an object.
-func (c *conditions) object(key string, p plan.Plan) {
+// setPlan takes in the plan of an object.
+func (c *conditions) setPlan(key string, p plan.Plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client == nil {
@@ -67,13 +67,13 @@ func (c *conditions) object(key string, p plan.Plan) {
 	if c.plans[key] = p; len(p.Records)+len(p.Reasons) == 0 {
 		delete(c.plans, key)
 	}
-	c.misnamed(key, before.Reasons, false)
-	c.misnamed(key, p.Reasons, true)
-	c.add(key)
+	c.setMisnamed(key, before.Reasons, false)
+	c.setMisnamed(key, p.Reasons, true)
+	c.enqueue(key)
 }
 
-// misnamed records whether an object lacks names at clusters.
-func (c *conditions) misnamed(key string, reasons []plan.Reason, is bool) {
+// setMisnamed records whether an object lacks names at clusters.
+func (c *conditions) setMisnamed(key string, reasons []plan.Reason, is bool) {
 	for _, r := range reasons {
 		if r.Code != plan.NameInvalid || r.Cluster == "" {
 			continue
@@ -84,7 +84,7 @@ func (c *conditions) misnamed(key string, reasons []plan.Reason, is bool) {
 		if delete(c.invalid[r.Cluster], key); is {
 			c.invalid[r.Cluster][key] = key + ": " + r.Message
 		}
-		c.add(clusterKey(r.Cluster))
+		c.enqueue(clusterKey(r.Cluster))
 	}
 }
 
@@ -95,20 +95,20 @@ func (c *conditions) setClusters(all []plan.Cluster) {
 	c.clusters = make(map[string]plan.Cluster, len(all))
 	for _, one := range all {
 		c.clusters[one.Name] = one
-		c.add(clusterKey(one.Name))
+		c.enqueue(clusterKey(one.Name))
 	}
 	maps.DeleteFunc(c.invalid, func(name string, _ map[string]string) bool { return c.clusters[name].Name == "" })
 }
 
-// provider takes in a provider's state.
-func (c *conditions) provider(s ProviderState) {
+// setProvider takes in a provider's state.
+func (c *conditions) setProvider(s ProviderState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key := range c.providers[s.Provider] {
-		c.add(key)
+		c.enqueue(key)
 	}
 	for key := range s.Objects {
-		c.add(key)
+		c.enqueue(key)
 	}
 	c.providers[s.Provider] = s.Objects
 	if c.unread[s.Provider] && !s.Unread {
@@ -117,8 +117,8 @@ func (c *conditions) provider(s ProviderState) {
 	}
 }
 
-// settle is called when all objects have been planned.
-func (c *conditions) settle() {
+// handlePlanned is called when all objects have been planned.
+func (c *conditions) handlePlanned() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.planned {
@@ -127,25 +127,25 @@ func (c *conditions) settle() {
 	}
 }
 
-// cluster handles a Cluster whose condition was changed by somebody else.
-func (c *conditions) cluster(name string) {
+// handleCluster handles a Cluster whose condition was changed by somebody else.
+func (c *conditions) handleCluster(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(clusterKey(name))
+	c.enqueue(clusterKey(name))
 }
 
 func clusterKey(name string) string { return "Cluster " + name }
 
-// seen returns a handler of objects whose condition was changed by somebody else.
-func (c *conditions) seen(kind string) func(key string) {
+// objectHandler returns a handler of objects whose condition was changed by somebody else.
+func (c *conditions) objectHandler(kind string) func(key string) {
 	return func(key string) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.add(kind + " " + key)
+		c.enqueue(kind + " " + key)
 	}
 }
 
-func (c *conditions) add(key string) {
+func (c *conditions) enqueue(key string) {
 	if c.leads && c.planned {
 		c.queue.Add(key)
 	}
@@ -155,10 +155,10 @@ func (c *conditions) addAll() {
 	for _, informer := range c.stores.objects {
 		for _, obj := range informer.GetStore().List() {
 			u, _ := obj.(*unstructured.Unstructured)
-			c.add(u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName())
+			c.enqueue(u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName())
 		}
 	}
 	for name := range c.clusters {
-		c.add(clusterKey(name))
+		c.enqueue(clusterKey(name))
 	}
 }

@@ -383,12 +383,12 @@ func TestAConditionThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newConditions(Options{Client: client, Recorder: record.NewFakeRecorder(1)}, &s)
-		c.provider(ProviderState{Provider: "outside", Objects: map[string]plan.Reason{"Service default/web": {Code: plan.ProviderOutOfSync, Message: "it is away"}}})
+		c.setProvider(ProviderState{Provider: "outside", Objects: map[string]plan.Reason{"Service default/web": {Code: plan.ProviderOutOfSync, Message: "it is away"}}})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); c.lead(ctx) }()
+		go func() { defer close(done); c.runLeader(ctx) }()
 		synctest.Wait()
-		c.settle()
+		c.handlePlanned()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if is := publishedOf(api.Get(servicesResource, "default", "web")); is == nil || is.Message != "provider outside: it is away" || fails != 0 {

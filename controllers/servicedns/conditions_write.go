@@ -30,8 +30,8 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// lead writes until ctx ends.
-func (c *conditions) lead(ctx context.Context) {
+// runLeader writes until ctx ends.
+func (c *conditions) runLeader(ctx context.Context) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	c.mu.Lock()
 	c.queue, c.leads = queue, true
@@ -63,20 +63,20 @@ func (c *conditions) sync(ctx context.Context, key string) error {
 		return c.syncCluster(ctx, name)
 	}
 	u := c.stores.object(key)
-	want := c.of(key, u)
+	want := c.conditionOf(key, u)
 	switch {
 	case kind == plan.KindIngress:
-		c.tell(key, u, want)
+		c.emitEvent(key, u, want)
 	case u == nil:
 		delete(c.written, key)
-	case u.GetDeletionTimestamp() == nil && !c.unseen(key, u):
+	case u.GetDeletionTimestamp() == nil && !c.awaitsWrite(key, u):
 		return c.syncService(ctx, u, want)
 	}
 	return nil
 }
 
-// of returns the condition of an object; nil if it has no names in DNS.
-func (c *conditions) of(key string, u *unstructured.Unstructured) *plan.Condition {
+// conditionOf returns the condition of an object; nil if it has no names in DNS.
+func (c *conditions) conditionOf(key string, u *unstructured.Unstructured) *plan.Condition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var says []plan.Reason
@@ -88,9 +88,9 @@ func (c *conditions) of(key string, u *unstructured.Unstructured) *plan.Conditio
 	return c.plans[key].Condition(says)
 }
 
-// tell emits an event when the state of an Ingress changes, because its status has no conditions. It reports that all
+// emitEvent emits an event when the state of an Ingress changes, because its status has no conditions. It reports that all
 // is well only after something was not.
-func (c *conditions) tell(key string, u *unstructured.Unstructured, want *plan.Condition) {
+func (c *conditions) emitEvent(key string, u *unstructured.Unstructured, want *plan.Condition) {
 	before, told := c.told[key]
 	if u == nil || want == nil {
 		delete(c.told, key)
@@ -127,7 +127,7 @@ func (c *conditions) syncService(ctx context.Context, u *unstructured.Unstructur
 			return nil
 		}
 	}
-	return c.apply(ctx, u, status)
+	return c.applyStatus(ctx, u, status)
 }
 
 func (c *conditions) anyUnread() bool {
@@ -153,7 +153,7 @@ func (c *conditions) syncCluster(ctx context.Context, name string) error {
 		delete(c.written, clusterKey(name))
 		return nil
 	}
-	if c.unseen(clusterKey(name), u) {
+	if c.awaitsWrite(clusterKey(name), u) {
 		return nil
 	}
 	cluster := clusterOf(u)
@@ -180,11 +180,11 @@ func (c *conditions) syncCluster(ctx context.Context, name string) error {
 		}
 		status.Conditions = []v1beta1.ClusterCondition{next}
 	}
-	return c.apply(ctx, u, status)
+	return c.applyStatus(ctx, u, status)
 }
 
-// apply applies our part of the object's status.
-func (c *conditions) apply(ctx context.Context, u *unstructured.Unstructured, status any) error {
+// applyStatus applies our part of the object's status.
+func (c *conditions) applyStatus(ctx context.Context, u *unstructured.Unstructured, status any) error {
 	if err := c.limit.Wait(ctx); err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (c *conditions) apply(ctx context.Context, u *unstructured.Unstructured, st
 	return err
 }
 
-// unseen reports whether the object is older than our last write: its event will bring us here again.
-func (c *conditions) unseen(key string, u *unstructured.Unstructured) bool {
+// awaitsWrite reports whether the object is older than our last write: its event will bring us here again.
+func (c *conditions) awaitsWrite(key string, u *unstructured.Unstructured) bool {
 	return c.written[key].Unseen(u)
 }

@@ -61,12 +61,12 @@ type Options struct {
 type Controller struct {
 	Options
 	stores
-	changed *changed
+	changed *changes
 	hosts   *hosts
 	checks  *checks
-	kept    *kept
+	kept    *ownedHosts
 	told    *conditions
-	world   *world
+	world   *desiredRecords
 	planner *planner
 }
 
@@ -90,8 +90,8 @@ func New(o Options) (*Controller, error) {
 		o.Held = func([]*v1beta1.Cluster) map[string]bool { return nil }
 	}
 	c := &Controller{Options: o, stores: newStores(o.Informers), changed: newChanged(), world: newWorld()}
-	c.hosts = newHosts(o.Resolver, time.Duration(o.TTL)*time.Second, c.changed.host)
-	c.checks = newChecks(o.Kube, o.Refuse, c.changed.checks)
+	c.hosts = newHosts(o.Resolver, time.Duration(o.TTL)*time.Second, c.changed.addHost)
+	c.checks = newChecks(o.Kube, o.Refuse, c.changed.addChecked)
 	c.kept = newKept(o.Kube, c.changed.wakeUp)
 	c.told = newConditions(o, &c.stores)
 	c.planner = newPlanner(c)
@@ -110,7 +110,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if c.Kube != nil {
-		synced = append(synced, c.checks.follow(ctx, &running), c.kept.follow(ctx, &running))
+		synced = append(synced, c.checks.watchConfigMap(ctx, &running), c.kept.watchConfigMap(ctx, &running))
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
@@ -123,7 +123,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-c.changed.wake:
-			c.pass()
+			c.planChanges()
 		}
 	}
 }
@@ -134,11 +134,11 @@ func (c *Controller) Lead(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if c.Kube != nil {
-		running.Go(func() { wait.UntilWithContext(ctx, c.checks.lead, restart) })
-		running.Go(func() { wait.UntilWithContext(ctx, c.kept.lead, restart) })
+		running.Go(func() { wait.UntilWithContext(ctx, c.checks.runLeader, restart) })
+		running.Go(func() { wait.UntilWithContext(ctx, c.kept.runLeader, restart) })
 	}
 	if c.Client != nil && c.Recorder != nil {
-		running.Go(func() { wait.UntilWithContext(ctx, c.told.lead, restart) })
+		running.Go(func() { wait.UntilWithContext(ctx, c.told.runLeader, restart) })
 	}
 	c.publish(ctx, false)
 }
@@ -151,7 +151,7 @@ func (c *Controller) publish(ctx context.Context, local bool) {
 	var running sync.WaitGroup
 	for _, p := range c.Providers {
 		if p.Local == local {
-			publisher := newPublisher(p, plan.Zone{Federation: c.Federation, Name: c.Zone}, c.world, c.report)
+			publisher := newPublisher(p, plan.Zone{Federation: c.Federation, Name: c.Zone}, c.world, c.reportProvider)
 			publisher.kube = c.Kube
 			running.Go(func() { wait.UntilWithContext(ctx, publisher.run, restart) })
 		}
@@ -159,19 +159,19 @@ func (c *Controller) publish(ctx context.Context, local bool) {
 	running.Wait()
 }
 
-func (c *Controller) report(s ProviderState) {
+func (c *Controller) reportProvider(s ProviderState) {
 	observeState(s)
-	c.told.provider(s)
+	c.told.setProvider(s)
 	if c.Report != nil {
 		c.Report(s)
 	}
 }
 
-// pass plans what has changed and hands it to the providers.
-func (c *Controller) pass() {
-	seen := c.changed.take()
+// planChanges plans what has changed and hands it to the providers.
+func (c *Controller) planChanges() {
+	seen := c.changed.drain()
 	c.world.set(c.planner.plan(seen), seen.since)
-	c.kept.settle(c.planner.claims)
+	c.kept.setWanted(c.planner.claims)
 	c.checks.settle()
-	c.told.settle()
+	c.told.handlePlanned()
 }

@@ -47,15 +47,15 @@ func newHosts(resolver Resolver, every time.Duration, changed func(string)) *hos
 	}
 }
 
-// known returns the addresses by host name. The caller must not change the map.
-func (h *hosts) known() map[string][]netip.Addr {
+// addressesByHost returns the addresses by host name. The caller must not change the map.
+func (h *hosts) addressesByHost() map[string][]netip.Addr {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.addresses
 }
 
-// count adds n to the use counts of the hosts. A new host is looked up at once.
-func (h *hosts) count(names []string, n int) {
+// countUses adds n to the use counts of the hosts. A new host is looked up at once.
+func (h *hosts) countUses(names []string, n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, name := range names {
@@ -68,8 +68,8 @@ func (h *hosts) count(names []string, n int) {
 	}
 }
 
-// forget drops the hosts that are no longer wanted.
-func (h *hosts) forget() {
+// dropUnused drops the hosts that are no longer wanted.
+func (h *hosts) dropUnused() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	maps.DeleteFunc(h.wanted, func(_ string, n int) bool { return n <= 0 })
@@ -89,16 +89,16 @@ func (h *hosts) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-h.due:
-			h.lookup(ctx, false)
+			h.startLookups(ctx, false)
 		case <-tick.C:
-			h.lookup(ctx, true)
+			h.startLookups(ctx, true)
 		}
 	}
 }
 
-// lookup starts lookups of the wanted hosts: all, or those without a result. A slow lookup delays no other, and is not
+// startLookups starts lookups of the wanted hosts: all, or those without a result. A slow lookup delays no other, and is not
 // started twice.
-func (h *hosts) lookup(ctx context.Context, all bool) {
+func (h *hosts) startLookups(ctx context.Context, all bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name := range h.wanted {
@@ -116,13 +116,13 @@ func (h *hosts) lookupOne(ctx context.Context, name string) {
 	defer cancel()
 	found, err := h.resolver.LookupNetIP(ctx, "ip", name)
 	<-h.slots
-	if h.learn(name, found, err) {
+	if h.recordResult(name, found, err) {
 		h.changed(name)
 	}
 }
 
-// learn takes in the result of a lookup, and reports whether it changed anything. A failed lookup does not.
-func (h *hosts) learn(name string, found []netip.Addr, err error) bool {
+// recordResult takes in the result of a lookup, and reports whether it changed anything. A failed lookup does not.
+func (h *hosts) recordResult(name string, found []netip.Addr, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.busy, name)

@@ -19,8 +19,8 @@ import (
 	"federation/controllers/servicedns/plan"
 )
 
-// kept tracks which namespaces own hosts (ADR 90). All processes read it, the leader writes it.
-type kept struct {
+// ownedHosts tracks which namespaces own hosts (ADR 90). All processes read it, the leader writes it.
+type ownedHosts struct {
 	// kube is a client of the federation. Nil: a host belongs to the object that wants it, and to no namespace
 	// afterwards.
 	kube kubernetes.Interface
@@ -41,24 +41,24 @@ type kept struct {
 // settleHosts is how often hosts are checked for release.
 const settleHosts = time.Minute
 
-func newKept(kube kubernetes.Interface, changed func()) *kept {
-	return &kept{kube: kube, changed: changed, due: make(chan struct{}, 1), written: &corev1.ConfigMap{}, hosts: map[string]plan.Keep{}}
+func newKept(kube kubernetes.Interface, changed func()) *ownedHosts {
+	return &ownedHosts{kube: kube, changed: changed, due: make(chan struct{}, 1), written: &corev1.ConfigMap{}, hosts: map[string]plan.Keep{}}
 }
 
-// known returns the owners of hosts. The caller must not change the map.
-func (k *kept) known() map[string]plan.Keep {
+// owners returns the owners of hosts. The caller must not change the map.
+func (k *ownedHosts) owners() map[string]plan.Keep {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.hosts
 }
 
-// follow reads the ConfigMap until ctx ends. synced reports whether it has been read once.
-func (k *kept) follow(ctx context.Context, running *sync.WaitGroup) (synced cache.InformerSynced) {
-	return followConfigMap(ctx, running, k.kube, v1beta1.DNSHostsConfigMap, k.learn)
+// watchConfigMap reads the ConfigMap until ctx ends. synced reports whether it has been read once.
+func (k *ownedHosts) watchConfigMap(ctx context.Context, running *sync.WaitGroup) (synced cache.InformerSynced) {
+	return followConfigMap(ctx, running, k.kube, v1beta1.DNSHostsConfigMap, k.handleConfigMap)
 }
 
-// learn takes in the ConfigMap.
-func (k *kept) learn(written *corev1.ConfigMap) {
+// handleConfigMap takes in the ConfigMap.
+func (k *ownedHosts) handleConfigMap(written *corev1.ConfigMap) {
 	hosts := plan.ParseKept(written.Data)
 	k.mu.Lock()
 	same := maps.Equal(hosts, k.hosts) && written.ResourceVersion == k.written.ResourceVersion
@@ -69,8 +69,8 @@ func (k *kept) learn(written *corev1.ConfigMap) {
 	}
 }
 
-// settle takes in the changes to write, after all seen changes have been planned.
-func (k *kept) settle(claims *plan.Claims) {
+// setWanted takes in the changes to write, after all seen changes have been planned.
+func (k *ownedHosts) setWanted(claims *plan.Claims) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.leads {
@@ -84,8 +84,8 @@ func (k *kept) settle(claims *plan.Claims) {
 	}
 }
 
-// lead writes until ctx ends.
-func (k *kept) lead(ctx context.Context) {
+// runLeader writes until ctx ends.
+func (k *ownedHosts) runLeader(ctx context.Context) {
 	k.setLeads(true)
 	defer k.setLeads(false)
 	tick := time.NewTicker(settleHosts)
@@ -98,24 +98,24 @@ func (k *kept) lead(ctx context.Context) {
 		case <-tick.C:
 			k.changed()
 		case <-k.due:
-			if err := k.write(ctx); err != nil && ctx.Err() == nil {
+			if err := k.writeConfigMap(ctx); err != nil && ctx.Err() == nil {
 				klog.ErrorS(err, "Failed to update owners of hosts, will retry", "configMap", v1beta1.DNSHostsConfigMap)
-				pause(ctx, writeAgain)
+				waitFor(ctx, writeAgain)
 				k.changed()
 			}
-			pause(ctx, writePause)
+			waitFor(ctx, writePause)
 		}
 	}
 }
 
-func (k *kept) setLeads(leads bool) {
+func (k *ownedHosts) setLeads(leads bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.leads = leads
 }
 
-// write writes the wanted changes if the ConfigMap has not changed since they were decided.
-func (k *kept) write(ctx context.Context) error {
+// writeConfigMap writes the wanted changes if the ConfigMap has not changed since they were decided.
+func (k *ownedHosts) writeConfigMap(ctx context.Context) error {
 	k.mu.Lock()
 	written, changes := k.written, k.wanted
 	k.wanted = nil

@@ -38,10 +38,10 @@ func newStores(from Informers) stores {
 }
 
 // subscribe records changes in c until unsubscribe is called.
-func (s *stores) subscribe(c *changed, told *conditions) (unsubscribe func(), synced []cache.InformerSynced, err error) {
+func (s *stores) subscribe(c *changes, told *conditions) (unsubscribe func(), synced []cache.InformerSynced, err error) {
 	var ends []func()
 	on := func(i cache.SharedIndexInformer, same func(a, b *unstructured.Unstructured) bool, note func(key string)) {
-		handler, failed := i.AddEventHandler(notes(same, note))
+		handler, failed := i.AddEventHandler(changeHandler(same, note))
 		if failed != nil {
 			err = errors.Join(err, failed)
 			return
@@ -50,13 +50,13 @@ func (s *stores) subscribe(c *changed, told *conditions) (unsubscribe func(), sy
 		ends = append(ends, func() { _ = i.RemoveEventHandler(handler) }) // fails only for a handler that is not registered
 	}
 	for kind, i := range s.objects {
-		on(i, sameObject, c.object(kind))
+		on(i, sameObject, c.objectHandler(kind))
 	}
-	on(s.objects[plan.KindService], sameCondition, told.seen(plan.KindService))
-	on(s.clusters, sameStatus, c.cluster)
-	on(s.clusters, sameCondition, told.cluster)
-	on(s.policies, samePolicy, c.policy)
-	on(s.grants, samePolicy, c.grant)
+	on(s.objects[plan.KindService], sameCondition, told.objectHandler(plan.KindService))
+	on(s.clusters, sameStatus, c.addCluster)
+	on(s.clusters, sameCondition, told.handleCluster)
+	on(s.policies, samePolicy, c.addPolicy)
+	on(s.grants, samePolicy, c.addGrant)
 	return func() {
 		for _, end := range ends {
 			end()
@@ -64,8 +64,8 @@ func (s *stores) subscribe(c *changed, told *conditions) (unsubscribe func(), sy
 	}, synced, err
 }
 
-// notes calls note with the key of a changed object, unless it is the same for us.
-func notes(same func(a, b *unstructured.Unstructured) bool, note func(key string)) cache.ResourceEventHandler {
+// changeHandler calls note with the key of a changed object, unless it is the same for us.
+func changeHandler(same func(a, b *unstructured.Unstructured) bool, note func(key string)) cache.ResourceEventHandler {
 	noteObject := func(obj any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 			note(key)

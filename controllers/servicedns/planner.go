@@ -44,7 +44,7 @@ func newPlanner(c *Controller) *planner {
 // plan plans what the changes affect, and returns its records.
 func (p *planner) plan(seen seen) records {
 	keys := seen.objects
-	for _, key := range p.claims.Keep(p.kept.known()) {
+	for _, key := range p.claims.Keep(p.kept.owners()) {
 		keys[key] = true
 	}
 	p.policiesChanged(seen.policies, keys)
@@ -59,23 +59,23 @@ func (p *planner) plan(seen seen) records {
 			}
 		}
 	}
-	objects := p.read(keys)
+	objects := p.readObjects(keys)
 	some := make(records, len(keys))
 	for key := range keys {
 		e := p.planOne(objects[key])
 		some[key] = e.Records
-		p.commit(key, e)
-		p.told.object(key, e.Plan)
+		p.storePlan(key, e)
+		p.told.setPlan(key, e.Plan)
 	}
-	p.hosts.forget()
+	p.hosts.dropUnused()
 	if p.Offers != nil {
-		p.Offers(p.offers(keys, objects))
+		p.Offers(p.offersOf(keys, objects))
 	}
 	return some
 }
 
-// offers returns what clusters have of the Services among the keys, by namespace/name.
-func (p *planner) offers(keys map[string]bool, objects map[string]*plan.Object) map[string][]plan.Offer {
+// offersOf returns what clusters have of the Services among the keys, by namespace/name.
+func (p *planner) offersOf(keys map[string]bool, objects map[string]*plan.Object) map[string][]plan.Offer {
 	all := map[string][]plan.Offer{}
 	for key := range keys {
 		name, is := strings.CutPrefix(key, plan.KindService+" ")
@@ -94,9 +94,9 @@ func containsAny(names []string, of map[string]bool) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return of[name] })
 }
 
-// read reads the objects of the keys, and adds those whose hosts they take or free. An object that cannot be read keeps
+// readObjects reads the objects of the keys, and adds those whose hosts they take or free. An object that cannot be read keeps
 // its records and is removed from keys.
-func (p *planner) read(keys map[string]bool) map[string]*plan.Object {
+func (p *planner) readObjects(keys map[string]bool) map[string]*plan.Object {
 	objects := map[string]*plan.Object{}
 	for todo := slices.Sorted(maps.Keys(keys)); len(todo) > 0; {
 		key := todo[0]
@@ -137,7 +137,7 @@ func (p *planner) planOne(o *plan.Object) entry {
 	}
 	e := entry{Plan: plan.Records(plan.Input{
 		Federation: p.Federation, Zone: p.Zone, TTL: p.TTL, Objects: []plan.Object{*o},
-		Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.known(), Refuse: p.Refuse, Failing: p.checks.known(),
+		Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.addressesByHost(), Refuse: p.Refuse, Failing: p.checks.failingByKey(),
 		Offers: p.Offers != nil,
 	})}
 	for _, t := range e.Targets {
@@ -151,16 +151,16 @@ func (p *planner) planOne(o *plan.Object) entry {
 	return e
 }
 
-// commit remembers the plan of an object.
-func (p *planner) commit(key string, e entry) {
+// storePlan remembers the plan of an object.
+func (p *planner) storePlan(key string, e entry) {
 	was := p.planned[key]
 	if logger := klog.V(2); logger.Enabled() && !slices.Equal(e.Reasons, was.Reasons) {
 		logger.InfoS("DNS records explained", "object", key, "reasons", e.Reasons)
 	}
-	p.hosts.count(e.Resolve, +1) // before the -1, so that a kept host does not count as new
-	p.hosts.count(was.Resolve, -1)
-	p.checks.count(e.Targets, +1)
-	p.checks.count(was.Targets, -1)
+	p.hosts.countUses(e.Resolve, +1) // before the -1, so that a kept host does not count as new
+	p.hosts.countUses(was.Resolve, -1)
+	p.checks.countUses(e.Targets, +1)
+	p.checks.countUses(was.Targets, -1)
 	if p.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 {
 		delete(p.planned, key)
 	}

@@ -35,8 +35,8 @@ const (
 type publisher struct {
 	NamedProvider
 	zone  plan.Zone
-	world *world
-	in    *inbox
+	world *desiredRecords
+	in    *subscription
 	// report is called after each pass.
 	report func(ProviderState)
 
@@ -48,11 +48,11 @@ type publisher struct {
 	// count is the number of sets in applied.
 	count int
 	// put has the names in applied that do not have the form of a Service's names.
-	put map[string]bool
+	ownedNames map[string]bool
 	// taken has the names at which others have records, as last read.
 	taken map[string]bool
 	// robbed has the objects whose names others' records block, by key, with the reason.
-	robbed map[string]string
+	conflicts map[string]string
 	// reserved has the objects that ask for names of the provider's server itself, by key, with the reason.
 	reserved map[string]string
 	// quarantine is what the provider refuses.
@@ -62,7 +62,7 @@ type publisher struct {
 	// pending has the objects with unapplied changes, by key, with the time of the change.
 	pending map[string]time.Time
 	// late is the time of the oldest unapplied change.
-	late time.Time
+	oldestPending time.Time
 	// settling: something was applied since the zone was last found in sync.
 	settling bool
 	// removal is what the first pass held back. kube reads its approval; nil: it cannot be approved.
@@ -75,23 +75,23 @@ type publisher struct {
 	drifts int
 }
 
-func newPublisher(p NamedProvider, zone plan.Zone, w *world, report func(ProviderState)) *publisher {
+func newPublisher(p NamedProvider, zone plan.Zone, w *desiredRecords, report func(ProviderState)) *publisher {
 	zone.Shared = !p.Local
-	return &publisher{NamedProvider: p, zone: zone, world: w, report: report, put: map[string]bool{}, reserved: map[string]string{}, quarantine: quarantine{}, pending: map[string]time.Time{}}
+	return &publisher{NamedProvider: p, zone: zone, world: w, report: report, ownedNames: map[string]bool{}, reserved: map[string]string{}, quarantine: quarantine{}, pending: map[string]time.Time{}}
 }
 
 // run keeps the zone until the context ends. It leaves the records.
 func (p *publisher) run(ctx context.Context) {
 	p.trusted, p.failed = false, p.applied != nil // it may have ended in the middle of a pass
-	p.in = p.world.join()
-	defer p.world.leave(p.in)
+	p.in = p.world.subscribe()
+	defer p.world.unsubscribe(p.in)
 	select { // until the world is planned, everything in the zone would look superfluous
 	case <-ctx.Done():
 		return
 	case <-p.in.wake:
-		p.in.again()
+		p.in.signal()
 	}
-	reread := time.NewTimer(p.again())
+	reread := time.NewTimer(p.nextRead())
 	defer reread.Stop()
 	approvals := time.NewTicker(settleTime)
 	defer approvals.Stop()
@@ -106,100 +106,100 @@ func (p *publisher) run(ctx context.Context) {
 		case <-reread.C:
 			p.trusted, due = p.trusted && p.Local, true
 		case <-refused.C:
-			if at, is := p.quarantine.next(); !is || time.Now().Before(at) {
+			if at, is := p.quarantine.nextDue(); !is || time.Now().Before(at) {
 				continue
 			}
 			p.trusted = false
 		case <-approvals.C:
-			if !p.approval(ctx) {
+			if !p.readApproval(ctx) {
 				continue
 			}
 		}
-		err := p.pass(ctx)
+		err := p.reconcile(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		p.say(p.state(err))
-		if at, is := p.quarantine.next(); is {
+		p.reportState(p.providerState(err))
+		if at, is := p.quarantine.nextDue(); is {
 			refused.Reset(time.Until(at))
 		}
 		if due || p.settling && !settling {
-			reread.Reset(p.again())
+			reread.Reset(p.nextRead())
 		}
 		if err == nil {
 			backoff = minBackoff
 			continue
 		}
 		klog.ErrorS(err, "Failed to apply DNS records", "provider", p.Name, "zone", p.zone.Name, "retryAfter", backoff)
-		_ = p.watched(func() error { pause(ctx, backoff); return nil })
+		_ = p.withWatchdog(func() error { waitFor(ctx, backoff); return nil })
 		backoff = min(2*backoff, maxBackoff)
-		p.in.again()
+		p.in.signal()
 	}
 }
 
-// again returns when to read the zone again: soon after a change, and later each time that this did not help.
-func (p *publisher) again() time.Duration {
+// nextRead returns when to read the zone again: soon after a change, and later each time that this did not help.
+func (p *publisher) nextRead() time.Duration {
 	if p.settling {
 		return min(settleTime<<min(max(p.drifts-1, 0), 8), resyncTime)
 	}
 	return resyncTime
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func waitFor(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
 }
 
-// pass applies what has changed or, if the zone is not trusted, what it lacks.
-func (p *publisher) pass(ctx context.Context) error {
+// reconcile applies what has changed or, if the zone is not trusted, what it lacks.
+func (p *publisher) reconcile(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
-	want := p.take()
-	err := p.watched(func() error {
-		have, err := p.have(ctx, want)
+	want := p.takeWanted()
+	err := p.withWatchdog(func() error {
+		have, err := p.readProvider(ctx, want)
 		if err != nil {
 			return err
 		}
-		return p.become(ctx, have, want)
+		return p.converge(ctx, have, want)
 	})
 	if p.trusted, p.failed = err == nil, err != nil; err == nil {
 		clear(p.pending)
 		if p.more {
 			p.trusted = false
-			p.in.again() // at once: later changes go with it
+			p.in.signal() // at once: later changes go with it
 		}
 		if p.removal.approved {
-			p.withdraw(ctx)
+			p.clearApproval(ctx)
 		}
 	}
 	return err
 }
 
-// take takes the wanted records: those of all objects if the zone must be read.
-func (p *publisher) take() records {
-	for key, since := range p.world.changes(p.in) {
+// takeWanted takes the wanted records: those of all objects if the zone must be read.
+func (p *publisher) takeWanted() records {
+	for key, since := range p.world.pendingKeys(p.in) {
 		if _, waits := p.pending[key]; !waits {
 			p.pending[key] = since
 		}
 	}
-	want, since := p.world.take(p.in, !p.trusted)
-	if p.late.IsZero() {
-		p.late = since
+	want, since := p.world.takeChanges(p.in, !p.trusted)
+	if p.oldestPending.IsZero() {
+		p.oldestPending = since
 	}
-	if p.trusted && p.unknown(want) {
+	if p.trusted && p.hasNewNames(want) {
 		p.trusted = false
-		want, _ = p.world.take(p.in, true)
+		want, _ = p.world.takeChanges(p.in, true)
 	}
 	return want
 }
 
-// unknown reports whether there are new names that may be taken, which only the zone can tell.
-func (p *publisher) unknown(want records) bool {
+// hasNewNames reports whether there are new names that may be taken, which only the zone can tell.
+func (p *publisher) hasNewNames(want records) bool {
 	for _, sets := range want {
 		for _, set := range sets {
-			if p.removal.names[set.Name] || p.zone.Shared && !p.zone.Owns(set.Name) && !p.put[set.Name] && !p.taken[set.Name] {
+			if p.removal.names[set.Name] || p.zone.Shared && !p.zone.Owns(set.Name) && !p.ownedNames[set.Name] && !p.taken[set.Name] {
 				return true
 			}
 		}
@@ -207,8 +207,8 @@ func (p *publisher) unknown(want records) bool {
 	return false
 }
 
-// have returns what the provider has of the objects in want, or all that it has of ours if that is not known.
-func (p *publisher) have(ctx context.Context, want records) (have []dnsprovider.RRSet, err error) {
+// readProvider returns what the provider has of the objects in want, or all that it has of ours if that is not known.
+func (p *publisher) readProvider(ctx context.Context, want records) (have []dnsprovider.RRSet, err error) {
 	if p.trusted {
 		for key := range want {
 			have = append(have, p.applied[key]...)
@@ -219,30 +219,30 @@ func (p *publisher) have(ctx context.Context, want records) (have []dnsprovider.
 	if err != nil {
 		return nil, fmt.Errorf("reading the zone: %w", err)
 	}
-	have, others := p.zone.Split(all, p.put)
+	have, others := p.zone.Split(all, p.ownedNames)
 	p.taken = plan.Taken(others, want.all())
-	p.robbed = map[string]string{}
+	p.conflicts = map[string]string{}
 	for key, sets := range want {
 		for _, set := range sets {
 			if p.taken[set.Name] {
-				p.robbed[key] = "others have records at " + set.Name
+				p.conflicts[key] = "others have records at " + set.Name
 			}
 		}
 	}
 	if p.applied != nil { // the first successful pass decides what to hold back
 		p.removal.release(have, p.zone.Marked(want.all()))
-		have = p.removal.without(have)
+		have = p.removal.withoutHeld(have)
 	}
-	p.judge(have)
+	p.detectDrift(have)
 	return have, nil
 }
 
-// judge compares the zone with what was applied, if that is known.
-func (p *publisher) judge(have []dnsprovider.RRSet) {
+// detectDrift compares the zone with what was applied, if that is known.
+func (p *publisher) detectDrift(have []dnsprovider.RRSet) {
 	if p.failed || p.applied == nil {
 		return
 	}
-	if p.drift = dnsprovider.Diff(p.quarantine.without(have), p.quarantine.without(p.applied.all())); len(p.drift) == 0 {
+	if p.drift = dnsprovider.Diff(p.quarantine.withoutQuarantined(have), p.quarantine.withoutQuarantined(p.applied.all())); len(p.drift) == 0 {
 		p.settling, p.drifts = false, 0
 		return
 	}
@@ -251,29 +251,29 @@ func (p *publisher) judge(have []dnsprovider.RRSet) {
 	klog.InfoS("Corrected drift in the DNS zone", "provider", p.Name, "zone", p.zone.Name, "names", len(p.drift), "first", p.drift[0].Name)
 }
 
-// become changes the zone from have to want, and remembers it.
-func (p *publisher) become(ctx context.Context, have []dnsprovider.RRSet, want records) error {
+// converge changes the zone from have to want, and remembers it.
+func (p *publisher) converge(ctx context.Context, have []dnsprovider.RRSet, want records) error {
 	next := make(records, len(want))
 	for key, sets := range want {
-		next[key] = p.shape(key, sets)
+		next[key] = p.render(key, sets)
 	}
 	if p.applied == nil && p.zone.Shared {
-		have = p.removal.hold(have, next.all())
+		have = p.removal.holdBack(have, next.all())
 	}
-	if err := p.apply(ctx, dnsprovider.Diff(have, next.all()), have, next); err != nil {
+	if err := p.applyChanges(ctx, dnsprovider.Diff(have, next.all()), have, next); err != nil {
 		return err
 	}
-	p.late = time.Time{}
+	p.oldestPending = time.Time{}
 	if !p.trusted {
-		p.put, p.applied, p.count = map[string]bool{}, records{}, 0
+		p.ownedNames, p.applied, p.count = map[string]bool{}, records{}, 0
 	}
-	p.commit(next)
+	p.storeApplied(next)
 	observeRecords(p.Name, p.count)
 	return nil
 }
 
-// shape returns the sets of an object in this provider's form.
-func (p *publisher) shape(key string, sets []dnsprovider.RRSet) []dnsprovider.RRSet {
+// render returns the sets of an object in this provider's form.
+func (p *publisher) render(key string, sets []dnsprovider.RRSet) []dnsprovider.RRSet {
 	delete(p.reserved, key)
 	reserver, reserves := p.Provider.(dnsprovider.Reserver)
 	_, chooses := p.Provider.(dnsprovider.Chooser)
@@ -294,18 +294,18 @@ func (p *publisher) shape(key string, sets []dnsprovider.RRSet) []dnsprovider.RR
 	return p.zone.Marked(out)
 }
 
-// commit remembers what the provider has of some objects.
-func (p *publisher) commit(next records) {
+// storeApplied remembers what the provider has of some objects.
+func (p *publisher) storeApplied(next records) {
 	for key := range next {
 		for _, set := range p.applied[key] {
-			delete(p.put, set.Name)
+			delete(p.ownedNames, set.Name)
 		}
 		p.count -= len(p.applied[key])
 	}
 	for key, sets := range next {
 		for _, set := range sets {
 			if !p.zone.Owns(set.Name) {
-				p.put[set.Name] = true
+				p.ownedNames[set.Name] = true
 			}
 		}
 		p.count += len(sets)

@@ -32,7 +32,7 @@ func set(t *testing.T, name string, typ dnsprovider.Type, data ...string) dnspro
 type shared struct {
 	*testing.T
 	*memory
-	world *world
+	world *desiredRecords
 	state ProviderState
 	kube  *fake.Clientset
 }
@@ -244,7 +244,7 @@ func TestAPanicOfAProviderIsThatOfItsPublisher(t *testing.T) {
 			t.Errorf("recovered from %v", r)
 		}
 	}()
-	_ = p.watched(func() error { panic("out of its mind") })
+	_ = p.withWatchdog(func() error { panic("out of its mind") })
 }
 
 // A provider may hang from the start: then its content is unknown.

@@ -38,8 +38,8 @@ const (
 	minPause, maxPause = 30 * time.Second, 30 * time.Minute
 )
 
-// next returns when the next name is due; false if none is.
-func (q quarantine) next() (due time.Time, is bool) {
+// nextDue returns when the next name is due; false if none is.
+func (q quarantine) nextDue() (due time.Time, is bool) {
 	for _, r := range q {
 		if !is || r.due.Before(due) {
 			due, is = r.due, true
@@ -48,9 +48,9 @@ func (q quarantine) next() (due time.Time, is bool) {
 	return due, is
 }
 
-// part divides changes into new ones and retries that are due. It leaves out those that still wait. It forgets those
+// splitChanges divides changes into new ones and retries that are due. It leaves out those that still wait. It forgets those
 // that are no longer wanted, if known reports that everything wanted of the object is known.
-func (q quarantine) part(changes dnsprovider.ChangeSet, known func(key string) bool) (now, again dnsprovider.ChangeSet) {
+func (q quarantine) splitChanges(changes dnsprovider.ChangeSet, known func(key string) bool) (now, again dnsprovider.ChangeSet) {
 	by := map[string]dnsprovider.ChangeSet{}
 	for _, step := range changes {
 		by[split.About(step.Name)] = append(by[split.About(step.Name)], step)
@@ -69,9 +69,9 @@ func (q quarantine) part(changes dnsprovider.ChangeSet, known func(key string) b
 	return now, again
 }
 
-// note records the result of changes: what was applied leaves quarantine, what was refused enters it. Retries that were
+// recordResult records the result of changes: what was applied leaves quarantine, what was refused enters it. Retries that were
 // left over wait as long as refused ones.
-func (q quarantine) note(changes dnsprovider.ChangeSet, result split.Result, owner map[string]string) {
+func (q quarantine) recordResult(changes dnsprovider.ChangeSet, result split.Result, owner map[string]string) {
 	left := map[string]bool{}
 	for _, step := range result.Left {
 		left[split.About(step.Name)] = true
@@ -82,16 +82,16 @@ func (q quarantine) note(changes dnsprovider.ChangeSet, result split.Result, own
 		refused, is := result.Refused[name]
 		switch due := r == nil || !time.Now().Before(r.due); { // else the name's other step was recorded before
 		case is && due:
-			q.wait(name, refusal{changes: refused.Changes, why: refused.Err.Error(), key: owner[name]})
+			q.addRefused(name, refusal{changes: refused.Changes, why: refused.Err.Error(), key: owner[name]})
 		case left[name] && r != nil && due:
-			q.wait(name, *r)
+			q.addRefused(name, *r)
 		case !is && !left[name]:
 			delete(q, name)
 		}
 	}
 }
 
-func (q quarantine) wait(name string, r refusal) {
+func (q quarantine) addRefused(name string, r refusal) {
 	r.pause = minPause
 	if before := q[name]; before != nil {
 		r.pause = min(2*before.pause, maxPause)
@@ -100,38 +100,38 @@ func (q quarantine) wait(name string, r refusal) {
 	q[name] = &r
 }
 
-// apply applies changes at the provider, given what it has, and then corrects next by what was refused.
-func (p *publisher) apply(ctx context.Context, changes dnsprovider.ChangeSet, have []dnsprovider.RRSet, next records) error {
-	now, again := p.quarantine.part(changes, func(key string) bool {
+// applyChanges applies changes at the provider, given what it has, and then corrects next by what was refused.
+func (p *publisher) applyChanges(ctx context.Context, changes dnsprovider.ChangeSet, have []dnsprovider.RRSet, next records) error {
+	now, again := p.quarantine.splitChanges(changes, func(key string) bool {
 		_, is := next[key]
 		return is || !p.trusted
 	})
 	p.settling = p.zone.Shared && (p.settling || len(now)+len(again) > 0)
-	owner := p.owners(next)
+	owner := p.ownersOf(next)
 	var left dnsprovider.ChangeSet
 	if len(now) > 0 || p.failed || p.applied == nil {
 		result, err := p.applySplit(ctx, now, maxRefused)
-		p.quarantine.note(now, result, owner)
+		p.quarantine.recordResult(now, result, owner)
 		if left = result.Left; err != nil {
 			return err
 		}
 	}
 	if len(again) > 0 {
 		result, err := p.applySplit(ctx, again, maxAgain)
-		p.quarantine.note(again, result, owner)
+		p.quarantine.recordResult(again, result, owner)
 		if err != nil {
 			return err
 		}
 	}
 	p.more = len(left) > 0
-	p.keep(have, next, owner, left)
+	p.keepUnapplied(have, next, owner, left)
 	return nil
 }
 
 func (p *publisher) applySplit(ctx context.Context, changes dnsprovider.ChangeSet, most int) (split.Result, error) {
 	started := time.Now()
 	result, err := split.Apply(ctx, p, p.zone.Name, changes, most)
-	observeApply(p.Name, started, p.late, err)
+	observeApply(p.Name, started, p.oldestPending, err)
 	if err == nil {
 		klog.V(2).InfoS("DNS records applied", "provider", p.Name, "zone", p.zone.Name, "names", len(changes), "refused", len(result.Refused), "left", len(result.Left))
 		klog.V(4).InfoS("DNS records changed", "provider", p.Name, "zone", p.zone.Name, "changes", changes)
@@ -139,8 +139,8 @@ func (p *publisher) applySplit(ctx context.Context, changes dnsprovider.ChangeSe
 	return result, err
 }
 
-// owners returns the object of each name in the provider or in next.
-func (p *publisher) owners(next records) map[string]string {
+// ownersOf returns the object of each name in the provider or in next.
+func (p *publisher) ownersOf(next records) map[string]string {
 	owner := map[string]string{}
 	for key := range next {
 		for _, sets := range [][]dnsprovider.RRSet{p.applied[key], next[key]} {
@@ -152,8 +152,8 @@ func (p *publisher) owners(next records) map[string]string {
 	return owner
 }
 
-// keep sets next to the previous content at names whose changes were not applied.
-func (p *publisher) keep(have []dnsprovider.RRSet, next records, owner map[string]string, left dnsprovider.ChangeSet) {
+// keepUnapplied sets next to the previous content at names whose changes were not applied.
+func (p *publisher) keepUnapplied(have []dnsprovider.RRSet, next records, owner map[string]string, left dnsprovider.ChangeSet) {
 	unmade := map[string]bool{}
 	for _, step := range left {
 		unmade[split.About(step.Name)] = true
@@ -177,10 +177,10 @@ func (p *publisher) keep(have []dnsprovider.RRSet, next records, owner map[strin
 	}
 }
 
-// lasting returns the objects that lack records until something changes, with the reason.
-func (p *publisher) lasting() map[string]plan.Reason {
+// lastingFaults returns the objects that lack records until something changes, with the reason.
+func (p *publisher) lastingFaults() map[string]plan.Reason {
 	all := map[string]plan.Reason{}
-	for key, why := range p.robbed {
+	for key, why := range p.conflicts {
 		all[key] = plan.Reason{Code: plan.ProviderOutOfSync, Message: why}
 	}
 	for key, why := range p.reserved {
@@ -194,8 +194,8 @@ func (p *publisher) lasting() map[string]plan.Reason {
 	return all
 }
 
-// without removes the sets at names in quarantine.
-func (q quarantine) without(sets []dnsprovider.RRSet) []dnsprovider.RRSet {
+// withoutQuarantined removes the sets at names in quarantine.
+func (q quarantine) withoutQuarantined(sets []dnsprovider.RRSet) []dnsprovider.RRSet {
 	if len(q) == 0 {
 		return sets
 	}

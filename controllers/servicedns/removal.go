@@ -37,8 +37,8 @@ func setNames(sets []dnsprovider.RRSet) map[string]bool {
 	return names
 }
 
-// hold removes from have what must stay, if the first pass would remove too many names.
-func (r *removal) hold(have, next []dnsprovider.RRSet) []dnsprovider.RRSet {
+// holdBack removes from have what must stay, if the first pass would remove too many names.
+func (r *removal) holdBack(have, next []dnsprovider.RRSet) []dnsprovider.RRSet {
 	there, wanted := setNames(have), setNames(next)
 	r.names, r.of = map[string]bool{}, len(there)
 	for name := range there {
@@ -49,7 +49,7 @@ func (r *removal) hold(have, next []dnsprovider.RRSet) []dnsprovider.RRSet {
 	if r.approved || 2*len(r.names) <= r.of {
 		r.names = nil
 	}
-	return r.without(have)
+	return r.withoutHeld(have)
 }
 
 // release drops names that are wanted after all, or are gone.
@@ -61,25 +61,25 @@ func (r *removal) release(have, want []dnsprovider.RRSet) {
 	maps.DeleteFunc(r.names, func(name string, _ bool) bool { return wanted[name] || !there[name] })
 }
 
-// without returns have without the names held back.
-func (r *removal) without(have []dnsprovider.RRSet) []dnsprovider.RRSet {
+// withoutHeld returns have without the names held back.
+func (r *removal) withoutHeld(have []dnsprovider.RRSet) []dnsprovider.RRSet {
 	if len(r.names) == 0 {
 		return have
 	}
 	return slices.DeleteFunc(slices.Clone(have), func(set dnsprovider.RRSet) bool { return r.names[set.Name] })
 }
 
-// say adds to the state how many names are held back, and how to approve them.
-func (r *removal) say(s *ProviderState) {
+// describeIn adds to the state how many names are held back, and how to approve them.
+func (r *removal) describeIn(s *ProviderState) {
 	s.Published, s.Reason = false, ReasonRemovalPendingApproval
 	s.Message = fmt.Sprintf("%d of %d names in the zone are of nothing that the federation knows, as after its store was lost, and stay: %s; to have them removed: "+
-		"kubectl annotate -n %s configmap %s %s=%s", len(r.names), r.of, some(slices.Sorted(maps.Keys(r.names))),
+		"kubectl annotate -n %s configmap %s %s=%s", len(r.names), r.of, joinSome(slices.Sorted(maps.Keys(r.names))),
 		v1beta1.FederationNamespace, v1beta1.DNSProvidersConfigMap, v1beta1.RemoveNamesAnnotation, s.Provider)
 }
 
-// approval reads whether a person has approved the removal. If so, the next pass is like the first one, but holds
+// readApproval reads whether a person has approved the removal. If so, the next pass is like the first one, but holds
 // nothing back.
-func (p *publisher) approval(ctx context.Context) bool {
+func (p *publisher) readApproval(ctx context.Context) bool {
 	if len(p.removal.names) == 0 || p.kube == nil {
 		return false
 	}
@@ -104,8 +104,8 @@ func approvedFor(m metav1.Object) (providers []string) {
 	return providers
 }
 
-// withdraw removes an approval that was used: the next time is a new decision.
-func (p *publisher) withdraw(ctx context.Context) {
+// clearApproval removes an approval that was used: the next time is a new decision.
+func (p *publisher) clearApproval(ctx context.Context) {
 	p.removal.approved = false
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()

@@ -60,11 +60,11 @@ type holder interface {
 // maxNamed bounds how many names a message lists.
 const maxNamed = 5
 
-// state returns the provider's state after a pass.
-func (p *publisher) state(err error) ProviderState {
+// providerState returns the provider's state after a pass.
+func (p *publisher) providerState(err error) ProviderState {
 	s := ProviderState{Provider: p.Name, Published: true, Reason: ReasonPublished, Message: "the zone " + p.zone.Name + " has all records"}
 	var oldest time.Time
-	s.Objects, oldest = p.inTheWay(p.lasting())
+	s.Objects, oldest = p.inTheWay(p.lastingFaults())
 	s.Unread = p.applied == nil
 	switch {
 	case err != nil:
@@ -72,20 +72,20 @@ func (p *publisher) state(err error) ProviderState {
 	case !oldest.IsZero():
 		s.notAnswering(oldest)
 	case len(p.removal.names) > 0:
-		p.removal.say(&s)
+		p.removal.describeIn(&s)
 	case p.drifts > 1:
 		s.Published, s.Reason = false, ReasonChangesNotApplied
-		s.Message = fmt.Sprintf("the provider reported success for records that are not in the zone, %d times now: %s", p.drifts, some(namesOf(p.drift)))
+		s.Message = fmt.Sprintf("the provider reported success for records that are not in the zone, %d times now: %s", p.drifts, joinSome(namesOf(p.drift)))
 	case len(p.quarantine) > 0:
 		names := slices.Sorted(maps.Keys(p.quarantine))
 		s.Published, s.Reason = p.count > 0, ReasonRejected
-		s.Message = fmt.Sprintf("it refuses records, which stay as they were; it has all others: %s; the first: %s", some(names), p.quarantine[names[0]].why)
+		s.Message = fmt.Sprintf("it refuses records, which stay as they were; it has all others: %s; the first: %s", joinSome(names), p.quarantine[names[0]].why)
 	case p.drifts == 1:
-		s.Reason, s.Message = ReasonDriftCorrected, "the zone differed from what was applied, and was corrected: "+some(namesOf(p.drift))
-	case len(p.held()) > 0:
-		s.Reason, s.Message = ReasonOverriddenByZoneFile, "held by the zone file, which wins over the federation: "+some(p.held())
+		s.Reason, s.Message = ReasonDriftCorrected, "the zone differed from what was applied, and was corrected: "+joinSome(namesOf(p.drift))
+	case len(p.heldNames()) > 0:
+		s.Reason, s.Message = ReasonOverriddenByZoneFile, "held by the zone file, which wins over the federation: "+joinSome(p.heldNames())
 	case len(p.taken) > 0:
-		s.Reason, s.Message = ReasonNameConflict, "others have records at names of the federation, which leaves them alone: "+some(slices.Sorted(maps.Keys(p.taken)))
+		s.Reason, s.Message = ReasonNameConflict, "others have records at names of the federation, which leaves them alone: "+joinSome(slices.Sorted(maps.Keys(p.taken)))
 	}
 	return s
 }
@@ -99,16 +99,16 @@ func (s *ProviderState) notAnswering(since time.Time) {
 	}
 }
 
-// say reports the provider's state.
-func (p *publisher) say(s ProviderState) {
+// reportState reports the provider's state.
+func (p *publisher) reportState(s ProviderState) {
 	p.said = s
 	p.report(s)
 }
 
-// watched runs do, which may take long. Meanwhile it updates the provider's state as changes wait: no answer is no
+// withWatchdog runs do, which may take long. Meanwhile it updates the provider's state as changes wait: no answer is no
 // evidence that nothing has changed.
-func (p *publisher) watched(do func() error) error {
-	lasting, unread, since := p.lasting(), p.applied == nil, time.Now() // which do may change
+func (p *publisher) withWatchdog(do func() error) error {
+	lasting, unread, since := p.lastingFaults(), p.applied == nil, time.Now() // which do may change
 	done, panicked := make(chan error, 1), make(chan string, 1)
 	go func() {
 		defer func() {
@@ -137,7 +137,7 @@ func (p *publisher) watched(do func() error) error {
 				s.notAnswering(oldest)
 			}
 			if !s.equal(p.said) {
-				p.say(s)
+				p.reportState(s)
 			}
 		}
 	}
@@ -154,7 +154,7 @@ const behindAfter = 10 * time.Second
 // that has waited for too long; zero if none has.
 func (p *publisher) inTheWay(lasting map[string]plan.Reason) (objects map[string]plan.Reason, oldest time.Time) {
 	objects = maps.Clone(lasting)
-	waiting := p.world.changes(p.in)
+	waiting := p.world.pendingKeys(p.in)
 	maps.Copy(waiting, p.pending)
 	for key, since := range waiting {
 		if time.Since(since) < behindAfter {
@@ -168,7 +168,7 @@ func (p *publisher) inTheWay(lasting map[string]plan.Reason) (objects map[string
 	return objects, oldest
 }
 
-func (p *publisher) held() []string {
+func (p *publisher) heldNames() []string {
 	if h, is := p.Provider.(holder); is {
 		return h.Held()
 	}
@@ -182,7 +182,7 @@ func namesOf(changes dnsprovider.ChangeSet) (names []string) {
 	return names
 }
 
-func some(names []string) string {
+func joinSome(names []string) string {
 	if more := len(names) - maxNamed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
 	}

@@ -20,18 +20,18 @@ func (r records) all() (sets []dnsprovider.RRSet) {
 	return sets
 }
 
-// world is what should be in DNS. The planning goroutine writes it, those of the providers read it.
-type world struct {
+// desiredRecords is what should be in DNS. The planning goroutine writes it, those of the providers read it.
+type desiredRecords struct {
 	mu sync.Mutex
 	// records is the wanted content. The slices are never changed in place.
 	records records
 	// planned: records covers all objects.
 	planned bool
-	inboxes map[*inbox]bool
+	inboxes map[*subscription]bool
 }
 
-// inbox holds the keys whose records have changed since one provider's goroutine last took them.
-type inbox struct {
+// subscription holds the keys whose records have changed since one provider's goroutine last took them.
+type subscription struct {
 	// keys has the time of the first change of each.
 	keys map[string]time.Time
 	// since is when the first cause of a change was seen; zero if unknown.
@@ -39,12 +39,12 @@ type inbox struct {
 	wake  chan struct{}
 }
 
-func newWorld() *world {
-	return &world{records: records{}, inboxes: map[*inbox]bool{}}
+func newWorld() *desiredRecords {
+	return &desiredRecords{records: records{}, inboxes: map[*subscription]bool{}}
 }
 
 // set sets the records of some objects; nil removes them.
-func (w *world) set(next records, since time.Time) {
+func (w *desiredRecords) set(next records, since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	first := !w.planned
@@ -64,12 +64,12 @@ func (w *world) set(next records, since time.Time) {
 	}
 	for in := range w.inboxes {
 		if len(changed) > 0 || first {
-			in.note(changed, since)
+			in.addKeys(changed, since)
 		}
 	}
 }
 
-func (in *inbox) note(keys []string, since time.Time) {
+func (in *subscription) addKeys(keys []string, since time.Time) {
 	now := time.Now()
 	for _, key := range keys {
 		if _, noted := in.keys[key]; !noted {
@@ -79,45 +79,45 @@ func (in *inbox) note(keys []string, since time.Time) {
 	if in.since.IsZero() {
 		in.since = since
 	}
-	in.again()
+	in.signal()
 }
 
-// again wakes the provider's goroutine.
-func (in *inbox) again() {
+// signal wakes the provider's goroutine.
+func (in *subscription) signal() {
 	select {
 	case in.wake <- struct{}{}:
 	default:
 	}
 }
 
-// join returns an inbox that is filled once the world is planned.
-func (w *world) join() *inbox {
+// subscribe returns an inbox that is filled once the world is planned.
+func (w *desiredRecords) subscribe() *subscription {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	in := &inbox{keys: map[string]time.Time{}, wake: make(chan struct{}, 1)}
+	in := &subscription{keys: map[string]time.Time{}, wake: make(chan struct{}, 1)}
 	w.inboxes[in] = true
 	if w.planned {
-		in.note(nil, time.Time{})
+		in.addKeys(nil, time.Time{})
 	}
 	return in
 }
 
-func (w *world) leave(in *inbox) {
+func (w *desiredRecords) unsubscribe(in *subscription) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.inboxes, in)
 }
 
-// changes returns the keys in an inbox, with the time of each first change.
-func (w *world) changes(in *inbox) map[string]time.Time {
+// pendingKeys returns the keys in an inbox, with the time of each first change.
+func (w *desiredRecords) pendingKeys(in *subscription) map[string]time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(in.keys)
 }
 
-// take empties an inbox. It returns the records by key: of all objects, or of those with changes; nil means that an
+// takeChanges empties an inbox. It returns the records by key: of all objects, or of those with changes; nil means that an
 // object has none any more.
-func (w *world) take(in *inbox, all bool) (some records, since time.Time) {
+func (w *desiredRecords) takeChanges(in *subscription, all bool) (some records, since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if all {

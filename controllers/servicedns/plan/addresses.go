@@ -7,11 +7,11 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// believed returns the addresses that may be published, and records why the others may not. what describes them.
-func (p *planner) believed(cluster, what string, addresses ...netip.Addr) (good []netip.Addr) {
+// publishable returns the addresses that may be published, and records why the others may not. what describes them.
+func (p *planner) publishable(cluster, what string, addresses ...netip.Addr) (good []netip.Addr) {
 	for _, addr := range addresses {
-		if err := p.in.refuse(addr); err != nil {
-			p.note(AddressRejected, cluster, "%s is not used: %v", fmt.Sprintf(what, addr), err)
+		if err := p.in.refuseAddress(addr); err != nil {
+			p.addCodedReason(AddressRejected, cluster, "%s is not used: %v", fmt.Sprintf(what, addr), err)
 			continue
 		}
 		good = append(good, addr.Unmap().WithZone(""))
@@ -19,7 +19,7 @@ func (p *planner) believed(cluster, what string, addresses ...netip.Addr) (good 
 	return good
 }
 
-func (in *Input) refuse(addr netip.Addr) error {
+func (in *Input) refuseAddress(addr netip.Addr) error {
 	if in.Refuse != nil {
 		return in.Refuse(addr)
 	}

@@ -32,7 +32,7 @@ func TestAddressesAreFiltered(t *testing.T) {
 	}
 	var offered []string
 	for _, o := range got.Offers {
-		offered = append(offered, texts(o.Addresses)...)
+		offered = append(offered, addressTexts(o.Addresses)...)
 	}
 	if !slices.Equal(offered, []string{"192.0.2.2", "192.0.2.3"}) {
 		t.Errorf("offered to other clusters: %q", offered)

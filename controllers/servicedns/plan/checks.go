@@ -89,16 +89,16 @@ func ParseFailures(value string) (map[string]Failure, error) {
 	return failures, nil
 }
 
-// check ranks serving clusters lower if their load balancers fail the check. If more than half of the serving clusters
+// applyHealthCheck ranks serving clusters lower if their load balancers fail the check. If more than half of the serving clusters
 // fail, the federation may be the one that cannot reach them: then all keep their rank.
-func (p *planner) check(parts []*part) {
+func (p *planner) applyHealthCheck(parts []*part) {
 	if p.settings().HealthCheck == nil {
 		return
 	}
 	var fails []*part
 	serve := 0
 	for _, t := range parts {
-		why := p.ask(t)
+		why := p.addTargets(t)
 		if t.rank > drained || !t.Ready {
 			continue
 		}
@@ -116,14 +116,14 @@ func (p *planner) check(parts []*part) {
 			t.rank = failing
 			t.why += ": its addresses are out"
 		}
-		p.note(code, t.Name, "%s", t.why)
+		p.addCodedReason(code, t.Name, "%s", t.why)
 	}
 }
 
-// ask adds a cluster's load balancers to the targets, and returns why it fails: all of them fail.
-func (p *planner) ask(t *part) (why string) {
+// addTargets adds a cluster's load balancers to the targets, and returns why it fails: all of them fail.
+func (p *planner) addTargets(t *part) (why string) {
 	answers := false
-	for _, address := range slices.Concat(texts(t.addresses), t.hosts) {
+	for _, address := range slices.Concat(addressTexts(t.addresses), t.hosts) {
 		target := Target{Namespace: p.object.Namespace, Address: address, Check: p.settings().HealthCheck.WithDefaults()}
 		p.plan.Targets = append(p.plan.Targets, target)
 		f, fails := p.in.Failing[target.Key()]

@@ -33,7 +33,7 @@ func NewClaims(zone Zone) *Claims {
 // Set records what an object claims now. It returns the keys of other objects that this may affect.
 func (c *Claims) Set(o *Object) (others []string) {
 	others = c.Drop(o.Key())
-	for _, host := range o.wanted() {
+	for _, host := range o.claimedHosts() {
 		name, fault := c.claimable(o.Namespace, host)
 		if fault != "" {
 			continue
@@ -83,22 +83,22 @@ func (c *Claims) Keep(kept map[string]Keep) (some []string) {
 // Grant sets the grants. Objects with claims must be Set again.
 func (c *Claims) Grant(grants []*v1beta1.DNSNameGrant) { c.grants = grants }
 
-// granted reports whether objects of a namespace may have a host.
-func (c *Claims) granted(namespace, name string) bool {
+// isGranted reports whether objects of a namespace may have a host.
+func (c *Claims) isGranted(namespace, name string) bool {
 	_, granted := v1beta1.DNSNameGranted(c.grants, namespace, name)
 	return granted
 }
 
-// keep returns the namespace that owns a host, unless it may not have it any more.
-func (c *Claims) keep(name string) (k Keep, belongs bool) {
+// keptOwner returns the namespace that owns a host, unless it may not have it any more.
+func (c *Claims) keptOwner(name string) (k Keep, belongs bool) {
 	k, belongs = c.kept[name]
-	return k, belongs && c.granted(k.Namespace, name)
+	return k, belongs && c.isGranted(k.Namespace, name)
 }
 
-// owner returns the key of the object that gets a host, or "". Among those in the owning namespace, or all if there is
+// ownerOf returns the key of the object that gets a host, or "". Among those in the owning namespace, or all if there is
 // none, it is the oldest, then the first by key.
-func (c *Claims) owner(name string) (owner string) {
-	keep, belongs := c.keep(name)
+func (c *Claims) ownerOf(name string) (owner string) {
+	keep, belongs := c.keptOwner(name)
 	for key, made := range c.claims[name] {
 		is := c.claims[name][owner]
 		switch {
@@ -110,9 +110,9 @@ func (c *Claims) owner(name string) (owner string) {
 	return owner
 }
 
-// taken returns why an object does not get a host it claims. It reveals nothing more about objects in other namespaces.
-func (c *Claims) taken(name, key string) string {
-	owner := c.owner(name)
+// conflictReason returns why an object does not get a host it claims. It reveals nothing more about objects in other namespaces.
+func (c *Claims) conflictReason(name, key string) string {
+	owner := c.ownerOf(name)
 	switch {
 	case owner == "":
 		return "it is kept for another namespace, whose object had it" + c.kept[name].until()
@@ -129,8 +129,8 @@ func namespaceOf(key string) string {
 	return namespace
 }
 
-// wanted returns the hosts that an object claims, as written: for as long as it exists, with or without addresses.
-func (o *Object) wanted() []string {
+// claimedHosts returns the hosts that an object claims, as written: for as long as it exists, with or without addresses.
+func (o *Object) claimedHosts() []string {
 	switch {
 	case o.Kind == KindIngress:
 		return o.Hosts

@@ -72,7 +72,7 @@ func TestNoHostChangesNamespaceWithinTheHoldDown(t *testing.T) {
 			written.settle(claims, now)
 			for i := range 4 {
 				name := fmt.Sprintf("h%d.%s", i, zone)
-				has := claims.owner(name)
+				has := claims.ownerOf(name)
 				if ns := namespaceOf(has); has != "" {
 					if was := owner[name]; was != "" && was != ns {
 						if changed++; now.Sub(wanted[name]) < HoldDown {
@@ -102,7 +102,7 @@ func TestWhoHasAHost(t *testing.T) {
 	has := func(want string) {
 		t.Helper()
 		written.settle(c, now)
-		if got := c.owner("login.example.com."); got != want {
+		if got := c.ownerOf("login.example.com."); got != want {
 			t.Errorf("%q has it, want %q; written down: %v", got, want, written)
 		}
 	}
@@ -112,12 +112,12 @@ func TestWhoHasAHost(t *testing.T) {
 	evil.Hosts = shop.Hosts
 	c.Set(evil) // an older object comes to want it
 	has("Ingress shop/front")
-	if why := c.taken("login.example.com.", "Ingress evil/front"); strings.Contains(why, "shop") {
+	if why := c.conflictReason("login.example.com.", "Ingress evil/front"); strings.Contains(why, "shop") {
 		t.Errorf("another tenant is named: %s", why)
 	}
 	c.Drop("Ingress shop/front")
 	has("")
-	if why := c.taken("login.example.com.", "Ingress evil/front"); why != "it is kept for another namespace, whose object had it, until 2026-01-01T13:00:00Z" {
+	if why := c.conflictReason("login.example.com.", "Ingress evil/front"); why != "it is kept for another namespace, whose object had it, until 2026-01-01T13:00:00Z" {
 		t.Errorf("why: %s", why)
 	}
 	now = now.Add(59 * time.Minute)
@@ -200,7 +200,7 @@ func FuzzClaims(f *testing.F) {
 			t.Errorf("written a third time: %v", changes)
 		}
 		for name := range c.claims {
-			if owner := c.owner(name); owner != "" && !slices.Contains(c.hosts[owner], name) {
+			if owner := c.ownerOf(name); owner != "" && !slices.Contains(c.hosts[owner], name) {
 				t.Errorf("%s has %s and does not want it", owner, name)
 			}
 		}
@@ -231,7 +231,7 @@ func TestGrants(t *testing.T) {
 		c.Set(shop)
 		c.Set(evil)
 		written.settle(c, now)
-		if got := c.owner("www.login.example.com."); got != step.want {
+		if got := c.ownerOf("www.login.example.com."); got != step.want {
 			t.Errorf("%q has it, want %q; written down %v", got, step.want, written)
 		}
 	}

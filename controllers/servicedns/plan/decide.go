@@ -15,9 +15,9 @@ func (p *planner) decide() {
 	for _, name := range slices.Sorted(maps.Keys(p.levels)) {
 		l := p.levels[name]
 		slices.SortFunc(l.parts, func(a, b *part) int { return cmp.Compare(a.Name, b.Name) })
-		given, standings := p.choose(l)
+		given, standings := p.chooseParts(l)
 		from := len(p.plan.Records)
-		p.answer(name, l, given)
+		p.makeRecords(name, l, given)
 		if p.in.Explain {
 			p.plan.Names = append(p.plan.Names, Name{
 				Name: name, Object: p.object.Key(), Level: l.Level, Records: slices.Clone(p.plan.Records[from:]), Clusters: standings,
@@ -26,8 +26,8 @@ func (p *planner) decide() {
 	}
 }
 
-// answer makes the records of one name.
-func (p *planner) answer(name string, l *level, given []*part) {
+// makeRecords makes the records of one name.
+func (p *planner) makeRecords(name string, l *level, given []*part) {
 	var all served
 	for _, t := range given {
 		all.add(t.served)
@@ -36,20 +36,20 @@ func (p *planner) answer(name string, l *level, given []*part) {
 	all.hosts = slices.Compact(all.hosts)
 	apex := name == p.in.Zone // no CNAME is allowed there
 	if alone := len(all.hosts) == 1 && len(all.addresses) == 0; alone && !apex {
-		p.add(dnsprovider.New(name, dnsprovider.CNAME, p.ttl(), all.hosts[0]))
+		p.addRecord(dnsprovider.New(name, dnsprovider.CNAME, p.ttl(), all.hosts[0]))
 		return
 	}
-	resolved := p.resolve(name, given, all.hosts)
+	resolved := p.addHostAddresses(name, given, all.hosts)
 	switch {
 	case len(resolved) > 0:
 		p.addAddresses(name, resolved)
 	case len(all.hosts) > 0 && !apex:
-		p.because("", "%s: no address of a host is known: leads to the first host alone", name)
-		p.add(dnsprovider.New(name, dnsprovider.CNAME, p.ttl(), all.hosts[0]))
+		p.addReason("", "%s: no address of a host is known: leads to the first host alone", name)
+		p.addRecord(dnsprovider.New(name, dnsprovider.CNAME, p.ttl(), all.hosts[0]))
 	case l.up != "":
-		p.add(dnsprovider.New(name, dnsprovider.CNAME, p.ttl(), l.up))
+		p.addRecord(dnsprovider.New(name, dnsprovider.CNAME, p.ttl(), l.up))
 	default:
-		p.note(NoHealthyClusters, "", "%s: no cluster serves: the name has no records", name)
+		p.addCodedReason(NoHealthyClusters, "", "%s: no cluster serves: the name has no records", name)
 	}
 }
 
@@ -67,18 +67,18 @@ type choice struct {
 	addresses []netip.Addr
 }
 
-// resolve adds the addresses of hosts to those of the clusters. It leaves out clusters without addresses.
-func (p *planner) resolve(name string, given []*part, hosts []string) (choices []choice) {
+// addHostAddresses adds the addresses of hosts to those of the clusters. It leaves out clusters without addresses.
+func (p *planner) addHostAddresses(name string, given []*part, hosts []string) (choices []choice) {
 	for _, host := range hosts {
 		p.plan.Resolve = append(p.plan.Resolve, host)
 		if _, known := p.in.Resolved[host]; !known {
-			p.because("", "%s: the addresses of host %s are not known yet", name, host)
+			p.addReason("", "%s: the addresses of host %s are not known yet", name, host)
 		}
 	}
 	for _, t := range given {
 		c := choice{region: t.Region, weight: t.weight, addresses: slices.Clone(t.addresses)}
 		for _, host := range t.hosts {
-			c.addresses = append(c.addresses, p.resolved(t.Name, host)...)
+			c.addresses = append(c.addresses, p.hostAddresses(t.Name, host)...)
 		}
 		if len(c.addresses) > 0 {
 			choices = append(choices, c)
@@ -87,9 +87,9 @@ func (p *planner) resolve(name string, given []*part, hosts []string) (choices [
 	return choices
 }
 
-// resolved returns the addresses of a host that may be published.
-func (p *planner) resolved(cluster, host string) []netip.Addr {
-	good := p.believed(cluster, "address %s of load balancer host "+host, p.in.Resolved[host]...)
+// hostAddresses returns the addresses of a host that may be published.
+func (p *planner) hostAddresses(cluster, host string) []netip.Addr {
+	good := p.publishable(cluster, "address %s of load balancer host "+host, p.in.Resolved[host]...)
 	return good[:min(len(good), maxOfCluster)]
 }
 
@@ -102,13 +102,13 @@ func (p *planner) addAddresses(name string, choices []choice) {
 			c.addresses = slices.DeleteFunc(slices.Clone(c.addresses), func(a netip.Addr) bool { return a.Is4() != (t == dnsprovider.A) })
 			if len(c.addresses) > 0 {
 				some = append(some, c)
-				all = append(all, texts(c.addresses)...)
+				all = append(all, addressTexts(c.addresses)...)
 			}
 		}
 		if variants := p.variants(some); len(variants) > 1 {
-			p.add(dnsprovider.NewChoice(name, t, p.ttl(), variants...))
+			p.addRecord(dnsprovider.NewChoice(name, t, p.ttl(), variants...))
 		} else if len(all) > 0 {
-			p.add(dnsprovider.New(name, t, p.ttl(), all...))
+			p.addRecord(dnsprovider.New(name, t, p.ttl(), all...))
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (p *planner) variants(choices []choice) (variants []dnsprovider.Variant) {
 	switch p.settings().Strategy {
 	case v1beta1.DNSWeighted:
 		for _, c := range choices {
-			variants = append(variants, dnsprovider.Variant{Rdata: texts(c.addresses), Weight: max(c.weight, 1)})
+			variants = append(variants, dnsprovider.Variant{Rdata: addressTexts(c.addresses), Weight: max(c.weight, 1)})
 		}
 	case v1beta1.DNSNearest:
 		if !slices.ContainsFunc(choices, func(c choice) bool { return c.region != choices[0].region }) {
@@ -126,9 +126,9 @@ func (p *planner) variants(choices []choice) (variants []dnsprovider.Variant) {
 		}
 		regions := map[string][]string{}
 		for _, c := range choices {
-			regions[""] = append(regions[""], texts(c.addresses)...)
+			regions[""] = append(regions[""], addressTexts(c.addresses)...)
 			if c.region != "" {
-				regions[c.region] = append(regions[c.region], texts(c.addresses)...)
+				regions[c.region] = append(regions[c.region], addressTexts(c.addresses)...)
 			}
 		}
 		for region, addresses := range regions {
@@ -138,7 +138,7 @@ func (p *planner) variants(choices []choice) (variants []dnsprovider.Variant) {
 	return variants
 }
 
-func texts(addresses []netip.Addr) []string {
+func addressTexts(addresses []netip.Addr) []string {
 	out := make([]string, len(addresses))
 	for i, addr := range addresses {
 		out[i] = addr.String()
@@ -146,9 +146,9 @@ func texts(addresses []netip.Addr) []string {
 	return out
 }
 
-func (p *planner) add(set dnsprovider.RRSet, err error) {
+func (p *planner) addRecord(set dnsprovider.RRSet, err error) {
 	if err != nil {
-		p.because("", "left out: %v", err)
+		p.addReason("", "left out: %v", err)
 		return
 	}
 	p.plan.Records = append(p.plan.Records, set)

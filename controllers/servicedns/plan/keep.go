@@ -63,10 +63,10 @@ func ParseKept(data map[string]string) map[string]Keep {
 func (c *Claims) Settle(now time.Time) map[string]*string {
 	next := map[string]Keep{}
 	for name, k := range c.kept {
-		if _, belongs := c.keep(name); !belongs {
+		if _, belongs := c.keptOwner(name); !belongs {
 			continue
 		}
-		wanted := c.owner(name) != ""
+		wanted := c.ownerOf(name) != ""
 		switch {
 		case wanted:
 			k.Until = time.Time{}
@@ -79,10 +79,10 @@ func (c *Claims) Settle(now time.Time) map[string]*string {
 	}
 	for name := range c.claims {
 		if _, kept := next[name]; !kept {
-			next[name] = Keep{Namespace: namespaceOf(c.first(name))}
+			next[name] = Keep{Namespace: namespaceOf(c.oldestClaim(name))}
 		}
 	}
-	bound(next)
+	enforceLimits(next)
 	changes := map[string]*string{}
 	for name, k := range next {
 		if before, is := c.kept[name]; !is || !before.Until.Equal(k.Until) || before.Namespace != k.Namespace {
@@ -97,15 +97,15 @@ func (c *Claims) Settle(now time.Time) map[string]*string {
 	return changes
 }
 
-// first returns the oldest object that claims a host, in any namespace.
-func (c *Claims) first(name string) string {
+// oldestClaim returns the oldest object that claims a host, in any namespace.
+func (c *Claims) oldestClaim(name string) string {
 	free := Claims{claims: c.claims, grants: c.grants}
-	return free.owner(name)
+	return free.ownerOf(name)
 }
 
-// bound removes what exceeds the limits, per namespace and in total: first hosts without a claim, by expiry, then the
+// enforceLimits removes what exceeds the limits, per namespace and in total: first hosts without a claim, by expiry, then the
 // last names.
-func bound(kept map[string]Keep) {
+func enforceLimits(kept map[string]Keep) {
 	size, of := 0, map[string]int{}
 	for _, name := range slices.SortedFunc(maps.Keys(kept), func(a, b string) int {
 		x, y := kept[a].Until, kept[b].Until

@@ -15,9 +15,9 @@ func newNamer(in *Input, s *Object) namer {
 	return namer{prefix: fmt.Sprintf("%s.%s.%s.svc", s.Name, s.Namespace, in.Federation), zone: in.Zone}
 }
 
-// name returns the canonical name at the level of the labels: none for global, region, or zone and region. Each must be
+// nameAt returns the canonical name at the level of the labels: none for global, region, or zone and region. Each must be
 // a single DNS label.
-func (n namer) name(labels ...string) (string, error) {
+func (n namer) nameAt(labels ...string) (string, error) {
 	for _, label := range labels {
 		if strings.Contains(label, ".") {
 			return "", fmt.Errorf("label %q: must be one label of a DNS name, without a dot", label)

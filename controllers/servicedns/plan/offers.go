@@ -26,8 +26,8 @@ type Offer struct {
 	Unresolved bool
 }
 
-// offer records what the clusters have of a Service, without those that have nothing.
-func (p *planner) offer(parts []*part) {
+// recordOffers records what the clusters have of a Service, without those that have nothing.
+func (p *planner) recordOffers(parts []*part) {
 	if !p.in.Offers || p.object.Kind != KindService {
 		return
 	}
@@ -43,7 +43,7 @@ func (p *planner) offer(parts []*part) {
 			p.plan.Resolve = append(p.plan.Resolve, host)
 			_, known := p.in.Resolved[host]
 			o.Unresolved = o.Unresolved || !known
-			o.Addresses = append(o.Addresses, p.resolved(t.Name, host)...)
+			o.Addresses = append(o.Addresses, p.hostAddresses(t.Name, host)...)
 		}
 		slices.SortFunc(o.Addresses, netip.Addr.Compare)
 		o.Addresses = slices.Compact(o.Addresses)

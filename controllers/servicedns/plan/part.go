@@ -48,25 +48,25 @@ func (s *served) add(more served) {
 	s.hosts = append(s.hosts, more.hosts...)
 }
 
-func (s *served) nothing() bool { return len(s.addresses) == 0 && len(s.hosts) == 0 }
+func (s *served) isEmpty() bool { return len(s.addresses) == 0 && len(s.hosts) == 0 }
 
-// part returns what a cluster has for the object, with its rank.
-func (p *planner) part(cluster *Cluster, item v1beta1.ClusterServiceIngress) *part {
+// partOf returns what a cluster has for the object, with its rank.
+func (p *planner) partOf(cluster *Cluster, item v1beta1.ClusterServiceIngress) *part {
 	of := p.settings().ForCluster(cluster.Name)
-	out := &part{Cluster: cluster, weight: cluster.Weight, priority: of.Priority, served: p.served(cluster.Name, item)}
+	out := &part{Cluster: cluster, weight: cluster.Weight, priority: of.Priority, served: p.servedBy(cluster.Name, item)}
 	if of.Weight != nil && cluster.Weight > 0 {
 		out.weight = uint32(*of.Weight)
 	}
-	p.rank(out, item)
+	p.rankPart(out, item)
 	return out
 }
 
-// rank ranks a cluster. Unless it simply serves, the reason goes into the plan.
-func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
+// rankPart ranks a cluster. Unless it simply serves, the reason goes into the plan.
+func (p *planner) rankPart(t *part, item v1beta1.ClusterServiceIngress) {
 	switch {
 	case item.Items == nil:
 		t.rank, t.why = nothing, "no endpoint is ready: its addresses are out"
-	case t.nothing():
+	case t.isEmpty():
 		t.rank, t.why = nothing, "its load balancer has no address that can be given out"
 	case !t.Ready && !t.Held:
 		t.rank, t.why = unseen, "the cluster is not ready: its addresses are out"
@@ -84,28 +84,28 @@ func (p *planner) rank(t *part, item v1beta1.ClusterServiceIngress) {
 	}
 	switch {
 	case t.Held:
-		p.note(FailStatic, t.Name, "%s", t.why)
+		p.addCodedReason(FailStatic, t.Name, "%s", t.why)
 	case t.rank != nothing || item.Items == nil:
-		p.because(t.Name, "%s", t.why)
+		p.addReason(t.Name, "%s", t.why)
 	}
 }
 
 // maxOfCluster bounds the addresses and hosts of a cluster per object, and the addresses of a host.
 const maxOfCluster = 16
 
-// served returns what may be published of the load balancers.
-func (p *planner) served(cluster string, item v1beta1.ClusterServiceIngress) (s served) {
+// servedBy returns what may be published of the load balancers.
+func (p *planner) servedBy(cluster string, item v1beta1.ClusterServiceIngress) (s served) {
 	items := item.Items[:min(len(item.Items), maxOfCluster)]
 	if n := len(item.Items) - len(items); n > 0 {
-		p.note(AddressRejected, cluster, "%d of its %d load balancer addresses are not used: at most %d of a cluster are", n, len(item.Items), maxOfCluster)
+		p.addCodedReason(AddressRejected, cluster, "%d of its %d load balancer addresses are not used: at most %d of a cluster are", n, len(item.Items), maxOfCluster)
 	}
 	for _, ingress := range items {
 		if ingress.IP == "" {
 			p.addHost(&s, cluster, ingress.Hostname)
 		} else if addr, err := netip.ParseAddr(ingress.IP); err != nil || addr.Zone() != "" {
-			p.because(cluster, "load balancer address %q: must be an IP address", ingress.IP)
+			p.addReason(cluster, "load balancer address %q: must be an IP address", ingress.IP)
 		} else {
-			s.addresses = append(s.addresses, p.believed(cluster, "load balancer address %s", addr)...)
+			s.addresses = append(s.addresses, p.publishable(cluster, "load balancer address %s", addr)...)
 		}
 	}
 	return s
@@ -115,18 +115,18 @@ func (p *planner) addHost(s *served, cluster, hostname string) {
 	host, err := dnsprovider.CanonicalName(hostname)
 	switch {
 	case err != nil:
-		p.because(cluster, "load balancer host: %v", err)
+		p.addReason(cluster, "load balancer host: %v", err)
 	case host == "localhost." || strings.HasSuffix(host, ".localhost."):
-		p.note(AddressRejected, cluster, "load balancer host %s is not used: it is whoever asks for it", host)
+		p.addCodedReason(AddressRejected, cluster, "load balancer host %s is not used: it is whoever asks for it", host)
 	case dnsprovider.InZone(host, p.in.Zone):
-		p.because(cluster, "load balancer host %s: must be outside the zone %s, where it could lead to itself", host, p.in.Zone)
+		p.addReason(cluster, "load balancer host %s: must be outside the zone %s, where it could lead to itself", host, p.in.Zone)
 	default:
 		s.hosts = append(s.hosts, host)
 	}
 }
 
-// choose returns the parts that a name uses, and the standing of each.
-func (p *planner) choose(l *level) (given []*part, standings []Standing) {
+// chooseParts returns the parts that a name uses, and the standing of each.
+func (p *planner) chooseParts(l *level) (given []*part, standings []Standing) {
 	best, first := nothing, int32(0)
 	for _, t := range l.parts {
 		last := t.rank > serving && l.up != "" // drained and unseen count only at the last level
@@ -135,7 +135,7 @@ func (p *planner) choose(l *level) (given []*part, standings []Standing) {
 		}
 	}
 	failover := p.settings().Strategy == v1beta1.DNSFailover
-	for i, t := range group(l.parts, best) {
+	for i, t := range partsOfRank(l.parts, best) {
 		if i == 0 || t.priority < first {
 			first = t.priority
 		}
@@ -150,7 +150,7 @@ func (p *planner) choose(l *level) (given []*part, standings []Standing) {
 			s.Given = true
 			given = append(given, t)
 			if best == unseen {
-				p.note(FailStatic, t.Name, "no other cluster serves: the addresses stay that it had when it was last seen")
+				p.addCodedReason(FailStatic, t.Name, "no other cluster serves: the addresses stay that it had when it was last seen")
 			}
 			if best != serving {
 				s.Why = "given all the same: no other cluster serves; " + t.why
@@ -161,7 +161,7 @@ func (p *planner) choose(l *level) (given []*part, standings []Standing) {
 	return given, standings
 }
 
-func group(parts []*part, r rank) (some []*part) {
+func partsOfRank(parts []*part, r rank) (some []*part) {
 	for _, t := range parts {
 		if t.rank == r {
 			some = append(some, t)

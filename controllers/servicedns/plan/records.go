@@ -70,13 +70,13 @@ type planner struct {
 	plan   Plan
 }
 
-func (p *planner) because(cluster, format string, args ...any) {
+func (p *planner) addReason(cluster, format string, args ...any) {
 	p.plan.Reasons = append(p.plan.Reasons, Reason{Object: p.object.Key(), Cluster: cluster, Message: fmt.Sprintf(format, args...)})
 }
 
-// note is because with a code.
-func (p *planner) note(code, cluster, format string, args ...any) {
-	p.because(cluster, format, args...)
+// addCodedReason is because with a code.
+func (p *planner) addCodedReason(code, cluster, format string, args ...any) {
+	p.addReason(cluster, format, args...)
 	p.plan.Reasons[len(p.plan.Reasons)-1].Code = code
 }
 
@@ -93,38 +93,38 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 		return
 	}
 	if p.object.Kind == KindService && p.object.Type != corev1.ServiceTypeLoadBalancer {
-		p.because("", "type %s has no records: must be LoadBalancer", p.object.Type)
+		p.addReason("", "type %s has no records: must be LoadBalancer", p.object.Type)
 		return
 	}
 	if left := p.object.Ingresses.Omitted; left != nil {
-		p.note(AddressesOmitted, "", "%d load balancer addresses and %d clusters are left out: the annotations of the object have no room for more", left.Addresses, left.Clusters)
+		p.addCodedReason(AddressesOmitted, "", "%d load balancer addresses and %d clusters are left out: the annotations of the object have no room for more", left.Addresses, left.Clusters)
 	}
-	hosts := p.hosts()
+	hosts := p.makeHosts()
 	parts := map[string]*part{}
 	for _, item := range p.object.Ingresses.Items {
 		if cluster, joined := clusters[item.Cluster]; joined {
-			parts[item.Cluster] = p.part(cluster, item)
+			parts[item.Cluster] = p.partOf(cluster, item)
 		} else {
-			p.because(item.Cluster, "the cluster is not joined: it has no records")
+			p.addReason(item.Cluster, "the cluster is not joined: it has no records")
 		}
 	}
 	for name, part := range parts {
 		for _, host := range hosts {
 			p.levels[host].parts = append(p.levels[host].parts, part)
 		}
-		p.unlabelled(clusters[name])
+		p.recordMissingNames(clusters[name])
 	}
 	if len(parts) > 0 {
-		p.places(parts)
+		p.makeLevels(parts)
 	}
 	all := slices.SortedFunc(maps.Values(parts), func(a, b *part) int { return cmp.Compare(a.Name, b.Name) })
-	p.check(all)
-	p.offer(all)
+	p.applyHealthCheck(all)
+	p.recordOffers(all)
 }
 
-// places makes the levels of a Service: those of all joined clusters' places. A name that pods there use thus exists,
+// makeLevels makes the levels of a Service: those of all joined clusters' places. A name that pods there use thus exists,
 // and leads to a serving cluster, even while their cluster has no load balancer of the Service.
-func (p *planner) places(parts map[string]*part) {
+func (p *planner) makeLevels(parts map[string]*part) {
 	if p.object.Kind != KindService {
 		return
 	}
@@ -138,7 +138,7 @@ func (p *planner) places(parts map[string]*part) {
 		key := cluster.Region + "/" + strings.Join(cluster.Zones, "/")
 		names, ok := known[key]
 		if said := len(p.plan.Reasons); !ok {
-			if names = p.place(cluster); len(p.plan.Reasons) == said { // otherwise the reason names each
+			if names = p.namesAtPlace(cluster); len(p.plan.Reasons) == said { // otherwise the reason names each
 				known[key] = names
 			}
 		}
@@ -148,20 +148,20 @@ func (p *planner) places(parts map[string]*part) {
 	}
 }
 
-// unlabelled records the names that a cluster with the object would have if its nodes had the labels.
-func (p *planner) unlabelled(cluster *Cluster) {
+// recordMissingNames records the names that a cluster with the object would have if its nodes had the labels.
+func (p *planner) recordMissingNames(cluster *Cluster) {
 	switch {
 	case p.object.Kind != KindService:
 	case cluster.Region == "":
-		p.note(TopologyLabelsMissing, cluster.Name, "the cluster has no region: it counts for the global name only")
+		p.addCodedReason(TopologyLabelsMissing, cluster.Name, "the cluster has no region: it counts for the global name only")
 	case len(cluster.Zones) == 0:
-		p.note(TopologyLabelsMissing, cluster.Name, "the cluster has no zones: it counts for the region and the global name only")
+		p.addCodedReason(TopologyLabelsMissing, cluster.Name, "the cluster has no zones: it counts for the region and the global name only")
 	}
 }
 
-// hosts returns the names that the object gets of those it claims, and makes their levels.
-func (p *planner) hosts() (names []string) {
-	for _, host := range p.object.wanted() {
+// makeHosts returns the names that the object gets of those it claims, and makes their levels.
+func (p *planner) makeHosts() (names []string) {
+	for _, host := range p.object.claimedHosts() {
 		if host == "" {
 			continue
 		}
@@ -173,45 +173,45 @@ func (p *planner) hosts() (names []string) {
 			} else if strings.HasSuffix(fault, notGranted) {
 				code = NotGranted
 			}
-			p.note(code, "", "host %s has no records: %s", host, fault)
-		} else if owner := p.in.Claims.owner(name); owner != p.object.Key() {
-			p.note(HostConflict, "", "host %s has no records of this object: %s", host, p.in.Claims.taken(name, p.object.Key()))
+			p.addCodedReason(code, "", "host %s has no records: %s", host, fault)
+		} else if owner := p.in.Claims.ownerOf(name); owner != p.object.Key() {
+			p.addCodedReason(HostConflict, "", "host %s has no records of this object: %s", host, p.in.Claims.conflictReason(name, p.object.Key()))
 		} else if !slices.Contains(names, name) {
-			names = append(names, p.ensure(name, LevelHost, ""))
+			names = append(names, p.ensureLevel(name, LevelHost, ""))
 		}
 	}
 	return names
 }
 
-// place returns the names of a Service at a cluster's place, and makes their levels.
-func (p *planner) place(cluster *Cluster) []string {
+// namesAtPlace returns the names of a Service at a cluster's place, and makes their levels.
+func (p *planner) namesAtPlace(cluster *Cluster) []string {
 	namer := newNamer(p.in, p.object)
-	global, err := namer.name()
+	global, err := namer.nameAt()
 	if err != nil {
-		p.note(NameInvalid, "", "no records: %v", err)
+		p.addCodedReason(NameInvalid, "", "no records: %v", err)
 		return nil
 	}
-	names := []string{p.ensure(global, LevelGlobal, "")}
+	names := []string{p.ensureLevel(global, LevelGlobal, "")}
 	if cluster.Region == "" {
 		return names
 	}
-	region, err := namer.name(cluster.Region)
+	region, err := namer.nameAt(cluster.Region)
 	if err != nil {
-		p.note(NameInvalid, cluster.Name, "no names of the region: %v", err)
+		p.addCodedReason(NameInvalid, cluster.Name, "no names of the region: %v", err)
 		return names
 	}
-	names = append(names, p.ensure(region, LevelRegion, global))
+	names = append(names, p.ensureLevel(region, LevelRegion, global))
 	for _, z := range cluster.Zones {
-		if zone, err := namer.name(z, cluster.Region); err != nil {
-			p.note(NameInvalid, cluster.Name, "no name of the zone: %v", err)
+		if zone, err := namer.nameAt(z, cluster.Region); err != nil {
+			p.addCodedReason(NameInvalid, cluster.Name, "no name of the zone: %v", err)
 		} else if !slices.Contains(names, zone) {
-			names = append(names, p.ensure(zone, LevelZone, region))
+			names = append(names, p.ensureLevel(zone, LevelZone, region))
 		}
 	}
 	return names
 }
 
-func (p *planner) ensure(name string, l Level, up string) string {
+func (p *planner) ensureLevel(name string, l Level, up string) string {
 	if p.levels[name] == nil {
 		p.levels[name] = &level{Level: l, up: up}
 	}

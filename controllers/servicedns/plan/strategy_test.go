@@ -111,14 +111,14 @@ func TestClaimsFollow(t *testing.T) {
 	a, b := named(service("east-a=192.0.2.1"), KindIngress, "a", 2), named(service("east-a=192.0.2.1"), KindIngress, "b", 1)
 	a.Hosts, b.Hosts = []string{"shop.example.com"}, []string{"shop.example.com"}
 	c := NewClaims(Zone{Federation: "fed", Name: zone})
-	if others := c.Set(&a); len(others) > 0 || c.owner("shop.example.com.") != a.Key() {
-		t.Errorf("alone: %q, owner %q", others, c.owner("shop.example.com."))
+	if others := c.Set(&a); len(others) > 0 || c.ownerOf("shop.example.com.") != a.Key() {
+		t.Errorf("alone: %q, owner %q", others, c.ownerOf("shop.example.com."))
 	}
-	if others := c.Set(&b); len(others) != 1 || others[0] != a.Key() || c.owner("shop.example.com.") != b.Key() {
-		t.Errorf("an older one comes: %q, owner %q", others, c.owner("shop.example.com."))
+	if others := c.Set(&b); len(others) != 1 || others[0] != a.Key() || c.ownerOf("shop.example.com.") != b.Key() {
+		t.Errorf("an older one comes: %q, owner %q", others, c.ownerOf("shop.example.com."))
 	}
-	if others := c.Drop(b.Key()); len(others) != 1 || others[0] != a.Key() || c.owner("shop.example.com.") != a.Key() {
-		t.Errorf("it goes: %q, owner %q", others, c.owner("shop.example.com."))
+	if others := c.Drop(b.Key()); len(others) != 1 || others[0] != a.Key() || c.ownerOf("shop.example.com.") != a.Key() {
+		t.Errorf("it goes: %q, owner %q", others, c.ownerOf("shop.example.com."))
 	}
 	if c.Drop(a.Key()); len(c.claims) > 0 || len(c.hosts) > 0 {
 		t.Errorf("left: %v", c)

@@ -54,7 +54,7 @@ func (z Zone) Split(all []dnsprovider.RRSet, put map[string]bool) (ours, others 
 	}
 	for _, set := range all {
 		isMark := set.Type == dnsprovider.TXT && marks[set.Name]
-		if z.Owns(set.Name) || isMark || put[set.Name] && answers(set.Type) {
+		if z.Owns(set.Name) || isMark || put[set.Name] && isAnswerType(set.Type) {
 			ours = append(ours, set)
 		} else {
 			others = append(others, set)
@@ -63,8 +63,8 @@ func (z Zone) Split(all []dnsprovider.RRSet, put map[string]bool) (ours, others 
 	return ours, others
 }
 
-// answers reports whether a record of the type is an answer.
-func answers(t dnsprovider.Type) bool {
+// isAnswerType reports whether a record of the type is an answer.
+func isAnswerType(t dnsprovider.Type) bool {
 	return t == dnsprovider.A || t == dnsprovider.AAAA || t == dnsprovider.CNAME
 }
 
@@ -78,7 +78,7 @@ func Taken(others, want []dnsprovider.RRSet) map[string]bool {
 	taken := map[string]bool{}
 	for _, set := range want {
 		for _, t := range types[set.Name] {
-			if answers(t) || set.Type == dnsprovider.CNAME {
+			if isAnswerType(t) || set.Type == dnsprovider.CNAME {
 				taken[set.Name] = true
 			}
 		}

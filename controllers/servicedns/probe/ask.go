@@ -36,17 +36,17 @@ type asker struct {
 // Asker returns a function that probes a target once, for callers that count by themselves. refuse returns an error for
 // addresses that must not be dialed.
 func Asker(trust *x509.CertPool, refuse func(netip.Addr) error) func(context.Context, plan.Target) error {
-	return (&asker{trust: trust, refuse: refuse}).ask
+	return (&asker{trust: trust, refuse: refuse}).probeOnce
 }
 
 // Unknown reports whether an error says nothing about the target.
-func Unknown(err error) bool { return ours(err) }
+func Unknown(err error) bool { return isLocalError(err) }
 
 // Why describes an error briefly.
-func Why(err error) string { return why(err) }
+func Why(err error) string { return describeError(err) }
 
-// ask probes a target once, for its timeout at most. Nil means healthy.
-func (a *asker) ask(ctx context.Context, t plan.Target) error {
+// probeOnce probes a target once, for its timeout at most. Nil means healthy.
+func (a *asker) probeOnce(ctx context.Context, t plan.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.Check.TimeoutSeconds)*time.Second)
 	defer cancel()
 	address := net.JoinHostPort(strings.TrimSuffix(t.Address, "."), fmt.Sprint(t.Check.Port))
@@ -97,8 +97,8 @@ func (a *asker) askHTTP(ctx context.Context, c v1beta1.DNSHealthCheck, address s
 	return nil
 }
 
-// ours reports whether an error says nothing about the target.
-func ours(err error) bool {
+// isLocalError reports whether an error says nothing about the target.
+func isLocalError(err error) bool {
 	var lookup *net.DNSError
 	if errors.As(err, &lookup) {
 		return true
@@ -111,8 +111,8 @@ func ours(err error) bool {
 	return errors.Is(err, context.Canceled)
 }
 
-// why describes an error briefly, without details that differ from one time to the next.
-func why(err error) string {
+// describeError describes an error briefly, without details that differ from one time to the next.
+func describeError(err error) string {
 	text := err.Error()
 	var dial *net.OpError
 	switch {

@@ -52,7 +52,7 @@ func New(o Options) *Prober {
 		o.Refuse = v1beta1.RefuseAddress
 	}
 	return &Prober{
-		Options: o, ask: (&asker{trust: o.Trust, refuse: o.Refuse}).ask, shares: map[string]chan struct{}{}, slots: make(chan struct{}, maxAsked), changed: make(chan struct{}, 1),
+		Options: o, ask: (&asker{trust: o.Trust, refuse: o.Refuse}).probeOnce, shares: map[string]chan struct{}{}, slots: make(chan struct{}, maxAsked), changed: make(chan struct{}, 1),
 		stop: map[plan.Target]context.CancelFunc{}, failing: map[string]plan.Failure{},
 	}
 }
@@ -89,7 +89,7 @@ func (p *Prober) Want(ctx context.Context, targets []plan.Target) {
 		if p.shares[t.Namespace] == nil {
 			p.shares[t.Namespace] = make(chan struct{}, maxOfOne)
 		}
-		go p.run(running, t, s, p.shares[t.Namespace])
+		go p.probeTarget(running, t, s, p.shares[t.Namespace])
 	}
 	for t, stop := range p.stop {
 		if !wanted[t] {
@@ -117,14 +117,14 @@ func (p *Prober) wake() {
 	}
 }
 
-// run checks one target until ctx ends. share has the slots of its namespace.
-func (p *Prober) run(ctx context.Context, t plan.Target, s standing, share chan struct{}) {
+// probeTarget checks one target until ctx ends. share has the slots of its namespace.
+func (p *Prober) probeTarget(ctx context.Context, t plan.Target, s standing, share chan struct{}) {
 	interval := time.Duration(t.Check.PeriodSeconds) * time.Second
-	for wait := time.Duration(rand.Int64N(int64(interval))); pause(ctx, wait); wait = interval*9/10 + time.Duration(rand.Int64N(int64(interval/5))) {
-		if !take(ctx, share) {
+	for wait := time.Duration(rand.Int64N(int64(interval))); sleep(ctx, wait); wait = interval*9/10 + time.Duration(rand.Int64N(int64(interval/5))) {
+		if !acquireSlot(ctx, share) {
 			return
 		}
-		if !take(ctx, p.slots) {
+		if !acquireSlot(ctx, p.slots) {
 			<-share
 			return
 		}
@@ -141,14 +141,14 @@ func (p *Prober) run(ctx context.Context, t plan.Target, s standing, share chan 
 			continue
 		}
 		before := s
-		if s = s.after(err == nil, t.Check); s.failing != before.failing {
-			p.note(ctx, t, s.failing, err)
+		if s = s.next(err == nil, t.Check); s.failing != before.failing {
+			p.recordOutcome(ctx, t, s.failing, err)
 		}
 	}
 }
 
-// take waits for a slot, and reports whether it got one before ctx ended.
-func take(ctx context.Context, slots chan struct{}) bool {
+// acquireSlot waits for a slot, and reports whether it got one before ctx ended.
+func acquireSlot(ctx context.Context, slots chan struct{}) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -157,8 +157,8 @@ func take(ctx context.Context, slots chan struct{}) bool {
 	}
 }
 
-// pause reports whether ctx is still alive after d.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep reports whether ctx is still alive after d.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -169,15 +169,15 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// note records that a target fails or has recovered, unless it is no longer wanted.
-func (p *Prober) note(ctx context.Context, t plan.Target, fails bool, err error) {
+// recordOutcome records that a target fails or has recovered, unless it is no longer wanted.
+func (p *Prober) recordOutcome(ctx context.Context, t plan.Target, fails bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() != nil {
 		return
 	}
 	if delete(p.failing, t.Key()); fails {
-		p.failing[t.Key()] = plan.Failure{Target: t.Key(), Since: time.Now(), Why: why(err)}
+		p.failing[t.Key()] = plan.Failure{Target: t.Key(), Since: time.Now(), Why: describeError(err)}
 	}
 	p.wake()
 }
@@ -193,7 +193,7 @@ func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return ok
-	case ours(err):
+	case isLocalError(err):
 		return unknown
 	}
 	return bad
@@ -206,8 +206,8 @@ type standing struct {
 	streak int32
 }
 
-// after returns the state after one more outcome.
-func (s standing) after(ok bool, c v1beta1.DNSHealthCheck) standing {
+// next returns the state after one more outcome.
+func (s standing) next(ok bool, c v1beta1.DNSHealthCheck) standing {
 	if ok != s.failing {
 		return standing{failing: s.failing}
 	}

@@ -77,8 +77,8 @@ func TestAsk(t *testing.T) {
 		"an address in IPv6":        {target("::ffff:169.254.169.254", 80, v1beta1.DNSHealthCheck{Type: "TCP"}), "it is a link-local address, where no load balancer can be"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := (&asker{trust: trust, refuse: notLoopback}).ask(context.Background(), c.target)
-			if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(why(err), c.want) || ours(err)) {
+			err := (&asker{trust: trust, refuse: notLoopback}).probeOnce(context.Background(), c.target)
+			if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(describeError(err), c.want) || isLocalError(err)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
@@ -103,7 +103,7 @@ func TestAHostThatLeadsToUsIsNotAsked(t *testing.T) {
 		for _, address := range []string{"localhost.", "127.0.0.1"} {
 			p := New(Options{})
 			err := p.ask(context.Background(), target(address, port, check))
-			if err == nil || !strings.Contains(why(err), "it is a loopback address") || ours(err) {
+			if err == nil || !strings.Contains(describeError(err), "it is a loopback address") || isLocalError(err) {
 				t.Errorf("%s of %s: %v", check.Type, address, err)
 			}
 		}
@@ -127,7 +127,7 @@ func TestANamespaceHasItsShareOfTheSlots(t *testing.T) {
 			asked[t.Namespace]++
 			mu.Unlock()
 			if t.Namespace == "hangs" {
-				pause(ctx, time.Duration(t.Check.TimeoutSeconds)*time.Second)
+				sleep(ctx, time.Duration(t.Check.TimeoutSeconds)*time.Second)
 				return context.DeadlineExceeded
 			}
 			return nil
@@ -273,7 +273,7 @@ func TestAtMostSoManyAreAskedAtOnce(t *testing.T) {
 			now++
 			most = max(most, now)
 			mu.Unlock()
-			pause(ctx, 2*time.Second)
+			sleep(ctx, 2*time.Second)
 			mu.Lock()
 			now--
 			mu.Unlock()
