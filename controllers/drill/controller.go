@@ -98,8 +98,8 @@ type Controller struct {
 	looked bool
 }
 
-// read returns the resources that drills are decided from.
-func read() []schema.GroupVersionResource {
+// watchedResources returns the resources that drills are decided from.
+func watchedResources() []schema.GroupVersionResource {
 	all := []schema.GroupVersionResource{v1beta1.FailoverDrillsResource, v1beta1.ClustersResource, v1beta1.PoliciesResource, services, ingresses, budgets}
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences != "" {
@@ -118,7 +118,7 @@ func New(o Options) (*Controller, error) {
 		default:
 		}
 	}
-	for _, r := range read() {
+	for _, r := range watchedResources() {
 		informer := o.Informers(r) // all must be requested before they are started
 		if r != v1beta1.FailoverDrillsResource && r != v1beta1.ClustersResource {
 			continue
@@ -139,7 +139,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	for _, end := range c.unlisten {
 		defer end()
 	}
-	for _, r := range read() {
+	for _, r := range watchedResources() {
 		if !cache.WaitForCacheSync(ctx.Done(), c.Informers(r).HasSynced) {
 			return nil
 		}
@@ -163,7 +163,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Stop()
-		if next := c.pass(ctx); next > 0 {
+		if next := c.reconcile(ctx); next > 0 {
 			timer.Reset(next)
 		}
 	}
@@ -172,15 +172,15 @@ func (c *Controller) Run(ctx context.Context) error {
 // retryAfter is the delay after a failure.
 const retryAfter = time.Second
 
-// pass takes the next step of each unfinished drill. It returns when to run again; 0 means at the next change.
-func (c *Controller) pass(ctx context.Context) (next time.Duration) {
+// reconcile takes the next step of each unfinished drill. It returns when to run again; 0 means at the next change.
+func (c *Controller) reconcile(ctx context.Context) (next time.Duration) {
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	drills := c.drills()
 	observeActive(drills, time.Now())
 	c.wantClients(whole, drills)
-	if err := c.sweep(ctx, drills); err != nil {
+	if err := c.restoreClusters(ctx, drills); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot undo what a deleted drill may have left; will retry")
 		next = retryAfter
 	}
@@ -210,7 +210,7 @@ func (c *Controller) pass(ctx context.Context) (next time.Duration) {
 		if d != first {
 			world.Other = first.Name
 		}
-		again := c.step(ctx, d, world)
+		again := c.reconcileDrill(ctx, d, world)
 		if again > 0 && (next == 0 || again < next) {
 			next = again
 		}
@@ -232,21 +232,21 @@ func (c *Controller) wantClients(ctx context.Context, drills []*v1beta1.Failover
 
 // drills returns all drills from the cache, the oldest first, without stale ones.
 func (c *Controller) drills() []*v1beta1.FailoverDrill {
-	drills := all[v1beta1.FailoverDrill](c.Informers(v1beta1.FailoverDrillsResource))
+	drills := listDecoded[v1beta1.FailoverDrill](c.Informers(v1beta1.FailoverDrillsResource))
 	slices.SortFunc(drills, func(a, b *v1beta1.FailoverDrill) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	return drills
 }
 
-// stale reports whether the cached drill is older than our last write.
-func (c *Controller) stale(d *v1beta1.FailoverDrill) bool {
+// isStale reports whether the cached drill is older than our last write.
+func (c *Controller) isStale(d *v1beta1.FailoverDrill) bool {
 	return c.written[string(d.UID)].Unseen(d)
 }
 
-// step decides about a drill and acts: it writes the drill's status first, then the rest.
-func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *world) time.Duration {
-	if c.stale(d) {
+// reconcileDrill decides about a drill and acts: it writes the drill's status first, then the rest.
+func (c *Controller) reconcileDrill(ctx context.Context, d *v1beta1.FailoverDrill, world *world) time.Duration {
+	if c.isStale(d) {
 		return retryAfter
 	}
 	log := klog.FromContext(ctx).WithValues("drill", d.Name)
@@ -254,41 +254,41 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 	c.review(ctx, d, world)
 	step := plan.Next(d, &world.World)
 	if !reflect.DeepEqual(step.Status, d.Status) {
-		after, err := c.store(ctx, d, step.Status)
+		after, err := c.writeStatus(ctx, d, step.Status)
 		if err != nil {
 			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 				log.Error(err, "Cannot write the drill's status; will retry")
 			}
 			return retryAfter
 		}
-		c.tell(d, after)
+		c.emitEvent(d, after)
 		d = after
 	}
 	for _, cluster := range step.Changes {
-		if err := c.change(ctx, cluster); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if err := c.writeCluster(ctx, cluster); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			log.Error(err, "Cannot update the Cluster; will retry", "cluster", cluster.Name)
 		}
 	}
 	again, err := step.LookAgain, error(nil)
 	for _, m := range step.Marks {
-		err = errors.Join(err, c.mark(ctx, m))
+		err = errors.Join(err, c.writeCondition(ctx, m))
 	}
 	switch {
 	case step.Isolate:
-		err = errors.Join(err, c.isolate(ctx, d))
+		err = errors.Join(err, c.renewLease(ctx, d))
 	case step.Lift:
-		err = errors.Join(err, c.lift(ctx))
+		err = errors.Join(err, c.endIsolation(ctx))
 	}
 	if err != nil {
 		log.Error(err, "Cannot write the isolation; will retry")
 		again = retryAfter
 	}
 	if step.Release && slices.Contains(d.Finalizers, v1beta1.DrillFinalizer) {
-		if err := c.note(ctx, d, world.Clusters); err != nil {
+		if err := c.recordReadiness(ctx, d, world.Clusters); err != nil {
 			log.Error(err, "Cannot record the end of the drill in the FailoverReadiness; will retry")
 			return retryAfter
 		}
-		if err := c.release(ctx, d); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if err := c.removeFinalizer(ctx, d); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			log.Error(err, "Cannot release the drill; will retry")
 			return retryAfter
 		}
@@ -297,8 +297,8 @@ func (c *Controller) step(ctx context.Context, d *v1beta1.FailoverDrill, world *
 	return again
 }
 
-// store writes a drill's status at the version it was decided from.
-func (c *Controller) store(ctx context.Context, d *v1beta1.FailoverDrill, status v1beta1.FailoverDrillStatus) (*v1beta1.FailoverDrill, error) {
+// writeStatus writes a drill's status at the version it was decided from.
+func (c *Controller) writeStatus(ctx context.Context, d *v1beta1.FailoverDrill, status v1beta1.FailoverDrillStatus) (*v1beta1.FailoverDrill, error) {
 	next := d.DeepCopy()
 	next.Status = status
 	u, err := plan.Unstructured(next, "FailoverDrill")
@@ -314,8 +314,8 @@ func (c *Controller) store(ctx context.Context, d *v1beta1.FailoverDrill, status
 	return after, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, after)
 }
 
-// change writes a Cluster at the version it was decided from.
-func (c *Controller) change(ctx context.Context, cluster *v1beta1.Cluster) error {
+// writeCluster writes a Cluster at the version it was decided from.
+func (c *Controller) writeCluster(ctx context.Context, cluster *v1beta1.Cluster) error {
 	u, err := plan.Unstructured(cluster, "Cluster")
 	if err != nil {
 		return err
@@ -324,8 +324,8 @@ func (c *Controller) change(ctx context.Context, cluster *v1beta1.Cluster) error
 	return err
 }
 
-// release removes a drill's finalizer.
-func (c *Controller) release(ctx context.Context, d *v1beta1.FailoverDrill) error {
+// removeFinalizer removes a drill's finalizer.
+func (c *Controller) removeFinalizer(ctx context.Context, d *v1beta1.FailoverDrill) error {
 	next := d.DeepCopy()
 	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == v1beta1.DrillFinalizer })
 	u, err := plan.Unstructured(next, "FailoverDrill")
@@ -336,9 +336,9 @@ func (c *Controller) release(ctx context.Context, d *v1beta1.FailoverDrill) erro
 	return err
 }
 
-// note records the end of a drill in the FailoverReadiness of the zone or region that it took out, which outlives the
+// recordReadiness records the end of a drill in the FailoverReadiness of the zone or region that it took out, which outlives the
 // drill.
-func (c *Controller) note(ctx context.Context, d *v1beta1.FailoverDrill, clusters []*v1beta1.Cluster) error {
+func (c *Controller) recordReadiness(ctx context.Context, d *v1beta1.FailoverDrill, clusters []*v1beta1.Cluster) error {
 	if d.Status.Report == nil {
 		return nil
 	}
@@ -370,8 +370,8 @@ func (c *Controller) note(ctx context.Context, d *v1beta1.FailoverDrill, cluster
 	return nil
 }
 
-// sweep brings back clusters that were taken out by deleted drills.
-func (c *Controller) sweep(ctx context.Context, drills []*v1beta1.FailoverDrill) error {
+// restoreClusters brings back clusters that were taken out by deleted drills.
+func (c *Controller) restoreClusters(ctx context.Context, drills []*v1beta1.FailoverDrill) error {
 	known := map[string]bool{}
 	for _, d := range drills {
 		known[string(d.UID)] = true
@@ -379,7 +379,7 @@ func (c *Controller) sweep(ctx context.Context, drills []*v1beta1.FailoverDrill)
 	var errs []error
 	clusters := c.clusters()
 	for _, cluster := range plan.Sweep(clusters, known) {
-		errs = append(errs, c.change(ctx, cluster))
+		errs = append(errs, c.writeCluster(ctx, cluster))
 	}
 	return errors.Join(append(errs, c.sweepIsolation(ctx, clusters, drills))...)
 }
@@ -411,10 +411,10 @@ func (c *Controller) sweepIsolation(ctx context.Context, clusters []*v1beta1.Clu
 	}
 	marks, lift := plan.SweepIsolation(clusters, drills, lease)
 	if lift {
-		err = c.lift(ctx)
+		err = c.endIsolation(ctx)
 	}
 	for _, m := range marks {
-		err = errors.Join(err, c.mark(ctx, m))
+		err = errors.Join(err, c.writeCondition(ctx, m))
 	}
 	return err
 }
@@ -432,8 +432,8 @@ func (c *Controller) lease(ctx context.Context) (plan.Lease, *coordinationv1.Lea
 	return plan.Lease{Drill: drill, Renewed: renewed}, lease, nil
 }
 
-// isolate renews the Lease for a drill.
-func (c *Controller) isolate(ctx context.Context, d *v1beta1.FailoverDrill) error {
+// renewLease renews the Lease for a drill.
+func (c *Controller) renewLease(ctx context.Context, d *v1beta1.FailoverDrill) error {
 	_, was, err := c.lease(ctx)
 	if err != nil {
 		return err
@@ -447,16 +447,16 @@ func (c *Controller) isolate(ctx context.Context, d *v1beta1.FailoverDrill) erro
 	return err
 }
 
-// lift ends the isolation.
-func (c *Controller) lift(ctx context.Context) error {
+// endIsolation ends the isolation.
+func (c *Controller) endIsolation(ctx context.Context) error {
 	if err := c.Leases.Delete(ctx, v1beta1.DrillLease, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 		return err
 	}
 	return nil
 }
 
-// mark writes or removes the condition Drill of a Cluster, at the version it was decided from.
-func (c *Controller) mark(ctx context.Context, m plan.Mark) error {
+// writeCondition writes or removes the condition Drill of a Cluster, at the version it was decided from.
+func (c *Controller) writeCondition(ctx context.Context, m plan.Mark) error {
 	u, err := m.Object()
 	if err != nil {
 		return err
@@ -468,8 +468,8 @@ func (c *Controller) mark(ctx context.Context, m plan.Mark) error {
 	return err
 }
 
-// tell emits an event when the drill's phase changes.
-func (c *Controller) tell(was, is *v1beta1.FailoverDrill) {
+// emitEvent emits an event when the drill's phase changes.
+func (c *Controller) emitEvent(was, is *v1beta1.FailoverDrill) {
 	if was.Status.Phase == is.Status.Phase {
 		return
 	}

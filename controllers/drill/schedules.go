@@ -74,29 +74,29 @@ func (s *Schedules) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Stop()
-		if next := s.pass(ctx); next > 0 {
+		if next := s.reconcile(ctx); next > 0 {
 			timer.Reset(next)
 		}
 	}
 }
 
-// pass takes the next step of each schedule. It returns when to run again; 0 means at the next change.
-func (s *Schedules) pass(ctx context.Context) (next time.Duration) {
+// reconcile takes the next step of each schedule. It returns when to run again; 0 means at the next change.
+func (s *Schedules) reconcile(ctx context.Context) (next time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	schedules := all[v1beta1.FailoverDrillSchedule](s.informers(v1beta1.DrillSchedulesResource))
+	schedules := listDecoded[v1beta1.FailoverDrillSchedule](s.informers(v1beta1.DrillSchedulesResource))
 	if len(schedules) == 0 {
 		return 0
 	}
-	w := &plan.Scheduling{Now: time.Now(), Drills: all[v1beta1.FailoverDrill](s.informers(v1beta1.FailoverDrillsResource)),
-		Clusters: all[v1beta1.Cluster](s.informers(v1beta1.ClustersResource)), Readiness: all[v1beta1.FailoverReadiness](s.informers(v1beta1.ReadinessResource))}
+	w := &plan.Scheduling{Now: time.Now(), Drills: listDecoded[v1beta1.FailoverDrill](s.informers(v1beta1.FailoverDrillsResource)),
+		Clusters: listDecoded[v1beta1.Cluster](s.informers(v1beta1.ClustersResource)), Readiness: listDecoded[v1beta1.FailoverReadiness](s.informers(v1beta1.ReadinessResource))}
 	for _, of := range schedules {
 		if of.DeletionTimestamp != nil {
 			continue
 		}
 		step := plan.NextOfSchedule(of, w)
 		again := step.LookAgain
-		if err := s.do(ctx, of, &step); err != nil {
+		if err := s.execute(ctx, of, &step); err != nil {
 			if again = retryAfter; !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 				klog.FromContext(ctx).Error(err, "Cannot carry out a drill schedule; will retry", "schedule", of.Name)
 			}
@@ -108,8 +108,8 @@ func (s *Schedules) pass(ctx context.Context) (next time.Duration) {
 	return next
 }
 
-// do creates the drill first and then records it: if a process dies in between, the next one finds the drill.
-func (s *Schedules) do(ctx context.Context, of *v1beta1.FailoverDrillSchedule, step *plan.ScheduleStep) error {
+// execute creates the drill first and then records it: if a process dies in between, the next one finds the drill.
+func (s *Schedules) execute(ctx context.Context, of *v1beta1.FailoverDrillSchedule, step *plan.ScheduleStep) error {
 	about := &corev1.ObjectReference{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrillSchedule", Name: of.Name, UID: of.UID}
 	drills := s.client.Resource(v1beta1.FailoverDrillsResource)
 	if step.Make != nil {
@@ -149,8 +149,8 @@ func (s *Schedules) do(ctx context.Context, of *v1beta1.FailoverDrillSchedule, s
 	return nil
 }
 
-// all returns the objects of an informer's store that can be decoded.
-func all[T any](informer cache.SharedIndexInformer) (objects []*T) {
+// listDecoded returns the objects of an informer's store that can be decoded.
+func listDecoded[T any](informer cache.SharedIndexInformer) (objects []*T) {
 	for _, obj := range informer.GetStore().List() {
 		one := new(T)
 		if err := from(obj, one); err != nil {

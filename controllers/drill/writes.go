@@ -33,7 +33,7 @@ func (w *Writes) Wrap(rt http.RoundTripper) http.RoundTripper {
 		}
 		begin := time.Now()
 		answer, err := rt.RoundTrip(r)
-		w.note(time.Now(), time.Since(begin))
+		w.recordWrite(time.Now(), time.Since(begin))
 		return answer, err
 	})
 }
@@ -43,7 +43,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func (w *Writes) note(at time.Time, took time.Duration) {
+func (w *Writes) recordWrite(at time.Time, took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = append(w.last, write{at, took})

@@ -11,10 +11,10 @@ func TestP99OfWrites(t *testing.T) {
 	var w Writes
 	now := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
 	for i := range 100 {
-		w.note(now.Add(-time.Second), time.Duration(i+1)*time.Millisecond)
+		w.recordWrite(now.Add(-time.Second), time.Duration(i+1)*time.Millisecond)
 	}
-	w.note(now.Add(-25*time.Second), 2*time.Second)
-	w.note(now.Add(-31*time.Second), time.Minute)
+	w.recordWrite(now.Add(-25*time.Second), 2*time.Second)
+	w.recordWrite(now.Add(-31*time.Second), time.Minute)
 	if got := w.P99(now); got != [3]time.Duration{99 * time.Millisecond, 0, 2 * time.Second} {
 		t.Errorf("got %v", got)
 	}

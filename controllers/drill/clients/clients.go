@@ -80,14 +80,14 @@ func (c *Clients) Want(ctx context.Context, d *v1beta1.FailoverDrill) {
 	}
 	switch key := uid + " " + since; {
 	case uid == "":
-		c.end()
+		c.stopAll()
 	case c.drill == uid+" baseline" && since == "fault":
 		for _, one := range c.all {
 			one.restart(v1beta1.DrillProbeResult{})
 		}
 		c.drill = key
 	case c.drill != key:
-		c.end()
+		c.stopAll()
 		running, stop := context.WithCancel(ctx)
 		c.drill, c.stop, c.all = key, stop, map[string]*client{}
 		for i := range d.Spec.Probes {
@@ -104,7 +104,7 @@ func (c *Clients) Want(ctx context.Context, d *v1beta1.FailoverDrill) {
 	}
 }
 
-func (c *Clients) end() {
+func (c *Clients) stopAll() {
 	if c.stop != nil {
 		c.stop()
 	}
@@ -156,14 +156,14 @@ func (c *client) run(ctx context.Context) {
 		case c.underWay <- struct{}{}:
 			go func() {
 				at := time.Now()
-				err := c.once(ctx)
+				err := c.askOnce(ctx)
 				<-c.underWay
 				if ctx.Err() == nil {
-					c.note(at, err)
+					c.recordOutcome(at, err)
 				}
 			}()
 		default:
-			c.note(time.Now(), errBusy)
+			c.recordOutcome(time.Now(), errBusy)
 		}
 		select {
 		case <-ctx.Done():
@@ -178,11 +178,11 @@ var (
 	errNoName = errors.New("the name has no address")
 )
 
-// once asks once.
-func (c *client) once(ctx context.Context) error {
+// askOnce asks once.
+func (c *client) askOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.probe.Timeout())*time.Second)
 	defer cancel()
-	addresses, err := c.addresses(ctx)
+	addresses, err := c.lookupAddresses(ctx)
 	if err != nil {
 		return err
 	}
@@ -200,9 +200,9 @@ func (c *client) once(ctx context.Context) error {
 	return c.clients.ask(ctx, servicedns.Target{Address: addresses[rand.IntN(len(addresses))].String(), Check: check.WithDefaults()})
 }
 
-// addresses returns the addresses of the name, from the cache or looked up. Answers and failures are cached for the TTL
+// lookupAddresses returns the addresses of the name, from the cache or looked up. Answers and failures are cached for the TTL
 // at most.
-func (c *client) addresses(ctx context.Context) ([]netip.Addr, error) {
+func (c *client) lookupAddresses(ctx context.Context) ([]netip.Addr, error) {
 	c.mu.Lock()
 	kept, until := c.kept, c.until
 	c.mu.Unlock()
@@ -230,8 +230,8 @@ func (c *client) addresses(ctx context.Context) ([]netip.Addr, error) {
 	return found, nil
 }
 
-// note counts the outcome of a question asked at a time.
-func (c *client) note(at time.Time, err error) {
+// recordOutcome counts the outcome of a question asked at a time.
+func (c *client) recordOutcome(at time.Time, err error) {
 	outcome := "ok"
 	switch {
 	case errors.Is(err, errBusy) || err != nil && probe.Unknown(err):

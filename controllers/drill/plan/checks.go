@@ -15,11 +15,11 @@ import (
 // Preflight returns the first check that would block a drill now, and why, with its numbers. "" means that none would.
 func Preflight(of *v1beta1.FailoverDrill, w *World) (reason, message string) {
 	d := &drill{FailoverDrill: of, World: w, uid: string(of.UID), step: Step{Status: *of.Status.DeepCopy()}}
-	return d.preflight()
+	return d.checkPreflight()
 }
 
-// preflight returns the first failed check and why, with its numbers. "" means that the drill may begin.
-func (d *drill) preflight() (reason, message string) {
+// checkPreflight returns the first failed check and why, with its numbers. "" means that the drill may begin.
+func (d *drill) checkPreflight() (reason, message string) {
 	switch {
 	case d.Stopped != "":
 		return v1beta1.DrillNotStopped, "drills are stopped: " + d.Stopped
@@ -36,7 +36,7 @@ func (d *drill) preflight() (reason, message string) {
 		if in {
 			check = v1beta1.DrillScopeServes
 		}
-		if !serves(c) {
+		if !isServing(c) {
 			return check, fmt.Sprintf("cluster %s: %s, phase %s; must be ready and Serving", c.Name, readyWord(c), c.Phase())
 		}
 		if in && (c.Annotations[v1beta1.DrainAnnotation] != "" || c.Drill() != nil || c.OutOfService() != "" || c.DNSWeight() == 0) {
@@ -53,10 +53,10 @@ func (d *drill) preflight() (reason, message string) {
 			return v1beta1.DrillNamesSurvive, fmt.Sprintf("%s would have no address", change.Name)
 		}
 	}
-	if n, most := d.Review.ReplicasUnschedulable, d.Spec.Guardrails.Unplaced(); d.moves() && n > most {
+	if n, most := d.Review.ReplicasUnschedulable, d.Spec.Guardrails.Unplaced(); d.movesReplicas() && n > most {
 		return v1beta1.DrillFits, fmt.Sprintf("%d replicas would fit nowhere, at most %d may", n, most)
 	}
-	if d.isolates() {
+	if d.isIsolation() {
 		if reason, message := d.mayIsolate(); reason != "" {
 			return reason, message
 		}
@@ -81,7 +81,7 @@ func (d *drill) againstWindows() string {
 	}
 	takes := drilltimes.Takes(&d.Spec)
 	if d.Status.Phase == v1beta1.DrillBaseline {
-		takes -= min(d.since(), time.Duration(d.Spec.Baseline())*time.Second)
+		takes -= min(d.phaseDuration(), time.Duration(d.Spec.Baseline())*time.Second)
 	}
 	return windows.Against(d.Now, d.Now.Add(takes))
 }
@@ -107,8 +107,8 @@ func orNothing(s string) string {
 	return s
 }
 
-// asked returns a person's request to end the drill: abort, delete, or the stop switch.
-func (d *drill) asked() (reason, message string) {
+// endRequest returns a person's request to end the drill: abort, delete, or the stop switch.
+func (d *drill) endRequest() (reason, message string) {
 	switch a := d.Status.Abort; {
 	case a != nil:
 		return v1beta1.DrillOperator, strings.TrimSuffix(fmt.Sprintf("aborted by %s: %s", a.By, a.Reason), ": ")
@@ -120,26 +120,26 @@ func (d *drill) asked() (reason, message string) {
 	return "", ""
 }
 
-// ends returns why an active drill goes back early.
-func (d *drill) ends() (reason, message string) {
-	if reason, message := d.asked(); reason != "" {
+// earlyEnd returns why an active drill goes back early.
+func (d *drill) earlyEnd() (reason, message string) {
+	if reason, message := d.endRequest(); reason != "" {
 		return reason, message
 	}
 	for _, c := range d.Clusters {
-		if d.isolates() && slices.Contains(d.step.Status.Clusters, c.Name) {
+		if d.isIsolation() && slices.Contains(d.step.Status.Clusters, c.Name) {
 			if slices.Contains(d.DeadBehind, c.Name) {
 				return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: does not answer, isolated or not", c.Name)
 			}
 			continue
 		}
-		if !serves(c) {
+		if !isServing(c) {
 			return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: %s, phase %s", c.Name, readyWord(c), c.Phase())
 		}
 	}
 	if reason, message := d.byHand(); reason != "" {
 		return reason, message
 	}
-	if d.isolates() && d.Status.Phase == v1beta1.DrillHolding && !d.inForce() {
+	if d.isIsolation() && d.Status.Phase == v1beta1.DrillHolding && !d.inForce() {
 		return v1beta1.DrillControllerLost, d.notInForce()
 	}
 	work, marks := d.step.Status.Report.Workloads, d.step.Status.Report.Marks
@@ -151,10 +151,10 @@ func (d *drill) ends() (reason, message string) {
 	for i := range d.Objects {
 		unplaced += d.Objects[i].Unplaced
 	}
-	if most := d.Spec.Guardrails.Unplaced(); d.moves() && unplaced > most {
+	if most := d.Spec.Guardrails.Unplaced(); d.movesReplicas() && unplaced > most {
 		return v1beta1.DrillUnplaced, fmt.Sprintf("%d replicas fit nowhere, at most %d may", unplaced, most)
 	}
-	if reason, message := d.hurts(); reason != "" {
+	if reason, message := d.exceededLimit(); reason != "" {
 		return reason, message
 	}
 	if marks.Injected != nil && marks.OutOfDNS == nil && d.Now.Sub(marks.Injected.Time) > behind {
@@ -165,18 +165,18 @@ func (d *drill) ends() (reason, message string) {
 
 // byHand returns what somebody changed of the clusters that are out.
 func (d *drill) byHand() (reason, message string) {
-	if d.isolates() {
+	if d.isIsolation() {
 		return d.isolatedByHand()
 	}
 	if d.Status.Phase != v1beta1.DrillHolding {
-		for _, c := range d.scope() {
+		for _, c := range d.scopeClusters() {
 			if mark := markOf(c); mark != nil && mark.Drill != d.uid {
 				return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody drains it", c.Name)
 			}
 		}
 		return "", ""
 	}
-	scope := d.scope()
+	scope := d.scopeClusters()
 	if len(scope) < len(d.Status.Clusters) {
 		return v1beta1.DrillByHand, "a cluster of the scope was removed"
 	}
@@ -200,11 +200,11 @@ func (d *drill) byHand() (reason, message string) {
 func (d *drill) measure() {
 	r := d.step.Status.Report
 	marks, work := &r.Marks, &r.Workloads
-	if d.isolates() {
-		d.detect()
+	if d.isIsolation() {
+		d.recordDetection()
 	}
-	if n := d.missing(); n > work.MostNotReady {
-		work.MostNotReady, work.MostAt = n, d.micro()
+	if n := d.unreadyReplicas(); n > work.MostNotReady {
+		work.MostNotReady, work.MostAt = n, d.nowMicro()
 		if lost := n - work.NotReadyBefore; work.Replicas > 0 {
 			work.LeastReadyPercent = int32(max(0, 100-(100*lost+work.Replicas-1)/work.Replicas))
 		}
@@ -213,31 +213,31 @@ func (d *drill) measure() {
 	d.measureBudgets()
 	d.measureClients(false)
 	if marks.OutOfDNS == nil && d.notOut() == "" {
-		marks.OutOfDNS = d.micro()
+		marks.OutOfDNS = d.nowMicro()
 	}
 	if marks.OutOfDNS != nil && marks.LastUse == nil && !d.Now.Before(marks.OutOfDNS.Add(d.TTL+propagationOfDNS)) {
-		marks.LastUse = d.micro()
+		marks.LastUse = d.nowMicro()
 	}
-	if d.moves() && d.empty() {
+	if d.movesReplicas() && d.isEvacuated() {
 		d.measureMoves()
 	}
 }
 
-// missing returns how many replicas are not ready, as the guardrail counts them.
-func (d *drill) missing() int64 {
-	if d.isolates() {
+// unreadyReplicas returns how many replicas are not ready, as the guardrail counts them.
+func (d *drill) unreadyReplicas() int64 {
+	if d.isIsolation() {
 		return d.lostElsewhere()
 	}
 	return d.notReady()
 }
 
-// empty reports whether nothing is left in the scope.
-func (d *drill) empty() bool {
+// isEvacuated reports whether nothing is left in the scope.
+func (d *drill) isEvacuated() bool {
 	is := tainted
-	if d.isolates() {
+	if d.isIsolation() {
 		is = isOut
 	}
-	return !slices.ContainsFunc(d.scope(), func(c *v1beta1.Cluster) bool { return !is(c) })
+	return !slices.ContainsFunc(d.scopeClusters(), func(c *v1beta1.Cluster) bool { return !is(c) })
 }
 
 // measureMoves records when replicas have left the scope and when they are ready elsewhere.
@@ -251,23 +251,23 @@ func (d *drill) measureMoves() {
 		moving = moving || d.Objects[i].Moving
 	}
 	if marks.Placed == nil && placed <= work.Replicas-r.Prediction.Replicas {
-		marks.Placed = d.micro()
+		marks.Placed = d.nowMicro()
 		r.Prediction.Measured, r.Prediction.Differences = work.Replicas-placed, d.differences()
 	}
 	if marks.Placed == nil || marks.ReadyElsewhere != nil || d.Now.Sub(marks.Placed.Time) < tick { // by then the report shows what moves
 		return
 	}
 	ready := !moving && d.notReady() <= work.NotReadyBefore
-	if d.isolates() { // an isolated cluster is never as desired
+	if d.isIsolation() { // an isolated cluster is never as desired
 		ready = d.missingElsewhere() <= work.NotReadyBefore
 	}
 	if ready {
-		marks.ReadyElsewhere = d.micro()
+		marks.ReadyElsewhere = d.nowMicro()
 	}
 }
 
-// gone returns the data that a record set is to lose.
-func gone(c *v1beta1.RecordChange) []string {
+// lostData returns the data that a record set is to lose.
+func lostData(c *v1beta1.RecordChange) []string {
 	return slices.DeleteFunc(slices.Clone(c.Before), func(data string) bool { return slices.Contains(c.After, data) })
 }
 
@@ -280,7 +280,7 @@ func (d *drill) notOut() string {
 	}
 	for _, followed := range d.step.Status.Report.Prediction.Followed {
 		has := d.Records[Record{followed.Name, followed.Type}]
-		for _, data := range gone(&followed) {
+		for _, data := range lostData(&followed) {
 			if slices.Contains(has, data) {
 				return fmt.Sprintf("%s %s has %s", followed.Name, followed.Type, data)
 			}
@@ -295,10 +295,10 @@ func (d *drill) backInDNS() bool {
 	if slices.ContainsFunc(d.Providers, func(p Provider) bool { return !p.Published }) {
 		return false
 	}
-	if slices.ContainsFunc(d.scope(), func(c *v1beta1.Cluster) bool { return !serves(c) || c.DNSWeight() == 0 }) {
+	if slices.ContainsFunc(d.scopeClusters(), func(c *v1beta1.Cluster) bool { return !isServing(c) || c.DNSWeight() == 0 }) {
 		return true
 	}
-	return d.answersAgain() || d.since() > behind
+	return d.answersAgain() || d.phaseDuration() > behind
 }
 
 // answersAgain reports whether everything followed is in DNS again and all providers are in sync.
@@ -308,7 +308,7 @@ func (d *drill) answersAgain() bool {
 	}
 	for _, followed := range d.step.Status.Report.Prediction.Followed {
 		has := d.Records[Record{followed.Name, followed.Type}]
-		if slices.ContainsFunc(gone(&followed), func(data string) bool { return !slices.Contains(has, data) }) {
+		if slices.ContainsFunc(lostData(&followed), func(data string) bool { return !slices.Contains(has, data) }) {
 			return false
 		}
 	}
@@ -332,8 +332,8 @@ func (d *drill) differences() (all []string) {
 	return all[:min(len(all), maxMoves)]
 }
 
-// judge compares the measurements with the objectives.
-func (d *drill) judge() {
+// checkObjectives compares the measurements with the objectives.
+func (d *drill) checkObjectives() {
 	r, o := d.step.Status.Report, d.Spec.Objectives
 	r.Objectives = nil
 	note := func(name string, limit, measured *int32, met func(measured, limit int32) bool) {
@@ -342,15 +342,15 @@ func (d *drill) judge() {
 		}
 	}
 	atMost := func(measured, limit int32) bool { return measured <= limit }
-	note("detectedSeconds", o.DetectedSeconds, d.after(r.Marks.Detected), atMost)
-	note("outOfDNSSeconds", o.OutOfDNSSeconds, d.after(r.Marks.OutOfDNS), atMost)
-	note("readyElsewhereSeconds", o.ReadyElsewhereSeconds, d.after(r.Marks.ReadyElsewhere), atMost)
+	note("detectedSeconds", o.DetectedSeconds, d.secondsAfter(r.Marks.Detected), atMost)
+	note("outOfDNSSeconds", o.OutOfDNSSeconds, d.secondsAfter(r.Marks.OutOfDNS), atMost)
+	note("readyElsewhereSeconds", o.ReadyElsewhereSeconds, d.secondsAfter(r.Marks.ReadyElsewhere), atMost)
 	note("maxFailedPerMille", o.MaxFailedPerMille, d.worstPerMille(), atMost)
 	note("minReadyPercent", o.MinReadyPercent, &r.Workloads.LeastReadyPercent, func(measured, limit int32) bool { return measured >= limit })
 }
 
-// after returns how many seconds after the fault a mark was, rounded up; nil if it was never reached.
-func (d *drill) after(mark *metav1.MicroTime) *int32 {
+// secondsAfter returns how many seconds after the fault a mark was, rounded up; nil if it was never reached.
+func (d *drill) secondsAfter(mark *metav1.MicroTime) *int32 {
 	from := d.step.Status.Report.Marks.Injected
 	if mark == nil || from == nil {
 		return nil

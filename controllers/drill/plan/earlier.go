@@ -10,9 +10,9 @@ import (
 // maxEarlier is the maximum of drills to compare with.
 const maxEarlier = 50
 
-// earlier compares with previous complete drills of the same clusters and method. Drills that ended early say nothing
+// compareEarlier compares with previous complete drills of the same clusters and method. Drills that ended early say nothing
 // about durations. Nil if there are none.
-func (d *drill) earlier() *v1beta1.DrillEarlier {
+func (d *drill) compareEarlier() *v1beta1.DrillEarlier {
 	var runs []*v1beta1.FailoverDrill
 	for _, o := range d.Drills {
 		s := &o.Status

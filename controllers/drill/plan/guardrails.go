@@ -27,28 +27,28 @@ const (
 	morePercent, more = 20, 10
 )
 
-// allows reports whether the drill ignores a failed check.
-func (d *drill) allows(check string) bool { return slices.Contains(d.Spec.Allow, check) }
+// ignoresCheck reports whether the drill ignores a failed check.
+func (d *drill) ignoresCheck(check string) bool { return slices.Contains(d.Spec.Allow, check) }
 
 // atRest returns the first failed check of those that require that nothing else happens.
 func (d *drill) atRest() (reason, message string) {
 	if broken := d.brokenBudgets(d.predictedUnplaced()); len(broken) > 0 {
 		return v1beta1.DrillBudgets, broken[0]
 	}
-	if !d.allows(v1beta1.DrillQuiet) {
-		if restless := d.restless(); len(restless) > 0 {
+	if !d.ignoresCheck(v1beta1.DrillQuiet) {
+		if restless := d.changingObjects(); len(restless) > 0 {
 			return v1beta1.DrillQuiet, fmt.Sprintf("%d objects are not as desired: %s", len(restless), strings.Join(restless[:min(len(restless), 5)], ", "))
 		}
 	}
-	if other, at := d.lastDrill(); !d.allows(v1beta1.DrillRested) && other != "" && d.Now.Sub(at) < rest {
+	if other, at := d.lastDrill(); !d.ignoresCheck(v1beta1.DrillRested) && other != "" && d.Now.Sub(at) < rest {
 		return v1beta1.DrillRested, fmt.Sprintf("drill %s took clusters of the scope out until %s ago; must be %s", other, d.Now.Sub(at).Round(time.Second), rest)
 	}
 	return "", ""
 }
 
-// restless returns the objects that are changing: those with replicas in the scope that are not as desired, and all
+// changingObjects returns the objects that are changing: those with replicas in the scope that are not as desired, and all
 // that have not been for long.
-func (d *drill) restless() (names []string) {
+func (d *drill) changingObjects() (names []string) {
 	for i := range d.Objects {
 		o := &d.Objects[i]
 		in := slices.ContainsFunc(d.Review.Clusters, func(c string) bool { return o.Placed[c] > 0 })
@@ -77,7 +77,7 @@ func (d *drill) lastDrill() (name string, at time.Time) {
 // predictedUnplaced returns the replicas that would fit nowhere, by object.
 func (d *drill) predictedUnplaced() map[string]int64 {
 	unplaced := map[string]int64{}
-	if d.moves() {
+	if d.movesReplicas() {
 		for _, m := range d.Review.Moves {
 			unplaced[m.Kind+" "+m.Namespace+"/"+m.Name] = m.Unschedulable
 		}
@@ -93,21 +93,21 @@ func (d *drill) brokenBudgets(more map[string]int64) (broken []string) {
 		for _, i := range b.Objects {
 			o := &d.Objects[i]
 			missing := o.Asked - o.Ready
-			if d.isolates() && d.Status.Report != nil {
-				missing -= o.home(d.step.Status.Clusters)
+			if d.isIsolation() && d.Status.Report != nil {
+				missing -= o.replicasAtHome(d.step.Status.Clusters)
 			}
 			expected += o.Asked
 			gone += min(o.Asked, max(0, missing)+more[o.Name])
 		}
-		if desired := b.desired(expected); expected-gone < desired {
+		if desired := b.desiredHealthy(expected); expected-gone < desired {
 			broken = append(broken, fmt.Sprintf("PodDisruptionBudget %s: %d of %d pods are healthy, must be %d", b.Name, expected-gone, expected, desired))
 		}
 	}
 	return broken
 }
 
-// home returns how many replicas an object had in clusters before they were failed over.
-func (o *Object) home(clusters []string) (n int64) {
+// replicasAtHome returns how many replicas an object had in clusters before they were failed over.
+func (o *Object) replicasAtHome(clusters []string) (n int64) {
 	placed := o.Home
 	if placed == nil {
 		placed = o.Placed
@@ -118,8 +118,8 @@ func (o *Object) home(clusters []string) (n int64) {
 	return n
 }
 
-// desired returns how many of so many pods must be healthy. It rounds percentages up, as Kubernetes does.
-func (b *Budget) desired(expected int64) int64 {
+// desiredHealthy returns how many of so many pods must be healthy. It rounds percentages up, as Kubernetes does.
+func (b *Budget) desiredHealthy(expected int64) int64 {
 	of := func(n *intstr.IntOrString) int64 {
 		scaled, err := intstr.GetScaledValueFromIntOrPercent(n, int(expected), true)
 		if err != nil {
@@ -142,12 +142,12 @@ func (d *drill) measureBudgets() {
 	if len(d.brokenBudgets(nil)) == 0 {
 		work.BudgetViolatedSince = nil
 	} else {
-		work.BudgetViolatedSince = cmp.Or(work.BudgetViolatedSince, d.micro())
+		work.BudgetViolatedSince = cmp.Or(work.BudgetViolatedSince, d.nowMicro())
 	}
 }
 
-// hurts returns which effect of a drill exceeds its limit.
-func (d *drill) hurts() (reason, message string) {
+// exceededLimit returns which effect of a drill exceeds its limit.
+func (d *drill) exceededLimit() (reason, message string) {
 	if reason, message := d.clientsFail(false); reason != "" {
 		return reason, message
 	}
@@ -169,8 +169,8 @@ func (d *drill) hurts() (reason, message string) {
 	return "", ""
 }
 
-// led records which process leads.
-func (d *drill) led() {
+// recordLeader records which process leads.
+func (d *drill) recordLeader() {
 	if s := &d.step.Status; d.Leader != "" && s.Leader != d.Leader && d.UnderWay() {
 		if s.Leader != "" {
 			s.LeaderChanges++

@@ -67,20 +67,20 @@ func (d *drill) mayBlackhole() (reason, message string) {
 // them are cut off.
 func (d *drill) isolate() (inForce bool) {
 	d.step.LookAgain = soon
-	for _, c := range d.scope() {
+	for _, c := range d.scopeClusters() {
 		if c.Drill() == nil {
 			until := d.Now.Add(time.Duration(d.Spec.Hold()) * time.Second).UTC().Format(time.RFC3339)
-			d.mark(c, v1beta1.ReasonIsolated, fmt.Sprintf("drill %s has cut the federation off from it, until %s", d.Name, until))
+			d.markCluster(c, v1beta1.ReasonIsolated, fmt.Sprintf("drill %s has cut the federation off from it, until %s", d.Name, until))
 		}
 	}
 	if len(d.step.Marks) > 0 {
 		return false
 	}
-	d.step.Isolate = d.renews()
+	d.step.Isolate = d.renewalDue()
 	return d.inForce()
 }
 
-func (d *drill) mark(c *v1beta1.Cluster, reason, message string) {
+func (d *drill) markCluster(c *v1beta1.Cluster, reason, message string) {
 	at := metav1.NewTime(d.Now.UTC().Truncate(time.Second))
 	d.step.Marks = append(d.step.Marks, Mark{Cluster: c, Condition: &v1beta1.ClusterCondition{
 		Type: v1beta1.ClusterDrill, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: at, LastProbeTime: at,
@@ -106,23 +106,23 @@ func (d *drill) notInForce() string {
 	return ""
 }
 
-// renews reports whether it is time to renew the Lease.
-func (d *drill) renews() bool {
+// renewalDue reports whether it is time to renew the Lease.
+func (d *drill) renewalDue() bool {
 	age := d.Now.Sub(d.Lease.Renewed)
 	return d.Lease.Drill != d.uid || age >= renewEvery || age < 0
 }
 
-// detect records when the scope is judged lost, and failed over.
-func (d *drill) detect() {
+// recordDetection records when the scope is judged lost, and failed over.
+func (d *drill) recordDetection() {
 	marks := &d.step.Status.Report.Marks
 	all := func(is func(*v1beta1.Cluster) bool) bool {
-		return !slices.ContainsFunc(d.scope(), func(c *v1beta1.Cluster) bool { return !is(c) })
+		return !slices.ContainsFunc(d.scopeClusters(), func(c *v1beta1.Cluster) bool { return !is(c) })
 	}
 	if marks.Detected == nil && all(func(c *v1beta1.Cluster) bool { return !c.IsReady() }) {
-		marks.Detected = d.micro()
+		marks.Detected = d.nowMicro()
 	}
 	if marks.Out == nil && all(isOut) {
-		marks.Out = d.micro()
+		marks.Out = d.nowMicro()
 	}
 }
 
@@ -132,7 +132,7 @@ func isOut(c *v1beta1.Cluster) bool { return c.Phase() == v1beta1.PhaseFailedOve
 // Ready replicas in the scope cannot be seen.
 func (d *drill) missingElsewhere() (n int64) {
 	for i := range d.Objects {
-		n += max(0, d.Objects[i].elsewhere(d.step.Status.Clusters)-d.Objects[i].Ready)
+		n += max(0, d.Objects[i].replicasOutside(d.step.Status.Clusters)-d.Objects[i].Ready)
 	}
 	return n
 }
@@ -142,7 +142,7 @@ func (d *drill) missingElsewhere() (n int64) {
 func (d *drill) lostElsewhere() int64 {
 	var elsewhere, ready int64
 	for i := range d.Objects {
-		elsewhere += d.Objects[i].elsewhere(d.step.Status.Clusters)
+		elsewhere += d.Objects[i].replicasOutside(d.step.Status.Clusters)
 		ready += d.Objects[i].Ready
 	}
 	return max(0, min(d.step.Status.Report.Workloads.Elsewhere, elsewhere)-ready)
@@ -150,7 +150,7 @@ func (d *drill) lostElsewhere() int64 {
 
 // isolatedByHand returns what somebody changed of the isolated clusters. The drill itself does not change their specs.
 func (d *drill) isolatedByHand() (reason, message string) {
-	scope := d.scope()
+	scope := d.scopeClusters()
 	if len(scope) < len(d.Status.Clusters) {
 		return v1beta1.DrillByHand, "a cluster of the scope was removed"
 	}
@@ -170,22 +170,22 @@ func weight(w *int32) int32 {
 	return (&v1beta1.Cluster{Spec: v1beta1.ClusterSpec{DNSWeight: w}}).DNSWeight()
 }
 
-// reunite ends the isolation and waits until the clusters are back: by the failback steps of each, or at once if the
+// endIsolation ends the isolation and waits until the clusters are back: by the failback steps of each, or at once if the
 // drill ends early.
-func (d *drill) reunite() {
+func (d *drill) endIsolation() {
 	s, back := &d.step.Status, time.Duration(0)
 	if d.Status.Phase == v1beta1.DrillRecovering {
-		back = d.since()
+		back = d.phaseDuration()
 	}
 	if s.Reason == "" {
 		s.Reason, s.Message = d.endsOnTheWay(back)
 	}
 	var marked []*v1beta1.Cluster
-	for _, c := range d.scope() {
+	for _, c := range d.scopeClusters() {
 		if is := c.Drill(); is != nil {
 			marked = append(marked, c)
 			if s.Reason != "" && is.Reason != v1beta1.ReasonIsolationAborted {
-				d.mark(c, v1beta1.ReasonIsolationAborted, fmt.Sprintf("drill %s has ended early: %s", d.Name, s.Reason))
+				d.markCluster(c, v1beta1.ReasonIsolationAborted, fmt.Sprintf("drill %s has ended early: %s", d.Name, s.Reason))
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func (d *drill) reunite() {
 		d.step.LookAgain = soon
 		return
 	}
-	switch serve, early := d.returned(), s.Reason != ""; {
+	switch serve, early := d.recordReturn(), s.Reason != ""; {
 	case serve && (s.Report.Marks.BackInDNS != nil || back > behind):
 	case early && back >= rejoining || back >= time.Duration(d.Spec.Recovery())*time.Second:
 	default:
@@ -204,19 +204,19 @@ func (d *drill) reunite() {
 		d.step.Marks = append(d.step.Marks, Mark{Cluster: c})
 	}
 	if len(marked) == 0 {
-		d.enter(v1beta1.DrillVerifying)
+		d.enterPhase(v1beta1.DrillVerifying)
 	}
 }
 
 // endsOnTheWay returns why an isolation that is over is not undone step by step. back is how long it has been over.
 func (d *drill) endsOnTheWay(back time.Duration) (reason, message string) {
-	if reason, message = d.asked(); reason != "" {
+	if reason, message = d.endRequest(); reason != "" {
 		return reason, message
 	}
 	if reason, message = d.isolatedByHand(); reason != "" {
 		return reason, message
 	}
-	for _, c := range d.scope() {
+	for _, c := range d.scopeClusters() {
 		if back >= rejoining && !c.IsReady() {
 			return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: not ready %s after the isolation", c.Name, rejoining)
 		}
@@ -224,10 +224,10 @@ func (d *drill) endsOnTheWay(back time.Duration) (reason, message string) {
 	return "", ""
 }
 
-// returned records how far the clusters have come back, and reports whether all of them serve.
-func (d *drill) returned() bool {
+// recordReturn records how far the clusters have come back, and reports whether all of them serve.
+func (d *drill) recordReturn() bool {
 	marks, least := &d.step.Status.Report.Marks, int32(100)
-	for _, c := range d.scope() {
+	for _, c := range d.scopeClusters() {
 		switch {
 		case !c.IsReady() || slices.Contains(d.Blackholed, c.Name):
 			return false
@@ -237,8 +237,8 @@ func (d *drill) returned() bool {
 			least = 0
 		}
 	}
-	if marks.BackReady = cmp.Or(marks.BackReady, d.micro()); d.answersAgain() {
-		marks.BackInDNS = cmp.Or(marks.BackInDNS, d.micro())
+	if marks.BackReady = cmp.Or(marks.BackReady, d.nowMicro()); d.answersAgain() {
+		marks.BackInDNS = cmp.Or(marks.BackInDNS, d.nowMicro())
 	} else {
 		d.step.LookAgain = soon
 	}
@@ -247,7 +247,7 @@ func (d *drill) returned() bool {
 			if marks.Failback == nil {
 				marks.Failback = map[string]metav1.MicroTime{}
 			}
-			marks.Failback[step] = *d.micro()
+			marks.Failback[step] = *d.nowMicro()
 		}
 	}
 	return least == 100

@@ -52,7 +52,7 @@ type drill struct {
 // Next returns what a drill does next.
 func Next(of *v1beta1.FailoverDrill, w *World) Step {
 	d := &drill{FailoverDrill: of, World: w, uid: string(of.UID), step: Step{Status: *of.Status.DeepCopy()}}
-	d.led()
+	d.recordLeader()
 	switch s := &d.step.Status; s.Phase {
 	case "", v1beta1.DrillPending:
 		d.pending()
@@ -72,15 +72,15 @@ func Next(of *v1beta1.FailoverDrill, w *World) Step {
 	return d.step
 }
 
-func (d *drill) micro() *metav1.MicroTime { return new(metav1.NewMicroTime(d.Now)) }
+func (d *drill) nowMicro() *metav1.MicroTime { return new(metav1.NewMicroTime(d.Now)) }
 
-// enter begins a phase.
-func (d *drill) enter(phase v1beta1.DrillPhase) {
-	d.step.Status.Phase, d.step.Status.PhaseSince, d.step.LookAgain = phase, d.micro(), tick
+// enterPhase begins a phase.
+func (d *drill) enterPhase(phase v1beta1.DrillPhase) {
+	d.step.Status.Phase, d.step.Status.PhaseSince, d.step.LookAgain = phase, d.nowMicro(), tick
 }
 
-// since returns how long the phase has lasted.
-func (d *drill) since() time.Duration {
+// phaseDuration returns how long the phase has lasted.
+func (d *drill) phaseDuration() time.Duration {
 	if d.Status.PhaseSince == nil {
 		return 0
 	}
@@ -89,7 +89,7 @@ func (d *drill) since() time.Duration {
 
 // finish ends the drill.
 func (d *drill) finish(outcome v1beta1.DrillOutcome, reason, message string) {
-	d.enter(v1beta1.DrillFinished)
+	d.enterPhase(v1beta1.DrillFinished)
 	s := &d.step.Status
 	s.Outcome, s.Reason, s.Message, d.step.LookAgain, d.step.Release = outcome, reason, message, 0, true
 }
@@ -98,17 +98,17 @@ func (d *drill) finish(outcome v1beta1.DrillOutcome, reason, message string) {
 func (d *drill) pending() {
 	s := &d.step.Status
 	if s.Phase == "" {
-		d.enter(v1beta1.DrillPending)
+		d.enterPhase(v1beta1.DrillPending)
 	}
-	if asked, message := d.asked(); asked != "" && asked != v1beta1.DrillStopped {
+	if asked, message := d.endRequest(); asked != "" && asked != v1beta1.DrillStopped {
 		d.finish(v1beta1.DrillInterrupted, asked, message)
 		return
 	}
-	reason, message := d.preflight()
+	reason, message := d.checkPreflight()
 	deadline := d.CreationTimestamp.Add(time.Duration(d.Spec.StartingDeadline()) * time.Second)
 	switch {
 	case reason == "":
-		d.enter(v1beta1.DrillBaseline)
+		d.enterPhase(v1beta1.DrillBaseline)
 		s.Reason, s.Message, s.Clusters = "", "", d.Review.Clusters
 	case !d.Now.Before(deadline):
 		d.finish(v1beta1.DrillBlocked, reason, message)
@@ -119,13 +119,13 @@ func (d *drill) pending() {
 
 // baseline waits until all has been well for a while, then stores what is to be undone.
 func (d *drill) baseline() {
-	if asked, message := d.asked(); asked != "" && asked != v1beta1.DrillStopped {
+	if asked, message := d.endRequest(); asked != "" && asked != v1beta1.DrillStopped {
 		d.finish(v1beta1.DrillInterrupted, asked, message)
 		return
 	}
-	reason, message := d.preflight()
+	reason, message := d.checkPreflight()
 	if reason == v1beta1.DrillQuiet { // it is waited for again
-		d.enter(v1beta1.DrillPending)
+		d.enterPhase(v1beta1.DrillPending)
 		d.step.Status.Reason, d.step.Status.Message = reason, message
 		return
 	}
@@ -134,7 +134,7 @@ func (d *drill) baseline() {
 		return
 	}
 	d.step.LookAgain = tick
-	over := d.since() >= time.Duration(d.Spec.Baseline())*time.Second
+	over := d.phaseDuration() >= time.Duration(d.Spec.Baseline())*time.Second
 	if reason, message := d.clientsPass(over); reason != "" {
 		d.finish(v1beta1.DrillBlocked, reason, message)
 		return
@@ -142,10 +142,10 @@ func (d *drill) baseline() {
 	if !over {
 		return
 	}
-	d.enter(v1beta1.DrillInjecting)
+	d.enterPhase(v1beta1.DrillInjecting)
 	s := &d.step.Status
 	s.Clusters, s.Undo, s.Report = d.Review.Clusters, nil, &v1beta1.DrillReport{}
-	for _, c := range d.scope() {
+	for _, c := range d.scopeClusters() {
 		s.Undo = append(s.Undo, v1beta1.DrillUndo{Cluster: c.Name, DNSWeight: c.Spec.DNSWeight})
 	}
 	d.predict()
@@ -155,18 +155,18 @@ func (d *drill) baseline() {
 func (d *drill) predict() {
 	s := &d.step.Status
 	r := s.Report
-	held := d.isolates() && d.Review.SuspendedReason != "" // then the failover limits keep everything in place
+	held := d.isIsolation() && d.Review.SuspendedReason != "" // then the failover limits keep everything in place
 	for _, change := range d.Review.Records {
 		if held {
 			break
 		}
 		r.Prediction.Records++
-		if lost := gone(&change); len(r.Prediction.Followed) < maxFollowed && len(lost) > 0 { // only what it is to lose is followed
+		if lost := lostData(&change); len(r.Prediction.Followed) < maxFollowed && len(lost) > 0 { // only what it is to lose is followed
 			change.Before, change.After = lost[:min(len(lost), maxData)], nil
 			r.Prediction.Followed = append(r.Prediction.Followed, change)
 		}
 	}
-	if d.moves() && !held {
+	if d.movesReplicas() && !held {
 		r.Prediction.Replicas = d.Review.ReplicasMoved
 		r.Prediction.Moves = someOf(d.Review.Moves)
 	}
@@ -175,14 +175,14 @@ func (d *drill) predict() {
 			r.Workloads.Objects++
 			r.Workloads.Replicas += n
 		}
-		r.Workloads.Elsewhere += d.Objects[i].elsewhere(s.Clusters)
+		r.Workloads.Elsewhere += d.Objects[i].replicasOutside(s.Clusters)
 	}
 	r.Workloads.NotReadyBefore, r.Workloads.LeastReadyPercent = d.notReady(), 100
 	r.Workloads.MostNotReady = r.Workloads.NotReadyBefore
 }
 
-// scope returns the existing clusters of the drill.
-func (d *drill) scope() (some []*v1beta1.Cluster) {
+// scopeClusters returns the existing clusters of the drill.
+func (d *drill) scopeClusters() (some []*v1beta1.Cluster) {
 	for _, c := range d.Clusters {
 		if slices.Contains(d.step.Status.Clusters, c.Name) {
 			some = append(some, c)
@@ -198,8 +198,8 @@ func (d *drill) placedIn(o *Object) (n int64) {
 	return n
 }
 
-// elsewhere returns how many replicas an object has in clusters outside the scope.
-func (o *Object) elsewhere(scope []string) (n int64) {
+// replicasOutside returns how many replicas an object has in clusters outside the scope.
+func (o *Object) replicasOutside(scope []string) (n int64) {
 	for name, placed := range o.Placed {
 		if o.Counts && !slices.Contains(scope, name) {
 			n += placed
@@ -208,10 +208,10 @@ func (o *Object) elsewhere(scope []string) (n int64) {
 	return n
 }
 
-// moves reports whether the drill moves replicas.
-func (d *drill) moves() bool { return d.Spec.Method != v1beta1.DrillShift }
+// movesReplicas reports whether the drill moves replicas.
+func (d *drill) movesReplicas() bool { return d.Spec.Method != v1beta1.DrillShift }
 
-func (d *drill) isolates() bool { return d.Spec.Method.Isolates() }
+func (d *drill) isIsolation() bool { return d.Spec.Method.Isolates() }
 
 // notReady returns how many requested replicas are ready in no cluster.
 func (d *drill) notReady() (n int64) {
@@ -224,25 +224,25 @@ func (d *drill) notReady() (n int64) {
 // inject takes the clusters out of DNS, or cuts the federation off from them.
 func (d *drill) inject() {
 	d.step.LookAgain = tick
-	if reason, message := d.ends(); reason != "" {
+	if reason, message := d.earlyEnd(); reason != "" {
 		d.goBack(reason, message)
 		return
 	}
 	in := true
-	if d.isolates() {
+	if d.isIsolation() {
 		in = d.isolate()
 	}
-	for _, c := range d.scope() {
-		if !d.isolates() && !bears(c, d.uid) {
+	for _, c := range d.scopeClusters() {
+		if !d.isIsolation() && !bears(c, d.uid) {
 			in = false
 			d.step.Changes = append(d.step.Changes, takenOut(c, d.uid, d.Now))
 		}
 	}
 	switch {
 	case in:
-		d.enter(v1beta1.DrillHolding)
-		d.step.Status.Report.Marks.Injected = d.micro()
-	case d.since() > injecting:
+		d.enterPhase(v1beta1.DrillHolding)
+		d.step.Status.Report.Marks.Injected = d.nowMicro()
+	case d.phaseDuration() > injecting:
 		d.goBack(v1beta1.DrillDeadline, fmt.Sprintf("the fault was not in force within %s", injecting))
 	}
 }
@@ -251,16 +251,16 @@ func (d *drill) inject() {
 func (d *drill) hold() {
 	d.step.LookAgain = tick
 	d.measure()
-	if reason, message := d.ends(); reason != "" {
+	if reason, message := d.earlyEnd(); reason != "" {
 		d.goBack(reason, message)
 		return
 	}
 	marks := &d.step.Status.Report.Marks
-	if d.isolates() {
-		d.step.Isolate = d.renews()
+	if d.isIsolation() {
+		d.step.Isolate = d.renewalDue()
 	}
 	if d.Spec.Method == v1beta1.DrillEvacuate && marks.LastUse != nil {
-		for _, c := range d.scope() {
+		for _, c := range d.scopeClusters() {
 			if !tainted(c) {
 				d.step.Changes = append(d.step.Changes, emptied(c))
 			}
@@ -273,9 +273,9 @@ func (d *drill) hold() {
 
 // goBack begins the way back, early if there is a reason.
 func (d *drill) goBack(reason, message string) {
-	d.enter(v1beta1.DrillRecovering)
+	d.enterPhase(v1beta1.DrillRecovering)
 	s := &d.step.Status
-	s.Reason, s.Message, s.Report.Marks.Recovering = reason, message, d.micro()
+	s.Reason, s.Message, s.Report.Marks.Recovering = reason, message, d.nowMicro()
 	d.step.Changes, d.step.LookAgain = nil, 0
 	d.recover()
 }
@@ -284,13 +284,13 @@ func (d *drill) goBack(reason, message string) {
 // belongs to somebody else.
 func (d *drill) recover() {
 	d.step.LookAgain = tick
-	if d.isolates() {
-		d.reunite()
+	if d.isIsolation() {
+		d.endIsolation()
 		return
 	}
-	marks, late := &d.step.Status.Report.Marks, d.since() > time.Duration(d.Spec.Recovery())*time.Second && d.Status.Phase == v1beta1.DrillRecovering
+	marks, late := &d.step.Status.Report.Marks, d.phaseDuration() > time.Duration(d.Spec.Recovery())*time.Second && d.Status.Phase == v1beta1.DrillRecovering
 	var ours, full []*v1beta1.Cluster
-	for _, c := range d.scope() {
+	for _, c := range d.scopeClusters() {
 		switch {
 		case !bears(c, d.uid):
 		case tainted(c) && d.Spec.Method == v1beta1.DrillEvacuate:
@@ -307,41 +307,41 @@ func (d *drill) recover() {
 	case len(ours) > 0 && !late && !d.backReady(ours):
 	case len(ours) > 0:
 		if d.Spec.Method == v1beta1.DrillEvacuate && !late && d.step.Status.Reason == "" && marks.BackReady == nil {
-			marks.BackReady = d.micro()
+			marks.BackReady = d.nowMicro()
 		}
 		for _, c := range ours {
 			d.step.Changes = append(d.step.Changes, broughtBack(c))
 		}
 	case late || d.backInDNS():
 		if !late {
-			marks.BackInDNS = d.micro()
+			marks.BackInDNS = d.nowMicro()
 		}
-		d.enter(v1beta1.DrillVerifying)
+		d.enterPhase(v1beta1.DrillVerifying)
 	}
 }
 
 // backReady reports whether what is placed in the clusters again is ready. It does not wait for a lost cluster. A drill
 // that ends early waits for none: the clusters may be needed now, and names resolve only to what is ready.
 func (d *drill) backReady(clusters []*v1beta1.Cluster) bool {
-	if d.Spec.Method != v1beta1.DrillEvacuate || d.step.Status.Reason != "" || slices.ContainsFunc(clusters, func(c *v1beta1.Cluster) bool { return !serves(c) }) {
+	if d.Spec.Method != v1beta1.DrillEvacuate || d.step.Status.Reason != "" || slices.ContainsFunc(clusters, func(c *v1beta1.Cluster) bool { return !isServing(c) }) {
 		return true
 	}
 	moving := slices.ContainsFunc(d.Objects, func(o Object) bool { return o.Moving && d.placedIn(&o) > 0 })
-	return d.since() >= settling && !moving && d.notReady() <= d.step.Status.Report.Workloads.NotReadyBefore
+	return d.phaseDuration() >= settling && !moving && d.notReady() <= d.step.Status.Report.Workloads.NotReadyBefore
 }
 
-func serves(c *v1beta1.Cluster) bool { return c.IsReady() && c.Phase() == v1beta1.PhaseServing }
+func isServing(c *v1beta1.Cluster) bool { return c.IsReady() && c.Phase() == v1beta1.PhaseServing }
 
 // verify looks for leftovers and records the result.
 func (d *drill) verify() {
 	s := &d.step.Status
 	d.measureClients(true)
-	s.Report.Earlier = d.earlier()
+	s.Report.Earlier = d.compareEarlier()
 	s.Report.LeftBehind = d.leftBehind()
 	if len(s.Report.LeftBehind) == 0 {
-		s.Report.Marks.Clean = d.micro()
+		s.Report.Marks.Clean = d.nowMicro()
 	}
-	d.judge()
+	d.checkObjectives()
 	missed := slices.DeleteFunc(slices.Clone(s.Report.Objectives), func(o v1beta1.DrillObjective) bool { return o.Met })
 	switch {
 	case slices.Contains([]string{v1beta1.DrillReadyBelow, v1beta1.DrillUnplaced, v1beta1.DrillBudgetViolated, v1beta1.DrillUnpredicted, v1beta1.DrillClientsFail}, s.Reason):

@@ -29,7 +29,7 @@ func (d *drill) clientsFail(all bool) (reason, message string) {
 	g := &d.Spec.Guardrails
 	for i := range d.Spec.Probes {
 		p := &d.Spec.Probes[i]
-		c := d.client(p.Name)
+		c := d.clientOf(p.Name)
 		if c == nil || !all && !p.Guard {
 			continue
 		}
@@ -41,7 +41,7 @@ func (d *drill) clientsFail(all bool) (reason, message string) {
 	return "", ""
 }
 
-func (d *drill) client(probe string) *Client {
+func (d *drill) clientOf(probe string) *Client {
 	if i := slices.IndexFunc(d.Clients, func(c Client) bool { return c.Name == probe }); i >= 0 {
 		return &d.Clients[i]
 	}
@@ -55,7 +55,7 @@ func (d *drill) clientsPass(end bool) (reason, message string) {
 		return reason, message
 	}
 	for _, p := range d.Spec.Probes {
-		if c := d.client(p.Name); c == nil || c.Asked == c.Failed {
+		if c := d.clientOf(p.Name); c == nil || c.Asked == c.Failed {
 			why := "it was not asked"
 			if c != nil && c.Asked > 0 {
 				why = c.LastFailure
@@ -72,7 +72,7 @@ func (d *drill) measureClients(now bool) {
 	if len(d.Clients) == 0 || !now && r.ProbesAt != nil && d.Now.Sub(r.ProbesAt.Time) < noteEvery {
 		return
 	}
-	r.Probes, r.ProbesAt = nil, d.micro()
+	r.Probes, r.ProbesAt = nil, d.nowMicro()
 	for _, c := range d.Clients {
 		r.Probes = append(r.Probes, c.DrillProbeResult)
 	}

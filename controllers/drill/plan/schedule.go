@@ -55,28 +55,28 @@ type schedule struct {
 // NextOfSchedule returns what a schedule does next.
 func NextOfSchedule(of *v1beta1.FailoverDrillSchedule, w *Scheduling) ScheduleStep {
 	s := &schedule{FailoverDrillSchedule: of, Scheduling: w, step: ScheduleStep{Status: *of.Status.DeepCopy()}}
-	mine := s.mine()
-	s.note(mine)
+	mine := s.ownDrills()
+	s.recordResults(mine)
 	candidates := s.candidates()
 	var err error
 	switch s.times, err = drilltimes.Of(&of.Spec); {
 	case err != nil:
-		s.say(v1beta1.ScheduleNoTime, err.Error()) // admission rejects those
+		s.setCondition(v1beta1.ScheduleNoTime, err.Error()) // admission rejects those
 	case of.Spec.Suspended():
-		s.say(v1beta1.ScheduleSuspended, "spec.suspend is true")
+		s.setCondition(v1beta1.ScheduleSuspended, "spec.suspend is true")
 	case of.Spec.Rotate != "" && len(candidates) == 0:
-		s.say(v1beta1.ScheduleNoScope, fmt.Sprintf("spec.template.spec.scope: there are no %s %s", strings.ToLower(string(of.Spec.Rotate)), strings.Join(of.Spec.Candidates(), ", ")))
+		s.setCondition(v1beta1.ScheduleNoScope, fmt.Sprintf("spec.template.spec.scope: there are no %s %s", strings.ToLower(string(of.Spec.Rotate)), strings.Join(of.Spec.Candidates(), ", ")))
 	default:
-		s.schedule(mine, candidates)
+		s.createDue(mine, candidates)
 	}
 	if s.step.Make == nil {
-		s.step.Delete = surplus(&of.Spec, mine)
+		s.step.Delete = beyondHistory(&of.Spec, mine)
 	}
 	return s.step
 }
 
-// mine returns the drills of the schedule, the oldest first.
-func (s *schedule) mine() []*v1beta1.FailoverDrill {
+// ownDrills returns the drills of the schedule, the oldest first.
+func (s *schedule) ownDrills() []*v1beta1.FailoverDrill {
 	mine := slices.DeleteFunc(slices.Clone(s.Drills), func(d *v1beta1.FailoverDrill) bool { return !metav1.IsControlledBy(d, s.FailoverDrillSchedule) })
 	slices.SortFunc(mine, func(a, b *v1beta1.FailoverDrill) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -84,8 +84,8 @@ func (s *schedule) mine() []*v1beta1.FailoverDrill {
 	return mine
 }
 
-// note records in the status what became of the drills.
-func (s *schedule) note(mine []*v1beta1.FailoverDrill) {
+// recordResults records in the status what became of the drills.
+func (s *schedule) recordResults(mine []*v1beta1.FailoverDrill) {
 	status := &s.step.Status
 	status.Active = nil
 	for _, d := range mine {
@@ -98,14 +98,14 @@ func (s *schedule) note(mine []*v1beta1.FailoverDrill) {
 		if at, err := time.Parse(time.RFC3339, d.Annotations[v1beta1.DrillScheduledAtAnnotation]); err == nil && (status.LastScheduleTime == nil || status.LastScheduleTime.Time.Before(at)) {
 			status.LastScheduleTime = new(metav1.NewTime(at)) // a process created it and died before it recorded that
 			if scope := onlyOf(&d.Spec.Scope, s.Spec.Rotate); scope != "" {
-				s.turn(scope, at)
+				s.recordTurn(scope, at)
 			}
 		}
 	}
 }
 
-// say sets the condition Scheduled.
-func (s *schedule) say(reason, message string) {
+// setCondition sets the condition Scheduled.
+func (s *schedule) setCondition(reason, message string) {
 	is := metav1.ConditionFalse
 	if reason == v1beta1.ScheduleActive {
 		is = metav1.ConditionTrue
@@ -116,13 +116,13 @@ func (s *schedule) say(reason, message string) {
 		LastTransitionTime: metav1.NewTime(s.Now.UTC().Truncate(time.Second)), ObservedGeneration: s.Generation})
 }
 
-// schedule creates a drill if it is time, and sets when the next one is due.
-func (s *schedule) schedule(mine []*v1beta1.FailoverDrill, candidates []string) {
+// createDue creates a drill if it is time, and sets when the next one is due.
+func (s *schedule) createDue(mine []*v1beta1.FailoverDrill, candidates []string) {
 	status := &s.step.Status
-	due := s.due()
+	due := s.dueTime()
 	waits := !due.IsZero() && len(status.Active) > 0
 	if !due.IsZero() && !waits {
-		s.step.Make = s.drill(due, candidates)
+		s.step.Make = s.newDrill(due, candidates)
 		status.Active = append(status.Active, s.step.Make.Name)
 		status.LastScheduleTime = new(metav1.NewTime(due))
 	}
@@ -131,26 +131,26 @@ func (s *schedule) schedule(mine []*v1beta1.FailoverDrill, candidates []string) 
 		next = s.times.After(s.Now)
 	}
 	if next.IsZero() {
-		s.say(v1beta1.ScheduleNoTime, fmt.Sprintf("no time of %q leaves %s, the baseline and the hold, in the windows within a year", s.Spec.Schedule, drilltimes.Takes(&s.Spec.Template.Spec)))
+		s.setCondition(v1beta1.ScheduleNoTime, fmt.Sprintf("no time of %q leaves %s, the baseline and the hold, in the windows within a year", s.Spec.Schedule, drilltimes.Takes(&s.Spec.Template.Spec)))
 		s.step.LookAgain = searchAgain
 		return
 	}
 	status.NextScheduleTime = new(metav1.NewTime(next))
-	s.say(v1beta1.ScheduleActive, "")
+	s.setCondition(v1beta1.ScheduleActive, "")
 	if s.step.LookAgain = next.Sub(s.Now); waits {
-		s.step.LookAgain = max(tick, next.Add(s.late()).Sub(s.Now))
+		s.step.LookAgain = max(tick, next.Add(s.lateness()).Sub(s.Now))
 	}
 }
 
-func (s *schedule) late() time.Duration {
+func (s *schedule) lateness() time.Duration {
 	return time.Duration(s.Spec.StartingDeadline()) * time.Second
 }
 
-// due returns the time of the schedule for which a drill is to be created now: the latest one, if it is not too long
+// dueTime returns the time of the schedule for which a drill is to be created now: the latest one, if it is not too long
 // ago; else zero. Times that are too long ago are missed.
-func (s *schedule) due() time.Time {
+func (s *schedule) dueTime() time.Time {
 	status, since := &s.step.Status, s.CreationTimestamp.Time
-	for _, seen := range []*metav1.Time{status.LastScheduleTime, s.resumed()} {
+	for _, seen := range []*metav1.Time{status.LastScheduleTime, s.unblockedSince()} {
 		if seen != nil && seen.After(since) {
 			since = seen.Time
 		}
@@ -158,7 +158,7 @@ func (s *schedule) due() time.Time {
 	if m := status.LastMissed; m != nil && m.Time.After(since) {
 		since = m.Time.Time
 	}
-	oldest := s.Now.Add(-s.late())
+	oldest := s.Now.Add(-s.lateness())
 	var due, missed time.Time
 	for n := 0; ; n++ {
 		if n == maxMissed && since.Before(oldest) {
@@ -183,8 +183,8 @@ func (s *schedule) due() time.Time {
 	return due
 }
 
-// resumed returns since when nothing blocks the schedule. Earlier times are not made up.
-func (s *schedule) resumed() *metav1.Time {
+// unblockedSince returns since when nothing blocks the schedule. Earlier times are not made up.
+func (s *schedule) unblockedSince() *metav1.Time {
 	is := meta.FindStatusCondition(s.Status.Conditions, v1beta1.DrillScheduled)
 	switch {
 	case is == nil || is.Reason == v1beta1.ScheduleNoTime:
@@ -195,15 +195,15 @@ func (s *schedule) resumed() *metav1.Time {
 	return new(metav1.NewTime(s.Now))
 }
 
-// drill returns the drill of a time of the schedule.
-func (s *schedule) drill(at time.Time, candidates []string) *v1beta1.FailoverDrill {
+// newDrill returns the drill of a time of the schedule.
+func (s *schedule) newDrill(at time.Time, candidates []string) *v1beta1.FailoverDrill {
 	d := s.Drill()
 	d.Name = fmt.Sprintf("%s-%d", s.Name, at.Unix()/60)
 	d.Annotations[v1beta1.DrillScheduledAtAnnotation] = at.UTC().Format(time.RFC3339)
 	if s.Spec.Rotate != "" {
-		scope := s.longest(candidates)
+		scope := s.longestWaiting(candidates)
 		d.Spec.Scope = s.Spec.Rotate.Of(scope)
-		s.turn(scope, at)
+		s.recordTurn(scope, at)
 	}
 	return d
 }
@@ -238,9 +238,9 @@ func (s *schedule) candidates() (all []string) {
 	return slices.Compact(all)
 }
 
-// longest returns the scope whose last success, or last drill of this schedule, is oldest. A scope that keeps failing
+// longestWaiting returns the scope whose last success, or last drill of this schedule, is oldest. A scope that keeps failing
 // thus does not starve the others.
-func (s *schedule) longest(candidates []string) string {
+func (s *schedule) longestWaiting(candidates []string) string {
 	last := map[string]time.Time{}
 	seen := func(scope string, at time.Time) {
 		if last[scope].Before(at) {
@@ -262,8 +262,8 @@ func (s *schedule) longest(candidates []string) string {
 	return slices.MinFunc(candidates, func(a, b string) int { return cmp.Or(last[a].Compare(last[b]), cmp.Compare(a, b)) })
 }
 
-// turn records a scope's turn, and forgets scopes that no longer take part.
-func (s *schedule) turn(scope string, at time.Time) {
+// recordTurn records a scope's turn, and forgets scopes that no longer take part.
+func (s *schedule) recordTurn(scope string, at time.Time) {
 	candidates, is := s.candidates(), []v1beta1.DrillTurn{{Scope: scope, Time: metav1.NewTime(at)}}
 	for _, t := range s.step.Status.Turns {
 		if t.Scope != scope && slices.Contains(candidates, t.Scope) {
@@ -274,8 +274,8 @@ func (s *schedule) turn(scope string, at time.Time) {
 	s.step.Status.Turns = is
 }
 
-// surplus returns the oldest finished drills beyond the history limit.
-func surplus(spec *v1beta1.FailoverDrillScheduleSpec, mine []*v1beta1.FailoverDrill) (all []*v1beta1.FailoverDrill) {
+// beyondHistory returns the oldest finished drills beyond the history limit.
+func beyondHistory(spec *v1beta1.FailoverDrillScheduleSpec, mine []*v1beta1.FailoverDrill) (all []*v1beta1.FailoverDrill) {
 	oldest := func(most int, is func(*v1beta1.FailoverDrill) bool) {
 		over := slices.DeleteFunc(slices.Clone(mine), func(d *v1beta1.FailoverDrill) bool { return !d.Over() || !is(d) })
 		all = append(all, over[:max(0, len(over)-most)]...)
