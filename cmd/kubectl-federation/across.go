@@ -93,6 +93,6 @@ func (f *federation) gatherOffers(ctx context.Context, e *evidence, a *acrossEvi
 		return err
 	}
 	a.off, a.world.Explain, a.world.Offers, a.world.Objects = !info.CrossClusterEndpoints, true, true, []servicedns.Object{o}
-	a.world.Resolved = lookup(ctx, servicedns.Records(a.world).Resolve)
+	a.world.Resolved = lookupHosts(ctx, servicedns.Records(a.world).Resolve)
 	return nil
 }

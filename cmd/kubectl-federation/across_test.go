@@ -33,7 +33,7 @@ func acrossEvidenceOf(t *testing.T, clusters ...*v1beta1.Cluster) evidence {
 	e.across = &acrossEvidence{slices: map[string]slicesAnswer{}, world: servicedns.Input{Federation: "fed", Zone: "example.com.", Explain: true, Offers: true}}
 	for _, c := range clusters {
 		e.across.world.Clusters = append(e.across.world.Clusters, servicedns.ClusterOf(c, nil))
-		e.copies[c.Name] = answer{copy: e.wish(c).Object.DeepCopy()}
+		e.copies[c.Name] = answer{copy: e.desiredNow(c).Object.DeepCopy()}
 	}
 	e.decideAcross(t)
 	for _, c := range clusters {

@@ -52,9 +52,9 @@ func explainAcross(e evidence, clusters []clusterExplanation) *acrossExplanation
 	if a.unknown != nil {
 		x.Unknown = a.unknown.Error()
 	}
-	why, whole := standings(p)
+	why, whole := clusterStandings(p)
 	for i := range clusters {
-		x.Slices = append(x.Slices, a.told(e, &clusters[i], p.Offers, why)...)
+		x.Slices = append(x.Slices, a.clusterSlices(e, &clusters[i], p.Offers, why)...)
 		name := clusters[i].Name
 		offered := slices.ContainsFunc(p.Offers, func(o servicedns.Offer) bool { return o.Cluster == name })
 		if clusters[i].Desired > 0 && !offered && !a.off && a.unknown == nil && whole == "" {
@@ -67,8 +67,8 @@ func explainAcross(e evidence, clusters []clusterExplanation) *acrossExplanation
 	return x
 }
 
-// standings returns the clusters' standings, by name, and why the whole Service has none.
-func standings(p servicedns.Plan) (why map[string]string, whole string) {
+// clusterStandings returns the clusters' standings, by name, and why the whole Service has none.
+func clusterStandings(p servicedns.Plan) (why map[string]string, whole string) {
 	why = map[string]string{}
 	for _, n := range p.Names {
 		for _, c := range n.Clusters {
@@ -85,8 +85,8 @@ func standings(p servicedns.Plan) (why map[string]string, whole string) {
 	return why, whole
 }
 
-// told returns the present and the desired slices of one cluster. why has reasons by cluster.
-func (a *acrossEvidence) told(e evidence, c *clusterExplanation, offers []servicedns.Offer, why map[string]string) (all []slicesView) {
+// clusterSlices returns the present and the desired slices of one cluster. why has reasons by cluster.
+func (a *acrossEvidence) clusterSlices(e evidence, c *clusterExplanation, offers []servicedns.Offer, why map[string]string) (all []slicesView) {
 	answer, in := a.slices[c.Name], crosscluster.Input{Member: c.Name, Federation: e.uid, Offers: offers}
 	if answer.err != nil {
 		if c.Desired > 0 {
@@ -98,7 +98,7 @@ func (a *acrossEvidence) told(e evidence, c *clusterExplanation, offers []servic
 		return all
 	}
 	in.Have = answer.slices
-	if u := e.copies[c.Name].copy; u != nil && ours(u, e.uid) && !a.off {
+	if u := e.copies[c.Name].copy; u != nil && isOurCopy(u, e.uid) && !a.off {
 		in.Service = &corev1.Service{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, in.Service); err != nil {
 			return []slicesView{{Cluster: c.Name, State: copyUnreadable, Why: err.Error()}}
@@ -123,7 +123,7 @@ func (a *acrossEvidence) told(e evidence, c *clusterExplanation, offers []servic
 		}
 	}
 	for i := range all {
-		all[i].Why = a.why(&all[i], why)
+		all[i].Why = a.waitReason(&all[i], why)
 	}
 	slices.SortFunc(all, func(x, y slicesView) int { return strings.Compare(x.Name, y.Name) })
 	return all
@@ -139,8 +139,8 @@ func viewSlice(cluster string, s *discoveryv1.EndpointSlice, state copyState) sl
 	return v
 }
 
-// why returns what a slice waits for, or why none of it is ready.
-func (a *acrossEvidence) why(v *slicesView, of map[string]string) string {
+// waitReason returns what a slice waits for, or why none of it is ready.
+func (a *acrossEvidence) waitReason(v *slicesView, of map[string]string) string {
 	switch v.State {
 	case copyInSync:
 		if v.Ready {

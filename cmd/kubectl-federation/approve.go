@@ -47,7 +47,7 @@ cluster's name, which --yes replaces.`,
 
   kubectl federation approve-deletions east-a`,
 		Args:              oneName,
-		ValidArgsFunction: o.offer(oneCluster),
+		ValidArgsFunction: o.completeWith(oneCluster),
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
 	o.output.addFlag(c)
@@ -74,7 +74,7 @@ func (o *approveCommand) approve(ctx context.Context, f *federation, name string
 		return err
 	}
 	held := c.Status.DeletionsPendingApproval
-	if err := o.show(name, held); err != nil || len(held) == 0 {
+	if err := o.printHeld(name, held); err != nil || len(held) == 0 {
 		return err
 	}
 	if o.dry == "none" && !o.yes {
@@ -89,7 +89,7 @@ func (o *approveCommand) approve(ctx context.Context, f *federation, name string
 		if o.dry == "server" {
 			options.DryRun = []string{metav1.DryRunAll}
 		}
-		if _, err := f.dyn.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, approval(held), options); err != nil {
+		if _, err := f.dyn.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, approvalPatch(held), options); err != nil {
 			return err
 		}
 	}
@@ -99,8 +99,8 @@ func (o *approveCommand) approve(ctx context.Context, f *federation, name string
 	return nil
 }
 
-// show prints what is held in a cluster.
-func (o *approveCommand) show(name string, held []v1beta1.PendingDeletions) error {
+// printHeld prints what is held in a cluster.
+func (o *approveCommand) printHeld(name string, held []v1beta1.PendingDeletions) error {
 	if o.output != "table" {
 		return o.output.print(o.Out, map[string]any{"cluster": name, "deletionsPendingApproval": append([]v1beta1.PendingDeletions{}, held...)})
 	}
@@ -123,8 +123,8 @@ func (o *approveCommand) show(name string, held []v1beta1.PendingDeletions) erro
 	return nil
 }
 
-// approval returns a merge patch that approves the sets.
-func approval(held []v1beta1.PendingDeletions) []byte {
+// approvalPatch returns a merge patch that approves the sets.
+func approvalPatch(held []v1beta1.PendingDeletions) []byte {
 	sets := make([]string, len(held))
 	for i, h := range held {
 		sets[i] = h.Set

@@ -17,8 +17,8 @@ import (
 // completeName is the name of the program that kubectl calls for a plugin's completions.
 const completeName = "kubectl_complete-federation"
 
-// arguments returns the command line: it passes kubectl's completion requests to cobra's own command.
-func arguments(argv []string) []string {
+// commandArguments returns the command line: it passes kubectl's completion requests to cobra's own command.
+func commandArguments(argv []string) []string {
 	if filepath.Base(argv[0]) == completeName {
 		return append([]string{cobra.ShellCompRequestCmd}, argv[1:]...)
 	}
@@ -30,8 +30,8 @@ const completeTimeout = 2 * time.Second
 
 type completion = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective)
 
-// offer makes a completion from a function that queries the federation. If that fails, it offers nothing.
-func (t *target) offer(names func(ctx context.Context, f *federation, args []string) []string) completion {
+// completeWith makes a completion from a function that queries the federation. If that fails, it offers nothing.
+func (t *target) completeWith(names func(ctx context.Context, f *federation, args []string) []string) completion {
 	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		f, err := t.connect()
 		if err != nil {
@@ -39,11 +39,11 @@ func (t *target) offer(names func(ctx context.Context, f *federation, args []str
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 		defer cancel()
-		return starting(prefix, names(ctx, f, args)), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(prefix, names(ctx, f, args)), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-func starting(prefix string, words []string) []string {
+func withPrefix(prefix string, words []string) []string {
 	words = slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, prefix) })
 	slices.Sort(words)
 	return slices.Compact(words)
@@ -68,8 +68,8 @@ func oneCluster(ctx context.Context, f *federation, args []string) []string {
 	return clusterNames(ctx, f, args)
 }
 
-// places offers the zones or regions of clusters.
-func places(of func(*v1beta1.Cluster) []string) func(context.Context, *federation, []string) []string {
+// placeNames offers the zones or regions of clusters.
+func placeNames(of func(*v1beta1.Cluster) []string) func(context.Context, *federation, []string) []string {
 	return func(ctx context.Context, f *federation, _ []string) (names []string) {
 		all, _ := f.clusters(ctx) // nothing is offered then
 		for _, c := range all {
@@ -79,8 +79,8 @@ func places(of func(*v1beta1.Cluster) []string) func(context.Context, *federatio
 	}
 }
 
-// objects offers KIND/ for a first word, and the objects of a kind behind its slash.
-func objects(ctx context.Context, f *federation, args []string, prefix string) (words []string) {
+// completeObjects offers KIND/ for a first word, and the objects of a kind behind its slash.
+func completeObjects(ctx context.Context, f *federation, args []string, prefix string) (words []string) {
 	if len(args) > 0 {
 		return nil
 	}
@@ -109,15 +109,15 @@ func objects(ctx context.Context, f *federation, args []string, prefix string) (
 	return words
 }
 
-// fixed offers words.
-func fixed(words ...string) completion {
+// fixedWords offers words.
+func fixedWords(words ...string) completion {
 	return func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return starting(prefix, slices.Clone(words)), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(prefix, slices.Clone(words)), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// contexts offers those of the kubeconfig.
-func contexts(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+// completeContexts offers those of the kubeconfig.
+func completeContexts(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	file, _ := c.Flags().GetString("kubeconfig")
 	return contextsOf(file, prefix)
 }
@@ -127,7 +127,7 @@ func memberContexts(c *cobra.Command, args []string, prefix string) ([]string, c
 	if file, _ := c.Flags().GetString("member-kubeconfig"); file != "" {
 		return contextsOf(file, prefix)
 	}
-	return contexts(c, args, prefix)
+	return completeContexts(c, args, prefix)
 }
 
 func contextsOf(file, prefix string) ([]string, cobra.ShellCompDirective) {
@@ -141,5 +141,5 @@ func contextsOf(file, prefix string) ([]string, cobra.ShellCompDirective) {
 	for name := range config.Contexts {
 		names = append(names, name)
 	}
-	return starting(prefix, names), cobra.ShellCompDirectiveNoFileComp
+	return withPrefix(prefix, names), cobra.ShellCompDirectiveNoFileComp
 }

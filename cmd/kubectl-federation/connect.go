@@ -28,7 +28,7 @@ func (s *sides) addFlags(c *cobra.Command) {
 	f.StringVar(&s.memberKubeconfig, "member-kubeconfig", "", "kubeconfig file of the cluster; without it the kubeconfig of the federation")
 	f.StringVar(&s.memberContext, "member-context", "", "context of the cluster; without it the current context of --member-kubeconfig")
 	f.DurationVar(&s.timeout, "timeout", 30*time.Second, "how long to wait for the end result; 0 does not wait for it")
-	_ = c.RegisterFlagCompletionFunc("context", contexts) // fails only for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("context", completeContexts) // fails only for a flag that is not there
 	_ = c.RegisterFlagCompletionFunc("member-context", memberContexts)
 }
 
@@ -42,7 +42,7 @@ func (s *sides) check() error {
 // callTimeout bounds one request; these clients never watch.
 const callTimeout = 15 * time.Second
 
-func load(kubeconfig, context string) (*rest.Config, error) {
+func loadConfig(kubeconfig, context string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
@@ -54,7 +54,7 @@ func load(kubeconfig, context string) (*rest.Config, error) {
 }
 
 func (s *sides) federation() (*rest.Config, kubernetes.Interface, dynamic.Interface, error) {
-	config, err := load(s.kubeconfig, s.context)
+	config, err := loadConfig(s.kubeconfig, s.context)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("the federation (--kubeconfig, --context): %w", err)
 	}
@@ -70,13 +70,13 @@ func (s *sides) federation() (*rest.Config, kubernetes.Interface, dynamic.Interf
 func (s *sides) member() (*rest.Config, error) {
 	switch {
 	case s.memberKubeconfig != "":
-		config, err := load(s.memberKubeconfig, s.memberContext)
+		config, err := loadConfig(s.memberKubeconfig, s.memberContext)
 		if err != nil {
 			return nil, fmt.Errorf("--member-kubeconfig %q: %w", s.memberKubeconfig, err)
 		}
 		return config, nil
 	case s.memberContext != "":
-		config, err := load(s.kubeconfig, s.memberContext)
+		config, err := loadConfig(s.kubeconfig, s.memberContext)
 		if err != nil {
 			return nil, fmt.Errorf("--member-context %q: %w", s.memberContext, err)
 		}

@@ -25,7 +25,7 @@ func (d *dryRun) addFlag(c *cobra.Command) {
 	*d = "none"
 	c.Flags().StringVar((*string)(d), "dry-run", "none", `none, client (only say what would be done) or server (have the federation check it too, and change nothing)`)
 	c.Flags().Lookup("dry-run").NoOptDefVal = "client"
-	_ = c.RegisterFlagCompletionFunc("dry-run", fixed("none", "client", "server")) // fails only for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("dry-run", fixedWords("none", "client", "server")) // fails only for a flag that is not there
 }
 
 func (d *dryRun) check() error {
@@ -59,9 +59,9 @@ func dropTaint(c *v1beta1.Cluster, taint corev1.Taint) {
 	c.Spec.Taints = slices.DeleteFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 }
 
-// change changes a Cluster and writes it, if anything changed: its taints, its weight in DNS, and the annotation of
+// changeCluster changes a Cluster and writes it, if anything changed: its taints, its weight in DNS, and the annotation of
 // drain. It keeps concurrent changes by others.
-func (f *federation) change(ctx context.Context, name string, dry dryRun, how func(*v1beta1.Cluster)) (after *v1beta1.Cluster, changed bool, err error) {
+func (f *federation) changeCluster(ctx context.Context, name string, dry dryRun, how func(*v1beta1.Cluster)) (after *v1beta1.Cluster, changed bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		before, err := f.cluster(ctx, name)
 		if err != nil {
@@ -142,7 +142,7 @@ func newUncordon(streams genericiooptions.IOStreams) *cobra.Command {
 
 func (o *cordonCommand) command(c *cobra.Command) *cobra.Command {
 	c.Args = someClusters
-	c.ValidArgsFunction = o.offer(clusterNames)
+	c.ValidArgsFunction = o.completeWith(clusterNames)
 	o.dry.addFlag(c)
 	o.addFlags(c)
 	return c
@@ -166,7 +166,7 @@ func (o *cordonCommand) run(ctx context.Context, names []string, word string, ho
 	}
 	var errs []error
 	for _, name := range names {
-		after, changed, err := f.change(ctx, name, o.dry, func(c *v1beta1.Cluster) { how(c, cordonTaint) })
+		after, changed, err := f.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { how(c, cordonTaint) })
 		switch {
 		case err != nil:
 			errs = append(errs, err)

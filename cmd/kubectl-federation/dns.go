@@ -61,7 +61,7 @@ balancers are looked up from here. What a server answers: dig @SERVER NAME.`,
 	c.AddCommand(newDNSDS(streams), newDNSKeys(streams))
 	c.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; without it that of the context")
 	c.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "list the names of all namespaces")
-	_ = c.RegisterFlagCompletionFunc("namespace", o.offer(namespaces)) // fails only for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("namespace", o.completeWith(completeNamespaces)) // fails only for a flag that is not there
 	return c
 }
 
@@ -141,7 +141,7 @@ func (f *federation) dnsInput(ctx context.Context) (in plan.Input, err error) {
 	if in.Objects, err = f.namedObjects(ctx, in.Claims); err != nil {
 		return in, err
 	}
-	in.Resolved = lookup(ctx, plan.Records(in).Resolve)
+	in.Resolved = lookupHosts(ctx, plan.Records(in).Resolve)
 	return in, nil
 }
 
@@ -173,7 +173,7 @@ func (f *federation) dnsClaims(ctx context.Context, zone plan.Zone) (*plan.Claim
 		return nil, err
 	}
 	var grants []*v1beta1.DNSNameGrant
-	err = list(ctx, f.dyn.Resource(v1beta1.DNSNameGrantsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+	err = listPages(ctx, f.dyn.Resource(v1beta1.DNSNameGrantsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		grants = append(grants, &v1beta1.DNSNameGrant{})
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, grants[len(grants)-1])
 	})
@@ -206,7 +206,7 @@ func (f *federation) namedObjects(ctx context.Context, claims *plan.Claims) (all
 	}
 	for _, r := range []string{"services", "ingresses.networking.k8s.io"} {
 		resource := v1beta1.FederatedKindOf(schema.ParseGroupResource(r)).Resource
-		err := list(ctx, f.dyn.Resource(resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err := listPages(ctx, f.dyn.Resource(resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			own := slices.DeleteFunc(slices.Clone(policies), func(p *v1beta1.PlacementPolicy) bool { return p.Namespace != u.GetNamespace() })
 			o, err := plan.Read(u, own)
 			if err != nil {
@@ -225,8 +225,8 @@ func (f *federation) namedObjects(ctx context.Context, claims *plan.Claims) (all
 	return all, nil
 }
 
-// lookup asks this machine's resolver, and leaves out unknown hosts.
-func lookup(ctx context.Context, hosts []string) map[string][]netip.Addr {
+// lookupHosts asks this machine's resolver, and leaves out unknown hosts.
+func lookupHosts(ctx context.Context, hosts []string) map[string][]netip.Addr {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	known := map[string][]netip.Addr{}

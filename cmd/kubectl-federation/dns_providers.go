@@ -54,8 +54,8 @@ func viewProviders(data map[string]string) (all []dnsProvider, err error) {
 	return all, nil
 }
 
-// words returns the provider's state: out of sync, or the reason of its message.
-func (p *dnsProvider) words() string {
+// stateText returns the provider's state: out of sync, or the reason of its message.
+func (p *dnsProvider) stateText() string {
 	if p.Published {
 		return p.Reason
 	}
@@ -70,7 +70,7 @@ func printProviders(out io.Writer, all []dnsProvider, now time.Time) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	tell(w, "DNS PROVIDER\tSTATUS\tSINCE\tMESSAGE\n")
 	for _, p := range all {
-		tell(w, "%s\t%s\t%s\t%s\n", p.Name, p.words(), agoOrDash(&p.Since, now), strings.Join(strings.Fields(p.Message), " "))
+		tell(w, "%s\t%s\t%s\t%s\n", p.Name, p.stateText(), agoOrDash(&p.Since, now), strings.Join(strings.Fields(p.Message), " "))
 	}
 	_ = w.Flush() // nobody reads the error
 }

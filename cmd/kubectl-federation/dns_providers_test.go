@@ -71,7 +71,7 @@ func TestAProviderThatIsBehindIsNotWell(t *testing.T) {
 	if s.DNSProviders, err = viewProviders(twoProviders(t)); err != nil {
 		t.Fatal(err)
 	}
-	if s.conclude(); s.Healthy {
+	if s.summarize(); s.Healthy {
 		t.Error("well, though a provider is behind")
 	}
 }

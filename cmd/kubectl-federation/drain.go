@@ -101,7 +101,7 @@ when they are scaled or changed.`,
 }
 
 func (o *drainCommand) addDrainFlags(c *cobra.Command, until string) {
-	c.ValidArgsFunction = o.offer(oneCluster)
+	c.ValidArgsFunction = o.completeWith(oneCluster)
 	o.dry.addFlag(c)
 	o.addFlags(c)
 	c.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to go on until the cluster is "+until+"; 0 is for ever")
@@ -128,13 +128,13 @@ func (o *drainCommand) run(ctx context.Context, name string, do func(context.Con
 	}
 	err = do(ctx, name)
 	if ctx.Err() != nil {
-		return o.interrupted(ctx, name)
+		return o.explainInterrupt(ctx, name)
 	}
 	return err
 }
 
-// interrupted describes the state of an interrupted drain, and how to continue.
-func (o *drainCommand) interrupted(ctx context.Context, name string) error {
+// explainInterrupt describes the state of an interrupted drain, and how to continue.
+func (o *drainCommand) explainInterrupt(ctx context.Context, name string) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, context.Canceled) {
 		cause = errors.New("interrupted")
@@ -147,7 +147,7 @@ func (o *drainCommand) interrupted(ctx context.Context, name string) error {
 	}
 	return fmt.Errorf("%w; cluster %s is left with %s\n"+
 		"  kubectl federation drain %s     empties it\n"+
-		"  kubectl federation undrain %s   brings it back", cause, name, standing(c), name, name)
+		"  kubectl federation undrain %s   brings it back", cause, name, drainState(c), name, name)
 }
 
 func (o *drainCommand) drain(ctx context.Context, name string) error {
@@ -164,11 +164,11 @@ func (o *drainCommand) drain(ctx context.Context, name string) error {
 		}
 	}
 	if o.dry != "none" {
-		_, _, err := o.change(ctx, name, o.dry, func(c *v1beta1.Cluster) { beginDrain(c, time.Now()); addTaint(c, drainTaint); addTaint(c, cordonTaint) })
+		_, _, err := o.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { beginDrain(c, time.Now()); addTaint(c, drainTaint); addTaint(c, cordonTaint) })
 		tell(o.Out, "cluster/%s would be drained%s: DNS weight %d to 0, wait %s, move, cordon\n", name, o.dry.suffix(), c.DNSWeight(), o.ttl)
 		return err
 	}
-	return o.steps(ctx, name, func(c *v1beta1.Cluster) (bool, error) { return o.drainStep(ctx, c) })
+	return o.runSteps(ctx, name, func(c *v1beta1.Cluster) (bool, error) { return o.drainStep(ctx, c) })
 }
 
 // setTTL sets, unless the flag does, the longest time for which resolvers may keep an address in the cluster: the
@@ -215,13 +215,13 @@ func (o *drainCommand) preview(ctx context.Context, name string) error {
 	}
 	printMoves(o.Out, &r.Status, rows)
 	if r.Status.ReplicasUnschedulable > 0 && !o.force {
-		return fmt.Errorf("%s would fit in no other cluster, and would stay in %s (--force begins all the same)", count(r.Status.ReplicasUnschedulable, "replica"), name)
+		return fmt.Errorf("%s would fit in no other cluster, and would stay in %s (--force begins all the same)", countOf(r.Status.ReplicasUnschedulable, "replica"), name)
 	}
 	return nil
 }
 
-// steps reads the Cluster and takes its next step, until there is none.
-func (o *drainCommand) steps(ctx context.Context, name string, step func(*v1beta1.Cluster) (done bool, err error)) error {
+// runSteps reads the Cluster and takes its next step, until there is none.
+func (o *drainCommand) runSteps(ctx context.Context, name string, step func(*v1beta1.Cluster) (done bool, err error)) error {
 	for {
 		c, err := o.cluster(ctx, name)
 		if err != nil {
@@ -247,9 +247,9 @@ func (o *drainCommand) drainStep(ctx context.Context, c *v1beta1.Cluster) (bool,
 	}
 	switch next {
 	case stepWeight:
-		return false, o.set(ctx, c.Name, "weight in DNS is 0", func(c *v1beta1.Cluster) { beginDrain(c, time.Now()) })
+		return false, o.changeAndPrint(ctx, c.Name, "weight in DNS is 0", func(c *v1beta1.Cluster) { beginDrain(c, time.Now()) })
 	case stepPublish:
-		o.progress.providers(c.Name, providers)
+		o.progress.printProviders(c.Name, providers)
 		return false, sleep(ctx, time.Second)
 	case stepTTL:
 		if end := time.Now().Add(wait); end.Sub(o.forgotten).Abs() > time.Second {
@@ -258,7 +258,7 @@ func (o *drainCommand) drainStep(ctx context.Context, c *v1beta1.Cluster) (bool,
 		}
 		return false, sleep(ctx, min(wait, 5*time.Second)) // a provider may turn out to be out of sync meanwhile
 	case stepTaint:
-		return false, o.set(ctx, c.Name, "tainted "+drainTaint.ToString()+": its replicas move", func(c *v1beta1.Cluster) { addTaint(c, drainTaint) })
+		return false, o.changeAndPrint(ctx, c.Name, "tainted "+drainTaint.ToString()+": its replicas move", func(c *v1beta1.Cluster) { addTaint(c, drainTaint) })
 	}
 	if err := o.waitEmpty(ctx, c); err != nil {
 		return false, err
@@ -267,9 +267,9 @@ func (o *drainCommand) drainStep(ctx context.Context, c *v1beta1.Cluster) (bool,
 	return true, nil
 }
 
-// set changes the Cluster and prints that.
-func (o *drainCommand) set(ctx context.Context, name, what string, how func(*v1beta1.Cluster)) error {
-	_, changed, err := o.change(ctx, name, "none", how)
+// changeAndPrint changes the Cluster and prints that.
+func (o *drainCommand) changeAndPrint(ctx context.Context, name, what string, how func(*v1beta1.Cluster)) error {
+	_, changed, err := o.changeCluster(ctx, name, "none", how)
 	if err == nil && changed {
 		o.progress.say("%s: %s", name, what)
 	}
@@ -281,18 +281,18 @@ func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error 
 	var empty steady
 	for {
 		began := time.Now()
-		s, err := o.there(ctx, c)
+		s, err := o.contentsOf(ctx, c)
 		if err != nil {
 			return err
 		}
-		left := leftover(s.objects)
+		left := notGone(s.objects)
 		switch nothing := s.unknown == "" && len(left) == 0; {
-		case empty.since(nothing) >= s.settles():
-			return o.set(ctx, c.Name, s.says("no replica is left there; cordoned"), finishDrain)
+		case empty.since(nothing) >= s.settleTime():
+			return o.changeAndPrint(ctx, c.Name, s.describe("no replica is left there; cordoned"), finishDrain)
 		case !nothing:
-			o.progress.left(c.Name, left, s.unknown, o.whyLeft(ctx, left))
+			o.progress.printLeft(c.Name, left, s.unknown, o.whyLeft(ctx, left))
 		}
-		if err := sleep(ctx, pause(time.Since(began))); err != nil {
+		if err := sleep(ctx, pollDelay(time.Since(began))); err != nil {
 			return err
 		}
 		if c, err = o.cluster(ctx, c.Name); err != nil {
@@ -304,16 +304,16 @@ func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error 
 	}
 }
 
-// settles returns how long the cluster must look empty to count as empty: the federation's reports are a moment late.
-func (s *sight) settles() time.Duration {
+// settleTime returns how long the cluster must look empty to count as empty: the federation's reports are a moment late.
+func (s *clusterContents) settleTime() time.Duration {
 	if s.reported {
 		return 2 * settled
 	}
 	return 0
 }
 
-// says returns what is known of a cluster, with its source.
-func (s *sight) says(what string) string {
+// describe returns what is known of a cluster, with its source.
+func (s *clusterContents) describe(what string) string {
 	if s.reported {
 		return "by the federation's report, " + what
 	}
@@ -334,8 +334,8 @@ func (s *steady) since(is bool) time.Duration {
 	return time.Since(s.from)
 }
 
-// pause returns the delay before the next look, so that looking takes a fifth of the time at most.
-func pause(took time.Duration) time.Duration { return max(time.Second, 4*took) }
+// pollDelay returns the delay before the next look, so that looking takes a fifth of the time at most.
+func pollDelay(took time.Duration) time.Duration { return max(time.Second, 4*took) }
 
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
@@ -356,19 +356,19 @@ func (o *drainCommand) undrain(ctx context.Context, name string) error {
 		return nil
 	}
 	if o.dry != "none" {
-		after, _, err := o.change(ctx, name, o.dry, func(c *v1beta1.Cluster) { untaint(c); endDrain(c) })
+		after, _, err := o.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { removeDrainTaints(c); endDrain(c) })
 		if err == nil {
 			tell(o.Out, "cluster/%s would be undrained%s: taints off, wait, DNS weight %d to %d\n", name, o.dry.suffix(), c.DNSWeight(), after.DNSWeight())
 		}
 		return err
 	}
-	return o.steps(ctx, name, func(c *v1beta1.Cluster) (bool, error) { return o.undrainStep(ctx, c) })
+	return o.runSteps(ctx, name, func(c *v1beta1.Cluster) (bool, error) { return o.undrainStep(ctx, c) })
 }
 
 func (o *drainCommand) undrainStep(ctx context.Context, c *v1beta1.Cluster) (bool, error) {
 	switch nextUndrainStep(c) {
 	case stepUntaint:
-		return false, o.set(ctx, c.Name, "taints are off: replicas may be placed there", untaint)
+		return false, o.changeAndPrint(ctx, c.Name, "taints are off: replicas may be placed there", removeDrainTaints)
 	case stepReturn:
 		return false, o.waitBack(ctx, c)
 	}
@@ -385,19 +385,19 @@ func (o *drainCommand) waitBack(ctx context.Context, c *v1beta1.Cluster) error {
 	var since time.Time
 	for last := ""; ; {
 		began := time.Now()
-		there, err := o.there(ctx, c)
+		there, err := o.contentsOf(ctx, c)
 		if err != nil {
 			return err
 		}
-		missing, now := notReady(there.objects), digest(there.objects)
+		missing, now := notReady(there.objects), placementDigest(there.objects)
 		if len(missing) > 0 || now != last {
 			since, last = began, now
 		}
 		if len(missing) == 0 && time.Since(since) >= settled {
-			return o.set(ctx, c.Name, fmt.Sprintf("%s ready there; weight in DNS is back", count(readySum(there.objects), "replica")), endDrain)
+			return o.changeAndPrint(ctx, c.Name, fmt.Sprintf("%s ready there; weight in DNS is back", countOf(readySum(there.objects), "replica")), endDrain)
 		}
-		o.progress.missing(c.Name, missing, o.whyLeft(ctx, missing))
-		if err := sleep(ctx, pause(time.Since(began))); err != nil {
+		o.progress.printMissing(c.Name, missing, o.whyLeft(ctx, missing))
+		if err := sleep(ctx, pollDelay(time.Since(began))); err != nil {
 			return err
 		}
 	}

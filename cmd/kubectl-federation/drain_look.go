@@ -17,8 +17,8 @@ import (
 	failover "federation/controllers/failover/plan"
 )
 
-// sight is what is known of a cluster.
-type sight struct {
+// clusterContents is what is known of a cluster.
+type clusterContents struct {
 	// objects are those that are placed or have a copy there.
 	objects []remainder
 	// unknown is why it is unknown what runs there, or "".
@@ -27,14 +27,14 @@ type sight struct {
 	reported bool
 }
 
-// there returns the state of each object that is placed in the cluster or has a copy there. In a lost cluster only
+// contentsOf returns the state of each object that is placed in the cluster or has a copy there. In a lost cluster only
 // placed ones count.
-func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) (s sight, err error) {
+func (o *drainCommand) contentsOf(ctx context.Context, c *v1beta1.Cluster) (s clusterContents, err error) {
 	policies, err := o.policies(ctx, "")
 	if err != nil {
 		return s, err
 	}
-	stay := tolerating(policies)
+	stay := toleratingPolicies(policies)
 	uid, err := o.uid(ctx)
 	if err != nil {
 		return s, err
@@ -43,11 +43,11 @@ func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) (s sight, 
 	for i := range workloads {
 		w := &workloads[i]
 		found := map[string]*remainder{}
-		if err := o.placed(ctx, w, c.Name, stay, found); err != nil {
+		if err := o.recordPlaced(ctx, w, c.Name, stay, found); err != nil {
 			return s, err
 		}
-		if !lost(c) {
-			if err := o.running(ctx, w, c.Name, uid, found, &s); err != nil {
+		if !isFailedOver(c) {
+			if err := o.recordRunning(ctx, w, c.Name, uid, found, &s); err != nil {
 				return s, err
 			}
 		}
@@ -58,9 +58,9 @@ func (o *drainCommand) there(ctx context.Context, c *v1beta1.Cluster) (s sight, 
 	return s, ctx.Err() // an interrupted read looks as if the cluster were empty
 }
 
-// lost reports whether failover has given up what ran in the cluster: it has not been ready for longer than the grace
+// isFailedOver reports whether failover has given up what ran in the cluster: it has not been ready for longer than the grace
 // period, or never was. A cluster that answers and rejects the federation is not lost.
-func lost(c *v1beta1.Cluster) bool {
+func isFailedOver(c *v1beta1.Cluster) bool {
 	ready := c.Condition(v1beta1.ClusterReady)
 	if c.IsReached() || ready != nil && failover.Unclear(ready.Reason) {
 		return false
@@ -68,8 +68,8 @@ func lost(c *v1beta1.Cluster) bool {
 	return c.Status.Failover == nil || c.Phase() == v1beta1.PhaseFailedOver || c.Phase() == v1beta1.PhaseFailoverSuspended
 }
 
-// placed records what is placed in the cluster. An older federation does not serve each kind.
-func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, stay map[string]bool, found map[string]*remainder) error {
+// recordPlaced records what is placed in the cluster. An older federation does not serve each kind.
+func (o *drainCommand) recordPlaced(ctx context.Context, w *workload, cluster string, stay map[string]bool, found map[string]*remainder) error {
 	note := func(item metav1.Object, finished bool) {
 		p := v1beta1.ParsePlacement(item.GetAnnotations()[v1beta1.PlacementAnnotation])
 		if p == nil || p.Clusters[cluster]+p.Overflow[cluster] == 0 {
@@ -82,7 +82,7 @@ func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, 
 	}
 	var err error
 	if w.kind == "Job" { // whether it is finished is in its status
-		err = list(ctx, o.dyn.Resource(w.resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err = listPages(ctx, o.dyn.Resource(w.resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			note(u, v1beta1.JobEnd(u) != "")
 			return nil
 		})
@@ -95,10 +95,10 @@ func (o *drainCommand) placed(ctx context.Context, w *workload, cluster string, 
 	return err
 }
 
-// running records what is in the cluster or, without permission to read it, what the federation reports of it. If
+// recordRunning records what is in the cluster or, without permission to read it, what the federation reports of it. If
 // neither can be read, what runs there is unknown.
-func (o *drainCommand) running(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder, s *sight) error {
-	err := o.copies(ctx, w, cluster, uid, found)
+func (o *drainCommand) recordRunning(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder, s *clusterContents) error {
+	err := o.recordCopies(ctx, w, cluster, uid, found)
 	if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil { // a custom kind need not be served there
 		return nil
 	}
@@ -111,11 +111,11 @@ func (o *drainCommand) running(ctx context.Context, w *workload, cluster, uid st
 		o.blind = true
 		tell(o.ErrOut, "what is in cluster %s cannot be read (%v): going by what the federation reports of it\n", cluster, err)
 	}
-	return o.reports(ctx, w, cluster, found)
+	return o.recordReported(ctx, w, cluster, found)
 }
 
-// copies records what is in the cluster.
-func (o *drainCommand) copies(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder) error {
+// recordCopies records what is in the cluster.
+func (o *drainCommand) recordCopies(ctx context.Context, w *workload, cluster, uid string, found map[string]*remainder) error {
 	return o.members.list(ctx, cluster, w.resource, "", v1beta1.ManagedByLabel+"="+uid, func(u *unstructured.Unstructured) {
 		if !v1beta1.IsCopy(u, schema.GroupKind{Group: w.resource.Group, Kind: w.kind}, uid) {
 			return // somebody's own object with our labels
@@ -135,11 +135,11 @@ func remainderOf(w *workload, u *unstructured.Unstructured, found map[string]*re
 	return found[key]
 }
 
-// reports records what the condition Propagated of each object says of the cluster. It names ten clusters at most: if
+// recordReported records what the condition Propagated of each object says of the cluster. It names ten clusters at most: if
 // it leaves some out, this one may be among them. An object that is as desired everywhere has its placed replicas
 // ready, if it is ready as a whole.
-func (o *drainCommand) reports(ctx context.Context, w *workload, cluster string, found map[string]*remainder) error {
-	err := list(ctx, o.dyn.Resource(w.resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+func (o *drainCommand) recordReported(ctx context.Context, w *workload, cluster string, found map[string]*remainder) error {
+	err := listPages(ctx, o.dyn.Resource(w.resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		says := notPropagated(u)
 		_, named := byCluster(&condition{Message: says})[cluster]
 		ready, _, _ := unstructured.NestedInt64(u.Object, "status", w.readyField)
@@ -187,18 +187,18 @@ func (o *drainCommand) customWorkloads(policies []*v1beta1.PlacementPolicy) (all
 	return all
 }
 
-// tolerating has NAMESPACE/NAME of the policies whose objects a drain leaves in place.
-func tolerating(policies []*v1beta1.PlacementPolicy) map[string]bool {
+// toleratingPolicies has NAMESPACE/NAME of the policies whose objects a drain leaves in place.
+func toleratingPolicies(policies []*v1beta1.PlacementPolicy) map[string]bool {
 	stay := map[string]bool{}
 	for _, p := range policies {
-		if tolerated(p.Spec.Tolerations, drainTaint) {
+		if isTolerated(p.Spec.Tolerations, drainTaint) {
 			stay[p.Namespace+"/"+p.Name] = true
 		}
 	}
 	return stay
 }
 
-func tolerated(by []corev1.Toleration, taint corev1.Taint) bool {
+func isTolerated(by []corev1.Toleration, taint corev1.Taint) bool {
 	for i := range by {
 		if by[i].TolerationSeconds == nil && by[i].ToleratesTaint(klog.Background(), &taint, false) {
 			return true

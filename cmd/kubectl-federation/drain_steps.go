@@ -60,7 +60,7 @@ func nextDrainStep(c *v1beta1.Cluster, now time.Time, ttl time.Duration, provide
 // nextUndrainStep returns the first step of an undrain that the Cluster does not show to be done.
 func nextUndrainStep(c *v1beta1.Cluster) drainStep {
 	after := c.DeepCopy()
-	untaint(after)
+	removeDrainTaints(after)
 	switch {
 	case len(after.Spec.Taints) != len(c.Spec.Taints):
 		return stepUntaint
@@ -70,8 +70,8 @@ func nextUndrainStep(c *v1beta1.Cluster) drainStep {
 	return stepDone
 }
 
-// untaint removes drain's taints.
-func untaint(c *v1beta1.Cluster) {
+// removeDrainTaints removes drain's taints.
+func removeDrainTaints(c *v1beta1.Cluster) {
 	dropTaint(c, drainTaint)
 	if d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation]); err == nil && d != nil && !d.Cordoned {
 		dropTaint(c, cordonTaint)
@@ -87,8 +87,8 @@ func endDrain(c *v1beta1.Cluster) {
 	delete(c.Annotations, v1beta1.DrainAnnotation)
 }
 
-// standing returns a cluster's state between serving and drained.
-func standing(c *v1beta1.Cluster) string {
+// drainState returns a cluster's state between serving and drained.
+func drainState(c *v1beta1.Cluster) string {
 	words := []string{fmt.Sprintf("DNS weight %d", c.DNSWeight())}
 	for _, t := range c.Spec.Taints {
 		words = append(words, "taint "+t.ToString())
@@ -120,14 +120,14 @@ func (p *progress) update(cluster string, lines, waits []string) {
 		tell(p.out, "%s\n", strings.Join(fresh, "\n"))
 		p.last, p.changed, p.at = lines, now, now
 	case len(fresh) == 0 && quiet >= p.every:
-		tell(p.out, "%s: unchanged for %s, still waiting for %s\n", cluster, ago(p.changed, now), some(waits))
+		tell(p.out, "%s: unchanged for %s, still waiting for %s\n", cluster, sinceText(p.changed, now), joinSome(waits))
 		p.at = now
 	}
 }
 
-func (p *progress) left(cluster string, left []remainder, unknown string, why map[string]string) {
+func (p *progress) printLeft(cluster string, left []remainder, unknown string, why map[string]string) {
 	if unknown != "" {
-		p.update(cluster, append([]string{fmt.Sprintf("%s: what runs there is not known: %s", cluster, unknown)}, lines("", left, why)[1:]...), append(names(left), "an answer"))
+		p.update(cluster, append([]string{fmt.Sprintf("%s: what runs there is not known: %s", cluster, unknown)}, remainderLines("", left, why)[1:]...), append(remainderNames(left), "an answer"))
 		return
 	}
 	var placed, ready int64
@@ -135,12 +135,12 @@ func (p *progress) left(cluster string, left []remainder, unknown string, why ma
 		placed += r.Placed
 		ready += r.Ready
 	}
-	head := fmt.Sprintf("%s: %s of %s still there: %d placed, %d ready", cluster, count(thereSum(left), "replica"), count(int64(len(left)), "object"), placed, ready)
-	p.update(cluster, lines(head, left, why), names(left))
+	head := fmt.Sprintf("%s: %s of %s still there: %d placed, %d ready", cluster, countOf(thereSum(left), "replica"), countOf(int64(len(left)), "object"), placed, ready)
+	p.update(cluster, remainderLines(head, left, why), remainderNames(left))
 }
 
-// providers shows the DNS providers that do not have the weight yet.
-func (p *progress) providers(cluster string, all []dnsProvider) {
+// printProviders shows the DNS providers that do not have the weight yet.
+func (p *progress) printProviders(cluster string, all []dnsProvider) {
 	lines, waits := []string{cluster + ": waiting until all DNS providers have the weight"}, []string{}
 	for _, one := range all {
 		if !one.Published {
@@ -150,7 +150,7 @@ func (p *progress) providers(cluster string, all []dnsProvider) {
 	p.update(cluster, lines, waits)
 }
 
-func (p *progress) missing(cluster string, missing []remainder, why map[string]string) {
+func (p *progress) printMissing(cluster string, missing []remainder, why map[string]string) {
 	if len(missing) == 0 {
 		return
 	}
@@ -158,22 +158,22 @@ func (p *progress) missing(cluster string, missing []remainder, why map[string]s
 	for _, r := range missing {
 		placed += r.Placed
 	}
-	head := fmt.Sprintf("%s: %d of %s ready, of %s that are not", cluster, readySum(missing), count(placed, "replica"), count(int64(len(missing)), "object"))
-	p.update(cluster, lines(head, missing, why), names(missing))
+	head := fmt.Sprintf("%s: %d of %s ready, of %s that are not", cluster, readySum(missing), countOf(placed, "replica"), countOf(int64(len(missing)), "object"))
+	p.update(cluster, remainderLines(head, missing, why), remainderNames(missing))
 }
 
 // maxWaits bounds how many objects are shown one by one while something is waited for.
 const maxWaits = 5
 
-// lines returns a head and the states of the first objects.
-func lines(head string, objects []remainder, why map[string]string) []string {
+// remainderLines returns a head and the states of the first objects.
+func remainderLines(head string, objects []remainder, why map[string]string) []string {
 	out := []string{head}
 	for _, r := range objects[:min(len(objects), maxWaits)] {
 		there := fmt.Sprintf("%d there, %d ready", r.There, r.Ready)
 		if r.Unsettled {
 			there = "what is there cannot be read"
 		}
-		out = append(out, fmt.Sprintf("  %s: %d placed, %s%s", r.name(), r.Placed, there, prefixed("; ", why[r.name()])))
+		out = append(out, fmt.Sprintf("  %s: %d placed, %s%s", r.name(), r.Placed, there, prefixIfAny("; ", why[r.name()])))
 	}
 	if len(objects) > maxWaits {
 		out = append(out, fmt.Sprintf("  and %d more", len(objects)-maxWaits))
@@ -181,15 +181,15 @@ func lines(head string, objects []remainder, why map[string]string) []string {
 	return out
 }
 
-func prefixed(with, s string) string {
+func prefixIfAny(with, s string) string {
 	if s == "" {
 		return ""
 	}
 	return with + s
 }
 
-// count returns "1 replica", "2 replicas".
-func count(n int64, of string) string {
+// countOf returns "1 replica", "2 replicas".
+func countOf(n int64, of string) string {
 	if n == 1 {
 		return "1 " + of
 	}
@@ -212,7 +212,7 @@ type remainder struct {
 
 func (r remainder) name() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
 
-func names(of []remainder) (names []string) {
+func remainderNames(of []remainder) (names []string) {
 	for _, r := range of {
 		names = append(names, r.name())
 	}
@@ -233,8 +233,8 @@ func readySum(all []remainder) (n int64) {
 	return n
 }
 
-// leftover returns what a drain waits for, the largest first.
-func leftover(all []remainder) []remainder {
+// notGone returns what a drain waits for, the largest first.
+func notGone(all []remainder) []remainder {
 	all = slices.DeleteFunc(slices.Clone(all), func(r remainder) bool {
 		return r.Stays || r.Finished || r.Placed == 0 && r.There == 0 && r.Ready == 0 && !r.Unsettled
 	})
@@ -258,8 +258,8 @@ func largestFirst(all []remainder) {
 	})
 }
 
-// digest identifies a placement.
-func digest(all []remainder) string {
+// placementDigest identifies a placement.
+func placementDigest(all []remainder) string {
 	var words []string
 	for _, r := range all {
 		words = append(words, fmt.Sprint(r.name(), r.Placed))

@@ -42,7 +42,7 @@ func TestNextDrainStep(t *testing.T) {
 	expect := func(at time.Time, want drainStep, wait time.Duration) {
 		t.Helper()
 		if step, left, err := nextDrainStep(c, at, ttl, nil); step != want || left != wait || err != nil {
-			t.Errorf("%s: %s %s %v, want %s %s", standing(c), step, left, err, want, wait)
+			t.Errorf("%s: %s %s %v, want %s %s", drainState(c), step, left, err, want, wait)
 		}
 	}
 	expect(drainedAt, stepWeight, 0)
@@ -128,7 +128,7 @@ func TestUndrainUndoesDrain(t *testing.T) {
 		for _, taints := range [][]corev1.Taint{nil, {other}, {cordonTaint}, {other, cordonTaint}} {
 			for steps := 1; steps <= 4; steps++ {
 				c := &v1beta1.Cluster{Spec: v1beta1.ClusterSpec{DNSWeight: w, Taints: taints}}
-				before := standing(c)
+				before := drainState(c)
 				drain := []func(){
 					func() { beginDrain(c, drainedAt) }, func() { addTaint(c, drainTaint) },
 					func() { beginDrain(c, drainedAt) }, func() { finishDrain(c) }, // resumed in between
@@ -137,9 +137,9 @@ func TestUndrainUndoesDrain(t *testing.T) {
 					step()
 				}
 				for next := nextUndrainStep(c); next != stepDone; next = nextUndrainStep(c) {
-					map[drainStep]func(*v1beta1.Cluster){stepUntaint: untaint, stepReturn: endDrain}[next](c)
+					map[drainStep]func(*v1beta1.Cluster){stepUntaint: removeDrainTaints, stepReturn: endDrain}[next](c)
 				}
-				if after := standing(c); after != before || len(c.Annotations) > 0 || (c.Spec.DNSWeight == nil) != (w == nil) {
+				if after := drainState(c); after != before || len(c.Annotations) > 0 || (c.Spec.DNSWeight == nil) != (w == nil) {
 					t.Errorf("after %d steps: %s %v, want %s", steps, after, c.Annotations, before)
 				}
 			}
@@ -187,7 +187,7 @@ func TestWhatADrainWaitsFor(t *testing.T) {
 		}
 		return s
 	}
-	if got := names(leftover(all)); got != "large placed ready " {
+	if got := names(notGone(all)); got != "large placed ready " {
 		t.Errorf("a drain waits for %s", got)
 	}
 	if got := names(notReady(all)); got != "placed " {
@@ -204,7 +204,7 @@ func TestADrainLeavesFinishedJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]*remainder{}
-	err := (&drainCommand{federation: w.f}).placed(t.Context(), jobs, "east-a", nil, found)
+	err := (&drainCommand{federation: w.f}).recordPlaced(t.Context(), jobs, "east-a", nil, found)
 	if r := found["default/once"]; err != nil || r == nil || r.Placed != 2 || !r.Finished {
 		t.Errorf("%+v %v", r, err)
 	}
@@ -340,7 +340,7 @@ func (w *world) run(ctx context.Context, do func(*drainCommand) func(context.Con
 	}
 	err := do(o)(ctx, "east-a")
 	if ctx.Err() != nil {
-		err = o.interrupted(ctx, "east-a")
+		err = o.explainInterrupt(ctx, "east-a")
 	}
 	return out.String() + errOut.String(), err
 }
@@ -359,14 +359,14 @@ func TestDrainAndUndrain(t *testing.T) {
 		if took := time.Since(began); took < 17*time.Second || w.copies["east-a"] != 0 {
 			t.Errorf("after %s, with %d replicas still there: it did not wait for DNS and for the copies", took, w.copies["east-a"])
 		}
-		if got := standing(w.cluster()); got != "DNS weight 0, taint federation.kubernetes.io/drain:NoExecute, taint federation.kubernetes.io/unschedulable:NoSchedule" {
+		if got := drainState(w.cluster()); got != "DNS weight 0, taint federation.kubernetes.io/drain:NoExecute, taint federation.kubernetes.io/unschedulable:NoSchedule" {
 			t.Errorf("drained: %s", got)
 		}
 		said, err = w.run(t.Context(), undraining, nil)
 		if err != nil || !strings.HasSuffix(said, "east-a: 4 replicas ready there; weight in DNS is back\ncluster/east-a undrained\n") {
 			t.Fatalf("%s%v", said, err)
 		}
-		if got := standing(w.cluster()); got != "DNS weight 100" || w.copies["east-a"] != 4 || len(w.cluster().Annotations) > 0 {
+		if got := drainState(w.cluster()); got != "DNS weight 100" || w.copies["east-a"] != 4 || len(w.cluster().Annotations) > 0 {
 			t.Errorf("undrained: %s, %d replicas, %v", got, w.copies["east-a"], w.cluster().Annotations)
 		}
 	})
@@ -376,7 +376,7 @@ func TestDrainAndUndrain(t *testing.T) {
 func TestDrainOfACordonedCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		if _, _, err := w.f.change(t.Context(), "east-a", "none", func(c *v1beta1.Cluster) { addTaint(c, cordonTaint) }); err != nil {
+		if _, _, err := w.f.changeCluster(t.Context(), "east-a", "none", func(c *v1beta1.Cluster) { addTaint(c, cordonTaint) }); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 18*time.Second) // its replicas go one a second, after 17 s
@@ -541,8 +541,8 @@ func TestDrainRefusesWhatDoesNotFit(t *testing.T) {
 			Kind: "ReplicaSet", Namespace: "default", Name: "web", Unschedulable: 3, Clusters: []v1beta1.ReplicaChange{{Cluster: "east-a", Before: 4}, {Cluster: "west-a", Before: 2, After: 3}},
 		}}}
 		_, err := w.run(t.Context(), draining, nil)
-		if err == nil || !strings.Contains(err.Error(), "3 replicas would fit in no other cluster") || standing(w.cluster()) != "DNS weight 100" {
-			t.Errorf("%v; %s", err, standing(w.cluster()))
+		if err == nil || !strings.Contains(err.Error(), "3 replicas would fit in no other cluster") || drainState(w.cluster()) != "DNS weight 100" {
+			t.Errorf("%v; %s", err, drainState(w.cluster()))
 		}
 		if said, err := w.run(t.Context(), draining, func(o *drainCommand) { o.force = true; o.ttl = 0 }); err != nil {
 			t.Errorf("--force: %s%v", said, err)
@@ -573,8 +573,8 @@ func TestDrainShowsAllThatWouldMove(t *testing.T) {
 func TestDrainDryRunChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	said, err := w.run(t.Context(), draining, func(o *drainCommand) { o.dry = "client" })
-	if err != nil || !strings.HasSuffix(said, "cluster/east-a would be drained (dry run): DNS weight 100 to 0, wait 15s, move, cordon\n") || standing(w.cluster()) != "DNS weight 100" {
-		t.Errorf("%s%v; %s", said, err, standing(w.cluster()))
+	if err != nil || !strings.HasSuffix(said, "cluster/east-a would be drained (dry run): DNS weight 100 to 0, wait 15s, move, cordon\n") || drainState(w.cluster()) != "DNS weight 100" {
+		t.Errorf("%s%v; %s", said, err, drainState(w.cluster()))
 	}
 }
 
@@ -587,7 +587,7 @@ func TestProgressSaysOnlyWhatChanges(t *testing.T) {
 		web := remainder{Kind: "ReplicaSet", Namespace: "default", Name: "web", There: 20, Ready: 20}
 		look := func(times int, why string, left ...remainder) {
 			for range times {
-				p.left("east-a", left, "", map[string]string{web.name(): why})
+				p.printLeft("east-a", left, "", map[string]string{web.name(): why})
 				time.Sleep(time.Second)
 			}
 		}
@@ -600,9 +600,9 @@ func TestProgressSaysOnlyWhatChanges(t *testing.T) {
 		look(31, "", web, api)
 		look(40, "", api)
 		api.Ready = 1
-		p.missing("east-a", []remainder{api}, nil)
+		p.printMissing("east-a", []remainder{api}, nil)
 		time.Sleep(200 * time.Second)
-		p.missing("east-a", []remainder{api}, nil)
+		p.printMissing("east-a", []remainder{api}, nil)
 		golden(t, "testdata/drain.progress", out.String())
 	})
 }
@@ -625,7 +625,7 @@ func TestUnjoinOfAServingClusterAsks(t *testing.T) {
 		{name: "--dry-run --yes", dry: "client", yes: true, done: true},
 		{name: "lost", change: func(w *world) { w.ready(false, v1beta1.ReasonClusterNotReachable, v1beta1.PhaseFailedOver) }},
 		{name: "drained", change: func(w *world) {
-			_, _, _ = w.f.change(context.Background(), "east-a", "none", func(c *v1beta1.Cluster) { addTaint(c, drainTaint); addTaint(c, cordonTaint) })
+			_, _, _ = w.f.changeCluster(context.Background(), "east-a", "none", func(c *v1beta1.Cluster) { addTaint(c, drainTaint); addTaint(c, cordonTaint) })
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

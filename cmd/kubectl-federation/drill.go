@@ -123,9 +123,9 @@ func (o *drillFlags) addDrillFlags(c *cobra.Command) {
 	c.MarkFlagsOneRequired("cluster", "zone", "region")
 	_ = c.MarkFlagRequired("method") // fails only for an unknown flag; so below
 	_ = c.MarkFlagRequired("reason")
-	_ = c.RegisterFlagCompletionFunc("method", fixed("shift", "evacuate", "isolate", "blackhole"))
-	_ = c.RegisterFlagCompletionFunc("isolate-as", fixed("silent", "refused"))
-	_ = c.RegisterFlagCompletionFunc("allow", fixed(v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld, v1beta1.DrillQuiet, v1beta1.DrillRested))
+	_ = c.RegisterFlagCompletionFunc("method", fixedWords("shift", "evacuate", "isolate", "blackhole"))
+	_ = c.RegisterFlagCompletionFunc("isolate-as", fixedWords("silent", "refused"))
+	_ = c.RegisterFlagCompletionFunc("allow", fixedWords(v1beta1.DrillDoubleRunning, v1beta1.DrillNotHeld, v1beta1.DrillQuiet, v1beta1.DrillRested))
 }
 
 func (o *drillRunCommand) run(ctx context.Context, name string) error {
@@ -141,7 +141,7 @@ func (o *drillRunCommand) run(ctx context.Context, name string) error {
 	spec.Drained = !asked.Method.Isolates()
 	review, err := f.review(ctx, spec)
 	if err != nil {
-		return f.known(ctx, err)
+		return f.withKnownClusters(ctx, err)
 	}
 	o.preview(asked.Method, &review.Status)
 	if o.dryTest {
@@ -152,14 +152,14 @@ func (o *drillRunCommand) run(ctx context.Context, name string) error {
 	}
 	made, err := f.makeDrill(ctx, newDrillOf(name, asked))
 	if err != nil {
-		return errors.New(faults(err))
+		return errors.New(serverErrors(err))
 	}
 	if o.detach {
 		tell(o.Out, "failoverdrill/%s created\n", made.Name)
 		return nil
 	}
 	tell(o.ErrOut, "failoverdrill/%s created; Ctrl-C ends the following only\n", made.Name)
-	return f.follow(ctx, o.IOStreams, made.Name)
+	return f.followDrill(ctx, o.IOStreams, made.Name)
 }
 
 func methodOf(word string) (v1beta1.DrillMethod, error) {
@@ -180,7 +180,7 @@ func oneOf[T ~string](flag, word string, values ...T) (T, error) {
 
 // preview prints what the drill would do.
 func (o *drillRunCommand) preview(method v1beta1.DrillMethod, s *v1beta1.FailoverReviewStatus) {
-	tell(o.Out, "%s of %s for %s\n", method, some(s.Clusters), o.hold)
+	tell(o.Out, "%s of %s for %s\n", method, joinSome(s.Clusters), o.hold)
 	if method == v1beta1.DrillBlackhole {
 		tell(o.Out, "\nClients notice: who is outside gets no answer there until the clusters are judged lost, out of DNS, and the TTL is over.\n")
 	}
@@ -304,15 +304,15 @@ func drillOf(u *unstructured.Unstructured) (*v1beta1.FailoverDrill, error) {
 	return d, err
 }
 
-// follow prints the course of a drill until it is over. It returns an error if the drill did not succeed.
-func (f *federation) follow(ctx context.Context, streams genericiooptions.IOStreams, name string) error {
+// followDrill prints the course of a drill until it is over. It returns an error if the drill did not succeed.
+func (f *federation) followDrill(ctx context.Context, streams genericiooptions.IOStreams, name string) error {
 	said := map[string]bool{}
 	for {
 		d, err := f.drill(ctx, name)
 		if err != nil {
 			return err
 		}
-		for _, line := range tale(d) {
+		for _, line := range drillCourse(d) {
 			if !said[line] {
 				said[line] = true
 				tell(streams.Out, "%s\n", line)
@@ -330,8 +330,8 @@ func (f *federation) follow(ctx context.Context, streams genericiooptions.IOStre
 	}
 }
 
-// tale returns the course of a drill so far, in lines.
-func tale(d *v1beta1.FailoverDrill) (lines []string) {
+// drillCourse returns the course of a drill so far, in lines.
+func drillCourse(d *v1beta1.FailoverDrill) (lines []string) {
 	s := &d.Status
 	switch s.Phase {
 	case "", v1beta1.DrillPending:
@@ -365,7 +365,7 @@ func newDrillStatus(streams genericiooptions.IOStreams) *cobra.Command {
 		Example: `  kubectl federation drill status
   kubectl federation drill status weekly-47 --watch`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: o.offer(drillNames),
+		ValidArgsFunction: o.completeWith(drillNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.output.check(); err != nil {
 				return err
@@ -378,7 +378,7 @@ func newDrillStatus(streams genericiooptions.IOStreams) *cobra.Command {
 				return o.list(c.Context(), f, streams)
 			}
 			if o.watch {
-				return f.follow(c.Context(), streams, args[0])
+				return f.followDrill(c.Context(), streams, args[0])
 			}
 			d, err := f.drill(c.Context(), args[0])
 			if err != nil {
@@ -387,7 +387,7 @@ func newDrillStatus(streams genericiooptions.IOStreams) *cobra.Command {
 			if o.output != "table" {
 				return o.output.print(streams.Out, d)
 			}
-			tell(streams.Out, "%s\n", strings.Join(tale(d), "\n"))
+			tell(streams.Out, "%s\n", strings.Join(drillCourse(d), "\n"))
 			return nil
 		},
 	}
@@ -399,7 +399,7 @@ func newDrillStatus(streams genericiooptions.IOStreams) *cobra.Command {
 
 func (o *drillStatusCommand) list(ctx context.Context, f *federation, streams genericiooptions.IOStreams) error {
 	var all []*v1beta1.FailoverDrill
-	if err := list(ctx, f.dyn.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+	if err := listPages(ctx, f.dyn.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		d, err := drillOf(u)
 		all = append(all, d)
 		return err
@@ -418,8 +418,8 @@ func (o *drillStatusCommand) list(ctx context.Context, f *federation, streams ge
 	tell(w, "NAME\tSCOPE\tMETHOD\tPHASE\tOUTCOME\tREASON\tAGE\n")
 	for _, d := range all {
 		s := d.Spec.Scope
-		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, some(slices.Concat(s.Clusters, s.Zones, s.Regions)), d.Spec.Method, cmp.Or(d.Status.Phase, v1beta1.DrillPending),
-			cmp.Or(d.Status.Outcome, "-"), cmp.Or(d.Status.Reason, "-"), ago(d.CreationTimestamp.Time, time.Now()))
+		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, joinSome(slices.Concat(s.Clusters, s.Zones, s.Regions)), d.Spec.Method, cmp.Or(d.Status.Phase, v1beta1.DrillPending),
+			cmp.Or(d.Status.Outcome, "-"), cmp.Or(d.Status.Reason, "-"), sinceText(d.CreationTimestamp.Time, time.Now()))
 	}
 	return w.Flush()
 }
@@ -429,7 +429,7 @@ func drillNames(ctx context.Context, f *federation, args []string) (names []stri
 	if len(args) > 0 {
 		return nil
 	}
-	_ = list(ctx, f.dyn.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
+	_ = listPages(ctx, f.dyn.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
 		names = append(names, u.GetName())
 		return nil
 	})
@@ -474,7 +474,7 @@ func newDrillDecision(streams genericiooptions.IOStreams, subresource, said stri
 	then func(ctx context.Context, f *federation, name string) error) *cobra.Command {
 	var t target
 	var reason string
-	c.Args, c.ValidArgsFunction = cobra.ExactArgs(1), t.offer(drillNames)
+	c.Args, c.ValidArgsFunction = cobra.ExactArgs(1), t.completeWith(drillNames)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		f, err := t.connect()
 		if err != nil {
@@ -485,7 +485,7 @@ func newDrillDecision(streams genericiooptions.IOStreams, subresource, said stri
 			return err
 		}
 		if _, err := f.dyn.Resource(v1beta1.FailoverDrillsResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}, subresource); err != nil {
-			return errors.New(faults(err))
+			return errors.New(serverErrors(err))
 		}
 		tell(streams.Out, "failoverdrill/%s %s\n", args[0], said)
 		if then != nil {
@@ -498,8 +498,8 @@ func newDrillDecision(streams genericiooptions.IOStreams, subresource, said stri
 	return c
 }
 
-// stopping changes the switch that ends all drills and blocks others.
-func stopping(t *target, streams genericiooptions.IOStreams, value func() any, said string) func(*cobra.Command, []string) error {
+// setStopSwitch changes the switch that ends all drills and blocks others.
+func setStopSwitch(t *target, streams genericiooptions.IOStreams, value func() any, said string) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, _ []string) error {
 		f, err := t.connect()
 		if err != nil {
@@ -525,7 +525,7 @@ func newDrillStop(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "End all drills, and keep others from beginning",
 		Long:  "End all drills, and keep others from beginning, until drill resume.",
 		Args:  cobra.NoArgs,
-		RunE:  stopping(&t, streams, func() any { return reason }, "drills are stopped; kubectl federation drill resume lets them begin again"),
+		RunE:  setStopSwitch(&t, streams, func() any { return reason }, "drills are stopped; kubectl federation drill resume lets them begin again"),
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who wonder")
 	_ = c.MarkFlagRequired("reason") // fails only for a flag that is not there
@@ -540,7 +540,7 @@ func newDrillResume(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Let drills begin again",
 		Long:  "Let drills begin again. Those that were ended stay ended.",
 		Args:  cobra.NoArgs,
-		RunE:  stopping(&t, streams, func() any { return nil }, "drills may begin again"),
+		RunE:  setStopSwitch(&t, streams, func() any { return nil }, "drills may begin again"),
 	}
 	t.addFlags(c)
 	return c

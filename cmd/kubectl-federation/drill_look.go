@@ -24,8 +24,8 @@ func (f *federation) drillWorld(ctx context.Context) (*plan.World, error) {
 	w := &plan.World{Now: time.Now()}
 	var err error
 	note := func(e error) { err = errors.Join(err, e) }
-	note(read(ctx, f.dyn.Resource(v1beta1.ClustersResource), &w.Clusters))
-	note(read(ctx, f.dyn.Resource(v1beta1.FailoverDrillsResource), &w.Drills))
+	note(readAll(ctx, f.dyn.Resource(v1beta1.ClustersResource), &w.Clusters))
+	note(readAll(ctx, f.dyn.Resource(v1beta1.FailoverDrillsResource), &w.Drills))
 	budgets, listErr := f.core.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
 	if note(listErr); listErr == nil {
 		for i := range budgets.Items {
@@ -36,7 +36,7 @@ func (f *federation) drillWorld(ctx context.Context) (*plan.World, error) {
 		if k.Preferences == "" {
 			continue
 		}
-		note(list(ctx, f.dyn.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		note(listPages(ctx, f.dyn.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			if u.GetDeletionTimestamp() == nil {
 				w.Add(new(plan.ReadObject(u)))
 			}
@@ -85,9 +85,9 @@ func client404(err error) error {
 	return err
 }
 
-// read reads all objects of one of our own kinds.
-func read[T any](ctx context.Context, from dynamic.ResourceInterface, into *[]*T) error {
-	return list(ctx, from, metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+// readAll reads all objects of one of our own kinds.
+func readAll[T any](ctx context.Context, from dynamic.ResourceInterface, into *[]*T) error {
+	return listPages(ctx, from, metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		one := new(T)
 		*into = append(*into, one)
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, one)

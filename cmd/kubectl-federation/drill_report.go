@@ -44,7 +44,7 @@ func newDrillReport(streams genericiooptions.IOStreams) *cobra.Command {
 		Example: `  kubectl federation drill report weekly-47
   kubectl federation drill report weekly-47 -o html > report.html`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.offer(drillNames),
+		ValidArgsFunction: t.completeWith(drillNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			formats := map[string]func(io.Writer, *v1beta1.FailoverDrill) error{
 				"text": reportText, "markdown": reportMarkdown, "html": reportHTML, "json": reportJSON, "junit": reportJUnit}
@@ -64,7 +64,7 @@ func newDrillReport(streams genericiooptions.IOStreams) *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", format, "text, markdown, html (one file, to print), json, or junit (for a pipeline: it fails if the drill did)")
-	_ = c.RegisterFlagCompletionFunc("output", fixed("text", "markdown", "html", "json", "junit")) // fails only for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("output", fixedWords("text", "markdown", "html", "json", "junit")) // fails only for a flag that is not there
 	t.addFlags(c)
 	return c
 }
@@ -77,8 +77,8 @@ func reportJSON(out io.Writer, d *v1beta1.FailoverDrill) error {
 	return err
 }
 
-// facts returns the report as pairs of text and value.
-func facts(d *v1beta1.FailoverDrill) (all [][2]string) {
+// reportRows returns the report as pairs of text and value.
+func reportRows(d *v1beta1.FailoverDrill) (all [][2]string) {
 	note := func(what, format string, args ...any) {
 		all = append(all, [2]string{what, fmt.Sprintf(format, args...)})
 	}
@@ -108,13 +108,13 @@ func facts(d *v1beta1.FailoverDrill) (all [][2]string) {
 		note(afterText(m), "%s", markText(m))
 	}
 	w := &r.Workloads
-	note("Replicas", "%s of %s were placed there; %d %% of them stayed ready all the time", count(w.Replicas, "replica"), count(int64(w.Objects), "object"), w.LeastReadyPercent)
+	note("Replicas", "%s of %s were placed there; %d %% of them stayed ready all the time", countOf(w.Replicas, "replica"), countOf(int64(w.Objects), "object"), w.LeastReadyPercent)
 	if d.Spec.Method != v1beta1.DrillShift {
 		note("Moved", "%d replicas, predicted %d", r.Prediction.Measured, r.Prediction.Replicas)
 	}
 	note("Names", "%d record sets change, by the prediction; %d were followed", r.Prediction.Records, len(r.Prediction.Followed))
 	if e := r.Earlier; e != nil {
-		note("Earlier drills", "%d of the same clusters and method%s", e.Runs, beside(r.Marks.After(), e.P75Milliseconds))
+		note("Earlier drills", "%d of the same clusters and method%s", e.Runs, withEarlier(r.Marks.After(), e.P75Milliseconds))
 	}
 	for _, p := range r.Probes {
 		seen := fmt.Sprintf("%d questions, %d failed, longest outage %s", p.Asked, p.Failed, time.Duration(p.LongestOutageMilliseconds)*time.Millisecond)
@@ -142,8 +142,8 @@ func facts(d *v1beta1.FailoverDrill) (all [][2]string) {
 	return all
 }
 
-// beside returns each mark with the time within which it came in three of four earlier drills.
-func beside(after map[string]time.Duration, p75 map[string]int64) string {
+// withEarlier returns each mark with the time within which it came in three of four earlier drills.
+func withEarlier(after map[string]time.Duration, p75 map[string]int64) string {
 	text := ""
 	for _, mark := range slices.Sorted(maps.Keys(p75)) {
 		now := "never"
@@ -158,7 +158,7 @@ func beside(after map[string]time.Duration, p75 map[string]int64) string {
 func reportText(out io.Writer, d *v1beta1.FailoverDrill) error {
 	tell(out, "Drill %s\n\n", d.Name)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	for _, f := range facts(d) {
+	for _, f := range reportRows(d) {
 		tell(w, "%s\t%s\n", f[0], f[1])
 	}
 	return w.Flush()
@@ -167,7 +167,7 @@ func reportText(out io.Writer, d *v1beta1.FailoverDrill) error {
 func reportMarkdown(out io.Writer, d *v1beta1.FailoverDrill) error {
 	cell := strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace
 	lines := []string{"# Drill " + cell(d.Name), "", "| | |", "|---|---|"}
-	for _, f := range facts(d) {
+	for _, f := range reportRows(d) {
 		lines = append(lines, "| "+cell(f[0])+" | "+cell(f[1])+" |")
 	}
 	_, err := io.WriteString(out, strings.Join(slices.Concat(lines, []string{""}), "\n"))
@@ -196,8 +196,8 @@ type point struct {
 	Anchor, Text string
 }
 
-// timeline arranges the marks from the fault to the last one, by time, each with a row of its own for its text.
-func timeline(m *v1beta1.DrillMarks) (line []point) {
+// timelineOf arranges the marks from the fault to the last one, by time, each with a row of its own for its text.
+func timelineOf(m *v1beta1.DrillMarks) (line []point) {
 	marks := m.Come()
 	if len(marks) == 0 {
 		return nil
@@ -222,9 +222,9 @@ func reportHTML(out io.Writer, d *v1beta1.FailoverDrill) error {
 		Height        int
 		Line          []point
 		Facts         [][2]string
-	}{Name: d.Name, Outcome: cmp.Or(string(d.Status.Outcome), string(d.Status.Phase)), Facts: facts(d)}
+	}{Name: d.Name, Outcome: cmp.Or(string(d.Status.Outcome), string(d.Status.Phase)), Facts: reportRows(d)}
 	if r := d.Status.Report; r != nil {
-		view.Line = timeline(&r.Marks)
+		view.Line = timelineOf(&r.Marks)
 		view.Height = 36 + 18*len(view.Line)
 	}
 	return page.Execute(out, view)

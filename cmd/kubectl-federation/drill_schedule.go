@@ -56,7 +56,7 @@ func newScheduleCreate(streams genericiooptions.IOStreams) *cobra.Command {
   kubectl federation drill schedule create nightly --cron "0 2 * * 2-6" --cluster east-a,east-b --rotate clusters --method evacuate --reason nightly`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := o.schedule(args[0])
+			s, err := o.newSchedule(args[0])
 			if err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ func newScheduleCreate(streams genericiooptions.IOStreams) *cobra.Command {
 				return err
 			}
 			if _, err := f.dyn.Resource(v1beta1.DrillSchedulesResource).Create(c.Context(), &unstructured.Unstructured{Object: content}, options); err != nil {
-				return errors.New(faults(err))
+				return errors.New(serverErrors(err))
 			}
 			tell(streams.Out, "failoverdrillschedule/%s created%s\n", s.Name, map[bool]string{true: " (dry run)"}[o.dryRun])
 			printTimes(streams, s, 5)
@@ -93,14 +93,14 @@ func newScheduleCreate(streams genericiooptions.IOStreams) *cobra.Command {
 	f.StringSliceVar(&o.days, "blocked-date", nil, "no drill is under way on these `days`, as 2026-12-24")
 	f.BoolVar(&o.dryRun, "dry-run", false, "show when drills would be made, and make nothing")
 	_ = c.MarkFlagRequired("cron") // fails only for an unknown flag; so below
-	_ = c.RegisterFlagCompletionFunc("rotate", fixed("zones", "regions", "clusters"))
+	_ = c.RegisterFlagCompletionFunc("rotate", fixedWords("zones", "regions", "clusters"))
 	o.addFlags(c)
 	o.complete(c)
 	return c
 }
 
-// schedule returns the schedule of the flags.
-func (o *scheduleCreateCommand) schedule(name string) (*v1beta1.FailoverDrillSchedule, error) {
+// newSchedule returns the schedule of the flags.
+func (o *scheduleCreateCommand) newSchedule(name string) (*v1beta1.FailoverDrillSchedule, error) {
 	drill, err := o.drillSpec()
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func newScheduleList(streams genericiooptions.IOStreams) *cobra.Command {
 				return err
 			}
 			all := []*v1beta1.FailoverDrillSchedule{}
-			if err := list(c.Context(), f.dyn.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+			if err := listPages(c.Context(), f.dyn.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 				s, err := scheduleOf(u)
 				all = append(all, s)
 				return err
@@ -190,7 +190,7 @@ func newScheduleList(streams genericiooptions.IOStreams) *cobra.Command {
 
 func scheduleRow(s *v1beta1.FailoverDrillSchedule, now time.Time) []string {
 	scope, when := s.Spec.Template.Spec.Scope, s.Spec.Schedule
-	what := some(slices.Concat(scope.Clusters, scope.Zones, scope.Regions))
+	what := joinSome(slices.Concat(scope.Clusters, scope.Zones, scope.Regions))
 	if s.Spec.Rotate != "" {
 		what += " in turn"
 	}
@@ -207,7 +207,7 @@ func scheduleRow(s *v1beta1.FailoverDrillSchedule, now time.Time) []string {
 	}
 	missed := "-"
 	if m := s.Status.LastMissed; m != nil {
-		missed = ago(m.Time.Time, now) + " " + m.Reason
+		missed = sinceText(m.Time.Time, now) + " " + m.Reason
 	}
 	return []string{s.Name, when, what, string(s.Spec.Template.Spec.Method), next, agoOrDash(s.Status.LastScheduleTime, now), agoOrDash(s.Status.LastSuccessfulTime, now), missed}
 }
@@ -219,7 +219,7 @@ func newScheduleNext(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:               "next NAME",
 		Short:             "Show when a schedule makes its next drills",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.offer(scheduleNames),
+		ValidArgsFunction: t.completeWith(scheduleNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if n < 1 || n > 1000 {
 				return fmt.Errorf("--count %d: must be from 1 to 1000", n)
@@ -228,7 +228,7 @@ func newScheduleNext(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := f.schedule(c.Context(), args[0])
+			s, err := f.getSchedule(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -254,7 +254,7 @@ func newScheduleSuspend(streams genericiooptions.IOStreams, suspend bool) *cobra
 		Use:               use + " NAME",
 		Short:             short,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.offer(scheduleNames),
+		ValidArgsFunction: t.completeWith(scheduleNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := t.connect()
 			if err != nil {
@@ -265,7 +265,7 @@ func newScheduleSuspend(streams genericiooptions.IOStreams, suspend bool) *cobra
 				return err
 			}
 			if _, err := f.dyn.Resource(v1beta1.DrillSchedulesResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}); err != nil {
-				return errors.New(faults(err))
+				return errors.New(serverErrors(err))
 			}
 			tell(streams.Out, "failoverdrillschedule/%s %s\n", args[0], said)
 			return nil
@@ -286,13 +286,13 @@ func newScheduleRun(streams genericiooptions.IOStreams) *cobra.Command {
 them. Of a schedule that takes its scopes in turn, name one.`,
 		Example:           `  kubectl federation drill schedule run weekly --zone east/a`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.offer(scheduleNames),
+		ValidArgsFunction: t.completeWith(scheduleNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := t.connect()
 			if err != nil {
 				return err
 			}
-			s, err := f.schedule(c.Context(), args[0])
+			s, err := f.getSchedule(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -302,12 +302,12 @@ them. Of a schedule that takes its scopes in turn, name one.`,
 			}
 			made, err := f.makeDrill(c.Context(), d)
 			if err != nil {
-				return errors.New(faults(err))
+				return errors.New(serverErrors(err))
 			}
 			if tell(streams.ErrOut, "failoverdrill/%s created; Ctrl-C ends the following only\n", made.Name); detach {
 				return nil
 			}
-			return f.follow(c.Context(), streams, made.Name)
+			return f.followDrill(c.Context(), streams, made.Name)
 		},
 	}
 	f := c.Flags()
@@ -338,7 +338,7 @@ func drillNow(s *v1beta1.FailoverDrillSchedule, cluster, zone, region string) (*
 	return d, nil
 }
 
-func (f *federation) schedule(ctx context.Context, name string) (*v1beta1.FailoverDrillSchedule, error) {
+func (f *federation) getSchedule(ctx context.Context, name string) (*v1beta1.FailoverDrillSchedule, error) {
 	u, err := f.dyn.Resource(v1beta1.DrillSchedulesResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -358,7 +358,7 @@ func scheduleNames(ctx context.Context, f *federation, args []string) (names []s
 	if len(args) > 0 {
 		return nil
 	}
-	_ = list(ctx, f.dyn.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
+	_ = listPages(ctx, f.dyn.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
 		names = append(names, u.GetName())
 		return nil
 	})

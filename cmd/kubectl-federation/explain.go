@@ -66,8 +66,8 @@ federation's, if you may read its credential. One that does not answer holds up 
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		words, directive := o.offer(func(ctx context.Context, f *federation, args []string) []string {
-			return objects(ctx, f, args, prefix)
+		words, directive := o.completeWith(func(ctx context.Context, f *federation, args []string) []string {
+			return completeObjects(ctx, f, args, prefix)
 		})(c, args, prefix)
 		if !strings.Contains(prefix, "/") {
 			directive |= cobra.ShellCompDirectiveNoSpace
@@ -79,11 +79,11 @@ federation's, if you may read its credential. One that does not answer holds up 
 	c.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of the object; without it that of the context")
 	c.Flags().BoolVar(&o.all, "all", false, fmt.Sprintf("show all clusters, not only %d", maxRows))
 	c.Flags().DurationVar(&o.timeout, "member-timeout", 3*time.Second, "how long to wait for one cluster's answer")
-	_ = c.RegisterFlagCompletionFunc("namespace", o.offer(namespaces)) // fails only for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("namespace", o.completeWith(completeNamespaces)) // fails only for a flag that is not there
 	return c
 }
 
-func namespaces(ctx context.Context, f *federation, _ []string) (names []string) {
+func completeNamespaces(ctx context.Context, f *federation, _ []string) (names []string) {
 	page, err := f.meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(ctx, metav1.ListOptions{Limit: pageSize})
 	if err != nil {
 		return nil
@@ -109,7 +109,7 @@ func (o *explainCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	e, err := f.gather(ctx, word, name, o.timeout)
+	e, err := f.gatherEvidence(ctx, word, name, o.timeout)
 	if err != nil {
 		return err
 	}
@@ -151,8 +151,8 @@ type answer struct {
 	err  error
 }
 
-// gather reads what explain needs: the object, the Clusters, the policies, and each cluster's copy.
-func (f *federation) gather(ctx context.Context, word, name string, timeout time.Duration) (e evidence, err error) {
+// gatherEvidence reads what explain needs: the object, the Clusters, the policies, and each cluster's copy.
+func (f *federation) gatherEvidence(ctx context.Context, word, name string, timeout time.Duration) (e evidence, err error) {
 	resource, namespaced, err := f.resource(word)
 	if err != nil {
 		return e, err
@@ -202,7 +202,7 @@ func (f *federation) gatherReferrers(ctx context.Context, e *evidence) error {
 		if v1beta1.FederatedKindOf(r.Resource.GroupResource()) == nil {
 			continue // pods are only in clusters
 		}
-		err := list(ctx, f.dyn.Resource(r.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err := listPages(ctx, f.dyn.Resource(r.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			e.referrers = append(e.referrers, u)
 			return nil
 		})
@@ -220,7 +220,7 @@ func (f *federation) gatherAutoscalers(ctx context.Context, e *evidence) error {
 	if workloadOf(e.resource) == nil {
 		return nil
 	}
-	err := list(ctx, f.dyn.Resource(autoscalerRow.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+	err := listPages(ctx, f.dyn.Resource(autoscalerRow.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		kind, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind")
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
 		if kind == e.object.GetKind() && name == e.object.GetName() {
@@ -251,5 +251,5 @@ func (f *federation) noSuchObject(ctx context.Context, resource schema.GroupVers
 	if namespace != "" {
 		where = " in namespace " + namespace
 	}
-	return fmt.Errorf("%s %q not found%s; there are: %s", resource.Resource, name, where, some(names))
+	return fmt.Errorf("%s %q not found%s; there are: %s", resource.Resource, name, where, joinSome(names))
 }

@@ -31,9 +31,9 @@ func jobRoundOf(o *unstructured.Unstructured) *jobRound {
 func (r *jobRound) String() string {
 	failed := ""
 	if r.Failed > 0 {
-		failed = fmt.Sprintf("; %s failed before", count(r.Failed, "pod"))
+		failed = fmt.Sprintf("; %s failed before", countOf(r.Failed, "pod"))
 	}
-	return fmt.Sprintf("Round %d: of %s %d were done before, %d are divided again%s", r.Number, count(r.Succeeded+r.Completions, "completion"), r.Succeeded, r.Completions, failed)
+	return fmt.Sprintf("Round %d: of %s %d were done before, %d are divided again%s", r.Number, countOf(r.Succeeded+r.Completions, "completion"), r.Succeeded, r.Completions, failed)
 }
 
 // completionsOf returns the completions of a Job; nil if unset, and for other kinds.
@@ -45,15 +45,15 @@ func completionsOf(o *unstructured.Unstructured) *int64 {
 	return &n
 }
 
-// complete sets how many completions of a Job's current round the cluster should do, and how many it has done.
-func (one *clusterExplanation) complete(e evidence, c *v1beta1.Cluster) {
+// setCompletions sets how many completions of a Job's current round the cluster should do, and how many it has done.
+func (one *clusterExplanation) setCompletions(e evidence, c *v1beta1.Cluster) {
 	answer := e.copies[c.Name]
 	if completionsOf(e.object) == nil || answer.err != nil || one.Copy == copyConflict {
 		return
 	}
 	of := answer.copy
 	if of == nil || propagation.Outlived(propagation.SourceOf(e.object), of) {
-		wish := e.anew(c)
+		wish := e.desiredFromScratch(c)
 		if wish.Presence != propagation.Present {
 			return
 		}
@@ -63,15 +63,15 @@ func (one *clusterExplanation) complete(e evidence, c *v1beta1.Cluster) {
 	one.Succeeded, _, _ = unstructured.NestedInt64(of.Object, "status", "succeeded")
 }
 
-// anew returns what propagation wants in a cluster once nothing is there any more.
-func (e evidence) anew(c *v1beta1.Cluster) propagation.Desired {
+// desiredFromScratch returns what propagation wants in a cluster once nothing is there any more.
+func (e evidence) desiredFromScratch(c *v1beta1.Cluster) propagation.Desired {
 	e.copies = maps.Clone(e.copies)
 	delete(e.copies, c.Name)
-	return e.wish(c)
+	return e.desiredNow(c)
 }
 
-// done returns the cluster's progress of a Job.
-func (c *clusterExplanation) done() string {
+// jobProgress returns the cluster's progress of a Job.
+func (c *clusterExplanation) jobProgress() string {
 	if c.Completions == nil {
 		return "-"
 	}

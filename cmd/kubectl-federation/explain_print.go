@@ -12,21 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// ago returns how long something has been so, in kubectl's format.
-func ago(since, now time.Time) string { return duration.HumanDuration(now.Sub(since)) }
+// sinceText returns how long something has been so, in kubectl's format.
+func sinceText(since, now time.Time) string { return duration.HumanDuration(now.Sub(since)) }
 
 func agoOrDash(since *metav1.Time, now time.Time) string {
 	if since == nil || since.IsZero() {
 		return "-"
 	}
-	return ago(since.Time, now)
+	return sinceText(since.Time, now)
 }
 
 // printExplanation prints a table of at most `rows` rows, then the reasons.
 func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 	tell(out, "%s\n", x.headline())
 	if x.NotPropagated != nil {
-		tell(out, "Not as desired for %s (%s): %s\n", ago(x.NotPropagated.Since, now), x.NotPropagated.Reason, x.NotPropagated.Message)
+		tell(out, "Not as desired for %s (%s): %s\n", sinceText(x.NotPropagated.Since, now), x.NotPropagated.Reason, x.NotPropagated.Message)
 	}
 	if x.Round != nil {
 		tell(out, "%s\n", x.Round)
@@ -34,7 +34,7 @@ func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 	for _, n := range x.Notes {
 		tell(out, "Note: %s\n", n)
 	}
-	shown, rest := x.split(rows)
+	shown, rest := x.splitRows(rows)
 	if len(shown) > 0 {
 		tell(out, "\n")
 		x.printTable(out, shown, now)
@@ -45,14 +45,14 @@ func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 		tell(out, "\nLast decisions:\n")
 	}
 	for _, d := range x.Decisions {
-		tell(out, "  %s ago   %s%s\n", ago(d.At.Time, now), d.Cause, prefixed(": ", d.Summary()))
+		tell(out, "  %s ago   %s%s\n", sinceText(d.At.Time, now), d.Cause, prefixIfAny(": ", d.Summary()))
 	}
 }
 
 func (x *explanation) headline() string {
 	words := []string{objectName(x.Kind, x.Namespace, x.Name)}
 	if x.Replicas != nil {
-		words = append(words, fmt.Sprintf("%s asked for, %d placed, %d ready", count(*x.Replicas, "replica"), x.Placed, x.Ready))
+		words = append(words, fmt.Sprintf("%s asked for, %d placed, %d ready", countOf(*x.Replicas, "replica"), x.Placed, x.Ready))
 	}
 	if x.Unschedulable > 0 {
 		words = append(words, fmt.Sprintf("%d unschedulable", x.Unschedulable))
@@ -71,9 +71,9 @@ func (x *explanation) headline() string {
 	return strings.Join(words, " · ")
 }
 
-// split returns the clusters to print one by one: those that matter to the object, by name. Problems come first if not
+// splitRows returns the clusters to print one by one: those that matter to the object, by name. Problems come first if not
 // all fit.
-func (x *explanation) split(rows int) (shown, rest []clusterExplanation) {
+func (x *explanation) splitRows(rows int) (shown, rest []clusterExplanation) {
 	for _, c := range x.Clusters {
 		if c.Copy == copyNone && c.Home == 0 && rows < len(x.Clusters) {
 			rest = append(rest, c)
@@ -108,7 +108,7 @@ func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now 
 	tell(w, "CLUSTER\tDESIRED\tCURRENT\tREADY%s\tCOPY\tGEN\tSINCE\tWAITS FOR\n", done("DONE"))
 	for i := range shown {
 		c := &shown[i]
-		wanted, there, ready := c.numbers(x.Replicas != nil)
+		wanted, there, ready := c.numberCells(x.Replicas != nil)
 		gen := "-"
 		if c.Generation > 0 {
 			gen = fmt.Sprint(c.Generation)
@@ -116,7 +116,7 @@ func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now 
 				gen = fmt.Sprintf("%d (%d seen)", c.Generation, c.ObservedGeneration)
 			}
 		}
-		tell(w, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", c.Name, wanted, there, ready, done(c.done()), c.Copy, gen, agoOrDash(c.Since, now), short(c.WaitsFor))
+		tell(w, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", c.Name, wanted, there, ready, done(c.jobProgress()), c.Copy, gen, agoOrDash(c.Since, now), shortText(c.WaitsFor))
 	}
 	_ = w.Flush() // nobody reads the error
 	if x.Replicas != nil && slices.ContainsFunc(shown, func(c clusterExplanation) bool { return c.Overflow > 0 }) {
@@ -124,8 +124,8 @@ func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now 
 	}
 }
 
-// numbers returns a cluster's cells.
-func (c *clusterExplanation) numbers(divided bool) (wanted, there, ready string) {
+// numberCells returns a cluster's cells.
+func (c *clusterExplanation) numberCells(divided bool) (wanted, there, ready string) {
 	if !divided {
 		yes := map[bool]string{true: "yes", false: "no"}
 		wanted, there, ready = yes[c.Desired > 0], "-", "-"
@@ -147,7 +147,7 @@ func (c *clusterExplanation) numbers(divided bool) (wanted, there, ready string)
 // maxWords is the maximum length of a cell; -o json has the whole text.
 const maxWords = 60
 
-func short(s string) string {
+func shortText(s string) string {
 	s = strings.ReplaceAll(s, "\n", " ")
 	if r := []rune(s); len(r) > maxWords {
 		return string(r[:maxWords-1]) + "…"
@@ -157,18 +157,18 @@ func short(s string) string {
 
 // printReasons prints the reasons, once for all clusters with the same one.
 func printReasons(out io.Writer, shown, rest []clusterExplanation) {
-	groups := grouped(shown)
+	groups := groupByState(shown)
 	if len(groups) > 0 {
 		tell(out, "\nWhy:\n")
 	}
 	for _, g := range groups {
-		tell(out, "  %s: %s\n", some(g.names), g.why)
+		tell(out, "  %s: %s\n", joinSome(g.names), g.why)
 	}
 	if len(rest) == 0 {
 		return
 	}
-	tell(out, "\nAnd %s more (--all shows them):\n", count(int64(len(rest)), "cluster"))
-	for _, g := range grouped(rest)[:min(maxNamed, len(grouped(rest)))] {
+	tell(out, "\nAnd %s more (--all shows them):\n", countOf(int64(len(rest)), "cluster"))
+	for _, g := range groupByState(rest)[:min(maxNamed, len(groupByState(rest)))] {
 		tell(out, "  %d: %s\n", len(g.names), g.why)
 	}
 }
@@ -178,7 +178,7 @@ type group struct {
 	why   string
 }
 
-func grouped(clusters []clusterExplanation) (groups []group) {
+func groupByState(clusters []clusterExplanation) (groups []group) {
 	for _, c := range clusters {
 		why := strings.Join(c.Reasons, "; ")
 		if why == "" {

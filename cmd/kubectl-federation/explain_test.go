@@ -57,7 +57,7 @@ func replicaSet(t *testing.T, replicas int64, p *v1beta1.Placement) *unstructure
 // at makes the cluster's copy as propagation wants it, with other numbers of desired and ready replicas.
 func (e *evidence) at(cluster string, there, ready int64) {
 	i := slices.IndexFunc(e.clusters, func(c *v1beta1.Cluster) bool { return c.Name == cluster })
-	u := e.wish(e.clusters[i]).Object.DeepCopy()
+	u := e.desiredNow(e.clusters[i]).Object.DeepCopy()
 	u.SetGeneration(2)
 	_ = unstructured.SetNestedField(u.Object, there, "spec", "replicas")
 	_ = unstructured.SetNestedField(u.Object, ready, "status", "readyReplicas")
@@ -177,7 +177,7 @@ func TestStatesOfACopy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := evidenceOf(settings(), config, clusterAt("a", 0))
-			e.copies["a"] = answer{copy: e.wish(e.clusters[0]).Object.DeepCopy()}
+			e.copies["a"] = answer{copy: e.desiredNow(e.clusters[0]).Object.DeepCopy()}
 			c.change(&e)
 			if got := explain(e).Clusters[0]; got.Copy != c.want || got.WaitsFor != c.waits {
 				t.Errorf("%s, waits for %q; want %s, %q", got.Copy, got.WaitsFor, c.want, c.waits)
@@ -191,7 +191,7 @@ func TestAFinishedJobWaitsForNothing(t *testing.T) {
 	job := fromJSON(t, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":"default","name":"once","uid":"u"},"spec":{"parallelism":2}}`)
 	job.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"a":2}}`})
 	e := evidenceOf(job, divided[3].resource, clusterAt("a", 0))
-	copied := e.wish(e.clusters[0]).Object.DeepCopy()
+	copied := e.desiredNow(e.clusters[0]).Object.DeepCopy()
 	e.copies["a"] = answer{copy: copied}
 	if got := explain(e).Clusters[0].WaitsFor; got != "2 replicas to get ready" {
 		t.Errorf("one that works waits for %q", got)
@@ -217,7 +217,7 @@ func TestExplainAJobInRounds(t *testing.T) {
 	e.copies["east-b"] = answer{err: errors.New("refused")}
 	made := func(cluster, status string) {
 		i := slices.IndexFunc(e.clusters, func(c *v1beta1.Cluster) bool { return c.Name == cluster })
-		u := e.wish(e.clusters[i]).Object.DeepCopy()
+		u := e.desiredNow(e.clusters[i]).Object.DeepCopy()
 		u.Object["status"] = fromJSON(t, status).Object
 		e.copies[cluster] = answer{copy: u}
 	}
@@ -260,7 +260,7 @@ func TestADefinitionGoesWhereAPolicyNamesItsKind(t *testing.T) {
 	}
 	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}, Spec: v1beta1.PlacementPolicySpec{
 		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "example.com/v1", Kind: "Widget"}}}}}
-	e.copies["a"] = answer{copy: e.wish(e.clusters[0]).Object.DeepCopy()}
+	e.copies["a"] = answer{copy: e.desiredNow(e.clusters[0]).Object.DeepCopy()}
 	if c := explain(e).Clusters[0]; c.Copy != copyInSync || c.Desired != 1 || !strings.Contains(c.Reasons[0], "a policy names the kind") {
 		t.Errorf("with a policy: %+v", c)
 	}

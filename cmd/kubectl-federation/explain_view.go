@@ -91,11 +91,11 @@ const (
 // explain makes the explanation from the evidence. It is pure.
 func explain(e evidence) *explanation {
 	o := e.object
-	d := decide(e)
+	d := replayDecision(e)
 	x := &explanation{
 		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Generation: o.GetGeneration(),
 		Deleting: o.GetDeletionTimestamp() != nil, Notes: d.notes, Policy: d.policyName(),
-		Pending: pending(o), Round: jobRoundOf(o),
+		Pending: isUndecided(o), Round: jobRoundOf(o),
 	}
 	if c := conditionOf(o, v1beta1.ConditionPropagated); c != nil && c.Status != "True" {
 		x.NotPropagated = c
@@ -107,7 +107,7 @@ func explain(e evidence) *explanation {
 		slices.Sort(x.Notes)
 		x.Notes = slices.Compact(x.Notes)
 	}
-	specField, _ := d.fields(e.resource)
+	specField, _ := d.replicaFields(e.resource)
 	if specField != "" {
 		n, found, _ := unstructured.NestedInt64(o.Object, "spec", specField)
 		if !found {
@@ -118,7 +118,7 @@ func explain(e evidence) *explanation {
 	says := byCluster(x.NotPropagated)
 	for _, c := range e.clusters {
 		one := explainCluster(e, &d, p, c)
-		one.waits(c, says[c.Name], specField != "", e.now)
+		one.setWaitReason(c, says[c.Name], specField != "", e.now)
 		x.Placed += one.Desired
 		x.Ready += one.Ready
 		x.Clusters = append(x.Clusters, one)
@@ -129,8 +129,8 @@ func explain(e evidence) *explanation {
 	return x
 }
 
-// pending reports whether it is yet to be decided where an object goes.
-func pending(o *unstructured.Unstructured) bool {
+// isUndecided reports whether it is yet to be decided where an object goes.
+func isUndecided(o *unstructured.Unstructured) bool {
 	return o.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending
 }
 
@@ -142,31 +142,31 @@ func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cl
 			one.Desired = 1
 		}
 		one.Since = sinceWhen(p.History, c.Name)
-	} else if d.everywhere && !pending(e.object) && c.RefusesNamespace(e.object.GetNamespace()) == "" && propagation.Selected(e.object, c.Labels) {
+	} else if d.everywhere && !isUndecided(e.object) && c.RefusesNamespace(e.object.GetNamespace()) == "" && propagation.Selected(e.object, c.Labels) {
 		one.Desired = 1
 	}
 	if e.object.GetDeletionTimestamp() != nil {
 		one.Desired, one.Overflow = 0, 0
 	}
 	if len(one.Reasons) == 0 && p != nil {
-		one.Reasons = d.unsaid(one.Desired + one.Overflow)
+		one.Reasons = d.defaultReason(one.Desired + one.Overflow)
 	}
-	one.observe(e, d, c)
-	one.complete(e, c)
+	one.setCopyState(e, d, c)
+	one.setCompletions(e, c)
 	return one
 }
 
-// observe sets the state of the copy.
-func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Cluster) {
+// setCopyState sets the state of the copy.
+func (one *clusterExplanation) setCopyState(e evidence, d *decision, c *v1beta1.Cluster) {
 	answer, wanted := e.copies[c.Name], one.Desired+one.Overflow
 	if answer.err != nil {
-		one.Copy, one.WaitsFor = copyUnreadable, e.unreadable(answer.err)
+		one.Copy, one.WaitsFor = copyUnreadable, e.unreadableReason(answer.err)
 		if !c.IsReady() {
 			one.Copy, one.WaitsFor = copyUnreachable, ""
 		}
 		return
 	}
-	wish := e.wish(c)
+	wish := e.desiredNow(c)
 	if answer.copy == nil {
 		if wanted > 0 && wish.Presence != propagation.IfThere { // as for a finished Job
 			one.Copy, one.WaitsFor = copyMissing, wish.Refusal
@@ -176,10 +176,10 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 		}
 		return
 	}
-	one.measure(d, e.resource, answer.copy)
-	specField, _ := d.fields(e.resource)
+	one.setNumbers(d, e.resource, answer.copy)
+	specField, _ := d.replicaFields(e.resource)
 	taken := specField != "" && v1beta1.ScaledBy(answer.copy) != ""
-	scaled := taken || specField != "" && *one.Current > 0 && e.scaled(c)
+	scaled := taken || specField != "" && *one.Current > 0 && e.isAutoscaled(c)
 	if scaled {
 		one.Reasons = append(slices.Clone(one.Reasons), fmt.Sprintf("%d there by the cluster's autoscaler", *one.Current))
 		if *one.Current != wanted {
@@ -187,12 +187,12 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 		}
 	}
 	switch {
-	case !ours(answer.copy, e.uid):
+	case !isOurCopy(answer.copy, e.uid):
 		one.Copy = copyConflict
 	case answer.copy.GetDeletionTimestamp() != nil, wanted == 0 && *one.Current > 0:
 		one.Copy = copyLeaving
 	case propagation.Outlived(wish.Source, answer.copy):
-		one.Copy, one.WaitsFor = copyLeaving, e.outlived(answer.copy)
+		one.Copy, one.WaitsFor = copyLeaving, e.copyOrigin(answer.copy)
 	case taken:
 		one.Copy = copyInSync
 	case specField != "" && !scaled && *one.Current != wanted:
@@ -207,8 +207,8 @@ func (one *clusterExplanation) observe(e evidence, d *decision, c *v1beta1.Clust
 	}
 }
 
-// outlived describes the source of a copy that is not of the present object.
-func (e *evidence) outlived(copy *unstructured.Unstructured) string {
+// copyOrigin describes the source of a copy that is not of the present object.
+func (e *evidence) copyOrigin(copy *unstructured.Unstructured) string {
 	of, _, _ := strings.Cut(copy.GetAnnotations()[v1beta1.SourceAnnotation], "/")
 	if of == string(e.object.GetUID()) {
 		return "the copy of an earlier round to go"
@@ -216,9 +216,9 @@ func (e *evidence) outlived(copy *unstructured.Unstructured) string {
 	return "the copy of an earlier object of that name to go, or to be taken over"
 }
 
-// unreadable returns why a cluster does not show its copy and, if the federation itself lacks the permission, how to
+// unreadableReason returns why a cluster does not show its copy and, if the federation itself lacks the permission, how to
 // give it.
-func (e *evidence) unreadable(err error) string {
+func (e *evidence) unreadableReason(err error) string {
 	custom := propagation.KindOf(e.resource) == nil
 	if custom && apierrors.IsForbidden(err) && strings.Contains(err.Error(), federationAccount) {
 		return joinFor + e.resource.GroupResource().String()
@@ -232,10 +232,10 @@ const joinFor = "join it with --custom-kinds "
 // federationAccount is the name prefix of the federation's account in a member.
 const federationAccount = "system:serviceaccount:" + v1beta1.FederationNamespace + ":"
 
-// measure reads the numbers of a copy.
-func (one *clusterExplanation) measure(d *decision, r schema.GroupVersionResource, u *unstructured.Unstructured) {
+// setNumbers reads the numbers of a copy.
+func (one *clusterExplanation) setNumbers(d *decision, r schema.GroupVersionResource, u *unstructured.Unstructured) {
 	there := int64(1)
-	if specField, readyField := d.fields(r); specField != "" {
+	if specField, readyField := d.replicaFields(r); specField != "" {
 		there, _, _ = unstructured.NestedInt64(u.Object, "spec", specField)
 		one.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", readyField)
 	}
@@ -244,11 +244,11 @@ func (one *clusterExplanation) measure(d *decision, r schema.GroupVersionResourc
 	one.ObservedGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 }
 
-// waits sets what the cluster waits for. says is the federation's message about it.
-func (one *clusterExplanation) waits(c *v1beta1.Cluster, says string, divided bool, now time.Time) {
+// setWaitReason sets what the cluster waits for. says is the federation's message about it.
+func (one *clusterExplanation) setWaitReason(c *v1beta1.Cluster, says string, divided bool, now time.Time) {
 	switch {
 	case one.Copy == copyUnreachable:
-		one.WaitsFor = "cluster is not ready" + notReadySince(c, now) + prefixed(": ", whyNotReady(c))
+		one.WaitsFor = "cluster is not ready" + notReadySince(c, now) + prefixIfAny(": ", whyNotReady(c))
 	case one.WaitsFor != "":
 	case says != "":
 		one.WaitsFor = says
@@ -259,13 +259,13 @@ func (one *clusterExplanation) waits(c *v1beta1.Cluster, says string, divided bo
 	case one.Current != nil && one.ObservedGeneration > 0 && one.ObservedGeneration < one.Generation:
 		one.WaitsFor = "the cluster's controllers to take it up"
 	case divided && !one.finished && one.Current != nil && one.Ready < min(*one.Current, one.Desired) && one.Copy != copyLeaving:
-		one.WaitsFor = fmt.Sprintf("%s to get ready", count(min(*one.Current, one.Desired)-one.Ready, "replica"))
+		one.WaitsFor = fmt.Sprintf("%s to get ready", countOf(min(*one.Current, one.Desired)-one.Ready, "replica"))
 	}
 }
 
 func notReadySince(c *v1beta1.Cluster, now time.Time) string {
 	if ready := c.Condition(v1beta1.ClusterReady); ready != nil {
-		return " for " + ago(ready.LastTransitionTime.Time, now)
+		return " for " + sinceText(ready.LastTransitionTime.Time, now)
 	}
 	return ""
 }

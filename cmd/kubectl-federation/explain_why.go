@@ -23,9 +23,9 @@ type decision struct {
 	divided    bool
 }
 
-// fields returns the fields of spec and status with the number of replicas, and of ready ones; none if they are not
+// replicaFields returns the fields of spec and status with the number of replicas, and of ready ones; none if they are not
 // divided.
-func (d *decision) fields(r schema.GroupVersionResource) (spec, ready string) {
+func (d *decision) replicaFields(r schema.GroupVersionResource) (spec, ready string) {
 	if w := workloadOf(r); w != nil {
 		return w.specField, w.readyField
 	}
@@ -42,30 +42,30 @@ func (d *decision) policyName() string {
 	return d.policy.Name
 }
 
-// decide runs the placement controller's own functions on what was read. It does not know what other objects have taken
+// replayDecision runs the placement controller's own functions on what was read. It does not know what other objects have taken
 // of the room since the clusters reported it.
-func decide(e evidence) decision {
+func replayDecision(e evidence) decision {
 	o, err := placement.Read(e.object)
 	if err != nil {
 		return decision{reasons: map[string][]string{}, notes: []string{err.Error()}}
 	}
 	w := placement.NewWorld(e.clusters, e.policies)
 	w.SecretsEverywhere = o.Current != nil && o.Current.Everywhere // counts only if nothing refers to it
-	follow(&o, w, e.referrers)
+	followReferrers(&o, w, e.referrers)
 	d := placement.Decide(o, w, e.now)
 	out := decision{reasons: d.Reasons, notes: d.Notes, policy: w.Policy(&o), divided: o.Divided || d.Placement.Inputs != ""}
 	if d.None {
 		named := e.isDefinition() && len(customplan.Wanted([]customplan.Definition{customplan.Read(e.object)}, e.policies)) > 0
 		out.everywhere = named || v1beta1.FederatedKindOf(e.resource.GroupResource()) != nil
-		out.reasons = ungoverned(e, out.everywhere)
+		out.reasons = explainUngoverned(e, out.everywhere)
 	}
 	return out
 }
 
-// unsaid explains a cluster's number if no rule has a reason.
-func (d *decision) unsaid(wanted int64) []string {
+// defaultReason explains a cluster's number if no rule has a reason.
+func (d *decision) defaultReason(wanted int64) []string {
 	switch {
-	case d.divided && wanted == 0 && d.stays():
+	case d.divided && wanted == 0 && d.keepsReplicas():
 		return []string{"all replicas are placed in other clusters, and stay there, as rebalance is off: new ones may come here"}
 	case d.divided && wanted == 0:
 		return []string{"other clusters have all replicas, by weight and what they have already"}
@@ -75,8 +75,8 @@ func (d *decision) unsaid(wanted int64) []string {
 	return []string{"it is not placed there"}
 }
 
-// stays reports whether replicas stay where they are placed because rebalance is off.
-func (d *decision) stays() bool {
+// keepsReplicas reports whether replicas stay where they are placed because rebalance is off.
+func (d *decision) keepsReplicas() bool {
 	for _, reasons := range d.reasons {
 		if slices.ContainsFunc(reasons, func(why string) bool { return strings.Contains(why, "rebalance is off") }) {
 			return true
@@ -85,8 +85,8 @@ func (d *decision) stays() bool {
 	return false
 }
 
-// follow lets an object go where its referrers go, if they take it along.
-func follow(o *placement.Object, w *placement.World, referrers []*unstructured.Unstructured) {
+// followReferrers lets an object go where its referrers go, if they take it along.
+func followReferrers(o *placement.Object, w *placement.World, referrers []*unstructured.Unstructured) {
 	with := *w
 	with.SecretsEverywhere = false // the object decides whether that takes it along
 	var from []placement.Reach
@@ -108,8 +108,8 @@ func follow(o *placement.Object, w *placement.World, referrers []*unstructured.U
 	}
 }
 
-// ungoverned explains where an object without a rule goes.
-func ungoverned(e evidence, everywhere bool) map[string][]string {
+// explainUngoverned explains where an object without a rule goes.
+func explainUngoverned(e evidence, everywhere bool) map[string][]string {
 	reasons := map[string][]string{}
 	_, selecting := e.object.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
 	for _, c := range e.clusters {
@@ -131,25 +131,25 @@ func ungoverned(e evidence, everywhere bool) map[string][]string {
 	return reasons
 }
 
-// wish returns what propagation wants in a cluster.
-func (e *evidence) wish(c *v1beta1.Cluster) propagation.Desired {
+// desiredNow returns what propagation wants in a cluster.
+func (e *evidence) desiredNow(c *v1beta1.Cluster) propagation.Desired {
 	siblings := map[string]*unstructured.Unstructured{}
 	for name, a := range e.copies {
 		if a.copy != nil && name != c.Name {
 			siblings[name] = a.copy
 		}
 	}
-	t := e.target(c)
-	t.Siblings, t.Scaled = siblings, e.scaled(c)
-	return propagation.Desire(e.source(e.row(), e.object), t)
+	t := e.targetOf(c)
+	t.Siblings, t.Scaled = siblings, e.isAutoscaled(c)
+	return propagation.Desire(e.sourceOf(e.kindOf(), e.object), t)
 }
 
-func (e *evidence) target(c *v1beta1.Cluster) propagation.Target {
+func (e *evidence) targetOf(c *v1beta1.Cluster) propagation.Target {
 	return propagation.Target{Cluster: c, Federation: e.uid, Have: e.copies[c.Name].copy}
 }
 
-// source returns an object with the policy that governs it.
-func (e *evidence) source(kind *propagation.Kind, u *unstructured.Unstructured) propagation.Source {
+// sourceOf returns an object with the policy that governs it.
+func (e *evidence) sourceOf(kind *propagation.Kind, u *unstructured.Unstructured) propagation.Source {
 	s := propagation.Source{Kind: kind, Object: u, Placement: propagation.Read(u)}
 	if s.Placement != nil {
 		i := slices.IndexFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Name == s.Placement.Policy })
@@ -160,10 +160,10 @@ func (e *evidence) source(kind *propagation.Kind, u *unstructured.Unstructured) 
 	return s
 }
 
-// scaled reports whether an autoscaler of the federation scales the object in a cluster.
-func (e *evidence) scaled(c *v1beta1.Cluster) bool {
+// isAutoscaled reports whether an autoscaler of the federation scales the object in a cluster.
+func (e *evidence) isAutoscaled(c *v1beta1.Cluster) bool {
 	return slices.ContainsFunc(e.autoscalers, func(u *unstructured.Unstructured) bool {
-		return e.source(autoscalerRow, u).Comes(propagation.Target{Cluster: c, Federation: e.uid})
+		return e.sourceOf(autoscalerRow, u).Comes(propagation.Target{Cluster: c, Federation: e.uid})
 	})
 }
 
@@ -172,8 +172,8 @@ func (e *evidence) isDefinition() bool {
 	return e.resource.GroupResource() == propagation.CustomResourceDefinitions.Resource.GroupResource()
 }
 
-// row returns the object's kind in the table of propagated kinds, which has no custom kinds.
-func (e *evidence) row() *propagation.Kind {
+// kindOf returns the object's kind in the table of propagated kinds, which has no custom kinds.
+func (e *evidence) kindOf() *propagation.Kind {
 	if row := propagation.KindOf(e.resource); row != nil {
 		return row
 	}

@@ -38,7 +38,7 @@ func (t *target) addFlags(c *cobra.Command) {
 	f.StringVar(&t.context, "context", "", "context of the federation in the kubeconfig; without it the current context")
 	f.StringVar(&t.as, "as", "", "user to impersonate at the federation")
 	f.StringArrayVar(&t.asGroups, "as-group", nil, "group to impersonate at the federation; may be given several times")
-	_ = c.RegisterFlagCompletionFunc("context", contexts) // fails only for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("context", completeContexts) // fails only for a flag that is not there
 }
 
 // federation is the API of the federation, seen by a command.
@@ -86,8 +86,8 @@ const reviewTimeout = time.Minute
 // pageSize is the number of objects per page.
 const pageSize = 500
 
-// list calls each with every object of a resource, page by page.
-func list(ctx context.Context, r dynamic.ResourceInterface, o metav1.ListOptions, each func(*unstructured.Unstructured) error) error {
+// listPages calls each with every object of a resource, page by page.
+func listPages(ctx context.Context, r dynamic.ResourceInterface, o metav1.ListOptions, each func(*unstructured.Unstructured) error) error {
 	o.Limit = pageSize
 	for {
 		page, err := r.List(ctx, o)
@@ -125,7 +125,7 @@ func (f *federation) listMetadata(ctx context.Context, r schema.GroupVersionReso
 // clusters returns all Clusters, by name.
 func (f *federation) clusters(ctx context.Context) ([]*v1beta1.Cluster, error) {
 	var all []*v1beta1.Cluster
-	err := list(ctx, f.dyn.Resource(v1beta1.ClustersResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+	err := listPages(ctx, f.dyn.Resource(v1beta1.ClustersResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		c, err := toCluster(u)
 		all = append(all, c)
 		return err
@@ -142,7 +142,7 @@ var policiesResource = v1beta1.SchemeGroupVersion.WithResource("placementpolicie
 // policies returns the policies of a namespace, or of all if it is empty. A federation that serves none has none.
 func (f *federation) policies(ctx context.Context, namespace string) ([]*v1beta1.PlacementPolicy, error) {
 	var all []*v1beta1.PlacementPolicy
-	err := list(ctx, f.dyn.Resource(policiesResource).Namespace(namespace), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+	err := listPages(ctx, f.dyn.Resource(policiesResource).Namespace(namespace), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		p := &v1beta1.PlacementPolicy{}
 		all = append(all, p)
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p)
@@ -182,7 +182,7 @@ func (f *federation) noSuchCluster(ctx context.Context, name string) error {
 	for i, c := range all {
 		names[i] = c.Name
 	}
-	return fmt.Errorf("cluster %q not found; there are: %s", name, some(names))
+	return fmt.Errorf("cluster %q not found; there are: %s", name, joinSome(names))
 }
 
 // uid returns the federation's UID, which marks its copies in members.
@@ -210,8 +210,8 @@ func (f *federation) info(ctx context.Context) (*v1beta1.Info, error) {
 // maxNamed bounds how many names a sentence has.
 const maxNamed = 10
 
-// some joins names, with the number of those beyond ten.
-func some(names []string) string {
+// joinSome joins names, with the number of those beyond ten.
+func joinSome(names []string) string {
 	switch {
 	case len(names) == 0:
 		return "none"

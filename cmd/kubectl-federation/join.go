@@ -114,7 +114,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := fit(federation, member); err != nil {
+	if err := checkTransferable(federation, member); err != nil {
 		return err
 	}
 	client, err := kubernetes.NewForConfig(member)
@@ -127,13 +127,13 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	}
 	r := join.Request{
 		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.blackhole,
-		CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: steps(o.IOStreams),
+		CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
 	}
 	if o.topology.Region != "" || len(o.topology.Zones) > 0 {
 		r.Topology = &o.topology
 	}
 	if o.nodeAgent.with {
-		if err := o.nodeAgent.join(ctx, member, core, &r); err != nil {
+		if err := o.nodeAgent.addToJoin(ctx, member, core, &r); err != nil {
 			return err
 		}
 	}
@@ -143,8 +143,8 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	return o.waitReady(ctx, dyn, name)
 }
 
-// fit rejects what an address, a CA and a token cannot express to the federation.
-func fit(federation, member *rest.Config) error {
+// checkTransferable rejects what an address, a CA and a token cannot express to the federation.
+func checkTransferable(federation, member *rest.Config) error {
 	if err := rest.LoadTLSFiles(member); err != nil {
 		return err
 	}

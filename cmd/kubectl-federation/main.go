@@ -28,7 +28,7 @@ func main() {
 	defer stop()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	root := newCommand(streams)
-	root.SetArgs(arguments(os.Args))
+	root.SetArgs(commandArguments(os.Args))
 	err := root.ExecuteContext(ctx)
 	if code := exitCode(0); errors.As(err, &code) {
 		os.Exit(int(code))
@@ -75,8 +75,8 @@ The federation is the API that your kubeconfig's current context points to, as f
 // tell prints to the terminal. Nobody reads the error.
 func tell(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
-// steps prints each step, on standard error.
-func steps(streams genericiooptions.IOStreams) func(string, ...any) {
+// stepPrinter prints each step, on standard error.
+func stepPrinter(streams genericiooptions.IOStreams) func(string, ...any) {
 	return func(format string, args ...any) { tell(streams.ErrOut, format+"\n", args...) }
 }
 

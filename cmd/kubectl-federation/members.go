@@ -113,7 +113,7 @@ func (m *members) ask(ctx context.Context, client rest.Interface, path, query st
 	if query != "" {
 		uri += "?" + query
 	}
-	body, err := raw(ctx, client.Get().RequestURI(uri).MaxRetries(0))
+	body, err := doRaw(ctx, client.Get().RequestURI(uri).MaxRetries(0))
 	switch {
 	case err == nil:
 		return into.UnmarshalJSON(body)
@@ -123,8 +123,8 @@ func (m *members) ask(ctx context.Context, client rest.Interface, path, query st
 	return err
 }
 
-// raw sends a request and returns the body of the response, or the server's error.
-func raw(ctx context.Context, r *rest.Request) ([]byte, error) {
+// doRaw sends a request and returns the body of the response, or the server's error.
+func doRaw(ctx context.Context, r *rest.Request) ([]byte, error) {
 	result := r.SetHeader("Accept", "application/json").Do(ctx)
 	if err := result.Error(); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func raw(ctx context.Context, r *rest.Request) ([]byte, error) {
 
 // connectTo makes a client with the federation's credential for a member.
 func (m *members) connectTo(ctx context.Context, cluster string) (rest.Interface, error) {
-	config, err := stored(ctx, cluster, m.core, m.dyn)
+	config, err := storedClient(ctx, cluster, m.core, m.dyn)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func eachMember[T any](clusters []*v1beta1.Cluster, ask func(*v1beta1.Cluster) T
 	return answers
 }
 
-// ours reports whether an object in a member is a copy of this federation's.
-func ours(u *unstructured.Unstructured, uid string) bool {
+// isOurCopy reports whether an object in a member is a copy of this federation's.
+func isOurCopy(u *unstructured.Unstructured, uid string) bool {
 	return u != nil && v1beta1.IsCopy(u, u.GroupVersionKind().GroupKind(), uid)
 }

@@ -53,7 +53,7 @@ func (a *nodeAgent) check(f *pflag.FlagSet) error {
 			return fmt.Errorf("--%s needs --with-nodeagent", name)
 		}
 	}
-	if a.blackhole && (a.mode != "nftables" || a.beside()) {
+	if a.blackhole && (a.mode != "nftables" || a.besideProxy()) {
 		return errors.New("--allow-blackhole needs --nodeagent-mode nftables, and no --nodeagent-args=--scope=federated: only there the kernel itself ends what nobody renews")
 	}
 	return nil
@@ -68,8 +68,8 @@ func (a *nodeAgent) serveClusterSetIPs(info *v1beta1.Info) {
 	}
 }
 
-// join adds the agent's installation to a join.
-func (a *nodeAgent) join(ctx context.Context, member *rest.Config, core kubernetes.Interface, r *join.Request) (err error) {
+// addToJoin adds the agent's installation to a join.
+func (a *nodeAgent) addToJoin(ctx context.Context, member *rest.Config, core kubernetes.Interface, r *join.Request) (err error) {
 	info, err := (&federation{core: core}).info(ctx)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (a *nodeAgent) join(ctx context.Context, member *rest.Config, core kubernet
 // refuseBesideKubeProxy keeps two service proxies from serving the same Services.
 func (a *nodeAgent) refuseBesideKubeProxy(ctx context.Context, member kubernetes.Interface) error {
 	_, err := member.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || a.beside() {
+	if apierrors.IsNotFound(err) || a.besideProxy() {
 		return nil
 	}
 	if err == nil {
@@ -97,8 +97,8 @@ func (a *nodeAgent) refuseBesideKubeProxy(ctx context.Context, member kubernetes
 	return err
 }
 
-// beside reports whether the agent serves beside another service proxy.
-func (a *nodeAgent) beside() bool { return slices.Contains(a.args, "--scope=federated") }
+// besideProxy reports whether the agent serves beside another service proxy.
+func (a *nodeAgent) besideProxy() bool { return slices.Contains(a.args, "--scope=federated") }
 
 // objects returns the objects to install; server is the URL of the API server in the kubeconfig.
 func (a *nodeAgent) objects(server string) (out []*unstructured.Unstructured, err error) {
@@ -123,7 +123,7 @@ func (a *nodeAgent) objects(server string) (out []*unstructured.Unstructured, er
 			return nil, err
 		}
 		if obj.GetKind() == "DaemonSet" {
-			if obj.Object, err = a.fill(obj.Object, u); err != nil {
+			if obj.Object, err = a.setFlags(obj.Object, u); err != nil {
 				return nil, err
 			}
 		}
@@ -131,8 +131,8 @@ func (a *nodeAgent) objects(server string) (out []*unstructured.Unstructured, er
 	}
 }
 
-// fill sets the flags in the DaemonSet.
-func (a *nodeAgent) fill(content map[string]any, server *url.URL) (map[string]any, error) {
+// setFlags sets the flags in the DaemonSet.
+func (a *nodeAgent) setFlags(content map[string]any, server *url.URL) (map[string]any, error) {
 	d := &appsv1.DaemonSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, d); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (a *nodeAgent) fill(content map[string]any, server *url.URL) (map[string]an
 			c.Env[i].Value = port
 		}
 	}
-	if a.beside() {
+	if a.besideProxy() {
 		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
 			probe.HTTPGet.Port = intstr.FromInt32(10356) // the other one has 10256
 		}

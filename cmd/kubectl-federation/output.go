@@ -15,7 +15,7 @@ type output string
 
 func (o *output) addFlag(c *cobra.Command) {
 	c.Flags().StringVarP((*string)(o), "output", "o", "table", "table, json or yaml")
-	_ = c.RegisterFlagCompletionFunc("output", fixed("table", "json", "yaml")) // fails only for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("output", fixedWords("table", "json", "yaml")) // fails only for a flag that is not there
 }
 
 func (o *output) check() error {

@@ -59,7 +59,7 @@ goes to the others, and is its overflow: it may be asked of it in addition.`,
 	for _, name := range []string{"replicas", "clusters"} {
 		_ = c.MarkFlagRequired(name) // fails only for a flag that is not there
 	}
-	_ = c.RegisterFlagCompletionFunc("output", fixed("table", "json", "yaml")) // fails only for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("output", fixedWords("table", "json", "yaml")) // fails only for a flag that is not there
 	plan.AddCommand(c, newPlanFailover(streams))
 	return plan
 }
@@ -77,7 +77,7 @@ func (o *planCommand) run(out io.Writer) error {
 }
 
 func (o *planCommand) request() (r scheduler.Request, err error) {
-	if r.Replicas, err = number("--replicas", o.replicas); err != nil {
+	if r.Replicas, err = parseNumber("--replicas", o.replicas); err != nil {
 		return r, err
 	}
 	names, err := o.names()
@@ -136,7 +136,7 @@ func (o *planCommand) parseKey() (string, error) {
 	return o.key, nil
 }
 
-func number(flag, value string) (int64, error) {
+func parseNumber(flag, value string) (int64, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt32 {
 		return 0, fmt.Errorf("%s %q: must be a whole number from 0 to %d", flag, value, math.MaxInt32)
@@ -161,7 +161,7 @@ func perCluster(flag, value string, names []string) (map[string]int64, error) {
 		if _, twice := out[name]; twice {
 			return nil, fmt.Errorf("%s %q: names %q twice", flag, value, name)
 		}
-		n, err := number(flag+" "+name+"=", count)
+		n, err := parseNumber(flag+" "+name+"=", count)
 		if err != nil {
 			return nil, err
 		}
@@ -212,7 +212,7 @@ func printTable(out io.Writer, r scheduler.Result) error {
 		tell(w, "%s\t%d\t%d\t%s\n", name, r.Plan[name], r.Overflow[name], strings.Join(r.Reasons[name], "; "))
 	}
 	if r.Unschedulable > 0 {
-		tell(w, "\n%s would fit nowhere.\n", count(r.Unschedulable, "replica"))
+		tell(w, "\n%s would fit nowhere.\n", countOf(r.Unschedulable, "replica"))
 	}
 	return w.Flush()
 }

@@ -13,7 +13,7 @@ import (
 type printable struct{ io.Writer }
 
 func (p printable) Write(b []byte) (int, error) {
-	if bytes.IndexFunc(b, unsafe) < 0 && utf8.Valid(b) {
+	if bytes.IndexFunc(b, isUnsafe) < 0 && utf8.Valid(b) {
 		return p.Writer.Write(b)
 	}
 	out := make([]byte, 0, len(b)+16)
@@ -22,7 +22,7 @@ func (p printable) Write(b []byte) (int, error) {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			out = append(out, `\x`+strconv.FormatUint(uint64(rest[0]), 16)...)
-		case unsafe(r):
+		case isUnsafe(r):
 			quoted := strconv.QuoteRune(r)
 			out = append(out, quoted[1:len(quoted)-1]...)
 		default:
@@ -36,4 +36,4 @@ func (p printable) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func unsafe(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
+func isUnsafe(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }

@@ -27,7 +27,7 @@ func (f *federation) review(ctx context.Context, spec v1beta1.FailoverReviewSpec
 	if err != nil {
 		return nil, err
 	}
-	answer, err := raw(ctx, f.rest.Post().AbsPath("/apis", r.APIVersion, "failoverreviews").SetHeader("Content-Type", "application/json").Body(body))
+	answer, err := doRaw(ctx, f.rest.Post().AbsPath("/apis", r.APIVersion, "failoverreviews").SetHeader("Content-Type", "application/json").Body(body))
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("the federation serves no failover reviews: %w", err)
 	}
@@ -91,9 +91,9 @@ func (o *failoverCommand) complete(c *cobra.Command) {
 		return slices.DeleteFunc([]string{c.Status.Region}, func(r string) bool { return r == "" })
 	}
 	for flag, offered := range map[string]func(context.Context, *federation, []string) []string{
-		"cluster": clusterNames, "zone": places(zones), "region": places(regions),
+		"cluster": clusterNames, "zone": placeNames(zones), "region": placeNames(regions),
 	} {
-		_ = c.RegisterFlagCompletionFunc(flag, o.offer(offered)) // fails only for a flag that is not there
+		_ = c.RegisterFlagCompletionFunc(flag, o.completeWith(offered)) // fails only for a flag that is not there
 	}
 }
 
@@ -107,7 +107,7 @@ func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
 	}
 	r, err := f.review(ctx, o.spec)
 	if err != nil {
-		return f.known(ctx, err)
+		return f.withKnownClusters(ctx, err)
 	}
 	if o.output != "table" {
 		return o.output.print(out, r)
@@ -121,8 +121,8 @@ func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// known adds the existing clusters to the error of a review that was rejected for an unknown one.
-func (f *federation) known(ctx context.Context, refused error) error {
+// withKnownClusters adds the existing clusters to the error of a review that was rejected for an unknown one.
+func (f *federation) withKnownClusters(ctx context.Context, refused error) error {
 	if !apierrors.IsInvalid(refused) && !apierrors.IsBadRequest(refused) {
 		return refused
 	}
@@ -132,13 +132,13 @@ func (f *federation) known(ctx context.Context, refused error) error {
 	}
 	var names []string
 	for _, c := range all {
-		names = append(names, fmt.Sprintf("%s (%s)", c.Name, place(c)))
+		names = append(names, fmt.Sprintf("%s (%s)", c.Name, placeText(c)))
 	}
-	return fmt.Errorf("%s; there are: %s", faults(refused), some(names))
+	return fmt.Errorf("%s; there are: %s", serverErrors(refused), joinSome(names))
 }
 
-// faults returns the errors that a server found in a request, by field, without its text about the object.
-func faults(refused error) string {
+// serverErrors returns the errors that a server found in a request, by field, without its text about the object.
+func serverErrors(refused error) string {
 	var s apierrors.APIStatus
 	if !errors.As(refused, &s) || s.Status().Details == nil || len(s.Status().Details.Causes) == 0 {
 		return refused.Error()
@@ -150,8 +150,8 @@ func faults(refused error) string {
 	return strings.Join(words, "; ")
 }
 
-// place returns a cluster's place as REGION/ZONES.
-func place(c *v1beta1.Cluster) string {
+// placeText returns a cluster's place as REGION/ZONES.
+func placeText(c *v1beta1.Cluster) string {
 	if c.Status.Region == "" && len(c.Status.Zones) == 0 {
 		return "no region"
 	}
@@ -162,7 +162,7 @@ func place(c *v1beta1.Cluster) string {
 const maxRows = 20
 
 func printReview(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
-	tell(out, "If %s were lost:\n\n", some(s.Clusters))
+	tell(out, "If %s were lost:\n\n", joinSome(s.Clusters))
 	if s.SuspendedReason != "" {
 		tell(out, "NOTHING WOULD MOVE BY ITSELF: %s\n\n", s.SuspendedReason)
 	}
@@ -175,25 +175,25 @@ func printMoves(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 		tell(out, "No replica would move.\n")
 		return
 	}
-	tell(out, "%s would move, of %s", count(s.ReplicasMoved, "replica"), count(int64(len(s.Moves)), "object"))
+	tell(out, "%s would move, of %s", countOf(s.ReplicasMoved, "replica"), countOf(int64(len(s.Moves)), "object"))
 	if s.ReplicasUnschedulable > 0 {
-		tell(out, "; %s would fit nowhere", count(s.ReplicasUnschedulable, "replica"))
+		tell(out, "; %s would fit nowhere", countOf(s.ReplicasUnschedulable, "replica"))
 	}
 	tell(out, ":\n")
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	tell(w, "  OBJECT\tFROM\tTO\tNOTE\n")
 	for _, m := range s.Moves[:min(rows, len(s.Moves))] {
 		from, to := fromTo(m)
-		tell(w, "  %s\t%s\t%s\t%s\n", objectName(m.Kind, m.Namespace, m.Name), from, to, note(m))
+		tell(w, "  %s\t%s\t%s\t%s\n", objectName(m.Kind, m.Namespace, m.Name), from, to, moveNote(m))
 	}
 	_ = w.Flush() // nobody reads the error
 	if more := len(s.Moves) - rows; more > 0 {
-		tell(out, "  and %s more (--all shows them)\n", count(int64(more), "object"))
+		tell(out, "  and %s more (--all shows them)\n", countOf(int64(more), "object"))
 	}
 }
 
 func objectName(kind, namespace, name string) string {
-	return strings.ToLower(kind) + "/" + name + prefixed(" -n ", namespace)
+	return strings.ToLower(kind) + "/" + name + prefixIfAny(" -n ", namespace)
 }
 
 // fromTo returns which clusters lose and which get replicas.
@@ -207,18 +207,18 @@ func fromTo(m v1beta1.ReplicaMove) (from, to string) {
 			getting = append(getting, word)
 		}
 	}
-	return dash(some(losing)), dash(some(getting))
+	return orDash(joinSome(losing)), orDash(joinSome(getting))
 }
 
-// dash replaces "" in a table.
-func dash(s string) string {
+// orDash replaces "" in a table.
+func orDash(s string) string {
 	if s == "none" {
 		return "-"
 	}
 	return s
 }
 
-func note(m v1beta1.ReplicaMove) string {
+func moveNote(m v1beta1.ReplicaMove) string {
 	var words []string
 	if m.Unschedulable > 0 {
 		words = append(words, fmt.Sprintf("%d unschedulable", m.Unschedulable))
@@ -234,11 +234,11 @@ func printRecords(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 		tell(out, "\nNo DNS answer would change.\n")
 		return
 	}
-	tell(out, "\n%s of DNS would change:\n", count(int64(len(s.Records)), "answer"))
+	tell(out, "\n%s of DNS would change:\n", countOf(int64(len(s.Records)), "answer"))
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	tell(w, "  NAME\tTYPE\tNOW\tTHEN\n")
 	for _, r := range s.Records[:min(rows, len(s.Records))] {
-		tell(w, "  %s\t%s\t%s\t%s\n", r.Name, r.Type, dash(some(r.Before)), dash(some(r.After)))
+		tell(w, "  %s\t%s\t%s\t%s\n", r.Name, r.Type, orDash(joinSome(r.Before)), orDash(joinSome(r.After)))
 	}
 	_ = w.Flush() // nobody reads the error
 	if more := len(s.Records) - rows; more > 0 {

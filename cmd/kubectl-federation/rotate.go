@@ -54,7 +54,7 @@ before is void. A cluster must be ready for this. You need the right to read and
 			return o.run(c.Context(), f, args)
 		},
 	}
-	c.ValidArgsFunction = o.offer(clusterNames)
+	c.ValidArgsFunction = o.completeWith(clusterNames)
 	o.addFlags(c)
 	c.Flags().BoolVar(&o.all, "all", false, "all clusters")
 	c.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for the new credential of each cluster")
@@ -74,7 +74,7 @@ func (o *rotateCommand) run(ctx context.Context, f *federation, names []string) 
 	}
 	var errs []error
 	for _, name := range names {
-		if err := f.rotate(ctx, name, o.timeout); err != nil {
+		if err := f.rotateToken(ctx, name, o.timeout); err != nil {
 			errs = append(errs, fmt.Errorf("cluster %s: %w", name, err))
 			continue
 		}
@@ -83,8 +83,8 @@ func (o *rotateCommand) run(ctx context.Context, f *federation, names []string) 
 	return errors.Join(errs...)
 }
 
-// rotate requests another token, and waits until it is stored.
-func (f *federation) rotate(ctx context.Context, name string, timeout time.Duration) error {
+// rotateToken requests another token, and waits until it is stored.
+func (f *federation) rotateToken(ctx context.Context, name string, timeout time.Duration) error {
 	c, err := f.cluster(ctx, name)
 	switch {
 	case err != nil:
@@ -99,7 +99,7 @@ func (f *federation) rotate(ctx context.Context, name string, timeout time.Durat
 	if err != nil {
 		return err
 	}
-	if err := rotatable(secret); err != nil {
+	if err := checkRotatable(secret); err != nil {
 		return err
 	}
 	id := rand.String(10)
@@ -123,8 +123,8 @@ func (f *federation) rotate(ctx context.Context, name string, timeout time.Durat
 	return err
 }
 
-// rotatable returns an error for a credential that the federation itself cannot replace.
-func rotatable(secret *corev1.Secret) error {
+// checkRotatable returns an error for a credential that the federation itself cannot replace.
+func checkRotatable(secret *corev1.Secret) error {
 	if _, ok := credential.ParseToken(string(secret.Data[credential.TokenKey])); !ok || len(secret.Data[credential.KubeconfigKey]) > 0 {
 		return fmt.Errorf("its Secret %s/%s has no token that join made: replace what is in it", secret.Namespace, secret.Name)
 	}

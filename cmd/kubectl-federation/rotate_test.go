@@ -57,7 +57,7 @@ func TestRotate(t *testing.T) {
 				}
 				return true, s, nil
 			})
-			err := w.f.rotate(t.Context(), "east-a", time.Second)
+			err := w.f.rotateToken(t.Context(), "east-a", time.Second)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("%v, want %q", err, test.want)
 			}

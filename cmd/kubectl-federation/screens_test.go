@@ -46,10 +46,10 @@ func statusOf(t *testing.T, clusters []*v1beta1.Cluster, conditions ...string) *
 		since := seenAt.Add(-time.Duration(i+1) * time.Minute).Format(time.RFC3339)
 		u := fromJSON(t, fmt.Sprintf(`{"metadata":{"namespace":"default","name":"web-%03d"},"status":{"conditions":[{"type":"Propagated","status":%q,"reason":"Rejected","message":%q,"lastTransitionTime":%q}]}}`,
 			i, state, message, since))
-		s.take(&k, u, conditionOf(u, v1beta1.ConditionPropagated))
+		s.addObject(&k, u, conditionOf(u, v1beta1.ConditionPropagated))
 	}
 	s.Kinds = append(s.Kinds, k)
-	s.conclude()
+	s.summarize()
 	return s
 }
 
@@ -163,7 +163,7 @@ func TestRefusedReview(t *testing.T) {
 		field.Invalid(field.NewPath("spec", "clusters").Index(0), "nope", "must be the name of a cluster of this federation"),
 	})
 	want := `spec.clusters[0]: Invalid value: "nope": must be the name of a cluster of this federation; there are: east-a (no region), west-a (no region)`
-	if got := w.f.known(t.Context(), refused); got.Error() != want {
+	if got := w.f.withKnownClusters(t.Context(), refused); got.Error() != want {
 		t.Errorf("got  %v\nwant %s", got, want)
 	}
 }
@@ -171,7 +171,7 @@ func TestRefusedReview(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
-	if got := starting("e", clusterNames(ctx, w.f, nil)); !slices.Equal(got, []string{"east-a"}) {
+	if got := withPrefix("e", clusterNames(ctx, w.f, nil)); !slices.Equal(got, []string{"east-a"}) {
 		t.Errorf("clusters that begin with e: %v", got)
 	}
 	if got := clusterNames(ctx, w.f, []string{"east-a"}); !slices.Equal(got, []string{"west-a"}) {
@@ -180,16 +180,16 @@ func TestCompletion(t *testing.T) {
 	if got := oneCluster(ctx, w.f, []string{"east-a"}); got != nil {
 		t.Errorf("a second cluster for a command that takes one: %v", got)
 	}
-	if got := starting("deploy", objects(ctx, w.f, nil, "deploy")); !slices.Equal(got, []string{"deployment/"}) {
+	if got := withPrefix("deploy", completeObjects(ctx, w.f, nil, "deploy")); !slices.Equal(got, []string{"deployment/"}) {
 		t.Errorf("kinds that begin with deploy: %v", got)
 	}
-	if got := starting("", objects(ctx, w.f, nil, "")); !slices.Contains(got, "ingress/") || !slices.Contains(got, "networkpolicy/") {
+	if got := withPrefix("", completeObjects(ctx, w.f, nil, "")); !slices.Contains(got, "ingress/") || !slices.Contains(got, "networkpolicy/") {
 		t.Errorf("kinds: %v", got)
 	}
-	if got := arguments([]string{"/usr/bin/kubectl_complete-federation", "drain", "e"}); !slices.Equal(got, []string{"__complete", "drain", "e"}) {
+	if got := commandArguments([]string{"/usr/bin/kubectl_complete-federation", "drain", "e"}); !slices.Equal(got, []string{"__complete", "drain", "e"}) {
 		t.Errorf("what kubectl asks for: %v", got)
 	}
-	if got := arguments([]string{"kubectl-federation", "drain", "e"}); !slices.Equal(got, []string{"drain", "e"}) {
+	if got := commandArguments([]string{"kubectl-federation", "drain", "e"}); !slices.Equal(got, []string{"drain", "e"}) {
 		t.Errorf("what people ask for: %v", got)
 	}
 }

@@ -104,26 +104,26 @@ func (f *federation) status(ctx context.Context) (*status, error) {
 	}
 	for i := range v1beta1.FederatedKinds {
 		k := &v1beta1.FederatedKinds[i]
-		if err := f.count(ctx, s, k.Resource, k.Kind); err != nil {
+		if err := f.countKind(ctx, s, k.Resource, k.Kind); err != nil {
 			return nil, err
 		}
 	}
 	if err := f.countCustom(ctx, s); err != nil {
 		return nil, err
 	}
-	s.conclude()
+	s.summarize()
 	return s, nil
 }
 
-// count reads the objects of a kind. A kind that the federation does not serve has none.
-func (f *federation) count(ctx context.Context, s *status, r schema.GroupVersionResource, kind string) (err error) {
+// countKind reads the objects of a kind. A kind that the federation does not serve has none.
+func (f *federation) countKind(ctx context.Context, s *status, r schema.GroupVersionResource, kind string) (err error) {
 	k := kindStatus{Kind: kind}
 	if row := propagation.KindOf(r); row == nil || row.Status == nil {
 		err = f.countMetadata(ctx, s, r, &k)
 	} else {
-		err = list(ctx, f.dyn.Resource(r), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
-			if federated(r, u.GetNamespace(), u.GetName()) {
-				s.take(&k, u, conditionOf(u, v1beta1.ConditionPropagated))
+		err = listPages(ctx, f.dyn.Resource(r), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+			if isFederated(r, u.GetNamespace(), u.GetName()) {
+				s.addObject(&k, u, conditionOf(u, v1beta1.ConditionPropagated))
 			}
 			return nil
 		})
@@ -141,8 +141,8 @@ func (f *federation) count(ctx context.Context, s *status, r schema.GroupVersion
 	return err
 }
 
-// federated reports whether an object is federated; of custom kinds all are.
-func federated(r schema.GroupVersionResource, namespace, name string) bool {
+// isFederated reports whether an object is federated; of custom kinds all are.
+func isFederated(r schema.GroupVersionResource, namespace, name string) bool {
 	return v1beta1.FederatedKindOf(r.GroupResource()) == nil || v1beta1.Federated(r.GroupResource(), namespace, name, "")
 }
 
@@ -150,10 +150,10 @@ func federated(r schema.GroupVersionResource, namespace, name string) bool {
 // does not read their content, which may be large or secret.
 func (f *federation) countMetadata(ctx context.Context, s *status, r schema.GroupVersionResource, k *kindStatus) error {
 	return f.listMetadata(ctx, r, func(item metav1.Object) {
-		if federated(r, item.GetNamespace(), item.GetName()) && hasOurFinalizer(item) {
+		if isFederated(r, item.GetNamespace(), item.GetName()) && hasOurFinalizer(item) {
 			noted := &unstructured.Unstructured{}
 			noted.SetAnnotations(item.GetAnnotations())
-			s.take(k, item, conditionOf(noted, v1beta1.ConditionPropagated))
+			s.addObject(k, item, conditionOf(noted, v1beta1.ConditionPropagated))
 		}
 	})
 }
@@ -180,7 +180,7 @@ func (f *federation) countCustom(ctx context.Context, s *status) error {
 			if err != nil || v1beta1.FederatedKindOf(r.GroupResource()) != nil {
 				continue // the policy of a kind that is not served reports that
 			}
-			if err := f.count(ctx, s, r, sel.Kind); err != nil {
+			if err := f.countKind(ctx, s, r, sel.Kind); err != nil {
 				return err
 			}
 		}
@@ -203,7 +203,7 @@ func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
 	if f := c.Status.Failover; f != nil {
 		s.Since, s.Percent = &f.Since, f.Percent
 		if f.Phase != v1beta1.PhaseServing {
-			s.Message = strings.Join(without([]string{s.Message, f.Message}, ""), "; ")
+			s.Message = strings.Join(withoutWord([]string{s.Message, f.Message}, ""), "; ")
 		}
 	}
 	for _, h := range c.Status.DeletionsPendingApproval {
@@ -216,7 +216,7 @@ func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
 	if c := c.Condition(v1beta1.ClusterPartiallyReachable); c != nil {
 		s.PartiallyReachable, partly = true, c.Message
 	}
-	s.Message = strings.Join(without([]string{drill, s.Message, partly, heldDeletions(c)}, ""), "; ")
+	s.Message = strings.Join(withoutWord([]string{drill, s.Message, partly, heldDeletions(c)}, ""), "; ")
 	if room := c.Status.Capacity; room != nil {
 		s.Free = map[corev1.ResourceName]string{}
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
@@ -224,12 +224,12 @@ func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
 			free.Sub(room.Requested[name])
 			s.Free[name] = free.String()
 		}
-		s.Unschedulable = unschedulable(room)
+		s.Unschedulable = unschedulablePods(room)
 	}
 	return s
 }
 
-func unschedulable(room *v1beta1.ClusterCapacity) (pods int64) {
+func unschedulablePods(room *v1beta1.ClusterCapacity) (pods int64) {
 	for _, u := range room.Unschedulable {
 		pods += int64(u.Pods)
 	}

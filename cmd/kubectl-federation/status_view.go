@@ -82,8 +82,8 @@ type objectStatus struct {
 	Since     time.Time `json:"since"`
 }
 
-// note counts an object by its metadata.
-func (k *kindStatus) note(o metav1.Object) {
+// countObject counts an object by its metadata.
+func (k *kindStatus) countObject(o metav1.Object) {
 	k.Objects++
 	if o.GetDeletionTimestamp() != nil {
 		k.Deleting++
@@ -97,9 +97,9 @@ func (k *kindStatus) note(o metav1.Object) {
 	}
 }
 
-// take counts an object, and lists it if its condition c says that it is not as desired.
-func (s *status) take(k *kindStatus, u metav1.Object, c *condition) {
-	k.note(u)
+// addObject counts an object, and lists it if its condition c says that it is not as desired.
+func (s *status) addObject(k *kindStatus, u metav1.Object, c *condition) {
+	k.countObject(u)
 	one := objectStatus{Kind: k.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 	switch {
 	case u.GetDeletionTimestamp() != nil:
@@ -115,8 +115,8 @@ func (s *status) take(k *kindStatus, u metav1.Object, c *condition) {
 	s.OutOfSync = append(s.OutOfSync, one)
 }
 
-// conclude sorts, sums up, and judges.
-func (s *status) conclude() {
+// summarize sorts, sums up, and judges.
+func (s *status) summarize() {
 	slices.SortFunc(s.OutOfSync, func(a, b objectStatus) int {
 		if n := a.Since.Compare(b.Since); n != 0 {
 			return n
@@ -140,8 +140,8 @@ func (c *clusterStatus) healthy() bool {
 	return c.Ready && c.Phase == string(v1beta1.PhaseServing) && c.DeletionsPendingApproval == 0 && !c.PartiallyReachable
 }
 
-// words returns the cluster's state in the style of kubectl get nodes.
-func (c *clusterStatus) words() string {
+// stateText returns the cluster's state in the style of kubectl get nodes.
+func (c *clusterStatus) stateText() string {
 	words := []string{"Ready"}
 	if !c.Ready {
 		words[0] = "NotReady"
@@ -149,7 +149,7 @@ func (c *clusterStatus) words() string {
 	if c.Phase != string(v1beta1.PhaseServing) {
 		words = append(words, c.phaseWithShare)
 	}
-	return strings.Join(without(append(words, c.OutOfService), ""), ",")
+	return strings.Join(withoutWord(append(words, c.OutOfService), ""), ",")
 }
 
 func printStatus(out io.Writer, s *status, rows int, now time.Time) {
@@ -162,8 +162,8 @@ func printStatus(out io.Writer, s *status, rows int, now time.Time) {
 	for _, k := range s.Kinds {
 		objects += k.Objects
 	}
-	tell(out, "Federation%s%s: %d of %s serve, %s, %d out of sync\n\n", prefixed(" ", s.Name), prefixed(", DNS zone ", s.DNSZone),
-		ready, count(int64(len(s.Clusters)), "cluster"), count(int64(objects), "object"), len(s.OutOfSync))
+	tell(out, "Federation%s%s: %d of %s serve, %s, %d out of sync\n\n", prefixIfAny(" ", s.Name), prefixIfAny(", DNS zone ", s.DNSZone),
+		ready, countOf(int64(len(s.Clusters)), "cluster"), countOf(int64(objects), "object"), len(s.OutOfSync))
 	printClusters(out, s.Clusters, rows, now)
 	printComponents(out, s.Components, now)
 	printProviders(out, s.DNSProviders, now)
@@ -180,24 +180,24 @@ func printClusters(out io.Writer, all []clusterStatus, rows int, now time.Time) 
 		return
 	}
 	shown := slices.Clone(all)
-	slices.SortStableFunc(shown, func(a, b clusterStatus) int { return plain(a) - plain(b) })
+	slices.SortStableFunc(shown, func(a, b clusterStatus) int { return problemOrder(a) - problemOrder(b) })
 	shown = shown[:min(rows, len(shown))]
 	slices.SortFunc(shown, func(a, b clusterStatus) int { return strings.Compare(a.Name, b.Name) })
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	tell(w, "CLUSTER\tPLACE\tSTATUS\tSINCE\tDNS\tCPU FREE\tMEMORY FREE\tPODS FREE\tMESSAGE\n")
 	for i := range shown {
 		c := &shown[i]
-		tell(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", c.Name, prefixed(c.Region+"/", strings.Join(c.Zones, ",")), c.words(), agoOrDash(c.Since, now), c.DNSWeight,
-			c.free(corev1.ResourceCPU), c.free(corev1.ResourceMemory), c.free(corev1.ResourcePods), short(c.notice()))
+		tell(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", c.Name, prefixIfAny(c.Region+"/", strings.Join(c.Zones, ",")), c.stateText(), agoOrDash(c.Since, now), c.DNSWeight,
+			c.free(corev1.ResourceCPU), c.free(corev1.ResourceMemory), c.free(corev1.ResourcePods), shortText(c.nodeWarning()))
 	}
 	_ = w.Flush() // nobody reads the error
 	if more := len(all) - len(shown); more > 0 {
-		tell(out, "and %s more (--all shows them)\n", count(int64(more), "cluster"))
+		tell(out, "and %s more (--all shows them)\n", countOf(int64(more), "cluster"))
 	}
 }
 
-// plain sorts problems first.
-func plain(c clusterStatus) int {
+// problemOrder sorts problems first.
+func problemOrder(c clusterStatus) int {
 	switch {
 	case !c.healthy():
 		return 0
@@ -207,9 +207,9 @@ func plain(c clusterStatus) int {
 	return 2
 }
 
-func (c *clusterStatus) notice() string {
+func (c *clusterStatus) nodeWarning() string {
 	if c.Message == "" && c.Unschedulable > 0 {
-		return fmt.Sprintf("%s cannot be scheduled there", count(c.Unschedulable, "pod"))
+		return fmt.Sprintf("%s cannot be scheduled there", countOf(c.Unschedulable, "pod"))
 	}
 	return c.Message
 }
@@ -258,14 +258,14 @@ func printOutOfSync(out io.Writer, s *status, rows int, now time.Time) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	tell(w, "OBJECT\tFOR\tREASON\tMESSAGE\n")
 	for _, o := range s.OutOfSync[:min(rows, len(s.OutOfSync))] {
-		tell(w, "%s\t%s\t%s\t%s\n", objectName(o.Kind, o.Namespace, o.Name), ago(o.Since, now), o.Reason, short(o.Message))
+		tell(w, "%s\t%s\t%s\t%s\n", objectName(o.Kind, o.Namespace, o.Name), sinceText(o.Since, now), o.Reason, shortText(o.Message))
 	}
 	_ = w.Flush() // nobody reads the error
 	if more := len(s.OutOfSync) - rows; more > 0 {
-		tell(out, "and %s more (--all shows them)\n", count(int64(more), "object"))
+		tell(out, "and %s more (--all shows them)\n", countOf(int64(more), "object"))
 	}
 }
 
-func without(words []string, word string) []string {
+func withoutWord(words []string, word string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return w == word })
 }

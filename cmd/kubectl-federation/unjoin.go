@@ -75,7 +75,7 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	member, noCredential := o.credential(ctx, name, core, dyn)
+	member, noCredential := o.memberClient(ctx, name, core, dyn)
 	if noCredential != nil && o.memberContext+o.memberKubeconfig != "" {
 		return noCredential
 	}
@@ -86,12 +86,12 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 	}
 	left, err := join.Unjoin(ctx, join.Request{
 		Name: name, Federation: core, FederationDynamic: dyn, Member: member,
-		Say: steps(o.IOStreams),
+		Say: stepPrinter(o.IOStreams),
 	})
 	if err != nil {
 		return err
 	}
-	o.explain(name, left, noCredential)
+	o.printResult(name, left, noCredential)
 	return nil
 }
 
@@ -106,14 +106,14 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string)
 	if err != nil {
 		return false, fmt.Errorf("what is placed in cluster %s is not known (--yes unjoins it all the same): %w", name, err)
 	}
-	serves := len(found) > 0 && c.OutOfService() != v1beta1.Drained && !lost(c)
+	serves := len(found) > 0 && c.OutOfService() != v1beta1.Drained && !isFailedOver(c)
 	if serves {
 		var placed int64
 		for _, r := range found {
 			placed += r.Placed
 		}
 		tell(o.ErrOut, "%s of %s placed in cluster %s: other clusters start as many in their place at once, and these keep running,\nunmanaged. To move them first: kubectl federation drain %s\n",
-			count(placed, "replica"), count(int64(len(found)), "object"), name, name)
+			countOf(placed, "replica"), countOf(int64(len(found)), "object"), name, name)
 		for _, r := range found[:min(len(found), maxWaits)] {
 			tell(o.ErrOut, "  %s: %d placed\n", r.name(), r.Placed)
 		}
@@ -137,21 +137,21 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string)
 func (f *federation) placedIn(ctx context.Context, cluster string) (all []remainder, err error) {
 	for i := range divided {
 		found := map[string]*remainder{}
-		if err := (&drainCommand{federation: f}).placed(ctx, &divided[i], cluster, nil, found); err != nil {
+		if err := (&drainCommand{federation: f}).recordPlaced(ctx, &divided[i], cluster, nil, found); err != nil {
 			return nil, err
 		}
 		for _, r := range found {
 			all = append(all, *r)
 		}
 	}
-	return leftover(all), nil
+	return notGone(all), nil
 }
 
-// credential returns a client for the cluster: by the flags, else with the federation's stored credential.
-func (o *unjoinCommand) credential(ctx context.Context, name string, core kubernetes.Interface, dyn dynamic.Interface) (kubernetes.Interface, error) {
+// memberClient returns a client for the cluster: by the flags, else with the federation's stored credential.
+func (o *unjoinCommand) memberClient(ctx context.Context, name string, core kubernetes.Interface, dyn dynamic.Interface) (kubernetes.Interface, error) {
 	config, err := o.member()
 	if config == nil && err == nil {
-		config, err = stored(ctx, name, core, dyn)
+		config, err = storedClient(ctx, name, core, dyn)
 	}
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (o *unjoinCommand) credential(ctx context.Context, name string, core kubern
 	return kubernetes.NewForConfig(config)
 }
 
-func stored(ctx context.Context, name string, core kubernetes.Interface, dyn dynamic.Interface) (*rest.Config, error) {
+func storedClient(ctx context.Context, name string, core kubernetes.Interface, dyn dynamic.Interface) (*rest.Config, error) {
 	u, err := dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -187,8 +187,8 @@ func stored(ctx context.Context, name string, core kubernetes.Interface, dyn dyn
 	return config, nil
 }
 
-// explain prints what happened to the cluster and its workloads.
-func (o *unjoinCommand) explain(name string, left join.Left, noCredential error) {
+// printResult prints what happened to the cluster and its workloads.
+func (o *unjoinCommand) printResult(name string, left join.Left, noCredential error) {
 	tell(o.Out, "cluster %s has left the federation\n", name)
 	account, kubectl := join.AccountName(left.FederationUID), "kubectl "+o.memberFlags()
 	if left.Behind != nil && !apierrors.IsNotFound(left.Behind) {
