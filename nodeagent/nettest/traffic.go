@@ -138,7 +138,7 @@ func (h *Host) Refused(to netip.AddrPort) error {
 			return err
 		}
 		err = unix.EINTR
-		for err == unix.EINTR { // Go's scheduler interrupts; the kernel goes on with the same connection
+		for err == unix.EINTR { // Go's scheduler interrupts; the kernel continues with the same connection
 			err = unix.Connect(fd, sockaddr)
 		}
 		switch {

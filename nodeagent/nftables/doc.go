@@ -18,7 +18,7 @@
 //	affinity     client . address . protocol . port → address . port, with a timeout; filled by packets
 //	hairpin      address . address: an endpoint of this node that comes back to itself is masqueraded
 //	remote       address: what goes to other clusters is masqueraded
-//	exposed      address . protocol . port that clients outside are told of; empty where they are never dropped
+//	exposed      address . protocol . port that clients outside use; empty if they are never dropped
 //	dark         one element, with a timeout, while what comes from outside to those is dropped (ADR 117)
 //
 // A node port has the address 0.0.0.0 or :: in them. No chain is of one Service: pick-… choose one of so many slots,

@@ -10,9 +10,9 @@ import (
 )
 
 // differences writes what is needed to make the kernel's table as wanted.
-func (x *transaction) differences(have *kernel, want []item, anew bool) {
-	anew = anew || !x.fits(have)
-	replaced := anew && have.there
+func (x *transaction) differences(have *kernel, want []item, replace bool) {
+	replace = replace || !x.fits(have)
+	replaced := replace && have.there
 	if replaced {
 		x.serveMeanwhile(want)
 		x.table(unix.NFT_MSG_DELTABLE, 0)
@@ -20,7 +20,7 @@ func (x *transaction) differences(have *kernel, want []item, anew bool) {
 	if replaced || have.standIn {
 		x.standIn(&x.steps.last).remove()
 	}
-	if anew {
+	if replace {
 		have = &kernel{}
 	}
 	if !have.there {

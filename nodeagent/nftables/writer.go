@@ -112,7 +112,7 @@ func lostRace(err error) bool {
 	return errors.Is(err, errOthers) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EEXIST) || errors.Is(err, syscall.EBUSY)
 }
 
-func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) error {
+func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, replace bool) error {
 	var todo steps
 	var tables [2]*table
 	states := make(map[portKey]*state, len(ports))
@@ -135,7 +135,7 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, anew bool) erro
 			}
 		}
 		x := newTransaction(tables[i], &todo)
-		if x.differences(have, want, anew); x.err != nil {
+		if x.differences(have, want, replace); x.err != nil {
 			return x.err
 		}
 		if left := time.Until(w.dark); tables[i].blackhole && left > 0 {

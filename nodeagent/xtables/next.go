@@ -116,7 +116,7 @@ func (x *editor) follow(kept []piece) ([]jump, error) {
 			continue
 		}
 		now := at - kept[n].old + kept[n].at
-		if _, size := x.offsets(x.blob[at:]); to == at+size { // a rule without a target goes on with the next
+		if _, size := x.offsets(x.blob[at:]); to == at+size { // after a rule without a target the next one follows
 			to = now + size
 		} else if err := x.moved(kept, &to); err != nil {
 			return nil, err

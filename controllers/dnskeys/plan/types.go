@@ -82,7 +82,7 @@ type Facts struct {
 	Roll bool
 }
 
-// Event is something that people are told.
+// Event is a Kubernetes event to emit.
 type Event struct{ Reason, Message string }
 
 // Decision is what follows from the facts.
