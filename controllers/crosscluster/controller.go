@@ -121,7 +121,7 @@ func (c *Controller) ownsService(service string) bool {
 	return err == nil && c.Owns(namespace, name)
 }
 
-// addMember adds a member; leave removes it.
+// addMember adds a member; removeMember removes it.
 func (c *Controller) addMember(m *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -47,11 +47,11 @@ type publisher struct {
 	failed  bool
 	// count is the number of sets in applied.
 	count int
-	// put has the names in applied that do not have the form of a Service's names.
+	// ownedNames has the names in applied that do not have the form of a Service's names.
 	ownedNames map[string]bool
 	// taken has the names at which others have records, as last read.
 	taken map[string]bool
-	// robbed has the objects whose names others' records block, by key, with the reason.
+	// conflicts has the objects whose names others' records block, by key, with the reason.
 	conflicts map[string]string
 	// reserved has the objects that ask for names of the provider's server itself, by key, with the reason.
 	reserved map[string]string
@@ -61,7 +61,7 @@ type publisher struct {
 	more bool
 	// pending has the objects with unapplied changes, by key, with the time of the change.
 	pending map[string]time.Time
-	// late is the time of the oldest unapplied change.
+	// oldestPending is the time of the oldest unapplied change.
 	oldestPending time.Time
 	// settling: something was applied since the zone was last found in sync.
 	settling bool

@@ -213,7 +213,7 @@ func (d *deciding) setResult(r scheduler.Result, home map[string]int64) {
 // kept.
 func (d *deciding) capacityUnproven(s *candidate) bool {
 	n := d.result.Placement.Clusters[s.cluster.Name]
-	if s.stuck == 0 || !s.misleads || n >= d.o.Replicas || d.o.Whole {
+	if s.stuck == 0 || !s.capacityStale || n >= d.o.Replicas || d.o.Whole {
 		return false
 	}
 	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)

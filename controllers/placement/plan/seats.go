@@ -37,8 +37,8 @@ type candidate struct {
 	stuck   int64  // pods of the object that are unschedulable there, or cannot be created
 	says    string // the scheduler's message about the unschedulable ones
 	unmade  int64  // those of them that cannot be created
-	// misleads: by its nodes and pods there is room for more, or was when more was requested, though pods are stuck.
-	misleads bool
+	// capacityStale: by its nodes and pods there is room for more, or was when more was requested, though pods are stuck.
+	capacityStale bool
 }
 
 func (s *candidate) canUse(percent int64) bool { return s.use == usable && s.percent >= percent }
@@ -234,7 +234,7 @@ func (d *deciding) applyCapacity(s *candidate) {
 		return
 	}
 	most := s.last + room
-	s.misleads = !known || room > 0 || asked > s.last
+	s.capacityStale = !known || room > 0 || asked > s.last
 	switch {
 	case s.stuck > 0:
 		most = s.last
