@@ -80,7 +80,7 @@ func events(f file, add func(f file, name, meaning string)) {
 				if text, ok := literal(n.Args[2]); ok && word.MatchString(text) {
 					add(f, text, "an event")
 				}
-			} else if ok && s.Sel.Name == "tell" && len(n.Args) > 1 {
+			} else if ok && s.Sel.Name == "addEvent" && len(n.Args) > 1 {
 				if text, ok := literal(n.Args[0]); ok && word.MatchString(text) {
 					add(f, text, "an event")
 				}
