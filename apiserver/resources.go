@@ -78,6 +78,7 @@ var servedVersions = []schema.GroupVersion{
 
 // servedResources are served in addition to v1beta1.FederatedResources, from versions of which we serve nothing else.
 var servedResources = []schema.GroupVersionResource{
+	appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), // of StatefulSets and DaemonSets
 	autoscalingv1.SchemeGroupVersion.WithResource("horizontalpodautoscalers"),
 	networkingv1.SchemeGroupVersion.WithResource("ingressclasses"),
 	networkingv1.SchemeGroupVersion.WithResource("ipaddresses"), // whose a clusterset IP is

@@ -20,11 +20,11 @@ import (
 // does so for objects of all kinds: a policy may make a custom kind federated later.
 func (p *Plugin) guardDecided(ctx context.Context, a admission.Attributes) error {
 	object, err := meta.Accessor(a.GetObject())
-	if err != nil || ofControllers(a) || a.GetReinvocationContext().IsReinvoke() {
-		return nil // at a reinvocation the values of a new object are our own
-	}
-	if sub := a.GetSubresource(); sub != "" && sub != "status" {
+	if sub := a.GetSubresource(); err != nil || sub != "" && sub != "status" {
 		return nil // scale and the like carry other objects
+	}
+	if err := p.markRevision(ctx, a, object); err != nil || ofControllers(a) || a.GetReinvocationContext().IsReinvoke() {
+		return err // at a reinvocation the values of a new object are our own
 	}
 	old := annotationsOf(a.GetOldObject())
 	for _, key := range v1beta1.DecidedAnnotations {

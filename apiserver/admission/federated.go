@@ -155,7 +155,7 @@ func (p *Plugin) federatedObject(a admission.Attributes) (metav1.Object, error) 
 	if a.GetResource().Resource == "namespaces" {
 		namespace = "" // requests for a namespace carry its own name there
 	}
-	if !v1beta1.Federated(a.GetResource().GroupResource(), namespace, object.GetName(), secretType(a.GetObject())) {
+	if object.GetLabels()[v1beta1.RevisionOfLabel] != "" || !v1beta1.Federated(a.GetResource().GroupResource(), namespace, object.GetName(), secretType(a.GetObject())) {
 		return nil, nil
 	}
 	return object, nil
@@ -186,13 +186,16 @@ func secretType(object runtime.Object) corev1.SecretType {
 	return ""
 }
 
-func annotationsOf(object runtime.Object) map[string]string {
-	if object == nil {
-		return nil
+func annotationsOf(object runtime.Object) map[string]string { return metaOf(object).GetAnnotations() }
+
+func labelsOf(object runtime.Object) map[string]string { return metaOf(object).GetLabels() }
+
+// metaOf returns an object's metadata; none of what has none.
+func metaOf(object runtime.Object) metav1.Object {
+	if object != nil {
+		if accessor, err := meta.Accessor(object); err == nil {
+			return accessor
+		}
 	}
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return nil
-	}
-	return accessor.GetAnnotations()
+	return &metav1.ObjectMeta{}
 }

@@ -68,7 +68,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 var retiredRoles = []string{"federation-admin"}
 
 // controllersRules returns what the controllers need and no more: they change federated objects and report on them, and
-// neither create nor delete any. Only the addresses that they assign to Services are their own objects.
+// neither create nor delete any. Only revisions, and the addresses that they assign to Services, are their own objects.
 func controllersRules() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{}
 	for _, r := range v1beta1.FederatedResources {
@@ -81,6 +81,8 @@ func controllersRules() []rbacv1.PolicyRule {
 		rule(v1beta1.GroupName, change, "placementpolicies/status"),
 		rule(v1beta1.GroupName, slices.Concat(change, []string{"create", "delete"}), "failoverreadinesses", "failoverreadinesses/status"),
 		rule(v1beta1.GroupName, reading, "placementpolicies", "dnsnamegrants", "failoverdrillschedules"),
+		rule("apps", []string{"create", "delete"}, "replicasets"),
+		rule("apps", slices.Concat(change, []string{"create", "delete"}), "controllerrevisions"),
 		rule("apiextensions.k8s.io", change, "customresourcedefinitions"),
 		rule("networking.k8s.io", []string{"get", "list", "watch", "create", "delete"}, "ipaddresses"),
 		rule("", []string{"create", "patch"}, "events"),

@@ -14,8 +14,10 @@ import (
 	"os"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/informers"
@@ -33,6 +35,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 	namespacecontroller "k8s.io/kubernetes/pkg/controller/namespace"
 	"k8s.io/kubernetes/pkg/controller/serviceaccount"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 const (
@@ -66,7 +70,7 @@ func Run(ctx context.Context, config *restclient.Config, rootCA []byte) error {
 	if err != nil {
 		return err
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(kube, resync, informers.WithTransform(withoutManagedFields))
+	factory := informers.NewSharedInformerFactoryWithOptions(kube, resync, informers.WithTransform(slim))
 	objects := informerfactory.NewInformerFactory(factory, metadatainformer.NewSharedInformerFactory(meta, resync))
 	s := &set{kube: kube, metadata: meta, informers: factory, objects: objects, started: make(chan struct{})}
 	workers, err := s.controllers(ctx, rootCA)
@@ -82,9 +86,20 @@ func Run(ctx context.Context, config *restclient.Config, rootCA []byte) error {
 	return nil
 }
 
-func withoutManagedFields(object any) (any, error) {
-	if o, ok := object.(metav1.Object); ok {
-		o.SetManagedFields(nil)
+// slim takes off what nobody reads here. Of revisions that is all but their metadata.
+func slim(object any) (any, error) {
+	o, ok := object.(metav1.Object)
+	if !ok {
+		return object, nil
+	}
+	o.SetManagedFields(nil)
+	switch revision := object.(type) {
+	case *appsv1.ControllerRevision:
+		revision.Data = runtime.RawExtension{}
+	case *appsv1.ReplicaSet:
+		if revision.Labels[v1beta1.RevisionOfLabel] != "" {
+			revision.Spec.Template = corev1.PodTemplateSpec{}
+		}
 	}
 	return object, nil
 }

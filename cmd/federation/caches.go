@@ -20,7 +20,7 @@ func newCaches(config *rest.Config, client dynamic.Interface, held plan.Set) (*w
 	if err != nil {
 		return nil, err
 	}
-	from := wire.Source{Kube: kube, Dynamic: client, Slim: dropManagedFields}
+	from := wire.Source{Kube: kube, Dynamic: client, Slim: dropManagedFields, Select: func(o *metav1.ListOptions) { o.LabelSelector = v1beta1.NotRevisions }}
 	if held != plan.All {
 		from.Whole = func(kind string, o metav1.Object) bool {
 			return whole[kind] || o.GetNamespace() == v1beta1.FederationNamespace || held.Has(v1beta1.Shard(o.GetNamespace(), o.GetName()))

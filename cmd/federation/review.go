@@ -120,7 +120,7 @@ func adding(add func(*unstructured.Unstructured)) func(*unstructured.Unstructure
 
 // eachObject calls do with every object of a resource, page by page.
 func eachObject(ctx context.Context, client dynamic.Interface, r schema.GroupVersionResource, do func(*unstructured.Unstructured) error) error {
-	o := metav1.ListOptions{Limit: 500}
+	o := metav1.ListOptions{Limit: 500, LabelSelector: v1beta1.NotRevisions}
 	for {
 		page, err := client.Resource(r).List(ctx, o)
 		if err != nil {

@@ -168,6 +168,9 @@ func (f *federation) gatherEvidence(ctx context.Context, word, name string, time
 	if e.object, err = f.dyn.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
 		return e, f.noSuchObject(ctx, resource, namespace, name, err)
 	}
+	if of := e.object.GetLabels()[v1beta1.RevisionOfLabel]; of != "" {
+		return e, fmt.Errorf("%s %q stays at the federation: it is a revision of a %s, which is what goes to clusters", resource.Resource, name, of)
+	}
 	if e.clusters, err = f.clusters(ctx); err != nil {
 		return e, err
 	}

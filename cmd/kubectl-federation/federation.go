@@ -89,6 +89,9 @@ const pageSize = 500
 // listPages calls each with every object of a resource, page by page.
 func listPages(ctx context.Context, r dynamic.ResourceInterface, o metav1.ListOptions, each func(*unstructured.Unstructured) error) error {
 	o.Limit = pageSize
+	if o.LabelSelector == "" {
+		o.LabelSelector = v1beta1.NotRevisions
+	}
 	for {
 		page, err := r.List(ctx, o)
 		if err != nil {
@@ -107,7 +110,7 @@ func listPages(ctx context.Context, r dynamic.ResourceInterface, o metav1.ListOp
 
 // listMetadata returns list of the metadata only.
 func (f *federation) listMetadata(ctx context.Context, r schema.GroupVersionResource, each func(metav1.Object)) error {
-	o := metav1.ListOptions{Limit: pageSize}
+	o := metav1.ListOptions{Limit: pageSize, LabelSelector: v1beta1.NotRevisions}
 	for {
 		page, err := f.meta.Resource(r).List(ctx, o)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -98,6 +99,24 @@ func TestStatusSeesKindsWithoutConditions(t *testing.T) {
 	}
 	if want := (objectStatus{Kind: "Secret", Namespace: "shop", Name: "login", Reason: "Conflict", Message: "west-a: not ours", Since: drainedAt}); s.Healthy || len(s.OutOfSync) != 1 || s.OutOfSync[0] != want {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestRevisionsAreNotCounted: a ReplicaSet that is a revision of a Deployment goes to no cluster.
+func TestRevisionsAreNotCounted(t *testing.T) {
+	w := newWorld(t)
+	for name, labels := range map[string]map[string]any{"web": nil, "web-7d4b9": {v1beta1.RevisionOfLabel: "Deployment"}} {
+		_, err := w.f.dyn.Resource(divided[1].resource).Namespace("shop").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": map[string]any{"name": name, "labels": labels},
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Propagated", "status": "True"}}},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := w.f.status(t.Context())
+	if err != nil || len(s.Kinds) != 1 || s.Kinds[0].Objects != 1 {
+		t.Errorf("%+v %v", s, err)
 	}
 }
 

@@ -93,6 +93,13 @@ func IsCopy(o metav1.Object, kind schema.GroupKind, federation string) bool {
 	return o.GetLabels()[ManagedByLabel] == federation && o.GetAnnotations()[CopyOfAnnotation] == CopyOf(kind, o.GetNamespace(), o.GetName())
 }
 
+// RevisionOfLabel is, on the revisions that the federation keeps of workloads, the kind of the workload (ADR 126). A ReplicaSet that has it
+// is not federated, and has it for all its life.
+const RevisionOfLabel = "federation.kubernetes.io/revision-of"
+
+// NotRevisions is the label selector of all objects that are no revisions.
+const NotRevisions = "!" + RevisionOfLabel
+
 const (
 	// AcceptLabel is, on a namespace that a member had before, the UID of the federation that may put objects into it.
 	AcceptLabel = "federation.kubernetes.io/accept"
