@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,8 +38,12 @@ func deploymentStatus(federated *unstructured.Unstructured, copies []Copy) map[s
 	wanted, _, _ := unstructured.NestedInt64(federated.Object, "spec", "replicas")
 	available := status["availableReplicas"].(int64) >= wanted
 	complete := status["observedGeneration"] == federated.GetGeneration() && status["updatedReplicas"] == status["replicas"]
+	placement := Read(federated)
 	var stuck []string
 	for _, c := range copies {
+		if c.State == Unreachable && placement != nil && placement.Clusters[c.Cluster] == 0 {
+			continue // what it had is placed elsewhere: who waits is not to wait for it
+		}
 		available = available && !hasCondition(c.Object, "Available", "False")
 		complete = complete && c.State == Synced && (c.Object == nil || !c.Outdated && deploymentHealthy(c.Object))
 		if hasCondition(c.Object, "Progressing", "False") {
@@ -86,6 +91,9 @@ var daemonSetSums = sumFields("currentNumberScheduled", "desiredNumberScheduled"
 func daemonSetStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
 	status := daemonSetSums(federated, copies)
 	status["updatedNumberScheduled"] = updatedPods(copies, "updatedNumberScheduled")
+	if slices.ContainsFunc(copies, func(c Copy) bool { return c.Object == nil && (c.State == Rejected || c.State == Conflict) }) {
+		status["observedGeneration"] = statusOf(federated, "observedGeneration") // no number asks for pods there: it would seem done
+	}
 	return status
 }
 
@@ -98,7 +106,13 @@ func autoscalerStatus(federated *unstructured.Unstructured, copies []Copy) map[s
 	for _, kind := range []string{"AbleToScale", "ScalingActive"} {
 		conditions = append(conditions, summedCondition(copies, kind, "False")...)
 	}
-	status["conditions"] = append(conditions, summedCondition(copies, "ScalingLimited", "True")...)
+	conditions = append(conditions, summedCondition(copies, "ScalingLimited", "True")...)
+	for _, item := range conditions { // Argo CD takes either for done
+		if c := item.(map[string]any); len(momentary(federated, copies)) > 0 && c["status"] == "True" && c["type"] != "ScalingActive" {
+			c["status"], c["reason"], c["message"] = "Unknown", "ClustersPending", "not all clusters have it yet: see the condition "+v1beta1.ConditionPropagated
+		}
+	}
+	status["conditions"] = conditions
 	return status
 }
 

@@ -104,7 +104,8 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 	}
 	wanted := k.Status(federated, copies)
 	conditions, _ := wanted["conditions"].([]any)
-	wanted["conditions"] = k.mergeConditions(federated, append(conditions, propagatedCondition(federated, copies)), now)
+	conditions = append(append(conditions, propagatedCondition(federated, copies)), momentary(federated, copies)...)
+	wanted["conditions"] = k.mergeConditions(federated, conditions, now)
 	if k.NoConditions {
 		delete(wanted, "conditions")
 	}
@@ -267,10 +268,11 @@ func worseReason(a, b string) string {
 	return b
 }
 
-// mergeConditions merges conditions into the object's list: others stay, the transition time changes with the status,
-// the update time with the reason too.
+// mergeConditions merges conditions into the object's list: others stay, except momentary ones that are over; the transition
+// time changes with the status, the update time with the reason too.
 func (k *Kind) mergeConditions(federated *unstructured.Unstructured, wanted []any, now string) []any {
 	list, _, _ := unstructured.NestedSlice(federated.Object, "status", "conditions")
+	list = slices.DeleteFunc(list, func(old any) bool { return isPast(old, wanted) })
 	for _, item := range wanted {
 		c := item.(map[string]any)
 		i := slices.IndexFunc(list, func(old any) bool { o, _ := old.(map[string]any); return o["type"] == c["type"] })
