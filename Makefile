@@ -86,7 +86,7 @@ soak-dataplane: build ## the node agent under a thousand changes, with its own d
 	@go build -o _output/bin/ k8s.io/kubernetes/cmd/kube-proxy
 	@go test ./cmd/federation-nodeagent -run 'TestNoConnectionFails|TestInPlaceOfKubeProxy' -count 1 -v -timeout 1h -long
 
-e2e-tools: build ## tests with a released Helm, which takes minutes to build
+e2e-tools: build ## tests with released Helms, 4 and 3, which take minutes to build
 	@hack/build-helm.sh && go test -count=1 -v -run TestHelm ./hack/e2e
 
 test-coredns: build ## tests with a real CoreDNS, which takes minutes to build

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds Helm at the pinned version from its module, where it is not there yet, into _output/bin: an end-to-end test installs a chart with it.
-# It is not in our go.mod.
+# Builds Helm 4 and Helm 3 at the pinned versions from their modules, where they are not there yet, into _output/bin as helm-VERSION: an end-to-end
+# test installs a chart with each. They are not in our go.mod.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-version=v4.2.4
-tool=_output/bin/helm
-[ -x $tool-$version ] || {
+for version in v4.2.4 v3.21.4; do
+  tool=_output/bin/helm-$version
+  [ -x "$tool" ] && continue
   echo "building Helm $version (once, about two minutes)"
-  CGO_ENABLED=0 GOBIN=$PWD/_output/bin go install "helm.sh/helm/v4/cmd/helm@$version"
-  mv $tool $tool-$version
-}
-ln -sf "helm-$version" $tool
+  rm -f _output/bin/helm # it may be a link to what was built
+  CGO_ENABLED=0 GOBIN=$PWD/_output/bin go install "helm.sh/helm/${version%%.*}/cmd/helm@$version"
+  mv _output/bin/helm "$tool"
+done

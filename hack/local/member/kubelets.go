@@ -79,10 +79,14 @@ func (c *cluster) node(i int) *corev1.Node {
 
 func (c *cluster) nodeName(i int) string { return fmt.Sprintf("%s-node-%d", c.Name, i) }
 
+// missingImage is an image that no simulated kubelet can pull.
+const missingImage = "missing"
+
 // stages are what the simulated kubelets do, as kwok ships it: a node becomes ready and renews its
 // lease; a pod runs and is ready at once, completes if it is a job's, and goes when it is deleted.
 //
-// Only a pending pod is made ready. So the status that somebody writes into a running pod stays.
+// Only a pending pod is made ready. So the status that somebody writes into a running pod stays. One of the image missingImage stays pending, for there
+// is none to pull.
 func stages() (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	byKind := map[internalversion.StageResourceRef][]*internalversion.Stage{}
 	for _, text := range []string{
@@ -92,6 +96,11 @@ func stages() (map[internalversion.StageResourceRef][]*internalversion.Stage, er
 		stage, err := config.UnmarshalWithType[*internalversion.Stage](text)
 		if err != nil {
 			return nil, err
+		}
+		if text == podfast.DefaultPodReady {
+			stage.Spec.Selector.MatchExpressions = append(stage.Spec.Selector.MatchExpressions, internalversion.MatchExpression{
+				JQ: &internalversion.SelectorJQ{Key: ".spec.containers.[].image", Operator: internalversion.SelectorOpNotIn, Values: []string{missingImage}},
+			})
 		}
 		byKind[stage.Spec.ResourceRef] = append(byKind[stage.Spec.ResourceRef], stage)
 	}
