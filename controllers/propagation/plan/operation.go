@@ -215,16 +215,17 @@ func byName(list []any, like any) any {
 	return nil
 }
 
-// SameSource reports whether two versions of a federated object, or of a copy, ask the same of the members: only their
-// status, or our own annotations, differ.
+// SameSource reports whether two versions of a federated object, or of a copy, ask the same of the
+// members: only their status, or what we ourselves noted on them, differs. Another generation has to be looked at, whatever it changes: annotations of a
+// Deployment make one, and until it is looked at the status does not say that it was.
 func SameSource(a, b *unstructured.Unstructured) bool {
 	if a.GetUID() != b.GetUID() || (a.GetDeletionTimestamp() == nil) != (b.GetDeletionTimestamp() == nil) ||
 		!reflect.DeepEqual(a.GetLabels(), b.GetLabels()) || !reflect.DeepEqual(a.GetFinalizers(), b.GetFinalizers()) ||
 		!reflect.DeepEqual(requestAnnotations(a.GetAnnotations()), requestAnnotations(b.GetAnnotations())) {
 		return false
 	}
-	if a.GetGeneration() > 0 && a.GetGeneration() == b.GetGeneration() {
-		return true
+	if a.GetGeneration() > 0 {
+		return a.GetGeneration() == b.GetGeneration()
 	}
 	return reflect.DeepEqual(content(a), content(b))
 }

@@ -435,6 +435,7 @@ func TestSameSource(t *testing.T) {
 	}
 	for name, change := range map[string]func(*unstructured.Unstructured){
 		"hash": annotate(v1beta1.AppliedHashAnnotation, "x"), "source": annotate(v1beta1.SourceAnnotation, "x"), "placement": annotate(v1beta1.PlacementAnnotation, `{}`), "annotation": annotate("team", "bank"), "deletion": deleting(a.GetFinalizers()...),
+		"generation": func(u *unstructured.Unstructured) { u.SetGeneration(4) },
 		"generation and spec": func(u *unstructured.Unstructured) {
 			u.SetGeneration(4)
 			_ = unstructured.SetNestedField(u.Object, int64(1), "spec", "replicas")
