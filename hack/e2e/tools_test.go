@@ -98,7 +98,7 @@ func (h helm) kubectl(t *testing.T) {
 		}
 	}
 	for _, workload := range []string{"deployment/web", "statefulset/db"} {
-		is("1", "rollout", "history", workload)
+		is("REVISION", "rollout", "history", workload)
 		is("rolled back", "rollout", "undo", workload, "--to-revision=2")
 		is("", "rollout", "status", workload, "--timeout=40s")
 	}
