@@ -109,7 +109,7 @@ func TestHashOf(t *testing.T) {
 	}
 }
 
-// TestAnnotations: the newest has those of the workload; old ones keep theirs, which an undo brings back, but for where the pods go.
+// TestAnnotations: the newest has those of the workload; old ones keep theirs, which an undo brings back, except where the pods go.
 func TestAnnotations(t *testing.T) {
 	old := have(1, "a")
 	old.Annotations = map[string]string{"kubernetes.io/change-cause": "first", "federation.kubernetes.io/deployment-preferences": "then"}
