@@ -19,7 +19,7 @@ const (
 // momentary is the one of these that is true, if any is. Who waits for an object is not to wait for a cluster that cannot be reached.
 func momentary(federated *unstructured.Unstructured, copies []Copy) []any {
 	if federated.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending {
-		return []any{condition(ConditionReconciling, true, "PlacementPending", "", "where it goes is not decided yet")}
+		return []any{newCondition(ConditionReconciling, true, "PlacementPending", "", "where it goes is not decided yet")}
 	}
 	for _, c := range []struct {
 		kind   string
@@ -29,11 +29,11 @@ func momentary(federated *unstructured.Unstructured, copies []Copy) []any {
 		reason := ""
 		for _, of := range copies {
 			if slices.Contains(c.states, of.State) {
-				named, reason = append(named, of.Cluster+": "+of.Message), worse(reason, string(of.State))
+				named, reason = append(named, of.Cluster+": "+of.Message), worseReason(reason, string(of.State))
 			}
 		}
 		if len(named) > 0 {
-			return []any{condition(c.kind, true, reason, "", bounded(named))}
+			return []any{newCondition(c.kind, true, reason, "", joinBounded(named))}
 		}
 	}
 	return nil
