@@ -98,7 +98,11 @@ func New(o Options) (*Controller, error) {
 		}
 	}
 	errs = append(errs, c.watchClusters(), c.watchPolicies(), c.watchDefinitions())
-	return c, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		c.shutDown()
+		return nil, err
+	}
+	return c, nil
 }
 
 func newQueue[K comparable]() workqueue.TypedRateLimitingInterface[K] {
