@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	drain "federation/controllers/drain/plan"
 )
 
 // dryRun is the flag --dry-run, as in kubectl.
@@ -38,25 +39,6 @@ func (d *dryRun) check() error {
 // suffix returns kubectl's suffix of messages.
 func (d *dryRun) suffix() string {
 	return map[dryRun]string{"client": " (dry run)", "server": " (server dry run)"}[*d]
-}
-
-var (
-	cordonTaint = corev1.Taint{Key: v1beta1.TaintUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	drainTaint  = corev1.Taint{Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute}
-)
-
-func hasTaint(c *v1beta1.Cluster, taint corev1.Taint) bool {
-	return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
-}
-
-func addTaint(c *v1beta1.Cluster, taint corev1.Taint) {
-	if !hasTaint(c, taint) {
-		c.Spec.Taints = append(c.Spec.Taints, taint)
-	}
-}
-
-func dropTaint(c *v1beta1.Cluster, taint corev1.Taint) {
-	c.Spec.Taints = slices.DeleteFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 }
 
 // changeCluster changes a Cluster and writes it, if anything changed: its taints, its weight in DNS, and the annotation of
@@ -125,7 +107,9 @@ It puts the taint ` + v1beta1.TaintUnschedulable + `:NoSchedule on the Cluster. 
 policy tolerates it are placed there all the same. To move away what is there, drain it.`,
 		Example: `  kubectl federation cordon east-a
   kubectl federation cordon east-a east-b --dry-run=server`,
-		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, "cordoned", addTaint) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.run(c.Context(), args, "cordoned", drain.AddTaint)
+		},
 	})
 }
 
@@ -136,7 +120,9 @@ func newUncordon(streams genericiooptions.IOStreams) *cobra.Command {
 		Short:   "Let clusters have replicas again",
 		Long:    `Let clusters that are cordoned have replicas again. One that is drained is brought back by undrain.`,
 		Example: `  kubectl federation uncordon east-a`,
-		RunE:    func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, "uncordoned", dropTaint) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.run(c.Context(), args, "uncordoned", drain.DropTaint)
+		},
 	})
 }
 
@@ -166,7 +152,7 @@ func (o *cordonCommand) run(ctx context.Context, names []string, word string, ho
 	}
 	var errs []error
 	for _, name := range names {
-		after, changed, err := f.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { how(c, cordonTaint) })
+		after, changed, err := f.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { how(c, drain.Cordon) })
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -176,7 +162,7 @@ func (o *cordonCommand) run(ctx context.Context, names []string, word string, ho
 		default:
 			tell(o.out, "cluster/%s already %s%s\n", name, word, o.dry.suffix())
 		}
-		if word == "uncordoned" && hasTaint(after, drainTaint) {
+		if word == "uncordoned" && drain.HasTaint(after, drain.Taint) {
 			tell(o.out, "cluster/%s is drained, and stays so: kubectl federation undrain %s\n", name, name)
 		}
 	}

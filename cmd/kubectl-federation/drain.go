@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	drain "federation/controllers/drain/plan"
 	"federation/controllers/servicedns/plan"
 )
 
@@ -158,13 +158,17 @@ func (o *drainCommand) drain(ctx context.Context, name string) error {
 	if err := o.setTTL(ctx, name); err != nil {
 		return err
 	}
-	if !hasTaint(c, drainTaint) {
+	if !drain.HasTaint(c, drain.Taint) {
 		if err := o.preview(ctx, name); err != nil {
 			return err
 		}
 	}
 	if o.dry != "none" {
-		_, _, err := o.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { beginDrain(c, time.Now()); addTaint(c, drainTaint); addTaint(c, cordonTaint) })
+		_, _, err := o.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) {
+			drain.Begin(c, time.Now())
+			drain.AddTaint(c, drain.Taint)
+			drain.AddTaint(c, drain.Cordon)
+		})
 		tell(o.Out, "cluster/%s would be drained%s: DNS weight %d to 0, wait %s, move, cordon\n", name, o.dry.suffix(), c.DNSWeight(), o.ttl)
 		return err
 	}
@@ -241,24 +245,24 @@ func (o *drainCommand) drainStep(ctx context.Context, c *v1beta1.Cluster) (bool,
 			return false, err
 		}
 	}
-	next, wait, err := nextDrainStep(c, time.Now(), o.ttl, providers)
+	next, wait, err := drain.Next(c, time.Now(), o.ttl, published(providers))
 	if err != nil {
 		return false, err
 	}
 	switch next {
-	case stepWeight:
-		return false, o.changeAndPrint(ctx, c.Name, "weight in DNS is 0", func(c *v1beta1.Cluster) { beginDrain(c, time.Now()) })
-	case stepPublish:
+	case drain.StepWeight:
+		return false, o.changeAndPrint(ctx, c.Name, "weight in DNS is 0", func(c *v1beta1.Cluster) { drain.Begin(c, time.Now()) })
+	case drain.StepPublish:
 		o.progress.printProviders(c.Name, providers)
 		return false, sleep(ctx, time.Second)
-	case stepTTL:
+	case drain.StepTTL:
 		if end := time.Now().Add(wait); end.Sub(o.forgotten).Abs() > time.Second {
 			o.progress.say("%s: waiting %s until no resolver has its addresses", c.Name, wait.Round(time.Second))
 			o.forgotten = end
 		}
 		return false, sleep(ctx, min(wait, 5*time.Second)) // a provider may turn out to be out of sync meanwhile
-	case stepTaint:
-		return false, o.changeAndPrint(ctx, c.Name, "tainted "+drainTaint.ToString()+": its replicas move", func(c *v1beta1.Cluster) { addTaint(c, drainTaint) })
+	case drain.StepTaint:
+		return false, o.changeAndPrint(ctx, c.Name, "tainted "+drain.Taint.ToString()+": its replicas move", func(c *v1beta1.Cluster) { drain.AddTaint(c, drain.Taint) })
 	}
 	if err := o.waitEmpty(ctx, c); err != nil {
 		return false, err
@@ -288,7 +292,7 @@ func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error 
 		left := notGone(s.objects)
 		switch nothing := s.unknown == "" && len(left) == 0; {
 		case empty.since(nothing) >= s.settleTime():
-			return o.changeAndPrint(ctx, c.Name, s.describe("no replica is left there; cordoned"), finishDrain)
+			return o.changeAndPrint(ctx, c.Name, s.describe("no replica is left there; cordoned"), drain.Finish)
 		case !nothing:
 			o.progress.printLeft(c.Name, left, s.unknown, o.whyLeft(ctx, left))
 		}
@@ -298,8 +302,8 @@ func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error 
 		if c, err = o.cluster(ctx, c.Name); err != nil {
 			return err
 		}
-		if !hasTaint(c, drainTaint) {
-			return fmt.Errorf("somebody took the taint %s off cluster %s meanwhile: not drained", drainTaint.ToString(), c.Name)
+		if !drain.HasTaint(c, drain.Taint) {
+			return fmt.Errorf("somebody took the taint %s off cluster %s meanwhile: not drained", drain.Taint.ToString(), c.Name)
 		}
 	}
 }
@@ -351,12 +355,12 @@ func (o *drainCommand) undrain(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if c.Annotations[v1beta1.DrainAnnotation] == "" && !hasTaint(c, drainTaint) {
+	if c.Annotations[v1beta1.DrainAnnotation] == "" && !drain.HasTaint(c, drain.Taint) {
 		tell(o.Out, "cluster/%s is not drained%s\n", name, o.dry.suffix())
 		return nil
 	}
 	if o.dry != "none" {
-		after, _, err := o.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { removeDrainTaints(c); endDrain(c) })
+		after, _, err := o.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { drain.Untaint(c); drain.End(c) })
 		if err == nil {
 			tell(o.Out, "cluster/%s would be undrained%s: taints off, wait, DNS weight %d to %d\n", name, o.dry.suffix(), c.DNSWeight(), after.DNSWeight())
 		}
@@ -366,10 +370,10 @@ func (o *drainCommand) undrain(ctx context.Context, name string) error {
 }
 
 func (o *drainCommand) undrainStep(ctx context.Context, c *v1beta1.Cluster) (bool, error) {
-	switch nextUndrainStep(c) {
-	case stepUntaint:
-		return false, o.changeAndPrint(ctx, c.Name, "taints are off: replicas may be placed there", removeDrainTaints)
-	case stepReturn:
+	switch drain.NextBack(c) {
+	case drain.StepUntaint:
+		return false, o.changeAndPrint(ctx, c.Name, "taints are off: replicas may be placed there", drain.Untaint)
+	case drain.StepReturn:
 		return false, o.waitBack(ctx, c)
 	}
 	tell(o.Out, "cluster/%s undrained\n", c.Name)
@@ -394,7 +398,7 @@ func (o *drainCommand) waitBack(ctx context.Context, c *v1beta1.Cluster) error {
 			since, last = began, now
 		}
 		if len(missing) == 0 && time.Since(since) >= settled {
-			return o.changeAndPrint(ctx, c.Name, fmt.Sprintf("%s ready there; weight in DNS is back", countOf(readySum(there.objects), "replica")), endDrain)
+			return o.changeAndPrint(ctx, c.Name, fmt.Sprintf("%s ready there; weight in DNS is back", countOf(readySum(there.objects), "replica")), drain.End)
 		}
 		o.progress.printMissing(c.Name, missing, o.whyLeft(ctx, missing))
 		if err := sleep(ctx, pollDelay(time.Since(began))); err != nil {
@@ -403,30 +407,10 @@ func (o *drainCommand) waitBack(ctx context.Context, c *v1beta1.Cluster) error {
 	}
 }
 
-// beginDrain records the weight, and sets it to 0. A drain that continues keeps the record.
-func beginDrain(c *v1beta1.Cluster, now time.Time) {
-	d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
-	if d == nil || err != nil {
-		d = &v1beta1.Drain{DNSWeight: c.Spec.DNSWeight, Cordoned: hasTaint(c, cordonTaint)}
+// published returns the state of the providers that a drain needs.
+func published(all []dnsProvider) (out []drain.Provider) {
+	for _, p := range all {
+		out = append(out, drain.Provider{Published: p.Published, Since: p.Since.Time})
 	}
-	d.Drill = "" // a manual drain takes the cluster over from a drill
-	d.Since, d.Empty = metav1.NewTime(now.UTC().Truncate(time.Second)), false
-	c.Spec.DNSWeight = new(int32)
-	noteDrain(c, d)
-}
-
-// finishDrain cordons an empty cluster, and records that it is empty.
-func finishDrain(c *v1beta1.Cluster) {
-	addTaint(c, cordonTaint)
-	if d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation]); d != nil && err == nil {
-		d.Empty = true
-		noteDrain(c, d)
-	}
-}
-
-func noteDrain(c *v1beta1.Cluster, d *v1beta1.Drain) {
-	if c.Annotations == nil {
-		c.Annotations = map[string]string{}
-	}
-	c.Annotations[v1beta1.DrainAnnotation] = d.String()
+	return out
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	drain "federation/controllers/drain/plan"
 	failover "federation/controllers/failover/plan"
 )
 
@@ -191,7 +192,7 @@ func (o *drainCommand) customWorkloads(policies []*v1beta1.PlacementPolicy) (all
 func toleratingPolicies(policies []*v1beta1.PlacementPolicy) map[string]bool {
 	stay := map[string]bool{}
 	for _, p := range policies {
-		if isTolerated(p.Spec.Tolerations, drainTaint) {
+		if isTolerated(p.Spec.Tolerations, drain.Taint) {
 			stay[p.Namespace+"/"+p.Name] = true
 		}
 	}

@@ -29,59 +29,13 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	drain "federation/controllers/drain/plan"
 	failover "federation/controllers/failover/plan"
 )
 
 var drainedAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func weight(n int32) *int32 { return &n }
-
-func TestNextDrainStep(t *testing.T) {
-	c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east-a"}}
-	const ttl = 15 * time.Second
-	expect := func(at time.Time, want drainStep, wait time.Duration) {
-		t.Helper()
-		if step, left, err := nextDrainStep(c, at, ttl, nil); step != want || left != wait || err != nil {
-			t.Errorf("%s: %s %s %v, want %s %s", drainState(c), step, left, err, want, wait)
-		}
-	}
-	expect(drainedAt, stepWeight, 0)
-	beginDrain(c, drainedAt)
-	expect(drainedAt.Add(5*time.Second), stepTTL, 12*time.Second)
-	expect(drainedAt.Add(17*time.Second), stepTaint, 0)
-	addTaint(c, drainTaint)
-	expect(drainedAt, stepMove, 0)
-	addTaint(c, cordonTaint)
-	expect(drainedAt, stepMove, 0) // it is looked at again
-	c.Spec.DNSWeight = weight(7)
-	expect(drainedAt, stepWeight, 0) // somebody gave it a weight meanwhile
-	c.Annotations[v1beta1.DrainAnnotation] = "{"
-	if _, _, err := nextDrainStep(c, drainedAt, ttl, nil); err == nil || !strings.Contains(err.Error(), `cluster east-a: annotation federation.kubernetes.io/drain: "{"`) {
-		t.Errorf("a broken annotation: %v", err)
-	}
-}
-
-// TestTheTTLBeginsWhenAllProvidersHaveTheChange checks that the wait has no end while a provider is out of sync.
-func TestTheTTLBeginsWhenAllProvidersHaveTheChange(t *testing.T) {
-	c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east-a"}}
-	beginDrain(c, drainedAt)
-	at := func(s int) metav1.Time { return metav1.NewTime(drainedAt.Add(time.Duration(s) * time.Second)) }
-	for name, test := range map[string]struct {
-		providers []dnsProvider
-		now       int
-		want      drainStep
-		wait      int
-	}{
-		"published long before":           {[]dnsProvider{{Name: "bind", Published: true, Since: at(-500)}}, 5, stepTTL, 12},
-		"published after the change":      {[]dnsProvider{{Name: "cloud", Published: true, Since: at(40)}, {Name: "bind", Published: true, Since: at(-500)}}, 45, stepTTL, 12},
-		"one is behind, for however long": {[]dnsProvider{{Name: "cloud", Since: at(-500)}, {Name: "bind", Published: true, Since: at(40)}}, 5000, stepPublish, 0},
-		"over":                            {[]dnsProvider{{Name: "cloud", Published: true, Since: at(40)}}, 57, stepTaint, 0},
-	} {
-		if step, left, err := nextDrainStep(c, drainedAt.Add(time.Duration(test.now)*time.Second), 15*time.Second, test.providers); step != test.want || left != time.Duration(test.wait)*time.Second || err != nil {
-			t.Errorf("%s: %s %s %v, want %s %ds", name, step, left, err, test.want, test.wait)
-		}
-	}
-}
 
 // TestDrainWaitsForTheLongestTTL of the objects that have addresses in the cluster, and for the provider that is behind.
 func TestDrainWaitsForTheLongestTTL(t *testing.T) {
@@ -121,49 +75,14 @@ func TestDrainWaitsForTheLongestTTL(t *testing.T) {
 	})
 }
 
-// TestUndrainUndoesDrain checks that for any initial state, and wherever the drain was interrupted.
-func TestUndrainUndoesDrain(t *testing.T) {
-	other := corev1.Taint{Key: "dedicated", Value: "x", Effect: corev1.TaintEffectNoSchedule}
-	for _, w := range []*int32{nil, weight(0), weight(30)} {
-		for _, taints := range [][]corev1.Taint{nil, {other}, {cordonTaint}, {other, cordonTaint}} {
-			for steps := 1; steps <= 4; steps++ {
-				c := &v1beta1.Cluster{Spec: v1beta1.ClusterSpec{DNSWeight: w, Taints: taints}}
-				before := drainState(c)
-				drain := []func(){
-					func() { beginDrain(c, drainedAt) }, func() { addTaint(c, drainTaint) },
-					func() { beginDrain(c, drainedAt) }, func() { finishDrain(c) }, // resumed in between
-				}
-				for _, step := range drain[:steps] {
-					step()
-				}
-				for next := nextUndrainStep(c); next != stepDone; next = nextUndrainStep(c) {
-					map[drainStep]func(*v1beta1.Cluster){stepUntaint: removeDrainTaints, stepReturn: endDrain}[next](c)
-				}
-				if after := drainState(c); after != before || len(c.Annotations) > 0 || (c.Spec.DNSWeight == nil) != (w == nil) {
-					t.Errorf("after %d steps: %s %v, want %s", steps, after, c.Annotations, before)
-				}
-			}
-		}
-	}
-}
-
-func TestUndrainKeepsAWeightThatSomebodySet(t *testing.T) {
-	c := &v1beta1.Cluster{}
-	beginDrain(c, drainedAt)
-	c.Spec.DNSWeight = weight(5)
-	if endDrain(c); c.DNSWeight() != 5 {
-		t.Errorf("weight %d, want 5", c.DNSWeight())
-	}
-}
-
 func TestClusterPatch(t *testing.T) {
 	c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east-a", ResourceVersion: "7"}, Spec: v1beta1.ClusterSpec{DNSWeight: weight(30)}}
 	if p := clusterPatch(c, c.DeepCopy()); p != nil {
 		t.Errorf("nothing changed: patch %s", p)
 	}
 	after := c.DeepCopy()
-	beginDrain(after, drainedAt)
-	addTaint(after, drainTaint)
+	drain.Begin(after, drainedAt)
+	drain.AddTaint(after, drain.Taint)
 	want := `{"metadata":{"annotations":{"federation.kubernetes.io/drain":"{\"since\":\"2026-01-01T12:00:00Z\",\"dnsWeight\":30}"},"resourceVersion":"7"},` +
 		`"spec":{"dnsWeight":0,"taints":[{"key":"federation.kubernetes.io/drain","effect":"NoExecute"}]}}`
 	if got := string(clusterPatch(c, after)); got != want {
@@ -287,7 +206,7 @@ func (w *world) ready(yes bool, reason string, phase v1beta1.FailoverPhase) {
 	}
 }
 
-func (w *world) tainted() bool { return hasTaint(w.cluster(), drainTaint) }
+func (w *world) tainted() bool { return drain.HasTaint(w.cluster(), drain.Taint) }
 
 // answer answers requests for raw paths: the review, and the copies in east-a, of which a replica comes or goes each
 // second.
@@ -376,7 +295,7 @@ func TestDrainAndUndrain(t *testing.T) {
 func TestDrainOfACordonedCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		if _, _, err := w.f.changeCluster(t.Context(), "east-a", "none", func(c *v1beta1.Cluster) { addTaint(c, cordonTaint) }); err != nil {
+		if _, _, err := w.f.changeCluster(t.Context(), "east-a", "none", func(c *v1beta1.Cluster) { drain.AddTaint(c, drain.Cordon) }); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 18*time.Second) // its replicas go one a second, after 17 s
@@ -432,7 +351,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 				var tainted time.Time
 				w.f.dyn.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "clusters", func(k8stesting.Action) (bool, runtime.Object, error) {
 					u, err := w.f.dyn.(*dynamicfake.FakeDynamicClient).Tracker().Get(v1beta1.ClustersResource, "", "east-a")
-					if c, _ := toCluster(u.(*unstructured.Unstructured)); err == nil && hasTaint(c, drainTaint) {
+					if c, _ := toCluster(u.(*unstructured.Unstructured)); err == nil && drain.HasTaint(c, drain.Taint) {
 						if tainted.IsZero() {
 							tainted = time.Now()
 						}
@@ -625,7 +544,7 @@ func TestUnjoinOfAServingClusterAsks(t *testing.T) {
 		{name: "--dry-run --yes", dry: "client", yes: true, done: true},
 		{name: "lost", change: func(w *world) { w.ready(false, v1beta1.ReasonClusterNotReachable, v1beta1.PhaseFailedOver) }},
 		{name: "drained", change: func(w *world) {
-			_, _, _ = w.f.changeCluster(context.Background(), "east-a", "none", func(c *v1beta1.Cluster) { addTaint(c, drainTaint); addTaint(c, cordonTaint) })
+			_, _, _ = w.f.changeCluster(context.Background(), "east-a", "none", func(c *v1beta1.Cluster) { drain.AddTaint(c, drain.Taint); drain.AddTaint(c, drain.Cordon) })
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
