@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/apis/core"
 
+	"federation/apiserver/admission/plan"
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/pki"
 )
@@ -32,7 +33,7 @@ func (p *Plugin) guardDecided(ctx context.Context, a admission.Attributes) error
 		switch {
 		case value == old[key]:
 		case !written || outdated(a, object): // kubectl replace omits what no manifest has
-			annotate(object, key, old[key])
+			plan.Annotate(object, key, old[key])
 		case !p.mayRestore(ctx, a):
 			return admission.NewForbidden(a, fmt.Errorf("metadata.annotations[%s]: only the federation writes it: leave it out. Backups are restored by an account with the verb %s on %s.%s (cluster role federation-restore)",
 				key, v1beta1.RestoreVerb, v1beta1.DecisionsResource, v1beta1.GroupName))
@@ -96,5 +97,5 @@ func keepClusterSetIPs(ctx context.Context, object metav1.Object, old map[string
 	if service, ok := object.(*core.Service); ok && written.Given(service.Spec.ClusterIP) {
 		service.Spec.ClusterIP, service.Spec.ClusterIPs = "", nil // it came with the annotation, from another Service's manifest
 	}
-	annotate(object, key, stored)
+	plan.Annotate(object, key, stored)
 }

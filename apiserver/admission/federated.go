@@ -9,7 +9,6 @@ package admission
 import (
 	"context"
 	"io"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +24,7 @@ import (
 	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
 	"k8s.io/kubernetes/pkg/apis/core"
 
+	"federation/apiserver/admission/plan"
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/registry/federated"
 	"federation/apiserver/validation"
@@ -90,23 +90,8 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if err != nil || object == nil || a.GetOperation() != admission.Create {
 		return err
 	}
-	finalizers := object.GetFinalizers()
-	for _, f := range []string{v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer} {
-		if !slices.Contains(finalizers, f) {
-			finalizers = append(finalizers, f)
-		}
-	}
-	object.SetFinalizers(finalizers)
+	plan.Finalize(object)
 	return p.placeNew(a, object)
-}
-
-func annotate(object metav1.Object, key, value string) {
-	annotations := maps.Clone(object.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	object.SetAnnotations(annotations)
 }
 
 // Validate rejects federated objects with invalid annotations, and those that ask for names that DNS cannot have, or
@@ -173,7 +158,7 @@ func (p *Plugin) customObject(a admission.Attributes, object *unstructured.Unstr
 		return nil, nil // selected afterwards: the report of propagation puts the finalizer on
 	}
 	policies, err := p.policiesOf(a)
-	if err != nil || !selected(policies, a, object) {
+	if err != nil || !plan.Selected(policies, a.GetKind().GroupKind(), object) {
 		return nil, err
 	}
 	return object, nil

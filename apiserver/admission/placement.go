@@ -6,42 +6,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
+	"federation/apiserver/admission/plan"
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Placer returns the placement annotation of a new object of a divided kind, or of a confined kind, or "".
 type Placer func(object *unstructured.Unstructured) string
 
-// placeNew writes what is known of a new object's placement. A user who restores objects brings theirs along, which is
-// kept.
+// placeNew writes what is known of a new object's placement.
 func (p *Plugin) placeNew(a admission.Attributes, object metav1.Object) error {
-	if object.GetAnnotations()[v1beta1.PlacementAnnotation] != "" {
-		return nil
+	n := plan.New{
+		Resource: a.GetResource().GroupResource(), Kind: a.GetKind().GroupKind(), Object: object,
+		Policies: func() ([]*v1beta1.PlacementPolicy, error) { return p.policiesOf(a) },
 	}
-	kind := v1beta1.FederatedKindOf(a.GetResource().GroupResource())
-	if kind != nil && kind.Preferences != "" {
-		return p.placeNow(a.GetObject(), object, kind)
-	}
-	policies, err := p.policiesOf(a)
-	if err != nil {
-		return err
-	}
-	_, selects := object.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
-	confined := kind != nil && !selects && v1beta1.Confined(a.GetResource().GroupResource())
-	waits := selected(policies, a, object) || mayFollow(policies, a.GetResource().GroupResource())
-	if confined && !waits {
-		if err := p.placeNow(a.GetObject(), object, kind); err != nil || object.GetAnnotations()[v1beta1.PlacementAnnotation] != "" {
-			return err
-		}
-	}
-	if confined || waits {
-		annotate(object, v1beta1.PlacementAnnotation, v1beta1.PlacementPending)
-	}
-	return nil
+	return n.Place(func() error { return p.placeNow(a.GetObject(), object, v1beta1.FederatedKindOf(n.Resource)) })
 }
 
 // placeNow places an object that goes nowhere without a placement, if that can be decided now. The name decides where
@@ -61,7 +42,7 @@ func (p *Plugin) placeNow(obj runtime.Object, object metav1.Object, kind *v1beta
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(kind.Resource.GroupVersion().WithKind(kind.Kind))
 	if placement := p.place(u); placement != "" {
-		annotate(object, v1beta1.PlacementAnnotation, placement)
+		plan.Annotate(object, v1beta1.PlacementAnnotation, placement)
 	}
 	return nil
 }
@@ -75,26 +56,4 @@ func (p *Plugin) policiesOf(a admission.Attributes) ([]*v1beta1.PlacementPolicy,
 		return nil, admission.NewForbidden(a, errors.New("the placement policies are not read yet: try again"))
 	}
 	return p.policies.In(a.GetNamespace()), nil
-}
-
-func selected(policies []*v1beta1.PlacementPolicy, a admission.Attributes, object metav1.Object) bool {
-	for _, policy := range policies {
-		if policy.Selects(a.GetKind().GroupKind(), object.GetName(), object.GetLabels()) {
-			return true
-		}
-	}
-	return false
-}
-
-// mayFollow reports whether an object may be one that a workload refers to and takes along.
-func mayFollow(policies []*v1beta1.PlacementPolicy, resource schema.GroupResource) bool {
-	if resource.Group != "" || resource.Resource != "configmaps" && resource.Resource != "secrets" && resource.Resource != "serviceaccounts" {
-		return false
-	}
-	for _, policy := range policies {
-		if policy.Spec.PropagateReferences {
-			return true
-		}
-	}
-	return false
 }

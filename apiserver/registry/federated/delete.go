@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"federation/apiserver/admission/plan"
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
@@ -54,7 +55,7 @@ func (s strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, o
 	cascade(options, s.orphanByDefault)
 	object, err := meta.Accessor(obj)
 	if err == nil && CopiesStay(ctx, s.namespaces, object, options, s.orphanByDefault) {
-		mark(object)
+		plan.Mark(object)
 	}
 	return false
 }
@@ -72,30 +73,8 @@ func cascade(options *metav1.DeleteOptions, orphanByDefault bool) {
 // only if those of the whole namespace do, or if that cannot be found out, because what stays can still be deleted.
 func CopiesStay(ctx context.Context, namespaces NamespaceGetter, object metav1.Object, options *metav1.DeleteOptions, orphanByDefault bool) bool {
 	if who, ok := request.UserFrom(ctx); !ok || who.GetName() != user.APIServerUser {
-		return orphans(object.GetFinalizers(), options, orphanByDefault)
+		return plan.Orphans(object.GetFinalizers(), options, orphanByDefault)
 	}
 	namespace, err := namespaces.Get(ctx, object.GetNamespace(), metav1.GetOptions{})
 	return err != nil || slices.Contains(namespace.Finalizers, v1beta1.OrphanMarkFinalizer)
-}
-
-// mark puts v1beta1.OrphanMarkFinalizer on a federated object that is not yet marked as deleted.
-func mark(object metav1.Object) {
-	finalizers := object.GetFinalizers()
-	if object.GetDeletionTimestamp() != nil || !slices.Contains(finalizers, v1beta1.DeleteFromClustersFinalizer) {
-		return
-	}
-	if !slices.Contains(finalizers, v1beta1.OrphanMarkFinalizer) {
-		object.SetFinalizers(append(slices.Clone(finalizers), v1beta1.OrphanMarkFinalizer))
-	}
-}
-
-// orphans reports whether a delete leaves copies alone: by its options, else by the finalizers if that is the default.
-func orphans(finalizers []string, options *metav1.DeleteOptions, byDefault bool) bool {
-	if options != nil && options.OrphanDependents != nil { //nolint:staticcheck // SA1019: old clients send it
-		return *options.OrphanDependents //nolint:staticcheck // SA1019: old clients send it
-	}
-	if options != nil && options.PropagationPolicy != nil {
-		return *options.PropagationPolicy == metav1.DeletePropagationOrphan
-	}
-	return byDefault && slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
 }

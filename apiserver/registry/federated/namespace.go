@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 	namespacestore "k8s.io/kubernetes/pkg/registry/core/namespace/storage"
+
+	"federation/apiserver/admission/plan"
 )
 
 // Namespaces is the storage of namespaces, whose own delete bypasses the strategy.
@@ -24,8 +26,8 @@ func (n *Namespaces) Delete(ctx context.Context, name string, validate rest.Vali
 		if err := validate(ctx, obj); err != nil {
 			return err
 		}
-		if object, err := meta.Accessor(obj); err == nil && orphans(object.GetFinalizers(), options, n.OrphanByDefault) {
-			mark(object)
+		if object, err := meta.Accessor(obj); err == nil && plan.Orphans(object.GetFinalizers(), options, n.OrphanByDefault) {
+			plan.Mark(object)
 		}
 		return nil
 	}
