@@ -149,6 +149,7 @@ func TestWhatIsWithinTheLimitsIsReadWhole(t *testing.T) {
 func TestAnswersAreBoundedTogether(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { send(w, 5) }))
 	defer server.Close()
+	defer server.CloseClientConnections() // of answers that are read in part
 	m := New(Limits{Response: 5 * mib, Open: 9 * mib}, func(string) {})
 	client := &http.Client{Transport: m.Transport(http.DefaultTransport.(*http.Transport).Clone())}
 	read := func(close bool) error {
