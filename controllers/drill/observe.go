@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/drill/plan"
@@ -165,22 +164,8 @@ func (c *Controller) nodeAgents(ctx context.Context, d *v1beta1.FailoverDrill, c
 	return agents
 }
 
-func (c *Controller) clusters() []*v1beta1.Cluster {
-	list := c.Informers(v1beta1.ClustersResource).GetStore().List()
-	clusters, read := make([]*v1beta1.Cluster, 0, len(list)), make(map[any]*v1beta1.Cluster, len(list))
-	for _, obj := range list {
-		cluster := c.readClusters[obj]
-		if cluster == nil {
-			cluster = &v1beta1.Cluster{}
-			if err := from(obj, cluster); err != nil {
-				klog.Background().Error(err, "Cannot read a Cluster: it is left out")
-				continue
-			}
-		}
-		read[obj] = cluster
-		clusters = append(clusters, cluster)
-	}
-	c.readClusters = read
+func (c *Controller) clusters() (clusters []*v1beta1.Cluster) {
+	clusters, c.readClusters = listDecodedOnce(c.Informers(v1beta1.ClustersResource), c.readClusters)
 	return clusters
 }
 

@@ -150,14 +150,26 @@ func (s *Schedules) execute(ctx context.Context, of *v1beta1.FailoverDrillSchedu
 }
 
 // listDecoded returns the objects of an informer's store that can be decoded.
-func listDecoded[T any](informer cache.SharedIndexInformer) (objects []*T) {
+func listDecoded[T any](informer cache.SharedIndexInformer) []*T {
+	objects, _ := listDecodedOnce[T](informer, nil)
+	return objects
+}
+
+// listDecodedOnce returns the objects of an informer's store that can be decoded, and by which object of the store each is known. What is known from
+// the call before is not decoded again.
+func listDecodedOnce[T any](informer cache.SharedIndexInformer, known map[any]*T) (objects []*T, by map[any]*T) {
+	by = map[any]*T{}
 	for _, obj := range informer.GetStore().List() {
-		one := new(T)
-		if err := from(obj, one); err != nil {
-			klog.Background().Error(err, "Cannot decode an object; skipped")
-			continue
+		one := known[obj]
+		if one == nil {
+			one = new(T)
+			if err := from(obj, one); err != nil {
+				klog.Background().Error(err, "Cannot decode an object; skipped")
+				continue
+			}
 		}
+		by[obj] = one
 		objects = append(objects, one)
 	}
-	return objects
+	return objects, by
 }

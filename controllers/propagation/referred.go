@@ -38,7 +38,7 @@ func (s *snapshots) referredThere(ctx context.Context, m *member, k key) (string
 	defer cancel()
 	by, err := m.refers.inNamespace(ctx, m.Client, k.Namespace)
 	if err != nil {
-		return "", fmt.Errorf("cannot tell whether anything there refers to it: %w", err)
+		return "", fmt.Errorf("cannot determine whether anything there refers to it: %w", err)
 	}
 	if who := by[v1beta1.Reference{Kind: k.Kind.Kind, Name: k.Name}]; who != "" {
 		return fmt.Sprintf("stays for %s there, which refers to it", who), nil
