@@ -15,6 +15,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/held"
+	"federation/controllers/propagation/ledger"
 	"federation/controllers/propagation/plan"
 )
 
@@ -114,10 +115,9 @@ func (d *dispatcher) isCopy(there *unstructured.Unstructured, k key) bool {
 func (d *dispatcher) applyCopy(ctx context.Context, m *member, k key, op operation, provided plan.Precondition) error {
 	body := op.Want.Body(provided)
 	m.Begin(k)
-	var left any
-	var took string
+	var write ledger.Write
 	defer func() {
-		if m.End(k, left, took) {
+		if m.End(k, write) {
 			m.queue.Add(k)
 		}
 	}()
@@ -125,7 +125,7 @@ func (d *dispatcher) applyCopy(ctx context.Context, m *member, k key, op operati
 	if err != nil {
 		return err
 	}
-	left, took = got, settledState(op.Want, got)
+	write = ledger.Write{Copy: got, Settled: settledState(op.Want, got), MissedBefore: plan.MissedBefore(op.Want, op.have)}
 	return nil
 }
 

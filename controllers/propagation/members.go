@@ -65,7 +65,7 @@ func (m *member) cacheUncertain(r schema.GroupVersionResource) bool {
 // copyOf returns the state of the object in this member, for the report.
 func (m *member) copyOf(k key) (plan.Copy, types.UID) {
 	u, last := m.Read(k)
-	c := plan.Copy{Cluster: m.Name, State: last.State, Message: last.Message, Object: u, Looked: last.Generation, Outdated: last.Outdated, Unlisted: m.cacheUncertain(k.Kind.Resource)}
+	c := plan.Copy{Cluster: m.Name, State: last.State, Message: last.Message, Object: u, Looked: last.Generation, Outdated: last.Outdated, MissedBefore: m.MissedBefore(k), Unlisted: m.cacheUncertain(k.Kind.Resource)}
 	if c.State == "" {
 		c.State, c.Message = plan.Pending, "has not been synced yet"
 	}

@@ -3,13 +3,14 @@
 //
 //	l := ledger.New(federationUID, stores)   // stores of the member's informers
 //	copy, settled := l.Observe(key)
-//	l.Begin(key); got, err := apply(…); again := l.End(key, got, settled)
+//	l.Begin(key); got, err := apply(…); again := l.End(key, ledger.Write{Copy: got})
 //	news := l.Record(key, outcome)
 //
 // One lock guards it. Nothing here blocks or makes requests.
 package ledger
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -53,7 +54,9 @@ type entry struct {
 	adopted types.UID
 	// settled is what the member changed of our last apply, see plan.Settle.
 	settled string
-	outcome Outcome
+	// missedBefore is that of the last write that had one.
+	missedBefore string
+	outcome      Outcome
 	// reserved is the number to which a pending write shrinks the copy; ceiling is that of the last one until the
 	// member has carried it out. At most that many ready replicas count.
 	reserved, ceiling *int64
@@ -134,29 +137,39 @@ func (l *Ledger) Begin(k plan.Key) {
 	l.entry(k).applying = true
 }
 
-// End records that the write is done and its result, as package held accepts it; nil if it failed. settled is what the
-// member changed of it. End reports whether the watch brought anything else meanwhile.
-func (l *Ledger) End(k plan.Key, got any, settled string) (again bool) {
+// Write is what came of a write.
+type Write struct {
+	// Copy is as the member has it now, in a form that package held accepts; nil if the write failed.
+	Copy any
+	// Settled is what the member changed of the write, see plan.Settle.
+	Settled string
+	// MissedBefore is as in plan.Copy.
+	MissedBefore string
+}
+
+// End records that the write in flight is done. It reports whether the watch brought anything else meanwhile.
+func (l *Ledger) End(k plan.Key, w Write) (again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entry(k)
-	if got != nil {
-		e.recordWrite(got, settled)
+	if w.Copy != nil {
+		e.recordWrite(w)
 	}
 	again = e.met != "" && !e.caughtUp(e.met)
 	e.applying, e.met = false, ""
 	return again
 }
 
-func (e *entry) recordWrite(got any, settled string) {
-	e.settled, e.removed = settled, ""
+func (e *entry) recordWrite(w Write) {
+	e.settled, e.removed = w.Settled, ""
+	e.missedBefore = cmp.Or(w.MissedBefore, e.missedBefore)
 	if e.reserved != nil {
 		e.ceiling, e.reserved = e.reserved, nil
 	}
-	if e.gone == held.About(got).GetUID() {
+	if e.gone == held.About(w.Copy).GetUID() {
 		return // it went before the response arrived
 	}
-	e.written, e.until = got, time.Now().Add(catchUp)
+	e.written, e.until = w.Copy, time.Now().Add(catchUp)
 }
 
 // caughtUp reports whether the cached version is the result of our last write, which is then forgotten.
@@ -212,6 +225,16 @@ func (l *Ledger) Read(k plan.Key) (copy *unstructured.Unstructured, last Outcome
 	defer l.mu.Unlock()
 	u, e := l.observeLocked(k)
 	return u, e.outcome
+}
+
+// MissedBefore is as in plan.Copy.
+func (l *Ledger) MissedBefore(k plan.Key) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.copies[k]; e != nil {
+		return e.missedBefore
+	}
+	return ""
 }
 
 // Synced reports whether the object has been synced in this member since it was engaged.

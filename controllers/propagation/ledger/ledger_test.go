@@ -63,7 +63,7 @@ func TestObserve_OwnWriteUntilTheCacheHasIt(t *testing.T) {
 		r := newRig()
 		r.cached(t, web("4"))
 		r.Begin(r.key)
-		if r.End(r.key, web("5"), "differs") {
+		if r.End(r.key, Write{Copy: web("5"), Settled: "differs"}) {
 			t.Error("nothing else came while it was written")
 		}
 		if u, settled := r.Observe(r.key); u.GetResourceVersion() != "5" || settled != "differs" {
@@ -75,7 +75,7 @@ func TestObserve_OwnWriteUntilTheCacheHasIt(t *testing.T) {
 		}
 		r.cached(t, web("4")) // the store was restored from a backup
 		r.Begin(r.key)
-		r.End(r.key, web("9"), "")
+		r.End(r.key, Write{Copy: web("9")})
 		if unconfirmed := r.Unconfirmed(time.Now()); len(unconfirmed) != 0 {
 			t.Errorf("unconfirmed at once: %v", unconfirmed)
 		}
@@ -113,12 +113,12 @@ func TestIsNews_NotWhatOurWriteLeft(t *testing.T) {
 	if r.IsNews(r.key, web("2")) {
 		t.Error("while a write is under way it is not known whose it is")
 	}
-	if r.End(r.key, web("2"), "") {
+	if r.End(r.key, Write{Copy: web("2")}) {
 		t.Error("only what the write left came meanwhile")
 	}
 	r.Begin(r.key)
 	r.IsNews(r.key, web("4"))
-	if !r.End(r.key, web("3"), "") {
+	if !r.End(r.key, Write{Copy: web("3")}) {
 		t.Error("another version came meanwhile")
 	}
 	if r.IsNews(r.key, web("3")) {
@@ -129,7 +129,7 @@ func TestIsNews_NotWhatOurWriteLeft(t *testing.T) {
 	}
 	r.Begin(r.key)
 	r.IsNews(r.key, web("6"))
-	if !r.End(r.key, nil, "") {
+	if !r.End(r.key, Write{}) {
 		t.Error("the write failed, and something came meanwhile")
 	}
 }
@@ -137,13 +137,13 @@ func TestIsNews_NotWhatOurWriteLeft(t *testing.T) {
 func TestGone_EndsWhatWasRemembered(t *testing.T) {
 	r := newRig()
 	r.Begin(r.key)
-	r.End(r.key, web("5"), "")
+	r.End(r.key, Write{Copy: web("5")})
 	r.Gone(r.key, "u7")
 	if got := r.version(); got != "" {
 		t.Errorf("version %s of a copy that is gone", got)
 	}
 	r.Begin(r.key)
-	r.End(r.key, web("6"), "") // its response was late
+	r.End(r.key, Write{Copy: web("6")}) // its response was late
 	if got := r.version(); got != "" {
 		t.Errorf("version %s of a copy that went before its write was answered", got)
 	}
@@ -172,7 +172,7 @@ func TestStanding_CountsNotWhatAWriteTakes(t *testing.T) {
 		t.Error("what is about to be written is reserved")
 	}
 	r.Begin(r.key)
-	r.End(r.key, web("5", status(1)), "")
+	r.End(r.key, Write{Copy: web("5", status(1))})
 	r.Record(r.key, Outcome{State: plan.Synced})
 	r.Reserve(r.key, nil, "")
 	if most() != 3 || r.Standing(source, r.key).Template != "" {
@@ -214,7 +214,7 @@ func TestRemoved_UntilItIsWrittenAgain(t *testing.T) {
 		t.Error("that copy, and no other")
 	}
 	r.Begin(r.key)
-	r.End(r.key, web("5"), "")
+	r.End(r.key, Write{Copy: web("5")})
 	if r.IsRemoved(r.key, "u7") {
 		t.Error("it was written since")
 	}
@@ -264,4 +264,24 @@ func TestLeaving_Since(t *testing.T) {
 	if !r.Leaving(r.key, false, now).IsZero() || r.Leaving(r.key, true, now.Add(time.Minute)) != now.Add(time.Minute) {
 		t.Error("it did not leave in between")
 	}
+}
+
+func TestADeadlineMissedBeforeIsKept(t *testing.T) {
+	r := newRig()
+	is := func(want string) {
+		t.Helper()
+		if got := r.MissedBefore(r.key); got != want {
+			t.Errorf("missed before at %q, want %q", got, want)
+		}
+	}
+	is("")
+	r.Begin(r.key)
+	r.End(r.key, Write{MissedBefore: "10:00"})
+	is("") // the write failed
+	r.Begin(r.key)
+	r.End(r.key, Write{Copy: web("5"), MissedBefore: "10:00"})
+	is("10:00")
+	r.Begin(r.key)
+	r.End(r.key, Write{Copy: web("6")})
+	is("10:00") // another write, of the same template
 }

@@ -84,7 +84,7 @@ func credibleConditions(list []any) []any {
 	for _, item := range list[:min(len(list), maxConditions)] {
 		c, _ := item.(map[string]any)
 		clean := map[string]any{}
-		for _, key := range []string{"type", "status", "reason", "message", "lastTransitionTime"} {
+		for _, key := range []string{"type", "status", "reason", "message", "lastTransitionTime", "lastUpdateTime"} {
 			if text, ok := c[key].(string); ok {
 				clean[key] = v1beta1.Printable(text)
 			}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ func deploymentStatus(federated *unstructured.Unstructured, copies []Copy) map[s
 		}
 		available = available && !hasCondition(c.Object, "Available", "False")
 		complete = complete && c.State == Synced && (c.Object == nil || !c.Outdated && deploymentHealthy(c.Object))
-		if hasCondition(c.Object, "Progressing", "False") {
+		if missed := deadlineMissed(c.Object); missed != "" && !c.Outdated && (missed != c.MissedBefore || hasCondition(c.Object, "ReplicaFailure", "True")) {
 			stuck = append(stuck, "cluster "+c.Cluster+": "+conditionMessage(c.Object, "Progressing"))
 		}
 	}
@@ -58,6 +59,26 @@ func deploymentStatus(federated *unstructured.Unstructured, copies []Copy) map[s
 		newCondition("Available", available, "MinimumReplicasAvailable", "MinimumReplicasUnavailable", ""),
 		newCondition("Progressing", len(stuck) == 0, progress, "ProgressDeadlineExceeded", joinBounded(stuck)))
 	return status
+}
+
+// MissedBefore returns when the rollout of a Deployment's copy missed its deadline, if the write gives the copy another
+// pod template: until the cluster updates that condition, it is about the template before. "" otherwise. Kubernetes'
+// own controller leaves it as it is when it takes up an earlier ReplicaSet that has no pods yet.
+func MissedBefore(want Desired, have *unstructured.Unstructured) string {
+	if missed := deadlineMissed(have); missed != "" && !SameTemplate(want, have) {
+		return missed
+	}
+	return ""
+}
+
+// deadlineMissed returns when a Deployment's copy last reported that its rollout missed its deadline, as RFC 3339;
+// "unknown" without a time, "" if it does not report that.
+func deadlineMissed(copy *unstructured.Unstructured) string {
+	if copy == nil || !hasCondition(copy, "Progressing", "False") {
+		return ""
+	}
+	at, _ := v1beta1.ConditionOf(copy, "Progressing")["lastUpdateTime"].(string)
+	return cmp.Or(at, "unknown")
 }
 
 var statefulSetSums = sumFields("replicas", "readyReplicas", "availableReplicas", "currentReplicas")

@@ -42,6 +42,8 @@ type Copy struct {
 	Looked int64
 	// Outdated: the copy's pod template differs from the federated object's.
 	Outdated bool
+	// MissedBefore is when the rollout of the pod template before missed its deadline, see the function MissedBefore.
+	MissedBefore string
 	// Unmade is how many pods the cluster has been unable to create for a while, see Unmade.
 	Unmade int64
 	// ReadyEndpoints: at least one endpoint of the copy is ready. EndpointsUnknown: the cluster does not let us list

@@ -77,6 +77,43 @@ func TestToolsReadTheStatus(t *testing.T) {
 	}
 }
 
+// TestADeadlineMissedBefore: after a rollback, a cluster's Deployment still says for a moment that the rollout before
+// missed its deadline. Tools take the rollback for failed only when it says so again.
+func TestADeadlineMissedBefore(t *testing.T) {
+	federated := parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, uid: u1, generation: 2,
+		annotations: {federation.kubernetes.io/placement: '{"clusters":{"east-a":3}}'}}, spec: {replicas: 3, progressDeadlineSeconds: 600}}`)
+	stuck := func(at, more string) *unstructured.Unstructured {
+		return parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 3}, status: {observedGeneration: 1, replicas: 3, readyReplicas: 3, availableReplicas: 3,
+			conditions: [`+more+`{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, lastUpdateTime: '`+at+`'}]}}`)
+	}
+	before, after := "2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z"
+	for _, test := range []struct {
+		name string
+		copy Copy
+		want kstatus.Status
+	}{
+		{"stuck", Copy{Object: stuck(before, "")}, kstatus.FailedStatus},
+		{"rolled back just now", Copy{Object: stuck(before, ""), MissedBefore: before}, kstatus.InProgressStatus},
+		{"waits for its turn to be rolled back", Copy{Object: stuck(before, ""), Outdated: true}, kstatus.InProgressStatus},
+		{"stuck again", Copy{Object: stuck(after, ""), MissedBefore: before}, kstatus.FailedStatus},
+		{"can make no pods of the earlier template either", Copy{Object: stuck(before, "{type: ReplicaFailure, status: 'True'}, "), MissedBefore: before}, kstatus.FailedStatus},
+	} {
+		test.copy.Cluster, test.copy.State, test.copy.Looked = "east-a", Synced, 2
+		if got := concluded(t, federated.DeepCopy(), []Copy{test.copy}); got.Status != test.want {
+			t.Errorf("%s: a tool reads %s (%s), want %s", test.name, got.Status, got.Message, test.want)
+		}
+	}
+	have := stuck(before, "")
+	other := have.DeepCopy()
+	_ = unstructured.SetNestedField(other.Object, "web:1", "spec", "template", "metadata", "labels", "version")
+	if got := MissedBefore(Desired{configuration: configuration{Object: other}}, have); got != before {
+		t.Errorf("another template: missed before at %q, want %q", got, before)
+	}
+	if got := MissedBefore(Desired{configuration: configuration{Object: have}}, have); got != "" {
+		t.Errorf("the same template: missed before at %q, want nothing", got)
+	}
+}
+
 // toolKinds are, of each kind that tools wait for, a federated object, and what a copy with the change has: that of east-a, and that of west-a.
 var toolKinds = map[string][3]string{
 	"Deployment": {"apiVersion: apps/v1\nspec: {replicas: 3, progressDeadlineSeconds: 600, template: {metadata: {labels: {app: web}}}}",
