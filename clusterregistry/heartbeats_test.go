@@ -107,6 +107,31 @@ func TestAWaitForNodesOutlivesTheFederation(t *testing.T) {
 	f.staysSilent(east, since)
 }
 
+// TestNodesAreLookedAtWhenAProcessStarts: a cluster that joined before may have lost its power while no process could write that.
+func TestNodesAreLookedAtWhenAProcessStarts(t *testing.T) {
+	f, s := newFleet(t), &said{}
+	f.Add(s)
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.ClusterStatus{Conditions: []v1beta1.ClusterCondition{
+		{Type: v1beta1.ClusterReady, Status: "True", Reason: v1beta1.ReasonClusterReady},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.status = status
+	east, west := newFakeMember(t), newFakeMember(t)
+	east.set(func() { east.renewed = time.Now().Add(-time.Minute) })
+	f.join("east", east, "good")
+	f.eventually("the node of east is known as silent", func() bool { return f.silent("east") == oneSilent })
+	west.set(func() { west.renewed = time.Now() })
+	f.join("west", west, "good")
+	f.eventually("the node of west lives", func() bool { m, err := f.Member("west"); return err == nil && !m.HeartbeatsStale() })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Equal(s.first, []bool{true, true}) || f.silent("west") != "" {
+		t.Errorf("silent from the first: %v, want both; west: %q, want nothing", s.first, f.silent("west"))
+	}
+}
+
 // staysSilent checks that some checks later nodes are waited for still, since then, and only as long as there is one.
 func (f *fleet) staysSilent(m *fakeMember, since metav1.Time) {
 	f.t.Helper()

@@ -35,6 +35,7 @@ type keeper struct {
 	secretRead  string // resource versions that the link was made from
 	member      *Member
 	away        bool // it was not ready before, and has no Member since
+	found       bool // it had joined before this process started, and has had no Member since
 	inventory   atomic.Pointer[health.Inventory]
 	penalty     penalty
 	barrier     barrier // of a drill
@@ -147,6 +148,7 @@ func (k *keeper) learn(ctx context.Context) bool {
 	if k.known == nil { // the conditions and their dates outlive a restart of the federation
 		k.state = health.Restore(c.Status.Conditions)
 		k.heartbeats.Store(k.state.Heartbeats)
+		k.found = len(c.Status.Conditions) > 0
 	}
 	k.known = c
 	return true
@@ -239,15 +241,16 @@ func (k *keeper) connect(ctx context.Context) {
 	klog.FromContext(ctx).V(1).Info("Connected")
 	if k.returned() {
 		k.listen(m)
-		k.away = false
+		k.away, k.found = false, false
 	}
 	k.heard.Store(true)
 	k.keepInventory(m, k.link)
 	go k.keepToken(m.ctx, k.link)
 }
 
-// returned reports whether it has to be found out if the nodes of a cluster that is taken up are silent.
-func (k *keeper) returned() bool { return k.away || k.heartbeats.Load() != nil }
+// returned reports whether it has to be found out if the nodes of a cluster that is taken up are silent. Of a cluster that a process finds it is
+// not known whether it was away: nobody may have been able to write that.
+func (k *keeper) returned() bool { return k.away || k.found || k.heartbeats.Load() != nil }
 
 // engage makes a Member, presents it, and lets its informers run.
 func (k *keeper) engage(ctx context.Context) (*Member, error) {
