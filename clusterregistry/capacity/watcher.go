@@ -92,7 +92,8 @@ type watcher struct {
 	changed     chan struct{}
 
 	// The rest belongs to the goroutine of run.
-	uid     string
+	uid     string // "" where the Cluster is to be read again
+	version string
 	written *v1beta1.ClusterCapacity // what the Cluster says; nil where nothing, or it is not known
 	at      time.Time                // of the last write
 }
@@ -149,7 +150,10 @@ func (w *watcher) pass(ctx context.Context) time.Duration {
 		if w.written != nil && now.Before(due) && !room.More(w.written, &s.ClusterCapacity) {
 			return due.Sub(now)
 		}
-		if err := w.write(ctx, &s.ClusterCapacity); err != nil {
+		if err := w.write(ctx, &s.ClusterCapacity); apierrors.IsConflict(err) {
+			w.uid = ""
+			return time.Millisecond
+		} else if err != nil {
 			return w.retry(ctx, err)
 		}
 		w.written, w.at = &s.ClusterCapacity, now
@@ -193,10 +197,12 @@ func (w *watcher) learn(ctx context.Context) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c); err != nil {
 		return err
 	}
-	w.uid, w.written = string(c.UID), c.Status.Capacity
+	w.uid, w.version, w.written = string(c.UID), c.ResourceVersion, c.Status.Capacity
 	return nil
 }
 
+// write applies the capacity to the version of the Cluster that was last seen, and to no other: a process that wrote before may write
+// late, and nothing would correct it until the capacity changes.
 func (w *watcher) write(ctx context.Context, capacity *v1beta1.ClusterCapacity) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -204,9 +210,12 @@ func (w *watcher) write(ctx context.Context, capacity *v1beta1.ClusterCapacity) 
 	if err != nil {
 		return err
 	}
-	_, err = w.Client.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, w.name, &unstructured.Unstructured{Object: map[string]any{
+	u, err := w.Client.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, w.name, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster",
-		"metadata": map[string]any{"name": w.name, "uid": w.uid}, "status": map[string]any{"capacity": value},
+		"metadata": map[string]any{"name": w.name, "uid": w.uid, "resourceVersion": w.version}, "status": map[string]any{"capacity": value},
 	}}, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if err == nil {
+		w.version = u.GetResourceVersion()
+	}
 	return err
 }

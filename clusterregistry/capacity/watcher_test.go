@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,6 +35,7 @@ type world struct {
 	mu     sync.Mutex
 	writes int
 	fails  int
+	delay  func() // what happens while the next write is on its way
 }
 
 func newWorld(t *testing.T, objects ...runtime.Object) *world {
@@ -60,6 +62,15 @@ func (w *world) start() {
 			if w.fails > 0 {
 				w.fails--
 				return errors.New("the API is away")
+			}
+			if meanwhile := w.delay; meanwhile != nil {
+				w.delay = nil
+				meanwhile()
+				err := do()
+				if !apierrors.IsConflict(err) {
+					w.Errorf("a write that was decided from an earlier version of the Cluster: %v, want a conflict", err)
+				}
+				return err
 			}
 		}
 		return do()
@@ -217,4 +228,26 @@ func TestHeartbeatsOfNodesAreNoNews(t *testing.T) {
 	if room.UsableNode(beat) != true {
 		t.Error("a ready node is not usable")
 	}
+}
+
+// TestALateWriteReplacesNothing: a process that was paused with a write under way does not replace what another wrote meanwhile.
+func TestALateWriteReplacesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, newNode("a", "4"))
+		defer func() { w.stop() }()
+		w.mu.Lock()
+		w.delay = func() {
+			u := w.api.Get(v1beta1.ClustersResource, "", "east").DeepCopy()
+			_ = unstructured.SetNestedField(u.Object, int64(7), "status", "capacity", "nodes")
+			if _, err := w.api.Client("another process", nil).Resource(v1beta1.ClustersResource).UpdateStatus(context.Background(), u, metav1.UpdateOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+		w.mu.Unlock()
+		w.put(newPod("p", "a", "1"))
+		w.wait(20 * time.Second)
+		if c, _ := w.capacity(); c.Nodes != 1 || c.Requested.Cpu().String() != "1" {
+			t.Errorf("%+v is written: it is to read the Cluster again, and to write what it sees", c)
+		}
+	})
 }

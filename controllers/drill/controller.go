@@ -361,10 +361,10 @@ func (c *Controller) recordReadiness(ctx context.Context, d *v1beta1.FailoverDri
 			return err
 		}
 		if _, err := client.ApplyStatus(ctx, r.Name, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "FailoverReadiness", "metadata": map[string]any{"name": r.Name, "uid": string(r.UID)},
+			"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "FailoverReadiness", "metadata": map[string]any{"name": r.Name, "uid": string(r.UID), "resourceVersion": r.ResourceVersion},
 			"status": map[string]any{"lastDrill": content},
-		}}, metav1.ApplyOptions{FieldManager: FieldManager, Force: true}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return err
+		}}, metav1.ApplyOptions{FieldManager: FieldManager, Force: true}); err != nil && !apierrors.IsNotFound(err) {
+			return err // on a conflict, too: the next pass reads its new version
 		}
 	}
 	return nil
