@@ -614,7 +614,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref common.R
 					},
 					"items": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Items are nil for a cluster that has a load balancer and no ready endpoint. An Ingress has no endpoints of its own.",
+							Description: "Items are nil for a cluster that has a load balancer and no ready endpoint, and for one of which nothing is known. An Ingress has no endpoints of its own.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -628,7 +628,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterServiceIngress(ref common.R
 					},
 					"seen": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Seen is false if the process that writes this does not reach the cluster while others do: the entry is stale.",
+							Description: "Seen is false if the process that writes this does not reach the cluster while others do: the entry is stale. Without Items it says that nobody has seen yet what the cluster has.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

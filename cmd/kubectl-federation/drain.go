@@ -195,7 +195,7 @@ func (o *drainCommand) setTTL(ctx context.Context, name string) error {
 	}
 	o.ttl = info.DNSTTL
 	for i := range objects {
-		there := slices.ContainsFunc(objects[i].Ingresses.Items, func(item v1beta1.ClusterServiceIngress) bool { return item.Cluster == name })
+		there := slices.ContainsFunc(objects[i].Ingresses.Items, func(item v1beta1.ClusterServiceIngress) bool { return item.Cluster == name && item.IsKnown() })
 		if s := objects[i].Settings; there && s != nil && s.TTLSeconds != nil {
 			o.ttl = max(o.ttl, time.Duration(*s.TTLSeconds)*time.Second)
 		}

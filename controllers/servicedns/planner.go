@@ -161,7 +161,7 @@ func (p *planner) storePlan(key string, e entry) {
 	p.hosts.countUses(was.Resolve, -1)
 	p.checks.countUses(e.Targets, +1)
 	p.checks.countUses(was.Targets, -1)
-	if p.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 {
+	if p.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 && len(e.Offers) == 0 {
 		delete(p.planned, key)
 	}
 }

@@ -71,6 +71,34 @@ func after(in Input, operations []Operation) Input {
 	return in
 }
 
+// TestAMemberKeepsWhatNobodyKnows: after a restore of the federation nobody knows what a cluster has that cannot be seen yet. What a
+// member was given of it stays, behind what serves.
+func TestAMemberKeepsWhatNobodyKnows(t *testing.T) {
+	in := input(offer("east-b", 0, "192.0.2.2,2001:db8::2"), offer("west-a", 0, "192.0.2.9"))
+	in = after(in, Operate(in))
+	unknown := func(cluster string, rank int) servicedns.Offer {
+		o := offer(cluster, rank, "")
+		o.Unknown = true
+		return o
+	}
+	for _, c := range []struct {
+		name   string
+		offers []servicedns.Offer
+		want   []string
+	}{
+		{"of all clusters", []servicedns.Offer{unknown("east-b", 0), unknown("west-a", 0), unknown("west-b", 0)}, nil},
+		{"of one that is not seen", []servicedns.Offer{unknown("east-b", servicedns.RankUnseen), offer("west-a", 0, "192.0.2.9")},
+			[]string{"update web.east-b.v4 192.0.2.2 weight 50", "update web.east-b.v6 2001:db8::2 weight 50"}},
+		{"of one that is not seen, and none serves", []servicedns.Offer{unknown("east-b", servicedns.RankUnseen)}, []string{"delete web.west-a.v4"}},
+		{"one is known to have nothing", []servicedns.Offer{unknown("east-b", 0)}, []string{"delete web.west-a.v4"}},
+	} {
+		in.Offers = c.offers
+		if got := show(Operate(in)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 func TestWhatAMemberHolds(t *testing.T) {
 	half := offer("west-a", 0, "192.0.2.9,192.0.2.10")
 	half.Weight = 5000

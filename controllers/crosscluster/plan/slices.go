@@ -52,7 +52,7 @@ func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[
 }
 
 // otherOffers returns the offers of the other clusters, with the addresses that a slice may hold: the API rejects those that
-// cannot be routed to. Of very many it takes the best ranks, the member's region first, then by a pseudo-random order
+// cannot be routed to. Where it is unknown what a cluster has, the member keeps the addresses that it has been given. Of very many it takes the best ranks, the member's region first, then by a pseudo-random order
 // that differs between members.
 func (in Input) otherOffers() (others []servicedns.Offer) {
 	region := ""
@@ -60,6 +60,11 @@ func (in Input) otherOffers() (others []servicedns.Offer) {
 		if o.Cluster == in.Member {
 			region = o.Region
 		} else {
+			if o.Unknown {
+				if o.Addresses = in.addressesOf(o.Cluster); len(o.Addresses) == 0 {
+					continue
+				}
+			}
 			o.Addresses = slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return v1beta1.RefuseAddress(a) != nil })
 			others = append(others, o)
 		}
@@ -71,6 +76,24 @@ func (in Input) otherOffers() (others []servicedns.Offer) {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), -compareBool(a.Region == region, b.Region == region), cmp.Compare(in.randomOf(a), in.randomOf(b)), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return others[:maxSources]
+}
+
+// addressesOf returns the addresses of another cluster that the member has been given so far.
+func (in Input) addressesOf(cluster string) (addresses []netip.Addr) {
+	for _, s := range in.Have {
+		if s.Labels[v1beta1.SourceClusterLabel] != cluster {
+			continue
+		}
+		for _, e := range s.Endpoints {
+			for _, text := range e.Addresses {
+				if a, err := netip.ParseAddr(text); err == nil {
+					addresses = append(addresses, a)
+				}
+			}
+		}
+	}
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	return addresses
 }
 
 // randomOf returns a pseudo-random number of a cluster that differs between members.

@@ -345,8 +345,8 @@ func TestServiceSummaryIsWhatDNSReads(t *testing.T) {
 // again.
 func TestWhatOnlyWeDoNotSee(t *testing.T) {
 	federated := parse(t, service)
-	seen := `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}]}]}`
-	unseen := `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}],"seen":false}]}`
+	seen := `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}]},{"cluster":"west-a","items":null,"seen":false}]}`
+	unseen := `{"items":[{"cluster":"east-a","items":[{"ip":"192.0.2.9"}],"seen":false},{"cluster":"west-a","items":null,"seen":false}]}`
 	for _, step := range []struct {
 		copy Copy
 		want any
@@ -360,7 +360,7 @@ func TestWhatOnlyWeDoNotSee(t *testing.T) {
 		{Copy{State: Synced, Object: parse(t, lb("192.0.2.9")), ReadyEndpoints: true}, seen, seen},
 	} {
 		step.copy.Cluster = "east-a"
-		// west-a is unreachable and nothing is known of it: no entry.
+		// west-a is unreachable, and has never been seen.
 		s := Summarize(kind(t, "Service"), federated, []Copy{step.copy, {Cluster: "west-a", State: Unreachable, Alone: true}}, "2026-01-02T00:00:00Z")
 		if got := s.Annotations[v1beta1.ServiceIngressesAnnotation]; got != step.want {
 			t.Errorf("got  %v\nwant %v", got, step.want)

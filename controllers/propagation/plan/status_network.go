@@ -64,20 +64,26 @@ func serviceStatus(federated *unstructured.Unstructured, copies []Copy) map[stri
 
 // serviceIngresses returns the value of the annotation from which DNS learns what serves where. For a cluster that
 // cannot be seen, or that does not let us list, it keeps the last known value: readers know whether the cluster is
-// there, except for one that only this process does not reach.
+// there, except for one that only this process does not reach. If there is none, what other clusters were told of it stays.
 func serviceIngresses(k *Kind, federated *unstructured.Unstructured, copies []Copy) string {
 	before := map[string]v1beta1.ClusterServiceIngress{}
 	for _, item := range v1beta1.ParseServiceIngresses(federated.GetAnnotations()[v1beta1.ServiceIngressesAnnotation]).Items {
 		before[item.Cluster] = item
 	}
+	kind, _, _ := unstructured.NestedString(federated.Object, "spec", "type")
+	offered := k.Endpoints && kind == string(corev1.ServiceTypeLoadBalancer) // to other clusters
 	var out v1beta1.ServiceIngresses
 	for _, c := range copies {
 		was, known := before[c.Cluster]
+		known = known && was.IsKnown()
 		if c.State == Unreachable || c.Unlisted {
-			if known {
-				if c.Alone {
-					was.Seen = new(false)
-				}
+			if !known && offered {
+				was = v1beta1.ClusterServiceIngress{Cluster: c.Cluster, Seen: new(false)}
+			}
+			if known && c.Alone {
+				was.Seen = new(false)
+			}
+			if known || offered {
 				out.Items = append(out.Items, was)
 			}
 			continue

@@ -3,6 +3,11 @@ package plan
 import (
 	"net/netip"
 	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // RankUnseen is the Rank of an unreachable cluster that served when last seen.
@@ -24,21 +29,20 @@ type Offer struct {
 	Rank int
 	// Unresolved: a host name of its load balancers is not resolved yet. More addresses may follow.
 	Unresolved bool
+	// Unknown: nobody has seen yet what the cluster has of the object. There are no Addresses then.
+	Unknown bool
 }
 
-// recordOffers records what the clusters have of a Service, without those that have nothing.
+// recordOffers records what the clusters have of a Service, without those that are known to have nothing.
 func (p *planner) recordOffers(parts []*part) {
-	if !p.in.Offers || p.object.Kind != KindService {
+	if !p.in.Offers || p.object.Kind != KindService || p.object.Type != corev1.ServiceTypeLoadBalancer {
 		return
 	}
 	for _, t := range parts {
 		if t.rank == nothing {
 			continue
 		}
-		o := Offer{Object: p.object.Key(), Cluster: t.Name, Region: t.Region, Weight: t.weight, Rank: int(t.rank), Addresses: slices.Clone(t.addresses)}
-		if len(t.Zones) == 1 {
-			o.Zone = t.Zones[0]
-		}
+		o := p.newOffer(t)
 		for _, host := range t.hosts {
 			p.plan.Resolve = append(p.plan.Resolve, host)
 			_, known := p.in.Resolved[host]
@@ -49,4 +53,41 @@ func (p *planner) recordOffers(parts []*part) {
 		o.Addresses = slices.Compact(o.Addresses)
 		p.plan.Offers = append(p.plan.Offers, o)
 	}
+	for i := range p.in.Clusters {
+		c := &p.in.Clusters[i]
+		if !p.isUnknown(c.Name) {
+			continue
+		}
+		t := &part{Cluster: c, rank: unseen, weight: c.Weight}
+		switch {
+		case !c.Ready && !c.Held:
+		case c.Weight == 0:
+			t.rank = drained
+		default:
+			t.rank = serving
+		}
+		o := p.newOffer(t)
+		o.Unknown = true
+		p.plan.Offers = append(p.plan.Offers, o)
+	}
+	slices.SortFunc(p.plan.Offers, func(a, b Offer) int { return strings.Compare(a.Cluster, b.Cluster) })
+}
+
+// isUnknown reports whether nobody knows what a cluster has of the object, as after a restore: no cluster has been reported yet, or that
+// one could not be seen since.
+func (p *planner) isUnknown(cluster string) bool {
+	if !p.object.Reported {
+		return true
+	}
+	return p.object.Ingresses != nil && slices.ContainsFunc(p.object.Ingresses.Items, func(item v1beta1.ClusterServiceIngress) bool {
+		return item.Cluster == cluster && !item.IsKnown()
+	})
+}
+
+func (p *planner) newOffer(t *part) Offer {
+	o := Offer{Object: p.object.Key(), Cluster: t.Name, Region: t.Region, Weight: t.weight, Rank: int(t.rank), Addresses: slices.Clone(t.addresses)}
+	if len(t.Zones) == 1 {
+		o.Zone = t.Zones[0]
+	}
+	return o
 }

@@ -17,7 +17,7 @@ func Read(u *unstructured.Unstructured, policies []*v1beta1.PlacementPolicy) (o 
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "type")
 	o = Object{
 		Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Created: u.GetCreationTimestamp().Time,
-		Type: corev1.ServiceType(kind), Hosts: Hosts(u),
+		Type: corev1.ServiceType(kind), Hosts: Hosts(u), Reported: IsReported(u),
 	}
 	annotations := u.GetAnnotations()
 	if value := annotations[v1beta1.ServiceIngressesAnnotation]; value != "" && u.GetDeletionTimestamp() == nil {
@@ -34,6 +34,11 @@ func Read(u *unstructured.Unstructured, policies []*v1beta1.PlacementPolicy) (o 
 		o.Settings = policy.Spec.DNS
 	}
 	return o, nil
+}
+
+// IsReported reports whether it has been reported what the clusters have of an object.
+func IsReported(u *unstructured.Unstructured) bool {
+	return u.GetAnnotations()[v1beta1.ServiceIngressesAnnotation] != "" || v1beta1.ConditionOf(u, v1beta1.ConditionPropagated) != nil
 }
 
 // Hosts returns the hosts of an Ingress' rules; none for other objects.

@@ -90,6 +90,7 @@ func (p *planner) settings() *v1beta1.DNSSettings {
 // observe finds the object's names and what each cluster has for them.
 func (p *planner) observe(clusters map[string]*Cluster) {
 	if p.object.Ingresses == nil {
+		p.recordOffers(nil)
 		return
 	}
 	if p.object.Kind == KindService && p.object.Type != corev1.ServiceTypeLoadBalancer {
@@ -102,10 +103,11 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 	hosts := p.makeHosts()
 	parts := map[string]*part{}
 	for _, item := range p.object.Ingresses.Items {
-		if cluster, joined := clusters[item.Cluster]; joined {
-			parts[item.Cluster] = p.partOf(cluster, item)
-		} else {
+		switch cluster, joined := clusters[item.Cluster]; {
+		case !joined:
 			p.addReason(item.Cluster, "the cluster is not joined: it has no records")
+		case item.IsKnown():
+			parts[item.Cluster] = p.partOf(cluster, item)
 		}
 	}
 	for name, part := range parts {

@@ -28,10 +28,13 @@ func service(items ...string) Object {
 	for _, item := range items {
 		name, list, ready := strings.Cut(item, "=")
 		c := v1beta1.ClusterServiceIngress{Cluster: name}
-		if ready {
+		switch {
+		case list == "never":
+			c.Seen = new(false)
+		case ready:
 			c.Items = []corev1.LoadBalancerIngress{}
 		}
-		for at := range strings.SplitSeq(list, ",") {
+		for at := range strings.SplitSeq(strings.TrimPrefix(list, "never"), ",") {
 			if _, err := netip.ParseAddr(at); err == nil {
 				c.Items = append(c.Items, corev1.LoadBalancerIngress{IP: at})
 			} else if at != "" {
@@ -40,7 +43,7 @@ func service(items ...string) Object {
 		}
 		ingresses.Items = append(ingresses.Items, c)
 	}
-	return Object{Kind: KindService, Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer, Ingresses: ingresses}
+	return Object{Kind: KindService, Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer, Ingresses: ingresses, Reported: true}
 }
 
 func threeClusters() []Cluster {

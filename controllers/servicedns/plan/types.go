@@ -55,6 +55,8 @@ type Object struct {
 	Hosts []string
 	// Ingresses is the object's annotation; nil if it has none yet.
 	Ingresses *v1beta1.ServiceIngresses
+	// Reported: what the clusters have of it has been reported once.
+	Reported bool
 	// Settings are those of its annotation, or else of its policy; nil for the defaults.
 	Settings *v1beta1.DNSSettings
 }

@@ -329,14 +329,19 @@ type OmittedIngresses struct {
 // ClusterServiceIngress is one cluster's part of ServiceIngresses.
 type ClusterServiceIngress struct {
 	Cluster string `json:"cluster"`
-	// Items are nil for a cluster that has a load balancer and no ready endpoint. An Ingress has no endpoints of its own.
+	// Items are nil for a cluster that has a load balancer and no ready endpoint, and for one of which nothing is known. An Ingress has no
+	// endpoints of its own.
 	Items []corev1.LoadBalancerIngress `json:"items"`
-	// Seen is false if the process that writes this does not reach the cluster while others do: the entry is stale.
+	// Seen is false if the process that writes this does not reach the cluster while others do: the entry is stale. Without Items it
+	// says that nobody has seen yet what the cluster has.
 	Seen *bool `json:"seen,omitempty"`
 }
 
 // IsSeen reports whether the entry is current.
 func (c ClusterServiceIngress) IsSeen() bool { return c.Seen == nil || *c.Seen }
+
+// IsKnown reports whether it has been seen what the cluster has.
+func (c ClusterServiceIngress) IsKnown() bool { return c.Items != nil || c.IsSeen() }
 
 // String returns the ingresses as the annotation has them, sorted by cluster; "" for none.
 func (s ServiceIngresses) String() string {
