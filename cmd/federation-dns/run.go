@@ -23,6 +23,7 @@ func (o *options) run(ctx context.Context) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
+	process.LimitMemory()
 	collectSeldom(o.zoneFile)
 	watched := filechange.Watch(o.zoneFile)
 	file, err := o.readZone()

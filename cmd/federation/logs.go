@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/util/feature"
@@ -24,9 +27,30 @@ func logFlags(logs *logsapi.LoggingConfiguration, fs *pflag.FlagSet) {
 func startLogs(logs *logsapi.LoggingConfiguration) error {
 	logs.Verbosity = min(logs.Verbosity, wire.MostVerbose)
 	if logs.Verbosity > 0 || len(logs.VModule) > 0 {
-		return logsapi.ValidateAndApply(logs, feature.DefaultFeatureGate)
+		return logsapi.ValidateAndApplyWithOptions(logs, &logsapi.LoggingOptions{ErrorStream: escaping{os.Stderr}}, feature.DefaultFeatureGate)
 	}
-	return logsapi.ValidateAndApplyWithOptions(logs, &logsapi.LoggingOptions{ErrorStream: brief{os.Stderr}}, feature.DefaultFeatureGate)
+	return logsapi.ValidateAndApplyWithOptions(logs, &logsapi.LoggingOptions{ErrorStream: brief{escaping{os.Stderr}}}, feature.DefaultFeatureGate)
+}
+
+// escaping writes control characters as Go does in strings, but newlines and tabs: what a member says is part of errors, and must not control the
+// terminal on which somebody reads the log. The logger indents all lines of a value but the first.
+type escaping struct{ out io.Writer }
+
+func (e escaping) Write(line []byte) (int, error) {
+	isControl := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+	if bytes.IndexFunc(line, isControl) < 0 {
+		return e.out.Write(line)
+	}
+	var escaped []byte
+	for _, r := range string(line) {
+		if isControl(r) {
+			escaped = fmt.Appendf(escaped, "\\u%04x", r)
+		} else {
+			escaped = utf8.AppendRune(escaped, r)
+		}
+	}
+	_, err := e.out.Write(escaped)
+	return len(line), err
 }
 
 // brief drops what Kubernetes' libraries say in over a hundred lines at each start, and keeps what we

@@ -74,3 +74,17 @@ func TestBriefKnowsWhoLogs(t *testing.T) {
 		}
 	}
 }
+
+// TestLogsDoNotControlTheTerminal: a member's error reaches the log with whatever is in it.
+func TestLogsDoNotControlTheTerminal(t *testing.T) {
+	var out strings.Builder
+	for _, line := range []string{"E1 \"Failed\" err=<\n\tgone\x1b[2J\u009b1m\r\n >\n", "I1 grüße\n", "\xff\n"} {
+		if n, err := (escaping{&out}).Write([]byte(line)); n != len(line) || err != nil {
+			t.Errorf("%q: wrote %d, %v", line, n, err)
+		}
+	}
+	want := "E1 \"Failed\" err=<\n\tgone\\u001b[2J\\u009b1m\\u000d\n >\nI1 grüße\n\xff\n"
+	if out.String() != want {
+		t.Errorf("got  %q\nwant %q", out.String(), want)
+	}
+}

@@ -1,5 +1,5 @@
-// Package process serves what a process without an API of its own says of itself: its metrics, whether it
-// lives and whether it is ready.
+// Package process has what any of our processes does: it keeps below its memory limit, and without an API of its own it serves its
+// metrics, whether it lives and whether it is ready.
 package process
 
 import (
