@@ -79,13 +79,14 @@ func write(path string, content []byte) error {
 }
 
 // protect removes permissions of other users that they must not have, in case the folder was copied or unpacked without
-// care: to write into the data directory, and to read keys. If we cannot change that, as in volumes of containers, it
+// care: to write into the data directory, and to read keys, kubeconfig files and etcd's folder. If we cannot change that, as in volumes of containers, it
 // logs it.
 func (f *Files) protect(dataDir string) {
 	allowed := map[string]os.FileMode{
 		dataDir: 0o755, filepath.Dir(f.CA): 0o700,
 		f.CAKey: 0o600, f.ServingKey: 0o600, f.AdminKey: 0o600, f.SuperAdminKey: 0o600, f.ControllersKey: 0o600, f.ServiceAccountKey: 0o600, f.FrontProxyCAKey: 0o600,
 		f.FrontProxyKey: 0o600, f.Encryption: 0o600, next(f.CAKey): 0o600, next(f.FrontProxyCAKey): 0o600,
+		f.AdminKubeconfig: 0o600, f.SuperAdminKubeconfig: 0o600, f.ControllersKubeconfig: 0o600, filepath.Join(dataDir, "etcd"): 0o700,
 	}
 	for _, key := range f.ServiceAccountKeys() {
 		if filepath.Ext(key) == ".key" { // the others are public

@@ -177,13 +177,17 @@ func TestOthersCannotReadKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, path := range []string{dir, filepath.Dir(f.CA), f.CAKey, f.Encryption, next, public} {
+	etcd := filepath.Join(dir, "etcd")
+	if err := os.Mkdir(etcd, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, filepath.Dir(f.CA), f.CAKey, f.Encryption, next, public, f.AdminKubeconfig, f.SuperAdminKubeconfig, f.ControllersKubeconfig, etcd} {
 		if err := os.Chmod(path, 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ensure(t, dir, time.Now())
-	for path, want := range map[string]os.FileMode{dir: 0o755, filepath.Dir(f.CA): 0o700, f.CAKey: 0o600, f.Encryption: 0o600, next: 0o600, public: 0o777} {
+	for path, want := range map[string]os.FileMode{dir: 0o755, filepath.Dir(f.CA): 0o700, f.CAKey: 0o600, f.Encryption: 0o600, next: 0o600, public: 0o777, f.AdminKubeconfig: 0o600, f.SuperAdminKubeconfig: 0o600, f.ControllersKubeconfig: 0o600, etcd: 0o700} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want %v", path, info.Mode(), err, want)
 		}
