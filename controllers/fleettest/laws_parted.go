@@ -47,8 +47,8 @@ func (f *Fleet) endedInDNS(u *unstructured.Unstructured, now time.Time) (broken 
 	d, name := &f.laws.dns, globalName(u)
 	for _, m := range f.members {
 		at := serviceIn{u.GetUID(), m.Name}
-		if m.alias || m.Wire.ForAll() != Well || m.slow() || m.silent() || f.servedIn(m, u, now).ready {
-			delete(d.ended, at)
+		if m.alias || m.Wire.ForAll() != Well || m.slow() || m.silent() || !f.reachable(m) || f.servedIn(m, u, now).ready {
+			delete(d.ended, at) // the time counts from when the federation reaches it, also after a drill
 			continue
 		}
 		if d.ended[at].IsZero() {

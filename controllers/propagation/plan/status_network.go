@@ -64,7 +64,7 @@ func serviceStatus(federated *unstructured.Unstructured, copies []Copy) map[stri
 
 // serviceIngresses returns the value of the annotation from which DNS learns what serves where. For a cluster that
 // cannot be seen, or that does not let us list, it keeps the last known value: readers know whether the cluster is
-// there, except for one that only this process does not reach. If there is none, what other clusters were told of it stays.
+// there, except for one that only this process does not reach. If there is none, the other clusters keep what they have of it.
 func serviceIngresses(k *Kind, federated *unstructured.Unstructured, copies []Copy) string {
 	before := map[string]v1beta1.ClusterServiceIngress{}
 	for _, item := range v1beta1.ParseServiceIngresses(federated.GetAnnotations()[v1beta1.ServiceIngressesAnnotation]).Items {
