@@ -52,8 +52,8 @@ func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[
 }
 
 // otherOffers returns the offers of the other clusters, with the addresses that a slice may hold: the API rejects those that
-// cannot be routed to. Where it is unknown what a cluster has, the member keeps the addresses that it has been given. Of very many it takes the best ranks, the member's region first, then by a pseudo-random order
-// that differs between members.
+// cannot be routed to. Where it is unknown what a cluster has, the member keeps the addresses that it has been given. Of very
+// many it takes the best ranks, the member's region first, then by a pseudo-random order that differs between members.
 func (in Input) otherOffers() (others []servicedns.Offer) {
 	region := ""
 	for _, o := range in.Offers {

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // RankUnseen is the Rank of an unreachable cluster that served when last seen.
@@ -53,9 +51,10 @@ func (p *planner) recordOffers(parts []*part) {
 		o.Addresses = slices.Compact(o.Addresses)
 		p.plan.Offers = append(p.plan.Offers, o)
 	}
+	neverSeen := p.object.neverSeen()
 	for i := range p.in.Clusters {
 		c := &p.in.Clusters[i]
-		if !p.isUnknown(c.Name) {
+		if p.object.Reported && !neverSeen[c.Name] {
 			continue
 		}
 		t := &part{Cluster: c, rank: unseen, weight: c.Weight}
@@ -73,15 +72,17 @@ func (p *planner) recordOffers(parts []*part) {
 	slices.SortFunc(p.plan.Offers, func(a, b Offer) int { return strings.Compare(a.Cluster, b.Cluster) })
 }
 
-// isUnknown reports whether nobody knows what a cluster has of the object, as after a restore: no cluster has been reported yet, or that
-// one could not be seen since.
-func (p *planner) isUnknown(cluster string) bool {
-	if !p.object.Reported {
-		return true
+// neverSeen returns the clusters that have not been seen since the object was made, as after a restore.
+func (o *Object) neverSeen() map[string]bool {
+	clusters := map[string]bool{}
+	if o.Ingresses != nil {
+		for _, item := range o.Ingresses.Items {
+			if !item.IsKnown() {
+				clusters[item.Cluster] = true
+			}
+		}
 	}
-	return p.object.Ingresses != nil && slices.ContainsFunc(p.object.Ingresses.Items, func(item v1beta1.ClusterServiceIngress) bool {
-		return item.Cluster == cluster && !item.IsKnown()
-	})
+	return clusters
 }
 
 func (p *planner) newOffer(t *part) Offer {
