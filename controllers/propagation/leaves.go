@@ -83,7 +83,7 @@ func (s *snapshots) neededByWorkload(ctx context.Context, m *member, of plan.Sou
 			if w.Copy, err = s.copyOfAny(ctx, m, key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: k.Namespace, Name: w.Name}}); err != nil {
 				return "", fmt.Errorf("cannot determine whether %s %s needs it: %w", kind.Kind, w.Name, err)
 			}
-			if why := of.NeededBy(w); why != "" {
+			if why := of.NeededBy(w, justNow); why != "" {
 				return why, nil
 			}
 		}

@@ -31,28 +31,31 @@ type Workload struct {
 	Copy *unstructured.Unstructured
 }
 
+// Moves of what moves together are not decided in one write. So for a moment after an object has to leave (justNow),
+// what is known of where workloads go may be from before.
+
 // MayBeFor reports whether a workload that leaves a cluster may need an object that leaves it, as far as that is known
-// without its copy. A workload that stays there is assumed not to, except for a moment (justNow), because what moves
-// together is not decided in one write.
+// without its copy. A workload that stays there is assumed not to, unless justNow.
 func (s Source) MayBeFor(w Workload, cluster string, justNow bool) bool {
 	if w.Placement == nil || !justNow && w.Placement.Clusters[cluster]+w.Placement.Overflow[cluster] > 0 {
 		return false
 	}
-	return s.governsBoth(w) || referable[s.Kind.Kind]
+	return s.governsBoth(w, justNow) || referable[s.Kind.Kind]
 }
 
-// governsBoth reports whether one policy governs both object and workload.
-func (s Source) governsBoth(w Workload) bool {
-	return s.Placement != nil && s.Placement.Policy != "" && s.Placement.Policy == w.Placement.Policy
+// governsBoth reports whether one policy governs both object and workload, or may, because justNow the object's took
+// effect.
+func (s Source) governsBoth(w Workload, justNow bool) bool {
+	return s.Placement != nil && s.Placement.Policy != "" && (justNow || s.Placement.Policy == w.Placement.Policy)
 }
 
 // referable are the kinds that pods refer to.
 var referable = map[string]bool{"ConfigMap": true, "Secret": true, "ServiceAccount": true}
 
 // NeededBy returns what a workload with MayBeFor needs an object for, or "".
-func (s Source) NeededBy(w Workload) string {
+func (s Source) NeededBy(w Workload, justNow bool) string {
 	n := Applied(Source{Kind: w.Kind}, w.Copy)
-	if n == 0 || !s.governsBoth(w) && !s.refersToIt(w) {
+	if n == 0 || !s.governsBoth(w, justNow) && !s.refersToIt(w) {
 		return ""
 	}
 	return fmt.Sprintf("stays for %s %s, which has %d replicas there", w.Kind.Kind, w.Name, n)
