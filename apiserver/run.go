@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/pki"
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -35,9 +36,9 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		return err
 	}
 	up := make(chan struct{})
-	go s.renew(ctx)
-	go s.watchEtcd(ctx, cancel)
-	go func() {
+	go supervisor.Keep(ctx, "certificates", s.renew)
+	go supervisor.Keep(ctx, "etcd", func(ctx context.Context) { s.watchEtcd(ctx, cancel) })
+	go supervisor.Keep(ctx, "apiserver", func(ctx context.Context) {
 		if s.waitReady(ctx) {
 			close(up)
 			if ready != nil {
@@ -45,15 +46,15 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 			}
 			debug.FreeOSMemory() // building the API's description leaves much behind
 		}
-	}()
-	go func() {
+	})
+	go supervisor.Keep(ctx, "apiserver", func(ctx context.Context) {
 		select {
 		case <-asked.Done():
 			waitUp(up)
 			cancel(context.Cause(asked))
 		case <-ctx.Done():
 		}
-	}()
+	})
 	if err := prepared.Run(ctx); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ import (
 	"federation/apiserver/housekeeping"
 	"federation/apiserver/pki"
 	"federation/apiserver/registry/policy"
+	"federation/controllers/supervisor"
 )
 
 // Server is an apiserver that is ready to run.
@@ -162,7 +163,7 @@ func (s *Server) build(ctx context.Context, endpoints []string) error {
 
 // policiesHook holds up readiness until admission knows the policies.
 func (s *Server) policiesHook(hook genericapiserver.PostStartHookContext) error {
-	go s.policies.Follow(hook)
+	go supervisor.Keep(hook, "admission", func(context.Context) { s.policies.Follow(hook) })
 	return wait.PollUntilContextCancel(hook, 20*time.Millisecond, true, func(context.Context) (bool, error) { return s.policies.Synced(), nil })
 }
 
@@ -200,11 +201,11 @@ func (s *Server) housekeepingHook(hook genericapiserver.PostStartHookContext) er
 	if s.etcd == nil {
 		run = housekeeping.RunElected
 	}
-	go func() {
+	go supervisor.Keep(hook, "housekeeping", func(context.Context) {
 		if err := run(hook, hook.LoopbackClientConfig, ca); err != nil {
 			klog.ErrorS(err, "Housekeeping does not run")
 		}
-	}()
+	})
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/health"
+	"federation/controllers/supervisor"
 )
 
 // listenEvery is the time between two reads of the Leases of nodes that are waited for.
@@ -27,7 +28,7 @@ func (k *keeper) listen(m *Member) {
 	said := k.hear(m, s, since)
 	k.heartbeats.Store(said)
 	if said != nil {
-		go k.keepListening(m, s, said)
+		go supervisor.Keep(m.ctx, "registry", func(context.Context) { k.keepListening(m, s, said) })
 	}
 }
 

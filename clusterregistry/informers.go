@@ -16,6 +16,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/wire"
+	"federation/controllers/supervisor"
 )
 
 // memberInformers prepares each informer when it is first asked for.
@@ -91,7 +92,7 @@ func (i *memberInformer) failed(ctx context.Context, r *cache.Reflector, err err
 	}
 	if isLacking(i.resource, err) && i.lacking.CompareAndSwap(false, true) && !i.SharedIndexInformer.HasSynced() {
 		i.of.member.refused.Store(i.resource.GroupResource().String(), true)
-		go i.awaitRights()
+		go supervisor.Keep(ctx, "registry", func(context.Context) { i.awaitRights() })
 	}
 	if !i.of.member.WatchFailed(ctx, i.resource.GroupResource().String(), err) {
 		cache.DefaultWatchErrorHandler(ctx, r, err)

@@ -14,6 +14,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/health"
+	"federation/controllers/supervisor"
 )
 
 // How often nodes and version are read: soon after a connection, when nodes may just be joining, then
@@ -28,7 +29,7 @@ const (
 func (k *keeper) keepInventory(m *Member, l *link) {
 	ctx := m.ctx
 	k.takeInventory(m, l, k.registry.options.Timeout)
-	go func() {
+	go supervisor.Keep(ctx, "registry", func(ctx context.Context) {
 		for every := inventoryFirst; ; every = min(2*every, inventoryLast) {
 			select {
 			case <-ctx.Done():
@@ -39,7 +40,7 @@ func (k *keeper) keepInventory(m *Member, l *link) {
 				k.checkNow() // to report it
 			}
 		}
-	}()
+	})
 }
 
 // takeInventory reports whether there is something new.

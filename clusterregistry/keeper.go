@@ -18,6 +18,7 @@ import (
 	"federation/clusterregistry/credential"
 	"federation/clusterregistry/health"
 	"federation/clusterregistry/limits"
+	"federation/controllers/supervisor"
 )
 
 // keeper keeps the connection to one cluster. All fields but wake, barrier and those that are atomic belong to its goroutine.
@@ -245,7 +246,8 @@ func (k *keeper) connect(ctx context.Context) {
 	}
 	k.heard.Store(true)
 	k.keepInventory(m, k.link)
-	go k.keepToken(m.ctx, k.link)
+	link := k.link
+	go supervisor.Keep(m.ctx, "registry", func(ctx context.Context) { k.keepToken(ctx, link) })
 }
 
 // returned reports whether it has to be found out if the nodes of a cluster that is taken up are silent. Of a cluster that a process finds it is

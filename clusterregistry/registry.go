@@ -30,6 +30,7 @@ import (
 	"federation/clusterregistry/health"
 	"federation/clusterregistry/isolation"
 	"federation/clusterregistry/limits"
+	"federation/controllers/supervisor"
 )
 
 // UserAgent is what members see in their audit logs.
@@ -214,7 +215,7 @@ func (r *Registry) Run(ctx context.Context) error {
 	})); err != nil {
 		return err
 	}
-	r.keepersWG.Go(func() { r.isolate(ctx, changed) })
+	r.keepersWG.Go(supervisor.Kept(ctx, "registry", func(ctx context.Context) { r.isolate(ctx, changed) }))
 	if _, err := r.secrets.AddEventHandler(onChange(func(string) { r.wakeAll() })); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"federation/controllers/supervisor"
 )
 
 // reachTimeout bounds how long an external etcd is waited for.
@@ -87,8 +89,7 @@ func (x External) firstAnswer(ctx context.Context, client *clientv3.Client) erro
 	answers := make(chan error, len(x.Servers))
 	for _, server := range x.Servers {
 		go func() {
-			_, err := client.Status(ctx, server)
-			answers <- err
+			answers <- supervisor.Protect(ctx, "etcd", func() error { _, err := client.Status(ctx, server); return err })
 		}()
 	}
 	var last error

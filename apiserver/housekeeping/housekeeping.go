@@ -37,6 +37,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/serviceaccount"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -78,7 +79,7 @@ func Run(ctx context.Context, config *restclient.Config, rootCA []byte) error {
 		return err
 	}
 	for _, run := range workers {
-		go run(ctx)
+		go supervisor.Keep(ctx, "housekeeping", run)
 	}
 	factory.Start(ctx.Done())
 	close(s.started)
@@ -149,7 +150,7 @@ func (s *set) garbageCollector(ctx context.Context) (func(context.Context), erro
 		return nil, err
 	}
 	return func(ctx context.Context) {
-		go gc.Sync(ctx, s.kube.Discovery(), discoverEvery)
+		go supervisor.Keep(ctx, "housekeeping", func(ctx context.Context) { gc.Sync(ctx, s.kube.Discovery(), discoverEvery) })
 		gc.Run(ctx, 5, resync)
 	}, nil
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/resourcequota"
 	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
 	"k8s.io/kubernetes/pkg/quota/v1/install"
+
+	"federation/controllers/supervisor"
 )
 
 // countedByName are the resources that a quota may also name without "count/", as Kubernetes always had it.
@@ -57,7 +59,7 @@ func (s *set) quotas(ctx context.Context) (func(context.Context), error) {
 		return nil, err
 	}
 	return func(ctx context.Context) {
-		go c.Sync(ctx, discover, discoverEvery)
+		go supervisor.Keep(ctx, "housekeeping", func(ctx context.Context) { c.Sync(ctx, discover, discoverEvery) })
 		c.Run(ctx, 5)
 	}, nil
 }

@@ -20,6 +20,7 @@ import (
 	"federation/clusterregistry"
 	"federation/clusterregistry/capacity/room"
 	"federation/clusterregistry/limits"
+	"federation/controllers/supervisor"
 )
 
 // FieldManager owns Cluster.status.capacity.
@@ -80,7 +81,7 @@ func (e Engager) watch(ctx context.Context, name string, client kubernetes.Inter
 		}
 		go i.RunWithContext(ctx)
 	}
-	go w.run(ctx)
+	go supervisor.Keep(ctx, "capacity", w.run)
 	return nil
 }
 

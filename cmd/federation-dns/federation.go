@@ -18,6 +18,7 @@ import (
 	"federation/controllers/dnskeys"
 	failover "federation/controllers/failover/plan"
 	"federation/controllers/servicedns"
+	"federation/controllers/supervisor"
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative"
 )
@@ -57,7 +58,7 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 	if o.federationKeys && !waitSigned(ctx, kube, z.server) {
 		return nil // shutting down
 	}
-	go watchAway(ctx, askReady(kube), z.server.SetAway)
+	go supervisor.Keep(ctx, "dns", func(ctx context.Context) { watchAway(ctx, askReady(kube), z.server.SetAway) })
 	from.Start(ctx.Done())
 	return names.Run(ctx)
 }
@@ -79,7 +80,7 @@ func waitSigned(ctx context.Context, kube kubernetes.Interface, server *authorit
 	keys := dnskeys.Options{
 		Secrets: kube.CoreV1().Secrets(v1beta1.FederationNamespace), Zone: server.Zone(), Use: server.Sign, Ready: func() { close(signed) },
 	}
-	go func() { _ = keys.Run(ctx) }() // it ends with ctx, without an error
+	go supervisor.Keep(ctx, "dns-keys", func(ctx context.Context) { _ = keys.Run(ctx) }) // it ends with ctx, without an error
 	select {
 	case <-signed:
 		return true

@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"federation/cmd/internal/process"
+	"federation/controllers/supervisor"
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative"
 	"federation/dnsprovider/filechange"
@@ -47,14 +48,14 @@ func (o *options) run(ctx context.Context) error {
 	}
 	giveBack()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return process.RunWithMetrics(ctx, o.metrics, z.isReady, server.Run) })
+	group.Go(supervisor.Protected(ctx, "dns", func(ctx context.Context) error { return process.RunWithMetrics(ctx, o.metrics, z.isReady, server.Run) }))
 	fmt.Fprintf(os.Stderr, "federation-dns: %s on %s, over UDP and TCP\n", o.zone, server.Addr())
-	group.Go(func() error { o.server.Follow(ctx); return nil })
+	group.Go(supervisor.Protected(ctx, "dns", func(ctx context.Context) error { o.server.Follow(ctx); return nil }))
 	if o.zoneFile != "" {
-		group.Go(func() error { o.followFile(ctx, z, watched); return nil })
+		group.Go(supervisor.Protected(ctx, "zone-file", func(ctx context.Context) error { o.followFile(ctx, z, watched); return nil }))
 	}
 	if o.kubeconfig != "" {
-		group.Go(func() error { return o.followFederation(ctx, z) })
+		group.Go(supervisor.Protected(ctx, "servicedns", func(ctx context.Context) error { return o.followFederation(ctx, z) }))
 	}
 	return group.Wait()
 }

@@ -65,9 +65,9 @@ func (o *controllersOptions) withDNS(ctx context.Context, do func(context.Contex
 	}
 	defer registry.Unregister(dns)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return dns.Run(ctx) })
-	group.Go(func() error { o.dnsServer.Follow(ctx); return nil })
-	group.Go(func() error { return do(ctx, dns) })
+	group.Go(supervisor.Protected(ctx, "dns", dns.Run))
+	group.Go(supervisor.Protected(ctx, "dns", func(ctx context.Context) error { o.dnsServer.Follow(ctx); return nil }))
+	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error { return do(ctx, dns) }))
 	return group.Wait()
 }
 
@@ -83,7 +83,7 @@ func (o *controllersOptions) keepRunning(ctx context.Context, config *rest.Confi
 		}
 		return err
 	}
-	go o.reportParts(ctx, config)
+	go supervisor.Keep(ctx, "components", func(ctx context.Context) { o.reportParts(ctx, config) })
 	return o.parts.Run(ctx, "controllers", func(ctx context.Context) error { return o.run(ctx, config, dns, several) })
 }
 
@@ -126,16 +126,16 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	shared.Start(ctx.Done())
-	group.Go(func() error {
+	group.Go(supervisor.Protected(ctx, "servicedns", func(ctx context.Context) error {
 		if err := o.sign(ctx, config, dns, group); err != nil {
 			return err
 		}
 		return names.Run(ctx)
-	})
-	group.Go(func() error {
+	}))
+	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error {
 		c := &controllers{controllersOptions: o, process: processName(), took: took, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, served: dns, several: several, leader: writegate.New(gateAfter, writegate.BootTime), shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
 		return c.run(ctx, shared)
-	})
+	}))
 	return group.Wait()
 }
 
@@ -175,13 +175,13 @@ func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err erro
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.registry.Run(ctx) })
+	group.Go(supervisor.Protected(ctx, "registry", c.registry.Run))
 	if c.several {
 		c.statements = shards.NewStatements(c.found, nil)
 		c.share(ctx, group)
 	} else {
-		group.Go(func() error { return c.decide(ctx, shared) })
-		group.Go(func() error { return c.propagate(ctx, shared, plan.All) })
+		group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error { return c.decide(ctx, shared) }))
+		group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error { return c.propagate(ctx, shared, plan.All) }))
 	}
 	return group.Wait()
 }
@@ -327,7 +327,7 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	if c.dnssec {
 		group.Go(c.part(ctx, "dns-keys", func(ctx context.Context) error { return c.keepKeys(ctx, c.kube, c.recorder) }))
 	}
-	group.Go(func() error { publishInfo(ctx, c.kube, c.info()); return nil })
+	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error { publishInfo(ctx, c.kube, c.info()); return nil }))
 	return group.Wait()
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"federation/cmd/internal/process"
+	"federation/controllers/supervisor"
 )
 
 // Memory may grow by a half of what is live before garbage is collected, and by gcHeadroom in any case: collecting walks
@@ -30,7 +31,7 @@ func tuneGC(ctx context.Context) {
 	}
 	debug.SetGCPercent(gcPercent(0))
 	process.LimitMemory()
-	go func() {
+	go supervisor.Keep(ctx, "memory", func(ctx context.Context) {
 		before := lookAtMemory()
 		for {
 			select {
@@ -45,7 +46,7 @@ func tuneGC(ctx context.Context) {
 			}
 			before = now
 		}
-	}()
+	})
 }
 
 func lookAtMemory() memory {

@@ -24,6 +24,7 @@ import (
 	"federation/controllers/propagation"
 	propagationplan "federation/controllers/propagation/plan"
 	"federation/controllers/shards/plan"
+	"federation/controllers/supervisor"
 	"federation/controllers/writegate"
 )
 
@@ -63,8 +64,8 @@ func (c *controllers) propagateBuiltIn(from *wire.Informers, held plan.Set) (fun
 	return func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		c.registry.Follow(ctx, c.engager(builtIn, others, held))
-		group.Go(func() error { return builtIn.Run(ctx) })
-		group.Go(func() error { return others.Run(ctx) })
+		group.Go(supervisor.Protected(ctx, "propagation", builtIn.Run))
+		group.Go(supervisor.Protected(ctx, "crosscluster", others.Run))
 		return group.Wait()
 	}, nil
 }
@@ -106,8 +107,8 @@ func (c *controllers) propagateKind(ctx context.Context, from *wire.Informers, h
 	own.Start(ctx.Done())
 	c.registry.Follow(ctx, c.engager(definition, nil, held))
 	c.registry.Follow(ctx, once{c.engager(objects, nil, held), k.Resource})
-	group.Go(func() error { return definition.Run(ctx) })
-	group.Go(func() error { return objects.Run(ctx) })
+	group.Go(supervisor.Protected(ctx, "propagation", definition.Run))
+	group.Go(supervisor.Protected(ctx, "propagation", objects.Run))
 	return group.Wait()
 }
 
@@ -178,7 +179,7 @@ const (
 
 // Engage returns at once.
 func (o once) Engage(ctx context.Context, m *clusterregistry.Member) error {
-	go func() {
+	go supervisor.Keep(ctx, "propagation", func(ctx context.Context) {
 		wait := servedFirst
 		for !o.served(ctx, m) {
 			select {
@@ -192,7 +193,7 @@ func (o once) Engage(ctx context.Context, m *clusterregistry.Member) error {
 		if err := o.engager.Engage(ctx, m); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Objects of a custom kind do not get to a cluster until it is connected anew", "cluster", m.Name, "resource", o.resource)
 		}
-	}()
+	})
 	return nil
 }
 

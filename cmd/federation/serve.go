@@ -14,6 +14,7 @@ import (
 	"federation/apiserver"
 	"federation/apiserver/validation"
 	"federation/cmd/internal/process"
+	"federation/controllers/supervisor"
 	"federation/dnsprovider/authoritative"
 )
 
@@ -102,8 +103,8 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 	group, ctx := errgroup.WithContext(ctx)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ready := make(chan struct{})
-	group.Go(func() error { return server.Run(serving, func() { close(ready) }) })
-	group.Go(func() error {
+	group.Go(supervisor.Protected(serving, "apiserver", func(ctx context.Context) error { return server.Run(ctx, func() { close(ready) }) }))
+	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error {
 		defer stop()
 		select {
 		case <-ctx.Done():
@@ -116,7 +117,7 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 			return nil
 		}
 		return then(ctx, server.ControllersConfig())
-	})
+	}))
 	return group.Wait()
 }
 

@@ -12,6 +12,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/dnskeys"
 	"federation/controllers/dnskeys/plan"
+	"federation/controllers/supervisor"
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative"
 	"federation/dnsprovider/delegation"
@@ -33,7 +34,7 @@ func (o *controllersOptions) sign(ctx context.Context, config *rest.Config, dns 
 		Secrets: kube.CoreV1().Secrets(v1beta1.FederationNamespace), Zone: dns.Zone(), Make: true,
 		Use: dns.Sign, Ready: func() { close(signed) },
 	}
-	group.Go(func() error { return keys.Run(ctx) })
+	group.Go(supervisor.Protected(ctx, "dns-keys", keys.Run))
 	select {
 	case <-signed:
 	case <-ctx.Done():

@@ -11,6 +11,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"federation/controllers/supervisor"
 )
 
 // Resources that are watched in members, and written.
@@ -77,18 +80,29 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 	if err != nil {
 		return err
 	}
-	if !c.runUntilEnd(func() { m.serve(ctx) }) {
+	serve := func(ctx context.Context) {
+		if m == nil { // the work panicked: what it knew of the member may be wrong
+			if m, err = c.newMember(mem); err != nil {
+				klog.FromContext(ctx).Error(err, "The cluster does not learn of others until it is connected again", "cluster", mem.Name)
+				return
+			}
+		}
+		now := m
+		m = nil
+		now.serve(ctx)
+	}
+	if !c.runUntilEnd(ctx, serve) {
 		m.stop()
 	}
 	return nil
 }
 
 // runUntilEnd runs work until Run ends; it returns false if Run has ended.
-func (c *Controller) runUntilEnd(work func()) bool {
+func (c *Controller) runUntilEnd(ctx context.Context, work func(context.Context)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended {
-		c.work.Go(work)
+		c.work.Go(supervisor.Kept(ctx, "crosscluster", work))
 	}
 	return !c.ended
 }

@@ -105,12 +105,12 @@ func (m *member) serve(ctx context.Context) {
 	m.addMember(m)
 	defer m.removeMember(m)
 	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer m.queue.ShutDown()
 	for range m.Workers {
-		workers.Go(func() { m.run(ctx) })
+		workers.Go(supervisor.Kept(ctx, "crosscluster", m.run))
 	}
 	<-ctx.Done()
-	m.queue.ShutDown()
-	workers.Wait()
 }
 
 // run processes the queue until it is shut down. A failed item is requeued with growing delays.

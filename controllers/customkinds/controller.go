@@ -21,6 +21,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/customkinds/plan"
+	"federation/controllers/supervisor"
 )
 
 // Definitions is the resource of CustomResourceDefinitions.
@@ -87,7 +88,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.turn(ctx, running, func(k plan.Kind, w *work) {
 			all.Go(func() {
 				defer close(w.ended)
-				if err := c.Work(w.ctx, k); w.ctx.Err() == nil {
+				if err := supervisor.Protect(w.ctx, "customkinds", func() error { return c.Work(w.ctx, k) }); w.ctx.Err() == nil {
 					fail(errors.Join(errors.New("the propagation of "+k.Definition+" has ended by itself"), err))
 				}
 			})

@@ -21,6 +21,7 @@ import (
 	"federation/controllers/drill/plan"
 	"federation/controllers/held"
 	review "federation/controllers/review/plan"
+	"federation/controllers/supervisor"
 )
 
 var (
@@ -154,7 +155,8 @@ func (c *Controller) nodeAgents(ctx context.Context, d *v1beta1.FailoverDrill, c
 	found := make([]plan.NodeAgents, len(clusters))
 	var asked sync.WaitGroup
 	for i, name := range clusters {
-		asked.Go(func() { found[i] = c.NodeAgents(ctx, name) })
+		found[i].Problem = "its nodes and their agents were not read"
+		asked.Go(supervisor.Kept(ctx, "drills", func(ctx context.Context) { found[i] = c.NodeAgents(ctx, name) }))
 	}
 	asked.Wait()
 	agents := map[string]plan.NodeAgents{}

@@ -55,7 +55,7 @@ func init() {
 		"readiness": silent(func(p *player, _ []string) error { p.readiness.Store(true); p.Restart(); return nil }),
 		"drill":     silent((*player).drill),
 		"drain":     silent((*player).drain), "undrain": silent((*player).undrain),
-		"stall": silent((*player).stall), "cut": silent((*player).cut), "pause": silent((*player).pause), "snapshot": silent((*player).snapshot), "restore": silent((*player).restore),
+		"stall": silent((*player).stall), "cut": silent((*player).cut), "panic": silent((*player).panic), "pause": silent((*player).pause), "snapshot": silent((*player).snapshot), "restore": silent((*player).restore),
 		"rebuild": silent((*player).rebuild), "rejoin": silent((*player).rejoin), "alias": silent((*player).alias), "approve": silent((*player).approve), "core": silent((*player).core), "fed": silent((*player).fed),
 		"load":   silent((*player).loaded),
 		"wait":   silent((*player).pass),

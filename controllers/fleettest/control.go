@@ -33,6 +33,7 @@ import (
 	"federation/controllers/servicedns"
 	"federation/controllers/shards"
 	shardsplan "federation/controllers/shards/plan"
+	"federation/controllers/supervisor"
 )
 
 // control is one process of the federation: its controllers, wired as cmd/federation wires them.
@@ -50,6 +51,7 @@ type control struct {
 
 	registry   *registry
 	statements *shards.Statements
+	parts      *supervisor.Supervisor
 	// holds are the shards that it works with now.
 	holds atomic.Uint64
 }
@@ -69,14 +71,17 @@ func (c *control) send(ctx context.Context, from sender, r memapi.Request, do fu
 
 // dial makes a client of the federation's API for what somebody in the process sends.
 func (c *control) dial(from sender) *memapi.Client {
-	return c.uplink.client(c.fleet.Federation, "federation", func(ctx context.Context, r memapi.Request, do func() error) error { return c.send(ctx, from, r, do) }, false)
+	return c.uplink.client(c.fleet.Federation, "federation", func(ctx context.Context, r memapi.Request, do func() error) error {
+		c.fleet.panics.countDown(from.process)
+		return c.send(ctx, from, r, do)
+	}, false)
 }
 
 // newControl starts a process. The first has the fleet's DNS, others their own, as each process has.
 func (f *Fleet) newControl(i int) *control {
 	ctx, stop := context.WithCancel(f.ctx)
 	f.started++
-	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop, slot: i + 1, uplink: f.uplinks[i]}
+	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop, slot: i + 1, uplink: f.uplinks[i], parts: supervisor.New()}
 	if i == 0 {
 		c.dns = f.DNS
 	}
@@ -90,9 +95,9 @@ func (f *Fleet) newControl(i int) *control {
 	if f.processes > 1 {
 		run = c.share
 	}
-	for _, run := range []func(context.Context) error{run, c.registry.run, c.names} {
+	for part, run := range map[string]func(context.Context) error{"work": run, "registry": c.registry.run, "names": c.names} {
 		c.ended.Go(func() {
-			if err := run(ctx); err != nil && ctx.Err() == nil {
+			if err := c.keepRunning(ctx, part, run); err != nil && ctx.Err() == nil {
 				f.fail(err)
 			}
 		})
@@ -126,7 +131,7 @@ func (c *control) work(ctx context.Context, held shardsplan.Set) error {
 	}
 	from.start(ctx)
 	for _, run := range runs {
-		group.Go(func() error { return run(ctx) })
+		group.Go(supervisor.Protected(ctx, "work", run))
 	}
 	return group.Wait()
 }
@@ -168,10 +173,12 @@ func (c *control) stated() map[string]failoverplan.Statement {
 
 // names keeps the zone, and what clusters have of Services. Each process does.
 func (c *control) names(ctx context.Context) error {
-	f, from := c.fleet, newInformers(c.client, "", nil)
+	f, client := c.fleet, c.dial(sender{process: c.slot})
+	defer c.uplink.hangUp(client)
+	from := newInformers(client, "", nil)
 	names, err := servicedns.New(servicedns.Options{
 		Informers: from.get, Federation: "fed", Zone: zone, Resolver: noResolver{}, Offers: c.offers.Set,
-		Providers: []servicedns.NamedProvider{{Name: "fleet", Provider: c.dns, Local: true}}, Client: c.client, Recorder: f.events,
+		Providers: []servicedns.NamedProvider{{Name: "fleet", Provider: c.dns, Local: true}}, Client: client, Recorder: f.events,
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, f.Settings.failover(), time.Now())
 		},
@@ -259,13 +266,13 @@ func (p propagators) propagateKind(ctx context.Context, k customplan.Kind) error
 	}
 	p.registry.follow(ctx, p.engager(definition, nil))
 	p.registry.follow(ctx, func(ctx context.Context, m *Member) error {
-		go p.onceServed(ctx, m, k.Resource, p.engager(objects, nil))
+		go supervisor.Keep(ctx, "propagation", func(ctx context.Context) { p.onceServed(ctx, m, k.Resource, p.engager(objects, nil)) })
 		return nil
 	})
 	var both sync.WaitGroup
 	var errs [2]error
-	both.Go(func() { errs[0] = definition.Run(ctx) })
-	both.Go(func() { errs[1] = objects.Run(ctx) })
+	both.Go(func() { errs[0] = supervisor.Protect(ctx, "propagation", func() error { return definition.Run(ctx) }) })
+	both.Go(func() { errs[1] = supervisor.Protect(ctx, "propagation", func() error { return objects.Run(ctx) }) })
 	both.Wait()
 	return errors.Join(errs[:]...)
 }

@@ -65,6 +65,7 @@ type Fleet struct {
 	sessions           atomic.Uint64
 	uplinks            [maxProcesses]*uplink
 	tally              *Tally
+	panics             panics
 	gate               front
 	readiness          atomic.Bool // it is kept
 	turns              chan struct{}
@@ -137,6 +138,7 @@ func (f *Fleet) turn() {
 		}
 		f.parted(now)
 		f.failures = append(f.failures, f.dns(now)...)
+		f.failures = append(f.failures, f.unexpectedPanics()...)
 		f.mu.Unlock()
 		f.replace()
 	}
@@ -169,7 +171,7 @@ func (f *Fleet) joined() map[string]*Member {
 func (f *Fleet) Join(p Place) error {
 	f.mu.Lock()
 	if f.members[p.Name] == nil {
-		f.members[p.Name] = newMember(p, len(f.members)+1, f.wrote)
+		f.members[p.Name] = newMember(p, len(f.members)+1, &f.panics, f.wrote)
 	}
 	f.mu.Unlock()
 	u := &unstructured.Unstructured{Object: map[string]any{

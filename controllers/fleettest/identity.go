@@ -140,7 +140,7 @@ func (p *player) alias(args []string) error {
 	}
 	p.mu.Lock()
 	other := &Member{
-		Place: m.Place, API: m.API, Wire: newWire(args[0], m.API, p.wrote), alias: true, index: m.index, kubelet: m.kubelet, pods: m.pods, rounds: m.rounds,
+		Place: m.Place, API: m.API, Wire: newWire(args[0], m.API, &p.panics, p.wrote), alias: true, index: m.index, kubelet: m.kubelet, pods: m.pods, rounds: m.rounds,
 		dropped: m.dropped, load: m.load, scaled: m.scaled, addresses: m.addresses,
 	}
 	other.Name, other.Labels = args[0], maps.Clone(m.Labels)

@@ -94,10 +94,10 @@ func (p *pod) isReady(now time.Time) bool {
 	return p.scheduled && !p.ready.IsZero() && !now.Before(p.ready)
 }
 
-func newMember(p Place, index int, onWrite func(string, sender, memapi.Request, error)) *Member {
+func newMember(p Place, index int, panics *panics, onWrite func(string, sender, memapi.Request, error)) *Member {
 	api := memapi.New(memapi.Options{Resources: memberResources, Admit: admitInMember})
 	m := &Member{
-		Place: p, API: api, Wire: newWire(p.Name, api, onWrite), index: index, delay: 2 * time.Second, boot: defaultBoot,
+		Place: p, API: api, Wire: newWire(p.Name, api, panics, onWrite), index: index, delay: 2 * time.Second, boot: defaultBoot,
 		kubelet: api.Client("kubelet", nil), pods: map[workloadKey]*pods{}, rounds: new(uint64), dropped: map[workloadKey]int{},
 		addresses: map[string]bool{},
 		load:      map[workloadKey]int{}, scaled: map[workloadKey]bool{},

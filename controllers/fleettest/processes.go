@@ -86,7 +86,10 @@ func (c *control) reach(ctx context.Context, r memapi.Request, do func() error) 
 // share works with the shards that the process holds while others hold the rest.
 func (c *control) share(ctx context.Context) error {
 	return shards.Run(ctx, shards.Options{
-		Leases: leasesOf(c.uplink.client(c.fleet.leases, c.name, c.reach, false)), Name: c.name, Work: c.work,
+		Leases: leasesOf(c.uplink.client(c.fleet.leases, c.name, c.reach, false)), Name: c.name,
+		Work: func(ctx context.Context, held plan.Set) error {
+			return c.keepRunning(ctx, "work with shards", func(ctx context.Context) error { return c.work(ctx, held) })
+		},
 		Clock: c.clock, Statements: c.statements,
 	})
 }

@@ -23,7 +23,7 @@ var stepKinds = []struct {
 	{"cuts", 1, (*Random).cut}, {"orphans", 1, (*Random).orphan}, {"drains", 1, (*Random).switchOff}, {"job", 1, (*Random).endJob},
 	{"foreign", 1, (*Random).foreign}, {"nodes", 1, (*Random).powerCycle}, {"restore", 1, (*Random).restore}, {"pauses", 1, (*Random).pause},
 	{"overtake", 1, (*Random).overtake}, {"alias", 1, (*Random).alias}, {"rebuild", 1, (*Random).rebuild}, {"drills", 2, (*Random).drills},
-	{"drains", 1, (*Random).maintenance},
+	{"drains", 1, (*Random).maintenance}, {"panics", 2, (*Random).panic},
 }
 
 // kinds are the kinds of objects, and how often each is in the draw.
@@ -36,7 +36,7 @@ var kinds = []struct {
 type swarm map[string]bool
 
 // drawnLast are faults that came after others: they are drawn last, so that a seed has the others that it had before. The second is a way to restore.
-var drawnLast = []string{"overtake", "restore-running"}
+var drawnLast = []string{"overtake", "restore-running", "panics"}
 
 // identities are the steps that have clusters be others than they were, of which a seed has one at most.
 var identities = map[string]bool{"alias": true, "rebuild": true}
@@ -417,6 +417,11 @@ func (r *Random) pause() error {
 		return r.do("pause leader %ds", 1+r.chance.IntN(40))
 	}
 	return r.do("pause %d %ds", 1+r.chance.IntN(r.running), 1+r.chance.IntN(40))
+}
+
+// panic has one of the next requests of a process panic.
+func (r *Random) panic() error {
+	return r.do("panic %d %d", 1+r.chance.IntN(max(1, r.running)), 1+r.chance.IntN(60))
 }
 
 // overtake has another process lead while the last writes of the one before, which knows no more than that a member is lost, are on their way

@@ -59,14 +59,15 @@ type Wire struct {
 	cut      map[int]bool // processes that are cut off from it
 	isolated map[int]bool // processes that a drill has cut off from it
 	paused   map[int]int  // processes that stand still, and how often they were told to
+	panics   *panics
 	// onWrite is called with each write that was carried out.
 	onWrite func(cluster string, from sender, r memapi.Request, err error)
 	api     *memapi.API
 	clients map[*memapi.Client]sender
 }
 
-func newWire(name string, api *memapi.API, onWrite func(string, sender, memapi.Request, error)) *Wire {
-	return &Wire{name: name, fault: Well, changed: make(chan struct{}), cut: map[int]bool{}, isolated: map[int]bool{}, paused: map[int]int{}, onWrite: onWrite, api: api, clients: map[*memapi.Client]sender{}}
+func newWire(name string, api *memapi.API, panics *panics, onWrite func(string, sender, memapi.Request, error)) *Wire {
+	return &Wire{name: name, fault: Well, changed: make(chan struct{}), cut: map[int]bool{}, isolated: map[int]bool{}, paused: map[int]int{}, panics: panics, onWrite: onWrite, api: api, clients: map[*memapi.Client]sender{}}
 }
 
 // sender is who in the federation sends a request: a process, and the span of its work with some shards.
@@ -80,7 +81,10 @@ type sender struct {
 
 // dial makes a client. It is to be hung up.
 func (w *Wire) dial(from sender) *memapi.Client {
-	c := w.api.Client("federation", func(ctx context.Context, r memapi.Request, do func() error) error { return w.carry(ctx, from, r, do) })
+	c := w.api.Client("federation", func(ctx context.Context, r memapi.Request, do func() error) error {
+		w.panics.countDown(from.process)
+		return w.carry(ctx, from, r, do)
+	})
 	c.Slim = clusterregistry.Slim
 	w.mu.Lock()
 	defer w.mu.Unlock()

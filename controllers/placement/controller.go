@@ -121,10 +121,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil // ctx ended before the start
 	}
-	work.Go(func() {
+	work.Go(supervisor.Kept(ctx, "placement", func(ctx context.Context) {
 		c.recordReferences(ctx)
 		c.decideWhatComes(ctx)
-	})
+	}))
 	work.Go(func() { processQueue(ctx, c.policies, c.reportPolicy) })
 	work.Go(func() { processQueue(ctx, c.resolve, c.resolveKind) })
 	for range c.Writers {

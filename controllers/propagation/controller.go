@@ -129,7 +129,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil // ctx ended before the start
 	}
 	var reporters sync.WaitGroup
-	reporters.Go(func() { c.giveTurns(ctx) })
+	reporters.Go(supervisor.Kept(ctx, "propagation", c.giveTurns))
 	for range 4 {
 		reporters.Go(func() { processQueue(ctx, c.reports, c.syncReport) })
 	}

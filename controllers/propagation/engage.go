@@ -20,18 +20,42 @@ import (
 // Engage starts work in a member until ctx is done. It subscribes to the member's informers and returns; the caller
 // starts them. After the end of Run it does nothing.
 func (c *Controller) Engage(ctx context.Context, mem Member) error {
+	m, err := c.subscribeMember(mem)
+	if err != nil {
+		return err
+	}
+	serve := func(ctx context.Context) {
+		if m == nil { // the work panicked: what it knew of the member may be wrong
+			if m, err = c.subscribeMember(mem); err != nil {
+				klog.FromContext(ctx).Error(err, "The cluster is not served until it is connected again", "cluster", mem.Name)
+				return
+			}
+		}
+		now := m
+		m = nil
+		c.serveMember(ctx, now)
+	}
+	if !c.serving.start(ctx, serve) {
+		m.unlisten()
+		m.queue.ShutDown()
+	}
+	return nil
+}
+
+// subscribeMember makes a member that hears of its copies.
+func (c *Controller) subscribeMember(mem Member) (*member, error) {
 	m := newMember(mem, c.view)
 	var errs []error
 	for i := range c.Kinds {
 		errs = append(errs, c.watchCopies(m, &c.Kinds[i]))
 	}
 	errs = append(errs, c.watchEndpoints(m), c.watchScaling(m))
-	err := errors.Join(errs...)
-	if err != nil || !c.serving.start(ctx, func(ctx context.Context) { c.serveMember(ctx, m) }) {
+	if err := errors.Join(errs...); err != nil {
 		m.unlisten()
 		m.queue.ShutDown()
+		return nil, err
 	}
-	return err
+	return m, nil
 }
 
 // patience is how long a member's caches may take to sync before work begins without the missing ones: the federation
@@ -51,7 +75,16 @@ func (c *Controller) serveMember(ctx context.Context, m *member) {
 		return
 	}
 	started := time.Now()
+	var workers sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
 	c.addMember(m) // from now on deletes wait for this member, also those that come while it is cleared
+	defer func() {
+		cancel()
+		c.removeMember(m)
+		m.queue.ShutDown()
+		workers.Wait()
+		log.Info("Disengaged")
+	}()
 	stale := c.clearStale(ctx, m, c.Kinds)
 	m.brake.clearing.Store(false)
 	for _, k := range c.objects() {
@@ -63,7 +96,6 @@ func (c *Controller) serveMember(ctx context.Context, m *member) {
 	c.reportAll()
 	c.wakeAllWaiting()
 	log.Info("Engaged", "staleCopies", stale, "clearedIn", time.Since(started).Round(time.Millisecond))
-	var workers sync.WaitGroup
 	for range c.Workers {
 		workers.Go(func() {
 			processQueue(ctx, m.queue, func(ctx context.Context, k key) error {
@@ -72,18 +104,14 @@ func (c *Controller) serveMember(ctx context.Context, m *member) {
 			})
 		})
 	}
-	workers.Go(func() { m.resyncUnconfirmed(ctx) })
-	workers.Go(func() { c.wakeWhenHeardOf(ctx, m) })
-	workers.Go(func() { c.wakeFloors(ctx, m) })
-	workers.Go(func() { c.dispatch.watchBrake(ctx, m) })
+	workers.Go(supervisor.Kept(ctx, "propagation", m.resyncUnconfirmed))
+	workers.Go(supervisor.Kept(ctx, "propagation", func(ctx context.Context) { c.wakeWhenHeardOf(ctx, m) }))
+	workers.Go(supervisor.Kept(ctx, "propagation", func(ctx context.Context) { c.wakeFloors(ctx, m) }))
+	workers.Go(supervisor.Kept(ctx, "propagation", func(ctx context.Context) { c.dispatch.watchBrake(ctx, m) }))
 	for _, k := range late {
-		workers.Go(func() { c.takeUpLate(ctx, m, k) })
+		workers.Go(supervisor.Kept(ctx, "propagation", func(ctx context.Context) { c.takeUpLate(ctx, m, k) }))
 	}
 	<-ctx.Done()
-	c.removeMember(m)
-	m.queue.ShutDown()
-	workers.Wait()
-	log.Info("Disengaged")
 }
 
 // addMember adds a member.

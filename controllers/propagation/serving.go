@@ -3,6 +3,8 @@ package propagation
 import (
 	"context"
 	"sync"
+
+	"federation/controllers/supervisor"
 )
 
 // serving is the work in all members, which ends with the controller.
@@ -13,7 +15,7 @@ type serving struct {
 	all     sync.WaitGroup
 }
 
-// start runs do until ctx is done or the controller has ended. If it has ended already, start returns false without
+// start runs do until ctx is done or the controller has ended, again after a panic. If it has ended already, start returns false without
 // calling do.
 func (s *serving) start(ctx context.Context, do func(context.Context)) bool {
 	s.mu.Lock()
@@ -33,7 +35,7 @@ func (s *serving) start(ctx context.Context, do func(context.Context)) bool {
 			defer s.mu.Unlock()
 			delete(s.cancels, &cancel)
 		}()
-		do(ctx)
+		supervisor.Keep(ctx, "propagation", do)
 	})
 	return true
 }

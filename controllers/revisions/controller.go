@@ -147,7 +147,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil // asked to end before there was anything to end
 	}
 	for range workers {
-		work.Go(func() { c.work(ctx) })
+		work.Go(supervisor.Kept(ctx, "revisions", c.work))
 	}
 	<-ctx.Done()
 	return nil

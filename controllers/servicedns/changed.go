@@ -54,6 +54,17 @@ func (c *changes) update(add func(*seen)) {
 	c.wakeUp()
 }
 
+// again adds changes that were drained before.
+func (c *changes) again(before seen) {
+	c.update(func(s *seen) {
+		for to, from := range map[*map[string]bool]map[string]bool{&s.objects: before.objects, &s.policies: before.policies, &s.clusters: before.clusters, &s.hosts: before.hosts, &s.targets: before.targets} {
+			maps.Copy(*to, from)
+		}
+		s.grants = s.grants || before.grants
+		s.since = before.since
+	})
+}
+
 func (c *changes) wakeUp() {
 	select {
 	case c.wake <- struct{}{}:

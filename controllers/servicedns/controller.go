@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -19,6 +18,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
+	"federation/controllers/supervisor"
 	"federation/dnsprovider"
 )
 
@@ -115,15 +115,15 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
-	running.Go(func() { wait.UntilWithContext(ctx, c.hosts.run, restart) })
-	running.Go(func() { c.publish(ctx, true) })
+	running.Go(supervisor.Kept(ctx, "servicedns", c.hosts.run))
+	running.Go(supervisor.Kept(ctx, "servicedns", func(ctx context.Context) { c.publish(ctx, true) }))
 	c.changed.wakeUp()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-c.changed.wake:
-			c.planChanges()
+			c.planChanges(ctx)
 		}
 	}
 }
@@ -134,17 +134,14 @@ func (c *Controller) Lead(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if c.Kube != nil {
-		running.Go(func() { wait.UntilWithContext(ctx, c.checks.runLeader, restart) })
-		running.Go(func() { wait.UntilWithContext(ctx, c.kept.runLeader, restart) })
+		running.Go(supervisor.Kept(ctx, "servicedns", c.checks.runLeader))
+		running.Go(supervisor.Kept(ctx, "servicedns", c.kept.runLeader))
 	}
 	if c.Client != nil && c.Recorder != nil {
-		running.Go(func() { wait.UntilWithContext(ctx, c.told.runLeader, restart) })
+		running.Go(supervisor.Kept(ctx, "servicedns", c.told.runLeader))
 	}
 	c.publish(ctx, false)
 }
-
-// restart is the delay before a goroutine that panicked is restarted.
-const restart = time.Second
 
 // publish keeps the local or the other providers up to date, each in its own goroutine.
 func (c *Controller) publish(ctx context.Context, local bool) {
@@ -153,7 +150,7 @@ func (c *Controller) publish(ctx context.Context, local bool) {
 		if p.Local == local {
 			publisher := newPublisher(p, plan.Zone{Federation: c.Federation, Name: c.Zone}, c.world, c.reportProvider)
 			publisher.kube = c.Kube
-			running.Go(func() { wait.UntilWithContext(ctx, publisher.run, restart) })
+			running.Go(supervisor.Kept(ctx, "servicedns", publisher.run))
 		}
 	}
 	running.Wait()
@@ -167,11 +164,19 @@ func (c *Controller) reportProvider(s ProviderState) {
 	}
 }
 
-// planChanges plans what has changed and hands it to the providers.
-func (c *Controller) planChanges() {
+// planChanges plans what has changed and hands it to the providers. What cannot be planned is planned again later.
+func (c *Controller) planChanges(ctx context.Context) {
 	seen := c.changed.drain()
-	c.world.set(c.planner.plan(seen), seen.since)
-	c.kept.setWanted(c.planner.claims)
-	c.checks.settle()
-	c.told.handlePlanned()
+	if supervisor.Protect(ctx, "servicedns", func() error {
+		c.world.set(c.planner.plan(ctx, seen), seen.since)
+		c.kept.setWanted(c.planner.claims)
+		c.checks.settle()
+		c.told.handlePlanned()
+		return nil
+	}) != nil {
+		time.AfterFunc(againAfter, func() { c.changed.again(seen) })
+	}
 }
+
+// againAfter is the delay before what could not be planned is planned again.
+const againAfter = 5 * time.Second

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"federation/controllers/supervisor"
 )
 
 // Resolver looks addresses up; *net.Resolver is one.
@@ -106,19 +108,23 @@ func (h *hosts) startLookups(ctx context.Context, all bool) {
 			continue
 		}
 		h.busy[name] = true
-		go h.lookupOne(ctx, name)
+		go supervisor.Keep(ctx, "servicedns", func(ctx context.Context) { h.lookupOne(ctx, name) })
 	}
 }
 
 func (h *hosts) lookupOne(ctx context.Context, name string) {
-	h.slots <- struct{}{}
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
-	defer cancel()
-	found, err := h.resolver.LookupNetIP(ctx, "ip", name)
-	<-h.slots
+	found, err := h.lookup(ctx, name)
 	if h.recordResult(name, found, err) {
 		h.changed(name)
 	}
+}
+
+func (h *hosts) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	h.slots <- struct{}{}
+	defer func() { <-h.slots }()
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	return h.resolver.LookupNetIP(ctx, "ip", name)
 }
 
 // recordResult takes in the result of a lookup, and reports whether it changed anything. A failed lookup does not.

@@ -1,6 +1,7 @@
 package servicedns
 
 import (
+	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
+	"federation/controllers/supervisor"
 )
 
 // planner remembers plans, and plans again what a change may affect. It belongs to one goroutine.
@@ -42,7 +44,7 @@ func newPlanner(c *Controller) *planner {
 }
 
 // plan plans what the changes affect, and returns its records.
-func (p *planner) plan(seen seen) records {
+func (p *planner) plan(ctx context.Context, seen seen) records {
 	keys := seen.objects
 	for _, key := range p.claims.Keep(p.kept.owners()) {
 		keys[key] = true
@@ -59,10 +61,14 @@ func (p *planner) plan(seen seen) records {
 			}
 		}
 	}
-	objects := p.readObjects(keys)
+	objects := p.readObjects(ctx, keys)
 	some := make(records, len(keys))
 	for key := range keys {
-		e := p.planOne(objects[key])
+		e, err := p.planOne(ctx, objects[key])
+		if err != nil {
+			delete(keys, key) // it keeps its records
+			continue
+		}
 		some[key] = e.Records
 		p.storePlan(key, e)
 		p.told.setPlan(key, e.Plan)
@@ -96,12 +102,12 @@ func containsAny(names []string, of map[string]bool) bool {
 
 // readObjects reads the objects of the keys, and adds those whose hosts they take or free. An object that cannot be read keeps
 // its records and is removed from keys.
-func (p *planner) readObjects(keys map[string]bool) map[string]*plan.Object {
+func (p *planner) readObjects(ctx context.Context, keys map[string]bool) map[string]*plan.Object {
 	objects := map[string]*plan.Object{}
 	for todo := slices.Sorted(maps.Keys(keys)); len(todo) > 0; {
 		key := todo[0]
 		todo = todo[1:]
-		others, ok := p.readOne(key, objects)
+		others, ok := p.readOne(ctx, key, objects)
 		if !ok {
 			delete(keys, key)
 		}
@@ -116,14 +122,17 @@ func (p *planner) readObjects(keys map[string]bool) map[string]*plan.Object {
 }
 
 // readOne reads an object and its claims; nil if it is gone. It returns the other objects that this may affect.
-func (p *planner) readOne(key string, objects map[string]*plan.Object) (others []string, ok bool) {
+func (p *planner) readOne(ctx context.Context, key string, objects map[string]*plan.Object) (others []string, ok bool) {
 	u := p.object(key)
 	if u == nil {
 		objects[key] = nil
 		return p.claims.Drop(key), true
 	}
-	o, err := plan.Read(u, slices.Collect(maps.Values(p.settings[u.GetNamespace()])))
-	if err != nil {
+	var o plan.Object
+	if err := supervisor.Protect(ctx, "servicedns", func() (err error) {
+		o, err = plan.Read(u, slices.Collect(maps.Values(p.settings[u.GetNamespace()])))
+		return err
+	}); err != nil {
 		klog.ErrorS(err, "Cannot read the object, keeping its DNS records", "object", key)
 		return nil, false
 	}
@@ -131,15 +140,21 @@ func (p *planner) readOne(key string, objects map[string]*plan.Object) (others [
 	return p.claims.Set(&o), true
 }
 
-func (p *planner) planOne(o *plan.Object) entry {
+// planOne plans one object; nil: one that is gone. An error is a panic over what the object says, which costs no other object anything.
+func (p *planner) planOne(ctx context.Context, o *plan.Object) (e entry, err error) {
 	if o == nil {
-		return entry{}
+		return entry{}, nil
 	}
-	e := entry{Plan: plan.Records(plan.Input{
-		Federation: p.Federation, Zone: p.Zone, TTL: p.TTL, Objects: []plan.Object{*o},
-		Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.addressesByHost(), Refuse: p.Refuse, Failing: p.checks.failingByKey(),
-		Offers: p.Offers != nil,
-	})}
+	if err := supervisor.Protect(ctx, "servicedns", func() error {
+		e.Plan = plan.Records(plan.Input{
+			Federation: p.Federation, Zone: p.Zone, TTL: p.TTL, Objects: []plan.Object{*o},
+			Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.addressesByHost(), Refuse: p.Refuse, Failing: p.checks.failingByKey(),
+			Offers: p.Offers != nil,
+		})
+		return nil
+	}); err != nil {
+		return entry{}, err
+	}
 	for _, t := range e.Targets {
 		e.targets = append(e.targets, t.Key())
 	}
@@ -148,7 +163,7 @@ func (p *planner) planOne(o *plan.Object) entry {
 			e.clusters = append(e.clusters, item.Cluster)
 		}
 	}
-	return e
+	return e, nil
 }
 
 // storePlan remembers the plan of an object.

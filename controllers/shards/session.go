@@ -16,6 +16,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/shards/plan"
+	"federation/controllers/supervisor"
 )
 
 // session is the life of one Lease of this replica. Its fields belong to the goroutine that runs it.
@@ -50,7 +51,11 @@ func (s *session) run(ctx context.Context) error {
 	}
 	leased, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	go s.renewLease(leased, renewed, lose)
+	go func() {
+		if err := supervisor.Protect(ctx, "shards", func() error { s.renewLease(leased, renewed, lose); return nil }); err != nil {
+			lose(err)
+		}
+	}()
 	err = s.takeTurns(leased)
 	if stopErr := s.stopWork(leased); stopErr != nil {
 		return stopErr

@@ -8,6 +8,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/controllers/shards/plan"
+	"federation/controllers/supervisor"
 )
 
 // work is one run of Options.Work.
@@ -38,7 +39,7 @@ func (s *session) startWork(ctx context.Context, held plan.Set) error {
 	s.work = w
 	heldGauge.Set(float64(held.Len()))
 	klog.FromContext(ctx).Info("Acquired shards", "held", held.String(), "number", held.Len())
-	go func() { w.ended <- s.Work(ctx, held) }()
+	go func() { w.ended <- supervisor.Protect(ctx, "shards", func() error { return s.Work(ctx, held) }) }()
 	return nil
 }
 

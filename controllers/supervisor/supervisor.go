@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 )
 
@@ -25,7 +23,7 @@ const (
 // Failure is how a part failed last.
 type Failure struct {
 	Component string `json:"component"`
-	// Restarts is how often it has been started again since the process began.
+	// Restarts is how often it, or the work on an item in it, was started again since the process began.
 	Restarts int `json:"restarts"`
 	// Since is when it ended.
 	Since time.Time `json:"since"`
@@ -64,11 +62,12 @@ func Fatal(err error) error {
 // do marked as Fatal.
 func (s *Supervisor) Run(ctx context.Context, component string, do func(context.Context) error) error {
 	pause := firstPause
+	ctx = context.WithValue(ctx, inContext{}, s)
 	for {
 		started := time.Now()
 		s.running(component)
 		well := time.AfterFunc(forgiven, func() { s.well(component) })
-		err := Protect(ctx, component, func() error { return do(ctx) })
+		err := protect(ctx, component, func() error { return do(ctx) })
 		well.Stop()
 		if f := (fatal{}); errors.As(err, &f) {
 			return f.error
@@ -94,36 +93,19 @@ func (s *Supervisor) Run(ctx context.Context, component string, do func(context.
 	}
 }
 
-// ContainPanics has panics in goroutines that Kubernetes' libraries start, such as those of informers' handlers, logged and counted: the
-// event is lost, and the process goes on.
-func ContainPanics() {
-	registerMetrics()
-	utilruntime.ReallyCrash = false
-	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(context.Context, any) { panics.WithLabelValues("library").Inc() })
-}
-
-// Protect calls do. A panic in it is logged with its stack, counted, and returned as an error.
-func Protect(ctx context.Context, component string, do func() error) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			klog.FromContext(ctx).Error(nil, "Panic", "component", component, "cause", cause, "stack", string(debug.Stack()))
-			panics.WithLabelValues(component).Inc()
-			err = fmt.Errorf("panic: %v", cause)
-		}
-	}()
-	return do()
+// next returns the failure after one of before, if any.
+func next(was *Failure, component string, err error) *Failure {
+	now := &Failure{Component: component, Restarts: 1, Since: time.Now().UTC().Truncate(time.Second), Message: err.Error()}
+	if was != nil {
+		now.Restarts += was.Restarts
+	}
+	return now
 }
 
 func (s *Supervisor) failed(component string, err error) {
 	restarts.WithLabelValues(component).Inc()
 	up.WithLabelValues(component).Set(0)
-	s.update(component, func(was *Failure) *Failure {
-		now := &Failure{Component: component, Restarts: 1, Since: time.Now().UTC().Truncate(time.Second), Message: err.Error()}
-		if was != nil {
-			now.Restarts += was.Restarts
-		}
-		return now
-	})
+	s.update(component, func(was *Failure) *Failure { return next(was, component, err) })
 }
 
 func (s *Supervisor) running(component string) {

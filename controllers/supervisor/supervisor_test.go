@@ -63,3 +63,43 @@ func TestWhatIsFatalIsNotStartedAgain(t *testing.T) {
 		t.Errorf("%v, want %v", err, stuck)
 	}
 }
+
+func TestAPanicThatAPartSurvivesIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended, calls := make(chan error, 1), 0
+		go func() {
+			ended <- s.Run(ctx, "part", func(ctx context.Context) error {
+				go Keep(ctx, "loop", func(ctx context.Context) {
+					if calls++; calls < 3 {
+						panic("over one object")
+					}
+				})
+				if err := Protect(ctx, "item", func() error { panic("over another") }); !errors.Is(err, ErrPanic) {
+					t.Errorf("an item's panic is the error %v", err)
+				}
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		time.Sleep(3 * firstPause)
+		synctest.Wait()
+		f := s.Failures()
+		if len(f) != 2 || f[0].Component != "item" || f[0].Restarts != 1 || f[1].Component != "loop" || f[1].Restarts != 2 || !f[1].Running || f[1].Message != "panic: over one object" {
+			t.Errorf("shown: %+v", f)
+		}
+		if err := s.Check(); err != nil || calls != 3 {
+			t.Errorf("all parts run: %v, after %d calls, want 3", err, calls)
+		}
+		time.Sleep(forgiven)
+		synctest.Wait()
+		if f := s.Failures(); len(f) != 0 {
+			t.Errorf("long after: %+v", f)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/miekg/dns"
 
 	"federation/dnsprovider"
+	"federation/dnsprovider/contain"
 	"federation/dnsprovider/dnssec"
 )
 
@@ -149,20 +150,22 @@ func (p packer) signSet(set dnsprovider.RRSet, values []string) (signature, erro
 
 // startRenewing renews signatures before they expire, until the context ends.
 func (s *Server) startRenewing(ctx context.Context, running *sync.WaitGroup) {
-	running.Go(func() {
-		tick := time.NewTicker(renewEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case now := <-tick.C:
-				if err := s.renew(now); err != nil {
-					slog.Error("Failed to renew signatures, will retry", "zone", s.zone, "err", err, "after", renewEvery)
-				}
+	running.Go(func() { contain.Keep(ctx, "dnssec", func() { s.renewOnTime(ctx) }) })
+}
+
+func (s *Server) renewOnTime(ctx context.Context) {
+	tick := time.NewTicker(renewEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			if err := s.renew(now); err != nil {
+				slog.Error("Failed to renew signatures, will retry", "zone", s.zone, "err", err, "after", renewEvery)
 			}
 		}
-	})
+	}
 }
 
 // renew renews the signatures that are due.

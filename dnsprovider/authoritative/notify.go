@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"federation/dnsprovider/contain"
 )
 
 const (
@@ -34,7 +36,7 @@ func (t *target) changed() {
 // startNotify notifies each of the servers of changes until the context ends.
 func (s *Server) startNotify(ctx context.Context, running *sync.WaitGroup) {
 	for _, t := range s.transfers.targets {
-		running.Go(func() { s.notify(ctx, t) })
+		running.Go(func() { contain.Keep(ctx, "notify", func() { s.notify(ctx, t) }) })
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"federation/dnsprovider"
+	"federation/dnsprovider/contain"
 )
 
 // Options say which zone is served, and where.
@@ -156,10 +157,10 @@ func (s *Server) Run(ctx context.Context) error {
 	s.startNotify(ctx, &running)
 	s.startRenewing(ctx, &running)
 	if s.CookieSecret == (CookieSecret{}) { // a configured secret is shared: its owner rotates it
-		running.Go(func() { s.rotateCookieSecrets(ctx) })
+		running.Go(func() { contain.Keep(ctx, "cookies", func() { s.rotateCookieSecrets(ctx) }) })
 	}
 	for _, listener := range s.streams {
-		running.Go(func() { s.serveTCP(ctx, listener, &running) })
+		running.Go(func() { contain.Keep(ctx, "tcp", func() { s.serveTCP(ctx, listener, &running) }) })
 	}
 	running.Wait()
 	return nil

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"federation/dnsprovider/contain"
 )
 
 // conns counts the connections that are open.
@@ -60,7 +62,7 @@ func (s *Server) serveTCP(ctx context.Context, listener net.Listener, running *s
 		}
 		running.Go(func() {
 			defer s.conns.release(client)
-			s.serveConn(ctx, conn, client)
+			_ = contain.Call("tcp", func() error { s.serveConn(ctx, conn, client); return nil }) // the connection is closed
 		})
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"federation/dnsprovider/contain"
 )
 
 // startUDP answers packets in one goroutine per socket: memory is bounded, and the kernel drops the excess.
 func (s *Server) startUDP(ctx context.Context, running *sync.WaitGroup) {
 	for i, socket := range s.udp {
-		running.Go(func() { s.serveUDP(ctx, socket, s.counters[i]) })
+		running.Go(func() { contain.Keep(ctx, "udp", func() { s.serveUDP(ctx, socket, s.counters[i]) }) })
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"federation/dnsprovider"
 	"federation/dnsprovider/batch"
+	"federation/dnsprovider/contain"
 )
 
 // Options say which zones are meant.
@@ -141,7 +142,7 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 	a.mu.Unlock()
 	var group errgroup.Group
 	for _, step := range changes {
-		group.Go(func() error { return a.step(ctx, zone, step, tags) })
+		group.Go(func() error { return contain.Call("azuredns", func() error { return a.step(ctx, zone, step, tags) }) })
 	}
 	return group.Wait()
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/miekg/dns"
 	"golang.org/x/sync/errgroup"
+
+	"federation/dnsprovider/contain"
 )
 
 const (
@@ -35,9 +37,8 @@ func (a Asker) DS(ctx context.Context, zone string) ([][]*dns.DS, error) {
 	answers := make([][]*dns.DS, len(servers))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, addresses := range servers {
-		group.Go(func() (err error) {
-			answers[i], err = first(ctx, addresses, zone)
-			return err
+		group.Go(func() error {
+			return contain.Call("delegation", func() (err error) { answers[i], err = first(ctx, addresses, zone); return err })
 		})
 	}
 	return answers, group.Wait()

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/supervisor"
 )
 
 // part is one member's part of a list.
@@ -132,12 +133,15 @@ func (r *REST) listAt(ctx context.Context, l *link, namespace string, by selecte
 	var ours map[string]bool
 	group, ctx := errgroup.WithContext(ctx)
 	if r.kind.namespaced {
-		group.Go(func() (err error) { ours, err = r.namespaces.inMember(ctx, l, namespace); return err })
+		group.Go(supervisor.Protected(ctx, "views", func(ctx context.Context) (err error) {
+			ours, err = r.namespaces.inMember(ctx, l, namespace)
+			return err
+		}))
 	}
-	group.Go(func() (err error) {
+	group.Go(supervisor.Protected(ctx, "views", func(ctx context.Context) (err error) {
 		list, err = get(l.of(r.kind), r.kind.resource.Resource, namespace).SpecificallyVersionedParams(&o, scheme.ParameterCodec, corev1.SchemeGroupVersion).Do(ctx).Get()
 		return err
-	})
+	}))
 	if err := group.Wait(); err != nil {
 		return part{}, err
 	}

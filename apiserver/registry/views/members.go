@@ -16,6 +16,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -167,8 +168,8 @@ func askAll[T any](ctx context.Context, m *Members, clusters []*v1beta1.Cluster,
 		turns <- struct{}{}
 		group.Go(func() {
 			defer func() { <-turns }()
-			value, err := ask(ctx, m, c, what)
-			answers[i] = answer[T]{c.Name, value, err}
+			answers[i].cluster = c.Name
+			answers[i].err = supervisor.Protect(ctx, "views", func() (err error) { answers[i].value, err = ask(ctx, m, c, what); return err })
 		})
 	}
 	group.Wait()

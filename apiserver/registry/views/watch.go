@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -59,7 +60,7 @@ func (r *WatchedREST) Watch(ctx context.Context, o *metainternalversion.ListOpti
 		return nil, errors.NewTooManyRequestsError(fmt.Sprintf("there are %d watches of %s, which is the most", maxWatchers, r.kind.resource.Resource))
 	}
 	ctx, m.stop = context.WithCancel(ctx)
-	go m.run(ctx, of)
+	go func() { _ = supervisor.Protect(ctx, "views", func() error { m.run(ctx, of); return nil }) }() // after a panic the watch ends: its client lists again
 	return m, nil
 }
 
@@ -101,7 +102,8 @@ func (m *merged) run(ctx context.Context, clusters []*v1beta1.Cluster) {
 	for _, c := range clusters {
 		followed[c.Name] = c
 		m.begun.Add(1)
-		m.members.Go(func() { m.follow(ctx, c, sync.OnceFunc(m.begun.Done)) })
+		begun := sync.OnceFunc(m.begun.Done)
+		m.members.Go(func() { m.followProtected(ctx, c, begun) })
 	}
 	if m.initial {
 		m.begun.Wait()
@@ -140,10 +142,18 @@ func (m *merged) lookForClusters(ctx context.Context, followed map[string]*v1bet
 	for _, c := range present {
 		if followed[c.Name] == nil && len(followed) < maxWatched {
 			followed[c.Name] = c
-			m.members.Go(func() { m.follow(ctx, c, func() {}) })
+			m.members.Go(func() { m.followProtected(ctx, c, func() {}) })
 		}
 	}
 	return true
+}
+
+// followProtected follows a member. A panic over what it sends ends the watch of this client, which lists again.
+func (m *merged) followProtected(ctx context.Context, c *v1beta1.Cluster, begun func()) {
+	if supervisor.Protect(ctx, "views", func() error { m.follow(ctx, c, begun); return nil }) != nil {
+		begun()
+		m.stop()
+	}
 }
 
 // send sends an event to the client. It returns false when the client is done.

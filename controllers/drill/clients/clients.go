@@ -25,6 +25,7 @@ import (
 	"federation/controllers/drill/plan"
 	servicedns "federation/controllers/servicedns/plan"
 	"federation/controllers/servicedns/probe"
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -99,7 +100,7 @@ func (c *Clients) Want(ctx context.Context, d *v1beta1.FailoverDrill) {
 				}
 			}
 			c.all[p.Name] = one
-			go one.run(running)
+			go supervisor.Keep(running, "drills", one.run)
 		}
 	}
 }
@@ -156,7 +157,7 @@ func (c *client) run(ctx context.Context) {
 		case c.underWay <- struct{}{}:
 			go func() {
 				at := time.Now()
-				err := c.askOnce(ctx)
+				err := supervisor.Protect(ctx, "drills", func() error { return c.askOnce(ctx) })
 				<-c.underWay
 				if ctx.Err() == nil {
 					c.recordOutcome(at, err)

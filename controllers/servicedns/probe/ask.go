@@ -16,6 +16,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -108,7 +109,7 @@ func isLocalError(err error) bool {
 			return true
 		}
 	}
-	return errors.Is(err, context.Canceled)
+	return errors.Is(err, context.Canceled) || errors.Is(err, supervisor.ErrPanic)
 }
 
 // describeError describes an error briefly, without details that differ from one time to the next.

@@ -11,6 +11,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
+	"federation/controllers/supervisor"
 )
 
 // maxAsked bounds concurrent checks, maxOfOne those of one namespace: a namespace whose load balancers hang does not
@@ -89,7 +90,8 @@ func (p *Prober) Want(ctx context.Context, targets []plan.Target) {
 		if p.shares[t.Namespace] == nil {
 			p.shares[t.Namespace] = make(chan struct{}, maxOfOne)
 		}
-		go p.probeTarget(running, t, s, p.shares[t.Namespace])
+		share := p.shares[t.Namespace]
+		go supervisor.Keep(running, "servicedns", func(ctx context.Context) { p.probeTarget(ctx, t, s, share) })
 	}
 	for t, stop := range p.stop {
 		if !wanted[t] {
@@ -129,7 +131,7 @@ func (p *Prober) probeTarget(ctx context.Context, t plan.Target, s standing, sha
 			return
 		}
 		started := time.Now()
-		err := p.ask(ctx, t)
+		err := supervisor.Protect(ctx, "servicedns", func() error { return p.ask(ctx, t) })
 		<-p.slots
 		<-share
 		if ctx.Err() != nil {
