@@ -119,6 +119,13 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		},
 		Report: states.report, Kube: kube, Client: client, Recorder: recorder, Offers: offers.Set,
 	}
+	leader := writegate.New(gateAfter, writegate.BootTime)
+	if several {
+		if how.Client, how.Kube, err = clientsBehind(leader, config); err != nil {
+			return err
+		}
+		how.Fence = leader.Check
+	}
 	o.lookups.Fill(&how)
 	names, err := servicedns.New(how)
 	if err != nil {
@@ -133,7 +140,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return names.Run(ctx)
 	}))
 	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error {
-		c := &controllers{controllersOptions: o, process: processName(), took: took, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, served: dns, several: several, leader: writegate.New(gateAfter, writegate.BootTime), shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
+		c := &controllers{controllersOptions: o, process: processName(), took: took, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, served: dns, several: several, leader: leader, shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
 		return c.run(ctx, shared)
 	}))
 	return group.Wait()
@@ -236,13 +243,7 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 
 // behind returns the same controllers with clients that write only while a gate is open.
 func (c *controllers) behind(gate *writegate.Gate) (*controllers, error) {
-	config := rest.CopyConfig(c.config)
-	config.Wrap(gate.Wrap)
-	client, err := newClient(config)
-	if err != nil {
-		return nil, err
-	}
-	kube, err := kubernetes.NewForConfig(config)
+	client, kube, err := clientsBehind(gate, c.config)
 	if err != nil {
 		return nil, err
 	}
@@ -250,6 +251,18 @@ func (c *controllers) behind(gate *writegate.Gate) (*controllers, error) {
 		controllersOptions: c.controllersOptions, process: c.process, took: c.took, config: c.config, client: client, kube: kube, names: c.names, offers: c.offers, states: c.states, served: c.served,
 		several: c.several, leader: c.leader, shards: c.shards, federation: c.federation, recorder: c.recorder, registry: c.registry, statements: c.statements,
 	}, nil
+}
+
+// clientsBehind returns clients of the federation that write only while a gate is open.
+func clientsBehind(gate *writegate.Gate, config *rest.Config) (dynamic.Interface, kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(gate.Wrap)
+	client, err := newClient(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	return client, kube, err
 }
 
 // part returns what runs a part of the process until ctx is done, whatever becomes of it meanwhile.

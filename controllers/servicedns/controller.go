@@ -51,6 +51,9 @@ type Options struct {
 	// Client and Recorder, if both are set, write conditions and events about the state in DNS.
 	Client   dynamic.Interface
 	Recorder record.EventRecorder
+	// Fence, if set, is asked before each change of a provider that is not Local. It returns an error when another process
+	// may lead by now.
+	Fence func() error
 	// Resolver looks up host names of load balancers. Default: net.DefaultResolver.
 	Resolver Resolver
 	// Refuse returns an error for load balancer addresses that are not used. Default: v1beta1.RefuseAddress.
@@ -150,6 +153,9 @@ func (c *Controller) publish(ctx context.Context, local bool) {
 		if p.Local == local {
 			publisher := newPublisher(p, plan.Zone{Federation: c.Federation, Name: c.Zone}, c.world, c.reportProvider)
 			publisher.kube = c.Kube
+			if !local {
+				publisher.fence = c.Fence
+			}
 			running.Go(supervisor.Kept(ctx, "servicedns", publisher.run))
 		}
 	}

@@ -68,6 +68,8 @@ type publisher struct {
 	// removal is what the first pass held back. kube reads its approval; nil: it cannot be approved.
 	removal removal
 	kube    kubernetes.Interface
+	// fence is as in Options; nil: none.
+	fence func() error
 	// said is the last report.
 	said ProviderState
 	// drift is how the zone differed at the last read, drifts how many times in a row it did.

@@ -2,10 +2,12 @@ package servicedns
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -232,6 +234,42 @@ func TestAHungProviderIsBehindWhileTheCallIsUnderWay(t *testing.T) {
 		synctest.Wait()
 		s.says(ReasonPublished, true, "")
 		s.behind()
+	})
+}
+
+// A process that was paused while it led must not bring back what its successor has changed since.
+func TestAProviderIsWrittenByTheLeaderAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, closed := &memory{}, errors.New("the Lease was not renewed in time")
+		s := &shared{T: t, memory: m, world: newWorld(), kube: fake.NewClientset()}
+		c := &Controller{Options: Options{Federation: "fed", Zone: zone, Kube: s.kube, Providers: []NamedProvider{{Name: "outside", Provider: m}}}, world: s.world}
+		c.Report = func(now ProviderState) { s.state = now }
+		c.told = newConditions(c.Options, &c.stores)
+		var leads atomic.Bool
+		c.Fence = func() error {
+			if leads.Load() {
+				return nil
+			}
+			return closed
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { c.publish(ctx, false); close(done) }()
+		s.want(set(t, "web.default.fed.svc", dnsprovider.A, "192.0.2.1"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if sets, _ := m.Records(ctx, zone); len(sets) > 0 {
+			t.Errorf("written by who may not lead: %v", sets)
+		}
+		s.says(ReasonFailing, false, closed.Error())
+		leads.Store(true)
+		time.Sleep(maxBackoff)
+		synctest.Wait()
+		if sets, _ := m.Records(ctx, zone); len(sets) == 0 {
+			t.Error("not written by who leads")
+		}
+		stop()
+		<-done
 	})
 }
 

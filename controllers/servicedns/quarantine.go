@@ -128,6 +128,16 @@ func (p *publisher) applyChanges(ctx context.Context, changes dnsprovider.Change
 	return nil
 }
 
+// Apply changes the zone, unless another process may lead by now. See dnsprovider.Provider.
+func (p *publisher) Apply(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
+	if p.fence != nil {
+		if err := p.fence(); err != nil {
+			return err
+		}
+	}
+	return p.NamedProvider.Apply(ctx, zone, changes)
+}
+
 func (p *publisher) applySplit(ctx context.Context, changes dnsprovider.ChangeSet, most int) (split.Result, error) {
 	started := time.Now()
 	result, err := split.Apply(ctx, p, p.zone.Name, changes, most)

@@ -43,6 +43,14 @@ func (g *Gate) Renewed(asked time.Duration) { g.renewed.Store(int64(asked)) }
 // Open reports whether writes may begin.
 func (g *Gate) Open() bool { return g.now()-time.Duration(g.renewed.Load()) < g.after }
 
+// Check returns ErrClosed if writes may not begin.
+func (g *Gate) Check() error {
+	if !g.Open() {
+		return ErrClosed
+	}
+	return nil
+}
+
 // Wrap returns a transport on which nothing is written while the gate is closed.
 func (g *Gate) Wrap(rt http.RoundTripper) http.RoundTripper { return gated{rt, g} }
 
@@ -53,11 +61,11 @@ type gated struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t gated) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet && !t.gate.Open() {
+	if err := t.gate.Check(); err != nil && r.Method != http.MethodGet {
 		if r.Body != nil {
 			_ = r.Body.Close() // as a RoundTripper must, whatever comes of the request
 		}
-		return nil, ErrClosed
+		return nil, err
 	}
 	return t.RoundTripper.RoundTrip(r)
 }
