@@ -49,3 +49,15 @@ func ensureKubeconfig(path, server, ca, cert, key string) error {
 	}
 	return write(path, content)
 }
+
+// KubeconfigFor returns the administrator's kubeconfig file, with another address of the API in it unless server is empty.
+func KubeconfigFor(f *Files, server string) ([]byte, error) {
+	config, err := clientcmd.LoadFromFile(f.AdminKubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if server != "" {
+		config.Clusters[contextName].Server = server
+	}
+	return clientcmd.Write(*config)
+}

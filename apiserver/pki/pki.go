@@ -53,31 +53,38 @@ func Ensure(dataDir string, r Request, now time.Time) (*Files, error) {
 		return nil, err
 	}
 	f.protect(dataDir)
-	first := !exists(f.AdminKubeconfig) && !exists(f.CA)
-	if err := ensureServiceAccountKey(f.ServiceAccountKey, first); err != nil {
-		return nil, err
-	}
-	if err := ensureEncryption(f.Encryption, first); err != nil {
-		return nil, err
-	}
-	proxyCA, err := ensureAuthority(f.FrontProxyCA, f.FrontProxyCAKey, frontProxyName, first, now)
-	if err != nil {
-		return nil, err
-	}
-	ca, err := ensureAuthority(f.CA, f.CAKey, authorityName, first, now)
+	signs, err := f.ensureShared(!exists(f.AdminKubeconfig) && !exists(f.CA), now)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range f.leaves(r.Hosts) {
-		signer := ca
+		signer := signs.ca
 		if l.certPath == f.FrontProxyCert {
-			signer = proxyCA
+			signer = signs.frontProxyCA
 		}
 		if err := ensureLeaf(l, signer, now); err != nil {
 			return nil, err
 		}
 	}
 	return f, ensureKubeconfigs(f, r.Server)
+}
+
+// signers are the authorities of a federation.
+type signers struct{ ca, frontProxyCA *pair }
+
+// ensureShared reads what all apiservers of a federation share, or makes it if that is still allowed.
+func (f *Files) ensureShared(mayMake bool, now time.Time) (s signers, err error) {
+	if err = ensureServiceAccountKey(f.ServiceAccountKey, mayMake); err != nil {
+		return s, err
+	}
+	if err = ensureEncryption(f.Encryption, mayMake); err != nil {
+		return s, err
+	}
+	if s.frontProxyCA, err = ensureAuthority(f.FrontProxyCA, f.FrontProxyCAKey, frontProxyName, mayMake, now); err != nil {
+		return s, err
+	}
+	s.ca, err = ensureAuthority(f.CA, f.CAKey, authorityName, mayMake, now)
+	return s, err
 }
 
 // Identity identifies this federation: a hash of its authority's certificate, the first one if it was rotated.

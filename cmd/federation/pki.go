@@ -6,15 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"federation/apiserver"
 	"federation/apiserver/etcd"
 	"federation/apiserver/pki"
 )
 
 // pkiCommand has what is done to the keys in a data directory.
 func pkiCommand() *cobra.Command {
-	c := &cobra.Command{Use: "pki", Short: "Change the keys and certificates in a data directory"}
-	c.AddCommand(rotateCommand())
+	c := &cobra.Command{Use: "pki", Short: "Make, copy and change the keys and certificates in a data directory"}
+	c.AddCommand(createCommand(), importCommand(), kubeconfigCommand(), rotateCommand())
 	return c
 }
 
@@ -59,6 +58,6 @@ others, and restart them one by one.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&dataDir, "data-dir", apiserver.NewOptions().DataDir, "folder with the keys of the federation")
+	addDataDir(c, &dataDir)
 	return c
 }
