@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: race e2e-tools check release e2e-drills e2e-drill-clients vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
+.PHONY: race e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -88,6 +88,9 @@ soak-dataplane: build ## the node agent under a thousand changes, with its own d
 
 e2e-tools: build ## tests with released Helms, 4 and 3, which take minutes to build
 	@hack/build-helm.sh && go test -count=1 -v -run TestHelm ./hack/e2e
+
+e2e-charts: build build-real ## the charts, with each Helm, on the real nodes of a member: lint, schema, install, upgrade under load, uninstall
+	@hack/build-helm.sh && go test -count=1 ./hack/charts && for h in _output/bin/helm-v*; do HELM=$$h hack/e2e-charts.sh || exit 1; done
 
 test-coredns: build ## tests with a real CoreDNS, which takes minutes to build
 	@hack/build-coredns.sh && go test -count=1 ./dnsprovider/coredns && go test -count=1 -v -run TestNamesInACluster ./hack/e2e

@@ -1,0 +1,85 @@
+package charts
+
+import (
+	"strings"
+	"testing"
+)
+
+// wrong are settings that a chart's schema refuses, with the field that the error names.
+var wrong = map[string][]struct{ set, names string }{
+	"federation": {
+		{`federation.dnsZone=`, "/federation/dnsZone"},
+		{`federation.dnsZone=Example_com`, "/federation/dnsZone"},
+		{`federation.name=a.b`, "/federation/name"},
+		{`federation.name=`, "/federation/name"},
+		{`federation.nmae=x`, "nmae"},
+		{`image.repository=`, "/image/repository"},
+		{`image.repository=UPPER/x`, "/image/repository"},
+		{`image.tag=a b`, "/image/tag"},
+		{`image.digest=sha256:12`, "/image/digest"},
+		{`image.pullPolicy=Sometimes`, "/image/pullPolicy"},
+		{`image.registry=x`, "registry"},
+		{`layout=Both`, "/layout"},
+		{`replicas=0`, "/replicas"},
+		{`replicas=two`, "/replicas"},
+		{`replicas=3`, "/etcd/servers"},
+		{`etcd.servers={http://etcd:2379}`, "/etcd/servers/0"},
+		{`etcd.servers={https://etcd:2379}`, "/pki/secretName"},
+		{`etcd.embedded=true`, "embedded"},
+		{`pki.secretName=A_B`, "/pki/secretName"},
+		{`persistence.size=much`, "/persistence/size"},
+		{`persistence.keep=yes please`, "/persistence/keep"},
+		{`api.tlsNames={https://fed}`, "/api/tlsNames/0"},
+		{`api.auditLogPath=/etc/x`, "/api/auditLogPath"},
+		{`api.service.type=ExternalName`, "/api/service/type"},
+		{`api.service.port=70000`, "/api/service/port"},
+		{`api.service.loadBalancerSourceRanges={all}`, "/api/service/loadBalancerSourceRanges/0"},
+		{`dns.nameServerIPs={ns.example.com}`, "/dns/nameServerIPs/0"},
+		{`apiserver.extraArgs={--data-dir=/x}`, "/apiserver/extraArgs/0"},
+		{`apiserver.extraArgs={rm -rf}`, "/apiserver/extraArgs/0"},
+		{`controllers.extraArgs={--name=other}`, "/controllers/extraArgs/0"},
+		{`controllers.files.dns-providers.key=x`, "/controllers/files/dns-providers"},
+		{`controllers.files.dns-providers.secretName=x`, "/controllers/files/dns-providers"},
+		{`serve.resources.limits.memory=lots`, "/serve/resources/limits/memory"},
+		{`dnsServers.enabled=true`, "/dnsServers/image/repository"},
+		{`podMonitor.enabled=true`, "/podMonitor/tokenSecretName"},
+		{`podDisruptionBudget.maxUnavailable=0`, "/podDisruptionBudget/maxUnavailable"},
+		{`networkPolicy.enabled=1`, "/networkPolicy/enabled"},
+		{`nodeSelector.a=1`, "/nodeSelector/a"},
+		{`extraArgs={--v=2}`, "extraArgs"},
+	},
+	"federation-member": {
+		{`image.repository=`, "/image/repository"},
+		{`apiServer.host=`, "/apiServer/host"},
+		{`apiServer.host=https://api`, "/apiServer/host"},
+		{`apiServer.port=0`, "/apiServer/port"},
+		{`mode=ipvs`, "/mode"},
+		{`scope=some`, "/scope"},
+		{`mode=iptables`, "/mode"}, // beside blackhole: true
+		{`scope=federated`, "/scope"},
+		{`clusterCIDR={10.0.0.0/8}`, "/clusterCIDR"},
+		{`detectLocalMode=ClusterCIDR`, "/clusterCIDR"},
+		{`detectLocalMode=Guess`, "/detectLocalMode"},
+		{`clusterSetIPRanges={10.0.0.0}`, "/clusterSetIPRanges/0"},
+		{`goMemoryLimit=448Mi`, "/goMemoryLimit"},
+		{`extraArgs={--proxy-mode=iptables}`, "/extraArgs/0"},
+		{`privileged=true`, "privileged"},
+	},
+}
+
+// TestSchemaRefuses what is wrong, and the error names the field.
+func TestSchemaRefuses(t *testing.T) {
+	built := helms(t)
+	values := map[string]string{"federation": "testdata/federation/one.yaml", "federation-member": "testdata/federation-member/nftables.yaml"}
+	for chart, settings := range wrong {
+		for _, w := range settings {
+			_, said, err := run(built[len(built)-1], "template", "federation", chart, "-n", namespaces[chart], "-f", values[chart], "--set", w.set)
+			if err == nil || !strings.Contains(said, "schema") || !strings.Contains(said, w.names) {
+				t.Errorf("%s --set %q: %v: %q, want an error of the schema that names %s", chart, w.set, err, said, w.names)
+			}
+		}
+	}
+	if _, said, err := run(built[len(built)-1], "template", "x", "federation-member", "-n", "default", "-f", values["federation-member"]); err == nil || !strings.Contains(said, "must be federation-system") {
+		t.Errorf("federation-member in the namespace default: %v: %s", err, said)
+	}
+}

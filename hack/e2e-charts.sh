@@ -1,0 +1,202 @@
+#!/usr/bin/env bash
+# Installs the charts on the real nodes of a member, with the images of a release and nothing but them: the control plane with its etcd in it, then
+# federation-dns, the node agent, and a control plane of two replicas over an external etcd. Each is installed with --wait in a namespace that
+# enforces the restricted level of Pod Security, is upgraded under load without a lost write, and leaves nothing but what is to be kept.
+# HELM=_output/bin/helm-v3.21.4 takes another Helm.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source hack/wait.sh
+export PATH=$PWD/_output/bin:$PATH:/usr/sbin
+root=$PWD/_output/e2e-charts images=$PWD/_output/bin/images helm=${HELM:-_output/bin/helm-v4.2.4} version=$(<hack/VERSION)
+dns=10.64.255.254 # clients outside, and what is beside the clusters, are at this address
+stack()    { _output/bin/local --root "$root" "$@"; }
+member()   { kubectl --kubeconfig "$root/members/$1/kubeconfig" "${@:2}"; }
+host()     { member east-a -n federation "$@"; }
+chart()    { "$helm" --kubeconfig "$root/members/east-a/kubeconfig" -n federation "$@"; }
+outside()  { $INTERNET "$@"; }
+fed()      { outside kubectl --kubeconfig "$root/federation.kubeconfig" --request-timeout 5s "$@"; }
+fail() {
+  for m in east-a east-b; do member $m get pods -A -o wide >&2; done
+  host describe pods >&2 || true
+  host logs -l app.kubernetes.io/component=dns --tail 20 >&2 || true
+  host logs statefulset/federation --tail 50 >&2 || host logs deployment/federation --tail 50 >&2 || true
+  echo "error: $*; logs: $root/logs, $root/members/*/nodes" >&2
+  exit 1
+}
+
+address_of()   { host get service "$1" -o jsonpath='{.status.loadBalancer.ingress[0].ip}'; }
+has_address()  { [ -n "$(address_of "$1")" ]; }
+answers()      { fed get --raw /readyz >/dev/null 2>&1; }
+joined()       { [ "$(fed get clusters -o jsonpath='{.items[*].status.conditions[?(@.type=="Ready")].status}')" = "True True" ]; }
+ready_pods()   { [ "$(fed get replicaset web -o jsonpath='{.status.readyReplicas}')" = 6 ]; }
+in_dns()       { [ "$(outside dig +short +tries=1 +time=1 "@$(address_of federation-dns)" web.default.fed.svc.example.com A | grep -c '^[0-9]')" = 2 ]; }
+no_pods()      { [ -z "$(host get pods -o name)" ]; }
+restarts()     { host get pods -o jsonpath='{.items[*].status.containerStatuses[*].restartCount} {.items[*].status.initContainerStatuses[*].restartCount}'; }
+
+# volume: on the node, as an administrator makes one where no provisioner does.
+volume() {
+  nsenter -t "$(pgrep -f "node --name=east-a-node-1 --data-dir=$root/")" -m mkdir -p /run/node/volume
+  member east-a apply -f - <<EOF
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: federation}
+spec:
+  capacity: {storage: 10Gi}
+  accessModes: [ReadWriteOnce]
+  local: {path: /run/node/volume}
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [east-a-node-1]}]}]}}
+EOF
+}
+
+# kubeconfig POD CONTAINER: the administrator's, as NOTES say.
+kubeconfig() {
+  host exec "$1" -c "$2" -- /federation pki kubeconfig --data-dir /var/lib/federation/data --server "https://$(address_of federation):6443" >"$root/federation.kubeconfig"
+}
+
+# joins CLUSTER: by the address of its API that others reach.
+joins() {
+  local server
+  server=$(member "$1" get endpointslices kubernetes -o jsonpath='{.endpoints[0].addresses[0]}:{.ports[0].port}')
+  sed "s#server: .*#server: https://$server#" "$root/members/$1/kubeconfig" >"$root/$1.kubeconfig"
+  outside kubectl federation --kubeconfig "$root/federation.kubeconfig" join "$1" --member-kubeconfig "$root/$1.kubeconfig" --accept-namespaces default
+}
+
+# write_until FILE: creates ConfigMaps until the file comes, and says which were acknowledged.
+write_until() {
+  local i=0
+  while [ ! -e "$1" ]; do
+    i=$((i + 1))
+    if fed create configmap "write-$i" --from-literal=n=$i >/dev/null 2>&1; then echo "configmap/write-$i" >>"$1.acknowledged"; else echo >>"$1.failed"; fi
+  done
+}
+
+# under_load WHAT COMMAND...: runs the command while somebody writes; what was acknowledged must be there afterwards.
+under_load() {
+  local what=$1 file=$root/load writer lost; shift
+  rm -f "$file"{,.acknowledged,.failed}; touch "$file".{acknowledged,failed}
+  write_until "$file" &
+  writer=$!
+  sleep 2
+  "$@" >/dev/null || fail "$what"
+  sleep 2
+  touch "$file"
+  wait $writer
+  lost=$(comm -23 <(sort "$file.acknowledged") <(fed get configmaps -o name | sort))
+  [ -z "$lost" ] || fail "$what: writes that were acknowledged are lost: $lost"
+  echo "$what: $(wc -l <"$file.acknowledged") writes acknowledged, none lost; $(wc -l <"$file.failed") failed meanwhile"
+  fed delete configmaps --all --wait=false >/dev/null
+}
+
+# dns_kubeconfig: a credential that may read what federation-dns needs, as docs/federation-dns.md says.
+dns_kubeconfig() {
+  local token
+  fed -n federation-system create serviceaccount federation-dns
+  fed create clusterrolebinding federation-dns --clusterrole federation-dns --serviceaccount federation-system:federation-dns
+  token=$(fed -n federation-system create token federation-dns --duration 8760h)
+  cp "$root/federation.kubeconfig" "$root/dns.kubeconfig"
+  kubectl config --kubeconfig "$root/dns.kubeconfig" unset users
+  kubectl config --kubeconfig "$root/dns.kubeconfig" set-credentials federation --token "$token"
+  host create secret generic federation-dns --from-file kubeconfig="$root/dns.kubeconfig"
+}
+
+# in_one_pod: etcd embedded.
+in_one_pod() {
+  local values=(--set federation.name=fed,federation.dnsZone=example.com,image.repository=localhost/federation
+    --set api.service.type=LoadBalancer,dns.service.type=LoadBalancer --wait --timeout 120s)
+  volume
+  echo "the control plane, with etcd in it"
+  chart install federation hack/charts/federation "${values[@]}" >/dev/null || fail "helm install"
+  wait_for 20 "an address of the API" has_address federation
+  values+=(--set "api.tlsNames={$(address_of federation)}")
+  chart upgrade federation hack/charts/federation "${values[@]}" >/dev/null || fail "helm upgrade, with the API's address"
+  kubeconfig federation-0 federation
+  wait_for 20 "an answer of the API" answers
+  [ "$(host get pod federation-0 -o jsonpath='{.spec.containers[0].securityContext.readOnlyRootFilesystem}')" = true ] || fail "the root file system can be written"
+  for m in east-a east-b; do joins $m; done
+  wait_for 30 "two ready clusters" joined
+  fed apply -f hack/demo/real.yaml
+  wait_for 90 "six ready pods in two clusters" ready_pods
+  wait_for 30 "two addresses in DNS" in_dns
+  under_load "upgrade of one pod" chart upgrade federation hack/charts/federation "${values[@]}" --set podAnnotations.upgraded=yes
+  echo "federation-dns beside it"
+  dns_kubeconfig
+  chart upgrade federation hack/charts/federation "${values[@]}" \
+    --set dnsServers.enabled=true,dnsServers.image.repository=localhost/federation-dns,dnsServers.kubeconfigSecretName=federation-dns >/dev/null || fail "helm upgrade, with federation-dns"
+  wait_for 30 "two addresses in DNS, from federation-dns" in_dns
+  host scale statefulset federation --replicas 0
+  wait_for 60 "the end of the control plane" no_control_plane
+  in_dns || fail "federation-dns does not answer while the control plane is away"
+  [ "$(restarts | tr -d '0 ')" = "" ] || fail "containers were restarted: $(restarts)"
+  echo "uninstall, and install again over what is kept"
+  chart uninstall federation --wait >/dev/null
+  wait_for 60 "the end of all pods" no_pods
+  [ "$(host get all,networkpolicies,poddisruptionbudgets,pvc -o name)" = persistentvolumeclaim/federation ] || fail "left: $(host get all,networkpolicies,poddisruptionbudgets,pvc -o name)"
+  chart install federation hack/charts/federation "${values[@]}" --set persistence.existingClaim=federation >/dev/null || fail "helm install, again"
+  wait_for 20 "an address of the API" has_address federation
+  chart upgrade federation hack/charts/federation "${values[@]}" --set persistence.existingClaim=federation --set "api.tlsNames={$(address_of federation)}" >/dev/null || fail "helm upgrade, again"
+  kubeconfig federation-0 federation
+  wait_for 30 "two ready clusters, again" joined
+  wait_for 30 "six ready pods, again" ready_pods
+  fed delete -f hack/demo/real.yaml
+  chart uninstall federation --wait >/dev/null
+  host delete pvc federation
+  wait_for 60 "the end of all pods" no_pods
+}
+no_control_plane() { [ -z "$(host get pods -l app.kubernetes.io/component=control-plane -o name)" ]; }
+
+# over_etcd: two replicas, apiserver and controllers apart, keys from a Secret.
+over_etcd() {
+  local pid values
+  echo "two replicas over an external etcd, with processes of their own"
+  mkdir -p "$root/etcd"
+  outside _output/bin/etcd --data-dir "$root/etcd" --address $dns:2379 2>"$root/logs/etcd.log" &
+  pid=$!
+  # shellcheck disable=SC2064
+  trap "kill $pid; end" EXIT
+  federation pki create --data-dir "$root/keys"
+  host create secret generic federation-pki --from-file "$root/keys/pki"
+  wait_for 20 "the certificates of etcd" test -e "$root/etcd/admin.kubeconfig"
+  host create secret generic etcd --from-file ca.crt="$root/etcd/pki/ca.crt" --from-file tls.crt="$root/etcd/pki/admin.crt" --from-file tls.key="$root/etcd/pki/admin.key"
+  values=(--set federation.name=fed,federation.dnsZone=example.com,image.repository=localhost/federation,layout=Split,replicas=2
+    --set "etcd.servers={https://$dns:2379},etcd.tlsSecretName=etcd,pki.secretName=federation-pki"
+    --set api.service.type=LoadBalancer,dns.service.type=LoadBalancer --wait --timeout 180s)
+  chart install federation hack/charts/federation "${values[@]}" >/dev/null || fail "helm install, two replicas"
+  wait_for 20 "an address of the API" has_address federation
+  values+=(--set "api.tlsNames={$(address_of federation)}")
+  chart upgrade federation hack/charts/federation "${values[@]}" >/dev/null || fail "helm upgrade, two replicas"
+  kubeconfig deployment/federation apiserver
+  wait_for 20 "an answer of the API" answers
+  under_load "upgrade of two replicas" chart upgrade federation hack/charts/federation "${values[@]}" --set podAnnotations.upgraded=yes
+  [ "$(restarts | tr -d '0 ')" = "" ] || fail "containers were restarted: $(restarts)"
+  chart uninstall federation --wait >/dev/null
+  wait_for 90 "the end of all pods" no_pods
+}
+
+# on_nodes: the node agent, beside the one that the nodes have.
+on_nodes() {
+  local server
+  echo "the node agent"
+  server=$(member east-b get endpointslices kubernetes -o jsonpath='{.endpoints[0].addresses[0]} {.ports[0].port}')
+  member east-b create namespace federation-system --dry-run=client -o yaml | member east-b apply -f - >/dev/null
+  member east-b label namespace federation-system pod-security.kubernetes.io/enforce=privileged --overwrite
+  "$helm" --kubeconfig "$root/members/east-b/kubeconfig" -n federation-system install agent hack/charts/federation-member --wait --timeout 60s \
+    --set image.repository=localhost/federation-nodeagent,scope=federated,apiServer.host="${server% *}",apiServer.port="${server#* }" >/dev/null || fail "helm install, the node agent"
+  member east-b -n federation-system rollout status daemonset federation-nodeagent --timeout 30s
+  "$helm" --kubeconfig "$root/members/east-b/kubeconfig" -n federation-system uninstall agent --wait >/dev/null
+  [ -z "$(member east-b get clusterrole federation-nodeagent --ignore-not-found -o name)" ] || fail "the node agent's role is left"
+}
+
+end() { stack down >/dev/null; rm -f "$images"/federation*.oci.tar; }
+trap end EXIT
+go build -o _output/bin/etcd ./hack/local/etcd
+go run ./hack/images --out "$images" --version "$version" "linux/$(go env GOARCH)=_output/bin"
+stack up --real --members-only --clusters 2 --nodes 1 >/dev/null
+# shellcheck disable=SC1091
+source "$root/env"
+member east-a create namespace federation
+member east-a label namespace federation pod-security.kubernetes.io/enforce=restricted
+SECONDS=0
+in_one_pod
+on_nodes
+over_etcd
+echo "the charts install, upgrade without a lost write, and go, in ${SECONDS} s, with $("$helm" version --short)"
