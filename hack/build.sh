@@ -21,9 +21,10 @@ packages=(./cmd/federation ./cmd/kubectl-federation ./hack/local/member ./hack/l
 for more in federation-dns federation-nodeagent; do
   [ ! -d "cmd/$more" ] || packages+=("./cmd/$more")
 done
+[ -z "${VERSION:-}" ] || packages=(./cmd/federation ./cmd/federation-dns ./cmd/federation-nodeagent ./cmd/kubectl-federation)
 # kubectl only where there is none but ours.
 others=$(tr : '\n' <<<"$PATH" | grep -vxF "$PWD/$bin" | paste -sd:)
-PATH=$others command -v kubectl >/dev/null || packages+=(k8s.io/kubernetes/cmd/kubectl)
+[ -n "${VERSION:-}" ] || PATH=$others command -v kubectl >/dev/null || packages+=(k8s.io/kubernetes/cmd/kubectl)
 
 # up_to_date: every program is there, and nothing in the tree (nor the tree itself: a directory
 # changes when a file in it comes or goes) is newer than the last build.
@@ -75,7 +76,7 @@ if ! compile; then
 fi
 stop_watcher
 
-ln -sf stack $bin/local
+[ -n "${VERSION:-}" ] || ln -sf stack $bin/local
 ln -sf kubectl-federation $bin/kubectl_complete-federation # kubectl asks it for completions
 # What changed while we built counts as newer.
 mv "$started" $stamp
