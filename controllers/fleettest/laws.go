@@ -518,6 +518,7 @@ func (f *Fleet) checkCopies(m *Member, law lawFunc) {
 			case u == nil && len(f.cluster(m.Name).Status.DeletionsPendingApproval) > 0: // people have been told
 			case u == nil:
 				law("nothing is left behind", "%s %s in %s is a copy of nothing", r.Resource, copied.GetName(), m.Name)
+			case v1beta1.FederatedKindOf(r.GroupResource()) == nil && !plan.Placed(u) && plan.OfAnother(u, copied): // from before a restore: it waits for a policy
 			case copied.GetAnnotations()[v1beta1.SourceAnnotation] != plan.SourceOf(u):
 				law("nothing is left behind", "%s %s in %s is a copy of an earlier object", r.Resource, copied.GetName(), m.Name)
 			}

@@ -90,6 +90,8 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 		return Absent, nil, "the cluster selector does not match"
 	case s.Placement == nil && (s.dividedField() != "" || Placed(s.Object) || s.needsPlacement()):
 		return Undecided, nil, "waits for a placement"
+	case s.Placement == nil && s.Kind.ByPolicy && t.Have != nil && SourceUID(t.Have) == "": // adopted
+		return Undecided, nil, "its copy is from before the federation was restored, and stays until a policy selects it"
 	case s.Placement == nil && s.Kind.ByPolicy:
 		return Absent, nil, "no policy selects it"
 	case s.Placement == nil:
