@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -337,8 +338,8 @@ func (f *fleet) storedToken(name string) string {
 func TestARenewalEndsTheTokensOfBefore(t *testing.T) {
 	f, east := newFleet(t), newFakeMember(t)
 	now := time.Now()
-	old := boundToken(now.Add(-20*time.Hour), now.Add(4*time.Hour), "before")
-	east.set(func() { east.token, east.bound, east.order["before"] = "", []string{"before"}, 1 })
+	old := boundToken(now.Add(-20*time.Hour), now.Add(4*time.Hour), "federation-before")
+	east.set(func() { east.token, east.bound, east.order["federation-before"] = "", []string{"federation-before"}, 1 })
 	f.join("east", east, old)
 	m := f.member("east")
 	accepts := func(token string) (good bool) {
@@ -376,6 +377,43 @@ func TestARenewalEndsTheTokensOfBefore(t *testing.T) {
 	}
 }
 
+// Who copied the token and binds another one to a Secret of its own while it is good has nothing soon after: neither the Secret's age nor a label counts. Who asks
+// for the token in use meanwhile, and stores it, keeps it.
+func TestARenewalEndsTokensThatAThiefBound(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	now := time.Now()
+	old := boundToken(now.Add(-20*time.Hour), now.Add(4*time.Hour), "federation-before")
+	east.set(func() {
+		east.token, east.bound, east.order["federation-before"], east.order["federation-joins"], east.order["federation-thief"] = "", []string{"federation-before"}, 1, 100, 101
+	})
+	f.join("east", east, old)
+	f.eventually("the token is renewed", func() bool { return f.storedToken("east") != old })
+	thief, joins := boundToken(now, now.Add(time.Hour), "federation-thief"), boundToken(now, now.Add(time.Hour), "federation-joins")
+	east.set(func() { east.bound = append(east.bound, "federation-thief", "federation-joins", "unrelated") })
+	accepts := func(token string) (good bool) {
+		east.set(func() { good = east.accepts(token) })
+		return good
+	}
+	f.eventually("the old token is void", func() bool { return !accepts(old) })
+	if !accepts(joins) {
+		t.Fatal("a newer Secret was not left for a while")
+	}
+	f.setToken("east", joins)
+	f.eventually("the thief's token is void", func() bool { return !accepts(thief) })
+	f.eventually("an event says so", func() bool {
+		events, err := f.core.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
+		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+			return e.Reason == v1beta1.EventUnknownCredential && strings.Contains(e.Message, "federation-thief")
+		})
+	})
+	time.Sleep(3 * f.handover)
+	east.set(func() {
+		if !slices.Equal(east.bound, []string{"federation-joins", "unrelated"}) {
+			t.Errorf("Secrets in the member: %q", east.bound)
+		}
+	})
+}
+
 // Tokens last as long as is asked for, or as the cluster's fence allows, and are renewed at half of that.
 func TestTokensLastAsLongAsIsAskedFor(t *testing.T) {
 	for name, c := range map[string]struct{ asked, longest, want time.Duration }{
@@ -385,9 +423,9 @@ func TestTokensLastAsLongAsIsAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, east := newFleetWith(t, func(o *Options) { o.TokenLifetime = c.asked }), newFakeMember(t)
-			old := boundToken(time.Now().Add(-20*time.Hour), time.Now().Add(4*time.Hour), "before")
+			old := boundToken(time.Now().Add(-20*time.Hour), time.Now().Add(4*time.Hour), "federation-before")
 			east.set(func() {
-				east.token, east.bound, east.order["before"], east.longest = "", []string{"before"}, 1, c.longest
+				east.token, east.bound, east.order["federation-before"], east.longest = "", []string{"federation-before"}, 1, c.longest
 			})
 			f.join("east", east, old)
 			f.eventually("the token is renewed", func() bool { return f.storedToken("east") != old })

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -29,14 +30,15 @@ const (
 	handover = 30 * time.Second
 )
 
-// keepToken renews the service account's token in the cluster's Secret in time, or when somebody asks for it, until ctx is done, and voids those of
-// before. Other credentials are left alone. Of several processes the one that leads does it.
-func (k *keeper) keepToken(ctx context.Context, l *link) {
+// keepToken renews the service account's token in the cluster's Secret in time, or when somebody asks for it, until ctx is done, and voids all
+// others. Other credentials are left alone. Of several processes the one that leads does it.
+func (k *keeper) keepToken(ctx context.Context, l *link, cluster *corev1.ObjectReference) {
 	present, rotated := "", ""
-	var void, tried time.Time // void: when the tokens before the present one are to be; zero: they are
+	var void, tried time.Time    // void: when other tokens than the present one are to be; zero: they are
+	var left sets.Set[types.UID] // newer Secrets that were left when others were ended
 	for {
 		if token := l.token.Load().(string); token != present {
-			present, void = token, time.Now().Add(k.registry.handover)
+			present, left, void = token, nil, time.Now().Add(k.registry.handover)
 		}
 		wait := renewRetry
 		if t, ok := credential.ParseToken(present); ok && k.registry.reports() {
@@ -56,8 +58,13 @@ func (k *keeper) keepToken(ctx context.Context, l *link) {
 					}
 				}
 			}
-			if !void.IsZero() && time.Until(void) <= 0 && k.endEarlier(ctx, l) {
-				void = time.Time{}
+			if !void.IsZero() && time.Until(void) <= 0 {
+				if newer, ok := k.endOthers(ctx, l, cluster, left); ok {
+					left, void = newer, time.Time{}
+				}
+				if len(left) > 0 {
+					void = time.Now().Add(2 * k.registry.handover) // longer than a renewal takes
+				}
 			}
 			for _, next := range []time.Duration{next, time.Until(void)} {
 				if next > 0 {
@@ -124,9 +131,9 @@ func (k *keeper) replaceToken(ctx context.Context, l *link, t credential.Token, 
 	return nil
 }
 
-// endEarlier voids the tokens that are older than the one that the federation has stored, which is read again: another process may have
-// renewed it. It reports whether that is done.
-func (k *keeper) endEarlier(ctx context.Context, l *link) bool {
+// endOthers voids all tokens but the one that the federation has stored, which is read again: another process may have renewed it. It returns
+// the newer Secrets that it left, as somebody may be about to use them, and whether all others are gone. Those of before are not left again.
+func (k *keeper) endOthers(ctx context.Context, l *link, cluster *corev1.ObjectReference, before sets.Set[types.UID]) (left sets.Set[types.UID], ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, renewRetry/2)
 	defer cancel()
 	err := func() error {
@@ -143,12 +150,18 @@ func (k *keeper) endEarlier(ctx context.Context, l *link) bool {
 			return err
 		}
 		t, _ := credential.ParseToken(string(stored.Data[credential.TokenKey]))
-		return credential.EndEarlier(ctx, member, t)
+		var strange []string
+		left, strange, err = credential.EndOthers(ctx, member, t, before)
+		if len(strange) > 0 {
+			k.registry.recorder.Eventf(cluster, corev1.EventTypeWarning, v1beta1.EventUnknownCredential, "Secrets %q in its namespace %s could have tokens of the federation's account bound to them that the federation does not use. "+
+				"They are deleted. Unless a join or a renewal failed, somebody has a copy of the credential: kubectl federation rotate %s --member-kubeconfig FILE ends it", strange, t.Namespace, k.name)
+		}
+		return err
 	}()
 	if err != nil && ctx.Err() != context.Canceled {
-		klog.FromContext(ctx).Error(err, "Cannot void the cluster's earlier tokens")
+		klog.FromContext(ctx).Error(err, "Cannot void the cluster's other tokens")
 	}
-	return err == nil
+	return left, err == nil
 }
 
 // rotationAsked is what somebody wrote who wants the token replaced now; "" where nobody does.

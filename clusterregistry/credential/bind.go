@@ -3,14 +3,18 @@ package credential
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -40,6 +44,9 @@ func RequestToken(ctx context.Context, member kubernetes.Interface, namespace, a
 	return resp.Status.Token, nil
 }
 
+// boundPrefix begins the names of the Secrets that tokens of an account may be bound to. The fence in the member asks for it, too.
+func boundPrefix(account string) string { return account + "-" }
+
 // bind makes the Secret, which goes with the account.
 func bind(ctx context.Context, member kubernetes.Interface, namespace, account string) (*authenticationv1.BoundObjectReference, error) {
 	owned, err := member.CoreV1().ServiceAccounts(namespace).Get(ctx, account, metav1.GetOptions{})
@@ -47,7 +54,7 @@ func bind(ctx context.Context, member kubernetes.Interface, namespace, account s
 		return nil, err
 	}
 	secret, err := member.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Name: account + "-" + rand.String(8), Labels: map[string]string{AccountLabel: account}, OwnerReferences: owned.OwnerReferences,
+		Name: boundPrefix(account) + rand.String(8), Labels: map[string]string{AccountLabel: account}, OwnerReferences: owned.OwnerReferences,
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
@@ -55,30 +62,68 @@ func bind(ctx context.Context, member kubernetes.Interface, namespace, account s
 	return &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID}, nil
 }
 
-// EndEarlier voids the tokens of t's account that are bound to Secrets older than t's. A newer one may be about to be used.
-func EndEarlier(ctx context.Context, member kubernetes.Interface, t Token) error {
+// EndOthers voids the tokens of t's account that are bound to any other Secret than t's, whoever made that: it goes by their names, since a label
+// can be left out. A Secret newer than t's may be about to be used, by a renewal elsewhere or by a join: it is deleted if its UID is in before, which are those
+// that an earlier look left. It returns the UIDs of those that it leaves, and the names of the newer ones that it deleted.
+func EndOthers(ctx context.Context, member kubernetes.Interface, t Token, before sets.Set[types.UID]) (left sets.Set[types.UID], strange []string, err error) {
 	if t.Secret == "" {
-		return nil
+		return nil, nil, nil
 	}
-	secrets := member.CoreV1().Secrets(t.Namespace)
-	all, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: AccountLabel + "=" + t.ServiceAccount})
+	bound, err := listBound(ctx, member, t.Namespace, t.ServiceAccount)
+	if err != nil {
+		return nil, nil, err
+	}
+	own := slices.IndexFunc(bound, func(s corev1.Secret) bool { return s.Name == t.Secret })
+	if own < 0 {
+		return nil, nil, nil // which are newer is not known
+	}
+	left = sets.New[types.UID]()
+	for i := range bound {
+		s := &bound[i]
+		order, err := resourceversion.CompareResourceVersion(s.ResourceVersion, bound[own].ResourceVersion)
+		if err != nil || i == own {
+			continue
+		}
+		if order > 0 && !before.Has(s.UID) {
+			left.Insert(s.UID)
+			continue
+		}
+		if err := deleteBound(ctx, member, s); err != nil {
+			return nil, strange, err
+		}
+		if order > 0 {
+			strange = append(strange, s.Name)
+		}
+	}
+	return left, strange, nil
+}
+
+// DeleteBound deletes all Secrets that tokens of an account may be bound to.
+func DeleteBound(ctx context.Context, member kubernetes.Interface, namespace, account string) error {
+	bound, err := listBound(ctx, member, namespace, account)
 	if err != nil {
 		return err
 	}
-	present := ""
-	for i := range all.Items {
-		if all.Items[i].Name == t.Secret {
-			present = all.Items[i].ResourceVersion
-		}
-	}
-	for i := range all.Items {
-		s := &all.Items[i]
-		if order, err := resourceversion.CompareResourceVersion(s.ResourceVersion, present); err != nil || order >= 0 {
-			continue
-		}
-		if err := secrets.Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID}}); err != nil && !apierrors.IsNotFound(err) {
+	for i := range bound {
+		if err := deleteBound(ctx, member, &bound[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func listBound(ctx context.Context, member kubernetes.Interface, namespace, account string) ([]corev1.Secret, error) {
+	all, err := member.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all.Items, func(s corev1.Secret) bool { return !strings.HasPrefix(s.Name, boundPrefix(account)) }), nil
+}
+
+func deleteBound(ctx context.Context, member kubernetes.Interface, s *corev1.Secret) error {
+	err := member.CoreV1().Secrets(s.Namespace).Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,34 +14,49 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
+	"federation/clusterregistry/join"
 )
 
 type rotateCommand struct {
 	target
+	genericiooptions.IOStreams
 	all     bool
 	timeout time.Duration
-	out     io.Writer
+	// memberKubeconfig and memberContext are an administrator's, who has the account itself replaced.
+	memberKubeconfig, memberContext string
 }
 
 func newRotate(streams genericiooptions.IOStreams) *cobra.Command {
-	o := &rotateCommand{out: streams.Out}
+	o := &rotateCommand{IOStreams: streams}
 	c := &cobra.Command{
 		Use:   "rotate (CLUSTER... | --all)",
 		Short: "Replace the federation's credential for clusters now",
 		Long: `Replace the federation's credential for clusters now, as it does by itself in time, by default twice a day.
 
 The process that leads asks each cluster for another token, and stores it. Half a minute later, when all processes have it, the one
-before is void. A cluster must be ready for this. You need the right to read and patch Secrets in the namespace federation-system.`,
+before is void, and so is any other that the account has. A cluster must be ready for this. You need the right to read and patch
+Secrets in the namespace federation-system.
+
+Whoever has a copy of the credential and uses it all the time could obtain a token of the new one, as the federation does. With
+your own credential for the cluster, an administrator's, the account itself is replaced, which ends every token of it for sure. For
+half a minute the cluster is not ready then: what runs there stays, its addresses leave DNS.`,
 		Example: `  kubectl federation rotate east-a
 
   # After somebody has seen a backup, or the Secrets of federation-system
-  kubectl federation rotate --all`,
+  kubectl federation rotate --all
+
+  # Somebody has used a copy
+  kubectl federation rotate east-a --member-context east`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if (len(args) > 0) == o.all {
 				return errors.New("give the NAME of at least one cluster, or --all")
+			}
+			if o.memberKubeconfig+o.memberContext != "" && len(args) != 1 {
+				return fmt.Errorf("--member-kubeconfig and --member-context are for one cluster: give one NAME, not %q", args)
 			}
 			return nil
 		},
@@ -51,6 +65,9 @@ before is void. A cluster must be ready for this. You need the right to read and
 			if err != nil {
 				return err
 			}
+			if o.memberKubeconfig+o.memberContext != "" {
+				return o.replaceAccount(c.Context(), f, args[0])
+			}
 			return o.run(c.Context(), f, args)
 		},
 	}
@@ -58,6 +75,9 @@ before is void. A cluster must be ready for this. You need the right to read and
 	o.addFlags(c)
 	c.Flags().BoolVar(&o.all, "all", false, "all clusters")
 	c.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for the new credential of each cluster")
+	c.Flags().StringVar(&o.memberKubeconfig, "member-kubeconfig", "", "kubeconfig `FILE` of an administrator of the cluster: the account itself is replaced")
+	c.Flags().StringVar(&o.memberContext, "member-context", "", "`CONTEXT` of an administrator of the cluster; without it the current context of --member-kubeconfig")
+	_ = c.RegisterFlagCompletionFunc("member-context", memberContexts) // fails only for a flag that is not there
 	return c
 }
 
@@ -78,9 +98,46 @@ func (o *rotateCommand) run(ctx context.Context, f *federation, names []string) 
 			errs = append(errs, fmt.Errorf("cluster %s: %w", name, err))
 			continue
 		}
-		tell(o.out, "cluster/%s has a new credential; the one before is void within a minute\n", name)
+		tell(o.Out, "cluster/%s has a new credential; the one before is void within a minute\n", name)
 	}
 	return errors.Join(errs...)
+}
+
+// replaceAccount ends all that anybody has of the account, with an administrator's credential.
+func (o *rotateCommand) replaceAccount(ctx context.Context, f *federation, name string) error {
+	secret, err := f.credentialOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := checkRotatable(secret); err != nil {
+		return err
+	}
+	config, err := (&sides{kubeconfig: o.kubeconfig, memberKubeconfig: o.memberKubeconfig, memberContext: o.memberContext}).member()
+	if err != nil {
+		return err
+	}
+	member, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	r := join.Request{Name: name, Federation: f.core, Member: member, Say: stepPrinter(o.IOStreams)}
+	if err := join.ReplaceAccount(ctx, r, secret.Name, join.Forgotten); err != nil {
+		return fmt.Errorf("cluster %s: %w", name, err)
+	}
+	tell(o.Out, "cluster/%s has a new account and credential; every one of before is void\n", name)
+	return nil
+}
+
+// credentialOf returns the Secret of a cluster.
+func (f *federation) credentialOf(ctx context.Context, name string) (*corev1.Secret, error) {
+	c, err := f.cluster(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if c.Spec.SecretRef == nil {
+		return nil, errors.New("it names no Secret")
+	}
+	return f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
 }
 
 // rotateToken requests another token, and waits until it is stored.
@@ -91,11 +148,9 @@ func (f *federation) rotateToken(ctx context.Context, name string, timeout time.
 		return err
 	case !c.IsReady():
 		return fmt.Errorf("it must be ready, and is not (%s): join it again to replace its credential", whyNotReady(c))
-	case c.Spec.SecretRef == nil:
-		return errors.New("it names no Secret")
 	}
 	secrets := f.core.CoreV1().Secrets(v1beta1.FederationNamespace)
-	secret, err := secrets.Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
+	secret, err := f.credentialOf(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -137,6 +137,8 @@ const ApproveDeletionsAnnotation = "federation.kubernetes.io/approve-deletions"
 const (
 	// EventClusterReplaced: another cluster than before answers at the address of a Cluster.
 	EventClusterReplaced = "ClusterReplaced"
+	// EventUnknownCredential, of a Cluster: somebody may have had tokens of the federation's account there that the federation does not use.
+	EventUnknownCredential = "UnknownCredential"
 	// EventDeletionsPendingApproval: very many copies would be deleted at once; the deletion needs approval.
 	EventDeletionsPendingApproval = "DeletionsPendingApproval"
 	// EventStaleCopyDeleted: a copy was deleted because its federated object is gone.
