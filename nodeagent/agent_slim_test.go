@@ -16,7 +16,7 @@ import (
 // What slim leaves of objects that have everything makes the same Ports.
 func TestSlimChangesNoPort(t *testing.T) {
 	a := &Agent{Config: Config{NodeName: "n1"}}
-	node := ruleset.Node{Name: "n1", Zone: "z1", Region: "r1", ServiceProxyName: "ours", ClusterSetIPs: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}}
+	node := ruleset.Node{Name: "n1", Zone: "z1", Region: "r1", ServiceProxyName: "ours", ClusterSetIPs: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}, Federations: []string{"a-federation"}}
 	web := service("web", "10.0.0.1")
 	web.Labels = map[string]string{ruleset.LabelServiceProxyName: "ours", ruleset.LabelManagedBy: "a-federation", "app": "web"}
 	web.Annotations = map[string]string{ruleset.AnnotationFallbackBelow: "100%", ruleset.AnnotationClusterSetIP: "10.200.0.1", "note": "long"}
@@ -31,7 +31,7 @@ func TestSlimChangesNoPort(t *testing.T) {
 	here.OwnerReferences = []metav1.OwnerReference{{Kind: "Service", Name: "web"}}
 	there := slice("web", "203.0.113.1")
 	there.Name, there.Endpoints[0].NodeName = "west", nil
-	there.Labels = map[string]string{ruleset.LabelRemoteService: "web", ruleset.LabelSourceCluster: "west", corev1.LabelTopologyRegion: "r1"}
+	there.Labels = map[string]string{ruleset.LabelManagedBy: "a-federation", ruleset.LabelRemoteService: "web", ruleset.LabelSourceCluster: "west", corev1.LabelTopologyRegion: "r1"}
 	there.Annotations = map[string]string{ruleset.AnnotationWeight: "5"}
 	hinted := slice("web", "10.1.0.9")
 	hinted.Endpoints[0].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "z1"}}}

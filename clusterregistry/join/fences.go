@@ -41,7 +41,7 @@ func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.Obje
 		err := r.ensureFence(ctx, m, fence)
 		if apierrors.IsNotFound(err) {
 			r.say("this cluster has no ValidatingAdmissionPolicies (Kubernetes 1.30 has): nothing but its rights bounds the account")
-			return nil
+			return r.acceptNamespaces(ctx, uid)
 		}
 		if err != nil {
 			return fmt.Errorf("ValidatingAdmissionPolicy %s: %w", m.Name, err)
@@ -224,6 +224,10 @@ func reservedFence(uid string) fence {
 		Expression: fmt.Sprintf(`variables.mark != %q || variables.hadMark == %q || request.resource.resource == "endpointslices" && object.metadata.labels[?%q].orValue("") != ""`,
 			uid, uid, discoveryv1.LabelServiceName),
 		Message: "the label " + v1beta1.ManagedByLabel + " is written by the federation only: leave it out of what you copy",
+	}, {
+		// Nor is what has it made one of another cluster, or changed.
+		Expression: fmt.Sprintf(`request.resource.resource != "endpointslices" || variables.mark != %q || !(%q in object.metadata.labels)`, uid, v1beta1.RemoteServiceLabel),
+		Message:    "EndpointSlices of other clusters are written by the federation only",
 	}}
 	for _, key := range reservedAnnotations {
 		validations = append(validations, admissionv1.Validation{

@@ -148,7 +148,7 @@ func at(hosts ...*nettest.Host) (out []discoveryv1.Endpoint) {
 // otherCluster gives a Service a host as load balancer of another cluster, as the federation does.
 func (s *site) otherCluster(service string, far *nettest.Host) {
 	s.Helper()
-	s.slice(service+"-far", map[string]string{ruleset.LabelRemoteService: service, ruleset.LabelSourceCluster: "far"}, at(far))
+	s.slice(service+"-far", map[string]string{ruleset.LabelManagedBy: "a-federation", ruleset.LabelRemoteService: service, ruleset.LabelSourceCluster: "far"}, at(far))
 }
 
 func (s *site) slice(slice string, labels map[string]string, endpoints []discoveryv1.Endpoint) {

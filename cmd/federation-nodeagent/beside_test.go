@@ -31,7 +31,7 @@ func TestBesideKubeProxy(t *testing.T) {
 			s.endpoints("plain-"+name, here)
 			s.otherCluster(name, far)
 
-			agent := s.begin(s.command("--scope", "federated", "--clusterset-ip-range", "241.0.0.0/8", "--proxy-mode", s.mode))
+			agent := s.begin(s.command("--scope", "federated", "--clusterset-ip-range", "241.0.0.0/8", "--federation-uid", "a-federation", "--proxy-mode", s.mode))
 			s.arrives(client, set, far)
 			proxy := s.kubeProxy(c.kubeProxy)
 			s.arrives(client, plain, here) // by kube-proxy, whose rules are there now
@@ -45,7 +45,7 @@ func TestBesideKubeProxy(t *testing.T) {
 			if got, err := open(); err != nil || got.Server != far.Name {
 				t.Errorf("over a connection that was open: %v, %v; want %s", got, err, far.Name)
 			}
-			trace := s.run("trace", "--scope", "federated", "--clusterset-ip-range", "241.0.0.0/8", "--from", client.V4.String(), "--to", marked.String())
+			trace := s.run("trace", "--scope", "federated", "--clusterset-ip-range", "241.0.0.0/8", "--federation-uid", "a-federation", "--from", client.V4.String(), "--to", marked.String())
 			if !strings.Contains(trace, "left to this node's other service proxy") {
 				t.Errorf("trace says\n%s", trace)
 			}
@@ -62,7 +62,7 @@ func TestBesideKubeProxy(t *testing.T) {
 			})
 			s.end(agent, syscall.SIGTERM)
 			s.gets(client, marked, far)
-			s.run("--cleanup", "--scope", "federated", "--clusterset-ip-range", "241.0.0.0/8")
+			s.run("--cleanup", "--scope", "federated", "--clusterset-ip-range", "241.0.0.0/8", "--federation-uid", "a-federation")
 			s.gets(client, plain, here)
 			eventually(t, "kube-proxy has it again, and no endpoint", func() error {
 				if got, err := client.Get(marked); err == nil {

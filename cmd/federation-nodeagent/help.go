@@ -20,7 +20,7 @@ type group struct {
 var groups = []group{
 	{"The connection", "from to protocol interface"},
 	{"This node and its API server", "kubeconfig master hostname-override kube-api-qps kube-api-burst"},
-	{"What is served", "scope clusterset-ip-range nodeport-addresses service-proxy-name"},
+	{"What is served", "scope clusterset-ip-range federation-uid nodeport-addresses service-proxy-name"},
 	{"What pods send", "cluster-cidr detect-local-mode pod-bridge-interface pod-interface-name-prefix masquerade-all"},
 	{"Into the kernel", "proxy-mode iptables-backend iptables-min-sync-period iptables-sync-period cleanup"},
 	{"Sysctls", "init-only sysctl-dir conntrack-"},

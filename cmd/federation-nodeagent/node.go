@@ -19,7 +19,7 @@ func (o *options) node(n *corev1.Node) (ruleset.Node, error) {
 	if err != nil {
 		return ruleset.Node{}, err
 	}
-	out := ruleset.Node{Name: name, MasqueradeAll: o.masqueradeAll, ServiceProxyName: o.serviceProxyName}
+	out := ruleset.Node{Name: name, MasqueradeAll: o.masqueradeAll, ServiceProxyName: o.serviceProxyName, Federations: o.federations}
 	out.Federated, out.Blackhole = o.scope == scopeFederated, o.blackholeLease != ""
 	if out.Inside, err = prefixes("--inside", strings.Split(o.inside, ",")); err != nil {
 		return out, err

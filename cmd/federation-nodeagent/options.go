@@ -23,6 +23,7 @@ type options struct {
 	masqueradeAll                bool
 	serviceProxyName             string
 	scope, clusterSetIPs         string
+	federations                  []string
 	blackholeLease, inside       string
 	qps                          float32
 	burst                        int
@@ -50,7 +51,8 @@ func (o *options) addWatchFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.nodePortAddresses, "nodeport-addresses", nil, "`RANGES` of this node's addresses at which node ports are served, or primary: the first of each family that the Node object names. Of a family of which nothing is said, all save loopback. Without it, as kube-proxy: primary in mode nftables, else all")
 	f.BoolVar(&o.masqueradeAll, "masquerade-all", false, "masquerade all that goes to a cluster IP")
 	f.StringVar(&o.scope, "scope", scopeAll, "`SCOPE` all: serve every Service, in place of kube-proxy; federated: beside another service proxy, serve clusterset IPs, and Services annotated federation.kubernetes.io/fallback: \"true\" while other clusters are to serve them")
-	f.StringVar(&o.clusterSetIPs, "clusterset-ip-range", "", "`RANGE[,RANGE]` of clusterset IPs, as the federation's flag has it: others are not served, and without it none. Only Services that a federation made have any")
+	f.StringVar(&o.clusterSetIPs, "clusterset-ip-range", "", "`RANGE[,RANGE]` of clusterset IPs, as the federation's flag has it: others are not served, and without it none. Only Services that a federation of --federation-uid made have any")
+	f.StringSliceVar(&o.federations, "federation-uid", nil, "`UID[,UID]` of the federations that this cluster is a member of, each that of its namespace kube-system: clusterset IPs, and addresses of other clusters, are taken from objects that bear one as mark, and without it from none")
 	f.StringVar(&o.blackholeLease, "blackhole-lease", "", "`NAMESPACE/NAME` of a Lease: while somebody renews it, and for 30 s after that, drop what comes from outside to external IPs, load balancer IPs and node ports, and answer 503 at health check node ports. For drills of the federation; needs --proxy-mode nftables and --scope all. Without it nobody can ask for that")
 	f.StringVar(&o.inside, "inside", "", "`RANGE[,RANGE]` of the cluster's nodes and pods, which --blackhole-lease takes for no clients outside, beside this node and the pods that --detect-local-mode tells")
 	f.StringVar(&o.serviceProxyName, "service-proxy-name", "", "serve only Services whose label service.kubernetes.io/service-proxy-name is this `NAME`; else those without the label")

@@ -59,12 +59,18 @@ func (a *nodeAgent) check(f *pflag.FlagSet) error {
 	return nil
 }
 
-// serveClusterSetIPs makes the agent serve the federation's clusterset IPs, unless its arguments say which.
-func (a *nodeAgent) serveClusterSetIPs(info *v1beta1.Info) {
-	const flag = "--clusterset-ip-range="
-	given := slices.ContainsFunc(a.args, func(arg string) bool { return strings.HasPrefix(arg, flag) })
-	if info != nil && info.ClusterSetIPRanges != "" && !given {
-		a.args = append(a.args, flag+info.ClusterSetIPRanges)
+// serveFederation makes the agent believe what bears the federation's mark, and serve its clusterset IPs, unless its arguments say whose and which.
+func (a *nodeAgent) serveFederation(uid string, info *v1beta1.Info) {
+	a.add("--federation-uid=", uid)
+	if info != nil {
+		a.add("--clusterset-ip-range=", info.ClusterSetIPRanges)
+	}
+}
+
+// add adds a flag that has a value and is not given yet.
+func (a *nodeAgent) add(flag, value string) {
+	if value != "" && !slices.ContainsFunc(a.args, func(arg string) bool { return strings.HasPrefix(arg, flag) }) {
+		a.args = append(a.args, flag+value)
 	}
 }
 
@@ -74,7 +80,11 @@ func (a *nodeAgent) addToJoin(ctx context.Context, member *rest.Config, core kub
 	if err != nil {
 		return err
 	}
-	a.serveClusterSetIPs(info)
+	system, err := core.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("at the federation: namespace %s, whose UID names the federation: %w", metav1.NamespaceSystem, err)
+	}
+	a.serveFederation(string(system.UID), info)
 	if err := a.refuseBesideKubeProxy(ctx, r.Member); err != nil {
 		return err
 	}

@@ -168,18 +168,19 @@ func TestNodeAgentIsNotInstalledBesideKubeProxy(t *testing.T) {
 	}
 }
 
-func TestTheNodeAgentServesTheFederationsClusterSetIPs(t *testing.T) {
+func TestTheNodeAgentBelievesTheFederation(t *testing.T) {
 	for want, c := range map[string]struct {
 		args []string
 		info *v1beta1.Info
 	}{
-		"":                                    {nil, &v1beta1.Info{}},
-		"--v=2":                               {[]string{"--v=2"}, nil},
-		"--clusterset-ip-range=10.200.0.0/16": {nil, &v1beta1.Info{ClusterSetIPRanges: "10.200.0.0/16"}},
-		"--clusterset-ip-range=10.200.0.0/17": {[]string{"--clusterset-ip-range=10.200.0.0/17"}, &v1beta1.Info{ClusterSetIPRanges: "10.200.0.0/16"}},
+		"--federation-uid=u":                                       {nil, &v1beta1.Info{}},
+		"--v=2 --federation-uid=u":                                 {[]string{"--v=2"}, nil},
+		"--federation-uid=u --clusterset-ip-range=10.200.0.0/16":   {nil, &v1beta1.Info{ClusterSetIPRanges: "10.200.0.0/16"}},
+		"--clusterset-ip-range=10.200.0.0/17 --federation-uid=u":   {[]string{"--clusterset-ip-range=10.200.0.0/17"}, &v1beta1.Info{ClusterSetIPRanges: "10.200.0.0/16"}},
+		"--federation-uid=u,v --clusterset-ip-range=10.200.0.0/16": {[]string{"--federation-uid=u,v"}, &v1beta1.Info{ClusterSetIPRanges: "10.200.0.0/16"}},
 	} {
 		a := nodeAgent{args: c.args}
-		if a.serveClusterSetIPs(c.info); strings.Join(a.args, " ") != want {
+		if a.serveFederation("u", c.info); strings.Join(a.args, " ") != want {
 			t.Errorf("arguments %q, want %q", a.args, want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 // The node agent does not import the federation's API, so both declare what they have in common.
 func TestTheNodeAgentSaysTheSame(t *testing.T) {
 	for ours, theirs := range map[string]string{
+		v1beta1.ManagedByLabel:          ruleset.LabelManagedBy,
 		v1beta1.RemoteServiceLabel:      ruleset.LabelRemoteService,
 		v1beta1.SourceClusterLabel:      ruleset.LabelSourceCluster,
 		v1beta1.WeightAnnotation:        ruleset.AnnotationWeight,
@@ -54,7 +55,7 @@ func TestTheNodeAgentReadsTheSlices(t *testing.T) {
 		"east": {Addr: netip.MustParseAddrPort("192.0.2.2:80"), Weight: 300, Cluster: "east-b"},
 		"west": {Addr: netip.MustParseAddrPort("192.0.2.3:80"), Weight: 7, Cluster: "west-a"},
 	} {
-		ports, reasons := ruleset.Build(&ruleset.Node{Region: region, Federated: true}, web, got)
+		ports, reasons := ruleset.Build(&ruleset.Node{Region: region, Federated: true, Federations: []string{"fed"}}, web, got)
 		if len(ports) != 1 || len(reasons) > 0 {
 			t.Fatalf("%d ports, %q", len(ports), reasons)
 		}

@@ -139,6 +139,17 @@ func TestFencesKeepWhatIsReserved(t *testing.T) {
 	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, ObjectMeta: metav1.ObjectMeta{
 		Name: "fence", Labels: map[string]string{v1beta1.ManagedByLabel: uid, v1beta1.RemoteServiceLabel: "fence-plain"}}}
 	_, sliceErr := user.DiscoveryV1().EndpointSlices(ns).Create(t.Context(), slice, metav1.CreateOptions{})
+	// A slice of a Service has its labels, whoever writes it: it may not become one of another cluster.
+	own := slice.DeepCopy()
+	own.Name, own.Labels = "fence-own", map[string]string{v1beta1.ManagedByLabel: uid, discoveryv1.LabelServiceName: "fence-plain"}
+	if _, err := user.DiscoveryV1().EndpointSlices(ns).Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = user.DiscoveryV1().EndpointSlices(ns).Delete(context.Background(), "fence-own", metav1.DeleteOptions{})
+	})
+	turn := []byte(`{"metadata":{"labels":{"` + discoveryv1.LabelServiceName + `":null,"` + v1beta1.RemoteServiceLabel + `":"fence-plain"}}}`)
+	_, turnErr := user.DiscoveryV1().EndpointSlices(ns).Patch(t.Context(), "fence-own", types.MergePatchType, turn, metav1.PatchOptions{})
 	annotate := []byte(`{"metadata":{"annotations":{"` + v1beta1.FallbackAnnotation + `":"true"}}}`)
 	_, annotateErr := user.CoreV1().Services(ns).Patch(t.Context(), "fence-plain", types.MergePatchType, annotate, metav1.PatchOptions{})
 	for name, err := range map[string]error{
@@ -146,6 +157,7 @@ func TestFencesKeepWhatIsReserved(t *testing.T) {
 		"a clusterset IP": service("fence-ip", nil, map[string]string{v1beta1.ClusterSetIPAnnotation: "10.200.0.7"}),
 		"fallback":        annotateErr,
 		"a marked slice":  sliceErr,
+		"a slice that becomes one of another cluster": turnErr,
 	} {
 		if err == nil || !strings.Contains(err.Error(), "by the federation only") {
 			t.Errorf("%s: %v, want a refusal", name, err)

@@ -49,7 +49,7 @@ func TestFallbacksGoLast(t *testing.T) {
 	s.Spec.Ports[0].NodePort, s.Annotations = 30001, map[string]string{ruleset.AnnotationFallbackBelow: "100%"}
 	k.model.SetService(s)
 	remote := endpointSlices(s.Name, 500, 1)[0]
-	remote.Name, remote.Labels = "remote", map[string]string{ruleset.LabelRemoteService: s.Name, ruleset.LabelSourceCluster: "b"}
+	remote.Name, remote.Labels = "remote", map[string]string{ruleset.LabelManagedBy: "a-federation", ruleset.LabelRemoteService: s.Name, ruleset.LabelSourceCluster: "b"}
 	k.model.SetSlice(remote)
 	later := 0
 	for step := range 20 {

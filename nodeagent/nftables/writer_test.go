@@ -33,7 +33,7 @@ type kernelOf struct {
 
 func newKernel(t testing.TB) *kernelOf {
 	k := &kernelOf{t: t, node: nettest.New(t).Nodes[0]}
-	k.model = ruleset.New(ruleset.Node{Name: "node-0", Addrs: []netip.Addr{k.node.V4, k.node.V6},
+	k.model = ruleset.New(ruleset.Node{Name: "node-0", Federations: []string{"a-federation"}, Addrs: []netip.Addr{k.node.V4, k.node.V6},
 		Pods: ruleset.Pods{CIDRs: []netip.Prefix{nettest.ClusterV4, nettest.ClusterV6}}})
 	k.restart()
 	return k

@@ -17,8 +17,8 @@ const (
 	// AnnotationFallbackBelow, "1%" to "100%", is the share of this cluster's endpoints that must be ready. Where fewer are,
 	// the missing part of new connections goes to other clusters. Without it all stay while one is ready.
 	AnnotationFallbackBelow = "federation.kubernetes.io/fallback-below"
-	// LabelManagedBy is on objects that a federation made. Clusterset IPs are served only for such Services: otherwise
-	// anybody who may write a Service in this cluster could take any address.
+	// LabelManagedBy is, on objects that a federation made, its UID. Clusterset IPs are served only for such Services, and addresses of other clusters are
+	// read only from such EndpointSlices: otherwise anybody who may write one in this cluster could take any address.
 	LabelManagedBy = "federation.kubernetes.io/managed-by"
 )
 
@@ -28,8 +28,8 @@ func (b *builder) clusterSetIPs(ipv6 bool) []netip.Addr {
 	if value == "" || value == "auto" {
 		return nil
 	}
-	if b.service.Labels[LabelManagedBy] == "" {
-		b.because("annotation %s: the Service is no federation's", AnnotationClusterSetIP)
+	if !b.node.marked(b.service.Labels) {
+		b.because("annotation %s: the Service is not one of federation %s", AnnotationClusterSetIP, b.node.federations())
 		return nil
 	}
 	return slices.DeleteFunc(b.addrsOf("annotation "+AnnotationClusterSetIP, strings.Split(value, ","), ipv6), func(a netip.Addr) bool {

@@ -76,7 +76,7 @@ func TestMissingEndpointsSendTheirPartToOtherClusters(t *testing.T) {
 }
 
 func TestWhatAnAnnotationMustNotSayIsSaidOnce(t *testing.T) {
-	m := New(Node{Federated: true, ClusterSetIPs: []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")}})
+	m := New(Node{Federated: true, Federations: node().Federations, ClusterSetIPs: []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8")}})
 	wrong := m.SetService(es1(annotated(AnnotationFallbackBelow, "50", AnnotationFallback, "yes", AnnotationClusterSetIP, "8.8.8.8,x")))
 	change := m.Update(wrong)
 	got := strings.ReplaceAll(strings.Join(change.Reasons, "\n"), "federation.kubernetes.io/", "")
@@ -166,6 +166,10 @@ func TestOnlyAFederationsServicesHaveClusterSetIPs(t *testing.T) {
 	const packet = "tcp 10.180.9.9 241.0.0.7:9200"
 	unmarked := es1(annotated(AnnotationClusterSetIP, "241.0.0.7"))
 	unmarked.Labels = nil
+	forged := es1(annotated(AnnotationClusterSetIP, "241.0.0.7"))
+	forged.Labels = map[string]string{LabelManagedBy: "anything"}
+	unknowing := node()
+	unknowing.Federations = []string{""}
 	noRange := node()
 	noRange.ClusterSetIPs = nil
 	for name, c := range map[string]struct {
@@ -173,13 +177,29 @@ func TestOnlyAFederationsServicesHaveClusterSetIPs(t *testing.T) {
 		service *corev1.Service
 		want    string
 	}{
-		"a Service of the cluster's own": {node(), unmarked, "the Service is no federation's"},
+		"a Service of the cluster's own": {node(), unmarked, "the Service is not one of federation another, a-federation"},
+		"a mark that nobody has":         {node(), forged, "the Service is not one of federation another, a-federation"},
+		"no mark, no federation":         {unknowing, unmarked, "is not one of federation"},
 		"no range":                       {noRange, es1(annotated(AnnotationClusterSetIP, "241.0.0.7")), "241.0.0.7 is not in the ranges []"},
 	} {
 		m := New(c.node)
 		change := m.Update(append(m.SetSlice(slice("a", "10.180.1.1")), m.SetService(c.service))...)
 		if p, _ := m.frontend(sent(packet)); p != nil || !strings.Contains(strings.Join(change.Reasons, "\n"), c.want) {
 			t.Errorf("%s: %v has the address, reasons %q", name, p, change.Reasons)
+		}
+	}
+}
+
+// Nor does anybody send traffic out of the cluster by an EndpointSlice that looks like the federation's.
+func TestOnlyAFederationsSlicesAreOfOtherClusters(t *testing.T) {
+	for name, mark := range map[string]string{"none": "", "one that nobody has": "anything"} {
+		forged := remote("west-a", "rb", "", "203.0.113.66")
+		if delete(forged.Labels, LabelManagedBy); mark != "" {
+			forged.Labels[LabelManagedBy] = mark
+		}
+		ports, reasons := Build(new(node()), es1(), []*discoveryv1.EndpointSlice{slice("a", "10.180.2.11 notready"), remote("east-a", "rb", "", "203.0.113.1"), forged})
+		if len(ports) != 1 || backends(ports[0].Cluster) != string(ports[0].Cluster.Tier)+": 203.0.113.1:9200" || len(reasons) != 1 || !strings.Contains(reasons[0], "EndpointSlice west-a") {
+			t.Errorf("mark %s: %s, reasons %q", name, backends(ports[0].Cluster), reasons)
 		}
 	}
 }

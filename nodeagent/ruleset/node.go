@@ -28,6 +28,23 @@ type Node struct {
 	Inside    []netip.Prefix
 	// ClusterSetIPs are the ranges of clusterset IPs that are served; none: no clusterset IPs.
 	ClusterSetIPs []netip.Prefix
+	// Federations are the UIDs of those that this cluster is a member of. Clusterset IPs and endpoints of other clusters are taken from objects that
+	// bear the mark of one of them, LabelManagedBy; none: from nobody.
+	Federations []string
+}
+
+// marked reports whether one of the node's federations made the object.
+func (n *Node) marked(labels map[string]string) bool {
+	mark := labels[LabelManagedBy]
+	return mark != "" && slices.Contains(n.Federations, mark)
+}
+
+// federations are their UIDs, for people.
+func (n *Node) federations() string {
+	if len(n.Federations) == 0 {
+		return "(none is known: --federation-uid)"
+	}
+	return strings.Join(n.Federations, ", ")
 }
 
 // Pods says how to recognize a packet of this node's pods; zero: not at all. Only one of the fields is used.

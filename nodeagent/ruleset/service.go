@@ -28,6 +28,7 @@ type builder struct {
 // out. A Service that is headless, an ExternalName or another proxy's has none.
 func Build(node *Node, service *corev1.Service, endpoints []*discoveryv1.EndpointSlice) (ports []*Port, reasons []string) {
 	b := builder{node: node, service: service, slices: endpoints}
+	b.refuseUnmarked()
 	if why := b.skip(); why != "" {
 		return nil, []string{why}
 	}
@@ -44,6 +45,23 @@ func Build(node *Node, service *corev1.Service, endpoints []*discoveryv1.Endpoin
 		}
 	}
 	return ports, b.reasons
+}
+
+// refuseUnmarked leaves out slices of other clusters that no federation of this node's cluster made.
+func (b *builder) refuseUnmarked() {
+	refused := func(s *discoveryv1.EndpointSlice) bool {
+		_, remote, _ := serviceOf(s)
+		return remote && !b.node.marked(s.Labels)
+	}
+	if !slices.ContainsFunc(b.slices, refused) {
+		return
+	}
+	b.slices = slices.DeleteFunc(slices.Clone(b.slices), func(s *discoveryv1.EndpointSlice) bool {
+		if refused(s) {
+			b.because("EndpointSlice %s, which says that it is of cluster %q, is not one of federation %s", s.Name, s.Labels[LabelSourceCluster], b.node.federations())
+		}
+		return refused(s)
+	})
 }
 
 func (b *builder) because(format string, args ...any) {

@@ -17,6 +17,7 @@ func node() Node {
 		Addrs:         []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")},
 		Pods:          Pods{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.180.0.0/14"), netip.MustParsePrefix("fd00:180::/32")}},
 		ClusterSetIPs: []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8"), netip.MustParsePrefix("fd00:241::/32")},
+		Federations:   []string{"another", "a-federation"},
 	}
 }
 
@@ -79,7 +80,7 @@ func parseEndpoint(text string) discoveryv1.Endpoint {
 // remote has load balancer addresses of another cluster.
 func remote(cluster, region, weight string, endpoints ...string) *discoveryv1.EndpointSlice {
 	s := slice(cluster, endpoints...)
-	s.Labels = map[string]string{LabelRemoteService: "es1", LabelSourceCluster: cluster, corev1.LabelTopologyRegion: region}
+	s.Labels = map[string]string{LabelManagedBy: "a-federation", LabelRemoteService: "es1", LabelSourceCluster: cluster, corev1.LabelTopologyRegion: region}
 	s.Annotations = map[string]string{AnnotationWeight: weight}
 	return s
 }

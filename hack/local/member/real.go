@@ -17,6 +17,7 @@ type real struct {
 	bin, images  string
 	cgroup       string
 	serviceProxy string
+	federation   string
 
 	internet *internet
 }
@@ -28,6 +29,7 @@ func (r *real) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&r.images, "images", "", "directory of the images that real nodes have, as tar files")
 	fs.StringVar(&r.cgroup, "cgroup", "/member", "start of the names of real nodes' cgroups")
 	fs.StringVar(&r.serviceProxy, "service-proxy", "iptables", "what makes Services work on real nodes: iptables, nftables, kube-proxy-iptables, kube-proxy-nftables or none")
+	fs.StringVar(&r.federation, "federation-uid", "", "federation that the node agent on real nodes believes")
 }
 
 func (r *real) on() bool { return r.internetPID != "" }

@@ -94,6 +94,6 @@ func (o *options) proxyCommand() (program string, flags []string) {
 		return "/run/bin/kube-proxy", []string{"--config=/run/node/kube-proxy.yaml"}
 	}
 	return "/run/bin/federation-nodeagent", []string{
-		"--kubeconfig=/run/node/proxy.kubeconfig", "--hostname-override=" + o.name, "--cluster-cidr=" + o.clusterCIDR, "--proxy-mode=" + o.proxy,
+		"--kubeconfig=/run/node/proxy.kubeconfig", "--hostname-override=" + o.name, "--cluster-cidr=" + o.clusterCIDR, "--proxy-mode=" + o.proxy, "--federation-uid=" + o.federation,
 	}
 }

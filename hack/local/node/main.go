@@ -18,7 +18,7 @@ type options struct {
 	address, gateway, podCIDR string
 	clusterCIDR, clusterDNS   string
 	cgroup                    string
-	proxy                     string
+	proxy, federation         string
 }
 
 func main() {
@@ -33,6 +33,7 @@ func main() {
 	pflag.StringVar(&o.clusterCIDR, "cluster-cidr", "", "network of all pods")
 	pflag.StringVar(&o.clusterDNS, "cluster-dns", "", "address of the cluster's DNS server")
 	pflag.StringVar(&o.cgroup, "cgroup", "", "cgroup of the pods, in every hierarchy")
+	pflag.StringVar(&o.federation, "federation-uid", "", "federation that our agent believes")
 	pflag.StringVar(&o.proxy, "service-proxy", "iptables", "what makes Services work: iptables or nftables (our agent in that mode), kube-proxy-iptables, kube-proxy-nftables, or none")
 	pflag.Parse()
 	err := o.run()

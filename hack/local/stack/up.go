@@ -96,7 +96,7 @@ func (s *stack) programs(o upOptions) []string {
 	return all
 }
 
-// startAll starts the members and the federation at once, and joins each member as soon as both are ready.
+// startAll starts the members and the federation at once, real nodes after the federation, and joins each member as soon as both are ready.
 func (s *stack) startAll(ctx context.Context, st *state, o upOptions) []error {
 	if st.Real {
 		if err := s.startInternet(ctx, st); err != nil {
@@ -117,6 +117,9 @@ func (s *stack) startAll(ctx context.Context, st *state, o upOptions) []error {
 	}
 	for i := range st.MemberPorts {
 		wg.Go(func() {
+			if st.Real {
+				<-federationReady // its nodes are to know whose mark they believe
+			}
 			errs[i] = s.startMember(ctx, st, i, o)
 			<-federationReady
 			if errs[i] == nil && federation != nil {

@@ -16,7 +16,7 @@ func (w *World) OtherCluster(t testing.TB, hosts ...*nettest.Host) {
 	t.Helper()
 	s := w.Slice("web", hosts...)
 	s.Name = "far-1"
-	s.Labels = map[string]string{ruleset.LabelRemoteService: "web", ruleset.LabelSourceCluster: "far", corev1.LabelTopologyRegion: "rb"}
+	s.Labels = map[string]string{ruleset.LabelManagedBy: "a-federation", ruleset.LabelRemoteService: "web", ruleset.LabelSourceCluster: "far", corev1.LabelTopologyRegion: "rb"}
 	for i := range s.Endpoints {
 		s.Endpoints[i].NodeName = nil
 	}

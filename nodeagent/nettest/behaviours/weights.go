@@ -19,7 +19,7 @@ func weights(t *testing.T, w *World) {
 	}{"heavy": {w.There, "3"}, "light": {w.Far, "1"}} {
 		s := w.Slice("web", is.host)
 		s.Name = cluster
-		s.Labels = map[string]string{ruleset.LabelRemoteService: "web", ruleset.LabelSourceCluster: cluster, corev1.LabelTopologyRegion: "rb"}
+		s.Labels = map[string]string{ruleset.LabelManagedBy: "a-federation", ruleset.LabelRemoteService: "web", ruleset.LabelSourceCluster: cluster, corev1.LabelTopologyRegion: "rb"}
 		s.Annotations = map[string]string{ruleset.AnnotationWeight: is.weight}
 		s.Endpoints[0].NodeName = nil
 		w.Apply(t, w.Model.SetSlice(s)...)

@@ -57,6 +57,7 @@ func NewWorld(t testing.TB, ipv6 bool, open func(testing.TB) Writer) *World {
 		Name: n.Name, Zone: "za", Region: "ra", Addrs: []netip.Addr{n.V4, n.V6},
 		Pods:          ruleset.Pods{CIDRs: []netip.Prefix{nettest.ClusterV4, nettest.ClusterV6}},
 		ClusterSetIPs: []netip.Prefix{netip.PrefixFrom(w.OtherVIP, w.OtherVIP.BitLen())},
+		Federations:   []string{"a-federation"},
 	})
 	err := n.Do(func() (err error) {
 		w.flows, err = conntrack.Open()
