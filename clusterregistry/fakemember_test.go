@@ -48,6 +48,7 @@ type fakeMember struct {
 	tokens  int                   // given out that are bound
 	longest time.Duration         // that a token may be asked to last; 0: any
 	queries []string              // of lists and watches
+	open    bool                  // no fences refuse what the federation does not manage
 }
 
 func newFakeMember(t *testing.T) *fakeMember {
@@ -142,6 +143,13 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
+	case strings.HasSuffix(r.URL.Path, "/namespaces/federation-system/configmaps") && r.URL.Query().Get("dryRun") == "All" && r.Method == http.MethodPost:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(map[bool]int{false: http.StatusUnprocessableEntity, true: http.StatusCreated}[m.open])
+		fmt.Fprint(w, map[bool]string{false: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"ValidatingAdmissionPolicy 'f' with binding 'f' denied request: no"}`,
+			true: `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"federation-fence-test"}}`}[m.open])
 	case strings.HasPrefix(r.URL.Path, secretsPath):
 		m.serveSecrets(w, r)
 	case strings.HasSuffix(r.URL.Path, "/serviceaccounts/federation"):

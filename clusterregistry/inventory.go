@@ -36,6 +36,7 @@ func (k *keeper) keepInventory(m *Member, l *link) {
 				return
 			case <-time.After(every):
 			}
+			m.askFences(ctx)
 			if k.takeInventory(m, l, inventoryLast) {
 				k.checkNow() // to report it
 			}
@@ -58,7 +59,7 @@ func (k *keeper) takeInventory(m *Member, l *link, timeout time.Duration) bool {
 		}
 		return false
 	}
-	inv.Forbidden = m.Forbidden()
+	inv.Forbidden, inv.Unfenced = m.Forbidden(), m.unfenced
 	return !reflect.DeepEqual(k.inventory.Swap(inv), inv) || l.identity() != m.uid
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,6 +47,9 @@ type Member struct {
 	broken func()
 	start  func()
 	silent func() bool
+	// unfenced: at the last question, asked then, it would have let us write what we do not manage. Both belong to who takes the inventory.
+	unfenced bool
+	asked    time.Time
 	// lacks is told, once each, what the member does not let us list or watch.
 	lacks func(resource string, err error)
 	told  sync.Map // resources

@@ -619,3 +619,17 @@ func TestAClusterThatLeavesIsDisconnected(t *testing.T) {
 	f.eventually("the member is lost", func() bool { return m.Context().Err() != nil })
 	f.eventually("it is forgotten", func() bool { return len(f.Members()) == 0 })
 }
+
+// Of each member it is known whether fences hold our account, by asking it to write what they refuse, without writing it.
+func TestTheClusterSaysThatItHasNoFences(t *testing.T) {
+	f, fenced, open := newFleet(t), newFakeMember(t), newFakeMember(t)
+	open.open = true
+	f.join("fenced", fenced, "good")
+	f.join("open", open, "good")
+	f.eventually("the condition of the one", func() bool { return f.cluster("open").Condition(v1beta1.ClusterFencesMissing) != nil })
+	f.eventually("the other was asked", func() bool { return len(fenced.seen("dryRun=All")) > 0 })
+	f.eventually("it has the zones", func() bool { return len(f.cluster("fenced").Status.Zones) > 0 })
+	if c := f.cluster("fenced").Condition(v1beta1.ClusterFencesMissing); c != nil {
+		t.Errorf("with fences: %+v", c)
+	}
+}

@@ -23,15 +23,18 @@ type Inventory struct {
 	Version string
 	// Forbidden are the kinds that we may not list there, as RESOURCE.GROUP, sorted.
 	Forbidden []string
+	// Unfenced: it lets the federation's account write what the federation does not manage.
+	Unfenced bool
 }
 
 // maxZones is how many zones of a cluster are taken: each is a name for each of its Services.
 const maxZones = 16
 
-// Own returns the conditions that are ours to write: Ready, Offline, NodeHeartbeatsStale and TopologyMismatch.
+// Own returns the conditions that are ours to write: Ready, Offline, NodeHeartbeatsStale, TopologyMismatch and FencesMissing.
 func Own(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition) {
 	for _, c := range conditions {
-		if c.Type == v1beta1.ClusterReady || c.Type == v1beta1.ClusterOffline || c.Type == v1beta1.ClusterNodeHeartbeatsStale || c.Type == v1beta1.ClusterTopologyMismatch {
+		switch c.Type {
+		case v1beta1.ClusterReady, v1beta1.ClusterOffline, v1beta1.ClusterNodeHeartbeatsStale, v1beta1.ClusterTopologyMismatch, v1beta1.ClusterFencesMissing:
 			own = append(own, c)
 		}
 	}
@@ -63,8 +66,10 @@ func Report(prev v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology, s State
 	if inv != nil {
 		next.Zones, next.Region, next.KubernetesVersion, next.InaccessibleResources = inv.Zones, inv.Region, inv.Version, inv.Forbidden
 	}
-	if c := mismatch(prev.Conditions, pinned, s, inv); c != nil {
-		next.Conditions = append(next.Conditions, *c)
+	for _, c := range []*v1beta1.ClusterCondition{mismatch(prev.Conditions, pinned, s, inv), unfenced(prev.Conditions, s, inv)} {
+		if c != nil {
+			next.Conditions = append(next.Conditions, *c)
+		}
 	}
 	pin(&next, pinned)
 	same := next.UID == prev.UID && next.Region == prev.Region && next.KubernetesVersion == prev.KubernetesVersion &&
@@ -107,8 +112,25 @@ func mismatch(prev []v1beta1.ClusterCondition, pinned *v1beta1.ClusterTopology, 
 	if len(said) == 0 {
 		return nil
 	}
-	c := condition(v1beta1.ClusterTopologyMismatch, corev1.ConditionTrue, v1beta1.ReasonNodeLabelsDiffer,
-		"spec.topology counts; labels of nodes say otherwise: "+strings.Join(said, ", "))
+	return dated(was, s, condition(v1beta1.ClusterTopologyMismatch, corev1.ConditionTrue, v1beta1.ReasonNodeLabelsDiffer,
+		"spec.topology counts; labels of nodes say otherwise: "+strings.Join(said, ", ")))
+}
+
+// unfenced is the condition that no fences hold our account; nil where they do. Of a cluster that is away, what was known stays.
+func unfenced(prev []v1beta1.ClusterCondition, s State, inv *Inventory) *v1beta1.ClusterCondition {
+	was := find(prev, v1beta1.ClusterFencesMissing)
+	switch {
+	case inv == nil:
+		return was
+	case !inv.Unfenced:
+		return nil
+	}
+	return dated(was, s, condition(v1beta1.ClusterFencesMissing, corev1.ConditionTrue, v1beta1.ReasonNotRefused,
+		"the cluster lets the federation's account write what the federation does not manage: nothing but its rights bounds whoever has its credential. Kubernetes 1.30 and newer have fences: join the cluster again"))
+}
+
+// dated gives a condition that was there before its time, and another the time of the check.
+func dated(was *v1beta1.ClusterCondition, s State, c v1beta1.ClusterCondition) *v1beta1.ClusterCondition {
 	if ready := find(s.Conditions, v1beta1.ClusterReady); ready != nil {
 		c.LastProbeTime, c.LastTransitionTime = ready.LastProbeTime, ready.LastProbeTime
 	}

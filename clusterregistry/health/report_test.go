@@ -30,6 +30,26 @@ func TestReportAsksForNoWriteWhenOnlyTimePassed(t *testing.T) {
 	}
 }
 
+// Missing fences are a condition that keeps its time, also while the cluster is away, and goes with them.
+func TestReportSaysThatFencesAreMissing(t *testing.T) {
+	s := Judge(State{}, words["ok"], DefaultPolicy(), start).State
+	first, _ := Report(v1beta1.ClusterStatus{}, nil, s, &Inventory{Unfenced: true})
+	c := find(first.Conditions, v1beta1.ClusterFencesMissing)
+	if c == nil || c.Status != "True" || c.Reason != v1beta1.ReasonNotRefused || c.LastTransitionTime.Time != start {
+		t.Fatalf("%+v", first.Conditions)
+	}
+	later := Judge(s, words["ok"], DefaultPolicy(), start.Add(time.Hour)).State
+	if again, changed := Report(first, nil, later, &Inventory{Unfenced: true}); changed || find(again.Conditions, v1beta1.ClusterFencesMissing).LastTransitionTime != c.LastTransitionTime {
+		t.Errorf("changed: %t, %+v", changed, again.Conditions)
+	}
+	if away, _ := Report(first, nil, later, nil); find(away.Conditions, v1beta1.ClusterFencesMissing) == nil {
+		t.Error("it is forgotten while the cluster is away")
+	}
+	if fenced, changed := Report(first, nil, later, &Inventory{}); !changed || find(fenced.Conditions, v1beta1.ClusterFencesMissing) != nil {
+		t.Errorf("with fences: %+v", fenced.Conditions)
+	}
+}
+
 // An apply keeps items of a list where they were: NodeHeartbeatsStale comes to stand after TopologyMismatch. Compared in order, each probe would write.
 func TestReportComparesConditionsByType(t *testing.T) {
 	lies, west := &Inventory{Region: "east"}, &v1beta1.ClusterTopology{Region: "west"}

@@ -172,6 +172,7 @@ func (f *Fleet) Join(p Place) error {
 	f.mu.Lock()
 	if f.members[p.Name] == nil {
 		f.members[p.Name] = newMember(p, len(f.members)+1, &f.panics, f.wrote)
+		f.members[p.Name].accept(f.uid)
 	}
 	f.mu.Unlock()
 	u := &unstructured.Unstructured{Object: map[string]any{

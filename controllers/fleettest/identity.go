@@ -65,6 +65,7 @@ func (p *player) rebuild(args []string) error {
 	}
 	p.putBack(m.API, m, memapi.Snapshot{})
 	bootstrap(m.API)
+	m.accept(p.uid)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package fleettest
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
@@ -104,6 +106,14 @@ func newMember(p Place, index int, panics *panics, onWrite func(string, sender, 
 	}
 	bootstrap(api)
 	return m
+}
+
+// accept has the namespace default accept a federation's objects, as a join does.
+func (m *Member) accept(federation string) {
+	label := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1beta1.AcceptLabel, federation)
+	if _, err := m.API.Client("join", nil).Resource(namespaces).Patch(context.Background(), metav1.NamespaceDefault, types.MergePatchType, []byte(label), metav1.PatchOptions{}); err != nil {
+		panic(err) // it is there
+	}
 }
 
 // uid is the identity of the cluster. UIDs are unique within one API only, so it has the number of the cluster, too.

@@ -121,7 +121,7 @@ func newFleet(t *testing.T, names ...string) *fleet {
 	f.federation.create(t, namespaces, "", `{apiVersion: v1, kind: Namespace, metadata: {name: federation-system}}`)
 	for _, name := range names {
 		f.members[name] = newMeter()
-		f.members[name].create(t, namespaces, "", `{apiVersion: v1, kind: Namespace, metadata: {name: default}}`)
+		f.members[name].create(t, namespaces, "", `{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {federation.kubernetes.io/accept: fed}}}`)
 		f.federation.create(t, v1beta1.ClustersResource, "", `{apiVersion: federation/v1beta1, kind: Cluster, metadata: {name: `+name+`}}`)
 		if _, err := f.federation.others.Resource(v1beta1.ClustersResource).Patch(t.Context(), name, types.MergePatchType,
 			[]byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`), metav1.PatchOptions{}, "status"); err != nil {
@@ -196,7 +196,7 @@ func TestCallsForEachChange(t *testing.T) {
 			{"start", func() {}, "", ""},
 			{"create a ConfigMap", func() {
 				federation.create(t, configMaps, "default", `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {key: value}}`)
-			}, "", "apply configmaps 1"},
+			}, "", "apply configmaps 1, get namespaces 1"}, // once a minute, where the namespace is the member's own
 			{"change it", func() { federation.merge(t, configMaps, "web", `{data: {key: other}}`) }, "", "apply configmaps 1"},
 			{"create a ReplicaSet", func() { federation.create(t, replicaSets, "default", webSet) }, "patch replicasets/status 1", "apply replicasets 1"},
 			{"a copy's status", func() {

@@ -3,6 +3,7 @@ package propagation
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,6 +273,52 @@ func TestObjectsWaitForTheirNamespace(t *testing.T) {
 				settle()
 				if got := member.writes(); !slices.Contains(got, "patch config") {
 					t.Errorf("once it is there: %v", got)
+				}
+			})
+		})
+	}
+}
+
+// Nothing is put into a namespace that a member had before, unless it accepts that, also where the member has no fence that would refuse it.
+func TestObjectsStayOutOfNamespacesOfTheMembersOwn(t *testing.T) {
+	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+	namespace := func(labels map[string]string) *unstructured.Unstructured {
+		ns := configMap(labels, nil)
+		ns.Object["kind"], ns.Object["data"] = "Namespace", nil
+		ns.SetNamespace("")
+		ns.SetName("shop")
+		return ns
+	}
+	for _, c := range []struct {
+		name   string
+		labels map[string]string
+		enters bool
+	}{
+		{"its own", nil, false},
+		{"accepts another federation", map[string]string{v1beta1.AcceptLabel: "another", v1beta1.AlsoAcceptLabel + "third": "true"}, false},
+		{"accepts", map[string]string{v1beta1.AcceptLabel: "fed"}, true},
+		{"accepts two", map[string]string{v1beta1.AcceptLabel: "another", v1beta1.AlsoAcceptLabel + "fed": "true"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			federation, member := newAPI(cluster, configMap(nil, nil)), newAPI(namespace(c.labels))
+			member.client.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, configMap(mark, nil), nil })
+			engage(t, federation, member, func() {
+				if got := member.writes(); slices.Contains(got, "patch config") != c.enters {
+					t.Errorf("written: %v", got)
+				}
+				if c.enters {
+					return
+				}
+				now, err := federation.client.Resource(configMaps).Namespace("shop").Get(t.Context(), "config", metav1.GetOptions{})
+				if err != nil || !strings.Contains(now.GetAnnotations()[v1beta1.PropagatedAnnotation], v1beta1.AcceptLabel+"=fed") {
+					t.Errorf("%v, %v", now.GetAnnotations(), err)
+				}
+				if _, err := member.client.Resource(namespaces).Update(t.Context(), namespace(map[string]string{v1beta1.AcceptLabel: "fed"}), metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				if got := member.writes(); !slices.Contains(got, "patch config") {
+					t.Errorf("once it accepts: %v", got)
 				}
 			})
 		})

@@ -83,6 +83,9 @@ func preconditionOf(k key, op operation) plan.Precondition {
 // createCopy creates the copy unless an object of that name exists. If that is a copy, we made it and the cache does not
 // have it yet: it is updated.
 func (d *dispatcher) createCopy(ctx context.Context, m *member, k key, op operation) error {
+	if err := d.mayEnter(ctx, m, k); err != nil {
+		return err
+	}
 	err := d.applyCopy(ctx, m, k, op, plan.NotThere)
 	if !apierrors.IsConflict(err) {
 		return err

@@ -32,9 +32,11 @@ type member struct {
 	writing atomic.Int32 // writes in flight
 	joined  time.Time
 	handlers
-	asked  answers
-	refers referrersThere
-	brake  brake
+	asked answers
+	// accepted are its namespaces that let the federation put objects into them.
+	accepted accepted
+	refers   referrersThere
+	brake    brake
 }
 
 func newMember(mem Member, v *view) *member {

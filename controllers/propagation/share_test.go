@@ -28,7 +28,7 @@ func TestPropagationKeepsForeignObjects(t *testing.T) {
 			return Options{Owns: func(_ *plan.Kind, _, object string) bool { return object == name }}
 		}
 		f.run(t, owns("mine"), func() {
-			if _, members := f.read(); members != "apply configmaps 1" {
+			if _, members := f.read(); members != "apply configmaps 1, get namespaces 1" {
 				t.Errorf("mine: %s", members)
 			}
 		})
@@ -37,7 +37,7 @@ func TestPropagationKeepsForeignObjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			calm()
-			if federation, members := f.read(); federation != "" || members != "apply configmaps 1" {
+			if federation, members := f.read(); federation != "" || members != "apply configmaps 1, get namespaces 1" {
 				t.Errorf("theirs: %q at the federation, %s", federation, members)
 			}
 		})
@@ -144,7 +144,7 @@ func TestAKindThatCannotBeListed(t *testing.T) {
 		for range 4 {
 			calm()
 		}
-		if federation, members := f.read(); members != "apply configmaps 1" || federation != "patch replicasets/status 1" {
+		if federation, members := f.read(); members != "apply configmaps 1, get namespaces 1" || federation != "patch replicasets/status 1" {
 			t.Errorf("%q at the federation, %s", federation, members)
 		}
 		if err := f.federation.others.Resource(replicaSets).Namespace("default").Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {

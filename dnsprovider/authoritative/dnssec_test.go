@@ -145,7 +145,8 @@ func TestProofsAreBounded(t *testing.T) {
 // missing types of existing names, nor those that use TCP or a cookie.
 func TestAFloodOfNamesCostsNobodyElseAProof(t *testing.T) {
 	s, _ := startSigned(t, dnssec.Ed25519)
-	s.denials.unproven = rate.NewLimiter(0, 0) // it is used up
+	s.denials.unproven.SetLimit(0) // it is used up
+	s.denials.unproven.SetBurst(0)
 	name := "web." + testZone
 	for _, network := range []string{"udp", "tcp"} {
 		m := new(dns.Msg).SetQuestion(name, dns.TypeSRV)

@@ -313,6 +313,9 @@ func TestUnusualMessagesGetTheUsualAnswers(t *testing.T) {
 }
 
 func TestNoPacketCostsMemory(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
 	s := filled(t, append(zoneLines(t, strings.ReplaceAll(sample, "web A", "other A")), choice(t,
 		dnsprovider.Variant{Rdata: []string{"192.0.2.1"}, Region: "east"}, dnsprovider.Variant{Rdata: []string{"192.0.2.2"}})...))
 	r := &responder{counters: &counters{}, service: &service{limiter: newLimiter(1 << 20), Options: Options{NSID: "ns-1", Locator: everywhere{"west"}}}}

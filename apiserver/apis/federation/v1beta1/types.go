@@ -99,7 +99,7 @@ type ServerAddressByClientCIDR struct {
 
 // ClusterStatus is what the federation last saw of a member cluster.
 type ClusterStatus struct {
-	// The cluster's conditions: Ready, Offline, FailedOver and FailoverSuspended; DNSIncomplete, NodeHeartbeatsStale, PartiallyReachable, DeletionsPendingApproval and TopologyMismatch where it is so.
+	// The cluster's conditions: Ready, Offline, FailedOver and FailoverSuspended; DNSIncomplete, NodeHeartbeatsStale, PartiallyReachable, DeletionsPendingApproval, TopologyMismatch and FencesMissing where it is so.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -251,6 +251,9 @@ const (
 	// ClusterTopologyMismatch is there while labels of a cluster's nodes name another region or other zones than its
 	// spec.topology, which wins.
 	ClusterTopologyMismatch ClusterConditionType = "TopologyMismatch"
+	// ClusterFencesMissing is there while no ValidatingAdmissionPolicy in a cluster holds the federation's account to what the federation manages: it is
+	// older than Kubernetes 1.30, or joined by an earlier version, or somebody removed them.
+	ClusterFencesMissing ClusterConditionType = "FencesMissing"
 	// ClusterFailedOver means that what was placed on the cluster is placed elsewhere.
 	ClusterFailedOver ClusterConditionType = "FailedOver"
 	// ClusterFailoverSuspended means that the cluster is lost and not failed over; the reason says why.
@@ -274,6 +277,7 @@ const (
 	ReasonLeasesNotRenewed    = "LeasesNotRenewed"
 	ReasonUnknownObjects      = "UnknownObjects"
 	ReasonNodeLabelsDiffer    = "NodeLabelsDiffer"
+	ReasonNotRefused          = "NotRefused"
 	// ReasonReachableByLeader: the leader reaches it, and others do not.
 	ReasonReachableByLeader = "ReachableByLeader"
 	// ReasonReachableByMajority: the leader does not reach it, and at least half of the processes do.

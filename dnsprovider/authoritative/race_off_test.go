@@ -1,0 +1,6 @@
+//go:build !race
+
+package authoritative
+
+// raceDetector: the tests run under it.
+const raceDetector = false
