@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"k8s.io/klog/v2"
 )
@@ -82,18 +83,7 @@ func write(path string, content []byte) error {
 // care: to write into the data directory, and to read keys, kubeconfig files and etcd's folder. If we cannot change that, as in volumes of containers, it
 // logs it.
 func (f *Files) protect(dataDir string) {
-	allowed := map[string]os.FileMode{
-		dataDir: 0o755, filepath.Dir(f.CA): 0o700,
-		f.CAKey: 0o600, f.ServingKey: 0o600, f.AdminKey: 0o600, f.SuperAdminKey: 0o600, f.ControllersKey: 0o600, f.ServiceAccountKey: 0o600, f.FrontProxyCAKey: 0o600,
-		f.FrontProxyKey: 0o600, f.Encryption: 0o600, next(f.CAKey): 0o600, next(f.FrontProxyCAKey): 0o600,
-		f.AdminKubeconfig: 0o600, f.SuperAdminKubeconfig: 0o600, f.ControllersKubeconfig: 0o600, filepath.Join(dataDir, "etcd"): 0o700,
-	}
-	for _, key := range f.ServiceAccountKeys() {
-		if filepath.Ext(key) == ".key" { // the others are public
-			allowed[key] = 0o600
-		}
-	}
-	for path, mode := range allowed {
+	for path, mode := range f.modes(dataDir) {
 		info, err := os.Stat(path)
 		if err != nil || info.Mode().Perm()&^mode == 0 {
 			continue // missing files are created, or reported as lost, elsewhere
@@ -102,6 +92,25 @@ func (f *Files) protect(dataDir string) {
 			klog.ErrorS(err, "Other users of this machine may have more rights than they should", "path", path, "mode", info.Mode(), "allowed", mode)
 		}
 	}
+}
+
+// modes are the most that files and folders may have. What Files names is secret, unless its name says that it is a certificate.
+func (f *Files) modes(dataDir string) map[string]os.FileMode {
+	allowed := map[string]os.FileMode{dataDir: 0o755, filepath.Dir(f.CA): 0o700, filepath.Join(dataDir, "etcd"): 0o700}
+	for fields, i := reflect.ValueOf(*f), 0; i < fields.NumField(); i++ {
+		path := fields.Field(i).String()
+		mode := os.FileMode(0o600)
+		if filepath.Ext(path) == ".crt" || path == f.IdentityFile {
+			mode = 0o644
+		}
+		allowed[path], allowed[next(path)] = mode, mode // while an authority is rotated
+	}
+	for _, key := range f.ServiceAccountKeys() {
+		if filepath.Ext(key) == ".key" { // the others are public
+			allowed[key] = 0o600
+		}
+	}
+	return allowed
 }
 
 func exists(path string) bool {

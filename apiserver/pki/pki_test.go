@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +191,35 @@ func TestOthersCannotReadKeys(t *testing.T) {
 	for path, want := range map[string]os.FileMode{dir: 0o755, filepath.Dir(f.CA): 0o700, f.CAKey: 0o600, f.Encryption: 0o600, next: 0o600, public: 0o777, f.AdminKubeconfig: 0o600, f.SuperAdminKubeconfig: 0o600, f.ControllersKubeconfig: 0o600, etcd: 0o700} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want %v", path, info.Mode(), err, want)
+		}
+	}
+}
+
+// Each file that Files names is kept from other users, whatever field is added to it: certificates from being written, all else from being read, too.
+func TestEachOfTheFilesIsProtected(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Ensure(dir, Request{Server: "https://127.0.0.1:6443"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := reflect.ValueOf(*f)
+	for i := range paths.NumField() {
+		path := paths.Field(i).String()
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.protect(dir)
+	for i := range paths.NumField() {
+		path, want := paths.Field(i).String(), os.FileMode(0o600)
+		if strings.HasSuffix(path, ".crt") || filepath.Base(path) == "identity" {
+			want = 0o644
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s (%s): %v, %v, want %v", paths.Type().Field(i).Name, path, info.Mode(), err, want)
 		}
 	}
 }

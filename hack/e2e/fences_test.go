@@ -74,7 +74,7 @@ func TestFencesHoldTheAccount(t *testing.T) {
 		"an object in its own namespace": {func() error {
 			_, err := thief.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Create(ctx, mine("fence"), metav1.CreateOptions{})
 			return err
-		}, "is protected"},
+		}, "ValidatingAdmissionPolicy"}, // which the condition FencesMissing goes by
 		"the namespace kube-system": {func() error {
 			_, err := thief.CoreV1().Namespaces().Patch(ctx, "kube-system", types.MergePatchType, patch("labels", v1beta1.ManagedByLabel, uid), metav1.PatchOptions{})
 			return err
