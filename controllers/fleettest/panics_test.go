@@ -12,7 +12,7 @@ import (
 // without it, and the part says that it panicked.
 func TestAPanicCostsWhatItWasAbout(t *testing.T) {
 	seen := map[string]int{}
-	for n := 1; n <= 84; n++ {
+	for n := 1; n <= 100; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, err := New(t.Context(), DefaultSettings(), synctest.Wait)
