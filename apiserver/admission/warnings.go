@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -32,9 +34,7 @@ func (p *Plugin) warn(ctx context.Context, a admission.Attributes) {
 	switch a.GetSubresource() {
 	case "":
 		texts = slices.Concat(p.warnOfNames(a), stays(a), p.warnOfOverrides(ctx, a))
-		if a.GetOperation() == admission.Create {
-			texts = append(texts, p.warnOfMany(a)...)
-		}
+		texts = append(texts, p.warnOfMany(a)...)
 		fallthrough
 	case "scale":
 		texts = append(texts, p.warnOfAutoscaler(ctx, a)...)
@@ -116,22 +116,25 @@ func stays(a admission.Attributes) []string {
 	return nil
 }
 
-// warnOfMany warns of a new object that has another meaning in several clusters than in one.
+// warnOfMany warns of an object that has another meaning in several clusters than in one, if it is new or changed in that.
 func (p *Plugin) warnOfMany(a admission.Attributes) []string {
+	created := a.GetOperation() == admission.Create
 	switch a.GetObject().(type) {
-	case *batch.CronJob, *batch.Job, *policy.PodDisruptionBudget, *apps.StatefulSet:
+	case *batch.CronJob, *batch.Job, *apps.StatefulSet, *apps.Deployment, *apps.ReplicaSet:
+		if !created {
+			return nil
+		}
+	case *policy.PodDisruptionBudget:
 	default:
 		return nil
 	}
-	n := len(p.clusters())
-	if n < 2 || v1beta1.OwnNamespace(a.GetNamespace()) {
+	if len(p.clusters()) < 2 || v1beta1.OwnNamespace(a.GetNamespace()) {
 		return nil
 	}
 	policies := p.selecting(a)
-	chosen := slices.ContainsFunc(policies, choosesClusters) || annotationsOf(a.GetObject())[v1beta1.ClusterSelectorAnnotation] != ""
 	switch object := a.GetObject().(type) {
 	case *batch.CronJob:
-		if !chosen {
+		if n := p.mayHave(a, policies); n > 1 {
 			return []string{fmt.Sprintf("it runs in each of %d clusters at each of its times: a PlacementPolicy may name one cluster", n)}
 		}
 	case *batch.Job:
@@ -139,18 +142,49 @@ func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 			return []string{"spec.completionMode: an Indexed Job is not divided: it goes whole to one cluster, and runs again from the start in another one if that is lost"}
 		}
 	case *policy.PodDisruptionBudget:
-		if chosen {
+		if was, ok := a.GetOldObject().(*policy.PodDisruptionBudget); ok && equality.Semantic.DeepEqual(was.Spec, object.Spec) {
 			return nil
 		}
+		n := p.mayHave(a, policies)
 		return slices.Concat(numbered("minAvailable", object.Spec.MinAvailable, n), numbered("maxUnavailable", object.Spec.MaxUnavailable, n))
 	case *apps.StatefulSet:
 		return warnOfStateful(object, policies)
+	case *apps.Deployment:
+		return warnOfClaims(object.Spec.Template.Spec, policies)
+	case *apps.ReplicaSet:
+		return warnOfClaims(object.Spec.Template.Spec, policies)
 	}
 	return nil
 }
 
+// mayHave returns how many clusters may get an object, by its own annotation and by the policies that select it.
+func (p *Plugin) mayHave(a admission.Attributes, policies []*v1beta1.PlacementPolicy) int {
+	all := slices.Clone(p.clusters())
+	if text := annotationsOf(a.GetObject())[v1beta1.ClusterSelectorAnnotation]; text != "" {
+		if selector, errs := v1beta1.ParseClusterSelector(text, nil); len(errs) == 0 {
+			all = slices.DeleteFunc(all, func(c *v1beta1.Cluster) bool { return !selector.Matches(labels.Set(c.Labels)) })
+		}
+	}
+	n := len(all)
+	for _, by := range policies {
+		matching := 0
+		for _, c := range all {
+			if by.Spec.Clusters == nil || by.Spec.Clusters.Matches(c) {
+				matching++
+			}
+		}
+		for _, c := range by.Spec.SpreadConstraints {
+			if c.SpreadBy == v1beta1.SpreadByCluster && c.MaxGroups != nil {
+				matching = min(matching, int(*c.MaxGroups))
+			}
+		}
+		n = min(n, matching)
+	}
+	return n
+}
+
 func numbered(name string, value *intstr.IntOrString, clusters int) []string {
-	if value == nil || value.Type != intstr.Int || value.IntVal == 0 {
+	if clusters < 2 || value == nil || value.Type != intstr.Int || value.IntVal == 0 {
 		return nil
 	}
 	return []string{fmt.Sprintf("spec.%s: %d counts in each of %d clusters for the pods there, not for all together: a percentage fits any number of pods", name, value.IntVal, clusters)}
@@ -160,9 +194,28 @@ func warnOfStateful(object *apps.StatefulSet, policies []*v1beta1.PlacementPolic
 	if object.Spec.Replicas > 1 {
 		texts = append(texts, "each cluster that has replicas numbers its pods from 0: several have a pod "+object.Name+"-0")
 	}
-	volumes := len(object.Spec.VolumeClaimTemplates) > 0 || slices.ContainsFunc(object.Spec.Template.Spec.Volumes, func(v core.Volume) bool { return v.PersistentVolumeClaim != nil })
-	if volumes && !slices.ContainsFunc(policies, func(p *v1beta1.PlacementPolicy) bool { return p.Spec.Failover != nil }) {
-		texts = append(texts, "its volumes stay in their cluster: it is not failed over unless a PlacementPolicy with spec.failover governs it")
+	if len(object.Spec.VolumeClaimTemplates) > 0 && !failsOver(policies) {
+		return append(texts, volumesStay)
+	}
+	return append(texts, warnOfClaims(object.Spec.Template.Spec, policies)...)
+}
+
+// volumesStay is what to know of a workload with volumes.
+const volumesStay = "its volumes stay in their cluster: it is not failed over unless a PlacementPolicy with spec.failover governs it"
+
+func failsOver(policies []*v1beta1.PlacementPolicy) bool {
+	return slices.ContainsFunc(policies, func(p *v1beta1.PlacementPolicy) bool { return p.Spec.Failover != nil })
+}
+
+// warnOfClaims warns of pods that use PersistentVolumeClaims by name, which are the clusters' own.
+func warnOfClaims(pods core.PodSpec, policies []*v1beta1.PlacementPolicy) (texts []string) {
+	for i, v := range pods.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			texts = append(texts, fmt.Sprintf("spec.template.spec.volumes[%d]: PersistentVolumeClaims are the clusters' own: pods wait in a cluster that has no %s", i, v.PersistentVolumeClaim.ClaimName))
+		}
+	}
+	if len(texts) > 0 && !failsOver(policies) {
+		texts = append(texts, volumesStay)
 	}
 	return texts
 }
@@ -176,10 +229,6 @@ func (p *Plugin) selecting(a admission.Attributes) []*v1beta1.PlacementPolicy {
 	return slices.DeleteFunc(slices.Clone(p.policies.In(a.GetNamespace())), func(policy *v1beta1.PlacementPolicy) bool {
 		return !policy.Selects(a.GetKind().GroupKind(), object.GetName(), object.GetLabels())
 	})
-}
-
-func choosesClusters(p *v1beta1.PlacementPolicy) bool {
-	return p.Spec.Clusters != nil || slices.ContainsFunc(p.Spec.SpreadConstraints, func(c v1beta1.SpreadConstraint) bool { return c.MaxGroups != nil })
 }
 
 // autoscalerTimeout bounds the search for one. It is answered from the server's own cache.

@@ -37,6 +37,8 @@ func TestAdmissionWarnings(t *testing.T) {
 	indexed, five, percent := batch.IndexedCompletion, intstr.FromInt32(5), intstr.FromString("50%")
 	one := selecting("batch/v1", "CronJob", nil)
 	one.Spec.Clusters = &v1beta1.ClusterAffinity{Names: []string{"east-a"}}
+	two := selecting("batch/v1", "CronJob", nil)
+	two.Spec.Clusters = &v1beta1.ClusterAffinity{Names: []string{"east-a", "west-a"}}
 	failover := selecting("apps/v1", "StatefulSet", nil)
 	failover.Spec.Failover = &v1beta1.FailoverPolicy{}
 	stateful := func() *apps.StatefulSet {
@@ -63,13 +65,22 @@ func TestAdmissionWarnings(t *testing.T) {
 			[]string{"nothing in federation-system goes to clusters"}},
 		"CronJob":                      {"batch/v1/cronjobs", &batch.CronJob{ObjectMeta: meta("shop")}, nil, "", nil, []string{"runs in each of 2 clusters"}},
 		"CronJob for one cluster":      {"batch/v1/cronjobs", &batch.CronJob{ObjectMeta: meta("shop")}, nil, "", policies{one}, nil},
+		"CronJob for some clusters":    {"batch/v1/cronjobs", &batch.CronJob{ObjectMeta: meta("shop")}, nil, "", policies{two}, []string{"runs in each of 2 clusters"}},
+		"CronJob, by annotation":       {"batch/v1/cronjobs", &batch.CronJob{ObjectMeta: meta("shop", v1beta1.ClusterSelectorAnnotation, `[{"key":"tier","operator":"Exists"}]`)}, nil, "", nil, nil},
 		"CronJob, changed":             {"batch/v1/cronjobs", &batch.CronJob{ObjectMeta: meta("shop")}, &batch.CronJob{ObjectMeta: meta("shop")}, "", nil, nil},
 		"Indexed Job":                  {"batch/v1/jobs", &batch.Job{ObjectMeta: meta("shop"), Spec: batch.JobSpec{CompletionMode: &indexed}}, nil, "", nil, []string{"goes whole to one cluster"}},
 		"Job":                          {"batch/v1/jobs", &batch.Job{ObjectMeta: meta("shop")}, nil, "", nil, nil},
 		"PodDisruptionBudget, number":  {"policy/v1/poddisruptionbudgets", &policy.PodDisruptionBudget{ObjectMeta: meta("shop"), Spec: policy.PodDisruptionBudgetSpec{MinAvailable: &five}}, nil, "", nil, []string{"spec.minAvailable: 5 counts in each of 2 clusters"}},
 		"PodDisruptionBudget, percent": {"policy/v1/poddisruptionbudgets", &policy.PodDisruptionBudget{ObjectMeta: meta("shop"), Spec: policy.PodDisruptionBudgetSpec{MinAvailable: &percent}}, nil, "", nil, nil},
-		"StatefulSet":                  {"apps/v1/statefulsets", stateful(), nil, "", nil, []string{"numbers its pods from 0", "not failed over"}},
-		"StatefulSet with a policy":    {"apps/v1/statefulsets", stateful(), nil, "", policies{failover}, []string{"numbers its pods from 0"}},
+		"PodDisruptionBudget, changed": {"policy/v1/poddisruptionbudgets", &policy.PodDisruptionBudget{ObjectMeta: meta("shop"), Spec: policy.PodDisruptionBudgetSpec{MaxUnavailable: &five}},
+			&policy.PodDisruptionBudget{ObjectMeta: meta("shop"), Spec: policy.PodDisruptionBudgetSpec{MaxUnavailable: &percent}}, "", nil, []string{"spec.maxUnavailable: 5 counts in each of 2 clusters"}},
+		"PodDisruptionBudget, as it was": {"policy/v1/poddisruptionbudgets", &policy.PodDisruptionBudget{ObjectMeta: meta("shop"), Spec: policy.PodDisruptionBudgetSpec{MinAvailable: &five}},
+			&policy.PodDisruptionBudget{ObjectMeta: meta("shop"), Spec: policy.PodDisruptionBudgetSpec{MinAvailable: &five}}, "", nil, nil},
+		"Deployment with a claim": {"apps/v1/deployments", &apps.Deployment{ObjectMeta: meta("shop"), Spec: apps.DeploymentSpec{Template: core.PodTemplateSpec{Spec: core.PodSpec{Volumes: []core.Volume{
+			{VolumeSource: core.VolumeSource{PersistentVolumeClaim: &core.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}}}}}, nil, "", nil,
+			[]string{"spec.template.spec.volumes[0]: PersistentVolumeClaims are the clusters' own: pods wait in a cluster that has no data", "not failed over"}},
+		"StatefulSet":               {"apps/v1/statefulsets", stateful(), nil, "", nil, []string{"numbers its pods from 0", "not failed over"}},
+		"StatefulSet with a policy": {"apps/v1/statefulsets", stateful(), nil, "", policies{failover}, []string{"numbers its pods from 0"}},
 		"scaled, and autoscaled": {"apps/v1/deployments", &apps.Deployment{ObjectMeta: meta("shop"), Spec: apps.DeploymentSpec{Replicas: 17}}, &apps.Deployment{ObjectMeta: meta("shop"), Spec: apps.DeploymentSpec{Replicas: 3}}, "", nil,
 			[]string{"HorizontalPodAutoscaler web-hpa"}},
 		"kubectl scale": {"apps/v1/deployments/scale", &autoscaling.Scale{ObjectMeta: meta("shop"), Spec: autoscaling.ScaleSpec{Replicas: 17}}, &autoscaling.Scale{ObjectMeta: meta("shop")}, "", nil,

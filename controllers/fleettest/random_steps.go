@@ -24,6 +24,7 @@ var stepKinds = []struct {
 	{"foreign", 1, (*Random).foreign}, {"nodes", 1, (*Random).powerCycle}, {"restore", 1, (*Random).restore}, {"pauses", 1, (*Random).pause},
 	{"overtake", 1, (*Random).overtake}, {"alias", 1, (*Random).alias}, {"rebuild", 1, (*Random).rebuild}, {"drills", 2, (*Random).drills},
 	{"drains", 1, (*Random).maintenance}, {"panics", 2, (*Random).panic},
+	{"late", 1, (*Random).lateWrite}, {"emptied", 1, (*Random).emptyLoaded},
 }
 
 // kinds are the kinds of objects, and how often each is in the draw.
@@ -36,7 +37,7 @@ var kinds = []struct {
 type swarm map[string]bool
 
 // drawnLast are faults that came after others: they are drawn last, so that a seed has the others that it had before. The second is a way to restore.
-var drawnLast = []string{"overtake", "restore-running", "panics"}
+var drawnLast = []string{"overtake", "restore-running", "panics", "late", "emptied"}
 
 // identities are the steps that have clusters be others than they were, of which a seed has one at most.
 var identities = map[string]bool{"alias": true, "rebuild": true}
@@ -417,6 +418,51 @@ func (r *Random) pause() error {
 		return r.do("pause leader %ds", 1+r.chance.IntN(40))
 	}
 	return r.do("pause %d %ds", 1+r.chance.IntN(r.running), 1+r.chance.IntN(40))
+}
+
+// lateWrite pauses who holds a workload's shard, with a small number on its way to members, while another takes the shard over and has
+// made many more.
+func (r *Random) lateWrite() error {
+	name, ok := r.object("rs", "deploy", "sts")
+	if !ok {
+		return nil
+	}
+	if err := r.severalProcesses(); err != nil {
+		return err
+	}
+	for _, line := range []string{
+		"pause holder " + name + " 45s", fmt.Sprintf("scale %s %d", name, 1+r.chance.IntN(4)), "wait 20s", fmt.Sprintf("scale %s %d", name, 25+r.chance.IntN(15)), "wait 40s",
+	} {
+		if err := r.do("%s", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emptyLoaded has all replicas leave the cluster that has nearly all the load of an autoscaled Deployment: the autoscalers of the others see it
+// only when it comes.
+func (r *Random) emptyLoaded() error {
+	name, ok := r.object("hpa")
+	of := "deploy/" + strings.TrimPrefix(name, "hpa/")
+	if !ok || !r.objects[of] {
+		return nil
+	}
+	loaded := r.member()
+	lines := []string{"scale " + of + " 20"}
+	for _, member := range r.members {
+		n := 1
+		if member == loaded {
+			n = 15
+		}
+		lines = append(lines, fmt.Sprintf("load %s %s %d", member, of, n))
+	}
+	for _, line := range append(lines, "wait 1m", "taint "+loaded+" example.com/emptied:NoExecute", "wait 30s", "untaint "+loaded+" example.com/emptied") {
+		if err := r.do("%s", line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // panic has one of the next requests of a process panic.
