@@ -43,10 +43,10 @@ check: ## what can be known in a minute: lint and tests of the pure rooms, words
 lint: ## golangci-lint, with the walls between the rooms
 	@hack/lint.sh
 
-generate: ## update generated code and docs/reference
-	@for f in hack/update-codegen.sh hack/update-docs.sh; do [ ! -x $$f ] || $$f; done
+generate: ## update generated code, docs/reference and hack/kustomize
+	@for f in hack/update-codegen.sh hack/update-docs.sh hack/update-kustomize.sh; do [ ! -x $$f ] || $$f; done
 
-verify: build ## check that generated code and docs/reference are up to date, that no retired word is used, and that the index of decisions is whole
+verify: build ## check that generated code, docs/reference and hack/kustomize are up to date, that no retired word is used, and that the index of decisions is whole
 	@for f in hack/verify-*.sh; do $$f; done
 
 test: build ## all tests, the end-to-end ones with real clusters among them
