@@ -2,7 +2,7 @@
 # Installs the charts on the real nodes of a member, with the images of a release and nothing but them: the control plane with its etcd in it, then
 # federation-dns, the node agent, and a control plane of two replicas over an external etcd. Each is installed with --wait in a namespace that
 # enforces the restricted level of Pod Security, is upgraded under load without a lost write, and leaves nothing but what is to be kept.
-# HELM=_output/bin/helm-v3.21.4 takes another Helm.
+# Arguments are the parts to do: in_one_pod, on_nodes, over_etcd. HELM=_output/bin/helm-v3.21.4 takes another Helm.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source hack/wait.sh
@@ -18,6 +18,7 @@ fed()      { outside kubectl --kubeconfig "$root/federation.kubeconfig" --reques
 fail() {
   for m in east-a east-b; do member $m get pods -A -o wide >&2; done
   host describe pods >&2 || true
+  member east-b -n federation-system logs daemonset/federation-nodeagent --tail 20 >&2 || true
   host logs -l app.kubernetes.io/component=dns --tail 20 >&2 || true
   host logs statefulset/federation --tail 50 >&2 || host logs deployment/federation --tail 50 >&2 || true
   echo "error: $*; logs: $root/logs, $root/members/*/nodes" >&2
@@ -172,7 +173,7 @@ over_etcd() {
   wait_for 90 "the end of all pods" no_pods
 }
 
-# on_nodes: the node agent, beside the one that the nodes have.
+# on_nodes: the node agent, beside the kube-proxy that the nodes have.
 on_nodes() {
   local server
   echo "the node agent"
@@ -190,13 +191,13 @@ end() { stack down >/dev/null; rm -f "$images"/federation*.oci.tar; }
 trap end EXIT
 go build -o _output/bin/etcd ./hack/local/etcd
 go run ./hack/images --out "$images" --version "$version" "linux/$(go env GOARCH)=_output/bin"
-stack up --real --members-only --clusters 2 --nodes 1 >/dev/null
+[ -x _output/bin/kube-proxy ] || go build -o _output/bin/ k8s.io/kubernetes/cmd/kube-proxy
+stack up --real --members-only --clusters 2 --nodes 1 --service-proxy kube-proxy-iptables >/dev/null
 # shellcheck disable=SC1091
 source "$root/env"
 member east-a create namespace federation
 member east-a label namespace federation pod-security.kubernetes.io/enforce=restricted
 SECONDS=0
-in_one_pod
-on_nodes
-over_etcd
+[ $# -gt 0 ] || set -- in_one_pod on_nodes over_etcd
+for part in "$@"; do "$part"; done
 echo "the charts install, upgrade without a lost write, and go, in ${SECONDS} s, with $("$helm" version --short)"
