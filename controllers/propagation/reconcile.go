@@ -46,7 +46,7 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 func (c *Controller) nextStep(m *member, k key, snapshot plan.Snapshot) plan.Step {
 	if !snapshot.DependsOnMembers() {
 		m.Reserve(k, nil, "")
-		c.setWaiting(k, m.Name, false)
+		c.setWaiting(k, m.Name, snapshot.Target.Needed != "")
 		return plan.Next(snapshot)
 	}
 	mutex := c.lock(k)

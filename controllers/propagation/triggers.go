@@ -315,6 +315,7 @@ func (t *triggers) watchEndpoints(m *member) error {
 	wake := func(obj any) {
 		if k := (key{Kind: kind, NamespacedName: serviceOf(held.Object(obj))}); k.Name != "" && t.owns(k) { // those of other clusters have none
 			t.reports.Add(k)
+			t.wakeWaiting(k) // a copy elsewhere may stay until this one serves
 		}
 	}
 	return m.listen(informer, cache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, is any) { wake(is) }, DeleteFunc: wake})

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// blockedCopies tracks the copies that wait for other copies: by the law, or for their turn in a rollout.
+// blockedCopies tracks the copies that wait for other copies: by the law, for their turn in a rollout, or to leave.
 type blockedCopies struct {
 	locks [64]sync.Mutex // by object: two members must not both count on the same ready replicas
 
