@@ -41,6 +41,7 @@ func newChain(o options.CompletedOptions) (*chain, error) {
 	if err != nil {
 		return nil, err
 	}
+	generic.Authorization.Authorizer = withGuard(generic.Authorization.Authorizer, informers)
 	generic.OpenAPIConfig.Info.Title = "Federation"
 	generic.OpenAPIV3Config.Info.Title = "Federation"
 	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {

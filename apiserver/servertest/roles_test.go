@@ -1,14 +1,19 @@
 package servertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/bootstrap"
@@ -110,6 +115,71 @@ func TestRolesOfAnEarlierVersionAreBroughtIntoLine(t *testing.T) {
 	}
 	if is, err := roles.Get(t.Context(), old.Name, metav1.GetOptions{}); err != nil || is.Labels["mine"] != "too" {
 		t.Errorf("%v, %v", is.Labels, err)
+	}
+}
+
+// The Secrets of the federation's namespace are the credentials of all members: who may run workloads in all namespaces has no part in them. A role that is bound
+// there, and one that is not for workloads, keep what they say.
+func TestOrdinaryRolesDoNotReachTheFederationsNamespace(t *testing.T) {
+	reader := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "secret-reader"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}}}}
+	if _, err := shared.kube.RbacV1().ClusterRoles().Create(t.Context(), reader, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = shared.kube.RbacV1().ClusterRoles().Delete(context.Background(), reader.Name, metav1.DeleteOptions{})
+	})
+	local := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "test-local"}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "local"}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"}}
+	if _, err := shared.kube.RbacV1().RoleBindings(v1beta1.FederationNamespace).Create(t.Context(), local, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = shared.kube.RbacV1().RoleBindings(v1beta1.FederationNamespace).Delete(context.Background(), local.Name, metav1.DeleteOptions{})
+	})
+	may := func(user, verb, resource, namespace string) bool {
+		resource, sub, _ := strings.Cut(resource, "/")
+		review, err := shared.kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Subresource: sub, Namespace: namespace}}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return review.Status.Allowed
+	}
+	for _, role := range []string{"view", "edit", "admin", "secret-reader", "cluster-admin"} {
+		bind(t, role)
+		resource := map[string]string{"view": "configmaps"}[role]
+		becomesTrue(t, role, func() bool { return may(role, "get", cmp.Or(resource, "secrets"), "default") })
+	}
+	becomesTrue(t, "local", func() bool { return may("local", "create", "configmaps", v1beta1.FederationNamespace) })
+	const own = v1beta1.FederationNamespace
+	for _, c := range []struct {
+		verb, resource, namespace, who string
+	}{
+		{"get", "secrets", own, "secret-reader cluster-admin local"},
+		{"list", "secrets", "", "secret-reader cluster-admin"},
+		{"watch", "secrets", "", "secret-reader cluster-admin"},
+		{"get", "secrets", "default", "edit admin secret-reader cluster-admin"},
+		{"create", "secrets", own, "cluster-admin local"},
+		{"create", "configmaps", own, "cluster-admin local"},
+		{"create", "configmaps", "default", "edit admin cluster-admin"},
+		{"get", "configmaps", own, "view edit admin cluster-admin local"},
+		{"impersonate", "serviceaccounts", own, "cluster-admin local"},
+		{"create", "serviceaccounts/token", own, "cluster-admin local"},
+	} {
+		for _, user := range []string{"view", "edit", "admin", "secret-reader", "cluster-admin", "local"} {
+			if got := may(user, c.verb, c.resource, c.namespace); got != slices.Contains(strings.Fields(c.who), user) {
+				t.Errorf("%s may %s %s in namespace %q: %t", user, c.verb, c.resource, c.namespace, got)
+			}
+		}
+	}
+	config := rest.CopyConfig(shared.admin)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "edit"}
+	edit, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := edit.CoreV1().Secrets(own).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "do not reach the namespace") {
+		t.Errorf("as a user with edit in all namespaces: %v", err)
 	}
 }
 
