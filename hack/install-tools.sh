@@ -44,6 +44,7 @@ pdns_server   pdns-server   is a DNS server that tests keep records in
 sqlite3       sqlite3       makes that one's database
 ssh-keygen    openssh-client   signs the checksums of a release
 promtool      prometheus       tests the rules of alerts
+systemd-analyze   systemd   checks the units of systemd
 /usr/lib/*/pdns/libgsqlite3backend.so   pdns-backend-sqlite3   has that one keep them in a file
 iptables-nft-restore   iptables   brings rules into the kernel, in tests of the node agent
 END
