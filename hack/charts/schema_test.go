@@ -61,6 +61,7 @@ var wrong = map[string][]struct{ set, names string }{
 		{`detectLocalMode=ClusterCIDR`, "/clusterCIDR"},
 		{`detectLocalMode=Guess`, "/detectLocalMode"},
 		{`clusterSetIPRanges={10.0.0.0}`, "/clusterSetIPRanges/0"},
+		{`federationUIDs={prod}`, "/federationUIDs/0"},
 		{`goMemoryLimit=448Mi`, "/goMemoryLimit"},
 		{`extraArgs={--proxy-mode=iptables}`, "/extraArgs/0"},
 		{`privileged=true`, "privileged"},
