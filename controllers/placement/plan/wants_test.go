@@ -76,6 +76,10 @@ func TestWantsRefusesNamespaces(t *testing.T) {
 	if reason, why := Impossible(p, []*v1beta1.Cluster{a, b}); reason != "NoClusterSelected" || !strings.Contains(why, "is for namespace default") {
 		t.Errorf("the policy says %s: %s", reason, why)
 	}
+	p.Namespace = v1beta1.FederationNamespace
+	if reason, why := Impossible(p, []*v1beta1.Cluster{a, b}); reason != "NamespaceNotFederated" || !strings.Contains(why, "nothing in federation-system goes to clusters") {
+		t.Errorf("a policy of the federation's own namespace says %s: %s", reason, why)
+	}
 }
 
 func TestTheAnnotationWinsAndSaysSo(t *testing.T) {
