@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: race e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
+.PHONY: race e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -113,6 +113,12 @@ bench-dns: ## measure the DNS server beside Knot, NSD, BIND and CoreDNS, into do
 bench-dataplane: build ## measure the node agent beside kube-proxy, into docs/performance.md (as root)
 	@hack/install-tools.sh bench-dataplane
 	@hack/bench-dataplane.sh
+
+##@ Pictures
+
+console-pictures: build ## take the pictures of docs/console.md again
+	@hack/install-tools.sh tests
+	@go test ./hack/consoletest -run TestPictures -count 1 -pictures $(CURDIR)/docs/pictures
 
 ##@ Release
 

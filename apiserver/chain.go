@@ -34,8 +34,8 @@ type chain struct {
 	namespaces corelisters.NamespaceLister // at the federation
 }
 
-// newChain configures the servers.
-func newChain(o options.CompletedOptions) (*chain, error) {
+// newChain configures the servers. front is put in front of all that they do.
+func newChain(o options.CompletedOptions, front func(http.Handler) http.Handler) (*chain, error) {
 	generic, informers, storage, err := controlplane.BuildGenericConfig(o,
 		[]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme}, resourceConfig(), openapi.All)
 	if err != nil {
@@ -45,7 +45,7 @@ func newChain(o options.CompletedOptions) (*chain, error) {
 	generic.OpenAPIConfig.Info.Title = "Federation"
 	generic.OpenAPIV3Config.Info.Title = "Federation"
 	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
-		return genericapiserver.DefaultBuildHandlerChain(explainReadOnly(handler), config)
+		return front(genericapiserver.DefaultBuildHandlerChain(explainReadOnly(handler), config))
 	}
 	for _, r := range []schema.GroupVersionResource{v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.DNSNameGrantsResource, v1beta1.ReadinessResource, v1beta1.FailoverDrillsResource,
 		v1beta1.DrillSchedulesResource} {

@@ -45,6 +45,8 @@ type FrontOptions struct {
 	MaxTokenExpiration time.Duration
 	// Profiling serves /debug/pprof.
 	Profiling bool
+	// Console serves the console under /console/.
+	Console bool
 }
 
 // offeredPlugins may be turned on; the other ones that are off are about Pods and Nodes.
@@ -53,7 +55,7 @@ var offeredPlugins = []string{eventratelimit.PluginName, denyserviceexternalips.
 func newFrontOptions() FrontOptions {
 	audit := genericoptions.NewAuditOptions()
 	audit.LogOptions.MaxSize, audit.LogOptions.MaxBackups, audit.LogOptions.MaxAge = 100, 10, 30
-	return FrontOptions{Audit: audit, MaxTokenExpiration: 365 * 24 * time.Hour}
+	return FrontOptions{Audit: audit, MaxTokenExpiration: 365 * 24 * time.Hour, Console: true}
 }
 
 // shownAuditFlags are in the help; the others work, too.
@@ -74,6 +76,7 @@ func (o *FrontOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.ServiceAccountIssuers, "service-account-issuer", nil, "`URL` that service account tokens say they are from; given again: another one that is accepted still. Without it one of this federation's own")
 	fs.DurationVar(&o.MaxTokenExpiration, "service-account-max-token-expiration", o.MaxTokenExpiration, "for how long a service account token may be asked for, at most")
 	fs.BoolVar(&o.Profiling, "profiling", false, "serve /debug/pprof to those who may get it")
+	fs.BoolVar(&o.Console, "console", o.Console, "serve the console's pages below /console/; they hold no data and have no rights of their own")
 }
 
 func (o *FrontOptions) check() error {

@@ -21,6 +21,7 @@ import (
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 
 	"federation/apiserver/bootstrap"
+	"federation/apiserver/console"
 	"federation/apiserver/etcd"
 	"federation/apiserver/housekeeping"
 	"federation/apiserver/pki"
@@ -136,7 +137,15 @@ func (s *Server) build(ctx context.Context, endpoints []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := newChain(o)
+	front := console.RefuseForeign
+	if s.config.Console {
+		pages, err := console.New(s.config.hosts())
+		if err != nil {
+			return err
+		}
+		front = func(next http.Handler) http.Handler { return pages.Before(console.RefuseForeign(next)) }
+	}
+	c, err := newChain(o, front)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,7 @@ dnssec-verify   bind9-utils   checks signed zones in tests
 delv          bind9-dnsutils   checks signed answers in tests
 pdns_server   pdns-server   is a DNS server that tests keep records in
 sqlite3       sqlite3       makes that one's database
+chromium      chromium   shows the console, in its tests
 ssh-keygen    openssh-client   signs the checksums of a release
 promtool      prometheus       tests the rules of alerts
 systemd-analyze   systemd   checks the units of systemd

@@ -51,23 +51,30 @@ type federation struct {
 	rest rest.Interface
 }
 
-// connect makes the clients. No request is sent.
-func (t *target) connect() (*federation, error) {
+// config returns how to reach the federation, and the namespace.
+func (t *target) config() (config *rest.Config, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = t.kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{
 		CurrentContext: t.context, AuthInfo: clientcmdapi.AuthInfo{Impersonate: t.as, ImpersonateGroups: t.asGroups},
 	})
-	config, err := loader.ClientConfig()
+	if config, err = loader.ClientConfig(); err != nil {
+		return nil, "", fmt.Errorf("the federation (--kubeconfig, --context): %w", err)
+	}
+	if t.namespace != "" {
+		return config, t.namespace, nil
+	}
+	namespace, _, err = loader.Namespace()
+	return config, namespace, err
+}
+
+// connect makes the clients. No request is sent.
+func (t *target) connect() (*federation, error) {
+	config, namespace, err := t.config()
 	if err != nil {
-		return nil, fmt.Errorf("the federation (--kubeconfig, --context): %w", err)
+		return nil, err
 	}
-	f := &federation{namespace: t.namespace}
-	if f.namespace == "" {
-		if f.namespace, _, err = loader.Namespace(); err != nil {
-			return nil, err
-		}
-	}
+	f := &federation{namespace: namespace}
 	config.Timeout, config.QPS, config.WarningHandler = reviewTimeout, -1, rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
 	errs := make([]error, 3)
 	f.core, errs[0] = kubernetes.NewForConfig(config)

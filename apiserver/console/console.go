@@ -1,0 +1,157 @@
+// Package console serves the console: web pages that show the federation and read its API, each with the rights of the
+// user who looks. The files need no user and hold no data, so they are answered in front of the API's handler chain.
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed web
+var web embed.FS
+
+// Prefix is the path below which the console is.
+const Prefix = "/console"
+
+// policy lets pages load what is served here and nothing else, and lets no string become markup or a script: only
+// lit-html's templates, which are constants, pass its Trusted Types policy.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
+	"form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html"
+
+// types are the content types of the files, by extension; a file of another kind is not served.
+var types = map[string]string{
+	"":      "text/plain; charset=utf-8", // a licence
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+}
+
+// file is one file, ready to be sent.
+type file struct {
+	contentType, etag   string
+	content, compressed []byte
+}
+
+// Console has the files of the console.
+type Console struct {
+	files map[string]file
+	hosts []string
+}
+
+// New prepares the console for a server that is reached by hosts: host names, of which the first label may be *, and IP
+// addresses. Requests for other hosts are refused, so that no foreign name can be pointed at the server.
+func New(hosts []string) (*Console, error) {
+	c := &Console{files: map[string]file{}, hosts: hosts}
+	err := fs.WalkDir(web, "web", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || types[path.Ext(name)] == "" {
+			return err
+		}
+		content, err := web.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		f, err := prepare(name, content)
+		c.files[strings.TrimPrefix(name, "web")] = f
+		return err
+	})
+	c.files["/"] = c.files["/index.html"]
+	return c, err
+}
+
+// prepare compresses a file once, for all requests.
+func prepare(name string, content []byte) (file, error) {
+	var compressed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
+	if err != nil {
+		return file{}, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return file{}, err
+	}
+	if err := w.Close(); err != nil {
+		return file{}, fmt.Errorf("compress %s: %w", name, err)
+	}
+	sum := sha256.Sum256(content)
+	return file{types[path.Ext(name)], base64.RawURLEncoding.EncodeToString(sum[:18]), content, compressed.Bytes()}, nil
+}
+
+// Before answers the requests for the console, and gives all others to next.
+func (c *Console) Before(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, below := strings.CutPrefix(r.URL.Path, Prefix)
+		if !below || name != "" && name[0] != '/' {
+			next.ServeHTTP(w, r)
+			return
+		}
+		c.serve(w, r, name)
+	})
+}
+
+func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) {
+	setHeaders(w.Header())
+	f, found := c.files[name]
+	switch {
+	case !c.knows(r.Host):
+		http.Error(w, fmt.Sprintf("host %q is none of this server's names (--tls-san adds one)", r.Host), http.StatusForbidden)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET and HEAD are allowed here", http.StatusMethodNotAllowed)
+	case name == "":
+		http.Redirect(w, r, Prefix+"/", http.StatusPermanentRedirect)
+	case !found:
+		http.Error(w, "there is no such file", http.StatusNotFound)
+	default:
+		f.send(w, r)
+	}
+}
+
+func setHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("X-Frame-Options", "DENY") // for browsers that do not know frame-ancestors
+	h.Set("Cache-Control", "no-cache")
+}
+
+func (f *file) send(w http.ResponseWriter, r *http.Request) {
+	h, content, etag := w.Header(), f.content, `"`+f.etag+`"`
+	h.Set("Content-Type", f.contentType)
+	h.Set("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		content, etag = f.compressed, `"`+f.etag+`-gzip"`
+	}
+	h.Set("ETag", etag)
+	if r.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Length", fmt.Sprint(len(content)))
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(content) // a client that is gone needs no answer
+	}
+}
+
+// knows reports whether a request's Host is one of the server's names.
+func (c *Console) knows(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	for _, known := range c.hosts {
+		rest, wild := strings.CutPrefix(known, "*.")
+		if _, parent, deeper := strings.Cut(host, "."); host == strings.ToLower(known) || wild && deeper && parent == strings.ToLower(rest) {
+			return true
+		}
+	}
+	return false
+}

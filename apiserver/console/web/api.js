@@ -1,0 +1,81 @@
+// Requests to the federation's API, and to the commands beside it. All of them bear the console's own header, without
+// which the local gate refuses them.
+
+const own = {"X-Federation-Console": "1"};
+
+/** An answer that is no success, with the server's own words. */
+export class APIError extends Error {
+  /** @param {number} code HTTP status; 0: there was no answer. @param {string} message */
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/**
+ * Sends a request and returns its response.
+ * @param {string} path @param {RequestInit & {json?: unknown}} [how] json is what is sent.
+ * @returns {Promise<Response>}
+ */
+async function send(path, how = {}) {
+  const headers = {Accept: "application/json", ...own, ...how.headers};
+  const body = how.json === undefined ? undefined : JSON.stringify(how.json);
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, {...how, headers, body, cache: "no-store"});
+  } catch (err) {
+    if (how.signal?.aborted) throw err;
+    throw new APIError(0, "no answer: is kubectl federation console still running?");
+  }
+  if (response.ok) return response;
+  const text = await response.text();
+  let message = text;
+  try {
+    message = JSON.parse(text).message ?? text;
+  } catch {
+    // it is no Status: the text is the message
+  }
+  throw new APIError(response.status, message.trim() || response.statusText || `status ${response.status}`);
+}
+
+/** Returns the JSON of an answer. */
+export async function get(path, how) {
+  return (await send(path, how)).json();
+}
+
+/** Posts json and returns the JSON of the answer. */
+export const post = (path, json, how) => get(path, {...how, method: "POST", json});
+
+/**
+ * Lists all objects of a resource, page by page.
+ * @param {string} path @param {AbortSignal} signal
+ * @returns {Promise<{items: any[], resourceVersion: string}>}
+ */
+export async function list(path, signal) {
+  const items = [];
+  let next = "";
+  for (;;) {
+    const page = await get(`${path}?limit=500${next && `&continue=${encodeURIComponent(next)}`}`, {signal});
+    items.push(...(page.items ?? []));
+    next = page.metadata?.continue ?? "";
+    if (!next) return {items, resourceVersion: page.metadata?.resourceVersion ?? ""};
+  }
+}
+
+/**
+ * Watches a resource from a version on, until the stream ends.
+ * @param {string} path @param {string} version @param {AbortSignal} signal @param {(event: any) => void} each
+ */
+export async function watch(path, version, signal, each) {
+  const response = await send(`${path}?watch=1&allowWatchBookmarks=1&resourceVersion=${encodeURIComponent(version)}`, {signal});
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const {done, value} = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) if (line) each(JSON.parse(line));
+  }
+}

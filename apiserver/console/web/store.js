@@ -1,0 +1,151 @@
+// What the pages show: lists that are kept by watches, and answers that are asked for again and again. A change calls
+// changed, once for many.
+import {APIError, get, list, watch} from "./api.js";
+
+/** The longest silence of a watch, in ms: the server sends a bookmark each minute. */
+const silence = 75_000;
+const longestPause = 15_000;
+
+/** One kind of object, kept up to date: a list, then a watch. */
+export class Feed {
+  /** @param {string} path of the resource @param {() => void} changed */
+  constructor(path, changed) {
+    this.path = path;
+    this.changed = changed;
+    /** @type {Map<string, any>} by name */
+    this.items = new Map();
+    this.loaded = false;
+    /** @type {number | undefined} since when it is behind, in ms; undefined: it is not */
+    this.behindSince = Date.now();
+    /** @type {Error | undefined} */
+    this.error = undefined;
+    this.lists = 0;
+  }
+
+  /** Follows the kind until signal ends. */
+  async follow(signal) {
+    let pause = 500;
+    let version = "";
+    while (!signal.aborted) {
+      const began = Date.now();
+      try {
+        if (!version) version = await this.#list(signal);
+        version = await this.#watch(version, signal);
+        this.#behind(undefined);
+      } catch (err) {
+        if (signal.aborted) return;
+        if (err instanceof APIError && (err.code === 410 || err.code === 403 || err.code === 404)) version = "";
+        this.#behind(err);
+      }
+      pause = Date.now() - began > 10_000 ? 500 : Math.min(pause * 2, longestPause);
+      await sleep(pause, signal);
+    }
+  }
+
+  #behind(error) {
+    this.behindSince ??= Date.now();
+    this.error = error;
+    this.changed();
+  }
+
+  async #list(signal) {
+    const {items, resourceVersion} = await list(this.path, signal);
+    this.items = new Map(items.map((o) => [o.metadata.name, o]));
+    this.loaded = true;
+    this.lists++;
+    this.#current();
+    return resourceVersion;
+  }
+
+  #current() {
+    this.behindSince = undefined;
+    this.error = undefined;
+    this.changed();
+  }
+
+  /** Watches until the stream ends, and returns the version that it came to. */
+  async #watch(version, signal) {
+    const quiet = new AbortController();
+    let timer = setTimeout(() => quiet.abort(), silence);
+    try {
+      await watch(this.path, version, AbortSignal.any([signal, quiet.signal]), (event) => {
+        clearTimeout(timer);
+        timer = setTimeout(() => quiet.abort(), silence);
+        if (event.type === "ERROR") throw new APIError(event.object?.code ?? 500, event.object?.message ?? "the watch failed");
+        version = event.object.metadata.resourceVersion;
+        if (event.type === "DELETED") this.items.delete(event.object.metadata.name);
+        else if (event.type !== "BOOKMARK") this.items.set(event.object.metadata.name, event.object);
+        this.#current();
+      });
+    } catch (err) {
+      if (!quiet.signal.aborted) throw err;
+    } finally {
+      clearTimeout(timer);
+    }
+    return version;
+  }
+}
+
+/** An answer that is asked for, and again after a while. */
+export class Answer {
+  /** @param {(signal: AbortSignal) => Promise<any>} ask @param {() => void} changed @param {number} every ms between two questions, at least */
+  constructor(ask, changed, every) {
+    this.ask = ask;
+    this.changed = changed;
+    this.every = every;
+    this.data = undefined;
+    /** @type {Error | undefined} */
+    this.error = undefined;
+    this.at = 0;
+  }
+
+  /** Asks until signal ends: less often where an answer takes long. */
+  async follow(signal) {
+    while (!signal.aborted) {
+      const began = performance.now();
+      await this.once(signal);
+      await sleep(Math.max(this.every, 10 * (performance.now() - began)), signal);
+    }
+  }
+
+  async once(signal) {
+    try {
+      this.data = await this.ask(signal);
+      this.error = undefined;
+      this.at = Date.now();
+    } catch (err) {
+      if (signal.aborted) return;
+      this.error = err;
+    }
+    this.changed();
+  }
+}
+
+const group = "/apis/federation/v1beta1";
+
+/** Everything that more than one page shows. */
+export class Store {
+  /** @param {() => void} changed */
+  constructor(changed) {
+    this.clusters = new Feed(`${group}/clusters`, changed);
+    this.drills = new Feed(`${group}/failoverdrills`, changed);
+    this.readiness = new Answer(async (signal) => (await list(`${group}/failoverreadinesses`, signal)).items, changed, 10_000);
+    this.status = new Answer((signal) => get("/local/status", {signal}), changed, 15_000);
+    /** @type {Answer | undefined} what the current page shows beside that */
+    this.page = undefined;
+    this.changed = changed;
+  }
+
+  /** Follows everything until signal ends. A page that nobody sees holds no connections: a browser has six. */
+  follow(signal) {
+    for (const one of [this.clusters, this.drills, this.readiness, this.status]) one.follow(signal);
+  }
+}
+
+/** Waits ms, or until signal ends. */
+function sleep(ms, signal) {
+  return new Promise((done) => {
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", () => (clearTimeout(timer), done()), {once: true});
+  });
+}

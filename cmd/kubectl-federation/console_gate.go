@@ -1,0 +1,177 @@
+package main
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// gate lets one user's browser at the federation in that user's name. Everybody on the machine can connect to it, and
+// every page that the browser shows can have it send requests here, so a request must be for this address, bear the
+// secret, and come from the console's own pages.
+type gate struct {
+	// host is the address that it listens at.
+	host string
+	// key is the secret of the first address, session that of the cookie.
+	key, session string
+	// api passes requests on to the federation; local answers the others.
+	api, local http.Handler
+}
+
+// consoleHeader is what the console's pages send with each request: a page of another origin cannot, and neither can a
+// link or a WebSocket.
+const consoleHeader = "X-Federation-Console"
+
+// address returns the first address, with the secret.
+func (g *gate) address() string { return "http://" + g.host + "/?key=" + g.key }
+
+// cookie returns the cookie's name: cookies are for all ports of a host.
+func (g *gate) cookie() string {
+	_, port, _ := strings.Cut(g.host, ":")
+	return "federation-console-" + port
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	if r.Host != g.host {
+		refuse(w, http.StatusForbidden, fmt.Sprintf("this is %s, not %q", g.host, r.Host))
+		return
+	}
+	if key := r.URL.Query().Get("key"); r.URL.Path == "/" && same(key, g.key) {
+		http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: g.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.Redirect(w, r, "/console/", http.StatusSeeOther)
+		return
+	}
+	if c, err := r.Cookie(g.cookie()); err != nil || !same(c.Value, g.session) {
+		refuse(w, http.StatusForbidden, "open the address that kubectl federation console has printed: it has a secret that this request lacks")
+		return
+	}
+	path := r.URL.Path
+	if path == "/" {
+		http.Redirect(w, r, "/console/", http.StatusSeeOther)
+		return
+	}
+	if path == "/console" || strings.HasPrefix(path, "/console/") {
+		g.api.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'") // nothing else is a page, whatever members answer
+	switch {
+	case !ownRequest(w, r):
+		// it has been refused
+	case strings.HasPrefix(path, "/local/"):
+		g.local.ServeHTTP(w, r)
+	case path == "/version" || strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/apis/"):
+		g.api.ServeHTTP(w, r)
+	default:
+		refuse(w, http.StatusNotFound, "there is nothing here")
+	}
+}
+
+var sameOrigin = http.NewCrossOriginProtection()
+
+// ownRequest reports whether a request is one of the console's own pages, and answers it if it is not.
+func ownRequest(w http.ResponseWriter, r *http.Request) bool {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	switch {
+	case r.Header.Get(consoleHeader) != "1" || r.Header.Get("Upgrade") != "" || sameOrigin.Check(r) != nil:
+		refuse(w, http.StatusForbidden, "this request is not one of the console's pages")
+	case !reads && !isJSON(r.Header.Get("Content-Type")):
+		refuse(w, http.StatusUnsupportedMediaType, "what is sent must be JSON")
+	default:
+		return true
+	}
+	return false
+}
+
+func isJSON(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json"))
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// refuse answers with a message, in the form in which the API does.
+func refuse(w http.ResponseWriter, code int, message string) {
+	answerJSON(w, code, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message})
+}
+
+func answerJSON(w http.ResponseWriter, code int, what any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(what) // a client that is gone needs no answer
+}
+
+// newAPIProxy returns what passes requests on to the federation with the credential of config.
+func newAPIProxy(config *rest.Config) (http.Handler, error) {
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	base, err := serverURL(config)
+	if err != nil {
+		return nil, err
+	}
+	name := serverName(config)
+	return &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, // each event of a watch at once
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(base)
+			p.Out.Host = name
+			dropIdentity(p.Out.Header)
+		},
+		ModifyResponse: func(answer *http.Response) error {
+			for _, name := range []string{"Set-Cookie", "X-Content-Type-Options", "Referrer-Policy"} {
+				answer.Header.Del(name) // the gate's own are there
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() == nil {
+				refuse(w, http.StatusBadGateway, "the federation cannot be reached: "+err.Error())
+			}
+		},
+	}, nil
+}
+
+// dropIdentity removes whatever in a request's headers says who asks, or where from: only the credential does.
+func dropIdentity(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") || strings.HasPrefix(name, "Sec-Fetch-") {
+			h.Del(name)
+		}
+	}
+	for _, name := range []string{"Authorization", "Cookie", "Origin", "Referer", consoleHeader} {
+		h.Del(name)
+	}
+}
+
+// serverURL returns the address of the API, with the path that it may be below.
+func serverURL(config *rest.Config) (*url.URL, error) {
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the federation's address %q: %w", config.Host, err)
+	}
+	return base, nil
+}
+
+// serverName returns the name by which the server is asked: the one of its certificate, if the kubeconfig names one.
+func serverName(config *rest.Config) string {
+	base, err := serverURL(config)
+	switch {
+	case err != nil:
+		return ""
+	case config.ServerName != "":
+		return config.ServerName
+	}
+	return base.Host
+}

@@ -1,0 +1,199 @@
+package consoletest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// browser is one tab of a browser of its own. All that is used of chromedp is in this file.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	requests []string // URLs
+	faults   []string // exceptions that no page caught
+}
+
+// look is how a browser shows pages.
+type look struct {
+	width, height int64
+	dark          bool
+}
+
+var desk = look{1440, 900, false}
+
+// noted collects violations of the content security policy, which a page would keep to itself.
+const noted = `window.violations = []; addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI + " " + e.sample));`
+
+// startBrowser starts a browser, which the test's end ends.
+func startBrowser(t *testing.T, l look) *browser {
+	t.Helper()
+	b := &browser{t: t}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(int(l.width), int(l.height)),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("no-proxy-server", true))
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, closeTab := chromedp.NewContext(allocator)
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	t.Cleanup(func() { cancel(); closeTab(); end() })
+	b.ctx = ctx
+	must(t, chromedp.Listen(ctx, b.note))
+	scheme := "light"
+	if l.dark {
+		scheme = "dark"
+	}
+	b.do(chromedp.EmulateViewport(l.width, l.height))
+	call(b, network.Enable, network.EnableParams{})
+	call(b, runtime.Enable, cdp.Empty{})
+	call(b, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: noted})
+	return b
+}
+
+// call sends a command of the protocol.
+func call[P, R any](b *browser, command cdp.Command[P, R], params P) {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, command, params)
+	must(b.t, err)
+}
+
+func (b *browser) note(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	case *runtime.EventExceptionThrown:
+		text := e.ExceptionDetails.Text
+		if x := e.ExceptionDetails.Exception; x != nil {
+			text += " " + x.Description
+		}
+		b.faults = append(b.faults, text)
+	}
+}
+
+func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatalf("browser: %v", err)
+	}
+}
+
+// open opens an address.
+func (b *browser) open(address string) { b.t.Helper(); b.do(chromedp.Navigate(address)) }
+
+// show shows a page of the console that is open: what comes behind #.
+func (b *browser) show(hash string) {
+	b.t.Helper()
+	b.eval(fmt.Sprintf("void (location.hash = %s)", quote(hash)), nil)
+}
+
+func quote(text string) string {
+	out, _ := json.Marshal(text) // a string has a form in JSON
+	return string(out)
+}
+
+// eval evaluates an expression in the page; into may be nil.
+func (b *browser) eval(expression string, into any) {
+	b.t.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("Promise.resolve("+expression+").then((v) => JSON.stringify(v) ?? 'null')", chromedp.EvalAwaitPromise))
+	must(b.t, err)
+	if into != nil {
+		must(b.t, json.Unmarshal([]byte(text), into))
+	}
+}
+
+// text returns the text of the page.
+func (b *browser) text() (text string) {
+	b.t.Helper()
+	b.eval("document.body.innerText", &text)
+	return text
+}
+
+// wait waits until an expression is true.
+func (b *browser) wait(expression string) {
+	b.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var is bool
+		b.eval("Boolean("+expression+")", &is)
+		if is {
+			return
+		}
+		if time.Now().After(end) {
+			b.t.Fatalf("not true within 20s: %s\nthe page:\n%s\nfaults: %v", expression, b.text(), b.faults)
+		}
+	}
+}
+
+// waitText waits until the page has a text.
+func (b *browser) waitText(text string) {
+	b.t.Helper()
+	b.wait(fmt.Sprintf("document.body.innerText.includes(%s)", quote(text)))
+}
+
+// press presses keys as a person does: characters, or names of keys, as in Tab.
+func (b *browser) press(keys ...string) {
+	b.t.Helper()
+	named := map[string]string{"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, "Right": kb.ArrowRight, "Down": kb.ArrowDown, "Left": kb.ArrowLeft, "Up": kb.ArrowUp, "Space": " "}
+	for _, key := range keys {
+		if k := named[key]; k != "" {
+			key = k
+		}
+		b.do(chromedp.KeyEvent(key))
+	}
+}
+
+// busy returns for how many ms of CPU time the page's main thread has worked.
+func (b *browser) busy() float64 {
+	b.t.Helper()
+	metrics, err := chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{})
+	must(b.t, err)
+	for _, m := range metrics.Metrics {
+		if m.Name == "TaskDuration" {
+			return m.Value * 1000
+		}
+	}
+	b.t.Fatal("the browser does not say how busy the page is")
+	return 0
+}
+
+// picture writes a picture of what is seen.
+func (b *browser) picture(path string) {
+	b.t.Helper()
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	must(b.t, err)
+	must(b.t, os.WriteFile(path, png, 0o644))
+}
+
+// checkClean fails the test for exceptions, violations of the policy, and requests that leave the origin.
+func (b *browser) checkClean(origin string) {
+	b.t.Helper()
+	var violations []string
+	b.eval("violations", &violations)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(violations)+len(b.faults) > 0 {
+		b.t.Errorf("violations of the policy: %q\nexceptions: %q", violations, b.faults)
+	}
+	for _, url := range b.requests {
+		if !strings.HasPrefix(url, origin+"/") && !strings.HasPrefix(url, "data:") {
+			b.t.Errorf("a request left the origin: %s", url)
+		}
+	}
+}
