@@ -52,8 +52,8 @@ func (f *fleet) Engage(_ context.Context, m *Member) error {
 
 func newFleet(t *testing.T) *fleet { return newFleetWith(t, func(*Options) {}) }
 
-// newFleetWith is newFleet with other options.
-func newFleetWith(t *testing.T, change func(*Options)) *fleet {
+// newFleetWith is newFleet with other options, and before does what may not be done while the registry runs.
+func newFleetWith(t *testing.T, change func(*Options), before ...func(*fleet)) *fleet {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -68,6 +68,9 @@ func newFleetWith(t *testing.T, change func(*Options)) *fleet {
 	f.Registry = newRegistry(o, f.clusters, f.core, []netip.Addr{netip.MustParseAddr("127.0.0.1")})
 	f.handover = 300 * time.Millisecond
 	f.Add(f)
+	for _, do := range before {
+		do(f)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- f.Run(ctx) }()
@@ -534,7 +537,7 @@ func TestWhatIsKnownIsWrittenAgainAfterARestoreOfTheFederation(t *testing.T) {
 // TestAWriteIsForTheVersionItWasDecidedFrom: another process has written to the Cluster, and the watch does not say so. What was decided
 // without knowing that is not written over it; it is read past the cache, and looked at again.
 func TestAWriteIsForTheVersionItWasDecidedFrom(t *testing.T) {
-	f, east := newFleet(t), newFakeMember(t)
+	east := newFakeMember(t)
 	var mu sync.Mutex
 	version, refused := 100, 0
 	versioned := func(obj runtime.Object) runtime.Object {
@@ -542,27 +545,29 @@ func TestAWriteIsForTheVersionItWasDecidedFrom(t *testing.T) {
 		u.SetResourceVersion(strconv.Itoa(version))
 		return u
 	}
-	f.clusters.PrependReactor("get", "clusters", func(clienttesting.Action) (bool, runtime.Object, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		obj, err := f.clusters.Tracker().Get(v1beta1.ClustersResource, "", "east")
-		return true, versioned(obj), err
-	})
-	f.clusters.PrependReactor("patch", "clusters", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		body := &unstructured.Unstructured{}
-		if err := json.Unmarshal(action.(clienttesting.PatchAction).GetPatch(), &body.Object); err != nil {
-			return true, nil, err
-		}
-		if is := strconv.Itoa(version); version > 101 && body.GetResourceVersion() != is {
-			refused++
-			return true, nil, apierrors.NewConflict(v1beta1.ClustersResource.GroupResource(), "east", errors.New("it was changed"))
-		}
-		version++
-		_, obj, err := f.apply(action)
-		obj = versioned(obj)
-		return true, obj, errors.Join(err, f.clusters.Tracker().Update(v1beta1.ClustersResource, obj, ""))
+	f := newFleetWith(t, func(*Options) {}, func(f *fleet) {
+		f.clusters.PrependReactor("get", "clusters", func(clienttesting.Action) (bool, runtime.Object, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			obj, err := f.clusters.Tracker().Get(v1beta1.ClustersResource, "", "east")
+			return true, versioned(obj), err
+		})
+		f.clusters.PrependReactor("patch", "clusters", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			body := &unstructured.Unstructured{}
+			if err := json.Unmarshal(action.(clienttesting.PatchAction).GetPatch(), &body.Object); err != nil {
+				return true, nil, err
+			}
+			if is := strconv.Itoa(version); version > 101 && body.GetResourceVersion() != is {
+				refused++
+				return true, nil, apierrors.NewConflict(v1beta1.ClustersResource.GroupResource(), "east", errors.New("it was changed"))
+			}
+			version++
+			_, obj, err := f.apply(action)
+			obj = versioned(obj)
+			return true, obj, errors.Join(err, f.clusters.Tracker().Update(v1beta1.ClustersResource, obj, ""))
+		})
 	})
 	f.join("east", east, "good")
 	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
@@ -582,6 +587,7 @@ func TestConditionsOfOthersAreLeftAlone(t *testing.T) {
 	f, east := newFleet(t), newFakeMember(t)
 	f.join("east", east, "good")
 	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	f.eventually("checks that know of the registry's own write", func() bool { return len(east.seen("/healthz")) > 10 })
 	u, err := f.clusters.Resource(v1beta1.ClustersResource).Get(t.Context(), "east", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
