@@ -21,7 +21,7 @@ func TestTheChartInstallsTheSame(t *testing.T) {
 		t.Skip("Helm is not built: hack/build-helm.sh builds it")
 	}
 	for values, agent := range map[string]nodeAgent{
-		"nftables": {image: "registry.example.com/federation-nodeagent:v0.1.0", mode: "nftables", server: "api.east.example.com:6443", blackhole: true, args: []string{"--clusterset-ip-range=10.200.0.0/16"}},
+		"nftables": {image: "registry.example.com/federation-nodeagent:v0.1.0", mode: "nftables", server: "api.east.example.com:6443", blackhole: true, args: []string{"--federation-uid=11111111-2222-3333-4444-555555555555", "--clusterset-ip-range=10.200.0.0/16"}},
 		"iptables": {image: "registry.example.com/federation-nodeagent:v1.2.3", mode: "iptables", server: "[2001:db8::1]:443", args: []string{"--scope=federated", "--cluster-cidr=10.180.0.0/14", "--v=2"}},
 	} {
 		out, err := exec.Command(built[len(built)-1], "template", "agent", "../../hack/charts/federation-member", "-n", "federation-system",

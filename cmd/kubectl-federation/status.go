@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +24,7 @@ type statusCommand struct {
 	output   output
 	all      bool
 	exitCode bool
+	watch    bool
 }
 
 func newStatus(streams genericiooptions.IOStreams) *cobra.Command {
@@ -38,6 +39,9 @@ Of kinds without conditions, as ConfigMaps, Secrets and custom kinds, an object 
 cluster that cannot be reached: that the cluster cannot be is said of the cluster.`,
 		Example: `  kubectl federation status
 
+  # On a screen, until it is interrupted
+  kubectl federation status --watch
+
   # In a script: exit code 1 while a cluster does not serve or an object is out of sync
   kubectl federation status --exit-code >/dev/null && echo all is well`,
 		Args: cobra.NoArgs,
@@ -46,6 +50,7 @@ cluster that cannot be reached: that the cluster cannot be is said of the cluste
 	o.output.addFlag(c)
 	o.addFlags(c)
 	c.Flags().BoolVar(&o.all, "all", false, fmt.Sprintf("show all clusters and objects, not only %d", maxRows))
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "show it again whenever it has changed, until interrupted")
 	c.Flags().BoolVar(&o.exitCode, "exit-code", false, "end with 1 unless all clusters serve, all objects are in sync and no DNS provider is behind")
 	return c
 }
@@ -59,20 +64,22 @@ func (o *statusCommand) run(ctx context.Context, out io.Writer) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
+	if o.watch && (o.exitCode || o.output != "table") {
+		return errors.New("--watch: must not be beside --exit-code, nor an --output other than table")
+	}
 	f, err := o.connect()
 	if err != nil {
 		return err
+	}
+	if o.watch {
+		return o.keepShowing(ctx, out, f.status, watchPeriod)
 	}
 	s, err := f.status(ctx)
 	if err != nil {
 		return err
 	}
-	rows := maxRows
-	if o.all {
-		rows = len(s.Clusters) + len(s.OutOfSync)
-	}
 	if o.output == "table" {
-		printStatus(out, s, rows, time.Now())
+		o.show(out, s)
 	} else if err := o.output.print(out, s); err != nil {
 		return err
 	}
