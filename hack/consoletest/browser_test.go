@@ -1,10 +1,16 @@
 package consoletest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -176,9 +182,11 @@ func (b *browser) busy() float64 {
 // picture writes a picture of what is seen.
 func (b *browser) picture(path string) {
 	b.t.Helper()
-	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	seen, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	must(b.t, err)
-	must(b.t, os.WriteFile(path, png, 0o644))
+	small, err := fewColours(seen)
+	must(b.t, err)
+	must(b.t, os.WriteFile(path, small, 0o644))
 }
 
 // checkClean fails the test for exceptions, violations of the policy, and requests that leave the origin.
@@ -196,4 +204,34 @@ func (b *browser) checkClean(origin string) {
 			b.t.Errorf("a request left the origin: %s", url)
 		}
 	}
+}
+
+// fewColours returns a picture with its 256 most frequent colours only, and others as the nearest of these: a third of
+// the size.
+func fewColours(content []byte) ([]byte, error) {
+	seen, err := png.Decode(bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	bounds, times := seen.Bounds(), map[color.Color]int{}
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			times[seen.At(x, y)]++
+		}
+	}
+	frequent := slices.SortedFunc(maps.Keys(times), func(a, b color.Color) int { return times[b] - times[a] })
+	palette := color.Palette(frequent[:min(len(frequent), 256)])
+	nearest := map[color.Color]uint8{}
+	for c := range times {
+		nearest[c] = uint8(palette.Index(c))
+	}
+	small := image.NewPaletted(bounds, palette)
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			small.SetColorIndex(x, y, nearest[seen.At(x, y)])
+		}
+	}
+	var out bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, small)
+	return out.Bytes(), err
 }

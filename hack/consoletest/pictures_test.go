@@ -24,6 +24,7 @@ var shown = []struct{ name, hash, text string }{
 }
 
 // TestPictures takes pictures of all pages for docs/console.md, and of the same on a phone and in the dark to look at.
+// Those that the document does not show are not kept: .gitignore.
 func TestPictures(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("no folder was named with -pictures")
