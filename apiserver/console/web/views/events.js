@@ -28,7 +28,7 @@ function row(state, e) {
   const {kind, namespace, name} = e.involvedObject;
   const href = kind === "Cluster" ? hashOf(state.route, {show: name}) : objectLink(kind, namespace, name);
   return html`<tr><td class="mono">${clock(eventTime(e))}</td><td>${e.type === "Warning" ? badge("held", e.reason) : html`<span class="kind">${e.reason}</span>`}</td>
-    <th scope="row"><span class="kind">${kind}</span> <a href=${href}>${namespace && kind !== "Cluster" ? `${namespace}/` : ""}${name}</a></th><td class="why">${e.message}${e.count > 1 ? html` <span class="hint">${number(e.count)} times</span>` : nothing}</td></tr>`;
+    <th scope="row"><span class="kind">${kind}</span> <a href=${href}>${namespace && kind !== "Cluster" ? `${namespace}/` : ""}${name}</a></th><td class="why">${e.message}${e.count > 1 ? html` <span class="hint">· ${number(e.count)} times</span>` : nothing}</td></tr>`;
 }
 
 /** The page of events. */
