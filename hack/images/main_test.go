@@ -49,7 +49,7 @@ func TestTheSameProgramsGiveTheSameArchive(t *testing.T) {
 		}
 		return string(made)
 	}
-	if archive("x") != archive("x") {
+	if first, second := archive("x"), archive("x"); first != second {
 		t.Error("two archives of the same programs differ")
 	}
 	if archive("x") == archive("y") {
