@@ -150,7 +150,7 @@ func (b *browser) wait(expression string) {
 // waitText waits until the page has a text.
 func (b *browser) waitText(text string) {
 	b.t.Helper()
-	b.wait(fmt.Sprintf("document.body.innerText.includes(%s)", quote(text)))
+	b.wait(fmt.Sprintf("document.body?.innerText.includes(%s)", quote(text)))
 }
 
 // press presses keys as a person does: characters, or names of keys, as in Tab.

@@ -46,7 +46,8 @@ func TestAViewer(t *testing.T) {
 	s.bind(t, "vera", "view", "")
 	s.bind(t, "vera", "federation-cluster-viewer", "")
 	b := startBrowser(t, desk)
-	b.open(s.console(t, "--as", "vera"))
+	address := s.console(t, "--as", "vera")
+	b.open(address)
 	b.waitText("vera")
 	for _, hash := range []string{"#/?show=a-a-00", "#/drills", "#/failover?zone=region-a%2Fa"} {
 		b.show(hash)
@@ -63,7 +64,7 @@ func TestAViewer(t *testing.T) {
 		t.Errorf("a forced change answers %d", status)
 	}
 	b.eval(`fetch("/local/runs", {method: "POST", headers: {"X-Federation-Console": "1", "Content-Type": "application/json"}, body: '{"do":"cordon","name":"a-a-00"}'}).then((r) => r.status)`, &status)
-	b.eval("void location.reload()", nil)
+	b.open(address)
 	b.waitText(`User "vera" cannot patch resource "clusters"`)
 }
 
