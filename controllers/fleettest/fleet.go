@@ -255,6 +255,12 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 		f.failures = append(f.failures, f.adopts(where, r)...)
 		f.failures = append(f.failures, f.keeps(where, r, time.Now())...)
 		f.failures = append(f.failures, f.unknown(where, r, time.Now())...)
+		if from.late {
+			f.tally.check(lateWrites)
+			if from.changedPods {
+				f.failures = append(f.failures, against(lateWrites, "%s: %s of %s %s/%s", where, r.Verb, r.Resource.Resource, r.Namespace, r.Name))
+			}
+		}
 		f.tally.check("one writer at a time")
 		f.tally.check("no copy is written again and again")
 		f.failures = append(f.failures, f.laws.writes.sends(where, from, r)...) // over the wire to a member it takes no time

@@ -23,6 +23,9 @@ func newWriteLaws() writeLaws {
 	return writeLaws{last: map[int]uint64{}, decided: map[string]uint64{}, recent: map[string][]time.Time{}}
 }
 
+// lateWrites is the law about writes that arrive when another process has written (ADR 86).
+const lateWrites = "a write that comes late changes no number of pods that another has set"
+
 // mostWrites is how often one copy may be written in a minute. A user changes it some times, its pods get ready one after the
 // other while its number follows them, and answers get lost.
 const mostWrites = 60

@@ -424,15 +424,18 @@ func (r *Random) pause() error {
 // made many more.
 func (r *Random) lateWrite() error {
 	name, ok := r.object("rs", "deploy", "sts")
-	if !ok {
-		return nil
+	if !ok || len(r.sick) > 0 {
+		return r.rise()
 	}
 	if err := r.severalProcesses(); err != nil {
 		return err
 	}
-	for _, line := range []string{
-		"pause holder " + name + " 45s", fmt.Sprintf("scale %s %d", name, 1+r.chance.IntN(4)), "wait 20s", fmt.Sprintf("scale %s %d", name, 25+r.chance.IntN(15)), "wait 40s",
-	} {
+	lines := []string{fmt.Sprintf("scale %s %d", name, 1+r.chance.IntN(4)), "wait 300ms", "pause holder " + name + " 45s"}
+	for _, member := range r.members {
+		lines = slices.Insert(append(lines, "slow "+member+" 0s"), 0, "slow "+member+" 500ms")
+	}
+	lines = append(lines, "wait 20s", fmt.Sprintf("scale %s %d", name, 25+r.chance.IntN(15)), "wait 40s")
+	for _, line := range lines {
 		if err := r.do("%s", line); err != nil {
 			return err
 		}
@@ -440,29 +443,22 @@ func (r *Random) lateWrite() error {
 	return nil
 }
 
-// emptyLoaded has all replicas leave the cluster that has nearly all the load of an autoscaled Deployment: the autoscalers of the others see it
-// only when it comes.
+// emptyLoaded makes an autoscaled Deployment, and has all replicas leave the cluster that has nearly all the load of it: the autoscalers of the
+// others see it only when it comes.
 func (r *Random) emptyLoaded() error {
-	name, ok := r.object("hpa")
-	of := "deploy/" + strings.TrimPrefix(name, "hpa/")
-	if !ok || !r.objects[of] {
-		return nil
+	if len(r.sick) > 0 || r.drained != "" {
+		return r.rise()
 	}
-	loaded := r.member()
-	lines := []string{"scale " + of + " 20"}
+	name, loaded := fmt.Sprintf("o%d", r.chance.IntN(12)), r.member()
+	err := errors.Join(r.apply("hpa/"+name, fmt.Sprintf(autoscalerText, name, 1, 20)), r.apply("deploy/"+name, fmt.Sprintf(workloadText, "Deployment", name, "", 20, 1, "", "")), r.do("wait 1m"))
 	for _, member := range r.members {
 		n := 1
 		if member == loaded {
 			n = 15
 		}
-		lines = append(lines, fmt.Sprintf("load %s %s %d", member, of, n))
+		err = errors.Join(err, r.do("load %s deploy/%s %d", member, name, n))
 	}
-	for _, line := range append(lines, "wait 1m", "taint "+loaded+" example.com/emptied:NoExecute", "wait 30s", "untaint "+loaded+" example.com/emptied") {
-		if err := r.do("%s", line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(err, r.do("wait 1m"), r.do("taint %s example.com/emptied:NoExecute", loaded), r.do("wait 30s"), r.do("untaint %s example.com/emptied", loaded))
 }
 
 // panic has one of the next requests of a process panic.

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/clusterregistry"
@@ -77,6 +78,8 @@ type sender struct {
 	session uint64
 	// leads: it is what the leader alone does.
 	leads bool
+	// late: the write was carried out when another had changed the object since it was sent. changedPods: it changed the number of pods.
+	late, changedPods bool
 }
 
 // dial makes a client. It is to be hung up.
@@ -326,7 +329,7 @@ func (w *Wire) passes(ctx context.Context, from sender, r memapi.Request, do fun
 				continue
 			case <-ctx.Done():
 				if fault == Hung && r.Writes() {
-					go w.late(from, r, do)
+					go w.late(from, r, generation(w.api.Get(r.Resource, r.Namespace, r.Name)), do)
 				}
 				return ctx.Err()
 			}
@@ -335,15 +338,26 @@ func (w *Wire) passes(ctx context.Context, from sender, r memapi.Request, do fun
 	}
 }
 
-// late carries a request out when the member, or who sent it, goes on, though nobody waits for the answer. Who sent it could not know.
-func (w *Wire) late(from sender, r memapi.Request, do func() error) {
+func generation(u *unstructured.Unstructured) int64 {
+	if u == nil {
+		return 0
+	}
+	return u.GetGeneration()
+}
+
+// late carries a request out when the member, or who sent it, goes on, though nobody waits for the answer. Who sent it could not know. sent is
+// the generation of the object when it was sent.
+func (w *Wire) late(from sender, r memapi.Request, sent int64, do func() error) {
 	for {
 		w.mu.Lock()
 		fault, changed := w.faultFor(from), w.changed
 		w.mu.Unlock()
 		if fault != Hung {
 			if fault == Well && w.refusal(r) == nil {
-				w.onWrite(w.name, sender{}, r, do())
+				before := w.api.Get(r.Resource, r.Namespace, r.Name)
+				err := do()
+				after := w.api.Get(r.Resource, r.Namespace, r.Name)
+				w.onWrite(w.name, sender{late: generation(before) != sent, changedPods: before != nil && generation(after) == generation(before)+1 && replicasOf(before) != replicasOf(after)}, r, err)
 			}
 			return
 		}
