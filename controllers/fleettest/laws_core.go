@@ -62,7 +62,7 @@ func (f *Fleet) notFailedOver(now time.Time) []error {
 			return nil
 		}
 		switch {
-		case m.wellFor(now) > 0 || c.OutOfService() == v1beta1.Drained && drainedBefore(c, m.faultSince):
+		case m.wellFor(now) > 0 || c.OutOfService() == v1beta1.Drained && drainedBefore(c, lostSince(c, m)):
 		case !lost(m.Wire.Fault()) || gone != "":
 			return nil // why it is away, or that another is, may hold it
 		default:
@@ -77,6 +77,14 @@ func (f *Fleet) notFailedOver(now time.Time) []error {
 		return []error{against(failedOver, "%s is lost for %s, no other is, and it is %s", gone, now.Sub(f.members[gone].faultSince), phase)}
 	}
 	return nil
+}
+
+// lostSince returns since when a member is lost: that it was too slow before it died counts.
+func lostSince(c *v1beta1.Cluster, m *Member) time.Time {
+	if ready := c.Condition(v1beta1.ClusterReady); ready != nil && ready.Status != corev1.ConditionTrue && ready.LastTransitionTime.Time.Before(m.faultSince) {
+		return ready.LastTransitionTime.Time
+	}
+	return m.faultSince
 }
 
 // drainedBefore reports whether the last taint of a drain is older than a loss, as far as dates to the second say so.
