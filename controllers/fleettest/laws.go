@@ -467,6 +467,9 @@ func selected(u *unstructured.Unstructured, clusterLabels map[string]string) boo
 // excused: the member refuses the object, has one of its own, or an override does not fit there, and people have been told.
 func (f *Fleet) excused(m *Member, r memapi.Resource, u, there *unstructured.Unstructured) bool {
 	foreign := there != nil && !f.isCopy(there)
+	if ns := m.API.Get(namespaces, "", u.GetNamespace()); ns != nil && there == nil {
+		foreign = !f.isCopy(ns) && ns.GetLabels()[v1beta1.AcceptLabel] != f.uid // nothing of ours goes into a namespace that the member had before
+	}
 	if !foreign && !m.Wire.Refuses(r.Resource, u.GetName()) && !f.overridden(u) {
 		return false
 	}

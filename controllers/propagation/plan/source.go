@@ -86,7 +86,7 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 		return IfThere, nil, refuses
 	case refuses != "" && s.dividedField() == "":
 		return Absent, nil, refuses
-	case !Selected(s.Object, t.Cluster.Labels) && s.dividedField() != "" && s.Share(t.Cluster.Name) > 0: // what leaves is counted by the placement
+	case !Selected(s.Object, t.Cluster.Labels) && len(s.Autoscalers) > 0 && s.Share(t.Cluster.Name) > 0: // what autoscalers are made to take is counted by the placement
 		return Undecided, nil, "waits for the placement to follow the cluster selector"
 	case !Selected(s.Object, t.Cluster.Labels):
 		return Absent, nil, "the cluster selector does not match"
