@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -36,14 +37,17 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		return err
 	}
 	up := make(chan struct{})
+	announce := sync.OnceFunc(func() { // also if what comes after it panics and is called again
+		close(up)
+		if ready != nil {
+			ready()
+		}
+	})
 	go supervisor.Keep(ctx, "certificates", s.renew)
 	go supervisor.Keep(ctx, "etcd", func(ctx context.Context) { s.watchEtcd(ctx, cancel) })
 	go supervisor.Keep(ctx, "apiserver", func(ctx context.Context) {
 		if s.waitReady(ctx) {
-			close(up)
-			if ready != nil {
-				ready()
-			}
+			announce()
 			debug.FreeOSMemory() // building the API's description leaves much behind
 		}
 	})

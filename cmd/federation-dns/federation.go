@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,7 +79,7 @@ func reportChanges() func(servicedns.ProviderState) {
 func waitSigned(ctx context.Context, kube kubernetes.Interface, server *authoritative.Server) bool {
 	signed := make(chan struct{})
 	keys := dnskeys.Options{
-		Secrets: kube.CoreV1().Secrets(v1beta1.FederationNamespace), Zone: server.Zone(), Use: server.Sign, Ready: func() { close(signed) },
+		Secrets: kube.CoreV1().Secrets(v1beta1.FederationNamespace), Zone: server.Zone(), Use: server.Sign, Ready: sync.OnceFunc(func() { close(signed) }), // keys.Run may be called again
 	}
 	go supervisor.Keep(ctx, "dns-keys", func(ctx context.Context) { _ = keys.Run(ctx) }) // it ends with ctx, without an error
 	select {
