@@ -33,8 +33,7 @@ func (p *Plugin) warn(ctx context.Context, a admission.Attributes) {
 	var texts []string
 	switch a.GetSubresource() {
 	case "":
-		texts = slices.Concat(p.warnOfNames(a), stays(a), p.warnOfOverrides(ctx, a))
-		texts = append(texts, p.warnOfMany(a)...)
+		texts = slices.Concat(p.warnOfNames(a), stays(a), p.warnOfOverrides(ctx, a), p.warnOfMany(a))
 		fallthrough
 	case "scale":
 		texts = append(texts, p.warnOfAutoscaler(ctx, a)...)
@@ -118,10 +117,9 @@ func stays(a admission.Attributes) []string {
 
 // warnOfMany warns of an object that has another meaning in several clusters than in one, if it is new or changed in that.
 func (p *Plugin) warnOfMany(a admission.Attributes) []string {
-	created := a.GetOperation() == admission.Create
 	switch a.GetObject().(type) {
 	case *batch.CronJob, *batch.Job, *apps.StatefulSet, *apps.Deployment, *apps.ReplicaSet:
-		if !created {
+		if a.GetOperation() != admission.Create {
 			return nil
 		}
 	case *policy.PodDisruptionBudget:

@@ -34,15 +34,21 @@ spec:
 
 // begun is a fleet of three members with a Service and what it selects.
 func begun(t *testing.T, do func(p *player)) {
+	inFleet(t, func(t *testing.T, p *player) {
+		run(t, p, "cluster add a region=r zone=a", "cluster add b region=r zone=b", "cluster add c region=r zone=c", "settle", "apply web.yaml", "settle")
+		do(p)
+	})
+}
+
+// inFleet calls do with a fleet that has no members yet, and with lawsText as web.yaml.
+func inFleet(t *testing.T, do func(t *testing.T, p *player)) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := New(t.Context(), DefaultSettings(), synctest.Wait)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		p := &player{Fleet: f, files: map[string]string{"web.yaml": lawsText}}
-		run(t, p, "cluster add a region=r zone=a", "cluster add b region=r zone=b", "cluster add c region=r zone=c", "settle", "apply web.yaml", "settle")
-		do(p)
+		do(t, &player{Fleet: f, files: map[string]string{"web.yaml": lawsText}})
 	})
 }
 

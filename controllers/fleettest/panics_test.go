@@ -3,7 +3,6 @@ package fleettest
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -14,24 +13,18 @@ func TestAPanicCostsWhatItWasAbout(t *testing.T) {
 	seen := map[string]int{}
 	for n := 1; n <= 100; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f, err := New(t.Context(), DefaultSettings(), synctest.Wait)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer f.Close()
-				p := &player{Fleet: f, files: map[string]string{"web.yaml": lawsText}}
+			inFleet(t, func(t *testing.T, p *player) {
 				run(t, p, fmt.Sprintf("panic 1 %d", n), "cluster add a region=r zone=a", "cluster add b region=r zone=b", "apply web.yaml", "wait 30s", "scale rs/web 20", "settle")
-				web := f.Federation.Get(replicaSets, "default", "web")
+				web := p.Federation.Get(replicaSets, "default", "web")
 				if n, _, _ := unstructured.NestedInt64(web.Object, "status", "readyReplicas"); n != 20 {
 					t.Errorf("%d replicas are ready, want 20", n)
 				}
 				run(t, p, "delete rs/web", "settle")
-				if err := f.Failures(); err != nil {
+				if err := p.Failures(); err != nil {
 					t.Error(err)
 				}
-				seen[f.panics.whose()]++
-				for _, failure := range f.controls[0].parts.Failures() {
+				seen[p.panics.whose()]++
+				for _, failure := range p.controls[0].parts.Failures() {
 					if !failure.Running {
 						t.Errorf("%+v does not run", failure)
 					}

@@ -102,7 +102,7 @@ export function places(clusters) {
   }));
 }
 
-/** Returns how many clusters are in each state, without states that none is in. */
+/** Returns the number of clusters in each state that at least one is in. */
 export function counts(clusters) {
   const n = new Map();
   for (const c of clusters) {
