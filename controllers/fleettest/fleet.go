@@ -215,11 +215,13 @@ func (f *Fleet) room(m *Member) *v1beta1.ClusterCapacity {
 	return m.room(time.Now())
 }
 
-// silent reports whether the nodes of a member are yet to start.
+// silent reports whether the nodes of a member are yet to be heard of: once they are silent, until they are heard over a wire that is well.
 func (f *Fleet) silent(m *Member) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return m.silent()
+	fault := m.Wire.ForAll()
+	m.unheard = m.silent() || m.unheard && fault != Well && fault != Unhealthy
+	return m.unheard
 }
 
 // Unjoin takes a cluster's Cluster away. The cluster lives on.

@@ -65,9 +65,9 @@ func (f *Fleet) adopts(member string, r memapi.Request) []error {
 		return nil
 	}
 	f.tally.check(adopted)
-	delete(f.laws.adoptions, at) // with any other write it has been adopted
+	delete(f.laws.adoptions, at) // with any other write it has been adopted, or made again after somebody else took it away
 	there := f.members[member].API.Get(r.Resource, r.Namespace, r.Name)
-	if there != nil && there.GetUID() == a.copied && there.GetDeletionTimestamp() == nil {
+	if r.Verb != "delete" || there != nil && there.GetUID() == a.copied && there.GetDeletionTimestamp() == nil {
 		return nil
 	}
 	u := f.Federation.Get(r.Resource, r.Namespace, r.Name)

@@ -61,6 +61,8 @@ type Member struct {
 	seen    uint64 // version of the API after the last step
 	due     time.Time
 	wasDead bool
+	// unheard: its nodes have been silent and not been heard of since.
+	unheard bool
 	// boot is how long its nodes take to start when the cluster has its power again; up is when they have.
 	boot time.Duration
 	up   time.Time

@@ -82,8 +82,7 @@ spec:
     spec: {containers: [{name: web, image: "web:1"}]}
 `)
 	began := time.Now()
-	readyIn(t, 60*time.Second, "web", map[string]int32{"east-a": 4, "east-b": 2, "west-a": 4})
-	readyIn(t, 2*time.Minute, "web", map[string]int32{"east-a": 5, "east-b": 2, "west-a": 5})
+	readyIn(t, 3*time.Minute, "web", map[string]int32{"east-a": 5, "east-b": 2, "west-a": 5})
 	t.Logf("2 of 4 refused in east-b → 12 ready, elsewhere: %s", time.Since(began).Round(time.Millisecond))
 	d, err := s.fed.client.AppsV1().Deployments(narrow).Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {

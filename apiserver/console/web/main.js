@@ -31,13 +31,15 @@ let marked = false;
 function draw() {
   if (drawing) return;
   drawing = true;
-  requestAnimationFrame(() => {
-    drawing = false;
-    state.now = Date.now();
-    render(frame(state, page), root);
-    showDialogs();
-    if (store.clusters.loaded && !marked) marked = Boolean(performance.mark("clusters-shown"));
-  });
+  requestAnimationFrame(drawNow);
+}
+
+function drawNow() {
+  drawing = false;
+  state.now = Date.now();
+  render(frame(state, page), root);
+  showDialogs();
+  if (store.clusters.loaded && !marked) marked = Boolean(performance.mark("clusters-shown"));
 }
 
 const root = document.getElementById("app");
@@ -87,7 +89,8 @@ Object.assign(state.act, {
     find(word.trim());
     draw();
   },
-  type: (word) => ((state.typed = word), draw()),
+  // Without a frame in between: Enter right after the last key finds the button enabled.
+  type: (word) => ((state.typed = word), drawNow()),
   confirm: (asked) => {
     Object.assign(state, {asked, typed: "", preview: undefined, open: "act"});
     foresee(asked.action);
