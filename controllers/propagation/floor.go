@@ -23,7 +23,7 @@ func (s *snapshots) autoscalerFloor(ctx context.Context, m *member, of plan.Sour
 		return 0, err
 	}
 	most, _, _ := unstructured.NestedInt64(of.Object.Object, "spec", "maxReplicas")
-	floor := m.KeepFloor(k, w.Floor(m.Name, leaving, most), time.Now())
+	floor := m.KeepFloor(target, w.Floor(m.Name, leaving, most), time.Now())
 	if floor > 0 {
 		m.queue.AddAfter(k, leavesEvery)
 	}

@@ -123,6 +123,11 @@ func (s *snapshots) withMembers(now plan.Snapshot, m *member, k key) plan.Snapsh
 		now.Members = append(now.Members, s.standingOf(one, now.Source, k))
 	}
 	now.AutoscalersSynced = s.autoscalersSynced(now.Source, all)
+	if len(now.Source.Autoscalers) > 0 {
+		for i, floor := range now.Floors() {
+			now.Members[i].FloorBefore = all[i].KeepFloor(k, floor, time.Now())
+		}
+	}
 	return now
 }
 

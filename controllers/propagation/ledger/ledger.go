@@ -62,7 +62,7 @@ type entry struct {
 	reserved, ceiling *int64
 	// template is the pod template of a pending write, as plan.TemplateAnnotation.
 	template string
-	// floor is the minimum of an autoscaler's copy, until floorUntil at least.
+	// floor is the minimum that the copy's autoscaler keeps, until floorUntil at least.
 	floor      int64
 	floorUntil time.Time
 	// leavesSince is since when the copy should leave the member; zero if it should not.

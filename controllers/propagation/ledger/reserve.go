@@ -39,8 +39,8 @@ func (l *Ledger) Standing(s plan.Source, k plan.Key) (of plan.Standing) {
 	return of
 }
 
-// KeepFloor records the minimum of an autoscaler's copy, 0 for none, and returns it or an earlier one that must last a
-// while.
+// KeepFloor records the minimum that the autoscaler of a workload keeps in the member, 0 for none, and returns it or an
+// earlier one that must last a while.
 func (l *Ledger) KeepFloor(k plan.Key, floor int64, now time.Time) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

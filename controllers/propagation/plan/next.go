@@ -47,6 +47,9 @@ type Standing struct {
 	ClusterUnknown, Unlisted bool
 	// AutoscalerComes: an autoscaler of the federation should scale the object there.
 	AutoscalerComes bool
+	// FloorBefore is the highest that Snapshot.Floors returned for the member a moment ago: what has left since still
+	// brings its load.
+	FloorBefore int64
 	// MostReady is the maximum of ready replicas that may count, because a write of ours is about to take the others;
 	// nil: as the copy says.
 	MostReady *int64
@@ -127,15 +130,12 @@ func (s Snapshot) setVerb(step Step) Step {
 // allowedReplicas returns the number that a copy which should shrink to goal may have now, by the law, and what it waits for if
 // that is more.
 func (s Snapshot) allowedReplicas(goal int64) (*int64, string) {
-	shares := make([]Share, 0, len(s.Members))
-	for _, one := range s.Members {
-		shares = append(shares, one.share(s.Source))
-	}
+	shares := s.shares()
 	own := &shares[s.Own]
 	own.Target = goal
-	leaving := Leaving(shares)
-	for i := range shares {
-		shares[i].Target = max(shares[i].Target, s.Source.Floor(shares[i].Cluster, leaving, shares[i].Most))
+	for i, floor := range s.Floors() {
+		before := min(s.Members[i].FloorBefore, shares[i].Most, shares[i].Placed)
+		shares[i].Target = max(shares[i].Target, floor, before)
 	}
 	asked := s.Source.Asked()
 	if s.AutoscalersSynced {
@@ -149,6 +149,25 @@ func (s Snapshot) allowedReplicas(goal int64) (*int64, string) {
 		return &now, ""
 	}
 	return &now, HeldBack(*own, now, Ready(shares), asked)
+}
+
+// Floors returns, for each of Members, the minimum that an autoscaler of the object keeps there while replicas leave
+// others.
+func (s Snapshot) Floors() (floors []int64) {
+	shares := s.shares()
+	leaving := Leaving(shares)
+	for _, share := range shares {
+		floors = append(floors, s.Source.Floor(share.Cluster, leaving, share.Most))
+	}
+	return floors
+}
+
+func (s Snapshot) shares() []Share {
+	shares := make([]Share, 0, len(s.Members))
+	for _, one := range s.Members {
+		shares = append(shares, one.share(s.Source))
+	}
+	return shares
 }
 
 // share returns what the member has of an object. Replicas that our own shrinking is about to take no longer count.

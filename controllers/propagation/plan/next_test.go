@@ -152,6 +152,41 @@ func TestSnapshotNext(t *testing.T) {
 	}
 }
 
+// TestWhatHasJustLeftKeepsItsFloor checks that a cluster that has given up five of seven replicas keeps the last two until the
+// autoscaler of another one has made the part of all seven that comes to it, and not only that of the two.
+func TestWhatHasJustLeftKeepsItsFloor(t *testing.T) {
+	scaler := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "u2"},
+		"spec":     map[string]any{"minReplicas": int64(1), "maxReplicas": int64(7)},
+	}}
+	now := Snapshot{AutoscalersSynced: true, Own: 3, Source: Source{
+		Kind:        kind(t, "Deployment"),
+		Object:      &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "u1"}, "spec": map[string]any{"replicas": int64(22)}}},
+		Placement:   &v1beta1.Placement{Clusters: map[string]int64{"east-a": 8, "east-b": 7, "west-b": 7}},
+		Autoscalers: []Source{{Kind: kind(t, "HorizontalPodAutoscaler"), Object: scaler}},
+	}}
+	for _, c := range []struct {
+		name   string
+		n      int64
+		scaled bool
+	}{{"east-a", 7, true}, {"east-b", 1, true}, {"west-b", 7, true}, {"west-a", 2, false}} {
+		one := Standing{Target: Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: c.name}}, Scaled: c.scaled}, AutoscalerComes: c.scaled}
+		one.Have = &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "web", "namespace": "shop", "annotations": map[string]any{v1beta1.SourceAnnotation: "u1"}},
+			"spec":     map[string]any{"replicas": c.n},
+			"status":   map[string]any{"replicas": c.n, "updatedReplicas": c.n, "readyReplicas": c.n},
+		}}
+		now.Members = append(now.Members, one)
+	}
+	now.Target = now.Members[now.Own].Target
+	for _, c := range []struct{ before, want int64 }{{0, 0}, {3, 2}} {
+		now.Members[1].FloorBefore = c.before
+		if got := Next(now).replicas(now.Target.Have); got != c.want {
+			t.Errorf("with a floor of %d before: %d replicas stay, want %d", c.before, got, c.want)
+		}
+	}
+}
+
 // TestNextRollsOutInTurn checks that of two clusters with the old pod template the first by order gets the new one
 // while the other waits and keeps its own. While a write to the first is in flight, it counts as updated and not
 // healthy.
