@@ -16,6 +16,15 @@ func (s Source) Floor(cluster string, leaving, most int64) int64 {
 	return min(most, share, (leaving*share+placed-1)/placed)
 }
 
+// floors returns Floor for each of the shares, while what leaves is what they have in clusters that should have none.
+func (s Source) floors(shares []Share) (floors []int64) {
+	leaving := Leaving(shares)
+	for _, share := range shares {
+		floors = append(floors, s.Floor(share.Cluster, leaving, share.Most))
+	}
+	return floors
+}
+
 // Leaving returns the number of replicas in clusters that should have none.
 func Leaving(shares []Share) (n int64) {
 	for _, share := range shares {

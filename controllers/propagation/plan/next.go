@@ -133,7 +133,7 @@ func (s Snapshot) allowedReplicas(goal int64) (*int64, string) {
 	shares := s.shares()
 	own := &shares[s.Own]
 	own.Target = goal
-	for i, floor := range s.Floors() {
+	for i, floor := range s.Source.floors(shares) {
 		before := min(s.Members[i].FloorBefore, shares[i].Most, shares[i].Placed)
 		shares[i].Target = max(shares[i].Target, floor, before)
 	}
@@ -153,14 +153,7 @@ func (s Snapshot) allowedReplicas(goal int64) (*int64, string) {
 
 // Floors returns, for each of Members, the minimum that an autoscaler of the object keeps there while replicas leave
 // others.
-func (s Snapshot) Floors() (floors []int64) {
-	shares := s.shares()
-	leaving := Leaving(shares)
-	for _, share := range shares {
-		floors = append(floors, s.Source.Floor(share.Cluster, leaving, share.Most))
-	}
-	return floors
-}
+func (s Snapshot) Floors() []int64 { return s.Source.floors(s.shares()) }
 
 func (s Snapshot) shares() []Share {
 	shares := make([]Share, 0, len(s.Members))
