@@ -137,6 +137,7 @@ func (f *Fleet) turn() {
 			stood = v
 		}
 		f.parted(now)
+		f.emptied(now)
 		f.failures = append(f.failures, f.dns(now)...)
 		f.failures = append(f.failures, f.unexpectedPanics()...)
 		f.mu.Unlock()

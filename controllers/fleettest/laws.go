@@ -43,6 +43,7 @@ type laws struct {
 	foreign foreignLaws
 	phases  map[string]v1beta1.FailoverPhase
 	reached map[string]time.Time // since when half of the processes, but not all, reach a member
+	emptied map[string]time.Time // when a cluster was last known as one to be empty
 	// adoptions are the copies to be adopted after the federation was restored.
 	adoptions map[objectIn]adoption
 	unknown   unknownLaws
@@ -62,7 +63,7 @@ type asked struct {
 }
 
 func newLaws() laws {
-	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, copies: map[workloadKey]map[string]int{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, reached: map[string]time.Time{}, adoptions: map[objectIn]adoption{}, unknown: newUnknownLaws(), sources: map[objectIn]types.UID{}}
+	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, copies: map[workloadKey]map[string]int{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, reached: map[string]time.Time{}, emptied: map[string]time.Time{}, adoptions: map[objectIn]adoption{}, unknown: newUnknownLaws(), sources: map[objectIn]types.UID{}}
 }
 
 // hearing is how long it takes at most until all that the federation does is based on what has happened: the time

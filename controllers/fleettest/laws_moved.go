@@ -44,6 +44,23 @@ func (f *Fleet) movedOff(sent, now time.Time) (broken []error) {
 	return broken
 }
 
+// toBeEmpty reports whether a cluster was lost, and comes back by steps, or somebody wants it empty.
+func toBeEmpty(c *v1beta1.Cluster) bool {
+	p := c.Phase()
+	return p == v1beta1.PhaseFailedOver || p == v1beta1.PhaseFailingBack || len(c.Spec.Taints) > 0
+}
+
+// emptied keeps when each cluster was last one to be empty, as the processes know it: while the API is sick they do not hear that it no
+// longer is. It is called with the fleet locked.
+func (f *Fleet) emptied(now time.Time) {
+	sick := f.apiSick()
+	for name := range f.members {
+		if c := f.cluster(name); c != nil && toBeEmpty(c) || sick && now.Sub(f.laws.emptied[name]) < noticed {
+			f.laws.emptied[name] = now
+		}
+	}
+}
+
 // movedHome checks a placement that has changed in the same way.
 func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now time.Time) (broken []error) {
 	if wantsElse(before, after) {
@@ -54,8 +71,8 @@ func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now t
 		if m == nil || c == nil || after.Clusters[name] > 0 || before.Clusters[name] == 0 || n == 0 || before.Home[name] >= n || m.wellFor(now) < f.Settings.Grace {
 			continue
 		}
-		if p := c.Phase(); p == v1beta1.PhaseFailedOver || p == v1beta1.PhaseFailingBack || len(c.Spec.Taints) > 0 {
-			continue // it was lost, and comes back by steps; or somebody wants it empty
+		if toBeEmpty(c) || now.Sub(f.laws.emptied[name]) < noticed {
+			continue
 		}
 		broken = append(broken, against("nobody is moved off who is well", "%s: %s is well for %s, and its %d replicas are taken away: before %s, now %s", object, name, m.wellFor(now), before.Clusters[name], before, after))
 	}
