@@ -70,11 +70,12 @@ func (d *dispatcher) execute(ctx context.Context, m *member, k key, op operation
 	return err
 }
 
-// preconditionOf returns the precondition of an update: the copy has the observed UID and, if the write adds or removes pods,
-// the observed version. A process that was paused may have lost the shard meanwhile, and its write would be stale.
+// preconditionOf returns the precondition of an update: the copy has the observed UID and, if it has pods that are paced, the observed
+// version. A process that was paused may have lost the shard meanwhile, and its write would set the number that it knew, even if a label is
+// all that it means to change.
 func preconditionOf(k key, op operation) plan.Precondition {
 	p := plan.Precondition{UID: op.have.GetUID()}
-	if k.Kind.Paced && plan.ChangesPods(op.Want, op.have, k.Kind.Divided) {
+	if k.Kind.Paced {
 		p.ResourceVersion = op.have.GetResourceVersion()
 	}
 	return p

@@ -253,10 +253,3 @@ func content(u *unstructured.Unstructured) map[string]any {
 	}
 	return out
 }
-
-// ChangesPods reports whether a copy's number, in the field of its spec, or its pod template changes.
-func ChangesPods(want Desired, have *unstructured.Unstructured, field string) bool {
-	is, _, _ := unstructured.NestedInt64(have.Object, "spec", field)
-	number, given, _ := unstructured.NestedInt64(want.Object.Object, "spec", field)
-	return given && number != is || !SameTemplate(want, have)
-}
