@@ -258,7 +258,10 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 		f.failures = append(f.failures, f.adopts(where, r)...)
 		f.failures = append(f.failures, f.keeps(where, r, time.Now())...)
 		f.failures = append(f.failures, f.unknown(where, r, time.Now())...)
-		if from.late {
+		if from.unawaited && from.changedPods { // more may be asked for by now, which it could not know
+			f.laws.taken[workloadKey{r.Resource.Resource, r.Namespace, r.Name}] = time.Now()
+		}
+		if from.overtaken {
 			f.tally.check(lateWrites)
 			if from.changedPods {
 				f.failures = append(f.failures, against(lateWrites, "%s: %s of %s %s/%s", where, r.Verb, r.Resource.Resource, r.Namespace, r.Name))

@@ -78,8 +78,9 @@ type sender struct {
 	session uint64
 	// leads: it is what the leader alone does.
 	leads bool
-	// late: the write was carried out when another had changed the object since it was sent. changedPods: it changed the number of pods.
-	late, changedPods bool
+	// unawaited: the write was carried out when who sent it no longer waited. overtaken: another had changed the object since it was sent.
+	// changedPods: it changed the number of pods.
+	unawaited, overtaken, changedPods bool
 }
 
 // dial makes a client. It is to be hung up.
@@ -357,7 +358,7 @@ func (w *Wire) late(from sender, r memapi.Request, sent int64, do func() error) 
 				before := w.api.Get(r.Resource, r.Namespace, r.Name)
 				err := do()
 				after := w.api.Get(r.Resource, r.Namespace, r.Name)
-				w.onWrite(w.name, sender{late: generation(before) != sent, changedPods: before != nil && generation(after) == generation(before)+1 && replicasOf(before) != replicasOf(after)}, r, err)
+				w.onWrite(w.name, sender{unawaited: true, overtaken: generation(before) != sent, changedPods: before != nil && generation(after) == generation(before)+1 && replicasOf(before) != replicasOf(after)}, r, err)
 			}
 			return
 		}
