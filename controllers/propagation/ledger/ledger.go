@@ -34,6 +34,7 @@ type Ledger struct {
 
 	mu     sync.Mutex
 	copies map[plan.Key]*entry
+	floors map[plan.Key]floor // by workload
 }
 
 // entry is what is remembered of one copy.
@@ -62,9 +63,6 @@ type entry struct {
 	reserved, ceiling *int64
 	// template is the pod template of a pending write, as plan.TemplateAnnotation.
 	template string
-	// floor is the minimum that the copy's autoscaler keeps, until floorUntil at least.
-	floor      int64
-	floorUntil time.Time
 	// leavesSince is since when the copy should leave the member; zero if it should not.
 	leavesSince time.Time
 }
@@ -84,7 +82,7 @@ type Outcome struct {
 
 // New returns an empty ledger of a member. stores returns the member's copies of a kind, as its informer holds them.
 func New(federation string, stores func(*plan.Kind) cache.Store) *Ledger {
-	return &Ledger{federation: federation, stores: stores, copies: map[plan.Key]*entry{}}
+	return &Ledger{federation: federation, stores: stores, copies: map[plan.Key]*entry{}, floors: map[plan.Key]floor{}}
 }
 
 func (l *Ledger) entry(k plan.Key) *entry {

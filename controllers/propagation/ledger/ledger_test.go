@@ -254,6 +254,12 @@ func TestKeepFloor_ForAWhile(t *testing.T) {
 			t.Errorf("after %s, asked for %d: %d, want %d", c.after, c.floor, got, c.want)
 		}
 	}
+	other := r.key
+	other.Name = "other"
+	r.KeepFloor(other, 0, now.Add(time.Hour))
+	if len(r.floors)+len(r.copies) > 0 {
+		t.Errorf("an hour later there is still %v, %v", r.floors, r.copies)
+	}
 }
 
 func TestLeaving_Since(t *testing.T) {

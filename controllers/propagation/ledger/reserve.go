@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"maps"
 	"time"
 
 	"federation/controllers/propagation/plan"
@@ -39,16 +40,21 @@ func (l *Ledger) Standing(s plan.Source, k plan.Key) (of plan.Standing) {
 	return of
 }
 
+// floor is the minimum that the autoscaler of a workload keeps in the member, until then at least.
+type floor struct {
+	replicas int64
+	until    time.Time
+}
+
 // KeepFloor records the minimum that the autoscaler of a workload keeps in the member, 0 for none, and returns it or an
-// earlier one that must last a while.
-func (l *Ledger) KeepFloor(k plan.Key, floor int64, now time.Time) int64 {
+// earlier one that must last a while. All that have lasted their time are forgotten: who owns an autoscaler need not own
+// its workload, and does not hear that it goes.
+func (l *Ledger) KeepFloor(k plan.Key, replicas int64, now time.Time) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.entry(k)
-	if floor > 0 {
-		e.floor, e.floorUntil = max(floor, e.floor), now.Add(floorStays)
-	} else if now.After(e.floorUntil) {
-		e.floor = 0
+	maps.DeleteFunc(l.floors, func(_ plan.Key, f floor) bool { return now.After(f.until) })
+	if replicas > 0 {
+		l.floors[k] = floor{max(replicas, l.floors[k].replicas), now.Add(floorStays)}
 	}
-	return e.floor
+	return l.floors[k].replicas
 }
