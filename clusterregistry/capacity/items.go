@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -66,11 +67,14 @@ func keep(obj any) (any, error) {
 	}
 }
 
-// unscheduled notes of a pod that is on no node since when there is no room for it, and whose it is.
+// unscheduled notes of a pod that is on no node since when there is no room for it, and whose it is. A member whose clock is ahead
+// says a time that is yet to come: there, what counts is when we were told.
 func (p *pod) unscheduled(o *corev1.Pod) {
 	for _, c := range o.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && o.DeletionTimestamp == nil {
-			p.Unschedulable = c.LastTransitionTime.Time
+			if p.Unschedulable = c.LastTransitionTime.Time; p.Unschedulable.After(time.Now()) {
+				p.Unschedulable = time.Now()
+			}
 			p.Workload = workload(o)
 			p.Message = room.Said(c.Message)
 		}

@@ -172,7 +172,9 @@ func TestPodsWithoutRoomAreReportedSoon(t *testing.T) {
 		w.capacity()
 		w.put(stuck("web-5f-1", appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), "web-5f", "5f"))
 		w.put(stuck("set-1", appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), "set", "5f"))
-		w.put(stuck("job-1", batchv1.SchemeGroupVersion.WithKind("Job"), "job", ""))
+		ahead := stuck("job-1", batchv1.SchemeGroupVersion.WithKind("Job"), "job", "")
+		ahead.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(time.Hour)) // by the member's clock
+		w.put(ahead)
 		w.put(stuck("daemon-1", appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "daemon", ""))
 		w.wait(58 * time.Second)
 		if c, writes := w.capacity(); len(c.Unschedulable) != 0 || writes != 0 {

@@ -48,7 +48,7 @@ func init() {
 		"member":    silent((*player).member),
 		"partition": fault(Partitioned), "hang": fault(Hung), "kill": fault(Dead), "sicken": fault(Unhealthy), "expire": fault(Expired), "heal": fault(Well),
 		"slow": silent((*player).slow), "refuse": silent((*player).refuse), "accept": silent((*player).accept), "lose": silent((*player).lose),
-		"pods": silent((*player).podsReady), "nodes": silent((*player).nodesStart), "quota": silent((*player).limit), "crash": silent((*player).crash),
+		"pods": silent((*player).podsReady), "nodes": silent((*player).nodesStart), "quota": silent((*player).limit), "clock": silent((*player).setClock), "crash": silent((*player).crash),
 		"taint": silent((*player).taint), "untaint": silent((*player).untaint), "dns-weight": silent((*player).dnsWeight),
 		"restart":   silent(func(p *player, _ []string) error { p.Restart(); return nil }),
 		"processes": silent((*player).runProcesses),
@@ -517,6 +517,22 @@ func (p *player) limit(args []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.quota, m.seen = n, 0
+	return nil
+}
+
+// clock CLUSTER DURATION: its clock is as much ahead of ours, or behind.
+func (p *player) setClock(args []string) error {
+	if err := need(args, 2, "clock CLUSTER DURATION"); err != nil {
+		return err
+	}
+	m, err1 := p.find(args[0])
+	d, err2 := time.ParseDuration(args[1])
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.ahead = d
 	return nil
 }
 

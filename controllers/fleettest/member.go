@@ -53,6 +53,8 @@ type Member struct {
 	rounds *uint64
 	full   roomIn
 	served map[workloadKey]served
+	// ahead is by how much its clock is ahead of ours, in what it says of pods that it cannot make.
+	ahead time.Duration
 	// dropped counts the ready pods that the last step took away because fewer were asked for.
 	dropped map[workloadKey]int
 	// load is how many pods an autoscaler would like to have; scaled, of what the last step changed the number for one.
@@ -325,7 +327,7 @@ func (m *Member) resize(k workloadKey, u *unstructured.Unstructured, wanted int,
 	if made := updated >= wanted || len(set.list) >= keep; made {
 		set.refused = time.Time{}
 	} else if set.refused.IsZero() {
-		set.refused = now
+		set.refused = now.Add(m.ahead)
 	}
 	m.dropped[k] += max(0, before-readyIn(set.list, now))
 }

@@ -27,6 +27,7 @@ var stepKinds = []struct {
 	{"panics", 1, (*Random).panic},
 	{"late", 1, (*Random).lateWrite},
 	{"emptied", 1, (*Random).emptyLoaded},
+	{"clocks", 1, (*Random).setClock},
 }
 
 // kinds are the kinds of objects, and how often each is in the draw.
@@ -39,7 +40,7 @@ var kinds = []struct {
 type swarm map[string]bool
 
 // drawnLast are faults that came after others: they are drawn last, so that a seed has the others that it had before. The second is a way to restore.
-var drawnLast = []string{"overtake", "restore-running", "panics", "late", "emptied"}
+var drawnLast = []string{"overtake", "restore-running", "panics", "late", "emptied", "clocks"}
 
 // identities are the steps that have clusters be others than they were, of which a seed has one at most.
 var identities = map[string]bool{"alias": true, "rebuild": true}
@@ -238,6 +239,12 @@ func (r *Random) drain() error {
 	}
 	r.drained = r.member()
 	return r.do("drain %s", r.drained)
+}
+
+// setClock has the clock of a member be wrong, and its quota be full, of which it then says when that was.
+func (r *Random) setClock() error {
+	name := r.member()
+	return errors.Join(r.do("clock %s %dm", name, r.chance.IntN(121)-60), r.do("quota %s %d", name, 10*r.chance.IntN(5)))
 }
 
 func (r *Random) delay() error {

@@ -168,7 +168,7 @@ func (r *reporter) copiesOf(k key, federated *unstructured.Unstructured) (copies
 		goes, name := source.Goes(target), target.Cluster.Name
 		if m := r.member(name); m != nil {
 			if one, _ := m.copyOf(k); goes || one.Object != nil || one.State != plan.Synced {
-				r.countUnmade(k, source, &one)
+				r.countUnmade(k, m, source, &one)
 				one.LoadBalancers = target.Cluster.Spec.LoadBalancerCIDRs
 				copies = append(copies, one)
 			}
@@ -197,12 +197,16 @@ func (r *reporter) isCutOff(k key, cluster *unstructured.Unstructured, now time.
 }
 
 // countUnmade counts the pods that a cluster has been unable to create for long enough, or schedules a report for that
-// time.
-func (r *reporter) countUnmade(k key, source plan.Source, one *plan.Copy) {
+// time. The member says since when, which a restart of ours does not forget; where its clock is ahead, what counts is when
+// we saw it.
+func (r *reporter) countUnmade(k key, m *member, source plan.Source, one *plan.Copy) {
 	if !k.Kind.Failure {
 		return
 	}
 	pods, since := plan.Unmade(one.Object, source.Share(one.Cluster))
+	if seen := m.Failing(k, pods > 0, time.Now()); seen.Before(since) {
+		since = seen
+	}
 	if left := time.Until(since.Add(r.Unmade)); pods > 0 && left > 0 {
 		r.reports.AddAfter(k, left)
 	} else {

@@ -65,6 +65,8 @@ type entry struct {
 	template string
 	// leavesSince is since when the copy should leave the member; zero if it should not.
 	leavesSince time.Time
+	// failsSince is since when the member is seen to fail to create pods of the copy; zero if it does not.
+	failsSince time.Time
 }
 
 // Outcome is how a sync of an object in the member ended.

@@ -264,11 +264,17 @@ func TestKeepFloor_ForAWhile(t *testing.T) {
 
 func TestLeaving_Since(t *testing.T) {
 	r, now := newRig(), time.Unix(100, 0)
+	if !r.Failing(r.key, false, now).IsZero() || len(r.copies) > 0 || r.Failing(r.key, true, now) != now {
+		t.Error("it fails from now on")
+	}
 	if !r.Leaving(r.key, false, now).IsZero() || r.Leaving(r.key, true, now) != now || r.Leaving(r.key, true, now.Add(time.Second)) != now {
 		t.Error("since it was said first")
 	}
 	if !r.Leaving(r.key, false, now).IsZero() || r.Leaving(r.key, true, now.Add(time.Minute)) != now.Add(time.Minute) {
 		t.Error("it did not leave in between")
+	}
+	if r.Failing(r.key, true, now.Add(time.Hour)) != now || !r.Failing(r.key, false, now).IsZero() {
+		t.Error("that it leaves is not that it fails")
 	}
 }
 

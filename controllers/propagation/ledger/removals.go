@@ -60,16 +60,28 @@ func (l *Ledger) Pause(k plan.Key, now time.Time) (left time.Duration, why strin
 
 // Leaving records whether a copy should leave the member, and returns since when; zero if it should not.
 func (l *Ledger) Leaving(k plan.Key, leaves bool, now time.Time) (since time.Time) {
+	return l.since(k, leaves, now, func(e *entry) *time.Time { return &e.leavesSince })
+}
+
+// Failing records whether the member fails to create pods of the copy, and returns since when, by our clock; zero if it does not.
+func (l *Ledger) Failing(k plan.Key, fails bool, now time.Time) (since time.Time) {
+	return l.since(k, fails, now, func(e *entry) *time.Time { return &e.failsSince })
+}
+
+// since returns the time at which something was first true of a copy that is true, and zero of what is not.
+func (l *Ledger) since(k plan.Key, is bool, now time.Time, field func(*entry) *time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.copies[k]; e != nil && !leaves {
-		e.leavesSince = time.Time{}
-	} else if leaves {
-		e = l.entry(k)
-		if e.leavesSince.IsZero() {
-			e.leavesSince = now
-		}
-		since = e.leavesSince
+	e := l.copies[k]
+	if e == nil && !is {
+		return time.Time{}
 	}
-	return since
+	at := field(l.entry(k))
+	switch {
+	case !is:
+		*at = time.Time{}
+	case at.IsZero():
+		*at = now
+	}
+	return *at
 }
