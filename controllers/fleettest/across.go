@@ -80,6 +80,7 @@ func (f *Fleet) takenAway(member string, r memapi.Request) []error {
 	if r.Verb != "delete" || r.Resource != endpointSlices {
 		return nil
 	}
+	f.tally.check("nothing is taken away because a cluster cannot be seen")
 	name, rest, _ := strings.Cut(r.Name, ".")
 	source, _, _ := strings.Cut(rest, ".")
 	u, c := f.Federation.Get(services, r.Namespace, name), f.cluster(source)

@@ -250,6 +250,7 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 	defer f.mu.Unlock()
 	if err == nil && where == "federation" {
 		f.failures = append(f.failures, f.moved(r, time.Now())...)
+		f.tally.check(overtaken)
 		f.failures = append(f.failures, f.laws.writes.decides(from, r)...)
 	}
 	if err == nil && where != "federation" {
@@ -267,7 +268,7 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 				f.failures = append(f.failures, against(lateWrites, "%s: %s of %s %s/%s", where, r.Verb, r.Resource.Resource, r.Namespace, r.Name))
 			}
 		}
-		f.tally.check("one writer at a time")
+		f.tally.check(oneWriter)
 		f.tally.check("no copy is written again and again")
 		f.failures = append(f.failures, f.laws.writes.sends(where, from, r)...) // over the wire to a member it takes no time
 		if broken := f.laws.writes.wrote(where, r, time.Now()); len(broken) > 0 {

@@ -273,11 +273,13 @@ func (f *Fleet) Check() (broken []error) {
 	}
 	for _, r := range f.Federation.Resources() {
 		for _, u := range f.Federation.List(r.GroupVersionResource, nil) {
-			switch {
-			case !federated(r, u):
-			case u.GetDeletionTimestamp() != nil:
+			if !federated(r, u) {
+				continue
+			}
+			f.tally.check("deletes end")
+			if u.GetDeletionTimestamp() != nil {
 				law("deletes end", "%s %s is still there, with finalizers %q", r.Resource, u.GetName(), u.GetFinalizers())
-			default:
+			} else {
 				f.checkObject(r, u, law)
 			}
 		}
@@ -319,7 +321,7 @@ type lawFunc func(law, format string, args ...any)
 
 func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law lawFunc) {
 	name := r.Resource + " " + u.GetName()
-	f.tally.check("nothing is lost or out of place, the numbers are right")
+	f.tally.check("law of decisions")
 	wanted, ok := f.wanted(r, u)
 	if !ok {
 		law("law of decisions", "%s has no placement", name)
@@ -328,6 +330,9 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 	for _, m := range f.settled() {
 		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
 		n, selected := wanted[m.Name]
+		f.tally.check("nothing is lost")
+		f.tally.check("nothing is out of place")
+		f.tally.check("the numbers are right")
 		switch ours := f.isCopy(there); {
 		case f.excused(m, r, u, there):
 		case ours && selected && n != 0 && m.autoscaled(workloadKey{r.Resource, u.GetNamespace(), u.GetName()}): // the number is its own
@@ -358,6 +363,7 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 
 // checkIndexes checks that each index of an Indexed Job is run, and in one cluster.
 func (f *Fleet) checkIndexes(name string, u *unstructured.Unstructured, law lawFunc) {
+	f.tally.check("each index is run once")
 	all, _, _ := unstructured.NestedInt64(u.Object, "spec", "completions")
 	runs := 0
 	for _, m := range f.settled() {
@@ -385,6 +391,7 @@ func unschedulable(u *unstructured.Unstructured) int64 {
 
 // checkSum checks that all replicas are accounted for, once, by the placement and by the status.
 func (f *Fleet) checkSum(name string, u *unstructured.Unstructured, law lawFunc) {
+	f.tally.check("the sum is right")
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
 	sum := p.Unschedulable
 	for _, n := range p.Clusters {

@@ -58,7 +58,7 @@ func (f *Fleet) dns(now time.Time) (broken []error) {
 		if u.GetDeletionTimestamp() != nil || valueAt(u, "spec.type") != string(corev1.ServiceTypeLoadBalancer) {
 			continue
 		}
-		f.tally.check("DNS at each instant")
+		f.tally.check("DNS is not empty while a cluster has ready pods")
 		name := globalName(u)
 		for _, m := range f.members {
 			d.note(serviceIn{u.GetUID(), m.Name}, now, f.reachable(m) && f.servedIn(m, u, now).ready, f.servedIn(m, u, now).address)
@@ -112,6 +112,7 @@ func serviceKey(u *unstructured.Unstructured) workloadKey {
 
 // lostInDNS checks that a name does not have addresses of a cluster that is lost while another serves.
 func (f *Fleet) lostInDNS(u *unstructured.Unstructured, now time.Time) (broken []error) {
+	f.tally.check("DNS does not have what is lost")
 	d, name := &f.laws.dns, globalName(u)
 	for _, m := range f.members {
 		since := m.faultSince

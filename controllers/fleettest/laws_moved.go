@@ -20,24 +20,25 @@ func (f *Fleet) moved(r memapi.Request, now time.Time) []error {
 	return nil
 }
 
+const wellStay = "nobody is moved off who is well"
+
 // noticed is how soon each process knows that a member is well again.
 const noticed = 10 * time.Second
 
 // movedOff checks that nothing is moved off a cluster that has been well for a grace period, unless it was not yet known to be well when the
 // write was sent: nobody can call back what is on its way. It is called with the fleet locked.
 func (f *Fleet) movedOff(sent, now time.Time) (broken []error) {
-	const law = "nobody is moved off who is well"
 	for name, m := range f.members {
 		c := f.cluster(name)
 		if c == nil {
 			delete(f.laws.phases, name)
 			continue
 		}
-		f.tally.check(law)
+		f.tally.check(wellStay)
 		before, is := f.laws.phases[name], c.Phase()
 		f.laws.phases[name] = is
 		if is == v1beta1.PhaseFailedOver && before != is && before != v1beta1.PhaseFailingBack && m.wellFor(now) >= f.Settings.Grace && m.wellFor(sent) >= noticed {
-			broken = append(broken, against(law, "%s is well for %s, and now it is %s, after %s", name, m.wellFor(now), is, before))
+			broken = append(broken, against(wellStay, "%s is well for %s, and now it is %s, after %s", name, m.wellFor(now), is, before))
 		}
 		broken = append(broken, f.movedOffReached(m, before, is, now)...)
 	}
@@ -74,12 +75,12 @@ func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now t
 		if toBeEmpty(c) || now.Sub(f.laws.emptied[name]) < noticed {
 			continue
 		}
-		broken = append(broken, against("nobody is moved off who is well", "%s: %s is well for %s, and its %d replicas are taken away: before %s, now %s", object, name, m.wellFor(now), before.Clusters[name], before, after))
+		broken = append(broken, against(wellStay, "%s: %s is well for %s, and its %d replicas are taken away: before %s, now %s", object, name, m.wellFor(now), before.Clusters[name], before, after))
 	}
 	return broken
 }
 
-const volumesStay = "what has volumes stays with them"
+const volumesStay = "what has volumes wellStay with them"
 
 // leftVolumes checks that no replicas with volumes are moved off a cluster because it is lost, unless their policy says so: elsewhere they
 // would start on empty volumes.

@@ -44,6 +44,7 @@ const staleInDNS = 45 * time.Second
 // endedInDNS checks that a name does not have addresses of a cluster without a ready pod while another serves: also if the process that
 // holds the Service cannot see it. It is called with the fleet locked.
 func (f *Fleet) endedInDNS(u *unstructured.Unstructured, now time.Time) (broken []error) {
+	f.tally.check("DNS does not point at what has ended")
 	d, name := &f.laws.dns, globalName(u)
 	for _, m := range f.members {
 		at := serviceIn{u.GetUID(), m.Name}

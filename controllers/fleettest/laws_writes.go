@@ -46,15 +46,16 @@ func (l *writeLaws) wrote(where string, r memapi.Request, now time.Time) (broken
 	return broken
 }
 
+const oneWriter = "one writer at a time"
+
 // sends checks that nobody sends a write who has been succeeded by another that has written already.
 func (l *writeLaws) sends(where string, from sender, r memapi.Request) []error {
-	const law = "one writer at a time"
 	if from.session == 0 || !r.Writes() {
 		return nil
 	}
 	if from.leads {
 		if from.session < l.leading {
-			return []error{against(law, "%s %s %s by a leader of before: session %d, after session %d", where, r.Verb, r.Name, from.session, l.leading)}
+			return []error{against(oneWriter, "%s %s %s by a leader of before: session %d, after session %d", where, r.Verb, r.Name, from.session, l.leading)}
 		}
 		l.leading = from.session
 		return nil
@@ -68,7 +69,7 @@ func (l *writeLaws) sends(where string, from sender, r memapi.Request) []error {
 	}
 	shard := v1beta1.Shard(r.Namespace, name)
 	if from.session < l.last[shard] {
-		return []error{against(law, "%s: %s %s %s/%s by one that no longer has shard %d: session %d, after session %d",
+		return []error{against(oneWriter, "%s: %s %s %s/%s by one that no longer has shard %d: session %d, after session %d",
 			where, r.Verb, r.Resource.Resource, r.Namespace, r.Name, shard, from.session, l.last[shard])}
 	}
 	l.last[shard] = from.session

@@ -133,6 +133,7 @@ func (r *Random) order() error {
 		return err
 	}
 	for name, there := range r.objects {
+		r.player.tally.check("no object is lost, and none stays")
 		if t, err := r.player.target(name); err == nil && there != (r.player.Federation.Get(t.GroupVersionResource, t.namespace, t.name) != nil) {
 			return against("no object is lost, and none stays", "%s is to be at the federation: %t", name, there)
 		}
