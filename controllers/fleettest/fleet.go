@@ -216,13 +216,11 @@ func (f *Fleet) room(m *Member) *v1beta1.ClusterCapacity {
 	return m.room(time.Now())
 }
 
-// silent reports whether the nodes of a member are yet to be heard of: once they are silent, until they are heard over a wire that is well.
+// silent reports whether the nodes of a member are silent, or have not been heard of for long enough since.
 func (f *Fleet) silent(m *Member) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	fault := m.Wire.ForAll()
-	m.unheard = m.silent() || m.unheard && fault != Well && fault != Unhealthy
-	return m.unheard
+	return m.unheard || m.silent()
 }
 
 // Unjoin takes a cluster's Cluster away. The cluster lives on.

@@ -63,8 +63,9 @@ type Member struct {
 	seen    uint64 // version of the API after the last step
 	due     time.Time
 	wasDead bool
-	// unheard: its nodes have been silent and not been heard of since.
+	// unheard: its nodes have been silent, and not been heard of for long enough since heard.
 	unheard bool
+	heard   time.Time
 	// boot is how long its nodes take to start when the cluster has its power again; up is when they have.
 	boot time.Duration
 	up   time.Time
@@ -144,6 +145,7 @@ func (m *Member) step(now time.Time) {
 	if m.alias {
 		return
 	}
+	defer m.listen(now)
 	clear(m.dropped)
 	clear(m.scaled)
 	if m.Wire.Fault() == Dead {
@@ -193,6 +195,23 @@ func (m *Member) startPods(now time.Time) {
 		}
 	}
 	m.seen = 0
+}
+
+// settling is how long nodes are heard of until what is said of their pods is believed, as the registry has it (clusterregistry/health).
+const settling = 10 * time.Second
+
+// listen notes for how long the nodes have been heard of over a wire that is well, once they were silent.
+func (m *Member) listen(now time.Time) {
+	switch fault := m.Wire.ForAll(); {
+	case m.silent():
+		m.unheard, m.heard = true, time.Time{}
+	case fault != Well && fault != Unhealthy:
+		m.heard = time.Time{}
+	case m.heard.IsZero():
+		m.heard = now
+	case now.Sub(m.heard) >= settling:
+		m.unheard = false
+	}
 }
 
 // silent reports whether nothing has been heard of the cluster's nodes since its power is back (ADR 56).
