@@ -3,6 +3,7 @@ package dnskeys
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,10 +33,10 @@ func newKey(t *testing.T) []byte {
 }
 
 // runs keeps a zone signed until the test ends. The result points to the last signer.
-func runs(ctx context.Context, secrets typedcorev1.SecretInterface, make bool) (last **dnssec.Signer) {
-	last = new(*dnssec.Signer)
+func runs(ctx context.Context, secrets typedcorev1.SecretInterface, make bool) (last *atomic.Pointer[dnssec.Signer]) {
+	last = &atomic.Pointer[dnssec.Signer]{}
 	go func() {
-		_ = Options{Secrets: secrets, Zone: zone, Make: make, Use: func(s *dnssec.Signer) error { *last = s; return nil }}.Run(ctx)
+		_ = Options{Secrets: secrets, Zone: zone, Make: make, Use: func(s *dnssec.Signer) error { last.Store(s); return nil }}.Run(ctx)
 	}()
 	return last
 }
@@ -47,17 +48,17 @@ func TestAllServersUseOneKey(t *testing.T) {
 		secrets := fake.NewClientset().CoreV1().Secrets(v1beta1.FederationNamespace)
 		reader := runs(ctx, secrets, false)
 		synctest.Wait()
-		if *reader != nil {
+		if reader.Load() != nil {
 			t.Fatal("a key is used before there is one")
 		}
 		first, second := runs(ctx, secrets, true), runs(ctx, secrets, true)
 		time.Sleep(2 * readEvery)
 		synctest.Wait()
-		if *first == nil || *second == nil || *reader == nil {
+		if first.Load() == nil || second.Load() == nil || reader.Load() == nil {
 			t.Fatal("not all have a key")
 		}
-		if want := (*first).Key.Tag(); (*second).Key.Tag() != want || (*reader).Key.Tag() != want {
-			t.Errorf("keys %d, %d and %d are used: want one", want, (*second).Key.Tag(), (*reader).Key.Tag())
+		if want := first.Load().Key.Tag(); second.Load().Key.Tag() != want || reader.Load().Key.Tag() != want {
+			t.Errorf("keys %d, %d and %d are used: want one", want, second.Load().Key.Tag(), reader.Load().Key.Tag())
 		}
 	})
 }
@@ -69,7 +70,7 @@ func TestKeysAreRolledAndNeverLost(t *testing.T) {
 		secrets := fake.NewClientset().CoreV1().Secrets(v1beta1.FederationNamespace)
 		used := runs(ctx, secrets, true)
 		synctest.Wait()
-		old := (*used).Key.Tag()
+		old := used.Load().Key.Tag()
 		become := func(data map[string][]byte) {
 			secret, err := secrets.Get(ctx, v1beta1.DNSKeysSecret, metav1.GetOptions{})
 			if err != nil {
@@ -87,11 +88,11 @@ func TestKeysAreRolledAndNeverLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		become(map[string][]byte{signing: secret.Data[signing], "next.pem": newKey(t)})
-		if (*used).Key.Tag() != old || len((*used).More) != 1 {
-			t.Errorf("key %d signs and %d more are published, want %d and one", (*used).Key.Tag(), len((*used).More), old)
+		if used.Load().Key.Tag() != old || len(used.Load().More) != 1 {
+			t.Errorf("key %d signs and %d more are published, want %d and one", used.Load().Key.Tag(), len(used.Load().More), old)
 		}
 		become(map[string][]byte{signing: []byte("broken")})
-		if (*used).Key.Tag() != old {
+		if used.Load().Key.Tag() != old {
 			t.Errorf("a key that cannot be read was taken for one")
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,14 +25,26 @@ import (
 
 // above is a parent zone with two servers.
 type above struct {
+	mu      sync.Mutex
 	servers [2][]*dns.DS
 	err     error
 }
 
-func (a *above) ask(context.Context, string) ([][]*dns.DS, error) { return a.servers[:], a.err }
+func (a *above) ask(context.Context, string) ([][]*dns.DS, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.servers[:]), a.err
+}
 
-// keeps rolls over keys until the test ends. last points to the last key of a zone that is signed with them.
-func keeps(ctx context.Context, secrets typedcorev1.SecretInterface, a *above) (last **dnssec.Signer, events chan string) {
+// publish changes what the parent zone's servers answer.
+func (a *above) publish(change func(servers *[2][]*dns.DS)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change(&a.servers)
+}
+
+// keeps rolls over keys until the test ends. last holds the last key of a zone that is signed with them.
+func keeps(ctx context.Context, secrets typedcorev1.SecretInterface, a *above) (last *atomic.Pointer[dnssec.Signer], events chan string) {
 	last = runs(ctx, secrets, true)
 	recorder := record.NewFakeRecorder(1000)
 	go Keeper{Secrets: secrets, Zone: zone, Settings: plan.DefaultSettings(time.Hour), Above: a.ask, Recorder: recorder}.Run(ctx)
@@ -70,33 +84,33 @@ func TestAKeyIsRolled(t *testing.T) {
 		secrets, a := fake.NewClientset().CoreV1().Secrets(v1beta1.FederationNamespace), &above{}
 		signs, events := keeps(ctx, secrets, a)
 		time.Sleep(49*time.Hour + decideEvery/2) // between two passes
-		old := (*signs).Key
-		if got := (*signs).Submitted(); len(got) != 1 || got[0].Tag() != old.Tag() {
+		old := signs.Load().Key
+		if got := signs.Load().Submitted(); len(got) != 1 || got[0].Tag() != old.Tag() {
 			t.Fatalf("the parent zone is to have DS records of %v, want %d", got, old.Tag())
 		}
-		a.servers = [2][]*dns.DS{{old.DS(zone)}, {old.DS(zone)}}
+		a.publish(func(servers *[2][]*dns.DS) { *servers = [2][]*dns.DS{{old.DS(zone)}, {old.DS(zone)}} })
 		time.Sleep(askEvery)
 		annotate(t, secrets, v1beta1.DNSSECKeyRolloverAnnotation, "now")
 		time.Sleep(time.Hour)
-		if len((*signs).More) != 1 || (*signs).Key.Tag() != old.Tag() || (*signs).Submitted()[0].Tag() != old.Tag() {
+		if len(signs.Load().More) != 1 || signs.Load().Key.Tag() != old.Tag() || signs.Load().Submitted()[0].Tag() != old.Tag() {
 			t.Fatalf("a roll has begun: %+v", ringOf(t, secrets).State)
 		}
-		if waits := ringOf(t, secrets).State.Waits; !strings.Contains(waits, fmt.Sprintf("key %d signs from", (*signs).More[0].Tag())) {
+		if waits := ringOf(t, secrets).State.Waits; !strings.Contains(waits, fmt.Sprintf("key %d signs from", signs.Load().More[0].Tag())) {
 			t.Errorf("a roll that has begun waits for %q", waits)
 		}
 		time.Sleep(25 * time.Hour)
-		next := (*signs).Key
-		if next.Tag() == old.Tag() || next.Algorithm != old.Algorithm || len((*signs).More) != 1 || (*signs).Submitted()[0].Tag() != next.Tag() {
+		next := signs.Load().Key
+		if next.Tag() == old.Tag() || next.Algorithm != old.Algorithm || len(signs.Load().More) != 1 || signs.Load().Submitted()[0].Tag() != next.Tag() {
 			t.Fatalf("the new key does not sign: %+v", ringOf(t, secrets).State)
 		}
-		a.servers[0] = []*dns.DS{next.DS(zone)} // the other server of the parent zone lags
+		a.publish(func(servers *[2][]*dns.DS) { servers[0] = []*dns.DS{next.DS(zone)} }) // the other server of the parent zone lags
 		time.Sleep(3 * 24 * time.Hour)
-		if ring := ringOf(t, secrets); len((*signs).More) != 1 || !strings.Contains(ring.State.Waits, fmt.Sprint(next.Tag())) {
+		if ring := ringOf(t, secrets); len(signs.Load().More) != 1 || !strings.Contains(ring.State.Waits, fmt.Sprint(next.Tag())) {
 			t.Fatalf("the old key went before all servers of the parent zone had followed: %+v", ring.State)
 		}
-		a.servers[1] = a.servers[0]
+		a.publish(func(servers *[2][]*dns.DS) { servers[1] = servers[0] })
 		time.Sleep(50 * time.Hour)
-		if ring := ringOf(t, secrets); len((*signs).More) != 0 || (*signs).Key.Tag() != next.Tag() || ring.State.Waits != "" {
+		if ring := ringOf(t, secrets); len(signs.Load().More) != 0 || signs.Load().Key.Tag() != next.Tag() || ring.State.Waits != "" {
 			t.Fatalf("the roll did not end: %+v", ring.State)
 		}
 		end()
@@ -123,7 +137,7 @@ func TestWhoCannotAskIsTold(t *testing.T) {
 		annotate(t, secrets, v1beta1.DNSSECKeyRolloverAnnotation, "now")
 		time.Sleep(80 * time.Hour)
 		synctest.Wait()
-		if len((*signs).More) != 1 {
+		if len(signs.Load().More) != 1 {
 			t.Fatalf("the roll did not wait: %+v", ringOf(t, secrets).State)
 		}
 		told := false
@@ -133,10 +147,10 @@ func TestWhoCannotAskIsTold(t *testing.T) {
 		if !told {
 			t.Error("no event says that the parent zone cannot be queried")
 		}
-		annotate(t, secrets, v1beta1.DNSSECParentDSAnnotation, fmt.Sprint((*signs).Key.Tag()))
+		annotate(t, secrets, v1beta1.DNSSECParentDSAnnotation, fmt.Sprint(signs.Load().Key.Tag()))
 		time.Sleep(50 * time.Hour)
 		synctest.Wait()
-		if len((*signs).More) != 0 {
+		if len(signs.Load().More) != 0 {
 			t.Errorf("the roll did not go on: %+v", ringOf(t, secrets).State)
 		}
 	})

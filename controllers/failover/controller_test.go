@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -291,13 +292,12 @@ func TestAStoreThatWasPutBackIsNotWrittenWithoutEnd(t *testing.T) {
 // a probe confirms it.
 func TestNothingIsMovedAgainstTheLatestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		probe := func() plan.Probe { return plan.Probe{At: time.Now(), Healthy: true} }
-		probes := func() map[string]plan.Probe {
-			if probe == nil {
-				return map[string]plan.Probe{}
-			}
-			return map[string]plan.Probe{"a": probe()}
+		var probe atomic.Value // of func() map[string]plan.Probe
+		probed := func(p func() plan.Probe) {
+			probe.Store(func() map[string]plan.Probe { return map[string]plan.Probe{"a": p()} })
 		}
+		probed(func() plan.Probe { return plan.Probe{At: time.Now(), Healthy: true} })
+		probes := func() map[string]plan.Probe { return probe.Load().(func() map[string]plan.Probe)() }
 		w := newWorldWith(t, probes, "a", "b", "c")
 		defer func() { w.stop() }()
 		lost := time.Now()
@@ -305,13 +305,13 @@ func TestNothingIsMovedAgainstTheLatestProbe(t *testing.T) {
 		w.wait(time.Minute)
 		w.are("a:GracePeriod b:Serving c:Serving")
 		old := time.Now().Add(-time.Minute)
-		probe = func() plan.Probe { return plan.Probe{At: old, LostSince: lost} }
+		probed(func() plan.Probe { return plan.Probe{At: old, LostSince: lost} })
 		w.wait(time.Minute)
 		w.are("a:GracePeriod b:Serving c:Serving")
-		probe = nil
+		probe.Store(func() map[string]plan.Probe { return map[string]plan.Probe{} })
 		w.wait(time.Minute)
 		w.are("a:GracePeriod b:Serving c:Serving")
-		probe = func() plan.Probe { return plan.Probe{At: time.Now(), LostSince: lost} }
+		probed(func() plan.Probe { return plan.Probe{At: time.Now(), LostSince: lost} })
 		w.wait(2 * time.Second)
 		w.are("a:FailedOver b:Serving c:Serving")
 	})
@@ -320,21 +320,22 @@ func TestNothingIsMovedAgainstTheLatestProbe(t *testing.T) {
 // What others report takes effect within a second, though nothing is written.
 func TestOthersAreHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		said := map[string]plan.Statement{}
+		var said atomic.Pointer[map[string]plan.Statement]
+		said.Store(&map[string]plan.Statement{})
 		w := newWorld(t, "a", "b", "c")
 		defer func() { w.stop() }()
 		w.stop()
-		w.others = func() map[string]plan.Statement { return said }
+		w.others = func() map[string]plan.Statement { return *said.Load() }
 		w.start()
 		w.observe("a", false)
 		w.wait(5 * time.Second)
 		w.are("a:GracePeriod b:Serving c:Serving")
-		said = map[string]plan.Statement{"2": {Well: []string{"a"}}, "3": {Well: []string{"a"}}}
+		said.Store(&map[string]plan.Statement{"2": {Well: []string{"a"}}, "3": {Well: []string{"a"}}})
 		w.wait(1100 * time.Millisecond)
 		w.are("a:FailoverSuspended b:Serving c:Serving")
 		w.wait(time.Hour)
 		w.are("a:FailoverSuspended b:Serving c:Serving")
-		said = map[string]plan.Statement{"2": {Lost: []string{"a"}}} // the third has died
+		said.Store(&map[string]plan.Statement{"2": {Lost: []string{"a"}}}) // the third has died
 		w.wait(29 * time.Second)
 		w.are("a:GracePeriod b:Serving c:Serving")
 		w.wait(3 * time.Second)

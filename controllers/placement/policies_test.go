@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,11 +151,11 @@ func TestReferencesGoWhereTheWorkloadGoes(t *testing.T) {
 
 func TestACustomKindIsPlacedWhenAPolicyNamesIt(t *testing.T) {
 	databases := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "databases"}
-	served := false
+	var served atomic.Bool
 	inFleetWith(t, func(o *Options) {
 		o.Definitions = o.Informers(definitions)
 		o.Resolve = func(apiVersion, kind string) (schema.GroupVersionResource, bool, error) {
-			if !served || apiVersion != "example.com/v1" || kind != "Database" {
+			if !served.Load() || apiVersion != "example.com/v1" || kind != "Database" {
 				return schema.GroupVersionResource{}, false, errors.New("there is no such kind")
 			}
 			return databases, true, nil
@@ -172,7 +173,7 @@ func TestACustomKindIsPlacedWhenAPolicyNamesIt(t *testing.T) {
 		if c := readPolicy(u).Status.Conditions; len(c) != 1 || c[0].Reason != "KindNotServed" || !strings.Contains(c[0].Message, "example.com/v1 Database: there is no such kind") {
 			t.Errorf("conditions %+v", c)
 		}
-		served = true
+		served.Store(true)
 		time.Sleep(time.Minute)
 		if got := f.clustersOf(databases, "db"); got != "west-a" {
 			t.Errorf("placed on %s", got)
@@ -198,7 +199,7 @@ func TestACustomKindIsPlacedWhenAPolicyNamesIt(t *testing.T) {
 		if got := f.accepted(); got.Reason != "Accepted" {
 			t.Errorf("west-a allows it again: %s %q", got.Reason, got.Message)
 		}
-		served = false
+		served.Store(false)
 		f.apply(definitions, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: databases.example.com}, spec: {group: example.com, names: {kind: Database}}}`)
 		if err := f.client.Resource(definitions).Delete(t.Context(), "databases.example.com", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)

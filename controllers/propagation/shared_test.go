@@ -34,10 +34,16 @@ func TestSharedWhileItIsAskedFor(t *testing.T) {
 		for i := range 3 * termMost {
 			of(fmt.Sprint("web-", i), "u1", "7")
 		}
-		if n := len(s.recent) + len(s.old); n > 2*termMost {
+		kept := func() (n int, ends bool) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.recent) + len(s.old), s.ends != nil
+		}
+		if n, _ := kept(); n > 2*termMost {
 			t.Errorf("%d are kept", n)
 		}
-		if time.Sleep(3 * term); len(s.recent)+len(s.old) > 0 || s.ends != nil {
+		time.Sleep(3 * term)
+		if n, ends := kept(); n > 0 || ends {
 			t.Error("what nobody asks for is kept")
 		}
 	})

@@ -35,7 +35,7 @@ type shared struct {
 	*testing.T
 	*memory
 	world *desiredRecords
-	state ProviderState
+	state atomic.Pointer[ProviderState]
 	kube  *fake.Clientset
 }
 
@@ -60,7 +60,7 @@ func startShared(t *testing.T, provider dnsprovider.Provider, m *memory) *shared
 
 func startPublisher(t *testing.T, provider NamedProvider, m *memory) *shared {
 	s := &shared{T: t, memory: m, world: newWorld(), kube: fake.NewClientset()}
-	p := newPublisher(provider, plan.Zone{Federation: "fed", Name: zone}, s.world, func(now ProviderState) { s.state = now })
+	p := newPublisher(provider, plan.Zone{Federation: "fed", Name: zone}, s.world, func(now ProviderState) { s.state.Store(&now) })
 	p.kube = s.kube
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -93,15 +93,15 @@ func (s *shared) is(marks int, want ...string) {
 
 func (s *shared) says(reason string, published bool, words string) {
 	s.Helper()
-	if s.state.Reason != reason || s.state.Published != published || !strings.Contains(s.state.Message, words) {
-		s.Errorf("state %+v, want %s, %t, with %q", s.state, reason, published, words)
+	if state := s.state.Load(); state.Reason != reason || state.Published != published || !strings.Contains(state.Message, words) {
+		s.Errorf("state %+v, want %s, %t, with %q", *state, reason, published, words)
 	}
 }
 
 // behind checks for which objects the provider lacks changes.
 func (s *shared) behind(want ...string) {
 	s.Helper()
-	if got := slices.Sorted(maps.Keys(s.state.Objects)); !slices.Equal(got, want) {
+	if got := slices.Sorted(maps.Keys(s.state.Load().Objects)); !slices.Equal(got, want) {
 		s.Errorf("behind with %q, want %q", got, want)
 	}
 }
@@ -243,7 +243,7 @@ func TestAProviderIsWrittenByTheLeaderAlone(t *testing.T) {
 		m, closed := &memory{}, errors.New("the Lease was not renewed in time")
 		s := &shared{T: t, memory: m, world: newWorld(), kube: fake.NewClientset()}
 		c := &Controller{Options: Options{Federation: "fed", Zone: zone, Kube: s.kube, Providers: []NamedProvider{{Name: "outside", Provider: m}}}, world: s.world}
-		c.Report = func(now ProviderState) { s.state = now }
+		c.Report = func(now ProviderState) { s.state.Store(&now) }
 		c.told = newConditions(c.Options, &c.stores)
 		var leads atomic.Bool
 		c.Fence = func() error {

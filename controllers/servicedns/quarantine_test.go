@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,13 +17,20 @@ import (
 // refuses is a provider that refuses some names, and reserves one.
 type refuses struct {
 	*memory
-	names []string
+	names atomic.Value // of []string
+}
+
+func newRefuses(m *memory, names ...string) *refuses {
+	r := &refuses{memory: m}
+	r.names.Store(names)
+	return r
 }
 
 func (r *refuses) Apply(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
+	names := r.names.Load().([]string)
 	for _, step := range changes {
-		if i := slices.IndexFunc(r.names, func(name string) bool { return strings.HasPrefix(step.Name, name+".") && len(step.New) > 0 }); i >= 0 {
-			return dnsprovider.Refusef("it has no place for %s", r.names[i])
+		if i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(step.Name, name+".") && len(step.New) > 0 }); i >= 0 {
+			return dnsprovider.Refusef("it has no place for %s", names[i])
 		}
 	}
 	return r.memory.Apply(ctx, zone, changes)
@@ -32,7 +40,7 @@ func (r *refuses) Reserves(name string) bool { return name == zone }
 
 // refused returns the objects whose records a provider refuses.
 func (s *shared) refused() (keys []string) {
-	for key, why := range s.state.Objects {
+	for key, why := range s.state.Load().Objects {
 		if why.Code == plan.Rejected {
 			keys = append(keys, key+": "+why.Message)
 		}
@@ -48,7 +56,7 @@ func TestARefusedNameCostsItsOwnerOnly(t *testing.T) {
 		t.Run(fmt.Sprintf("local %t", local), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &memory{}
-				r := &refuses{memory: m, names: []string{"bad"}}
+				r := newRefuses(m, "bad")
 				s := startPublisher(t, NamedProvider{Name: "outside", Provider: r, Local: local}, m)
 				world := records{"Service shop/bad": {set(t, "bad", dnsprovider.A, "192.0.2.66"), set(t, "bad2", dnsprovider.A, "192.0.2.66")}}
 				for i := range 99 {
@@ -70,19 +78,19 @@ func TestARefusedNameCostsItsOwnerOnly(t *testing.T) {
 				s.says(ReasonRejected, true, "bad.example.com.")
 
 				// Others proceed with one call each.
-				before := s.calls
+				before := s.callCount()
 				s.world.set(records{"Service shop/n00": {set(t, "n00", dnsprovider.A, "192.0.2.2")}}, time.Now())
 				synctest.Wait()
-				if lines := s.names(); !slices.Contains(lines, "n00 A 192.0.2.2") || s.calls != before+1 {
-					t.Errorf("%d calls: %q", s.calls-before, lines[:3])
+				if lines := s.names(); !slices.Contains(lines, "n00 A 192.0.2.2") || s.callCount() != before+1 {
+					t.Errorf("%d calls: %q", s.callCount()-before, lines[:3])
 				}
 				// It stays so after reading the zone, with few calls.
-				before = s.calls
+				before = s.callCount()
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				has(100)
 				s.says(ReasonRejected, true, "bad.example.com.")
-				if calls := s.calls - before; calls > 30 {
+				if calls := s.callCount() - before; calls > 30 {
 					t.Errorf("%d calls in an hour", calls)
 				}
 				// Its owner corrects it: applied at once.
@@ -94,7 +102,7 @@ func TestARefusedNameCostsItsOwnerOnly(t *testing.T) {
 				s.world.set(records{"Service shop/bad": {set(t, "bad", dnsprovider.A, "192.0.2.66")}}, time.Now())
 				synctest.Wait()
 				has(99)
-				r.names = nil
+				r.names.Store([]string(nil))
 				time.Sleep(maxPause)
 				synctest.Wait()
 				has(100)
@@ -108,10 +116,10 @@ func TestARefusedNameCostsItsOwnerOnly(t *testing.T) {
 func TestARefusedChangeLeavesWhatWasThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
-		r := &refuses{memory: m}
+		r := newRefuses(m)
 		s := startPublisher(t, NamedProvider{Name: "outside", Provider: r}, m)
 		s.want(set(t, "www", dnsprovider.A, "192.0.2.1"))
-		r.names = []string{"www"}
+		r.names.Store([]string{"www"})
 		s.want(set(t, "www", dnsprovider.A, "192.0.2.2"))
 		s.is(1, "www A 192.0.2.1")
 		time.Sleep(time.Hour)
@@ -127,13 +135,14 @@ func TestARefusedChangeLeavesWhatWasThere(t *testing.T) {
 func TestAProviderThatRefusesAllSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
-		r := &refuses{memory: m}
+		var names []string
 		world := records{}
 		for i := range 500 {
 			name := fmt.Sprintf("n%03d", i)
-			r.names = append(r.names, name)
+			names = append(names, name)
 			world["Service shop/"+name] = []dnsprovider.RRSet{set(t, name, dnsprovider.A, "192.0.2.1")}
 		}
+		r := newRefuses(m, names...)
 		s := startPublisher(t, NamedProvider{Name: "outside", Provider: r}, m)
 		s.world.set(world, time.Now())
 		time.Sleep(time.Second)
@@ -142,7 +151,7 @@ func TestAProviderThatRefusesAllSaysSo(t *testing.T) {
 			t.Errorf("%d objects refused", got)
 		}
 		s.says(ReasonRejected, false, "and 495 more")
-		r.names = nil
+		r.names.Store([]string(nil))
 		time.Sleep(maxPause)
 		synctest.Wait()
 		s.says(ReasonPublished, true, "all records")
@@ -157,7 +166,7 @@ func TestAReservedNameIsNotAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &memory{}
-		s := startPublisher(t, NamedProvider{Name: "built-in", Provider: &refuses{memory: m}, Local: true}, m)
+		s := startPublisher(t, NamedProvider{Name: "built-in", Provider: newRefuses(m), Local: true}, m)
 		s.world.set(records{"Ingress shop/web": {apex, set(t, "www", dnsprovider.A, "192.0.2.1")}, "Ingress other/web": {set(t, "other", dnsprovider.A, "192.0.2.1")}}, time.Now())
 		synctest.Wait()
 		s.is(0, "other A 192.0.2.1", "www A 192.0.2.1")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -30,6 +32,13 @@ type server struct {
 
 func newServer() *server {
 	return &server{leases: map[string]*coordinationv1.Lease{}, watchers: map[chan watch.Event]bool{}}
+}
+
+// names returns those of the Leases that are stored.
+func (s *server) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.leases))
 }
 
 // store stores a Lease, or deletes it if nil.

@@ -125,6 +125,13 @@ func (f *fleet) endAll() {
 	}
 }
 
+// holders returns who works with each shard.
+func (f *fleet) holders() [v1beta1.Shards]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.by
+}
+
 // held returns how many shards each replica works with.
 func (f *fleet) held() map[string]int {
 	f.mu.Lock()
@@ -164,12 +171,13 @@ func TestReplicasComeAndGo(t *testing.T) {
 		f.start("b")
 		f.start("c")
 		t.Logf("three after %s", f.balanced(10*time.Second))
-		before := f.by
+		before := f.holders()
 		f.kill("b")
 		t.Logf("one was killed: taken over after %s", f.balanced(9*time.Second))
+		after := f.holders()
 		for shard, by := range before {
-			if by != "b" && f.by[shard] != by {
-				t.Errorf("shard %d moved from %s to %s", shard, by, f.by[shard])
+			if by != "b" && after[shard] != by {
+				t.Errorf("shard %d moved from %s to %s", shard, by, after[shard])
 			}
 		}
 		f.end("c")
@@ -177,11 +185,11 @@ func TestReplicasComeAndGo(t *testing.T) {
 			t.Errorf("one was ended: taken over after %s", took)
 		}
 		time.Sleep(10 * time.Second)
-		if n := len(f.server.leases); n != 2 {
-			t.Errorf("%d Leases are left, want one and the table", n)
+		if left := f.server.names(); len(left) != 2 {
+			t.Errorf("left are %q, want one Lease and the table", left)
 		}
 		f.endAll()
-		if left := f.server.leases; len(left) != 1 {
+		if left := f.server.names(); len(left) != 1 {
 			t.Errorf("all have ended, and it is left: %v", left)
 		}
 		f.start("d")

@@ -14,11 +14,12 @@ func TestWhatFailsIsStartedAgain(t *testing.T) {
 		s := New()
 		ctx, cancel := context.WithCancel(t.Context())
 		var starts []time.Duration
-		began, ended := time.Now(), make(chan error, 1)
+		starting := make(chan time.Duration, 10)
+		began, ended, n := time.Now(), make(chan error, 1), 0
 		go func() {
 			ended <- s.Run(ctx, "part", func(ctx context.Context) error {
-				starts = append(starts, time.Since(began))
-				switch len(starts) {
+				starting <- time.Since(began)
+				switch n++; n {
 				case 1:
 					return errors.New("broken")
 				case 2:
@@ -35,9 +36,11 @@ func TestWhatFailsIsStartedAgain(t *testing.T) {
 			if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("after %v: %v, want %q", time.Since(began), err, want)
 			}
+			starts = append(starts, <-starting)
 			time.Sleep(time.Duration(1<<(len(starts)-1)) * firstPause)
 		}
 		synctest.Wait()
+		starts = append(starts, <-starting)
 		if f := s.Failures(); len(f) != 1 || !f[0].Running || f[0].Restarts != 3 || s.Check() != nil {
 			t.Errorf("started again: %+v, %v", f, s.Check())
 		}
@@ -50,7 +53,7 @@ func TestWhatFailsIsStartedAgain(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if want := []time.Duration{0, firstPause, 3 * firstPause, 7 * firstPause}; len(starts) != 4 || starts[3] != want[3] || starts[2] != want[2] {
+		if want := []time.Duration{0, firstPause, 3 * firstPause, 7 * firstPause}; len(starting) != 0 || starts[3] != want[3] || starts[2] != want[2] {
 			t.Errorf("started at %v, want %v", starts, want)
 		}
 	})
