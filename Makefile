@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: race e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
+.PHONY: race e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -77,6 +77,9 @@ e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make
 	@hack/install-tools.sh services
 	@hack/build-real.sh services
 	@hack/e2e-dataplane.sh '$(MODE)' '$(FOCUS)'
+
+e2e-systemd: build ## the units of hack/manifests under a real systemd, with all their sandbox options: a minute, as root
+	@hack/e2e-systemd.sh
 
 e2e-nodeagent: build build-real ## the node agent as a DaemonSet, installed by `kubectl federation join`, on real nodes
 	@hack/e2e-nodeagent.sh

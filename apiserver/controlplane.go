@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
@@ -63,6 +64,7 @@ func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (_
 	o.SecureServing.MinTLSVersion = "VersionTLS12"
 
 	o.GenericServerRunOptions.ShutdownWatchTerminationGracePeriod = watchGrace
+	o.GenericServerRunOptions.AdvertiseAddress = advertisedAddress(c.bind)
 
 	o.Etcd.StorageConfig.Transport.ServerList = endpoints
 	if len(c.Etcd.Servers) > 0 {
@@ -83,6 +85,20 @@ func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (_
 		return completed, err
 	}
 	return completed, utilerrors.NewAggregate(completed.Validate())
+}
+
+// advertisedAddress is the one in the description of the API's token keys. Kubernetes would refuse to run on a machine
+// without a default route, where bind itself, or loopback, is all there is.
+func advertisedAddress(bind net.IP) net.IP {
+	address, err := utilnet.ResolveBindAddress(bind)
+	switch {
+	case err == nil:
+		return address
+	case bind.IsUnspecified():
+		return net.IPv4(127, 0, 0, 1)
+	default:
+		return bind
+	}
 }
 
 // authenticate configures authentication: client certificates and service account tokens.
