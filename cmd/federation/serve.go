@@ -8,12 +8,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"federation/apiserver"
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/validation"
 	"federation/cmd/internal/process"
+	"federation/controllers/placement"
+	propagation "federation/controllers/propagation/plan"
+	shards "federation/controllers/shards/plan"
 	"federation/controllers/supervisor"
 	"federation/dnsprovider/authoritative"
 )
@@ -78,14 +83,27 @@ func apiserverCommand() *cobra.Command {
 // the federation's name and zone.
 func runServer(ctx context.Context, o *apiserver.Options, names *controllersOptions, then func(context.Context, *rest.Config) error) error {
 	reviews := &reviewer{}
-	places := newPlacer()
-	o.ReviewFailover, o.Place, o.Clusters, o.BeforeReady = reviews.ReviewFailover, places.Place, places.known, places.follow
-	o.TryOverrides = places.tryOverrides
+	admitter := placement.NewAdmitter()
+	o.ReviewFailover, o.Place, o.Clusters = reviews.ReviewFailover, admitter.Place, admitter.Clusters
+	o.BeforeReady = func(ctx context.Context, config *rest.Config) error {
+		client, err := newClient(config)
+		if err != nil {
+			return err
+		}
+		caches, err := newCaches(config, client, shards.All)
+		if err != nil {
+			return err
+		}
+		return admitter.Follow(ctx, caches.ForResource, caches.Start)
+	}
+	o.TryOverrides = func(policy *v1beta1.PlacementPolicy, object *unstructured.Unstructured) error {
+		return propagation.TryOverrides(policy, object, admitter.Clusters())
+	}
 	if names != nil {
-		places.secretsEverywhere = names.propagateSecrets == secretsAll
+		admitter.SecretsEverywhere = names.propagateSecrets == secretsAll
 		o.ReadyChecks = map[string]func() error{"federation-controllers": names.parts.Check}
 		o.NamesInDNS = func() *validation.DNSNames {
-			return &validation.DNSNames{Federation: names.name, Zone: names.zone, NoApex: len(names.others) == 0, Grants: places.dnsGrants(), Places: places.places()}
+			return &validation.DNSNames{Federation: names.name, Zone: names.zone, NoApex: len(names.others) == 0, Grants: admitter.DNSNameGrants(), Places: admitter.Zones()}
 		}
 	}
 	config, err := o.Complete()

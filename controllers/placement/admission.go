@@ -1,4 +1,4 @@
-package main
+package placement
 
 import (
 	"context"
@@ -10,25 +10,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/placement/plan"
-	shards "federation/controllers/shards/plan"
 )
 
 // seenAfter is how long a capacity report may take to count the pods of a new object.
 const seenAfter = 30 * time.Second
 
-// placer places new objects in the very write that creates them, in the apiserver's process: by the function by
+// Admitter places new objects in the very write that creates them, in the apiserver's process: by the function by
 // which the placement controller would, which then finds nothing to change (ADR 15). What people have to be told
 // about is left to the controller, and all of it until Clusters and policies have been read.
-type placer struct {
+type Admitter struct {
 	now func() time.Time
-	// secretsEverywhere is plan.World's.
-	secretsEverywhere bool
+	// SecretsEverywhere is plan.World's; it is set before Follow.
+	SecretsEverywhere bool
 
 	mu       sync.Mutex
 	synced   bool
@@ -46,38 +45,31 @@ type given struct {
 	pods     map[string]int64 // by cluster
 }
 
-func newPlacer() *placer {
-	return &placer{
+// NewAdmitter makes one that knows no Clusters yet.
+func NewAdmitter() *Admitter {
+	return &Admitter{
 		now:      time.Now,
 		clusters: map[types.NamespacedName]*v1beta1.Cluster{}, policies: map[types.NamespacedName]*v1beta1.PlacementPolicy{},
 		grants: map[types.NamespacedName]*v1beta1.DNSNameGrant{},
 	}
 }
 
-// follow keeps Clusters, policies and grants in sight until ctx is done. It returns when they have been read.
-func (p *placer) follow(ctx context.Context, config *rest.Config) error {
-	client, err := newClient(config)
+// Follow keeps Clusters, policies and grants in sight until ctx is done, by informers that start starts. It returns when they have
+// been read.
+func (p *Admitter) Follow(ctx context.Context, informers func(schema.GroupVersionResource) cache.SharedIndexInformer, start func(stop <-chan struct{})) error {
+	allClusters, err := keep(p, informers(v1beta1.ClustersResource), p.clusters)
 	if err != nil {
 		return err
 	}
-	from, err := newCaches(config, client, shards.All)
+	allPolicies, err := keep(p, informers(v1beta1.PoliciesResource), p.policies)
 	if err != nil {
 		return err
 	}
-	clusters, policies := from.ForResource(v1beta1.ClustersResource), from.ForResource(v1beta1.PoliciesResource)
-	allClusters, err := keep(p, clusters, p.clusters)
+	allGrants, err := keep(p, informers(v1beta1.DNSNameGrantsResource), p.grants)
 	if err != nil {
 		return err
 	}
-	allPolicies, err := keep(p, policies, p.policies)
-	if err != nil {
-		return err
-	}
-	allGrants, err := keep(p, from.ForResource(v1beta1.DNSNameGrantsResource), p.grants)
-	if err != nil {
-		return err
-	}
-	from.Start(ctx.Done())
+	start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), allClusters.HasSynced, allPolicies.HasSynced, allGrants.HasSynced) {
 		return ctx.Err()
 	}
@@ -87,8 +79,8 @@ func (p *placer) follow(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// known are the Clusters, nil until they have been read.
-func (p *placer) known() (all []*v1beta1.Cluster) {
+// Clusters returns all Clusters, nil until they have been read.
+func (p *Admitter) Clusters() (all []*v1beta1.Cluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.synced {
@@ -97,15 +89,15 @@ func (p *placer) known() (all []*v1beta1.Cluster) {
 	return slices.Collect(maps.Values(p.clusters))
 }
 
-// dnsGrants are the DNSNameGrants that are known.
-func (p *placer) dnsGrants() []*v1beta1.DNSNameGrant {
+// DNSNameGrants returns those that have been read.
+func (p *Admitter) DNSNameGrants() []*v1beta1.DNSNameGrant {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Values(p.grants))
 }
 
-// places are "ZONE.REGION" of the Clusters that are known.
-func (p *placer) places() (all []string) {
+// Zones returns "ZONE.REGION" of the Clusters that have been read.
+func (p *Admitter) Zones() (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.clusters {
@@ -116,8 +108,8 @@ func (p *placer) places() (all []string) {
 	return all
 }
 
-// keep keeps the objects of an informer in a map of the placer's. One that cannot be read is as good as none.
-func keep[T any](p *placer, informer cache.SharedIndexInformer, all map[types.NamespacedName]*T) (cache.ResourceEventHandlerRegistration, error) {
+// keep keeps the objects of an informer in a map of the Admitter. One that cannot be read is as good as none.
+func keep[T any](p *Admitter, informer cache.SharedIndexInformer, all map[types.NamespacedName]*T) (cache.ResourceEventHandlerRegistration, error) {
 	put := func(obj any) {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
@@ -149,7 +141,7 @@ func keep[T any](p *placer, informer cache.SharedIndexInformer, all map[types.Na
 }
 
 // Place returns the placement annotation of a new object, or "" to leave it to the placement controller.
-func (p *placer) Place(u *unstructured.Unstructured) string {
+func (p *Admitter) Place(u *unstructured.Unstructured) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.synced || len(p.clusters) == 0 {
@@ -170,14 +162,14 @@ func (p *placer) Place(u *unstructured.Unstructured) string {
 }
 
 // give takes from the world what a new object gets, where room is limited, and keeps that in mind.
-func (p *placer) give(g given) {
+func (p *Admitter) give(g given) {
 	if p.world.Ledger.Limits() {
 		p.take(g)
 		p.given = append(p.recent(g.at), g)
 	}
 }
 
-func (p *placer) take(g given) {
+func (p *Admitter) take(g given) {
 	demand := p.world.Ledger.Demand(g.requests)
 	for cluster, n := range g.pods {
 		p.world.Ledger.Take(cluster, demand, n)
@@ -185,7 +177,7 @@ func (p *placer) take(g given) {
 }
 
 // recent returns what was given so lately that reports may not know of it.
-func (p *placer) recent(now time.Time) []given {
+func (p *Admitter) recent(now time.Time) []given {
 	old := 0
 	for old < len(p.given) && now.Sub(p.given[old].at) > seenAfter {
 		old++
@@ -194,7 +186,7 @@ func (p *placer) recent(now time.Time) []given {
 }
 
 // look returns the world as it is. One made anew has the room that reports say, less what was given since.
-func (p *placer) look(now time.Time) *plan.World {
+func (p *Admitter) look(now time.Time) *plan.World {
 	if p.world != nil {
 		return p.world
 	}
@@ -207,7 +199,7 @@ func (p *placer) look(now time.Time) *plan.World {
 		policies = append(policies, policy)
 	}
 	p.world = plan.NewWorld(clusters, policies)
-	p.world.Terse, p.world.SecretsEverywhere = true, p.secretsEverywhere
+	p.world.Terse, p.world.SecretsEverywhere = true, p.SecretsEverywhere
 	p.given = p.recent(now)
 	for _, g := range p.given {
 		p.take(g)

@@ -1,4 +1,4 @@
-package main
+package placement
 
 import (
 	"testing"
@@ -21,8 +21,8 @@ func readyCluster(name string) *v1beta1.Cluster {
 	}
 }
 
-func testPlacer(clusters ...*v1beta1.Cluster) *placer {
-	p := newPlacer()
+func testAdmitter(clusters ...*v1beta1.Cluster) *Admitter {
+	p := NewAdmitter()
 	p.now = func() time.Time { return time.Unix(1000, 0) }
 	p.synced = true
 	for _, c := range clusters {
@@ -42,13 +42,13 @@ func newReplicaSet(replicas int64, annotations map[string]string) *unstructured.
 }
 
 // What is placed as it is created must be what the controller would decide, or each object would be placed twice.
-func TestTheControllerAgreesWithThePlacer(t *testing.T) {
+func TestAdmitter_DecidesAsTheControllerDoes(t *testing.T) {
 	for _, annotations := range []map[string]string{
 		nil,
 		{v1beta1.ReplicaSetPreferencesAnnotation: `{"rebalance":true,"clusters":{"east-a":{"weight":2},"*":{"weight":1}}}`},
 		{v1beta1.ReplicaSetPreferencesAnnotation: `{"clusters":{"west-a":{"minReplicas":5},"*":{"weight":1}}}`},
 	} {
-		p := testPlacer(readyCluster("east-a"), readyCluster("east-b"), readyCluster("west-a"))
+		p := testAdmitter(readyCluster("east-a"), readyCluster("east-b"), readyCluster("west-a"))
 		u := newReplicaSet(10, annotations)
 		value := p.Place(u)
 		if placement := v1beta1.ParsePlacement(value); placement == nil || len(placement.Clusters) != 3 {
@@ -68,26 +68,26 @@ func TestTheControllerAgreesWithThePlacer(t *testing.T) {
 	}
 }
 
-func TestThePlacerLeavesItToTheController(t *testing.T) {
-	unread := newPlacer()
+func TestAdmitter_LeavesItToTheController(t *testing.T) {
+	unread := NewAdmitter()
 	if got := unread.Place(newReplicaSet(3, nil)); got != "" {
 		t.Errorf("before the clusters are read: %q", got)
 	}
-	if got := testPlacer().Place(newReplicaSet(3, nil)); got != "" {
+	if got := testAdmitter().Place(newReplicaSet(3, nil)); got != "" {
 		t.Errorf("without clusters: %q", got)
 	}
 	capped := map[string]string{v1beta1.ReplicaSetPreferencesAnnotation: `{"clusters":{"east-a":{"maxReplicas":2}}}`}
-	if got := testPlacer(readyCluster("east-a")).Place(newReplicaSet(3, capped)); got != "" {
+	if got := testAdmitter(readyCluster("east-a")).Place(newReplicaSet(3, capped)); got != "" {
 		t.Errorf("where replicas have no place: %q", got)
 	}
 }
 
 // Objects that are created one right after the other must not all count on the same room.
-func TestThePlacerRemembersWhatItGaveAway(t *testing.T) {
+func TestAdmitter_RemembersWhatItGaveAway(t *testing.T) {
 	small, large := readyCluster("east-a"), readyCluster("east-b")
 	small.Status.Capacity = capacityOf(4)
 	large.Status.Capacity = capacityOf(100)
-	p := testPlacer(small, large)
+	p := testAdmitter(small, large)
 	inSmall := int64(0)
 	for range 10 {
 		placement := v1beta1.ParsePlacement(p.Place(newReplicaSet(2, nil)))

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"strings"
@@ -6,12 +6,17 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-func TestOverridesAreTriedForTheClustersTheyAreFor(t *testing.T) {
-	p := testPlacer(readyCluster("east-a"), readyCluster("west-a"))
+func TestTryOverrides_ForTheClustersTheyAreFor(t *testing.T) {
+	clusters := []*v1beta1.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "west-a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "east-a"}}}
+	web := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": map[string]any{"namespace": "default", "name": "web"},
+		"spec": map[string]any{"replicas": int64(3), "template": map[string]any{}},
+	}}
 	of := func(clusters *v1beta1.ClusterAffinity, op v1beta1.JSONPatchOperation) *v1beta1.PlacementPolicy {
 		return &v1beta1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}, Spec: v1beta1.PlacementPolicySpec{
 			Overrides: []v1beta1.Override{{Clusters: clusters, JSONPatch: []v1beta1.JSONPatchOperation{op}}}}}
@@ -29,7 +34,7 @@ func TestOverridesAreTriedForTheClustersTheyAreFor(t *testing.T) {
 		"a field that is fixed":     {of(nil, v1beta1.JSONPatchOperation{Op: "replace", Path: "/kind", Value: &value}), "kind"},
 		"an annotation, which fits": {of(nil, v1beta1.JSONPatchOperation{Op: "add", Path: "/spec/minReadySeconds", Value: &apiextensionsv1.JSON{Raw: []byte("5")}}), ""},
 	} {
-		err := p.tryOverrides(c.policy, newReplicaSet(3, nil))
+		err := TryOverrides(c.policy, web, clusters)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
