@@ -41,6 +41,18 @@ func newClient(config *rest.Config) (dynamic.Interface, error) {
 	return wire.NewDynamic(config, client, dropManagedFields)
 }
 
+// newClients makes clients of the federation's API that are not throttled.
+func newClients(config *rest.Config) (dynamic.Interface, kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	client, err := newClient(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	return client, kube, err
+}
+
 func dropManagedFields(o metav1.Object) { o.SetManagedFields(nil) }
 
 // whole are the resources whose objects every replica needs, whoever's shard they are in: they say where

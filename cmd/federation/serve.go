@@ -18,6 +18,7 @@ import (
 	"federation/cmd/internal/process"
 	"federation/controllers/placement"
 	propagation "federation/controllers/propagation/plan"
+	"federation/controllers/review"
 	shards "federation/controllers/shards/plan"
 	"federation/controllers/supervisor"
 	"federation/dnsprovider/authoritative"
@@ -82,9 +83,9 @@ func apiserverCommand() *cobra.Command {
 // server is the last, for who ends has things to say to it still: that its Lease is free. names, if they are not nil, have
 // the federation's name and zone.
 func runServer(ctx context.Context, o *apiserver.Options, names *controllersOptions, then func(context.Context, *rest.Config) error) error {
-	reviews := &reviewer{}
+	reviewer := &review.Reviewer{}
 	admitter := placement.NewAdmitter()
-	o.ReviewFailover, o.Place, o.Clusters = reviews.ReviewFailover, admitter.Place, admitter.Clusters
+	o.ReviewFailover, o.Place, o.Clusters = reviewer.ReviewFailover, admitter.Place, admitter.Clusters
 	o.BeforeReady = func(ctx context.Context, config *rest.Config) error {
 		client, err := newClient(config)
 		if err != nil {
@@ -117,7 +118,11 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 	if err != nil {
 		return err
 	}
-	reviews.use(server.ControllersConfig())
+	client, kube, err := newClients(server.ControllersConfig())
+	if err != nil {
+		return err
+	}
+	reviewer.Use(client, kube)
 	group, ctx := errgroup.WithContext(ctx)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ready := make(chan struct{})

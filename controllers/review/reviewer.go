@@ -1,4 +1,5 @@
-package main
+// Package review answers FailoverReviews: it reads the federation, and plan decides.
+package review
 
 import (
 	"context"
@@ -15,34 +16,39 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	review "federation/controllers/review/plan"
+	"federation/controllers/review/plan"
 )
 
-// reviewer answers FailoverReviews in the apiserver's process. It reads all that it needs from the API, so that it
+// Reviewer answers FailoverReviews in the apiserver's process. It reads all that it needs from the API, so that it
 // answers the same wherever the controllers run. An answer costs a list of every object that can move.
-type reviewer struct {
-	config atomic.Pointer[rest.Config]
+type Reviewer struct {
+	clients atomic.Pointer[clients]
 }
 
-// use gives the reviewer the way to the API, once there is one.
-func (r *reviewer) use(config *rest.Config) { r.config.Store(config) }
+// clients are the way to the API.
+type clients struct {
+	client dynamic.Interface
+	kube   kubernetes.Interface
+}
 
-// ReviewFailover fills in the status of a review.
-func (r *reviewer) ReviewFailover(ctx context.Context, asked *v1beta1.FailoverReview) error {
-	config := r.config.Load()
-	if config == nil {
+// Use gives the reviewer clients of the API, once it serves. They should not be throttled.
+func (r *Reviewer) Use(client dynamic.Interface, kube kubernetes.Interface) {
+	r.clients.Store(&clients{client, kube})
+}
+
+// ReviewFailover fills in the status of a review. Before Use it is answered ServiceUnavailable.
+func (r *Reviewer) ReviewFailover(ctx context.Context, asked *v1beta1.FailoverReview) error {
+	c := r.clients.Load()
+	if c == nil {
 		return apierrors.NewServiceUnavailable("the federation is starting: ask again in a moment")
 	}
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	in, err := readReviewInput(ctx, config)
+	in, err := c.readInput(ctx)
 	if err != nil {
 		return err
 	}
-	status, errs := review.Review(in, asked.Spec)
+	status, errs := plan.Review(in, asked.Spec)
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(v1beta1.SchemeGroupVersion.WithKind("FailoverReview").GroupKind(), asked.Name, errs)
 	}
@@ -53,43 +59,35 @@ func (r *reviewer) ReviewFailover(ctx context.Context, asked *v1beta1.FailoverRe
 // namedResources are what has names in DNS.
 var namedResources = []schema.GroupVersionResource{corev1.SchemeGroupVersion.WithResource("services"), networkingv1.SchemeGroupVersion.WithResource("ingresses")}
 
-func readReviewInput(ctx context.Context, config *rest.Config) (in review.Input, err error) {
-	client, err := newClient(config)
-	if err != nil {
-		return in, err
-	}
-	core, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return in, err
-	}
+func (c *clients) readInput(ctx context.Context) (in plan.Input, err error) {
 	in.Now = time.Now()
-	if in.Info, err = readInfo(ctx, core); err != nil {
+	if in.Info, err = readInfo(ctx, c.kube); err != nil {
 		return in, err
 	}
-	if in.Clusters, err = readAll[v1beta1.Cluster](ctx, client, v1beta1.ClustersResource); err != nil {
+	if in.Clusters, err = readAll[v1beta1.Cluster](ctx, c.client, v1beta1.ClustersResource); err != nil {
 		return in, err
 	}
-	if in.Policies, err = readAll[v1beta1.PlacementPolicy](ctx, client, v1beta1.SchemeGroupVersion.WithResource("placementpolicies")); err != nil {
+	if in.Policies, err = readAll[v1beta1.PlacementPolicy](ctx, c.client, v1beta1.PoliciesResource); err != nil {
 		return in, err
 	}
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" {
 			continue
 		}
-		if err := eachObject(ctx, client, k.Resource, adding(in.AddObject)); err != nil {
+		if err := eachObject(ctx, c.client, k.Resource, adding(in.AddObject)); err != nil {
 			return in, err
 		}
 	}
 	for _, r := range namedResources {
-		if err := eachObject(ctx, client, r, adding(in.AddNamed)); err != nil {
+		if err := eachObject(ctx, c.client, r, adding(in.AddNamed)); err != nil {
 			return in, err
 		}
 	}
 	return in, nil
 }
 
-func readInfo(ctx context.Context, core kubernetes.Interface) (*v1beta1.Info, error) {
-	m, err := core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
+func readInfo(ctx context.Context, kube kubernetes.Interface) (*v1beta1.Info, error) {
+	m, err := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
