@@ -84,29 +84,7 @@ func apiserverCommand() *cobra.Command {
 // the federation's name and zone.
 func runServer(ctx context.Context, o *apiserver.Options, names *controllersOptions, then func(context.Context, *rest.Config) error) error {
 	reviewer := &review.Reviewer{}
-	admitter := placement.NewAdmitter()
-	o.ReviewFailover, o.Place, o.Clusters = reviewer.ReviewFailover, admitter.Place, admitter.Clusters
-	o.BeforeReady = func(ctx context.Context, config *rest.Config) error {
-		client, err := newClient(config)
-		if err != nil {
-			return err
-		}
-		caches, err := newCaches(config, client, shards.All)
-		if err != nil {
-			return err
-		}
-		return admitter.Follow(ctx, caches.ForResource, caches.Start)
-	}
-	o.TryOverrides = func(policy *v1beta1.PlacementPolicy, object *unstructured.Unstructured) error {
-		return propagation.TryOverrides(policy, object, admitter.Clusters())
-	}
-	if names != nil {
-		admitter.SecretsEverywhere = names.propagateSecrets == secretsAll
-		o.ReadyChecks = map[string]func() error{"federation-controllers": names.parts.Check}
-		o.NamesInDNS = func() *validation.DNSNames {
-			return &validation.DNSNames{Federation: names.name, Zone: names.zone, NoApex: len(names.others) == 0, Grants: admitter.DNSNameGrants(), Places: admitter.Zones()}
-		}
-	}
+	decideInServer(o, names, reviewer)
 	config, err := o.Complete()
 	if err != nil {
 		return err
@@ -142,6 +120,33 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 		return then(ctx, server.ControllersConfig())
 	}))
 	return group.Wait()
+}
+
+// decideInServer has the server place new objects, try overrides and answer reviews, by the functions of the controllers.
+func decideInServer(o *apiserver.Options, names *controllersOptions, reviewer *review.Reviewer) {
+	admitter := placement.NewAdmitter()
+	o.ReviewFailover, o.Place, o.Clusters = reviewer.ReviewFailover, admitter.Place, admitter.Clusters
+	o.BeforeReady = func(ctx context.Context, config *rest.Config) error {
+		client, err := newClient(config)
+		if err != nil {
+			return err
+		}
+		caches, err := newCaches(config, client, shards.All)
+		if err != nil {
+			return err
+		}
+		return admitter.Follow(ctx, caches.ForResource, caches.Start)
+	}
+	o.TryOverrides = func(policy *v1beta1.PlacementPolicy, object *unstructured.Unstructured) error {
+		return propagation.TryOverrides(policy, object, admitter.Clusters())
+	}
+	if names != nil {
+		admitter.SecretsEverywhere = names.propagateSecrets == secretsAll
+		o.ReadyChecks = map[string]func() error{"federation-controllers": names.parts.Check}
+		o.NamesInDNS = func() *validation.DNSNames {
+			return &validation.DNSNames{Federation: names.name, Zone: names.zone, NoApex: len(names.others) == 0, Grants: admitter.DNSNameGrants(), Places: admitter.Zones()}
+		}
+	}
 }
 
 func controllersCommand() *cobra.Command {
