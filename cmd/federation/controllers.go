@@ -110,14 +110,14 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "federation"})
-	states, offers := newDNSStates(), crosscluster.NewOffers()
+	status, offers := servicedns.NewProviderStatus(), crosscluster.NewOffers()
 	how := servicedns.Options{
 		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second),
 		Providers: append([]servicedns.NamedProvider{{Name: "built-in", Provider: dns, Local: true}}, o.others...),
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, o.failover.settings, time.Now())
 		},
-		Report: states.report, Kube: kube, Client: client, Recorder: recorder, Offers: offers.Set,
+		Report: status.Report, Kube: kube, Client: client, Recorder: recorder, Offers: offers.Set,
 	}
 	leader := writegate.New(gateAfter, writegate.BootTime)
 	if several {
@@ -140,7 +140,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return names.Run(ctx)
 	}))
 	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error {
-		c := &controllers{controllersOptions: o, process: processName(), took: took, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, states: states, served: dns, several: several, leader: leader, shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
+		c := &controllers{controllersOptions: o, process: processName(), took: took, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, dnsStatus: status, served: dns, several: several, leader: leader, shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
 		return c.run(ctx, shared)
 	}))
 	return group.Wait()
@@ -149,18 +149,18 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 // controllers are those of one process.
 type controllers struct {
 	*controllersOptions
-	config  *rest.Config
-	client  dynamic.Interface
-	names   *servicedns.Controller
-	offers  *crosscluster.Offers
-	states  *dnsStates
-	served  *authoritative.Server
-	several bool // processes share the work
-	leads   atomic.Bool
-	leader  *writegate.Gate // of what only the leader writes
-	process string          // its name, as Leases have it
-	took    *drill.Writes   // how long its writes at the federation take
-	shards  *writegate.Gate // of what only the holder of a shard writes
+	config    *rest.Config
+	client    dynamic.Interface
+	names     *servicedns.Controller
+	offers    *crosscluster.Offers
+	dnsStatus *servicedns.ProviderStatus
+	served    *authoritative.Server
+	several   bool // processes share the work
+	leads     atomic.Bool
+	leader    *writegate.Gate // of what only the leader writes
+	process   string          // its name, as Leases have it
+	took      *drill.Writes   // how long its writes at the federation take
+	shards    *writegate.Gate // of what only the holder of a shard writes
 
 	kube       kubernetes.Interface
 	federation string // its UID
@@ -248,7 +248,7 @@ func (c *controllers) behind(gate *writegate.Gate) (*controllers, error) {
 		return nil, err
 	}
 	return &controllers{
-		controllersOptions: c.controllersOptions, process: c.process, took: c.took, config: c.config, client: client, kube: kube, names: c.names, offers: c.offers, states: c.states, served: c.served,
+		controllersOptions: c.controllersOptions, process: c.process, took: c.took, config: c.config, client: client, kube: kube, names: c.names, offers: c.offers, dnsStatus: c.dnsStatus, served: c.served,
 		several: c.several, leader: c.leader, shards: c.shards, federation: c.federation, recorder: c.recorder, registry: c.registry, statements: c.statements,
 	}, nil
 }
@@ -336,7 +336,7 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	}
 	c.registry.Follow(ctx, capacity.New(capacity.Options{Client: c.client, Unschedulable: c.unschedulable}))
 	group.Go(c.part(ctx, "dns-conditions", func(ctx context.Context) error { c.names.Lead(ctx); return nil }))
-	group.Go(c.part(ctx, "dns-providers", func(ctx context.Context) error { c.states.run(ctx, c.kube); return nil }))
+	group.Go(c.part(ctx, "dns-providers", func(ctx context.Context) error { c.dnsStatus.Run(ctx, c.kube); return nil }))
 	if c.dnssec {
 		group.Go(c.part(ctx, "dns-keys", func(ctx context.Context) error { return c.keepKeys(ctx, c.kube, c.recorder) }))
 	}

@@ -1,4 +1,4 @@
-package main
+package servicedns
 
 import (
 	"context"
@@ -13,22 +13,22 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/servicedns"
 )
 
-// dnsStates are how the DNS providers stand, as conditions by the provider's name: what changes is written to a ConfigMap.
-type dnsStates struct {
+// ProviderStatus keeps the condition of each DNS provider, by its name, and writes what changes to a ConfigMap.
+type ProviderStatus struct {
 	mu         sync.Mutex
 	conditions map[string]metav1.Condition
 	changed    chan struct{}
 }
 
-func newDNSStates() *dnsStates {
-	return &dnsStates{conditions: map[string]metav1.Condition{}, changed: make(chan struct{}, 1)}
+// NewProviderStatus makes one without providers.
+func NewProviderStatus() *ProviderStatus {
+	return &ProviderStatus{conditions: map[string]metav1.Condition{}, changed: make(chan struct{}, 1)}
 }
 
-// report takes in a provider's state.
-func (s *dnsStates) report(state servicedns.ProviderState) {
+// Report takes in a provider's state.
+func (s *ProviderStatus) Report(state ProviderState) {
 	is := metav1.Condition{Type: v1beta1.DNSPublished, Status: metav1.ConditionFalse, Reason: state.Reason, Message: state.Message}
 	if state.Published {
 		is.Status = metav1.ConditionTrue
@@ -46,15 +46,15 @@ func (s *dnsStates) report(state servicedns.ProviderState) {
 	s.wake()
 }
 
-func (s *dnsStates) wake() {
+func (s *ProviderStatus) wake() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
 	}
 }
 
-// run writes what changes until ctx ends, and tries again where that fails.
-func (s *dnsStates) run(ctx context.Context, client kubernetes.Interface) {
+// Run writes what changes until ctx ends, and tries again where that fails.
+func (s *ProviderStatus) Run(ctx context.Context, client kubernetes.Interface) {
 	s.wake()
 	for {
 		select {
@@ -73,7 +73,7 @@ func (s *dnsStates) run(ctx context.Context, client kubernetes.Interface) {
 	}
 }
 
-func (s *dnsStates) write(ctx context.Context, client kubernetes.Interface) error {
+func (s *ProviderStatus) write(ctx context.Context, client kubernetes.Interface) error {
 	s.mu.Lock()
 	now := maps.Clone(s.conditions)
 	s.mu.Unlock()

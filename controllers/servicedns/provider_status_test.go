@@ -1,4 +1,4 @@
-package main
+package servicedns
 
 import (
 	"context"
@@ -9,14 +9,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/servicedns"
 )
 
-func TestDNSStatesAreConditions(t *testing.T) {
-	s, client := newDNSStates(), fake.NewClientset()
+func TestProviderStatus_IsConditions(t *testing.T) {
+	s, client := NewProviderStatus(), fake.NewClientset()
 	state := func(published bool, reason string) metav1.Condition {
 		t.Helper()
-		s.report(servicedns.ProviderState{Provider: "outside", Published: published, Reason: reason, Message: "in words"})
+		s.Report(ProviderState{Provider: "outside", Published: published, Reason: reason, Message: "in words"})
 		if err := s.write(context.Background(), client); err != nil {
 			t.Fatal(err)
 		}
@@ -30,14 +29,14 @@ func TestDNSStatesAreConditions(t *testing.T) {
 		}
 		return c
 	}
-	first := state(true, servicedns.ReasonPublished)
+	first := state(true, ReasonPublished)
 	if first.Type != v1beta1.DNSPublished || first.Status != metav1.ConditionTrue || first.LastTransitionTime.IsZero() {
 		t.Errorf("%+v", first)
 	}
-	if again := state(true, servicedns.ReasonDriftCorrected); again.Reason != servicedns.ReasonDriftCorrected || !again.LastTransitionTime.Equal(&first.LastTransitionTime) {
+	if again := state(true, ReasonDriftCorrected); again.Reason != ReasonDriftCorrected || !again.LastTransitionTime.Equal(&first.LastTransitionTime) {
 		t.Errorf("%+v: want another reason at the time of %v", again, first.LastTransitionTime)
 	}
-	if failing := state(false, servicedns.ReasonFailing); failing.Status != metav1.ConditionFalse {
+	if failing := state(false, ReasonFailing); failing.Status != metav1.ConditionFalse {
 		t.Errorf("%+v", failing)
 	}
 }
