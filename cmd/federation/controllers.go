@@ -34,6 +34,7 @@ import (
 	drillplan "federation/controllers/drill/plan"
 	"federation/controllers/failover"
 	failoverplan "federation/controllers/failover/plan"
+	"federation/controllers/federationinfo"
 	"federation/controllers/placement"
 	"federation/controllers/readiness"
 	"federation/controllers/servicedns"
@@ -77,13 +78,13 @@ func (o *controllersOptions) keepRunning(ctx context.Context, config *rest.Confi
 	if err != nil {
 		return err
 	}
-	if err := claimName(ctx, kube, o.info()); err != nil {
+	if err := federationinfo.Claim(ctx, kube, o.info()); err != nil {
 		if ctx.Err() != nil {
 			return nil // asked to end
 		}
 		return err
 	}
-	go supervisor.Keep(ctx, "components", func(ctx context.Context) { o.reportParts(ctx, config) })
+	go supervisor.Keep(ctx, "components", func(ctx context.Context) { federationinfo.ReportComponents(ctx, kube, hostName(), o.parts) })
 	return o.parts.Run(ctx, "controllers", func(ctx context.Context) error { return o.run(ctx, config, dns, several) })
 }
 
@@ -195,11 +196,16 @@ func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err erro
 
 // processName is the name of this process, as Leases have it.
 func processName() string {
+	return fmt.Sprintf("%s-%d-%d", hostName(), os.Getpid(), time.Now().UnixMilli())
+}
+
+// hostName is that of this machine, in the letters that names of objects have.
+func hostName() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "host"
 	}
-	return fmt.Sprintf("%s-%d-%d", asName(host), os.Getpid(), time.Now().UnixMilli())
+	return asName(host)
 }
 
 // share runs what is this process's share: if it leads, the decisions; and the shards that it holds.
@@ -340,7 +346,7 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	if c.dnssec {
 		group.Go(c.part(ctx, "dns-keys", func(ctx context.Context) error { return c.keepKeys(ctx, c.kube, c.recorder) }))
 	}
-	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error { publishInfo(ctx, c.kube, c.info()); return nil }))
+	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error { federationinfo.Publish(ctx, c.kube, c.info()); return nil }))
 	return group.Wait()
 }
 

@@ -1,4 +1,4 @@
-package main
+package federationinfo
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-func TestAFederationKeepsItsNameAndZone(t *testing.T) {
+func TestClaim_KeepsNameAndZone(t *testing.T) {
 	prod := v1beta1.Info{Name: "prod", DNSZone: "example.com"}
 	there := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.InfoConfigMap}, Data: prod.ConfigMapData()}
 	for name, test := range map[string]struct {
@@ -24,14 +24,14 @@ func TestAFederationKeepsItsNameAndZone(t *testing.T) {
 		"another zone": {v1beta1.Info{Name: "prod", DNSZone: "example.org"}, `--dns-zone "example.org": must be "example.com"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := claimName(context.Background(), fake.NewClientset(there), test.ours)
+			err := Claim(context.Background(), fake.NewClientset(there), test.ours)
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want %q", err, test.want)
 			}
 		})
 	}
 	empty := fake.NewClientset()
-	if err := claimName(context.Background(), empty, prod); err != nil {
+	if err := Claim(context.Background(), empty, prod); err != nil {
 		t.Fatal(err)
 	}
 	made, err := empty.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(context.Background(), v1beta1.InfoConfigMap, metav1.GetOptions{})

@@ -1,4 +1,4 @@
-package main
+package federationinfo
 
 import (
 	"context"
@@ -16,14 +16,14 @@ import (
 	"federation/controllers/supervisor"
 )
 
-// TestFailedPartsAreSeen: a part that fails makes /readyz fail while it does not run, and is in the ConfigMap that kubectl federation status reads.
-func TestFailedPartsAreSeen(t *testing.T) {
-	o, kube := &controllersOptions{parts: supervisor.New()}, fake.NewClientset()
+// TestReportComponents_FailuresAreSeen: a part that fails makes /readyz fail while it does not run, and is in the ConfigMap that kubectl federation status reads.
+func TestReportComponents_FailuresAreSeen(t *testing.T) {
+	parts, kube := supervisor.New(), fake.NewClientset()
 	ctx, cancel := context.WithCancel(t.Context())
 	broken, began := true, make(chan struct{}, 10)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- o.parts.Run(ctx, "propagation of widgets", func(ctx context.Context) error {
+		ended <- parts.Run(ctx, "propagation of widgets", func(ctx context.Context) error {
 			began <- struct{}{}
 			if broken {
 				broken = false
@@ -34,11 +34,11 @@ func TestFailedPartsAreSeen(t *testing.T) {
 		})
 	}()
 	<-began
-	<-o.parts.Changed()
-	if err := o.parts.Check(); err == nil || !strings.Contains(err.Error(), "propagation of widgets does not run (restarts: 1): the definition is gone") {
+	<-parts.Changed()
+	if err := parts.Check(); err == nil || !strings.Contains(err.Error(), "propagation of widgets does not run (restarts: 1): the definition is gone") {
 		t.Errorf("/readyz while it does not run: %v", err)
 	}
-	if err := o.writeParts(ctx, kube, "host"); err != nil {
+	if err := writeFailures(ctx, kube, "host", parts.Failures()); err != nil {
 		t.Fatal(err)
 	}
 	m, err := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.ComponentsConfigMap, metav1.GetOptions{})
@@ -50,8 +50,8 @@ func TestFailedPartsAreSeen(t *testing.T) {
 		t.Errorf("%v: %v", m.Data, err)
 	}
 	<-began
-	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return o.parts.Check() == nil, nil }); err != nil {
-		t.Errorf("/readyz while it runs again: %v", o.parts.Check())
+	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return parts.Check() == nil, nil }); err != nil {
+		t.Errorf("/readyz while it runs again: %v", parts.Check())
 	}
 	cancel()
 	if err := <-ended; err != nil {

@@ -1,35 +1,25 @@
-package main
+package federationinfo
 
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/supervisor"
 )
 
-// reportParts writes which parts of this process have failed to a ConfigMap, until ctx ends: under the name of this machine, so that
-// a process that is restarted replaces what was said before.
-func (o *controllersOptions) reportParts(ctx context.Context, config *rest.Config) {
+// ReportComponents writes which components of this process have failed to a ConfigMap, until ctx ends: under the name of this machine,
+// in letters that names of objects have, so that a process that is restarted replaces what was said before.
+func ReportComponents(ctx context.Context, kube kubernetes.Interface, host string, parts *supervisor.Supervisor) {
 	log := klog.FromContext(ctx)
-	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		log.Error(err, "Failed components will not be reported")
-		return
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "host"
-	}
 	for {
-		if err := o.writeParts(ctx, kube, asName(host)); err != nil && ctx.Err() == nil {
+		if err := writeFailures(ctx, kube, host, parts.Failures()); err != nil && ctx.Err() == nil {
 			log.V(1).Info("Failed to report failed components, will retry", "err", err)
 			select {
 			case <-ctx.Done():
@@ -40,16 +30,16 @@ func (o *controllersOptions) reportParts(ctx context.Context, config *rest.Confi
 		select {
 		case <-ctx.Done():
 			return
-		case <-o.parts.Changed():
+		case <-parts.Changed():
 		}
 	}
 }
 
-func (o *controllersOptions) writeParts(ctx context.Context, kube kubernetes.Interface, host string) error {
+func writeFailures(ctx context.Context, kube kubernetes.Interface, host string, failures []supervisor.Failure) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	data := map[string]string{}
-	for _, failure := range o.parts.Failures() {
+	for _, failure := range failures {
 		text, err := json.Marshal(failure)
 		if err != nil {
 			return err
